@@ -108,31 +108,31 @@ linux-faults: build ## run the faults that the kernel can run, with ten protocol
 	@$(VENV)/python -m validation linux-faults -o out/linux-faults $(PROTOCOLS)
 
 topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
-	@$(VENV)/python -m validation.topologies -o out/topologies
+	@$(VENV)/python -m validation topologies -o out/topologies
 
 linux-trace: build ## run a link that follows a trace on the simulator and the kernel, and compare the rates; as root, 5 minutes
 	@$(VENV)/python -m validation.trace_link
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes
-	@$(VENV)/python -m validation.seeds -o out/seeds
+	@$(VENV)/python -m validation seeds -o out/seeds
 
 readings: build ## judge the papers' claims under every reading of what the papers leave open; resumes
-	@$(VENV)/python -m validation.readings -o out/readings
+	@$(VENV)/python -m validation readings -o out/readings
 
 proofs: .venv/.dev ## prove codecs, fixed-point C, MaxNet's source and its equilibrium by z3 (needs clang); 10 minutes, resumes
-	@$(VENV)/python -m validation.proofs -o out/proofs
+	@$(VENV)/python -m validation proofs -o out/proofs
 
 price-bits: build ## what 5, 7 and 20 bits of a law's signal cost in load, queue and shares; 2 minutes, resumes
-	@$(VENV)/python -m validation.price_bits -o out/price-bits
+	@$(VENV)/python -m validation price-bits -o out/price-bits
 
 fct: build ## flow completion times of web-search load in two fabrics, every law, three seeds; 30 minutes of a core, resumes
-	@$(VENV)/python -m validation.fct -o out/fct
+	@$(VENV)/python -m validation fct -o out/fct
 
 fct-ns3: build ## the same list of flows in ns-3 (Debian's libns3-dev) and in the simulator, side by side; 15 minutes, resumes
-	@$(VENV)/python -m validation.fct.ns3 -o out/fct
+	@$(VENV)/python -m validation fct-ns3 -o out/fct-ns3
 
 peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
-	@$(VENV)/python -m validation.ns2_peers --phases -o out/peers
+	@$(VENV)/python -m validation peers -o out/peers
 
 threads: build ## compare runs of all examples and papers on 2 and 3 threads with one thread, byte for byte
 	@$(VENV)/python -m validation.threads

@@ -21,11 +21,21 @@ STUDIES: Mapping[str, str] = {
     "cohabit": "cohabit",
     "equilibria": "equilibria",
     "faults": "faults",
+    "fct": "fct.study",
+    "fct-ns3": "fct.ns3",
     "fluid-vs-sim": "fluid_vs_sim",
     "link-events": "link_events",
+    "linux-csig": "price_bits.kernel",
     "linux-faults": "testbed.faults",
     "linux-link-events": "link_events:ON_LINUX",
+    "peers": "ns2_peers",
+    "peers-phases": "ns2_peers:PHASES",
+    "price-bits": "price_bits.study",
+    "proofs": "proofs.study",
+    "readings": "readings.study",
+    "seeds": "seeds",
     "stability": "stability_vs_fluid",
+    "topologies": "topologies.study",
 }
 TONIGHT = "tonight"
 _HOW = "Run one: make validate STUDY=NAME [OPTIONS=…]; OPTIONS=--help lists its options."

@@ -1,7 +1,4 @@
-"""Compare RCP, VCP and XCP with their authors' ns-2 code: `make peers`.
-
-    python -m validation.ns2_peers [PROTOCOL …] [--flows N …] [--seeds N] [--duration S]
-                                   [--phases] [--json] [-o DIR]
+"""Compare RCP, VCP and XCP with their authors' ns-2 code.
 
 One flow crosses a link of 155 Mbit/s. N flows cross it and a second one of 100 Mbit/s. Each link
 delays by 20 ms one way and has a buffer of one bandwidth-delay product. Packets have 1000 bytes,
@@ -9,32 +6,26 @@ starts are random within 0.1 s, and rates are means of the second half of 60 s. 
 codes give is recorded in `PEERS`. Each protocol runs with the parameters of `READINGS`: as the
 papers have it, and as the authors' code has it.
 
-`--phases` shows when in a cycle RCP's senders send: packets per millisecond around the fullest
+`PHASES` shows when in a cycle RCP's senders send: packets per millisecond around the fullest
 millisecond of each cycle. Its network has a quarter of the rates and of the flows, so that
 intervals between packets are the same.
 
-Runs are kept in the cache (`waterfill.runs.cache`). Exits with 1 if the reading of the authors'
-code is further than `TOLERANCE` from their numbers where chance and buffers do not decide.
+The reading of the authors' code must be within `TOLERANCE` of their numbers, where chance and
+buffers do not decide.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from validation.study import Option, Options, Run, Study
 from waterfill.analysis import series
-from waterfill.errors import InputError
-from waterfill.runs import backends, cache
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.pool import run_each
-from waterfill.runs.result import Document, Result, to_json
+from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 
@@ -166,26 +157,26 @@ def vcp_flows_at_most(
     return capacity_bps / (8 * PACKET_BYTES * window / rtt_s)
 
 
-def measure(protocol: str, reading: str, flows: int, results: Sequence[Result]) -> Row:
-    """Return the row of one cell from its runs, one per seed."""
+def measure(case: Case, results: Mapping[str, Result]) -> Row:
+    """Return the row of one case from its runs, one per seed."""
     rates = []
     queues: list[list[float]] = []
     drops = []
-    for result in results:
+    for result in results.values():
         links = {link["name"]: link for link in result.summary["links"]}
         rates.append((result.summary["flows"][0]["rate_bps"] or 0.0) / 1e6)
         queues.append([links[name]["queue_bytes"]["mean"] for name in RATES_BPS])
         drops.append(sum(links[name]["drops"] for name in RATES_BPS))
     first, second = np.mean(queues, axis=0)
     return Row(
-        protocol,
-        reading,
-        flows,
+        case.protocol,
+        case.reading,
+        case.flows,
         tuple(rates),
-        PEERS[protocol].get(flows),
+        PEERS[case.protocol].get(case.flows),
         (float(first), float(second)),
         float(np.mean(drops)),
-        _overloads(results) if protocol == "vcp" else None,
+        _overloads(results.values()) if case.protocol == "vcp" else None,
     )
 
 
@@ -200,48 +191,6 @@ def _overloads(results: Iterable[Result]) -> tuple[float, float]:
         shares.append(found)
     first, second = np.mean(shares, axis=0)
     return float(first), float(second)
-
-
-def rows(
-    protocols: Sequence[str], counts: Sequence[int], seeds: int, duration_s: float = DURATION_S
-) -> list[Row]:
-    """Run every cell and return its row; runs in the cache are not repeated."""
-    cells = [
-        (protocol, reading, flows)
-        for protocol in protocols
-        for reading in READINGS[protocol]
-        for flows in counts
-    ]
-    wanted = {
-        f"{index} {seed}": scenario(
-            protocol, flows, seed, READINGS[protocol][reading], duration_s=duration_s
-        )
-        for index, (protocol, reading, flows) in enumerate(cells)
-        for seed in range(1, seeds + 1)
-    }
-    results = _results(wanted)
-    found = []
-    for index, cell in enumerate(cells):
-        runs = [results.get(f"{index} {seed}") for seed in range(1, seeds + 1)]
-        complete = [run for run in runs if run is not None]
-        if len(complete) == seeds:
-            found.append(measure(*cell, complete))
-    return found
-
-
-def _results(wanted: Mapping[str, Scenario]) -> dict[str, Result]:
-    kept = {name: cache.lookup(each, "sim") for name, each in wanted.items()}
-    results = {name: result for name, result in kept.items() if result is not None}
-    missing = {name: each for name, each in wanted.items() if name not in results}
-
-    def keep(name: str, result: Result) -> None:
-        if "interrupted_at_s" not in result.summary:
-            cache.store(missing[name], "sim", result)
-            results[name] = result
-
-    if missing:
-        run_each(missing, done=keep)
-    return results
 
 
 # --- phases ------------------------------------------------------------------------------------
@@ -268,15 +217,17 @@ class Phases:
         return sum(self.packets_per_ms[_SPREAD_MS - 1 : _SPREAD_MS + 2]) / self.flows
 
 
-def phases(reading: str, flows: int = 64, duration_s: float = 60.0) -> Phases:
-    """Run RCP with `flows` long flows on links scaled to 256, and find its senders' phases."""
-    wanted = scenario(
-        "rcp", flows, 1, READINGS["rcp"][reading],
-        scale=flows / 256, duration_s=duration_s, sample_s=_SAMPLE_S,
-    )  # fmt: skip
-    result = backends.run(wanted)
-    start_s = result.summary["measure_s"][0]
-    in_flight = np.zeros(round((duration_s - start_s) / _SAMPLE_S))
+def phase_scenario(reading: str, flows: int = 64) -> Scenario:
+    """Return RCP with `flows` long flows on links scaled to 256."""
+    params = READINGS["rcp"][reading]
+    return scenario("rcp", flows, 1, params, scale=flows / 256, sample_s=_SAMPLE_S)
+
+
+def phases(reading: str, result: Result) -> Phases:
+    """Find the phases of RCP's senders in a run."""
+    start_s, end_s = result.summary["measure_s"]
+    flows = len(result.summary["flows"]) - 1
+    in_flight = np.zeros(round((end_s - start_s) / _SAMPLE_S))
     for i in range(flows):
         table = result.samples("flows", f"long{i}")
         time_s, waiting = (series.numbers(table, key) for key in ("time_s", "in_flight_bytes"))
@@ -339,55 +290,85 @@ def phase_table(found: Sequence[Phases]) -> str:
     return "\n".join(lines)
 
 
-def document(found: Sequence[Row], crowds: Sequence[Phases]) -> Document:
-    """Return {"rows": […], "phases": […], "sources": {protocol: source}}."""
+def document(found: Mapping[Case, Row]) -> Document:
+    """Return {"rows": […], "sources": {protocol: source}}."""
+    rows = [
+        {**asdict(row), "rate_mbps": row.rate_mbps, "off": row.off, "agrees": row.agrees}
+        for row in found.values()
+    ]
+    return {"rows": rows, "sources": dict(SOURCES)}
+
+
+def phase_document(found: Mapping[str, Phases]) -> Document:
+    """Return {"phases": […]}."""
+    phases = [{**asdict(each), "even": each.even, "crowd": each.crowd} for each in found.values()]
+    return {"phases": phases}
+
+
+class Case(NamedTuple):
+    """One protocol, reading and number of long flows, with how many seeds and for how long."""
+
+    protocol: str
+    reading: str
+    flows: int
+    seeds: int
+    duration_s: float
+
+
+def cases(options: Options) -> list[Case]:
+    """Return all readings of the chosen protocols with each number of flows."""
+    return [
+        Case(protocol, reading, flows, options.seeds, options.duration)
+        for protocol in options.protocols
+        for reading in READINGS[protocol]
+        for flows in options.flows
+    ]
+
+
+def runs(case: Case) -> dict[str, Run]:
+    """Return one run per seed."""
+    params = READINGS[case.protocol][case.reading]
     return {
-        "rows": [
-            {**asdict(row), "rate_mbps": row.rate_mbps, "off": row.off, "agrees": row.agrees}
-            for row in found
-        ],
-        "phases": [{**asdict(each), "even": each.even, "crowd": each.crowd} for each in crowds],
-        "sources": dict(SOURCES),
+        str(seed): Run(
+            scenario(case.protocol, case.flows, seed, params, duration_s=case.duration_s)
+        )
+        for seed in range(1, case.seeds + 1)
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 1 if a judged row is further than `TOLERANCE` from its peer."""
-    parser = argparse.ArgumentParser(prog="python -m validation.ns2_peers", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
-        "protocols", nargs="*", metavar="PROTOCOL", help="rcp, vcp, xcp; default: all"
-    )
-    parser.add_argument("--flows", type=int, nargs="+", default=list(FLOWS), metavar="N")
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="use seeds 1 to N")
-    parser.add_argument("--duration", type=float, default=DURATION_S, metavar="S")
-    parser.add_argument("--phases", action="store_true", help="also show RCP's phases")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/ns2_peers.json and .md")
-    options = parser.parse_args(arguments)
-    try:
-        chosen = options.protocols or list(PEERS)
-        for protocol in chosen:
-            if protocol not in PEERS:
-                expected = f"expected one of {', '.join(PEERS)}, got {protocol}"
-                raise InputError("command line", "PROTOCOL", expected)
-        if min(options.seeds, options.duration, *options.flows) <= 0:
-            name = "--seeds, --flows, --duration"
-            raise InputError("command line", name, "expected numbers above 0")
-        folder = None if options.o is None else make_directory(options.o)
-        found = rows(chosen, options.flows, options.seeds, options.duration)
-        crowds = [phases(reading) for reading in READINGS["rcp"]] if options.phases else []
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    text = table(found) + (f"\n\n{phase_table(crowds)}" if crowds else "")
-    if folder is not None:
-        write_text(folder / "ns2_peers.json", to_json(document(found, crowds)) + "\n")
-        write_text(folder / "ns2_peers.md", text + "\n")
-    print(to_json(document(found, crowds)) if options.json else text)
-    judged = found if options.duration == DURATION_S else []  # the peers' numbers are of 60 s
-    return 1 if any(row.agrees is False for row in judged) else 0
+def failed(found: Mapping[Case, Row]) -> list[str]:
+    """Return the rows that are too far from the peer's."""
+    return [
+        f"{row.protocol}, {row.flows} flows: {row.off:+.1%} off"
+        for case, row in found.items()
+        # The peers' numbers are of 60 s.
+        if row.agrees is False and case.duration_s == DURATION_S
+    ]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    shows="RCP, VCP and XCP give the rates of their authors' ns-2 code on two links",
+    minutes=2,
+    options=(
+        Option("protocols", tuple(PEERS), "default: all", tuple(PEERS)),
+        Option("--flows", FLOWS, "numbers of long flows", low=1),
+        Option("--seeds", SEEDS, "use seeds 1 to this one", low=1),
+        Option("--duration", DURATION_S, "length of a run (s)", low=1.0),
+    ),
+    quick={"flows": (4,), "seeds": 1},
+    cases=cases,
+    runs=runs,
+    measure=measure,
+    table=lambda found: table(list(found.values())),
+    document=document,
+    failed=failed,
+)
+PHASES = Study(
+    shows="the time in a cycle at which RCP's senders send",
+    minutes=1,
+    cases=lambda _: list(READINGS["rcp"]),
+    runs=lambda reading: {"": Run(phase_scenario(reading))},
+    measure=lambda reading, results: phases(reading, results[""]),
+    table=lambda found: phase_table(list(found.values())),
+    document=phase_document,
+)

@@ -1,6 +1,4 @@
-"""Repeat the papers' verdicts with other seeds: `make seeds`.
-
-    python -m validation.seeds [--seeds N] [--short] [--json] [-o DIR] [PAPER[/EXPERIMENT] …]
+"""Repeat the papers' verdicts with other seeds.
 
 Every experiment runs once per seed, from seed 1 on. An experiment that takes means over several
 seeds (`seeds` in its claims.toml) runs that many times per seed. A claim with the same value for
@@ -11,32 +9,28 @@ all seeds is not random. For the others the table shows
   Below 1, another seed may well change the verdict;
 - single runs: their range, for a claim whose values are means.
 
-Runs are kept in the cache (`waterfill.runs.cache`), so an interrupted table continues. Exits with 1
-if a verdict depends on the seed, if single runs fall on both sides of a tolerance boundary and the
-claim has no `over_seeds`, or if that record is wrong.
+The study fails if a verdict depends on the seed, if single runs fall on both sides of a tolerance
+boundary and the claim has no `over_seeds`, or if that record is wrong.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from waterfill.errors import InputError
+from validation.study import Option, Options, Report, Study
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import OverSeeds
 from waterfill.papers.claims.verdict import Judged, Statement
 from waterfill.papers.reproduce import Reproduction, reproduce
-from waterfill.runs.files import make_directory, write_text
 from waterfill.runs.progress import ExperimentBars
-from waterfill.runs.result import Document, to_json
+from waterfill.runs.result import Document
 
 SEEDS = 5
-INTERRUPTED = 130  # the exit code of `waterfill reproduce` after Ctrl-C
 
 # The extremes of another sample are random: they may differ by this fraction of the recorded range.
 _RANGE_TOLERANCE = 0.5
@@ -218,27 +212,30 @@ def _tally(verdicts: Sequence[str]) -> str:
 
 
 def summary(found: Sequence[Row], seeds: Sequence[int]) -> str:
-    """Return how many claims there are, how many are random, and every complaint."""
+    """Return how many claims there are and how many are random."""
     random = sum(row.random for row in found)
     changed = sum(not row.same for row in found)
-    head = (
+    return (
         f"{len(found)} claims, seeds {seeds[0]} to {seeds[-1]}: {random} of them have a value "
         f"that depends on the seed, {changed} a verdict that does"
     )
-    wrong = [f"{row.claim.path}: {row.complaint}" for row in found if row.complaint is not None]
-    return "\n".join([head, *wrong])
+
+
+def complaints(found: Sequence[Row]) -> list[str]:
+    """Return every complaint with its claim."""
+    return [f"{row.claim.path}: {row.complaint}" for row in found if row.complaint is not None]
 
 
 def judge(
     chosen: Sequence[Experiment], seeds: Sequence[int], short: bool = False
-) -> list[dict[str, list[Judged]]] | None:
-    """Return what each seed gives, {experiment: its judged claims}; None after Ctrl-C."""
+) -> list[dict[str, list[Judged]]]:
+    """Return what each seed gives, {experiment: its judged claims}."""
     found = []
     for seed in seeds:
         print(f"seed {seed}", file=sys.stderr, flush=True)
         one = _judge_one(chosen, seed, short)
         if one.interrupted:
-            return None
+            raise KeyboardInterrupt
         found.append({experiment.path: one.claims[experiment.path] for experiment in chosen})
     return found
 
@@ -260,39 +257,24 @@ def _judge_one(chosen: Sequence[Experiment], seed: int, short: bool) -> Reproduc
         )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 if there is no complaint, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m validation.seeds", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", metavar="PAPER[/EXPERIMENT]", help="default: all")
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="use seeds 1 to N")
-    parser.add_argument("--short", action="store_true", help="shorter runs of fewer points")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/seeds.json and seeds.md")
-    options = parser.parse_args(arguments)
-    try:
-        if options.seeds < 2:
-            expected = f"expected 2 or more seeds to compare, got {options.seeds}"
-            raise InputError("command line", "--seeds", expected)
-        known = loading.experiments()
-        chosen = loading.select(options.names, known) if options.names else known
-        folder = None if options.o is None else make_directory(options.o)
-        seeds = range(1, options.seeds + 1)
-        judged = judge(chosen, seeds, options.short)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if judged is None:
-        print("interrupted; the runs that ended are kept", file=sys.stderr)
-        return INTERRUPTED
-    found = rows(judged)
-    text = f"{table(found)}\n\n{summary(found, seeds)}\n"
-    if folder is not None:
-        write_text(folder / "seeds.json", to_json(document(found, seeds)) + "\n")
-        write_text(folder / "seeds.md", text)
-    print(to_json(document(found, seeds)) if options.json else text, end="\n" * options.json)
-    return 0 if all(row.complaint is None for row in found) else 1
+def work(options: Options) -> Report:
+    """Judge the chosen experiments with every seed."""
+    known = loading.experiments()
+    chosen = loading.select(options.names, known) if options.names else known
+    seeds = range(1, options.seeds + 1)
+    found = rows(judge(chosen, seeds, options.short))
+    text = f"{table(found)}\n\n{summary(found, seeds)}"
+    return Report(text, document(found, seeds), complaints(found))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the papers' verdicts do not depend on the seed",
+    minutes=75,
+    options=(
+        Option("names", (), "PAPER or PAPER/EXPERIMENT; default: all"),
+        Option("--seeds", SEEDS, "use seeds 1 to this one", low=2),
+        Option("--short", False, "shorter runs of fewer points"),
+    ),
+    quick={"seeds": 2, "short": True},
+    work=work,
+)

@@ -130,7 +130,7 @@ class Option:
     def _read(self, text: str) -> Any:
         """Return the value of a text; raise argparse's error where it has none."""
         many = isinstance(self.default, tuple)
-        sample = self.default[0] if many and self.default else self.default
+        sample = next(iter(self.default), "") if many else self.default
         read = self.type or (str if sample is None else type(sample))
         try:
             return tuple(read(word) for word in text.split(",")) if many else read(text)
@@ -195,7 +195,7 @@ class Study(Generic[C, R]):
     """One study; see the module's docstring for its three forms.
 
     `minutes` is its cost on two CPUs. `quick` overrides defaults of options under `--quick`.
-    `valid` rejects a kept run on linux, which is then repeated. `line` is the line of progress for
+    `valid` rejects a kept run or value, which is then repeated. `line` is the line of progress for
     a case; `code` further text that kept values depend on.
     """
 
@@ -209,12 +209,13 @@ class Study(Generic[C, R]):
     runs: Callable[[C], Mapping[str, Run]] | None = None
     measure: Callable[..., R] | None = None
     row: Any = Any
-    valid: Callable[[Result], bool] | None = None
+    valid: Callable[[Any], bool] | None = None
     code: Callable[[], str] = lambda: ""
     line: Callable[[C, R], str] | None = None
     table: Callable[[Mapping[C, R]], str] | None = None
     figure: Callable[[Mapping[C, R], Path], object] | None = None
     document: Callable[[Mapping[C, R]], Any] | None = None
+    files: Callable[[Mapping[C, R]], Mapping[str, str]] = lambda found: {}
     failed: Callable[[Mapping[C, R]], Sequence[str]] | None = None
 
     @property
@@ -239,7 +240,7 @@ def _report(study: Study[Any, Any], name: str, found: Mapping[Any, Any]) -> Repo
     draw = study.figure
     figures = {} if draw is None else {name: lambda stem: draw(found, stem)}
     failed = study.failed(found) if study.failed else ()
-    return Report(study.table(found), document, failed, figures=figures)
+    return Report(study.table(found), document, failed, study.files(found), figures)
 
 
 def _plain(value: Any) -> Any:
@@ -261,7 +262,7 @@ class NotKept(Exception):
 
 
 @once
-def _kernel() -> str:
+def linux_code() -> str:
     """Return a hash of everything that a run on linux depends on beside the scenario."""
     package = Path(waterfill.__file__).parent / "testbed"
     files = [*sorted(package.rglob("*.py")), daemon.binary(), delayline.binary()]
@@ -273,7 +274,7 @@ def _kernel() -> str:
 
 
 def _context(on: str) -> str:
-    return _kernel() if on == "linux" else ""
+    return linux_code() if on == "linux" else ""
 
 
 def results(
@@ -437,6 +438,8 @@ def _by_value(study: Study[Any, Any], name: str, cases: Iterable[Any]) -> Outcom
     for case in cases:
         try:
             row = store.get(case)
+            if study.valid is not None and not study.valid(row):
+                raise NotKept(str(case))
         except NotKept:
             try:
                 row = study.measure(case)

@@ -1,4 +1,4 @@
-"""`make fct`: its cases, what is kept of a run, its tables; and the flows that ns-3 gets."""
+"""Flow completion times: cases, what is measured, tables; and the flows that ns-3 gets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from validation.fct import __main__ as command
 from validation.fct import cases, ns3, report
 from waterfill.runs import backends
 
@@ -41,14 +40,6 @@ def test_unfinished_flows_count_with_the_slowdown_that_they_have():
     cut = cases.measure(brief, backends.run(brief.scenario()))["bins"]["all"]
     assert cut["unfinished"] > all_["unfinished"]
     assert 1 < cut["slowdown"]["mean"] < all_["slowdown"]["mean"]
-
-
-def test_a_kept_run_is_not_repeated(tmp_path, monkeypatch):
-    case = cases.Case(SHORT, "cubic", 0.3, 2)
-    ((_, first),) = cases.run([case], tmp_path)
-    monkeypatch.setattr(cases.backends, "run", None)
-    ((_, second),) = cases.run([case], tmp_path)
-    assert first == second
 
 
 def test_tables_have_laws_by_their_median_with_intervals():
@@ -101,17 +92,3 @@ def test_ns3_gets_poisson_arrivals_of_the_load():
     took_s, ideal_s = ns3.waterfill_run("sack", flows[:20])
     assert np.isfinite(took_s).all()
     assert (took_s >= ideal_s * (1 - 1e-9)).all()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--laws", "cubic,nonsense"], "got nonsense"),
-        (["--seeds", "0"], "expected at least 1, got 0"),
-    ],
-)
-def test_wrong_arguments_are_exit_2_and_one_sentence(arguments, message, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        command.main(arguments)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]

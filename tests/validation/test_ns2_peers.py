@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from validation import ns2_peers
-from validation.ns2_peers import AUTHORS, PEERS, READINGS, Row
+from validation.ns2_peers import AUTHORS, PEERS, READINGS, Case, Row
+from waterfill.runs import backends
 
 ROW = Row("vcp", AUTHORS, 64, (45.0, 47.0), 46.4, (600.0, 25e3), 0.0, (0.02, 0.4))
 
@@ -82,28 +83,30 @@ def test_counts_are_averaged_around_the_fullest_millisecond():
 
 def test_flows_that_send_less_than_a_packet_per_update_gather():
     """With T = 10 ms most of them send within 3 ms of a cycle of 21 ms, with 1 ms few do."""
-    gathered = ns2_peers.phases("written at arrival", flows=32)
-    spread = ns2_peers.phases("written at arrival, T = 1 ms", flows=32)
+    gathered, spread = (
+        ns2_peers.phases(reading, backends.run(ns2_peers.phase_scenario(reading, flows=32)))
+        for reading in ("written at arrival", "written at arrival, T = 1 ms")
+    )
     assert gathered.cycle_ms == pytest.approx(21.0, rel=0.03)
     assert gathered.crowd > 0.5
     assert spread.crowd < 0.35
-    document = ns2_peers.document([ROW], [gathered])
+    document = ns2_peers.phase_document({"written at arrival": gathered})
     assert document["phases"][0]["crowd"] == gathered.crowd
     assert "within 3 ms" in ns2_peers.phase_table([gathered, spread])
 
 
-def test_a_short_run_prints_its_rows_as_json(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    arguments = ["--flows", "4", "--seeds", "2", "--duration", "4", "--json"]
-    assert ns2_peers.main([*arguments, "-o", str(tmp_path / "out")]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    assert len(rows) == sum(map(len, READINGS.values()))
-    assert {row["peer_mbps"] for row in rows if row["protocol"] == "rcp"} == {54.9}
-    assert all(len(row["rates_mbps"]) == 2 for row in rows)
-    assert (tmp_path / "out" / "ns2_peers.md").read_text().startswith("| law |")
+def test_a_case_has_a_run_per_seed():
+    asked = SimpleNamespace(protocols=("rcp", "xcp"), flows=(4,), seeds=2, duration=4.0)
+    cases = ns2_peers.cases(asked)
+    assert len(cases) == len(READINGS["rcp"]) + len(READINGS["xcp"])
+    runs = ns2_peers.runs(cases[0])
+    results = {seed: backends.run(run.scenario) for seed, run in runs.items()}
+    row = ns2_peers.measure(cases[0], results)
+    assert (row.peer_mbps, len(row.rates_mbps)) == (54.9, 2)
+    assert ns2_peers.document({cases[0]: row})["rows"][0]["off"] == row.off
 
 
-@pytest.mark.parametrize("arguments", [["aecp"], ["--seeds", "0"], ["--flows", "0"]])
-def test_wrong_arguments_are_refused(arguments, capsys):
-    assert ns2_peers.main(arguments) == 2
-    assert "expected" in capsys.readouterr().err
+def test_only_runs_of_the_peers_length_are_judged():
+    far = replace(ROW, rates_mbps=(40.0,))
+    cases = [Case("vcp", AUTHORS, 64, 3, seconds) for seconds in (60.0, 4.0)]
+    assert ns2_peers.failed(dict.fromkeys(cases, far)) == ["vcp, 64 flows: -13.8% off"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from validation.proofs import contracts, differential, equilibrium, kernels, ranges, source
-from validation.proofs.__main__ import main
+from validation import study as harness
+from validation.proofs import contracts, differential, equilibrium, kernels, ranges, source, study
 from validation.proofs.c_source import clang
 
 needs_clang = pytest.mark.skipif(clang() is None, reason="needs clang, for the tree of the headers")
@@ -113,21 +113,14 @@ def test_the_tree_computes_what_the_compiler_does():
 
 
 @needs_clang
-def test_a_run_prints_a_line_a_theorem_and_resumes(tmp_path, capsys):
-    command = ["proofs", "-o", str(tmp_path), "1 links, 2 flows"]
-    lines = []
-    for _ in range(2):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.argv", command)
-            assert main() == 0
-        lines.append(capsys.readouterr().out)
-    assert lines[0].splitlines()[-1] == "1 theorems, 0 not proved"
-    assert "proved, 1 networks" in lines[1]
-    assert (tmp_path / "proofs.json").is_file()
-
-
-@needs_clang
-def test_a_name_of_no_theorem_is_an_error(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["proofs", "-o", str(tmp_path), "no such theorem"])
-    assert main() == 1
-    assert capsys.readouterr().out == "0 theorems, 0 not proved\n"
+def test_a_run_prints_a_line_a_theorem_and_proves_again_what_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(harness.cache, "root", lambda: tmp_path)
+    monkeypatch.setattr(study.equilibrium, "prove", lambda *_: ("unknown", 0))
+    command = ["1 links, 2 flows"]
+    assert harness.execute(study.STUDY, "proofs", command) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "1 theorems, 1 not proved"
+    monkeypatch.undo()
+    monkeypatch.setattr(harness.cache, "root", lambda: tmp_path)
+    assert harness.execute(study.STUDY, "proofs", command) == 0
+    assert "proved, 1 networks" in capsys.readouterr().out
+    assert harness.execute(study.STUDY, "proofs", ["no such theorem"]) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.readings import __main__ as program
+from validation.readings import study as program
 from validation.readings.grid import Change, Grid, table
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
@@ -71,7 +71,6 @@ def test_unknown_names_are_errors():
         small(experiments=("maxnet-2007/encodin",)).variants(KNOWN)
     with pytest.raises(InputError, match="unknown grid"):
         program.select(["nothing"], [small()])
-    assert program.main(["nothing"]) == 2
 
 
 def test_a_grid_runs_and_names_what_changes():
@@ -82,7 +81,6 @@ def test_a_grid_runs_and_names_what_changes():
         adopted={"eta": "printed"},
     )
     found = program.judge([grid])
-    assert found is not None
     printed, half = found["small"]
     assert not printed.changed
     assert half.changed

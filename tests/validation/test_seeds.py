@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from validation import seeds
+from validation.study import execute
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.schema import OverSeeds
 from waterfill.papers.claims.verdict import Statement
@@ -95,8 +96,8 @@ def test_the_table_starts_with_the_smallest_margins():
     assert "**1 reproduced, 1 differs**" in lines[2]
     assert "| 8.5 | 10.5 | 1 | 0.25 |" in lines[3]
     text = seeds.summary(found, range(1, 3))
-    assert text.splitlines()[0].startswith("5 claims, seeds 1 to 2: 4 of them")
-    assert text.splitlines()[1:] == ["p/e/changed: 1 reproduced, 1 differs"]
+    assert text.startswith("5 claims, seeds 1 to 2: 4 of them")
+    assert seeds.complaints(found) == ["p/e/changed: 1 reproduced, 1 differs"]
 
 
 SINGLES = (7.5, 8.5, 9.0, 9.5, 9.0, 8.6)  # two means of three; 10 ± 2 has a boundary at 8
@@ -129,7 +130,7 @@ def test_single_runs_outside_the_record_are_a_complaint(record, complaint):
     found = means(over_seeds=record)
     assert (found.complaint is not None) == complaint
     if complaint:
-        assert "on record is" in seeds.summary([found], range(1, 3))
+        assert "on record is" in seeds.complaints([found])[0]
         assert seeds.document([found], range(1, 3))["counts"]["complaints"] == 1
 
 
@@ -144,7 +145,7 @@ def test_an_experiment_of_several_seeds(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     file = root / "paper" / "one" / "claims.toml"
     file.write_text(file.read_text().replace('title = "x"', 'title = "x"\nseeds = 3'))
-    assert seeds.main(["--seeds", "2", "--json"]) == 0
+    assert execute(seeds.STUDY, "seeds", ["--seeds", "2", "--json"]) == 0
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
     singles = claim["singles"]
     assert len(singles) == 6
@@ -154,11 +155,11 @@ def test_an_experiment_of_several_seeds(tmp_path, monkeypatch, capsys):
     between = (min(singles) + min(claim["measured"])) / 2
     amid = f'title = "x"\nseeds = 3\n{rate("mean", ">", f"{between}")}'
     file.write_text(amid)
-    assert seeds.main(["--seeds", "2"]) == 1
-    assert "no over_seeds on record" in capsys.readouterr().out
+    assert execute(seeds.STUDY, "seeds", ["--seeds", "2"]) == 1
+    assert "no over_seeds on record" in capsys.readouterr().err
     record = f"over_seeds = {{ runs = 6, least = {min(singles)}, most = {max(singles)} }}\n"
     file.write_text(amid + record)
-    assert seeds.main(["--seeds", "2"]) == 0
+    assert execute(seeds.STUDY, "seeds", ["--seeds", "2"]) == 0
     assert "cannot be checked" in capsys.readouterr().out
 
 
@@ -181,7 +182,7 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     root = written(tmp_path, rate("above", ">", "1.0"))
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     out = tmp_path / "out"
-    assert seeds.main(["--seeds", "3", "--json", "-o", str(out)]) == 0
+    assert execute(seeds.STUDY, "seeds", ["--seeds", "3", "--json", "-o", str(out)]) == 0
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert found == json.loads((out / "seeds.json").read_text())
@@ -194,7 +195,7 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     assert claim["singles"] == claim["measured"]
     assert [f"seed {seed}" in shown.err for seed in (1, 2, 3)] == [True] * 3
     # Kept: the same again begins no run.
-    assert seeds.main(["--seeds", "3", "--json"]) == 0
+    assert execute(seeds.STUDY, "seeds", ["--seeds", "3", "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out) == found
     assert "simulated in" not in shown.err
@@ -203,15 +204,15 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     (root / "paper" / "one" / "claims.toml").write_text(
         f'title = "x"\n{rate("amid", "<", f"{middle}")}'
     )
-    assert seeds.main(["paper/one", "--seeds", "3"]) == 1
+    assert execute(seeds.STUDY, "seeds", ["paper/one", "--seeds", "3"]) == 1
     shown = capsys.readouterr()
     assert "1 a verdict that does" in shown.out
-    assert "paper/one/amid: " in shown.out
+    assert "paper/one/amid: " in shown.err
 
 
 @pytest.mark.parametrize("arguments", [["--seeds", "1"], ["no-such-paper"]])
 def test_wrong_arguments_are_one_line_and_exit_2(arguments, capsys):
-    assert seeds.main(arguments) == 2
+    assert execute(seeds.STUDY, "seeds", arguments) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -161,13 +161,15 @@ def test_a_busy_host_is_refused_unless_asked(monkeypatch):
     [
         (["--to", "0"], "x: command line: --to: must be 1 or more, got 0"),
         (["--to", "b"], "x: argument --to: must be a whole number, got 'b'"),
+        (["--more", "a,b"], "x: command line: --more: unknown 'a', expected c"),
         (["--from", "1"], "x: unrecognized arguments: --from 1"),
         (["--only", "rd"], "x: command line: --only: unknown 'rd', did you mean \"red\"?"),
     ],
 )
 def test_wrong_options_end_with_one_sentence(arguments, said, capsys):
     strict = squares([])
-    more = (*strict.options, Option("--only", ("red", "blue"), "colours", ("red", "blue")))
+    more = (*strict.options, Option("--only", ("red", "blue"), "colours", ("red", "blue")),
+            Option("--more", (), "letters", ("c",)))  # fmt: skip
     try:
         code = study.execute(replace(strict, options=more), "x", arguments)
     except SystemExit as error:

@@ -1,15 +1,15 @@
-"""The validation on real networks: its setting, a few runs, reasons, tables, and how it goes on."""
+"""The study of real networks: its setting, a few runs, reasons, tables, and what it keeps."""
 
 from __future__ import annotations
 
-import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from validation.topologies import __main__ as program
-from validation.topologies import cases, reasons, report, running
+from validation import study as harness
+from validation.topologies import cases, reasons, report, running, study
 from validation.topologies.reasons import Reason
 from validation.topologies.running import Record
 from waterfill.scenario.units import RATE
@@ -36,7 +36,7 @@ def record(rates, shares, law="rcp", **changes):
 def ran(name, law, end_s):
     """A run, settled or not, and the reasons for its exceptions."""
     done = running.run(cases.build(name, law, end_s))
-    return done, reasons.compute(done)
+    return done, reasons.explain(done)
 
 
 def test_all_networks_are_there():
@@ -67,17 +67,6 @@ def test_the_largest_demands_are_kept(monkeypatch):
     document = {"flow": flows}
     assert cases.keep_largest(document) == pytest.approx(7 / 8)
     assert [flow["name"] for flow in document["flow"]] == ["b", "c"]
-
-
-def test_a_finished_run_is_not_repeated(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cases, "PAIRS", 6)
-    arguments = ["--laws", "rcp", "--only", "topozoo/Abilene", "-o", str(tmp_path)]
-    assert program.main(arguments) == 0
-    line = "| rcp | 1 | 1 | 6 of 6 | 0."
-    assert line in capsys.readouterr().out
-    monkeypatch.setattr(running, "run", lambda _case: pytest.fail("the run is there"))
-    assert program.main(arguments) == 0
-    assert line in capsys.readouterr().out
 
 
 def test_maxnet_is_max_min_on_abilene():
@@ -214,22 +203,18 @@ def test_tables_and_the_list_of_exceptions():
     ]
 
 
-def test_an_unexplained_exception_fails(tmp_path, monkeypatch, capsys):
-    name = "topozoo/Abilene"
-    monkeypatch.setattr(cases, "names", lambda group: [name] if group == "topozoo" else [])
-    monkeypatch.setattr(reasons, "compute", lambda _done: [Reason("a", -0.5, "unexplained", 0.0)])
-    running.save(tmp_path, record([5.0], [10.0], network=name))
-    arguments = ["--laws", "rcp", "-o", str(tmp_path)]
-    assert program.main(arguments) == 1
-    assert "| 50.0% (topozoo/Abilene, a) | unexplained 1 |" in capsys.readouterr().out
-    (path,) = (tmp_path / "reasons" / "rcp").iterdir()
-    assert json.loads(path.read_text())[0]["reason"] == "unexplained"
+def test_an_unexplained_exception_fails():
+    row = study.Explained(record([5.0], [10.0]), [Reason("a", -0.5, "unexplained", 0.0)])
+    case = study.Case("topozoo/Abilene", "rcp")
+    assert study.failed({case: row}) == ["topozoo/Abilene rcp: a is -50.0% off, unexplained"]
+    assert study.failed({case: row._replace(reasons=[])}) == []
 
 
-def test_wrong_arguments(tmp_path, capsys):
-    assert program.main(["--only", "nowhere", "-o", str(tmp_path)]) == 2
-    assert "expected the package topohub and a network of it" in capsys.readouterr().err
-    with pytest.raises(SystemExit) as exit_:
-        program.main(["--laws", "reno", "-o", str(tmp_path)])
-    assert exit_.value.code == 2
-    assert "expected some of maxnet" in capsys.readouterr().err
+def test_a_run_is_kept_for_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(harness.cache, "root", lambda: tmp_path)
+    monkeypatch.setattr(cases, "PAIRS", 6)
+    case = study.Case("topozoo/Abilene", "rcp")
+    first = study.measure(case)
+    monkeypatch.setattr(running, "run", lambda _case: pytest.fail("the run is there"))
+    assert study.measure(case) == first
+    assert study.chosen(SimpleNamespace(laws=("rcp",), only="topozoo/Abilene")) == [case]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,7 @@ import numpy as np
 from waterfill.analysis import transfers
 from waterfill.formats import rules
 from waterfill.network import protocols
-from waterfill.runs import backends, cache
-from waterfill.runs.files import write_text
+from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
@@ -164,14 +161,6 @@ def measure(case: Case, result: Result) -> dict[str, Any]:
     }
 
 
-def run(all_: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Mapping[str, Any]]]:
-    """Run each case, or read what an earlier call kept of it in `folder`."""
-    for case in all_:
-        scenario = case.scenario()
-        kept = folder / f"{case.name}-{cache.entry(scenario, 'sim').name}.json"
-        if kept.exists():
-            yield case, json.loads(kept.read_text(encoding="utf-8"))
-            continue
-        row = measure(case, backends.run(scenario))
-        write_text(kept, json.dumps(row))
-        yield case, row
+def run(case: Case) -> dict[str, Any]:
+    """Run a case and measure it."""
+    return measure(case, backends.run(case.scenario()))

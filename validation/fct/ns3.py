@@ -1,40 +1,33 @@
-"""The same flows in ns-3 and in Waterfill: `make fct-ns3`.
+"""The same flows in ns-3 and in Waterfill.
 
 A leaf-spine of 2 leaves, 8 hosts and one spine, so that every pair of hosts has one route. Flows
 arrive as a Poisson process for one second, between random hosts, with web-search sizes; both
 simulators get the same list. ns-3's NewReno with SACK is Waterfill's `sack`; its CUBIC has no
-Reno-friendly region. Runs of ns-3 are kept, so an interrupted table continues.
-
-    python -m validation.fct.ns3 -o out/fct
+Reno-friendly region.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import random
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from validation.fct import cases, report
+from validation.study import ROOT, Need, Option, Options, Study
 from waterfill.analysis import transfers
-from waterfill.errors import InputError
+from waterfill.errors import RunError
 from waterfill.formats import rules
 from waterfill.runs import backends
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.result import to_json
 from waterfill.scenario import distributions
 from waterfill.scenario.loading import from_dict
 from waterfill.scenario.units import VOLUME
 
-ROOT = Path(__file__).resolve().parents[2]
 DRIVER = ROOT / "target" / "ns3" / "fabric"
 
 LEAVES, HOSTS = 2, 4
@@ -114,7 +107,7 @@ def waterfill_run(law: str, flows: Sequence[Arrival]) -> tuple[Numbers, Numbers]
     return transfers.values(table, "completion_s"), transfers.values(table, "ideal_s")
 
 
-def ns3_run(law: str, flows: Sequence[Arrival], folder: Path) -> Numbers:
+def ns3_run(law: str, flows: Sequence[Arrival]) -> Numbers:
     """Return the completion times (s) of the flows in ns-3, NaN where one has not completed."""
     lines = "".join(f"{f.start_s:.9f} {f.source} {f.sink} {f.size_bytes}\n" for f in flows)
     command = [
@@ -123,23 +116,28 @@ def ns3_run(law: str, flows: Sequence[Arrival], folder: Path) -> Numbers:
         f"--buffer={cases.BUFFER_PACKETS}", f"--min-rto={cases.RTO_MIN_S:g}",
         f"--duration={DURATION_S:g}",
     ]  # fmt: skip
-    identity = hashlib.sha256("\n".join([*command[1:], lines]).encode() + DRIVER.read_bytes())
-    kept = folder / f"ns3-{identity.hexdigest()[:32]}.txt"
-    if not kept.exists():
-        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise InputError("ns-3", "", done.stderr.strip() or f"exit {done.returncode}")
-        write_text(kept, done.stdout)
-    ends_s = np.array([float(line) for line in kept.read_text().split()])
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RunError(f"ns-3: {done.stderr.strip() or f'exit {done.returncode}'}")
+    ends_s = np.array([float(line) for line in done.stdout.split()])
     ends_s[ends_s < 0] = np.nan
     return np.asarray(ends_s - np.array([flow.start_s for flow in flows]))
 
 
-def row(law: str, load: float, seed: int, folder: Path) -> dict[str, Any]:
+class Case(NamedTuple):
+    """One law at one load, with one list of flows."""
+
+    law: str
+    load: float
+    seed: int
+
+
+def row(case: Case) -> dict[str, Any]:
     """Run both on the same flows; return the slowdowns of both."""
+    law, load, seed = case
     flows = arrivals(load, seed)
     ours_s, ideal_s = waterfill_run(law, flows)
-    theirs_s = ns3_run(law, flows, folder)
+    theirs_s = ns3_run(law, flows)
     left_s = DURATION_S - np.array([flow.start_s for flow in flows])
     found: dict[str, Any] = {"law": law, "load": load, "seed": seed, "flows": len(flows)}
     for name, took_s in (("waterfill", ours_s), ("ns3", theirs_s)):
@@ -180,35 +178,33 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run or read all rows; print the table, and write it."""
-    parser = argparse.ArgumentParser(prog="python -m validation.fct.ns3")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/fct"), metavar="DIR")
-    options = parser.parse_args(arguments)
-    if options.seeds < 1:
-        parser.error(f"--seeds: expected at least 1, got {options.seeds}")
+def lacks() -> str | None:
+    """Return what the host lacks to build the driver of ns-3, which this builds."""
     make = ["make", "-s", "-C", str(ROOT / "bench" / "ns3"), f"OUT={DRIVER.parent}", str(DRIVER)]
-    if subprocess.run(make, check=False).returncode != 0:
-        parser.error("expected ns-3 to build its driver: apt-get install g++ libns3-dev")
-    try:
-        folder = make_directory(options.output / "runs")
-        rows = []
-        for seed in range(1, options.seeds + 1):
-            for load in cases.LOADS:
-                for law in LAWS:
-                    rows.append(row(law, load, seed, folder))
-                    print(f"ns-3: {law}, {load:.0%}, seed {seed}", file=sys.stderr)
-        text = table(rows)
-        write_text(options.output / "ns3.md", text + "\n")
-        write_text(options.output / "ns3.json", to_json(rows) + "\n")
-    except InputError as error:
-        parser.error(str(error))
-    except KeyboardInterrupt:
-        return 130
-    print(text)
-    return 0
+    built = subprocess.run(make, capture_output=True, check=False).returncode == 0
+    return None if built else "ns-3: apt-get install g++ libns3-dev"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def chosen(options: Options) -> list[Case]:
+    """Return the cases of the seeds."""
+    seeds = range(1, options.seeds + 1)
+    return [Case(law, load, seed) for seed in seeds for load in cases.LOADS for law in LAWS]
+
+
+def text(found: Mapping[Case, dict[str, Any]]) -> str:
+    """Return the table."""
+    return table(list(found.values()))
+
+
+STUDY = Study(
+    shows="the same list of flows in ns-3 and in the simulator: completion times agree",
+    minutes=15,
+    needs=(Need("ns-3", lacks),),
+    options=(Option("--seeds", 3, "use seeds 1 to this one", low=1),),
+    quick={"seeds": 1},
+    cases=chosen,
+    measure=row,
+    code=lambda: hashlib.sha256(DRIVER.read_bytes()).hexdigest(),
+    table=text,
+    document=lambda found: list(found.values()),
+)

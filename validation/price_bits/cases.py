@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from waterfill.analysis import series
 from waterfill.network import protocols
-from waterfill.runs import cache
-from waterfill.runs.pool import run_each
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
@@ -179,28 +177,6 @@ def measure(case: Case, result: Result) -> Row:
         ),
         sum(links[name]["drops"] for name in names),
     )
-
-
-def rows(cases: Sequence[Case], duration_s: float = DURATION_S) -> dict[Case, Row]:
-    """Run every case and return its row; runs in the cache are not repeated."""
-    wanted = {f"{i}": scenario(case, duration_s) for i, case in enumerate(cases)}
-    found: dict[Case, Row] = {}
-
-    def keep(name: str, result: Result) -> None:
-        if "interrupted_at_s" not in result.summary:
-            cache.store(wanted[name], "sim", result)
-            found[cases[int(name)]] = measure(cases[int(name)], result)
-
-    missing: dict[str, Scenario] = {}
-    for name, each in wanted.items():
-        kept = cache.lookup(each, "sim")
-        if kept is None:
-            missing[name] = each
-        else:
-            found[cases[int(name)]] = measure(cases[int(name)], kept)
-    if missing:
-        run_each(missing, done=keep)
-    return {case: found[case] for case in cases if case in found}
 
 
 def defaults(law: str) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""MaxNet in the kernel with the price in CSIG's tags: `python -m validation.price_bits.kernel`.
+"""MaxNet in the kernel with the price in CSIG's tags.
 
 Hosts a and b, with routers 1, 2 and 3 between them, in namespaces of their own. In front of 1, d
 holds every frame for 20 ms in each direction (`waterfill-delay`). 2's link to 3 is the bottleneck.
@@ -9,20 +9,19 @@ price in 5 or 20 bits. Needs root, iperf3, and the daemon beside this Python, or
 
 from __future__ import annotations
 
-import array
-import fcntl
 import json
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from validation.kernels import offloads
+from validation.study import Need, Option, Study, linux_code
 
 BOTTLENECK_BPS = 40e6
 DELAY_MS = 20
@@ -66,11 +65,11 @@ def program(name: str, variable: str) -> str | None:
 def missing() -> str | None:
     """Return what the host lacks; None if nothing."""
     if os.geteuid() != 0:
-        return "needs root"
+        return f"root, got user {os.geteuid()}"
     for name, variable in (("waterfilld", "WATERFILLD"), ("waterfill-delay", "WATERFILL_DELAY")):
         if program(name, variable) is None:
-            return f"needs {name}"
-    return next((f"needs {t}" for t in ("ip", "nsenter", "iperf3") if not shutil.which(t)), None)
+            return f"{name}: make build"
+    return next((t for t in ("ip", "nsenter", "iperf3") if not shutil.which(t)), None)
 
 
 def _cgroup_root() -> Path:
@@ -134,7 +133,7 @@ class _Bed:
         for node in "ad123b":
             devices = [f"t{other}" for pair in zip("ad123", "d123b", strict=True) if node in pair
                        for other in pair if other != node]  # fmt: skip
-            _run(*self.inside(node, sys.executable, __file__, "--no-offloads", *devices))
+            _run(*self.inside(node, sys.executable, offloads.__file__, *devices))
         self._delay()
 
     def _delay(self) -> None:
@@ -264,43 +263,33 @@ def run(code: str) -> KernelRow:
         return KernelRow(code, rates, (sum(queues) / len(queues), max(queues)), frames, wrong)
 
 
-def no_offloads(devices: Sequence[str]) -> None:
-    """Switch off what makes frames longer than the MTU or leaves checksums to a network card.
-
-    The delay line sends frames as it receives them.
-    """
-    commands = (0x17, 0x1F, 0x24, 0x2C)  # ETHTOOL_STXCSUM, STSO, SGSO, SGRO
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        for device in devices:
-            for command in commands:
-                data = array.array("B", struct.pack("=II", command, 0))
-                request = struct.pack("=16sQ8x", device.encode(), data.buffer_info()[0])
-                fcntl.ioctl(control, 0x8946, request)  # SIOCETHTOOL
+def line(code: str, row: KernelRow) -> str:
+    """Return a run's rates and queue in words."""
+    rates = ", ".join(f"{rate / 1e6:.2f}" for rate in row.rates_bps)
+    return (
+        f"{code}: {rates} Mbit/s; queue {row.queue_ms[0]:.2f} ms mean, {row.queue_ms[1]:.2f} ms "
+        f"at most; unfair {row.unfair:.2%}, wrong checksums {row.wrong_checksums}, {row.frames}"
+    )
 
 
-def main() -> int:
-    """Run every code, print a row each."""
-    if sys.argv[1:2] == ["--no-offloads"]:
-        no_offloads(sys.argv[2:])
-        return 0
-    why = missing()
-    if why is not None:
-        print(f"skipped: {why}", file=sys.stderr)
-        return 0
-    rows: list[KernelRow] = []
-    for code in sys.argv[1:] or CODES:
-        row = run(code)
-        rows.append(row)
-        rates = ", ".join(f"{rate / 1e6:.2f}" for rate in row.rates_bps)
-        off = f"{row.off(rows[0]):.2%}"
-        queue = f"{row.queue_ms[0]:.2f} ms mean, {row.queue_ms[1]:.2f} ms most"
-        print(f"{row.code}: {rates} Mbit/s, {off} off {rows[0].code}; queue {queue};")
-        print(
-            f"    unfair {row.unfair:.2%}, wrong checksums {row.wrong_checksums}, {row.frames}",
-            flush=True,
-        )
-    return 0
+def text(found: Mapping[str, KernelRow]) -> str:
+    """Return a line for each code, with its distance from the first one."""
+    first = next(iter(found.values()))
+    return "\n".join(
+        f"{line(code, row)}; {row.off(first):.2%} off {first.code}" for code, row in found.items()
+    )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    shows="MaxNet's rates and queue on the kernel with the price in 5 and 20 bits of CSIG's tags",
+    minutes=3,
+    needs=(Need("root", missing),),
+    options=(Option("codes", tuple(CODES), "default: all", tuple(CODES)),),
+    quick={"codes": ("own", "5")},
+    cases=lambda options: options.codes,
+    measure=run,
+    row=KernelRow,
+    code=linux_code,
+    line=line,
+    table=text,
+)

@@ -1,4 +1,4 @@
-"""The table, the claims and the figure of `make price-bits`."""
+"""The tables and the figure of the study of few bits."""
 
 from __future__ import annotations
 
@@ -127,13 +127,10 @@ def figure(rows: Mapping[Case, Row]) -> Figure:
     return drawn
 
 
-def write(folder: Path, rows: Mapping[Case, Row], judged: Sequence[Claim]) -> None:
-    """Write `price-bits.md` and `price-bits.png`."""
+def draw(rows: Mapping[Case, Row], stem: Path) -> None:
+    """Write the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    folder.mkdir(parents=True, exist_ok=True)
-    parts = (claim_table(judged), margin_table(), row_table(rows))
-    (folder / "price-bits.md").write_text("\n\n".join(parts) + "\n")
     drawn = figure(rows)
     FigureCanvasAgg(drawn)
-    drawn.savefig(folder / "price-bits.png", dpi=110)
+    drawn.savefig(stem.with_suffix(".png"), dpi=110)

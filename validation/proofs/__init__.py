@@ -1,6 +1,6 @@
 """Proofs by z3: codecs, the fixed-point C of the laws, MaxNet's source, and its equilibrium.
 
-`make proofs` runs `python -m validation.proofs`. To read in this order:
+To read in this order:
 
 - `c_source`: the C headers as clang's syntax tree, so that a changed header is what is proved;
 - `machine`: executes functions of that tree over one of three kinds of numbers;
@@ -13,5 +13,5 @@
 - `kernels`: every law's functions over those ranges; `differential`: the same tree against compiled
   C;
 - `codecs`, `source`, `equilibrium`: the other theorems;
-- `__main__`: the list of theorems, and the file that lets a run resume.
+- `study`: the list of theorems.
 """

@@ -20,11 +20,9 @@ The first of these that holds, for a flow that is off by more than `WITHIN`:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,18 +65,7 @@ class Reason:
     evidence: float
 
 
-def explain(folder: Path, record: Record) -> list[Reason]:
-    """Return a reason for each flow that is off; computed once, then read from `folder`."""
-    path = folder / "reasons" / record.law / f"{record.network.replace('/', '-')}.json"
-    if path.exists():
-        return [Reason(**reason) for reason in json.loads(path.read_text(encoding="utf-8"))]
-    found = compute(record)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(reason) for reason in found]), encoding="utf-8")
-    return found
-
-
-def compute(record: Record) -> list[Reason]:
+def explain(record: Record) -> list[Reason]:
     """Return a reason for each flow that is off."""
     off = np.flatnonzero(np.abs(record.errors) > WITHIN).tolist()
     if not off:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -165,23 +162,3 @@ def signals(case: Case, flows: dict[str, Reals], links: dict[str, Reals]) -> dic
         found["overload"] = np.array([over[:, path].any(axis=1).mean() for path in paths])
         found["half_bps"] = flows["rate_bps"][half:].mean(axis=0)
     return {name: np.nan_to_num(values, nan=-1.0).tolist() for name, values in found.items()}
-
-
-def path_of(folder: Path, name: str, law: str) -> Path:
-    """Return the file of a run."""
-    return folder / "runs" / law / f"{name.replace('/', '-')}.json"
-
-
-def save(folder: Path, record: Record) -> None:
-    """Write a record at once: a run that is interrupted leaves no file."""
-    path = path_of(folder, record.network, record.law)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(record)), encoding="utf-8")
-    temporary.replace(path)
-
-
-def load(folder: Path, name: str, law: str) -> Record | None:
-    """Return a finished run."""
-    path = path_of(folder, name, law)
-    return Record(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None

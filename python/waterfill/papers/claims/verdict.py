@@ -8,8 +8,8 @@ records the range of single runs (`over_seeds`), and its verdict is *cannot be c
 - a tolerance boundary lies within the recorded range, and
 - the measured value does too: a value outside the record is judged by itself.
 
-Tolerances are set before the runs; the record never widens one. `make seeds` measures the records
-again and fails if they are wrong.
+Tolerances are set before the runs; the record never widens one. The study `seeds` measures the
+records again and fails if they are wrong.
 """
 
 from __future__ import annotations

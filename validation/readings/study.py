@@ -1,26 +1,22 @@
-"""Run grids of readings and print their tables; the package's docstring has the usage."""
+"""The study of readings; the package's docstring says what it does."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import pkgutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import validation.readings as package
 from validation.readings.grid import Cell, Grid, table
+from validation.study import Option, Options, Report, Study
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged
 from waterfill.papers.reproduce import reproduce
-from waterfill.runs.files import make_directory, write_text
 from waterfill.runs.progress import ExperimentBars
-from waterfill.runs.result import Document, to_json
-
-INTERRUPTED = 130  # the exit code of `waterfill reproduce` after Ctrl-C
+from waterfill.runs.result import Document
 
 
 def grids() -> list[Grid]:
@@ -29,7 +25,7 @@ def grids() -> list[Grid]:
     return [
         grid
         for name in names
-        if name != "__main__"
+        if name != "study"
         for grid in getattr(importlib.import_module(f"{package.__name__}.{name}"), "GRIDS", ())
     ]
 
@@ -46,8 +42,8 @@ def select(names: Sequence[str], known: Sequence[Grid]) -> list[Grid]:
     return [grid for grid in known if not names or grid.name in names or grid.paper in names]
 
 
-def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]] | None:
-    """Return every cell of every grid, by grid, with its claims judged; None after Ctrl-C."""
+def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]]:
+    """Return every cell of every grid, by grid, with its claims judged."""
     known = {experiment.path: experiment for experiment in loading.experiments()}
     variants = {grid.name: grid.variants(known) for grid in chosen}
     wanted = {
@@ -62,7 +58,7 @@ def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]] | None:
             list(wanted.values()), None, planned=live.planned, progress=live.show, done=done
         )
     if found.interrupted:
-        return None
+        raise KeyboardInterrupt
     return {
         grid.name: [
             Cell(
@@ -101,37 +97,22 @@ def text(found: dict[str, list[Cell]]) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, 2 for a wrong argument, 130 after Ctrl-C."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.readings", description=package.__doc__
-    )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", metavar="GRID", help="grid or paper; default: all")
-    parser.add_argument("--list", action="store_true", help="list the grids, run nothing")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/readings.json, readings.md")
-    options = parser.parse_args(arguments)
-    try:
-        chosen = select(options.names, grids())
-        if options.list:
-            for grid in chosen:
-                print(f"{grid.name}\t{len(grid.cells())} cells\t{grid.question}")
-            return 0
-        folder = None if options.o is None else make_directory(options.o)
-        found = judge(chosen)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    if found is None:
-        print("interrupted; the runs that ended are kept", file=sys.stderr)
-        return INTERRUPTED
-    if folder is not None:
-        write_text(folder / "readings.json", to_json(document(found)) + "\n")
-        write_text(folder / "readings.md", text(found) + "\n")
-    print(to_json(document(found)) if options.json else text(found))
-    return 0
+def work(options: Options) -> Report:
+    """Run the chosen grids, or list them."""
+    chosen = select(options.grids, grids())
+    if options.list:
+        lines = [f"{grid.name}\t{len(grid.cells())} cells\t{grid.question}" for grid in chosen]
+        return Report("\n".join(lines), [grid.name for grid in chosen])
+    found = judge(chosen)
+    return Report(text(found), document(found))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the papers' claims under every reading of what the papers leave open",
+    minutes=60,
+    options=(
+        Option("grids", (), "grids or papers; default: all"),
+        Option("--list", False, "list the grids, run nothing"),
+    ),
+    work=work,
+)

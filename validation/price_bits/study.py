@@ -1,0 +1,28 @@
+"""The study of few bits of price; the package's docstring says what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from validation.price_bits import cases, report
+from validation.price_bits.cases import Case, Row
+from validation.price_bits.claims import claims
+from validation.study import Option, Run, Study
+
+
+def text(found: Mapping[Case, Row]) -> str:
+    """Return claims, margins and rows."""
+    parts = (report.claim_table(claims(found)), report.margin_table(), report.row_table(found))
+    return "\n\n".join(parts)
+
+
+STUDY = Study(
+    shows="the cost of 5, 7 and 20 bits of a law's signal in load, queue and shares",
+    minutes=2,
+    options=(Option("laws", cases.LAWS, "default: all", cases.LAWS),),
+    cases=lambda options: cases.all_cases(options.laws),
+    runs=lambda case: {"": Run(cases.scenario(case))},
+    measure=lambda case, results: cases.measure(case, results[""]),
+    table=text,
+    figure=report.draw,
+)

@@ -1,0 +1,79 @@
+"""The study of real networks; the package's docstring says what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from validation.study import Kept, Need, NotKept, Option, Options, Study
+from validation.topologies import cases, reasons, report, running
+from validation.topologies.running import Record
+
+
+class Case(NamedTuple):
+    """A law on a network."""
+
+    network: str
+    law: str
+
+
+class Explained(NamedTuple):
+    """A run with the reasons of its exceptions."""
+
+    record: Record
+    reasons: list[reasons.Reason]
+
+
+def chosen(options: Options) -> list[Case]:
+    """Return every chosen law on every chosen network."""
+    names = [name for group in cases.GROUPS for name in cases.names(group) if options.only in name]
+    return [Case(name, law) for name in names for law in options.laws or cases.laws()]
+
+
+def measure(case: Case) -> Explained:
+    """Run a law on a network until it is settled, and explain its exceptions.
+
+    The run is kept for itself, so that another explanation does not repeat it.
+    """
+    store = Kept("topologies", running.__name__, row=Record)
+    try:
+        record: Record = store.get(case)
+    except NotKept:
+        record = running.run(cases.build(*case, running.ENDS_S[-1]))
+        store.put(case, record)
+    return Explained(record, reasons.explain(record))
+
+
+def rows(found: Mapping[Case, Explained]) -> list[report.Explained]:
+    """Return the rows of the tables, law by law."""
+    laws = cases.laws()
+    return sorted(found.values(), key=lambda row: laws.index(row[0].law))
+
+
+def failed(found: Mapping[Case, Explained]) -> list[str]:
+    """Return the exceptions without a reason."""
+    return [
+        f"{case.network} {case.law}: {one.flow} is {one.error:+.1%} off, unexplained"
+        for case, row in found.items()
+        for one in row.reasons
+        if one.reason == reasons.UNEXPLAINED
+    ]
+
+
+STUDY = Study(
+    shows="every explicit law reaches its max-min shares on 229 real networks, in the fluid model",
+    minutes=600,
+    needs=(Need("topohub", lambda: None if cases.names("topozoo") else "the package topohub"),),
+    options=(
+        Option("--laws", (), "default: all of the fluid backend", cases.laws),
+        Option("--only", "", "only networks whose name contains this text"),
+    ),
+    quick={"laws": ("maxnet", "rcp"), "only": "topozoo/A"},
+    cases=chosen,
+    measure=measure,
+    row=Explained,
+    line=lambda case, row: f"{case.network} {case.law}: {abs(row.record.errors).max():.2%}",
+    table=lambda found: f"{report.summary(rows(found))}\n\n{report.evidence(rows(found))}",
+    files=lambda found: {"exceptions.csv": report.exceptions(rows(found)) + "\n"},
+    failed=failed,
+)
