@@ -18,12 +18,14 @@ from waterfill.errors import nearest
 # Each study's name, and its module in this package.
 STUDIES: Mapping[str, str] = {
     "abc": "abc_traces",
+    "certificates": "certificates.study",
     "cohabit": "cohabit",
     "equilibria": "equilibria",
     "faults": "faults",
     "fct": "fct.study",
     "fct-ns3": "fct.ns3",
     "fluid-vs-sim": "fluid_vs_sim",
+    "kernel-certificates": "certificates.kernel.study",
     "link-events": "link_events",
     "linux-csig": "price_bits.kernel",
     "linux-faults": "testbed.faults",

@@ -23,7 +23,6 @@ ORDER = (
     "network",
     "formats",
     "runs",
-    "verify",
     "analysis",
     "builder",
     "theory",

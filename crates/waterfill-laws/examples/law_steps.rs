@@ -1,7 +1,7 @@
 //! Calls a law and writes the log of its steps: the same calls for every law and every build.
 //!
 //! `cargo run -p waterfill-laws --example law_steps -- LAW ROWS [NAME=VALUE ...]` sets parameters in SI units. It writes a
-//! line of JSON for the fields of each part and call, then one for each step. `validation/certificate_mutants_rust.py`
+//! line of JSON for the fields of each part and call, then one for each step. `validation/certificates/mutants.py`
 //! reads them.
 //!
 //! Calls are those of two links in series and three flows. An episode has a capacity, RTTs, a load and sizes of packets of

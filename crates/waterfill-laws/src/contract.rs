@@ -436,7 +436,7 @@ fn both_arithmetics_show_the_same_numbers() {
     }
 }
 
-/// What `waterfill verify` reads of each part's state, in the order of the words.
+/// What `validation/certificates` reads of each part's state, in the order of the words.
 const STATES: &[(&str, &str, &str, &str)] = &[
     (
         "maxnet",

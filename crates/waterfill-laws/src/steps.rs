@@ -1,7 +1,7 @@
 //! A log of the steps of laws: what each call got, the law's state before and after it, and what it returned.
 //!
 //! A law that is logged is wrapped in [`Logged`], a variant of [`AnyRouter`], [`AnyReceiver`] and [`AnySource`]. So a run
-//! without a log has no test for one on the packet path. `waterfill verify` computes every step again from the papers'
+//! without a log has no test for one on the packet path. `validation/certificates` computes every step again from the papers'
 //! equations and compares.
 //!
 //! A row is a call. Its values are 64-bit words; [`StepLog::fields`] names them and says how to read them.

@@ -236,7 +236,7 @@ fn a_log_of_one_law_has_no_other() {
     assert_eq!(log.fields().keys().map(|&(id, ..)| id).collect::<BTreeSet<_>>(), [ProtocolId::Xcp].into());
 }
 
-/// The names are those that `waterfill verify` reads.
+/// The names are those that `validation/certificates` reads.
 #[test]
 fn names_in_logs() {
     assert_eq!([Part::Router, Part::Receiver, Part::Source].map(Part::name), ["router", "receiver", "source"]);

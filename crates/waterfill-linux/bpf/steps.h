@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Logs the steps of a law for `waterfill verify`: a record in a ring buffer for each call, with its inputs, the state
+ * Logs the steps of a law for its certificate: a record in a ring buffer for each call, with its inputs, the state
  * before and after it, and what it wrote. The daemon turns it on before it loads the programs (`--log-steps`). Otherwise
  * the verifier knows that `log_steps` is 0 and removes all of this.
  *
  * A call that finds the buffer full is not logged, and counted. The records are in router_steps.h and host_steps.h;
- * python/waterfill/verify/kernel.py reads them.
+ * validation/certificates/fixed/log.py reads them.
  */
 #ifndef WATERFILL_STEPS_H
 #define WATERFILL_STEPS_H

@@ -104,10 +104,8 @@ app.command(
     ),
 )(papers.reproduce)
 app.command(
-    epilog=examples(
-        "waterfill run S.toml -o out --log-steps 100000",
-        "waterfill verify out    # every step again, from the papers' equations",
-    ),
+    hidden=True,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )(laws.verify)
 app.command(
     epilog=examples(

@@ -1,10 +1,9 @@
-"""Commands about the protocols themselves: `protocols`, `response` and `verify`."""
+"""Commands about the protocols themselves: `protocols` and `response`."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +13,7 @@ from waterfill.cli.console import print_json, show
 from waterfill.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from waterfill.verify import Verdict
+    pass
 
 
 def protocols(
@@ -78,51 +75,8 @@ def response(
         raise typer.Exit(INTERRUPTED)
 
 
-def verify(
-    log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="A log of steps, or a run's directory with one.")
-    ],
-    json: Json = False,
-) -> None:
-    """Check a log of laws' steps against the papers' equations, computed again."""
-    from waterfill.verify import verify as check
-
-    verdict = check(log)
-    if json:
-        print_json(_steps_document(verdict))
-    elif verdict.wrong is None:
-        show(*_steps_table(verdict))
-    if verdict.wrong is not None:
-        print(verdict.wrong, file=sys.stderr)
-        raise typer.Exit(1)
-
-
-def _steps_document(verdict: Verdict) -> dict[str, Any]:
-    counts = sorted(verdict.counts.items())
-    return {
-        "accepted": verdict.wrong is None,
-        "rows": verdict.rows,
-        "not_logged": verdict.dropped,
-        "steps": [
-            {"law": law, "part": part, "call": call, "rows": rows}
-            for (law, part, call), rows in counts
-        ],
-        "wrong": None if verdict.wrong is None else str(verdict.wrong),
-    }
-
-
-def _steps_table(verdict: Verdict) -> list[RenderableType]:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("law", "part", "call"):
-        table.add_column(name)
-    table.add_column("steps", justify="right")
-    for (law, part, call), rows in sorted(verdict.counts.items()):
-        table.add_row(law, part, call, str(rows))
-    text = f"accepted: {verdict.rows} steps agree with the papers' equations"
-    if verdict.dropped:
-        text += f"; {verdict.dropped} steps were not logged"
-    return [table, Text(text)]
+def verify() -> None:
+    """Name the command that replaces this one."""
+    command = "make validate STUDY=certificates OPTIONS=LOG"
+    why = f"is not part of the package any more; in a checkout, run {command}"
+    raise InputError("verify", "", why)

@@ -92,7 +92,7 @@ def run(
         typer.Option(
             "--log-steps",
             metavar="ROWS",
-            help="Log the laws' first ROWS steps to DIR/steps.parquet for verify (not on linux).",
+            help="Log the laws' first ROWS steps to DIR/steps.parquet (not on linux).",
         ),
     ] = None,
     log_law: Annotated[

@@ -142,7 +142,7 @@ def run(
 
     `laws` is a law of your own by its name, written in Python: {"name": waterfill.PythonLaw(…)}.
 
-    `steps` logs the steps of laws, on sim and fluid, for `waterfill verify`; on one thread.
+    `steps` logs the steps of laws, on sim and fluid, on one thread, for `validation/certificates`.
 
     Raises InputError when the scenario is wrong or the backend cannot run it, and for an argument
     of another type.

@@ -1,4 +1,4 @@
-//! `--log-steps`: writes the records of a law's steps (`bpf/*_steps.h`) to a file, for `waterfill verify`.
+//! `--log-steps`: writes the records of a law's steps (`bpf/*_steps.h`) to a file, for `validation/certificates`.
 //!
 //! The file begins with [`MAGIC`], the length of a JSON text and that text, which names the law and the role. Each record
 //! follows its length, 4 bytes in the host's order. At the end, a record of length 0 and the number of lost steps.

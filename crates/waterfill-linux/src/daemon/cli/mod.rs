@@ -107,7 +107,7 @@ pub(super) struct Common {
     /// Exit after loading; the kernel programs keep running
     #[arg(long, conflicts_with_all = ["no_pin", "metrics", "line"])]
     pub(super) once: bool,
-    /// Log the law's steps to this file, for `waterfill verify`; needs --no-pin
+    /// Log the law's steps to this file, for certificates; needs --no-pin
     #[arg(long, value_name = "FILE", requires = "no_pin")]
     pub(super) log_steps: Option<PathBuf>,
     /// Most steps that --log-steps writes; later ones are counted

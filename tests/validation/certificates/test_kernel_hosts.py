@@ -1,0 +1,39 @@
+"""Logs of laws' hosts in the running kernel are accepted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from validation.certificates.fixed.laws import LAYOUTS, verify
+from validation.certificates.kernel import hosts
+
+
+@pytest.fixture(scope="module")
+def over() -> Iterator[hosts.Network]:
+    missing = hosts.lacking()
+    if missing is not None:
+        pytest.skip(f"needs {missing}")
+    with hosts.network() as built:
+        yield built
+
+
+# A window by a price, a paced law, and the two with the longest options; `make certificates` has
+# all nine.
+@pytest.mark.parametrize("name", ["maxnet", "rcp", "xcp", "jetmax"])
+def test_hosts_logs_in_the_kernel_are_accepted(
+    name: str, over: hosts.Network, tmp_path: Path
+) -> None:
+    counts: Counter[str] = Counter()
+    for log in hosts.recorded(name, 1.5, tmp_path, over):
+        verdict = verify(log)
+        assert verdict.wrong is None, str(verdict.wrong)
+        counts.update({call: n for (_, _, call), n in verdict.counts.items()})
+    assert min(counts["ack"], counts["receive"]) >= 100, counts
+
+
+def test_every_law_with_hosts_equations_is_recorded() -> None:
+    assert set(hosts.laws()) == {name for name in LAYOUTS if "source" in LAYOUTS[name]}

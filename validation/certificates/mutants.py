@@ -1,0 +1,347 @@
+"""Whether certificates reject mutants of the laws in Rust.
+
+    make certificate-mutants-rust LAW="rcp aecp" [COUNT=40] [SEED=1]
+
+A random sample of the mutants that cargo-mutants lists for a law. `examples/law_steps.rs` makes
+the same calls of the changed law and of the unchanged one and logs their steps. Where the log
+differs, the certificates' equations must reject it. Results are kept in
+out/certificate-mutants: the same call tries only what has no result or was accepted. Results of
+another version of a source file, or of other calls, do not count. Without LAW: all laws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from validation import mutants
+from validation.certificates import log, replay
+from validation.certificates.laws import LAWS as CHECKERS
+from validation.certificates.log import Header, Step
+from validation.mutants import PACKAGE, ROOT, Mutant, Tree
+from waterfill.network import protocols
+from waterfill.runs.steps import LISTS
+
+EXAMPLE = "law_steps"
+SOURCE = ROOT / "crates" / PACKAGE / "examples" / f"{EXAMPLE}.rs"
+OUT = ROOT / "out" / "certificate-mutants"
+ROWS = 10_000
+CPU_S = 20
+CALLS = "other calls: "
+# Each law's parameters that select other equations, in SI units.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "maxnet": (
+        "",
+        "dt_p=0.01 order=rate-first promise=true load_average=0.05",
+        "dt_p=0.005 average=off compensate=false dt_min=0.01 t_0=0.05",
+    ),
+    "maxnet2006": (
+        "",
+        "dt=0.01 mark_every=3 wnd_update_freq=2 average=false epsilon=0.02",
+        "dt=0.01 quickstart=false max_wnd=20 dt_source=0.01 compensate=false",
+        "dt=0.005 rateinc=2 mindeltaq=100 qs_min_divisor=4 x_max=1e12",
+    ),
+    "rcp": ("", "average=reluctant writes=departure", "max_interval=1 first_rtt=0.01 r_min=1e6"),
+    "xcp": (
+        "",
+        "header=falk counts=own",
+        "feedback_at=receiver first_window=4",
+        "halve_on_loss=false min_interval=0.01 max_interval=0.05 first_interval=0.02",
+    ),
+    "ixcp": ("", "header=falk claim=least-feedback shuffle=draft"),
+    "pxcp": ("", "header=falk max_interval=0.05 first_interval=0.02"),
+    "aecp": (
+        "",
+        "form=exact step=acknowledgement source=window r_0=capacity t_2=0.02",
+        "rounding=nearest ceiling=capacity window_rtt=base source=window t_2=0.01 q_0=2",
+    ),
+    "jetmax": ("", "interval=0.01 epsilon=0.1 urgent=0.3", "interval=0.002 x_min=1e6 tau=1.5"),
+    "vcp": (
+        "",
+        "t_rho=0.02 t_q=0.003 whole_percent=true freeze=overload t_d=0.1 kappa_q=2",
+        "t_rho=0.005 t_q=0.002 queue_weight=1 alpha=3 beta=0.5",
+    ),
+}
+# XCP's file has the router of its two variants.
+RUN = {"xcp": ("xcp", "ixcp", "pxcp")}
+# Files whose code no logged step of these parameters runs.
+WITHOUT_STEPS = {
+    "fixed_point.rs": "other arithmetics",
+    "host.rs": "other arithmetics",
+    "printed.rs": "other arithmetics",
+    "integers.rs": "other arithmetics",
+}
+# Why a function's mutants change no recorded step.
+REASONS = (
+    (r"::(observe|record_signals)$", "shows signals"),
+    (r"(::|^)check\w*$|::validate$", "checks parameters"),
+    (r"::(decode\w*|part|joined)$|^read_\w+$", "no step decodes, divides or joins headers"),
+    (r"Protocol for \w+>::(target|paced)$", "read by resolvers, not by steps"),
+    (r"^Sliding::|::sliding", "a parameter that the equations refuse"),
+    (r"::(interval|control_interval)$", "read by engines, not by steps"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A law and parameters that its calls are made with."""
+
+    law: str
+    settings: str
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.law, self.settings)))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Every parameter of the law: those set here, or the defaults."""
+        changed: dict[str, Any] = {}
+        for setting in self.settings.split():
+            name, _, text = setting.partition("=")
+            changed[name] = {"true": True, "false": False}.get(text, text)
+            if re.fullmatch(r"[0-9.e]+", text):
+                changed[name] = float(text)
+        known = protocols.load()
+        assert changed.keys() <= {p.name for p in known[self.law].params}, self
+        found = protocols.with_defaults([self.law], {self.law: changed}, known)[self.law]
+        if found.get("average") == "off":
+            found["average"] = False
+        return dict(found)
+
+
+def cases(law: str) -> list[Case]:
+    """Return the cases in which a law's mutants are tried."""
+    return [Case(one, settings) for one in RUN.get(law, (law,)) for settings in SETTINGS[one]]
+
+
+def has_steps(mutant: Mutant) -> bool:
+    """Return whether a mutant is of a file that logged steps may run."""
+    return Path(mutant.file).name not in WITHOUT_STEPS
+
+
+def chosen(law: str, count: int, seed: int) -> tuple[list[Mutant], int]:
+    """Return a random sample of a law's mutants, and how many there are."""
+    everything = [mutant for mutant in mutants.listed(law) if has_steps(mutant)]
+    everything.sort(key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())
+    return everything[:count], len(everything)
+
+
+@functools.cache
+def folder() -> Path:
+    """Return where results of these calls are kept: other calls have another folder."""
+    calls = SOURCE.read_bytes() + json.dumps([ROWS, SETTINGS, RUN]).encode()
+    return OUT / hashlib.sha256(calls).hexdigest()[:12]
+
+
+# ------------------------------------------------------------------ one log
+
+
+def logged(program: str, case: Case) -> list[str] | None:
+    """Return the lines of a case's log; none if the law crashes or does not end."""
+    done = subprocess.run(
+        [program, case.law, str(ROWS), *case.settings.split()],
+        preexec_fn=lambda: mutants.limit(CPU_S),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.splitlines() if done.returncode == 0 else None
+
+
+def read(case: Case, lines: Sequence[str]) -> tuple[Header, Iterator[Step]]:
+    """Read a log as `verify` reads one from a file."""
+    entries = [json.loads(line) for line in lines]
+    fields = {
+        (case.law, entry["part"], entry["call"]): entry["lists"]
+        for entry in entries
+        if isinstance(entry, dict)
+    }
+    header = Header("sim", {case.law: case.params}, fields, 0)
+    readers = {
+        key: tuple(log.reader(lists[name]) for name in LISTS) for key, lists in fields.items()
+    }
+    rows = (entry for entry in entries if isinstance(entry, list))
+    return header, (
+        Step(
+            number,
+            "sim",
+            case.law,
+            part,
+            str(entity),
+            call,
+            time_ps,
+            *(one(words) for one, words in zip(readers[case.law, part, call], lists, strict=True)),
+        )
+        for number, (part, entity, call, time_ps, *lists) in enumerate(rows)
+    )
+
+
+def verdict(case: Case, lines: Sequence[str]) -> replay.Wrong | None:
+    """Return the first step of a log that the equations do not give."""
+    header, steps = read(case, lines)
+    return replay.replay("log", header, steps, CHECKERS).wrong
+
+
+def difference(case: Case, before: Sequence[str], after: Sequence[str]) -> str:
+    """Return what differs first in two logs: a call, inputs, a state, outputs, or their fields."""
+    (_, left), (_, right) = read(case, before), read(case, after)
+    for a, b in zip(left, right, strict=False):
+        if (a.part, a.entity, a.call, a.time) != (b.part, b.entity, b.call, b.time):
+            return f"{CALLS}{b.part} {b.call} instead of {a.part} {a.call}, row {a.row}"
+        for name in LISTS:
+            old, new = getattr(a, name), getattr(b, name)
+            field = next((f for f in {**old, **new} if old.get(f) != new.get(f)), None)
+            if field is not None or old.keys() != new.keys():
+                return f"row {a.row}: {a.part} {a.call}: {field} in {name}"
+    return f"{CALLS}{len(after) - len(before)} more"
+
+
+# ------------------------------------------------------------------ trials
+
+
+class Trials:
+    """Judges mutants of one law beside the log of the unchanged one."""
+
+    def __init__(self, tree: Tree, law: str) -> None:
+        self.tree, self.unchanged = tree, dict[Case, list[str]]()
+        program = self.program()
+        assert program is not None, "the unchanged laws do not compile"
+        for case in cases(law):
+            lines = logged(program, case)
+            assert lines is not None, case
+            wrong = verdict(case, lines)
+            if wrong is not None:
+                raise SystemExit(f"{case}: the unchanged law is rejected: {wrong}")
+            self.unchanged[case] = lines
+
+    def program(self) -> str | None:
+        """Compile the program that makes the calls; none if that fails."""
+        command = ("build", "--profile", "test")
+        programs = self.tree.built("--example", EXAMPLE, command=command)
+        return None if programs is None else programs[EXAMPLE]
+
+    def tried(self, mutant: Mutant) -> tuple[str, str]:
+        """Return a mutant's result, and the row that shows it."""
+        with self.tree.mutated(mutant):
+            program = self.program()
+            return ("unviable", "") if program is None else self.judged(program)
+
+    def judged(self, program: str) -> tuple[str, str]:
+        """Return whether the logs of a program are rejected, and at which row."""
+        found = ("same", "")
+        for case, unchanged in self.unchanged.items():
+            lines = logged(program, case)
+            if lines is None:
+                return "crashed", str(case)
+            if lines == unchanged:
+                continue
+            wrong = verdict(case, lines)
+            if wrong is None:
+                what = difference(case, unchanged, lines)
+                return "calls" if what.startswith(CALLS) else "accepted", f"{case}: {what}"
+            found = found if found[0] == "rejected" else ("rejected", f"{case}: {wrong}")
+        return found
+
+
+def run(law: str, count: int, seed: int, tree: Tree) -> dict[str, str]:
+    """Try a law's mutants that have no result yet; return all results of the sample."""
+    sample, total = chosen(law, count, seed)
+    known = mutants.kept(law, folder())
+    wanted = [m for m in sample if known.get(m.name, "accepted") == "accepted"]
+    print(f"{law}: {len(sample)} of {total} mutants, {len(wanted)} to try", flush=True)
+    trials = Trials(tree, law) if wanted else None
+    for mutant in wanted:
+        assert trials is not None
+        began = time.monotonic()
+        result, row = trials.tried(mutant)
+        mutants.keep(law, mutant, result, row, time.monotonic() - began, folder())
+        known[mutant.name] = result
+        print(f"{result:8} {mutant.name}{': ' if row else ''}{row}", flush=True)
+    return {m.name: known[m.name] for m in sample}
+
+
+# ------------------------------------------------------------------ the table
+
+
+def function(name: str) -> str:
+    """Return the function that a mutant's name says it is in."""
+    place = name.split(": ", 1)[1]
+    found = re.match(r"replace (\S.*?)(?: -> .*)? with ", place) if " in " not in place else None
+    return found[1] if found else place.rpartition(" in ")[2]
+
+
+def reason(name: str) -> str:
+    """Return why a mutant that changed no step did so, as far as its function says it."""
+    place = function(name)
+    return next((why for pattern, why in REASONS if re.search(pattern, place)), "see below")
+
+
+def table(results: dict[str, dict[str, str]]) -> str:
+    """Return the results as a Markdown table, with the mutants that were not rejected below it."""
+    lines = [
+        "| law | tried | unviable | rejected | crashed | no step | same | calls | accepted |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    rows = {law: _counted(found) for law, found in results.items()}
+    rows["all"] = functools.reduce(lambda a, b: a + b, rows.values(), Counter[str]())
+    for law, count in rows.items():
+        kinds = ("unviable", "rejected", "crashed", "no step", "same", "calls", "accepted")
+        cells = " | ".join(str(count[kind]) for kind in kinds)
+        lines.append(f"| {law} | {count.total()} | {cells} |")
+    left = [
+        f"- {result}: `{name}`" + (f": {reason(name)}" if result == "same" else "")
+        for found in results.values()
+        for name, result in found.items()
+        if result in ("same", "calls", "accepted")
+    ]
+    return "\n".join([*lines, "", *sorted(left)])
+
+
+def _counted(found: dict[str, str]) -> Counter[str]:
+    kinds = Counter[str]()
+    for name, result in found.items():
+        named = result == "same" and reason(name) != "see below"
+        kinds["no step" if named else result] += 1
+    return kinds
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the laws that are named; return 1 if a mutant that changes a step was accepted."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("law", nargs="*")
+    parser.add_argument("--count", type=int, default=40, help="mutants of each law")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    for law in given.law:
+        if law not in SETTINGS:
+            expected = ", ".join(SETTINGS)
+            message = f"certificate-mutants-rust: LAW={law}: expected one of {expected}"
+            print(message, file=sys.stderr)
+            return 2
+    if shutil.which("cargo-mutants") is None:
+        print("needs cargo-mutants: cargo install --locked cargo-mutants", file=sys.stderr)
+        return 2
+    folder().mkdir(parents=True, exist_ok=True)
+    mutants.OUT.mkdir(parents=True, exist_ok=True)
+    tree = Tree(1)
+    tree.copy()
+    laws = given.law or list(SETTINGS)
+    results = {law: run(law, given.count, given.seed, tree) for law in laws}
+    print(table(results))
+    return int("accepted" in {result for found in results.values() for result in found.values()})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

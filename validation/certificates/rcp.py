@@ -1,0 +1,194 @@
+"""RCP: Dukkipati and McKeown 2006 (`R`, `path`, `d`); maxnet-2007 eq. 16 is `R` with β = 0."""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+
+from validation.certificates.log import Step
+from validation.certificates.receivers import EchoLast, header
+from validation.certificates.replay import Check, Expected, LawChecker, Packed, Params, PartChecker
+from validation.certificates.rounding import (
+    UNIT,
+    OneOf,
+    Real,
+    Whole,
+    below,
+    largest,
+    single,
+    smallest,
+)
+from validation.certificates.units import (
+    from_seconds,
+    given,
+    number,
+    picoseconds,
+    seconds,
+    usable,
+    whole,
+)
+
+_FORM = ">ffI4x"
+_MIN_RTT_S = 1e-5
+_UNLIMITED = math.inf
+
+
+def lacks(params: Params) -> str | None:
+    """Return the first parameter setting that these equations do not support, or None."""
+    if params["arithmetic"] != "real":
+        return "another arithmetic than real"
+    return "code_bits above 0" if params["code_bits"] else None
+
+
+class Router(PartChecker):
+    """The rate R of a link and the mean RTT d̂."""
+
+    def __init__(self, params: Params) -> None:
+        self.params = params
+        self.alpha, self.beta = number(params["alpha"]), number(params["beta"])
+        self.longest, self.first_rtt = (
+            picoseconds(params["max_interval"]),
+            picoseconds(params["first_rtt"]),
+        )
+
+    def _interval(self, mean_rtt: float) -> object:
+        # T ≤ d̂: the mean RTT in whole picoseconds, or less.
+        low, high = from_seconds(mean_rtt).bounds()
+        return OneOf(*{min(low, self.longest), min(high, self.longest)})
+
+    def _new(self, step: Step) -> Expected:
+        capacity = usable(step)
+        after = {
+            "capacity": capacity,
+            "rate_min": smallest(number(self.params["r_min"]), capacity),
+            "rate": capacity * number(self.params["first_rate"]),
+            "written": single(number(step.after["rate"])),
+            "mean_rtt": largest(seconds(self.first_rtt), _MIN_RTT_S),
+            "measured": 0,
+            "arrived": 0.0,
+            "timed": 0.0,
+            "rtt_bytes": 0.0,
+            "interval": self._interval(number(step.after["mean_rtt"])),
+            "next_update": step.after["interval"],
+        }
+        return Expected(after, {"poll_at": step.after["interval"]})
+
+    def _written(self, step: Step) -> dict[str, object]:
+        """`path`: the smaller of the packet's rate and the link's."""
+        if not step.inputs["has_header"]:
+            return {"has_header": 0, "header": step.inputs["header"]}
+        rate, back, rtt_us = struct.unpack(_FORM, header(step.inputs["header"]))
+        own = step.before["written"]
+        rate = rate if own is None else min(rate, number(own))
+        return {"has_header": 1, "header": Packed(_FORM, rate, back, rtt_us)}
+
+    def _untouched(self, step: Step) -> dict[str, object]:
+        return {name: step.inputs[name] for name in ("has_header", "header")}
+
+    def _on_arrival(self, step: Step) -> Expected:
+        volume = Real(number(step.inputs["volume"]))
+        after: dict[str, object] = {"arrived": volume + number(step.before["arrived"])}
+        if step.inputs["has_header"]:
+            _, _, rtt_us = struct.unpack(_FORM, header(step.inputs["header"]))
+            if rtt_us:
+                rtt = Real(Fraction(1, 10**6), UNIT * 1e-6) * rtt_us
+                after["timed"] = volume + number(step.before["timed"])
+                after["rtt_bytes"] = rtt * volume + number(step.before["rtt_bytes"])
+        return Expected(
+            after,
+            self._written(step) if self.params["writes"] == "arrival" else self._untouched(step),
+        )
+
+    def _on_departure(self, step: Step) -> Expected:
+        writes = self.params["writes"] == "departure"
+        return Expected({}, self._written(step) if writes else self._untouched(step))
+
+    def _mean_rtt(self, step: Step, capacity: Real) -> dict[str, object]:
+        """`d`: d̂ moved towards this interval's mean by T/d̂ of the difference."""
+        timed, old = number(step.before["timed"]), number(step.before["mean_rtt"])
+        if timed <= 0.0:
+            return {}
+        sample = Real(number(step.before["rtt_bytes"])) / timed
+        found: list[Real] = [sample]
+        if step.before["measured"]:
+            gain = seconds(whole(step.before["interval"])) / old
+            found = []
+            reluctant = self.params["average"] == "reluctant"
+            lower = below(sample, old) if reluctant else False
+            if lower is not False:
+                less = gain * (number(step.before["rate"]) / capacity) * (sample / old)
+                found.append(old + smallest(less, 1) * (sample - old))
+            if lower is not True:
+                found.append(old + smallest(gain, 1) * (sample - old))
+        return {"measured": 1, "mean_rtt": OneOf(*(largest(x, _MIN_RTT_S) for x in found))}
+
+    def _on_timer(self, step: Step) -> Expected:
+        capacity = usable(step)
+        after: dict[str, object] = {"capacity": capacity, **self._mean_rtt(step, capacity)}
+        c, d = number(step.after["capacity"]), number(step.after["mean_rtt"])
+        t = seconds(whole(step.before["interval"]))
+        load = Real(number(step.before["arrived"])).exact_times(8) / t
+        queue = Real(number(step.inputs["queue"])).exact_times(8)
+        # `R`: R (1 + (T/d̂) (α(C − y) − βq/d̂)/C), within [R_min, C].
+        spare = self.alpha * (c - load) - self.beta * (queue / d)
+        rate = number(step.before["rate"]) * (1 + t / d * (spare / c))
+        after |= {
+            "rate": largest(smallest(rate, c), number(step.before["rate_min"])),
+            "written": single(number(step.after["rate"])),
+            "arrived": 0.0,
+            "timed": 0.0,
+            "rtt_bytes": 0.0,
+            "interval": self._interval(d),
+            "next_update": step.time + whole(step.after["interval"]),
+        }
+        return Expected(after, {"poll_at": after["next_update"]})
+
+
+def receiver(_: Params) -> Check:
+    """The rate that arrived goes back."""
+
+    def echo_of(data: bytes) -> bytes:
+        rate, _, _ = struct.unpack(_FORM, data)
+        return struct.pack(_FORM, _UNLIMITED, rate, 0)
+
+    return EchoLast(struct.pack(_FORM, _UNLIMITED, _UNLIMITED, 0), echo_of)
+
+
+class Source(PartChecker):
+    """Paced at the smallest rate of the path."""
+
+    def __init__(self, _: Params) -> None:
+        pass
+
+    def _limit(self, step: Step) -> dict[str, object]:
+        rate = step.after["rate"]
+        if rate is None:
+            return {"window": step.before["initial_window"], "pacing": None}
+        return {"window": None, "pacing": Real(number(step.before["weight"])) * number(rate)}
+
+    def _new(self, step: Step) -> Expected:
+        kept = given(step, "weight", "initial_window", "claimed_rtt")
+        return Expected({**kept, "rate": None, "rtt_us": 0}, self._limit(step))
+
+    def _stamp(self, step: Step) -> Expected:
+        packed = Packed(_FORM, _UNLIMITED, _UNLIMITED, step.before["rtt_us"])
+        return Expected({}, {"has_header": 1, "header": packed})
+
+    def _on_ack(self, step: Step) -> Expected:
+        after: dict[str, object] = {}
+        if step.inputs["has_echo"]:
+            rtt, claimed = step.inputs["rtt"], step.before["claimed_rtt"]
+            if rtt is not None:
+                stated = seconds(whole(rtt if claimed is None else claimed))
+                after["rtt_us"] = OneOf(*(max(n, 1) for n in Whole(stated * 10**6 + 0).bounds()))
+            _, rate, _ = struct.unpack(_FORM, header(step.inputs["echo"]))
+            if math.isfinite(rate) and math.copysign(1, rate) > 0:
+                after["rate"] = rate
+        return Expected(after, self._limit(step))
+
+    def _on_event(self, step: Step) -> Expected:
+        return Expected({}, self._limit(step))
+
+
+LAW = LawChecker(Router, receiver, Source, lacks)

@@ -1,0 +1,39 @@
+"""The receiver that most laws have: it copies the last header into the echo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from validation.certificates.log import Step, Value
+from validation.certificates.replay import Expected, PartChecker
+
+
+class EchoLast(PartChecker):
+    """Return the check of a receiver whose echo is `first` before any data."""
+
+    def __init__(self, first: bytes, echo_of: Callable[[bytes], bytes]) -> None:
+        self.first = first
+        self.echo_of = echo_of
+
+    def _new(self, _: Step) -> Expected:
+        return Expected({"last": self.first})
+
+    def _on_data(self, step: Step) -> Expected:
+        if not step.inputs["has_header"]:
+            return Expected()
+        return Expected({"last": self.echo_of(header(step.inputs["header"]))})
+
+    def _echo(self, step: Step) -> Expected:
+        return Expected({}, {"has_echo": 1, "echo": step.before["last"]})
+
+
+def field24(value: Value) -> int:
+    """Return the 24-bit field that a header or an echo begins with; 0 for none."""
+    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
+
+
+def header(value: Value) -> bytes:
+    """Return a header of a log; ValueError for anything else."""
+    if isinstance(value, bytes):
+        return value
+    raise ValueError(f"expected a header, got {value!r}")
