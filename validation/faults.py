@@ -360,7 +360,7 @@ def draw(found: Mapping[Case, Cost], stem: Path) -> None:
     """Draw two maps, protocols by faults: seconds lost, and the other flow's rate."""
     from matplotlib.figure import Figure
 
-    from waterfill.analysis.plots import save
+    from waterfill.analysis.draw import save
 
     costs = by_protocol(found)
     figure = Figure(figsize=(11, 0.26 * len(costs) + 3.2), layout="constrained")

@@ -69,8 +69,8 @@ os.close({pipe})
 main()
 """
 NO_FIGURES = """
-from waterfill.analysis import plots
-plots.save = lambda *_: []
+from waterfill.analysis import draw, plots
+draw.save = lambda *_: []
 plots.overview = plots.comparison = lambda *_: None
 """
 """Code to begin with: a command without figures takes half the time."""

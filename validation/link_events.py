@@ -229,7 +229,7 @@ def draw(found: Mapping[Case, Outcome], stem: Path) -> None:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    from waterfill.analysis.plots import save
+    from waterfill.analysis.draw import save
 
     runs: dict[str, dict[str, Outcome]] = {}
     for case, run in found.items():

@@ -13,7 +13,7 @@ from typing import Any
 from validation.fuzz_python import mutate
 from validation.fuzz_python.choices import Choices
 from validation.fuzz_python.outcome import Finding, read
-from waterfill.analysis import compare, plots
+from waterfill.analysis import compare, draw, plots
 from waterfill.papers import output
 from waterfill.papers.claims import loading as claims_loading
 from waterfill.papers.claims.verdict import state
@@ -261,4 +261,4 @@ def figures(data: bytes, folder: Path) -> None:
     kind = choices.pick(("overview", "rates", "queues"))
     found = read(lambda: load_run(mine), texts)
     if found is not None:
-        read(lambda: plots.save(plots.plot(found, kind), folder / "figure", ["svg"]), texts)
+        read(lambda: draw.save(plots.plot(found, kind), folder / "figure", ["svg"]), texts)

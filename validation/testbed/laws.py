@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from waterfill.analysis import plots, series
+from waterfill.analysis import draw, series
 from waterfill.errors import InputError, RunError
 from waterfill.network import protocols
 from waterfill.runs import backends
@@ -245,7 +245,7 @@ class Runs:
         """Draw the rates over time from the kept runs."""
         runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
         if "linux" in runs:
-            plots.save(curves(case, runs), self.folder / case.name)
+            draw.save(curves(case, runs), self.folder / case.name)
 
     def draw_together(self) -> None:
         """Draw the kept cases of each group in one figure."""
@@ -255,7 +255,7 @@ class Runs:
             if "linux" in runs and case.group:
                 groups.setdefault(case.group, {})[case] = runs
         for name, found in groups.items():
-            plots.save(overview(found), self.folder / name)
+            draw.save(overview(found), self.folder / name)
 
 
 def group_rates(run: Result) -> dict[str, float]:
@@ -354,7 +354,7 @@ def _rates(axis: Any, case: Case, runs: Mapping[str, Result]) -> None:
             rows = runs[place].samples("flows", name)
             time_s, rate = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
             there = np.isfinite(rate)
-            time_s, rate = plots.intervals(time_s[there], rate[there], 0.5)
+            time_s, rate = series.intervals(time_s[there], rate[there], 0.5)
             axis.plot(time_s, rate / 1e6, color=colour, label=f"{name}, {_TITLES[place]}", **style)
     axis.set_xlim(0, case.scenario("sim").duration)
     axis.set_ylim(bottom=0)

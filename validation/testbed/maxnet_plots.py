@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from validation.testbed.maxnet_cells import Cell, Panel
-from waterfill.analysis import plots, series
-from waterfill.analysis.plots import save
+from waterfill.analysis import draw, series
+from waterfill.analysis.draw import save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def _legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
 def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
     # One legend stands for all panels: links are black, and a flow named "red-…" is red.
     flows = panel.which == "flows"
-    colours = [s["color"] for s in plots.named_styles(panel.names)] if flows else [_LINK]
+    colours = [s["color"] for s in draw.named_styles(panel.names)] if flows else [_LINK]
     for name, colour in zip(panel.names, itertools.cycle(colours), strict=False):
         try:
             rows = run.samples(panel.which, name)
@@ -90,7 +90,7 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
         there = np.isfinite(values)
         time_s, values = time_s[there], values[there]
         if panel.average_s > 0:
-            time_s, values = plots.intervals(time_s, values, panel.average_s)
+            time_s, values = series.intervals(time_s, values, panel.average_s)
         label = f"{name}, {_NAMES[backend]}"
         (line,) = axis.plot(
             time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend]

@@ -97,6 +97,22 @@ def trailing(time_s: Series, values: Series, average_s: float) -> Series:
     return means
 
 
+def intervals(
+    time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
+) -> tuple[Series, Series]:
+    """Return means (or maxima) over intervals of `average_s`, at the intervals' middles."""
+    values = np.nan_to_num(values)
+    if average_s <= 0 or not len(values):
+        return time_s, values
+    # A sample at exactly 1.0 s ends the interval (0, 1].
+    number = np.ceil(time_s / average_s - 1e-6).astype(np.int64)
+    starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+    combined = combine.reduceat(values, starts)
+    if combine is np.add:
+        combined = combined / np.diff(np.append(starts, len(values)))
+    return np.asarray((number[starts] - 0.5) * average_s), combined
+
+
 def step_s(time_s: Series) -> float:
     """Return the time between two samples (s); 0 with fewer than two."""
     return float(time_s[1] - time_s[0]) if len(time_s) > 1 else 0.0

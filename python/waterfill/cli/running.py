@@ -159,17 +159,17 @@ def run(
 
 def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
     """Write a run's files and figures; the files without a figure that cannot be written."""
-    from waterfill.analysis import plots
+    from waterfill.analysis import draw, plots
 
     with unwritten.collected():
         result.write_into(stage.folder)
         with unwritten.collected():
             drawn = "interrupted_at_s" not in result.summary  # who interrupts does not wait
             if drawn:
-                plots.save(plots.overview(result), stage.folder / "figure")
+                draw.save(plots.overview(result), stage.folder / "figure")
             if drawn and result.network.has_transfers:
                 name = result.summary["scenario"]
-                plots.save(plots.slowdowns({name: result.transfers}), stage.folder / "transfers")
+                draw.save(plots.slowdowns({name: result.transfers}), stage.folder / "transfers")
         unwritten.errors += stage.publish()
 
 
@@ -303,7 +303,7 @@ def _further_seeds(
 
     With a folder each run is written to FOLDER/<protocol>/seed-<seed>.
     """
-    from waterfill.analysis import compare
+    from waterfill.analysis import compare, shares
     from waterfill.runs import pool
     from waterfill.runs.progress import Bars
 
@@ -320,7 +320,7 @@ def _further_seeds(
             name, seed = of_label[label]
             if "interrupted_at_s" in result.summary:
                 return
-            allocated = compare.allocation(result)
+            allocated = shares.allocation(result)
             found[seed][name] = compare.figures(result, allocated, comparison.bottleneck)
             if folder is not None:
                 with unwritten.collected():
@@ -352,7 +352,7 @@ def plot(
     output: Output = None,
 ) -> None:
     """Draw the figure of earlier runs again; nothing is simulated."""
-    from waterfill.analysis import compare, plots
+    from waterfill.analysis import compare, draw, plots
     from waterfill.runs.files import make_directory
     from waterfill.runs.stored import load_run
 
@@ -365,9 +365,9 @@ def plot(
         figure = plots.plot(load_run(directory), kind)
         stem = "figure" if kind == "overview" else kind
     if size is not None:
-        plots.resize(figure, size)
+        draw.resize(figure, size)
     folder = make_directory(output or directory)
-    for path in plots.save(figure, folder / stem, formats or ("png", "svg")):
+    for path in draw.save(figure, folder / stem, formats or ("png", "svg")):
         print_text(f"written to {path}")
 
 

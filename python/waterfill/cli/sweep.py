@@ -135,13 +135,13 @@ def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) ->
     from waterfill.cli import sweep_table
 
     if len(done) and not unwritten.errors and not done.interrupted:
-        from waterfill.analysis import plots
+        from waterfill.analysis import draw
         from waterfill.sweeps import figure
 
         drawn = figure.draw(done, chosen[0])
         if drawn is not None:
             with unwritten.collected():
-                plots.save(drawn, done.plan.folder / "figure")
+                draw.save(drawn, done.plan.folder / "figure")
     if json:
         print_json(sweep_table.document(done, chosen))
         return

@@ -293,7 +293,7 @@ def _answer(
     """Print a document or its tables; with DIR also write theory.json and the figures."""
     unwritten = Unwritten()
     if output is not None:
-        from waterfill.analysis import plots
+        from waterfill.analysis import draw
         from waterfill.runs.files import make_directory, write_text
         from waterfill.runs.result import to_json
         from waterfill.theory import subject
@@ -302,7 +302,7 @@ def _answer(
         with unwritten.collected():
             write_text(output / "theory.json", to_json(document) + "\n")
             for name, figure in subject.computed(figures)().items():
-                plots.save(figure, output / name)
+                draw.save(figure, output / name)
     if json:
         print_json(document)
     else:

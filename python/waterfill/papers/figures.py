@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from waterfill.analysis import plots
+from waterfill.analysis import draw, plots, series
+from waterfill.analysis.charts import BLUE, ORANGE, Chart, Guide, Line, colours_of
 from waterfill.analysis.series import Series, numbers
 from waterfill.papers.measures.base import Of
 from waterfill.papers.measures.signals import sampled_column
@@ -20,10 +21,11 @@ from waterfill.theory.maxnet import Gains
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from waterfill.runs.result import Result
-
+    from waterfill.runs.result import Result, Which
 
 X = float | int | str
+
+_TIME = "time (s)"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,29 @@ class Plot:
     of: Of = "run"
 
 
+def _panel(title: str, x_label: str, y_label: str, lines: Sequence[Line], **more: Any) -> Chart:
+    return Chart(title, title, x_label, y_label, lines=lines, **more)
+
+
+def _one(chart: Chart, width: float = 7.0, height: float = 3.4) -> Figure:
+    return draw.figure([chart], size=(width, height))
+
+
+def _means(
+    result: Result, which: Which, columns: tuple[str, float], average_s: float,
+    labels: Mapping[str, str],
+) -> list[Line]:  # fmt: skip
+    """Return a line of means for each flow or link of `labels` (name: label)."""
+    column, unit = columns
+    found = []
+    colours = colours_of(list(labels)) if which == "flows" else list(range(len(labels)))
+    for (name, label), colour in zip(labels.items(), colours, strict=True):
+        rows = result.samples(which, name)
+        x, y = series.intervals(numbers(rows, "time_s"), numbers(rows, column), average_s)
+        found.append(Line(label, y / unit, colour, x=x))
+    return found
+
+
 def rates_of(
     result: Result,
     *,
@@ -47,43 +72,22 @@ def rates_of(
     most_bps: float = 0.0,
 ) -> Figure:
     """Draw the rates of these flows as means of `average_s`; `most_bps` limits the axis."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.0, 3.4), layout="constrained")
-    axis = figure.subplots()
-    styles = plots.named_styles(flows)
-    for flow, label, style in zip(flows, labels or flows, styles, strict=False):
-        rows = result.samples("flows", flow)
-        plots.draw_line(axis, rows, "rate_bps", average_s, label, 1e6, style)
-    axis.set_xlim(0, result.summary["duration_s"])
-    axis.set_ylim(0, most_bps / 1e6 or None)
-    axis.set_xlabel("time (s)")
-    axis.set_ylabel("rate (Mbit/s)")
-    axis.set_title(title or result.summary["scenario"], loc="left", parse_math=False)
-    axis.grid(alpha=0.3)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    return figure
+    named = dict(zip(flows, labels or flows, strict=False))
+    lines = _means(result, "flows", ("rate_bps", 1e6), average_s, named)
+    ends = (0.0, result.summary["duration_s"])
+    return _one(_panel(title or result.summary["scenario"], _TIME, "rate (Mbit/s)", lines,
+                       x_range=ends, y_range=(0.0, most_bps / 1e6 or None)))  # fmt: skip
 
 
 def utilizations(
     result: Result, *, links: list[str], title: str = "", average_s: float = 1.0
 ) -> Figure:
-    """Draw the utilisation of these links as means of `average_s`."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.0, 3.4), layout="constrained")
-    axis = figure.subplots()
-    for link, style in zip(links, plots.line_styles(), strict=False):
-        rows = result.samples("links", link)
-        plots.draw_line(axis, rows, "utilization", average_s, link, 0.01, style)
-    axis.set_xlim(0, result.summary["duration_s"])
-    axis.set_ylim(0, 105)
-    axis.set_xlabel("time (s)")
-    axis.set_ylabel("utilisation (%)")
-    axis.set_title(title or result.summary["scenario"], loc="left", parse_math=False)
-    axis.grid(alpha=0.3)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    return figure
+    """Draw the utilization of these links as means of `average_s`."""
+    named = dict(zip(links, links, strict=True))
+    lines = _means(result, "links", ("utilization", 0.01), average_s, named)
+    ends = (0.0, result.summary["duration_s"])
+    return _one(_panel(title or result.summary["scenario"], _TIME, "utilization (%)", lines,
+                       x_range=ends, y_range=(0.0, 105.0)))  # fmt: skip
 
 
 def signals(
@@ -101,49 +105,28 @@ def signals(
     `y_max`, and `lines`: each with `which`, `name`, `column`, `label`, and `run` if there are
     several; `average_s` draws means. `start_s` and `stop_s` (default: the run's end) bound it.
     """
-    from matplotlib.figure import Figure
-
-    columns = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(5.4 * columns, 0.5 + 2.7 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
     first = next(iter(runs.values()))
-    end_s = first.summary["duration_s"] if stop_s is None else stop_s
-    for axis, panel in zip(grid.flat, panels, strict=False):
-        styles = plots.line_styles()
-        for line in panel["lines"]:
+    ends = (start_s, first.summary["duration_s"] if stop_s is None else stop_s)
+    found = []
+    for panel in panels:
+        lines = []
+        for colour, line in enumerate(panel["lines"]):
             run = runs.get(line["run"]) if "run" in line else first
-            style = next(styles)
             if run is None:
                 continue
-            time_s, values = sampled_column(run, line["which"], line["name"], line["column"])
-            inside = (time_s >= start_s) & (time_s <= end_s)
-            time_s, values = _drawn(time_s[inside], values[inside], line.get("average_s", 0.0))
-            unit = panel.get("unit", 1.0)
-            axis.plot(time_s, values / unit, label=line["label"], linewidth=1.1, **style)
-        axis.set_ylabel(panel["y_label"])
-        axis.set_xlim(start_s, end_s)
-        axis.set_ylim(panel.get("y_min"), panel.get("y_max"))
-        if "y_min" in panel and "y_max" not in panel and axis.lines:
-            # The margin above a line is relative to the whole axis.
-            low, high = axis.get_ylim()
-            axis.set_ylim(low, high + 0.04 * (high - low))
-        axis.grid(alpha=0.3)
-        if "title" in panel:
-            axis.set_title(panel["title"], loc="left", fontsize="medium")
-        if axis.lines:
-            axis.legend(frameon=False, fontsize="small", loc=panel.get("legend", "best"))
-    for axis in grid[-1]:
-        axis.set_xlabel("time (s)")
-        axis.locator_params(axis="x", nbins=6)  # more labels would overlap past 100,000 s
-    for axis in list(grid.flat)[len(panels) :]:
-        axis.remove()
-    if title:
-        figure.suptitle(title, x=0.01, ha="left")
-    return figure
+            x, y = sampled_column(run, line["which"], line["name"], line["column"])
+            inside = (x >= ends[0]) & (x <= ends[1])
+            x, y = _thinned(x[inside], y[inside], line.get("average_s", 0.0))
+            lines.append(Line(line["label"], y / panel.get("unit", 1.0), colour, x=x))
+        bounds = (panel.get("y_min"), panel.get("y_max"))
+        found.append(_panel(panel.get("title", ""), _TIME, panel["y_label"], lines, x_range=ends,
+                            y_range=bounds, legend=panel.get("legend", "")))  # fmt: skip
+    columns = min(columns, len(panels))
+    size = (5.4 * columns, 0.5 + 2.7 * -(-len(panels) // columns))
+    return draw.figure(found, columns=columns, size=size, title=title, legend="inside")
 
 
-def _drawn(time_s: Series, values: Series, average_s: float) -> tuple[Series, Series]:
+def _thinned(time_s: Series, values: Series, average_s: float) -> tuple[Series, Series]:
     if average_s <= 0 or len(time_s) < 2:
         return time_s, values
     count = max(1, round(average_s / float(time_s[1] - time_s[0])))
@@ -156,22 +139,15 @@ def _drawn(time_s: Series, values: Series, average_s: float) -> tuple[Series, Se
 
 def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Figure:
     """Draw a flow's window in packets over time, one line per run."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
-    axis = figure.subplots()
-    for (name, result), style in zip(runs.items(), plots.line_styles(), strict=False):
+    lines = []
+    for colour, (name, result) in enumerate(runs.items()):
         rows = result.samples("flows", flow)
         window = numbers(rows, "window_bytes") / packet_bytes
-        axis.plot(numbers(rows, "time_s"), window, label=name, **style)
+        lines.append(Line(name, window, colour, x=numbers(rows, "time_s")))
     # The overshoot of slow start would flatten the part that matters.
-    late = [numbers(r.samples("flows", flow), "window_bytes")[-1000:] for r in runs.values()]
-    axis.set_ylim(0, 1.6 * max(float(w.max(initial=0.0)) for w in late) / packet_bytes)
-    axis.set_xlabel("time (s)")
-    axis.set_ylabel(f"window (packets of {packet_bytes:g} B)")
-    axis.grid(alpha=0.3)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    return figure
+    top = 1.6 * max(float(line.y[-1000:].max(initial=0.0)) for line in lines)
+    label = f"window (packets of {packet_bytes:g} B)"
+    return _one(_panel("", _TIME, label, lines, y_range=(0.0, top)), width=8.0)
 
 
 def sweep(
@@ -197,54 +173,37 @@ def sweep(
     too. `marks` names measures whose value is an x, drawn as vertical lines. Values are divided by
     `y_unit`, and `x`, which names the runs, by `x_unit`.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
-    axis = figure.subplots()
-    styles = plots.line_styles()
-    markers = iter("osD^vPX*" * 4)
-    places = [float(i) if isinstance(v, str) else v / x_unit for i, v in enumerate(x)]
+    words = any(isinstance(value, str) for value in x)
+    places = np.array([i if isinstance(v, str) else v / x_unit for i, v in enumerate(x)], float)
+    found: list[Line] = []
     for label, template in lines.items():
-        values = [
-            _value(measure, runs.get(template.format(x=value)), args or {}) / y_unit for value in x
-        ]
-        axis.plot(places, values, marker=next(markers), markersize=4, label=label, **next(styles))
+        values = [_value(measure, runs.get(template.format(x=v)), args or {}) / y_unit for v in x]
+        found.append(Line(label, np.array(values), len(found), "marked", x=places))
     for label, line in (computed or {}).items():
         function = SINGLE[line["measure"]].function
-        found = [function(x=value, **line.get("args", {})) for value in x]
-        values = [math.nan if v is None else v / y_unit for v in found]
-        axis.plot(places, values, linewidth=0.8, label=label, **next(styles))
-    if any(isinstance(value, str) for value in x):
-        axis.set_xticks(places, [str(value) for value in x])
-    elif all(isinstance(value, int) for value in x) and x_unit == 1.0:
-        axis.locator_params(axis="x", integer=True)
-    if log_x:
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(places, [f"{value:g}" for value in places])
-        axis.minorticks_off()
-    if log_y:
-        axis.set_yscale("log")
-    else:
-        drawn = [value for line in axis.lines for value in np.asarray(line.get_ydata())]
-        axis.set_ylim(0, 1.0 if not any(drawn) else None)
+        values = [_known(function(x=v, **line.get("args", {}))) / y_unit for v in x]
+        found.append(Line(label, np.array(values), len(found), x=places))
+    guides: list[Guide] = []
     for label, mark in (marks or {}).items():
         place = SINGLE[mark["measure"]].function(**mark.get("args", {}))
         if place is not None:
-            axis.axvline(place / x_unit, linewidth=0.8, label=label, **next(styles))
-    axis.set_xlabel(x_label)
-    axis.set_ylabel(y_label)
-    axis.grid(alpha=0.3)
-    if title:
-        axis.set_title(title, loc="left", parse_math=False)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    return figure
+            guides.append(Guide(x=place / x_unit, name=label, colour=len(found) + len(guides)))
+    empty = not any(np.nan_to_num(line.y).any() for line in found)
+    chart = _panel(
+        title, x_label, y_label, found, guides=guides, log_x=log_x, log_y=log_y,
+        from_zero=not log_y, y_range=(None, 1.0 if empty and not log_y else None),
+        ticks=[str(value) for value in x] if words else (),
+        x_ticks=places if log_x else (),
+    )  # fmt: skip
+    return _one(chart, 8.0, 4.2)
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _value(measure: str, result: Result | None, args: Mapping[str, Any]) -> float:
-    if result is None:
-        return math.nan
-    value = SINGLE[measure].function(result, **args)
-    return math.nan if value is None else value
+    return math.nan if result is None else _known(SINGLE[measure].function(result, **args))
 
 
 def bars(
@@ -257,22 +216,14 @@ def bars(
     paper: Mapping[str, float] | None = None,
 ) -> Figure:
     """Draw a measure as one bar per entry of `names` (label: run), beside the paper's values."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 3.4), layout="constrained")
-    axis = figure.subplots()
-    function = SINGLE[measure].function
     known = {label: runs[run] for label, run in names.items() if run in runs}
-    here = [function(result, **(args or {})) or 0.0 for result in known.values()]
-    places = np.arange(len(known))
-    axis.bar(places + 0.2, here, 0.38, color="#0072B2", label="as implemented")
-    printed = [(paper or {}).get(label, math.nan) for label in known]
-    axis.bar(places - 0.2, printed, 0.38, color="#E69F00", hatch="//", label="paper")
-    axis.set_xticks(places, list(known))
-    axis.set_ylabel(y_label)
-    axis.grid(alpha=0.3, axis="y")
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    return figure
+    printed = np.array([(paper or {}).get(label, math.nan) for label in known])
+    here = np.array([_value(measure, result, args or {}) for result in known.values()])
+    lines = [
+        Line("as implemented", np.nan_to_num(here), BLUE, "bar"),
+        Line("paper", printed, ORANGE, "bar"),
+    ]
+    return _one(_panel("", "", y_label, lines, ticks=list(known)), width=6.4)
 
 
 def by_place(
@@ -290,24 +241,11 @@ def by_place(
 
     `places` are the measure's arguments at each `x`.
     """
-    from matplotlib.figure import Figure
-
-    function = SINGLE[measure].function
-    figure = Figure(figsize=(7.0, 3.4), layout="constrained")
-    axis = figure.subplots()
-    for (label, run), marker, style in zip(
-        lines.items(), "osD^vPX*", plots.line_styles(), strict=False
-    ):
-        values = [function(runs[run], **place) for place in places] if run in runs else []
-        shown = [math.nan if value is None else value / y_unit for value in values]
-        axis.plot(x[: len(shown)], shown, marker=marker, markersize=5, label=label, **style)
-    axis.set_xticks(x)
-    axis.set_ylim(0, 1.05 * axis.get_ylim()[1])
-    axis.set_xlabel(x_label)
-    axis.set_ylabel(y_label)
-    axis.grid(alpha=0.3)
-    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    return figure
+    found = []
+    for colour, (label, run) in enumerate(lines.items()):
+        values = np.array([_value(measure, runs.get(run), place) / y_unit for place in places])
+        found.append(Line(label, values, colour, "marked", x=np.array(x, float)))
+    return _one(_panel("", x_label, y_label, found, from_zero=True, x_ticks=x))
 
 
 def maxnet_construction(*, alpha_t_s: float, eta: float, max_rtt_s: float, title: str) -> Figure:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from waterfill.analysis import plots
+from waterfill.analysis import draw
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
@@ -81,7 +81,7 @@ def write(
             write_text(stage.folder / "claims.json", to_json(document(judged)) + "\n")
             figures: list[Path] = []
             for figure in experiment.figures:
-                figures += plots.save(_draw(figure, runs), stage.folder / figure.name)
+                figures += draw.save(_draw(figure, runs), stage.folder / figure.name)
             refused = stage.publish()
     except WriteError as error:
         return [], [error]

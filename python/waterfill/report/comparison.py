@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from waterfill.analysis import compare
-from waterfill.report import checks, run, series, tables, topology
-from waterfill.report.series import MAX_PICKED_NUMBERS, RunCharts
+from waterfill.analysis import compare, run_charts
+from waterfill.analysis.run_charts import PAGE, RunCharts
+from waterfill.report import checks, run, tables, topology
 from waterfill.report.tables import Cell, Table, count, number, text
 from waterfill.runs import files
 from waterfill.scenario.loading import from_toml
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 # Quantities over seeds: key, title, unit.
 _OVER_SEEDS = (
-    ("utilization", "utilisation (%)", 0.01),
+    ("utilization", "utilization (%)", 0.01),
     ("queue_bytes.mean", "mean queue (kB)", 1e3),
     ("jain_index", "Jain's index", 1.0),
     ("share_ratio.worst", "smallest rate / share", 1.0),
@@ -40,7 +39,12 @@ def content(folder: Path) -> Document:
     scenario = from_toml(first.scenario_toml, str(folder / next(iter(comparison.results))))
     link, panels = comparison.bottleneck, []
     details = {
-        name: RunCharts(result, f"d{place}-", MAX_PICKED_NUMBERS // len(comparison.results))
+        name: RunCharts(
+            result,
+            PAGE,
+            f"d{place}-",
+            max_picked_numbers=run.MAX_PICKED_NUMBERS // len(comparison.results),
+        )
         for place, (name, result) in enumerate(comparison.results.items())
     }
     for name, detail in details.items():
@@ -51,16 +55,10 @@ def content(folder: Path) -> Document:
             "tables": run.result_tables(result, detail.prefix),
             "picture": topology.picture(scenario, result.summary["links"]),
         })  # fmt: skip
-    # Side by side on one scale.
-    most_bps = max(detail.highest_bps() for detail in details.values()) or 1.0
-    most_bytes = max(detail.highest_bytes(link) for detail in details.values()) or 1.0
-    multiples = [
-        (name, [replace(chart, picks={}, key=f"small-{chart.key}") for chart in (
-            detail.rates(most_bps=most_bps), detail.queues(link=link, most_bytes=most_bytes))])
-        for name, detail in details.items()
-    ]  # fmt: skip
+    multiples = run_charts.side_by_side(details, link)
     sized = {n: r for n, r in comparison.results.items() if r.network.has_transfers}
-    overall = series.distributions(sized, "all-") if sized else []
+    moved = {name: result.transfers for name, result in sized.items()}
+    overall = run_charts.distributions(moved, "all-")
     names = ",".join(comparison.results)
     protocols = f" --protocols {shlex.quote(names)}" if "@" not in names else ""
     seeds = document.get("seeds", [])
@@ -69,14 +67,14 @@ def content(folder: Path) -> Document:
         f"{files.readable(folder.resolve().name)}/{next(iter(comparison.results))}/scenario.toml"
     )
     command = f"waterfill compare {shlex.quote(first_folder)}{protocols}{more}"
-    smalls = [chart for _, charts in multiples for chart in charts]
+    smalls = [chart for charts in multiples.values() for chart in charts]
     return {
         "title": first.summary["scenario"],
         "subtitle": f"Comparison of {len(comparison.results)} runs",
         "bottleneck": link,
         "table": overview(comparison),
         "over_seeds": _over_seeds(document),
-        "multiples": multiples,
+        "multiples": multiples.items(),
         "overall": overall,
         "panels": panels,
         "charts": [*smalls, *overall, *(chart for panel in panels for chart in panel["charts"])],
@@ -86,7 +84,7 @@ def content(folder: Path) -> Document:
 
 def overview(comparison: Comparison) -> Table:
     """Return the table of all runs: a row each."""
-    columns = ["run", "utilisation (%)", "queue mean (kB)", "queue p99 (kB)", "queue max (kB)",
+    columns = ["run", "utilization (%)", "queue mean (kB)", "queue p99 (kB)", "queue max (kB)",
                "drops", "Jain's index", "smallest rate / share", "largest rate / share",
                "settling, slowest (s)", "start-up, median (s)"]  # fmt: skip
     sized = any(result.network.has_transfers for result in comparison.results.values())
@@ -108,7 +106,7 @@ def overview(comparison: Comparison) -> Table:
             row += _moved(moved)
         rows.append(row)
     note = (
-        f"Queues and utilisation are those of {comparison.bottleneck}, the bottleneck of most "
+        f"Queues and utilization are those of {comparison.bottleneck}, the bottleneck of most "
         "flow-seconds over all runs; drops are of all links. Rates are compared with exact max-min "
         "shares."
     )

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from waterfill._core import version
-from waterfill.report.charts import MAX_LEGEND, Chart
+from waterfill.report import charts as data
 from waterfill.report.topology import LEVELS
 from waterfill.runs.result import Document, to_json
 
 if TYPE_CHECKING:
     import jinja2
+
+    from waterfill.analysis.charts import Chart
 
 # A page quotes up to this much of a scenario and of its configuration.
 _MAX_QUOTED = 300_000
@@ -48,7 +50,7 @@ def render(template: str, content: Document) -> str:
             script=Markup(page_script),
             plotly=_packed() if charts else "",
             payload=payload(charts),
-            max_legend=MAX_LEGEND,
+            max_legend=data.MAX_LEGEND,
             levels=LEVELS,
         )
     )
@@ -56,7 +58,7 @@ def render(template: str, content: Document) -> str:
 
 def payload(charts: Iterable[Chart]) -> Markup:
     """Return charts as JSON that is safe in a script element: no `<`, `>` or `&` in it."""
-    document = {chart.key: chart.payload() for chart in charts}
+    document = {chart.key: data.payload(chart) for chart in charts}
     text = to_json(document, indent=None)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -75,6 +77,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["quoted"] = _quoted
+    environment.filters["numbers"] = data.numbers
     return environment
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waterfill.analysis import transfers
+from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.report import checks, tables, topology
-from waterfill.report.series import RunCharts
 from waterfill.report.tables import Cell, Table, count, number, text
 from waterfill.runs import effective, files
 from waterfill.runs.result import to_json
@@ -17,6 +17,9 @@ from waterfill.scenario.loading import from_toml
 if TYPE_CHECKING:
     from waterfill.runs.result import Document, Result
     from waterfill.scenario.document import Scenario
+
+# Numbers of single flows behind bands that a page may have.
+MAX_PICKED_NUMBERS = 80_000
 
 
 def content(folder: Path) -> Document:
@@ -29,7 +32,7 @@ def content(folder: Path) -> Document:
         "subtitle": f"One run on {summary['backend']}",
         "facts": facts(result),
         "picture": topology.picture(scenario, summary["links"]),
-        "charts": RunCharts(result).all(),
+        "charts": RunCharts(result, PAGE, max_picked_numbers=MAX_PICKED_NUMBERS).all(),
         "tables": result_tables(result),
         **configuration(scenario, result, f"waterfill run {shlex.quote(scenario_path(folder))}"),
     }
@@ -92,7 +95,7 @@ def _flows(result: Result, prefix: str) -> Table:
 
 
 def _links(result: Result, prefix: str) -> Table:
-    columns = ("link", "rate (Mbit/s)", "delay (ms)", "utilisation (%)", "queue mean (kB)",
+    columns = ("link", "rate (Mbit/s)", "delay (ms)", "utilization (%)", "queue mean (kB)",
                "queue p99 (kB)", "queue max (kB)", "drops", "marks", "lost")  # fmt: skip
     spec = {link.name: link for link in result.network.links}
     rows = []

@@ -15,12 +15,11 @@ import numpy as np
 
 from waterfill import _core
 from waterfill.analysis import series
-from waterfill.analysis.plots import intervals
+from waterfill.analysis.series import Series, intervals
 from waterfill.network import resolve
 from waterfill.runs.result import finite
-from waterfill.studio import panels, topology
+from waterfill.studio import topology
 from waterfill.studio.answer import Answer
-from waterfill.studio.chart import Series
 from waterfill.studio.settings import known
 
 FRAMES = 160
@@ -121,11 +120,13 @@ def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
         # A TCP's signals are of its senders: the column is there, without a value for a link.
         if np.isfinite(recorded).any():
             values = _frames(given.result, "links", link, column, frame_s)
-            unit = panels.unit_of(signal["unit"])
+            size, text = {"bit/s": (1e6, "Mbit/s"), "1": (1.0, "")}.get(
+                signal["unit"], (1.0, signal["unit"])
+            )
             return {
                 "signal": signal["name"],
-                "unit": unit.text,
-                "value": _rounded(values / unit.size, 3),
+                "unit": text,
+                "value": _rounded(values / size, 3),
             }
     return {}
 

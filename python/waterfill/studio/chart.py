@@ -8,79 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from importlib import resources
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Series: TypeAlias = NDArray[np.float64]
+from waterfill.analysis.charts import COLOURS, Band, Chart, Line
+from waterfill.analysis.series import Series
 
 WIDTH, HEIGHT = 520, 270
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 122, 34, 44
-COLOURS = 7
 _DASHES = ("", "7 4", "2 3", "9 3 2 3")
 _MAX_NAME = 14
 _LINE_HEIGHT = 15.0
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line: its name (empty: not named), x and y of one shape, and its place in the palette.
-
-    `low` and `high` are the edges of a band around it.
-    """
-
-    name: str
-    x: Series
-    y: Series
-    style: int = 0
-    low: Series | None = None
-    high: Series | None = None
-
-
-@dataclass(frozen=True)
-class Guide:
-    """A grey line behind the others, from (x, y) to (x, y): a share, a limit."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A point with a text beside it."""
-
-    x: float
-    y: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart: title with unit, x axis with unit, lines, guides with their name, marks.
-
-    Without `x_range` or `y_range` all lines fit; `zero` makes y begin at zero. `same_scale` draws
-    a unit of x as long as one of y.
-    """
-
-    title: str
-    x_label: str
-    lines: Sequence[Line]
-    guides: Sequence[Guide] = ()
-    guide_name: str = ""
-    marks: Sequence[Mark] = ()
-    x_range: tuple[float, float] | None = None
-    y_range: tuple[float, float] | None = None
-    zero: bool = True
-    same_scale: bool = False
-
-    @property
-    def kind(self) -> str:
-        """The title without its unit, which names the interval of means: what is drawn."""
-        return self.title.partition(" (")[0]
+def title(chart: Chart) -> str:
+    """Return what stands above a chart: the label of its y axis with its method, else its title."""
+    name, _, unit = chart.y_label.partition(" (")
+    if not name:
+        return chart.title
+    about = ", ".join(filter(None, (unit.removesuffix(")"), chart.method)))
+    # The name of a column stays as it is.
+    shown = name if "." in name else name[:1].upper() + name[1:]
+    return f"{shown} ({about})" if about else shown
 
 
 def on_common_axes(one: Chart, other: Chart) -> tuple[Chart, Chart]:
@@ -92,7 +44,7 @@ def on_common_axes(one: Chart, other: Chart) -> tuple[Chart, Chart]:
         return one, other
     first, second = _Axes(one), _Axes(other)
     x = _union(first.x, second.x)
-    if one.kind != other.kind:
+    if (one.key, one.y_label) != (other.key, other.y_label):
         return replace(one, x_range=x), replace(other, x_range=x)
     y = _union(first.y, second.y)
     return replace(one, x_range=x, y_range=y), replace(other, x_range=x, y_range=y)
@@ -106,11 +58,11 @@ class _Axes:
     """Maps values to pixels."""
 
     def __init__(self, chart: Chart) -> None:
-        self.x = chart.x_range or _range([line.x for line in chart.lines], False)
+        self.x = _within(chart.x_range, [chart.x_of(line) for line in chart.lines], False)
         ys = [line.y for line in chart.lines]
-        ys += [np.array(guide.y) for guide in chart.guides]
         ys += [edge for line in chart.lines for edge in (line.low, line.high) if edge is not None]
-        self.y = chart.y_range or _range(ys, chart.zero)
+        ys += [edge for band in chart.bands for edge in (band.low, band.high)]
+        self.y = _within(chart.y_range, ys, chart.from_zero)
         self.width = float(WIDTH - _LEFT - _RIGHT)
         self.height = float(HEIGHT - _TOP - _BOTTOM)
         if chart.same_scale:
@@ -127,6 +79,14 @@ class _Axes:
         across = (np.asarray(x, dtype=np.float64) - self.x[0]) / (self.x[1] - self.x[0])
         up = (np.asarray(y, dtype=np.float64) - self.y[0]) / (self.y[1] - self.y[0])
         return _LEFT + across * self.width, _TOP + (1 - up) * self.height
+
+
+def _within(
+    ends: tuple[float | None, float | None], values: Sequence[Series], zero: bool
+) -> tuple[float, float]:
+    """Return the ends of an axis: those that are given, else around all values."""
+    low, high = _range(values, zero)
+    return (low if ends[0] is None else ends[0], high if ends[1] is None else ends[1])
 
 
 def _range(values: Sequence[Series], zero: bool) -> tuple[float, float]:
@@ -164,9 +124,11 @@ def _label(value: float, step: float) -> str:
 def render(chart: Chart) -> str:
     """Return the chart as an SVG element, to be put into a page that has `studio.css`."""
     axes = _Axes(chart)
-    parts = [*_grid(chart, axes), *_guides(chart, axes)]
+    parts = _grid(chart, axes)
     for line in chart.lines:
-        parts += _line(line, axes)
+        parts += _line(line, chart.x_of(line), axes)
+    for band in chart.bands:
+        parts += _band(chart.x, band, axes)
     for mark in chart.marks:
         (x,), (y,) = (np.atleast_1d(v) for v in axes.at(mark.x, mark.y))
         if _LEFT <= x <= WIDTH - _RIGHT and _TOP <= y <= HEIGHT - _BOTTOM:
@@ -177,21 +139,29 @@ def render(chart: Chart) -> str:
         f'<defs><clipPath id="wf-clip"><rect x="{_LEFT}" y="{_TOP - 2}" width="{axes.width:g}" '
         f'height="{axes.height + 4:g}"/></clipPath></defs>'
     )
-    title = f'<text class="wf-title" x="{_LEFT - 50}" y="18">{escape(chart.title)}</text>'
+    head = f'<text class="wf-title" x="{_LEFT - 50}" y="18">{escape(title(chart))}</text>'
     return (
         f'<svg class="wf-chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(_spoken(chart))}">{clip}{title}{"".join(parts)}</svg>'
+        f'aria-label="{escape(_spoken(chart))}">{clip}{head}{"".join(parts)}</svg>'
     )
+
+
+def _series(chart: Chart) -> list[tuple[str, int, Series]]:
+    """Return name, place in the palette, and values of each line and each band's median."""
+    found = [(line.name, line.colour, line.y) for line in chart.lines if line.role != "share"]
+    return found + [
+        (f"{band.name} (×{band.count})", band.colour, band.median) for band in chart.bands
+    ]
 
 
 def _spoken(chart: Chart) -> str:
     """Return what a screen reader says: the title, and where each line ends."""
     ends = [
-        f"{line.name} ends at {line.y[-1]:.3g}"
-        for line in chart.lines
-        if line.name and len(line.y) and math.isfinite(line.y[-1])
+        f"{name} ends at {y[-1]:.3g}"
+        for name, _, y in _series(chart)
+        if name and len(y) and math.isfinite(y[-1])
     ]
-    return f"{chart.title} over {chart.x_label}. " + ", ".join(ends)
+    return f"{title(chart)} over {chart.x_label}. " + ", ".join(ends)
 
 
 def _grid(chart: Chart, axes: _Axes) -> list[str]:
@@ -223,31 +193,32 @@ def _grid(chart: Chart, axes: _Axes) -> list[str]:
     return parts
 
 
-def _guides(chart: Chart, axes: _Axes) -> list[str]:
-    parts = []
-    for guide in chart.guides:
-        x, y = axes.at(np.array(guide.x), np.array(guide.y))
-        path = f"M{x[0]:.1f} {y[0]:.1f}L{x[1]:.1f} {y[1]:.1f}"
-        parts.append(f'<path class="wf-guide" clip-path="url(#wf-clip)" d="{path}"/>')
-    return parts
-
-
-def _line(line: Line, axes: _Axes) -> list[str]:
-    place = line.style % COLOURS
+def _line(line: Line, x: Series, axes: _Axes) -> list[str]:
+    if line.role == "share":
+        look = 'class="wf-guide"'
+    else:
+        look = f'class="wf-line wf-s{line.colour % COLOURS}"{_dash(line.colour)}'
     parts = []
     if line.low is not None and line.high is not None:
-        edge = _points(line.x, line.high, axes) + _points(line.x[::-1], line.low[::-1], axes)
-        parts.append(
-            f'<polygon class="wf-band wf-f{place}" clip-path="url(#wf-clip)" '
-            f'points="{" ".join(edge)}"/>'
-        )
+        parts += _shade(x, line.low, line.high, line.colour, axes)
     for run in _finite_runs(line.y):
-        points = " ".join(_points(line.x[run], line.y[run], axes))
-        parts.append(
-            f'<polyline class="wf-line wf-s{place}"{_dash(line.style)} '
-            f'clip-path="url(#wf-clip)" points="{points}"/>'
-        )
+        points = " ".join(_points(x[run], line.y[run], axes))
+        parts.append(f'<polyline {look} clip-path="url(#wf-clip)" points="{points}"/>')
     return parts
+
+
+def _band(x: Series, band: Band, axes: _Axes) -> list[str]:
+    parts = _shade(x, band.low, band.high, band.colour, axes)
+    parts += _shade(x, band.tenth, band.ninetieth, band.colour, axes)
+    return parts + _line(Line(band.name, band.median, band.colour), x, axes)
+
+
+def _shade(x: Series, low: Series, high: Series, colour: int, axes: _Axes) -> list[str]:
+    there = np.isfinite(low)
+    x, low, high = x[there], low[there], high[there]
+    edge = " ".join(_points(x, high, axes) + _points(x[::-1], low[::-1], axes))
+    look = f'class="wf-band wf-f{colour % COLOURS}"'
+    return [f'<polygon {look} clip-path="url(#wf-clip)" points="{edge}"/>']
 
 
 def _dash(style: int) -> str:
@@ -273,16 +244,16 @@ def _finite_runs(y: Series) -> list[slice]:
 def _names(chart: Chart, axes: _Axes) -> list[str]:
     """Return the names beside the ends of their lines, moved apart where they would overlap."""
     wanted: list[tuple[float, str, str]] = []
-    for line in chart.lines:
-        finite = np.flatnonzero(np.isfinite(line.y))
-        if not line.name or not len(finite):
-            continue
-        _, y = axes.at(0.0, float(line.y[finite[-1]]))
-        swatch = f'class="wf-line wf-s{line.style % COLOURS}"{_dash(line.style)}'
-        wanted.append((float(y), line.name, swatch))
-    if chart.guide_name and chart.guides:
-        _, y = axes.at(0.0, chart.guides[-1].y[1])
-        wanted.append((float(y) - 1, chart.guide_name, 'class="wf-guide"'))
+    for name, colour, y in _series(chart):
+        finite = np.flatnonzero(np.isfinite(y))
+        if name and len(finite):
+            _, height = axes.at(0.0, float(y[finite[-1]]))
+            swatch = f'class="wf-line wf-s{colour % COLOURS}"{_dash(colour)}'
+            wanted.append((float(height), name, swatch))
+    shares = [line.y[np.isfinite(line.y)] for line in chart.lines if line.role == "share"]
+    if shares:
+        _, height = axes.at(0.0, float(shares[0][-1]))
+        wanted.append((float(height) - 1, "max-min", 'class="wf-guide"'))
     wanted.sort()
     places = _apart([y for y, _, _ in wanted])
     x = WIDTH - _RIGHT + 6
@@ -316,7 +287,7 @@ def style() -> str:
     return (resources.files("waterfill.studio") / "studio.css").read_text(encoding="utf-8")
 
 
-def file(charts: Sequence[Chart], title: str) -> str:
+def file(charts: Sequence[Chart], heading: str) -> str:
     """Return charts one below the other as one SVG file that stands alone, with its title."""
     head = 30
     parts = [
@@ -329,5 +300,5 @@ def file(charts: Sequence[Chart], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
         f'height="{height}" class="wf-file"><style>{style()}</style>'
         f'<rect width="100%" height="100%" class="wf-paper"/>'
-        f'<text class="wf-title" x="12" y="20">{escape(title)}</text>{"".join(parts)}</svg>'
+        f'<text class="wf-title" x="12" y="20">{escape(heading)}</text>{"".join(parts)}</svg>'
     )

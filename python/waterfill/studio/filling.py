@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import NamedTuple
 
+from waterfill.analysis.charts import COLOURS
 from waterfill.contract.network import Network
 from waterfill.network import maxmin, protocols
-from waterfill.studio.chart import COLOURS
 
 _WIDTH, _ROW, _LEFT, _RIGHT = 520, 26, 130, 90
 

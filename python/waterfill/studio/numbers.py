@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from waterfill.analysis import series
+from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest
 from waterfill.network import protocols
 from waterfill.scenario.units import TIME
 from waterfill.studio import nyquist
 from waterfill.studio.answer import Answer
-from waterfill.studio.chart import Series
 from waterfill.studio.settings import known
 
 

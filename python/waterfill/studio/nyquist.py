@@ -9,10 +9,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from waterfill.analysis.charts import BLACK, Chart, Line, Mark
 from waterfill.contract.network import ParamValue
 from waterfill.network import protocols
 from waterfill.runs.result import Result
-from waterfill.studio.chart import Chart, Line, Mark
 from waterfill.studio.settings import known
 from waterfill.theory import aecp, loops, maxnet, vcp, xcp
 from waterfill.theory.loops import Loop, Margins
@@ -114,21 +114,21 @@ def _curves(
 def chart(found: list[Curve], rtt_s: float) -> Chart:
     """Return the chart of the curves near −1, with the unit circle and the point −1."""
     turn = np.linspace(0, 2 * math.pi, 120)
-    circle = Line("|L| = 1", np.cos(turn), np.sin(turn), 6)
-    lines = [Line(c.name, c.points.real, c.points.imag, i) for i, c in enumerate(found)]
+    lines = [Line(c.name, c.points.imag, i, x=c.points.real) for i, c in enumerate(found)]
     crossings = []
     for c in found:
         at = complex(np.interp(c.margins.crossover_rad_s, c.omega, c.points.real),
                      np.interp(c.margins.crossover_rad_s, c.omega, c.points.imag))  # fmt: skip
-        crossings.append(Mark(at.real, at.imag, ""))
+        crossings.append(Mark(at.real, at.imag))
     return Chart(
+        "nyquist",
         f"Nyquist curve, Im L over Re L, RTT {1e3 * rtt_s:.3g} ms",
         "Re L(jω)",
-        [*lines, Line("", circle.x, circle.y, 6)],
-        marks=[Mark(-1.0, 0.0, "−1"), *crossings],
+        "",
+        lines=[*lines, Line("", np.sin(turn), BLACK, x=np.cos(turn))],
+        marks=[Mark(-1.0, 0.0, text="−1"), *crossings],
         x_range=_X,
         y_range=_Y,
-        zero=False,
         same_scale=True,
     )
 

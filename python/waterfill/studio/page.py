@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from waterfill.analysis.charts import Chart
 from waterfill.errors import InputError
 from waterfill.studio import (
     animation,
@@ -16,7 +17,6 @@ from waterfill.studio import (
     tour_page,
 )
 from waterfill.studio.answer import Answer
-from waterfill.studio.chart import Chart
 from waterfill.studio.session import Session
 
 

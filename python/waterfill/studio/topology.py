@@ -8,10 +8,11 @@ from html import escape
 import numpy as np
 
 from waterfill.analysis import topology
+from waterfill.analysis.charts import COLOURS
+from waterfill.analysis.series import Series
 from waterfill.contract.network import Network
 from waterfill.network import resolve
 from waterfill.scenario.document import Scenario, Traffic
-from waterfill.studio.chart import COLOURS, Series
 from waterfill.studio.settings import known
 
 WIDTH, HEIGHT = 520, 280

@@ -75,12 +75,9 @@ def _charts(step: Step, given: Answer) -> str:
         elif what == "filling":
             network = resolve.to_core(step.settings.load(), known())
             parts.append(filling.draw(network, step.level))
-        elif what == "rates":
-            parts.append(chart.render(panels.rates(result)))
-        elif what == "queues":
-            parts.append(chart.render(panels.queues(result)))
-        elif what == "signal":
-            parts += [chart.render(one) for one in panels.signals(result)[:1]]
+        elif what in ("rates", "queues", "signal"):
+            place = ("rates", "queues", "signal").index(what)
+            parts += [chart.render(one) for one in panels.all_charts(result)[place : place + 1]]
         elif what == "nyquist":
             _, curves, rtt_s = nyquist.of_result(result)
             sentences = "".join(

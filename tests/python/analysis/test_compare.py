@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from known import PROTOCOLS
-from waterfill.analysis import compare
-from waterfill.analysis.compare import Spans
+from waterfill.analysis import compare, shares
+from waterfill.analysis.shares import Spans
 from waterfill.contract.summary import CLOCKED
 from waterfill.errors import InputError
 from waterfill.runs import backends, pool
@@ -244,7 +244,7 @@ def test_an_error_of_one_run_ends_the_others(tmp_path, monkeypatch):
 
 
 def test_allocation_follows_the_flows(results):
-    allocated = compare.allocation(results["maxnet"])
+    allocated = shares.allocation(results["maxnet"])
     first, second = allocated.of(0), allocated.of(1)
     assert first.from_s.tolist() == [0, 4]
     assert first.share_bps.tolist() == pytest.approx([18e6, 9e6])

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import waterfill
-from waterfill.analysis import plots
+from waterfill.analysis import draw, plots, series
+from waterfill.analysis.charts import Chart, Line
+from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.errors import InputError
-from waterfill.report.series import RunCharts
 
 SCENARIO = {
     "name": "two groups",
@@ -31,7 +32,7 @@ def result() -> waterfill.Result:
 
 
 def test_28_lines_differ_in_colour_or_style():
-    styles = list(itertools.islice(plots.line_styles(), 28))
+    styles = list(itertools.islice(draw.line_styles(), 28))
     assert len({(style["color"], style["linestyle"]) for style in styles}) == 28
     # Neighbours differ in both, for prints without colour.
     for one, other in itertools.pairwise(styles[:7]):
@@ -47,7 +48,7 @@ def test_a_band_is_the_range_of_the_flows_means(result):
     for flow in result.summary["flows"][:6]:
         rows = result.samples("flows", flow["name"])
         time_s, rate_bps = (rows[name].to_numpy() for name in ("time_s", "rate_bps"))
-        _, own = plots.intervals(time_s, rate_bps, average_s)
+        _, own = series.intervals(time_s, rate_bps, average_s)
         means.append(own / 1e6)
     assert band[:, 1].max() == pytest.approx(np.max(means))
     assert axis.get_legend().get_texts()[0].get_text() == "near (median; bands: 80 % and all of 6)"
@@ -61,7 +62,7 @@ def test_a_band_has_the_median_and_80_percent_inside(result):
     for flow in result.summary["flows"][:6]:
         rows = result.samples("flows", flow["name"])
         time_s, rate_bps = (rows[name].to_numpy() for name in ("time_s", "rate_bps"))
-        means.append(plots.intervals(time_s, rate_bps, 0.04)[1] / 1e6)
+        means.append(series.intervals(time_s, rate_bps, 0.04)[1] / 1e6)
     assert axis.lines[0].get_ydata() == pytest.approx(np.median(means, axis=0))
     assert most[:, 1].max() == pytest.approx(np.percentile(means, 90, axis=0).max())
 
@@ -75,9 +76,10 @@ def test_a_group_per_flow_is_one_band():
 
 def test_axes_say_what_they_show(result):
     labels = [axis.get_ylabel() for axis in plots.overview(result).axes]
-    assert labels[0] == "rate (Mbit/s)\nmeans of 0.04 s"
-    assert labels[1:3] == ["peak queue (MB)\nof each 0.04 s", "utilisation (%)"]
-    assert labels[3] == "maxnet.price (s)"
+    # Samples are 0.1 s long, which is more than 1 % of the run.
+    assert labels[:2] == ["rate (Mbit/s)\nmeans of 0.1 s", "peak queue (kB)\nof each 0.1 s"]
+    assert labels[2] == "utilization (%)\nmeans of 0.1 s"
+    assert labels[3] == "maxnet.price (s)\nmeans of 0.1 s"
 
 
 def test_the_price_of_many_links_is_that_of_the_busiest():
@@ -92,72 +94,69 @@ def test_the_price_of_many_links_is_that_of_the_busiest():
     lines = [line.get_label() for line in plots.overview(run).axes[3].lines]
     assert sorted(lines[:2]) == ["l6", "l9"]
     assert lines[2:] == ["l8", "l7", "l5", "l4", "l3", "l2"]
-    charts = {chart.key: chart for chart in RunCharts(run).all()}
+    charts = {chart.key: chart for chart in RunCharts(run, PAGE).all()}
     prices = charts["links-maxnet-price"]
     assert [line.name for line in prices.lines] == lines
     assert prices.y_label == "maxnet.price (s)"
     assert "of the 8 busiest of 10 link directions" in prices.note
     for few, words in ((free[:1], "busiest"), (free[:2], "2 busiest")):
         run = waterfill.run({**SCENARIO, "duration": "1 s", "link": links, "flow": few})
-        assert f"of the {words} of 20 link directions" in RunCharts(run).utilization().note
+        assert f"of the {words} of 20 link directions" in RunCharts(run, PAGE).utilization().note
 
 
 def test_a_signal_may_be_negative():
     """XCP's spare bandwidth is below zero while a queue drains: its axis must show that."""
     run = waterfill.run({**SCENARIO, "protocol": "xcp"})
     axis = plots.overview(run).axes[3]
-    assert axis.get_ylabel() == "xcp.spare"
+    assert axis.get_ylabel().startswith("xcp.spare (Mbit/s)\n")
     lowest = min(line.get_ydata().min() for line in axis.lines)
     assert lowest < 0
     assert axis.get_ylim()[0] <= lowest
 
 
-def test_a_long_legend_says_how_many_it_leaves_out(result):
-    figure = plots.rates(result)
-    axis = figure.axes[0]
-    for number in range(30):
-        axis.plot([0, 1], [0, 1], label=f"line {number}")
-    plots._finish(figure, result)
-    texts = [text.get_text() for text in axis.get_legend().get_texts()]
+def test_a_long_legend_says_how_many_it_leaves_out():
+    lines = [Line(f"line {number}", np.zeros(2), number, x=np.arange(2.0)) for number in range(30)]
+    figure = draw.figure([Chart("many", "many", "x", "y", lines=lines)], size=(7.0, 3.0))
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert len(texts) == 14
-    assert texts[-1] == "and 19 others"
+    assert texts[-1] == "and 17 others"
 
 
 def test_text_in_svg_is_text(result, tmp_path: Path):
-    plots.save(plots.overview(result), tmp_path / "figure")
-    assert ">utilisation (%)<" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    draw.save(plots.overview(result), tmp_path / "figure")
+    assert ">utilization (%)<" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
 
 
 def test_the_palette_is_okabe_and_itos():
     theirs = {"#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    ours = {style["color"] for style in itertools.islice(plots.line_styles(), 28)}
+    ours = {style["color"] for style in itertools.islice(draw.line_styles(), 28)}
     assert ours == theirs - {"#F0E442"} | {"#000000"}
-    assert {style["color"] for style in plots.named_styles(["red", "green-1", "Blue"])} <= theirs
+    assert {style["color"] for style in draw.named_styles(["red", "green-1", "Blue"])} <= theirs
 
 
 def test_flows_named_after_colours_have_them():
     names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other", "redder"]
-    styles = plots.named_styles(names)
+    styles = draw.named_styles(names)
     colours = [style["color"] for style in styles]
     assert colours[:4] == ["#D55E00", "#009E73", "#0072B2", "#0072B2"]
     assert not set(colours[4:]) & set(colours[:4])
     assert len({(style["color"], style["linestyle"]) for style in styles}) == len(names)
-    assert plots.named_styles(["a", "b"]) == list(itertools.islice(plots.line_styles(), 2))
+    assert draw.named_styles(["a", "b"]) == list(itertools.islice(draw.line_styles(), 2))
 
 
 def test_averages_are_at_least_an_rtt_long():
-    flow = {"name": "far", "path": ["l"], "rtt": "100 ms"}
+    flow = {"name": "far", "path": ["l"], "rtt": "200 ms"}
     run = waterfill.run({**SCENARIO, "flow": [flow]})
     labels = [axis.get_ylabel() for axis in plots.overview(run).axes]
-    assert labels[0] == "rate (Mbit/s)\nmeans of 0.1 s"
-    assert labels[1] == "peak queue (MB)\nof each 0.1 s"
+    assert labels[0] == "rate (Mbit/s)\nmeans of 0.2 s"
+    assert labels[1] == "peak queue (kB)\nof each 0.2 s"
 
 
 def test_pdf_repeats_and_keeps_its_text(result, tmp_path: Path):
     def written(name: str) -> bytes:
         figure = plots.rates(result)
-        plots.resize(figure, "7x3")
-        (path,) = plots.save(figure, tmp_path / name, ["pdf"])
+        draw.resize(figure, "7x3")
+        (path,) = draw.save(figure, tmp_path / name, ["pdf"])
         return path.read_bytes()
 
     first, second = written("a"), written("b")
@@ -170,19 +169,19 @@ def test_pdf_repeats_and_keeps_its_text(result, tmp_path: Path):
 @pytest.mark.parametrize("size", ["", "7", "7x", "x", "0x3", "7x-1", "7x1e9", "nanx3", "1x2x3"])
 def test_sizes_out_of_range_are_refused(result, size):
     with pytest.raises(InputError, match="expected inches"):
-        plots.resize(plots.rates(result), size)
+        draw.resize(plots.rates(result), size)
 
 
 def test_a_size_too_small_for_the_panels_is_refused(result):
     with pytest.raises(InputError, match="expected a size that its panels fit in"):
-        plots.resize(plots.overview(result), "3.5x2.5")
+        draw.resize(plots.overview(result), "3.5x2.5")
 
 
 def test_unknown_formats_are_refused(result, tmp_path: Path):
     with pytest.raises(InputError, match='unknown format "jpg"'):
-        plots.save(plots.rates(result), tmp_path / "figure", ["pdf", "jpg"])
+        draw.save(plots.rates(result), tmp_path / "figure", ["pdf", "jpg"])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_text_of_figures_has_no_characters_that_xml_lacks():
-    assert plots.drawn("a\x1b\x9b\ufffe\uffff\udcffé") == "a" + 5 * "\ufffd" + "é"
+    assert draw.printable("a\x1b\x9b\ufffe\uffff\udcffé") == "a" + 5 * "\ufffd" + "é"

@@ -18,7 +18,7 @@ import pytest
 
 from known import ROOT
 from validation import kills
-from waterfill.analysis import compare, plots
+from waterfill.analysis import compare, draw, plots
 from waterfill.runs import backends
 from waterfill.runs.steps import KEY
 from waterfill.runs.stored import load_run
@@ -45,8 +45,8 @@ WATERFILL = [
     "-B",
     "-c",
     "from waterfill.cli import main, process; process.begin()\n"
-    "from waterfill.analysis import plots\n"
-    "plots.overview, plots.save = lambda *_: None, lambda *_: []\n"
+    "from waterfill.analysis import draw, plots\n"
+    "plots.overview, draw.save = lambda *_: None, lambda *_: []\n"
     "main()",
 ]
 
@@ -344,7 +344,7 @@ def no_figures(monkeypatch):
     """Figures take longer than all else."""
     for name in ("overview", "comparison"):
         monkeypatch.setattr(plots, name, lambda *_: None)
-    monkeypatch.setattr(plots, "save", lambda *_: [])
+    monkeypatch.setattr(draw, "save", lambda *_: [])
 
 
 @pytest.mark.usefixtures("no_figures")

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from waterfill.analysis import plots
+from waterfill.analysis import draw
+from waterfill.analysis.charts import colours_of
 from waterfill.report import write
-from waterfill.report.charts import colours_of
 from waterfill.runs import backends
 from waterfill.scenario.loading import from_dict
 
@@ -60,7 +60,7 @@ def test_it_shows_what_was_measured(page):
     names = [line["name"] for line in found["rates"]["lines"]]
     assert "local[0]" in names
     assert any(name.startswith("max-min share of local[0]") for name in names)
-    assert "Means over" in page
+    assert "Means of" in page
     assert "Peaks and means of each" in page
     for text in ("Topology:", "first: 20 Mbit/s", "waterfill run ", "Jain"):
         assert text in page
@@ -110,7 +110,7 @@ def test_many_flows_are_bands_with_names(made_many):
     assert band["name"] == "f (200 flows)"
     last = {key: band[key][-1] for key in ("low", "tenth", "median", "ninetieth", "high")}
     assert list(last.values()) == sorted(last.values())
-    assert band["names"][band["most"][-1]].startswith("f[")
+    assert band["names"][band["max_of"][-1]].startswith("f[")
     assert len(rates["picks"]) == 200
 
 
@@ -127,10 +127,10 @@ def test_entries_of_a_large_fluid_run_have_a_page(tmp_path):
 
 def test_flows_named_after_colours_have_them():
     names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other"]
-    palette = [style["color"] for style in itertools.islice(plots.line_styles(), 7)]
+    palette = [style["color"] for style in itertools.islice(draw.line_styles(), 7)]
     counted = colours_of(names)
     assert [palette[count % 7] for count in counted] == [
-        style["color"] for style in plots.named_styles(names)
+        style["color"] for style in draw.named_styles(names)
     ]
     assert len(set(counted)) == len(names)
     assert colours_of([f"f{i}" for i in range(24)]) == list(range(24))

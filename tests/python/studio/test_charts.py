@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from waterfill.analysis.charts import Chart, Line
 from waterfill.studio import chart, nyquist, panels, topology
 from waterfill.studio.answer import answer
-from waterfill.studio.chart import Chart, Guide, Line
 from waterfill.studio.settings import Settings, known
 from waterfill.theory import documents
 
@@ -29,18 +29,19 @@ def test_ticks_are_round_and_inside():
 
 def test_a_chart_is_well_formed_and_says_where_lines_end():
     x = np.array([0.0, 1.0, 2.0, 3.0])
-    line = Line("a <b>", x, np.array([1.0, np.nan, 3.0, 4.0]), 1)
-    svg = chart.render(Chart("T & U", "time (s)", [line], [Guide((0, 3), (2, 2))], "share"))
+    line = Line("a <b>", np.array([1.0, np.nan, 3.0, 4.0]), 1)
+    share = Line("share of a", np.array([2.0, 2.0]), role="share", x=np.array([0.0, 3.0]))
+    svg = chart.render(Chart("t", "t", "time (s)", "T & U", x, [share, line]))
     root = ET.fromstring(svg)
     assert "a <b> ends at 4" in root.attrib["aria-label"]
-    # The gap parts the line in two; the third polyline-like path is the guide's swatch.
-    assert len(root.findall("polyline")) == 2
+    # The gap parts the line in two; the third is the share, which has a swatch too.
+    assert len(root.findall("polyline")) == 3
     assert svg.count("wf-guide") == 2
 
 
 def test_names_at_the_ends_do_not_overlap():
-    lines = [Line(f"flow {i}", np.arange(2.0), np.array([0.0, 5.0]), i) for i in range(7)]
-    root = ET.fromstring(chart.render(Chart("t", "x", lines)))
+    lines = [Line(f"flow {i}", np.array([0.0, 5.0]), i) for i in range(7)]
+    root = ET.fromstring(chart.render(Chart("t", "t", "x", "y", np.arange(2.0), lines)))
     heights = [
         float(t.attrib["y"]) for t in root.findall("text") if (t.text or "").startswith("fl")
     ]
@@ -56,14 +57,14 @@ def test_a_file_stands_alone(dumbbell):
 
 
 def test_rates_are_the_run_s_and_shares_max_min_s(dumbbell):
-    rates = panels.rates(dumbbell)
-    names = [line.name for line in rates.lines]
-    assert names == ["near (×5)", "far (×5)"]
-    last = rates.lines[0].y[-1]
+    rates, *_ = panels.all_charts(dumbbell)
+    assert [(band.name, band.count) for band in rates.bands] == [("near", 5), ("far", 5)]
+    last = rates.bands[0].median[-1]
     mean = np.mean([f["rate_bps"] for f in dumbbell.summary["flows"][:5]]) / 1e6
     assert last == pytest.approx(mean, rel=0.03)
     # 100 Mbit/s × 0.9, less 20 Mbit/s of CBR, over ten flows.
-    assert rates.guides[-1].y[0] == pytest.approx(7.0)
+    shares = [line for line in rates.lines if line.role == "share"]
+    assert shares[-1].y[-1] == pytest.approx(7.0)
     assert "<td>maxnet</td>" in panels.table(dumbbell)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 
+import numpy as np
 import pytest
 import tomllib
 
@@ -107,13 +108,13 @@ def test_a_run_is_pinned_beside_the_next_and_reset():
 def test_two_runs_have_common_axes():
     longer = answer(Settings("dumbbell", sets=(("duration", "60 s"),)), whole=True)
     shorter = answer(Settings("dumbbell", sets=(("link.bottleneck.rate", "300 Mbit/s"),)))
-    a, b = (panels.rates(given.result) for given in (longer, shorter))
-    assert a.title != b.title  # means of other intervals, and the same quantity
+    a, b = (panels.all_charts(given.result)[0] for given in (longer, shorter))
+    assert a.method != b.method  # means of other intervals, and the same quantity
     one, other = chart.on_common_axes(a, b)
     assert one.x_range == other.x_range == (0.0, 60.0)
     assert one.y_range == other.y_range
-    assert one.y_range[1] >= max(line.y.max() for line in [*a.lines, *b.lines])
-    price = panels.signals(shorter.result)[0]
+    assert one.y_range[1] >= max(np.nanmax(band.high) for band in [*a.bands, *b.bands])
+    price = panels.all_charts(shorter.result)[2]
     left, right = chart.on_common_axes(a, price)
     assert left.x_range == right.x_range
     assert (left.y_range, right.y_range) == (a.y_range, price.y_range)

@@ -157,20 +157,20 @@
       for (const [low, high, alpha] of [[band.low, band.high, 0.14], [band.tenth, band.ninetieth, 0.3]])
         add(owner, { x: [...time, ...reversed(time)], y: [...at(high), ...reversed(at(low))], fill: "toself", fillcolor: faded(color, alpha), line: { width: 0 }, hoverinfo: "skip" });
       const words = there.map((i) =>
-        `median ${band.median[i]}, 80 %: ${band.tenth[i]} to ${band.ninetieth[i]}<br>lowest ${text(band.names[band.least[i]])} ${band.low[i]}<br>highest ${text(band.names[band.most[i]])} ${band.high[i]}`);
+        `median ${band.median[i]}, 80 %: ${band.tenth[i]} to ${band.ninetieth[i]}<br>lowest ${text(band.names[band.min_of[i]])} ${band.low[i]}<br>highest ${text(band.names[band.max_of[i]])} ${band.high[i]}`);
       add(owner, { x: time, y: at(band.median), line: { color, width: 1.8 }, name: text(band.name), text: words, hovertemplate: `%{text}<extra>${text(band.name)}</extra>` });
     });
     spec.lines.forEach((line, place) => {
       const { color, dash } = style(line.colour), owner = ownerOf(spec, line, place);
       const time = line.x || x, name = text(line.name);
       const hover = { name, hovertemplate: `${number}<extra>${name}</extra>` };
-      if (line.half && line.kind !== "points") {
-        const low = line.y.map((y, i) => y - (line.half[i] || 0)), high = line.y.map((y, i) => y + (line.half[i] || 0));
-        add(owner, { x: [...time, ...reversed(time)], y: [...high, ...reversed(low)], fill: "toself", fillcolor: faded(color, 0.18), line: { width: 0 }, hoverinfo: "skip" });
+      if (line.low && line.kind !== "points") {
+        const there = line.y.map((_, i) => i).filter((i) => line.y[i] !== null), at = (values) => there.map((i) => values[i]);
+        add(owner, { x: [...at(time), ...reversed(at(time))], y: [...at(line.high), ...reversed(at(line.low))], fill: "toself", fillcolor: faded(color, 0.18), line: { width: 0 }, hoverinfo: "skip" });
       }
-      if (line.kind === "share") add(owner, { ...hover, x: time, y: line.y, line: { color: isDark() ? "#8a8f95" : "#b4b4b4", width: 4, shape: "hvh" } });
+      if (line.kind === "share") add(owner, { ...hover, x: time, y: line.y, line: { color: isDark() ? "#8a8f95" : "#b4b4b4", width: 4 } });
       else if (line.kind === "step") add(owner, { ...hover, x: time, y: line.y, line: { color, dash, width: 1.6, shape: "hv" }, hovertemplate: `%{y:.3f} at %{x:.4g}<extra>${name}</extra>` });
-      else if (line.kind === "points") add(owner, { ...hover, x: time, y: line.y, mode: "markers", marker: { color, size: 8, symbol: place % 8 }, ...(line.half ? { error_y: { array: line.half, color, thickness: 1.5, width: 5 } } : {}) });
+      else if (line.kind === "points") add(owner, { ...hover, x: time, y: line.y, mode: "markers", marker: { color, size: 8, symbol: place % 8 }, ...(line.low ? { error_y: { array: line.high.map((top, i) => top - line.y[i]), color, thickness: 1.5, width: 5 } } : {}) });
       else if (line.kind === "marked") add(owner, { ...hover, x: time, y: line.y, mode: "lines+markers", line: { color, dash, width: 1.6 }, marker: { size: 6, symbol: place % 8 } });
       else if (line.kind === "thin") add(owner, { ...hover, x: time, y: line.y, line: { color, width: 1, dash: "dot" } });
       else add(owner, { ...hover, x: time, y: line.y, line: { color, dash, width: 1.6 } });
@@ -193,6 +193,7 @@
     const titled = (label) => ({ text: text(label), font: { size: 12 }, standoff: 6 });
     const x = { ...axis, title: titled(spec.x_label) }, y = { ...axis, title: titled(spec.y_label) };
     if (spec.log_x) x.type = "log";
+    if (spec.log_y) y.type = "log";
     if (spec.heat) x.type = y.type = "category";
     if (spec.ticks) Object.assign(x, { tickvals: spec.ticks.map((_, i) => i), ticktext: spec.ticks.map(text) });
     if (spec.from_zero && !spec.heat) y.rangemode = "tozero";

@@ -1,7 +1,4 @@
-"""Series cut into intervals of one length, for charts: means, peaks, sums or both extremes.
-
-A chart has a few hundred intervals whatever the run's samples are; its page names the method.
-"""
+"""Series cut into intervals of one length, for charts: means, peaks, sums or both extremes."""
 
 from __future__ import annotations
 
@@ -19,9 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from waterfill.runs.result import Result
-
-MAX_INTERVALS = 400
-MIN_INTERVALS = 50
 
 Matrix = npt.NDArray[np.float64]
 
@@ -45,15 +39,20 @@ class Grid:
         return np.clip(found, 0, self.count - 1)
 
 
-def grid_of(result: Result) -> Grid:
-    """Return a run's intervals: as long as its largest base RTT, between 1/400 and 1/50 of it.
+def grid_of(result: Result, most: int, fewest: int) -> Grid:
+    """Return a run's intervals: as long as its largest base RTT, `fewest` to `most` of them.
 
     They are multiples of the time between samples, where that is shorter than the run.
     """
     duration_s = float(result.summary["duration_s"])
     rtts = (flow["rtt_ms"]["base"] / 1e3 for flow in result.summary["flows"])
-    width_s = min(max(max(rtts, default=0.0), duration_s / MAX_INTERVALS),
-                  duration_s / MIN_INTERVALS)  # fmt: skip
+    width_s = min(max(max(rtts, default=0.0), duration_s / most), duration_s / fewest)
+    return grid_with(result, width_s)
+
+
+def grid_with(result: Result, width_s: float) -> Grid:
+    """Return a run's intervals of about `width_s`, at least one sample."""
+    duration_s = float(result.summary["duration_s"])
     sample_s = result.network.sample_s
     if 0 < sample_s < duration_s:
         width_s = max(1, round(width_s / sample_s)) * sample_s

@@ -1,0 +1,240 @@
+"""Charts as data: lines, bands, heat maps, and what axes, legends and notes say.
+
+What a chart shows is decided here and in the modules that make charts; how it looks is decided by
+its renderer: `waterfill.analysis.draw` with matplotlib, `waterfill.report.charts` for the script of
+a page, `waterfill.studio.chart` as SVG. Colours are counted: a renderer's palette says which colour
+and which dashes the first line has, the second, and so on.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from waterfill.analysis.binning import Matrix
+from waterfill.analysis.series import Series
+
+Role: TypeAlias = Literal[
+    "line", "thin", "share", "step", "points", "marked", "limit", "sample", "bar"
+]
+"""How a line is drawn: as such; thin beside another; as a max-min share, grey and behind; as the
+steps of a distribution; as points; with a marker at each point; as a wide bound; as single values,
+small and grey; as bars."""
+
+Units: TypeAlias = Sequence[tuple[float, str]]
+"""Units in rising order: size and name."""
+
+COLOURS = 7
+"""Colours of every palette: blue, red, green, pink, orange, light blue, black (white on dark)."""
+
+BLUE, RED, GREEN, PINK, ORANGE, LIGHT_BLUE, BLACK = range(COLOURS)
+
+# A flow named after a colour has it: "red-blue" in blue would mislead.
+_NAMED = {
+    "blue": BLUE, "red": RED, "green": GREEN, "pink": PINK, "purple": PINK, "orange": ORANGE,
+    "black": BLACK,
+}  # fmt: skip
+
+RATES: Units = ((1e3, "kbit/s"), (1e6, "Mbit/s"), (1e9, "Gbit/s"))
+VOLUMES: Units = ((1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"))
+TIMES: Units = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
+
+# An axis whose positive values span more than this is logarithmic.
+_WIDE = 20.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series: its name, its values (NaN: none), its place in the palette, its role.
+
+    `x` is the chart's where it is None; `low` and `high` are the edges of a band around the values.
+    """
+
+    name: str
+    y: Series
+    colour: int = 0
+    role: Role = "line"
+    x: Series | None = None
+    low: Series | None = None
+    high: Series | None = None
+
+
+@dataclass(frozen=True)
+class Band:
+    """Many series as their median, the middle 80 % and all; shape of each: (intervals,).
+
+    `min_of` and `max_of` name the series that are lowest and highest in each interval, `count` is
+    the number of series.
+    """
+
+    name: str
+    count: int
+    low: Series
+    tenth: Series
+    median: Series
+    ninetieth: Series
+    high: Series
+    min_of: Sequence[str]
+    max_of: Sequence[str]
+    colour: int = 0
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A value for each pair of two quantities; `values` has the shape (y, x), NaN: none.
+
+    `low` and `high` are the ends of the scale of colours.
+    """
+
+    name: str
+    x: Sequence[str]
+    y: Sequence[str]
+    values: Matrix
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A straight line through a whole chart, upright at `x` or level at `y`.
+
+    Grey without a name, else in the palette's `colour`.
+    """
+
+    x: float | None = None
+    y: float | None = None
+    name: str = ""
+    colour: int = 0
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of the x axis, shaded: where a theorem holds."""
+
+    name: str
+    low: float
+    high: float
+    colour: int = GREEN
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point, named in the legend or by a text beside it; without `dot` only the text."""
+
+    x: float
+    y: float
+    name: str = ""
+    text: str = ""
+    dot: bool = True
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart; `key` tells it from others of its page and names what it shows.
+
+    `method` says how values were combined, such as "means of 0.1 s", `more` what follows it in a
+    note. `ticks` are words in place of the numbers 0, 1, 2 … of the x axis,
+    `x_ticks` the only numbers on it. `picks` are single
+    series behind bands, which a reader can add by name. The ends of a range are None where they
+    follow the data; `same_scale` draws a unit of x as long as one of y. `legend` is
+    the corner that is free for one inside the chart, such as "upper right".
+    """
+
+    key: str
+    title: str
+    x_label: str
+    y_label: str
+    x: Series = field(default_factory=lambda: np.zeros(0))
+    lines: Sequence[Line] = ()
+    bands: Sequence[Band] = ()
+    heat: Heat | None = None
+    guides: Sequence[Guide] = ()
+    spans: Sequence[Span] = ()
+    marks: Sequence[Mark] = ()
+    method: str = ""
+    more: str = ""
+    from_zero: bool = False
+    log_x: bool = False
+    log_y: bool = False
+    x_range: tuple[float | None, float | None] = (None, None)
+    y_range: tuple[float | None, float | None] = (None, None)
+    same_scale: bool = False
+    legend: str = ""
+    small: bool = False
+    ticks: Sequence[str] = ()
+    x_ticks: Sequence[float] | Series = ()
+    picks: Mapping[str, Series] = field(default_factory=dict)
+
+    @property
+    def note(self) -> str:
+        """How the values were made, as a sentence."""
+        text = f"{self.method}{self.more}"
+        return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+    def x_of(self, line: Line) -> Series:
+        """Return the x values of one of the lines."""
+        return self.x if line.x is None else line.x
+
+
+def bands_of(
+    groups: Mapping[str, Sequence[int]], values: Matrix, names: Sequence[str]
+) -> list[Band]:
+    """Return a band for each group of rows of `values`, shape (names, intervals), with values."""
+    found = []
+    for colour, (group, rows) in enumerate(groups.items()):
+        mine = values[list(rows)]
+        there = np.isfinite(mine).any(axis=0)
+        if not there.any():
+            continue
+        quantiles = np.full((5, mine.shape[1]), np.nan)
+        quantiles[:, there] = np.nanpercentile(mine[:, there], [0, 10, 50, 90, 100], axis=0)
+        filled_low, filled_high = np.nan_to_num(mine, nan=math.inf), np.nan_to_num(mine, nan=-1e300)
+        min_of = [names[rows[i]] for i in filled_low.argmin(axis=0)]
+        max_of = [names[rows[i]] for i in filled_high.argmax(axis=0)]
+        low, tenth, median, ninetieth, high = quantiles
+        found.append(
+            Band(group, len(rows), low, tenth, median, ninetieth, high, min_of, max_of, colour)
+        )
+    return found
+
+
+def colours_of(names: Sequence[str]) -> list[int]:
+    """Return each line's place in the palette; lines named after a colour have that one.
+
+    A name counts by its first word, as in "red-blue". Lines of one colour differ in their dashes.
+    """
+    known = [_NAMED.get(re.split(r"[^a-z]", name.lower(), maxsplit=1)[0]) for name in names]
+    if all(place is None for place in known):
+        return list(range(len(names)))
+    free = [place for place in range(COLOURS) if place not in known] or list(range(COLOURS))
+    found: list[int] = []
+    unnamed = 0
+    for named in known:
+        place = free[unnamed % len(free)] if named is None else named
+        unnamed += named is None
+        while place in found:
+            place += COLOURS
+        found.append(place)
+    return found
+
+
+def scale(largest: float, units: Units) -> tuple[float, str]:
+    """Return the unit in which the largest value is at least 1, the smallest unit if none is."""
+    return next((unit for unit in reversed(units) if largest >= unit[0]), units[0])
+
+
+def wide(values: Iterable[float]) -> bool:
+    """Return whether an axis of these values should be logarithmic: positive, over a wide range."""
+    there = list(values)
+    return min(there) > 0 and max(there) / min(there) > _WIDE
+
+
+def largest(values: Matrix) -> float:
+    """Return the largest finite value; zero without one."""
+    there = values[np.isfinite(values)]
+    return float(there.max()) if there.size else 0.0

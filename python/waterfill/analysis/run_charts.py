@@ -1,0 +1,479 @@
+"""The charts of runs: rates, queues, signals, RTTs, utilization, drops, completion times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from waterfill import _core
+from waterfill.analysis import charts, shares, transfers
+from waterfill.analysis.binning import Binned, Grid, Matrix, grid_of, grid_with
+from waterfill.analysis.charts import Band, Chart, Line, Units
+from waterfill.analysis.series import Series, numbers
+from waterfill.analysis.shares import Allocation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from waterfill.runs.result import Result
+
+# Links that a chart shows: the busiest.
+_MAX_LINKS = 8
+# Max-min shares of more classes of flows would hide the rates.
+_MAX_SHARES = 8
+# Flows that a reader can add to bands by name.
+_MAX_PICKS = 400
+_MAX_CDF_POINTS = 500
+# Bins of sizes in a chart of slowdowns.
+_SIZE_BINS = 10
+_TIME = "time (s)"
+
+
+@dataclass(frozen=True)
+class Medium:
+    """Room of a medium, and its units.
+
+    A chart over time has up to `intervals` intervals, and at least `fewest` however long the RTTs
+    are. Up to `lines` flows are lines, more are bands by group; more groups than `bands` are one
+    band. Volumes are in packets where there are no units for them.
+    """
+
+    intervals: int
+    fewest: int
+    lines: int
+    bands: int
+    rates: Units
+    volumes: Units
+    means: bool = False
+    """Whether a queue's means are beside its peaks."""
+
+
+PRINT = Medium(100, 20, 8, 8, charts.RATES[1:2], charts.VOLUMES[1:3])
+PAGE = Medium(400, 50, 24, 6, charts.RATES, charts.VOLUMES, means=True)
+SCREEN = Medium(240, 240, charts.COLOURS, charts.COLOURS, charts.RATES[1:2], ())
+
+
+@dataclass
+class RunCharts:
+    """The charts of a run; `prefix` begins their keys.
+
+    `average_s` sets the length of intervals over time; 0 draws each sample. `max_picked_numbers`
+    limits the series that a reader can add by name.
+    """
+
+    result: Result
+    medium: Medium
+    prefix: str = ""
+    average_s: float | None = None
+    max_picked_numbers: int = 0
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The intervals of all charts over time."""
+        if self.average_s is None:
+            return grid_of(self.result, self.medium.intervals, self.medium.fewest)
+        return grid_with(self.result, self.average_s)
+
+    @cached_property
+    def allocation(self) -> Allocation:
+        """The max-min shares over time."""
+        return shares.allocation(self.result)
+
+    @cached_property
+    def flows(self) -> Binned:
+        """The flows' samples by interval."""
+        names = [flow["name"] for flow in self.result.summary["flows"]]
+        return Binned(self.result, "flows", names, self.grid)
+
+    @cached_property
+    def links(self) -> Binned:
+        """The links' samples by interval."""
+        names = [link["name"] for link in self.result.summary["links"]]
+        return Binned(self.result, "links", names, self.grid)
+
+    def all(self) -> list[Chart]:
+        """Return the charts that this run has something for, in a page's order."""
+        found = [self.rates(), self.queues(), *self.signals(), self.rtts(), self.utilization(),
+                 self.drops(), *self.completion()]  # fmt: skip
+        return [chart for chart in found if chart is not None and (chart.lines or chart.bands)]
+
+    def rates(self, *, with_shares: bool = True, max_bps: float = 0.0) -> Chart:
+        """Return the rates of flows and traffic, with the max-min shares behind.
+
+        With `max_bps` it is a small chart whose axis reaches that rate.
+        """
+        rates = self.flows.means("rate_bps", null_is_zero=True)
+        names = [source["name"] for source in self.result.summary.get("traffic", [])]
+        traffic = Binned(self.result, "traffic", names, self.grid).means("rate_bps")
+        highest = max_bps or max(charts.largest(rates), charts.largest(traffic))
+        unit, label = charts.scale(highest, self.medium.rates)
+        behind = self._shares(unit) if with_shares else []
+        lines, bands, picks = self._of_flows(rates / unit, names)
+        colours = charts.colours_of([*self.flows.names, *names])[len(self.flows.names) :]
+        if bands:
+            colours = list(range(len(bands) + len(lines), len(bands) + len(lines) + len(names)))
+        sources = [
+            Line(name, values, colour)
+            for name, values, colour in zip(names, traffic / unit, colours, strict=True)
+            if np.isfinite(values).any()
+        ]
+        what = ", with their max-min shares" if behind else ""
+        return self._over_time(
+            "rates", f"Rates of the flows{what}", f"rate ({label})", [*behind, *lines, *sources],
+            bands, picks, method=self._means, more=f" at the receivers{_how(bands)}",
+            top=max_bps / unit,
+        )  # fmt: skip
+
+    def queues(self, *, links: Sequence[str] = (), max_bytes: float = 0.0) -> Chart:
+        """Return peaks of the longest queues, or of those of `links`, on a given axis."""
+        peaks = self.links.peaks("queue_max_bytes")
+        packets = [(float(self.result.network.packet_bytes), "packets")]
+        units = self.medium.volumes or packets
+        unit, label = charts.scale(max_bytes or charts.largest(peaks), units)
+        rows = [self.links.names.index(link) for link in links] or self._busiest(peaks)
+        means = self.links.means("queue_bytes") if self.medium.means else peaks
+        lines: list[Line] = []
+        for colour, row in enumerate(rows):
+            name = self.links.names[row]
+            if not self.medium.means:
+                lines.append(Line(name, peaks[row] / unit, colour))
+                continue
+            lines.append(Line(f"{name}, peak", peaks[row] / unit, colour))
+            lines.append(Line(f"{name}, mean", means[row] / unit, colour, "thin"))
+        what = "queue" if self.medium.means else "peak queue"
+        found = "peaks and means " if self.medium.means else ""
+        return self._over_time(
+            "queues", f"Queue of {links[0]}" if len(links) == 1 else "Queues", f"{what} ({label})",
+            lines, method=f"{found}of each {self._span}" if self._span else "",
+            more=self._left_out(rows), top=max_bytes / unit,
+        )  # fmt: skip
+
+    def signals(self, *, first: bool = False) -> list[Chart]:
+        """Return a chart for each column that routers announce or sources compute.
+
+        With `first` one per protocol: the first that its routers have, else its sources.
+        """
+        found: list[Chart] = []
+        seen: set[str] = set()
+        for which, binned in (("links", self.links), ("flows", self.flows)):
+            table = self.result.links if which == "links" else self.result.flows
+            for column in [name for name in table.column_names if "." in name]:
+                protocol = column.partition(".")[0]
+                means = binned.means(column)
+                if (first and protocol in seen) or not np.isfinite(means).any():
+                    continue
+                seen.add(protocol)
+                found.append(self._signal(which, column, binned, means))
+        return found
+
+    def _signal(self, which: str, column: str, binned: Binned, means: Matrix) -> Chart:
+        unit, text = 1.0, _unit_of(column)
+        if text == "bit/s":
+            unit, text = charts.scale(charts.largest(np.abs(means)), self.medium.rates)
+        label = f"{column} ({text})" if text else column
+        title = f"{column}, {'announced by links' if which == 'links' else 'at the flows'}"
+        key = f"{which}-{column.replace('.', '-')}"
+        if which == "flows":
+            lines, bands, picks = self._of_flows(means / unit)
+            return self._over_time(
+                key, title, label, lines, bands, picks, method=self._means, more=_how(bands),
+                from_zero=False,
+            )  # fmt: skip
+        there = [row for row in range(len(means)) if np.isfinite(means[row]).any()]
+        rows = self._most_used(there)
+        low, high = binned.lows(column) / unit, binned.peaks(column) / unit
+        lines = [
+            Line(binned.names[row], means[row] / unit, i, low=low[row], high=high[row])
+            for i, row in enumerate(rows)
+        ]
+        fewer = len(there) > len(rows)
+        left_out = f", of the {len(rows)} busiest of {len(there)} link directions" if fewer else ""
+        return self._over_time(
+            key, title, label, lines, method=self._means, from_zero=False,
+            more=f"; shaded: from the smallest to the largest value{left_out}",
+        )  # fmt: skip
+
+    def rtts(self) -> Chart:
+        """Return the flows' RTTs."""
+        values = self.flows.means("rtt_s")
+        unit, label = charts.scale(charts.largest(values), charts.TIMES)
+        lines, bands, picks = self._of_flows(values / unit)
+        return self._over_time(
+            "rtts", "RTTs of the flows", f"RTT ({label})", lines, bands, picks,
+            method=self._means, more=_how(bands), from_zero=False,
+        )  # fmt: skip
+
+    def utilization(self) -> Chart:
+        """Return the utilization of the busiest links."""
+        values = 100 * self.links.means("utilization")
+        rows = self._busiest(values)
+        lines = [Line(self.links.names[row], values[row], i) for i, row in enumerate(rows)]
+        return self._over_time(
+            "utilization", "Utilization of the links", "utilization (%)", lines,
+            method=self._means, more=self._left_out(rows),
+        )  # fmt: skip
+
+    def drops(self) -> Chart | None:
+        """Return the packets dropped or lost on links; None where there are none."""
+        dropped = self.links.sums("drops") + self.links.sums("lost")
+        rows = [row for row in range(len(dropped)) if dropped[row].any()]
+        if not rows:
+            return None
+        kept = sorted(rows, key=lambda row: -dropped[row].sum())[: self._max_links]
+        rows = [row for row in rows if row in kept]
+        lines = [Line(self.links.names[row], dropped[row], i) for i, row in enumerate(rows)]
+        return self._over_time(
+            "drops", "Drops and losses", "packets", lines, method=f"packets in each {self._span}",
+            more=f", dropped by queues or lost on the link{self._left_out(rows)}",
+        )  # fmt: skip
+
+    def completion(self) -> list[Chart]:
+        """Return the distributions of completion times and slowdowns where flows have a size."""
+        if not self.result.network.has_transfers:
+            return []
+        return distributions(by_source(self.result.transfers), self.prefix)
+
+    def highest_bps(self) -> float:
+        """Return the largest rate that the chart of rates shows."""
+        return charts.largest(self.flows.means("rate_bps", null_is_zero=True))
+
+    def highest_bytes(self, link: str) -> float:
+        """Return the largest queue of a link."""
+        return charts.largest(self.links.peaks("queue_max_bytes")[self.links.names.index(link)])
+
+    # --- parts -----------------------------------------------------------------------------
+
+    @property
+    def _span(self) -> str:
+        """The length of an interval as text; empty where each sample is drawn."""
+        return "" if self.average_s == 0 else f"{self.grid.width_s:.3g} s"
+
+    @property
+    def _means(self) -> str:
+        return f"means of {self._span}" if self._span else ""
+
+    @property
+    def _max_links(self) -> int:
+        return min(_MAX_LINKS, self.medium.lines)
+
+    def _over_time(
+        self, key: str, title: str, y_label: str, lines: Sequence[Line],
+        bands: Sequence[Band] = (), picks: Mapping[str, Series] | None = None, *, method: str,
+        more: str, from_zero: bool = True, top: float = 0.0,
+    ) -> Chart:  # fmt: skip
+        return Chart(
+            self.prefix + key, title, _TIME, y_label, self.grid.middles_s, lines, bands,
+            method=method, more=more, from_zero=from_zero, small=top > 0, picks=picks or {},
+            x_range=(0.0, float(self.result.summary["duration_s"])),
+            y_range=(0.0, 1.05 * top) if top else (None, None),
+        )  # fmt: skip
+
+    def _of_flows(
+        self, values: Matrix, others: Sequence[str] = ()
+    ) -> tuple[list[Line], list[Band], dict[str, Series]]:
+        """Return lines of few flows, else bands by group with lines to add by name.
+
+        `others` are further lines of the chart: a flow named after a colour takes it from them.
+        """
+        names = self.flows.names
+        there = [row for row in range(len(names)) if np.isfinite(values[row]).any()]
+        if len(names) <= self.medium.lines:
+            colours = charts.colours_of([*names, *others])
+            return [Line(names[row], values[row], colours[row]) for row in there], [], {}
+        groups: dict[str, list[int]] = {}
+        for row, flow in enumerate(self.result.summary["flows"]):
+            groups.setdefault(flow["group"], []).append(row)
+        if len(groups) > self.medium.bands:  # as imported networks have: a group per flow
+            groups = {"all flows": list(range(len(names)))}
+        count = min(_MAX_PICKS, self.max_picked_numbers // values.shape[1])
+        picks = dict(zip(names[:count], values[:count], strict=False))
+        lines, bands = [], []
+        for band in charts.bands_of(groups, values, names):
+            if band.count == 1:
+                lines.append(Line(band.name, band.median, band.colour))
+            else:
+                bands.append(band)
+        return lines, bands, picks
+
+    def _shares(self, unit: float) -> list[Line]:
+        if any(flow.get("count", 1) > 1 for flow in self.result.summary["flows"]):
+            return []  # entries of a large fluid run: the allocation is of single flows
+        classes = self.allocation.classes
+        if len(classes) > _MAX_SHARES:
+            return []
+        names: list[list[str]] = [[] for _ in classes]
+        for flow, of in zip(self.result.summary["flows"], self.allocation.of_flow, strict=True):
+            names[of].append(flow["name"])
+        middles_s, half_s = self.grid.middles_s, self.grid.width_s / 2
+        found = []
+        for spans, members in zip(classes, names, strict=True):
+            from_s, to_s, share_bps = spans
+            if len(from_s) > self.grid.count:
+                from_s, to_s, share_bps = (
+                    middles_s - half_s,
+                    middles_s + half_s,
+                    spans.at(middles_s),
+                )
+            if members and share_bps.any():
+                others = f" and {len(members) - 1} others" if len(members) > 1 else ""
+                drawn = np.repeat(np.where(share_bps > 0, share_bps / unit, np.nan), 2)
+                x = np.column_stack([from_s, to_s]).ravel()
+                name = f"max-min share of {members[0]}{others}"
+                found.append(Line(name, drawn, role="share", x=x))
+        return found
+
+    def _busiest(self, values: Matrix) -> list[int]:
+        """Return the rows with the largest values, in order; nearly idle ones are left out."""
+        peaks = [charts.largest(row) for row in values]
+        highest = max(peaks, default=0.0)
+        # Reverse links carry acknowledgements only.
+        worth = [row for row, peak in enumerate(peaks) if peak > 0.05 * highest]
+        kept = sorted(worth, key=lambda row: -peaks[row])[: self._max_links]
+        return [row for row in worth if row in kept]
+
+    def _most_used(self, rows: Sequence[int]) -> list[int]:
+        """Return up to as many of these links as a chart has: all, or the most utilized first.
+
+        The utilization is that of the summary's window, where bottlenecks are at their target.
+        """
+        if len(rows) <= self._max_links:
+            return list(rows)
+        used = [link["utilization"] or 0.0 for link in self.result.summary["links"]]
+        return sorted(rows, key=lambda row: -used[row])[: self._max_links]
+
+    def _left_out(self, rows: Sequence[int]) -> str:
+        total = len(self.links.names)
+        if len(rows) == total:
+            return ""
+        many = f"{len(rows)} busiest" if len(rows) > 1 else "busiest"
+        return f", of the {many} of {total} link directions"
+
+
+def _how(bands: Sequence[Band]) -> str:
+    if not bands:
+        return ""
+    return "; line: median of the flows' means, bands: the middle 80 % of them, and all"
+
+
+def _unit_of(column: str) -> str:
+    """Return the unit of a protocol's signal; empty for a number without one."""
+    units = {
+        f"{entry['name']}.{signal['name']}": signal["unit"]
+        for entry in _core.protocols() for signal in entry["signals"]
+    }  # fmt: skip
+    unit = units.get(column, "")
+    return "" if unit == "1" else unit
+
+
+# --- several runs ------------------------------------------------------------------------------
+
+
+def side_by_side(runs: Mapping[str, RunCharts], link: str) -> dict[str, list[Chart]]:
+    """Return small charts of rates and of a link's queue for each run, on one scale."""
+    max_bps = max(run.highest_bps() for run in runs.values()) or 1.0
+    max_bytes = max(run.highest_bytes(link) for run in runs.values()) or 1.0
+    return {
+        name: [
+            replace(chart, picks={}, key=f"small-{chart.key}")
+            for chart in (run.rates(max_bps=max_bps), run.queues(links=[link], max_bytes=max_bytes))
+        ]
+        for name, run in runs.items()
+    }
+
+
+def by_source(table: pa.Table) -> dict[str, pa.Table]:
+    """Return a run's transfers by their source, of the first sources."""
+    sources = np.array(table["source"].to_pylist())
+    names = list(dict.fromkeys(sources.tolist()))[:_MAX_LINKS]
+    return {name: table.filter(sources == name) for name in names}
+
+
+def distributions(tables: Mapping[str, pa.Table], prefix: str = "") -> list[Chart]:
+    """Return the distributions of completion times and slowdowns, a line per table of transfers.
+
+    Unfinished flows have no value: a distribution ends below 1 by them.
+    """
+    found = []
+    for column, title, label in (
+        ("completion_s", "Completion times", "completion time (s)"),
+        ("slowdown", "Slowdowns", "slowdown (completion time / ideal time)"),
+    ):
+        lines: list[Line] = []
+        for name, table in tables.items():
+            cdf = transfers.cdf(table, column)  # type: ignore[arg-type]
+            x, share = numbers(cdf, column), numbers(cdf, "share")
+            if len(x):
+                thin = np.unique(np.linspace(0, len(x) - 1, _MAX_CDF_POINTS).astype(int))
+                many = f"{name} ({table.num_rows} flows)"
+                lines.append(Line(many, share[thin], len(lines), "step", x=x[thin]))
+        if lines:
+            found.append(Chart(
+                f"{prefix}cdf-{column}", title, label, "share of flows", lines=lines,
+                more=f"distributions of up to {_MAX_CDF_POINTS} points; unfinished flows have no "
+                "value, so that a line may end below 1",
+                log_x=any(charts.wide([line.x[0], line.x[-1]]) for line in lines
+                          if line.x is not None),
+                y_range=(0.0, 1.0), from_zero=True,
+            ))  # fmt: skip
+    return found
+
+
+def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
+    """Return the median and the 99th percentile of slowdowns by size, in equally filled bins."""
+    lines: list[Line] = []
+    for colour, (name, table) in enumerate(tables.items()):
+        sizes, slowdown = numbers(table, "size_bytes"), numbers(table, "slowdown")
+        there = np.isfinite(slowdown)
+        order = np.argsort(sizes[there], kind="stable")
+        sizes, slowdown = sizes[there][order], slowdown[there][order]
+        bins = np.array_split(np.arange(len(sizes)), max(1, min(_SIZE_BINS, len(sizes))))
+        parts = [part for part in bins if len(part)]
+        middles = np.array([np.median(sizes[part]) for part in parts])
+        spreads = [transfers.spread(slowdown[part]) for part in parts]
+        p50, p99 = (np.array([s[key] for s in spreads], dtype=np.float64) for key in ("p50", "p99"))
+        lines.append(Line(name, p50, colour, x=middles))
+        lines.append(Line(f"{name}, p99", p99, colour, "marked", x=middles))
+    return Chart(
+        "by-size", "Slowdowns by size", "size (bytes)",
+        "slowdown: median, and 99th percentile (dots)", lines=lines, log_x=True, log_y=True,
+        more=f"up to {_SIZE_BINS} bins of equally many flows",
+    )  # fmt: skip
+
+
+# Quantities over seeds: key, label, unit's size.
+_OVER_SEEDS = (
+    ("utilization", "utilization of the bottleneck (%)", 0.01),
+    ("queue_bytes.mean", "mean queue (kB)", 1e3),
+    ("jain_index", "Jain's index", 1.0),
+    ("share_ratio.worst", "smallest rate / max-min share", 1.0),
+    ("settling_s.worst", "settling time, slowest flow (s)", 1.0),
+    ("slowdown.p99", "slowdown, 99th percentile", 1.0),
+)
+
+
+def over_seeds(document: Mapping[str, Any]) -> list[Chart]:
+    """Return a chart per quantity: each run's mean with its 95 % interval, and each seed's value.
+
+    `document` is a comparison's with several seeds. A quantity that a seed lacks has no mean.
+    """
+    runs = document["over_seeds"]
+    found = []
+    for key, label, unit in _OVER_SEEDS:
+        of_run = [run.get(key, {"values": (), "interval": None}) for run in runs.values()]
+        if all(value is None for one in of_run for value in one["values"]):
+            continue
+        seeds = [(place, value / unit) for place, one in enumerate(of_run)
+                 for value in one["values"] if value is not None]  # fmt: skip
+        x, y = np.array(seeds).T
+        lines = [Line("each seed", y, role="sample", x=x)]
+        for place, (name, one) in enumerate(zip(runs, of_run, strict=True)):
+            if one["interval"] is not None:
+                low, high = (np.array([end / unit]) for end in one["interval"])
+                mean, at = np.array([one["mean"] / unit]), np.array([float(place)])
+                lines.append(Line(name, mean, place, "points", at, low, high))
+        found.append(Chart(f"seeds-{key}", label, "", label, lines=lines, ticks=list(runs)))
+    return found
