@@ -65,10 +65,10 @@ certificates: build ## check every law's steps against the papers' equations; 5 
 	@$(VENV)/python -m validation certificates $(OPTIONS)
 
 certificate-mutants: build ## change a law's C and see that certificates reject it; LAW= (maxnet) COUNT= (200) SEED= (1); minutes, resumes
-	@$(VENV)/python -m validation.certificates.kernel.mutants --law $(or $(LAW),maxnet) --count $(or $(COUNT),200) --seed $(or $(SEED),1) $(STEPS)
+	@$(VENV)/python -m validation certificate-mutants --laws $(or $(LAW),maxnet) --count $(or $(COUNT),200) --seed $(or $(SEED),1) $(STEPS)
 
 certificate-mutants-rust: build ## the same with the laws in Rust, LAW= or all; COUNT= (40 of each) SEED= (1); needs cargo-mutants; 5 to 10 s a mutant, resumes
-	@$(VENV)/python -m validation.certificates.mutants $(LAW) --count $(or $(COUNT),40) --seed $(or $(SEED),1)
+	@$(VENV)/python -m validation certificate-mutants-rust $(LAW) --count $(or $(COUNT),40) --seed $(or $(SEED),1)
 
 soak: build ## run the daemon for an hour under traffic, reloads and kills, and look for leaks; as root; writes out/soak.json
 	@$(VENV)/python -m validation.soak --json out/soak.json

@@ -18,6 +18,8 @@ from waterfill.errors import nearest
 # Each study's name, and its module in this package.
 STUDIES: Mapping[str, str] = {
     "abc": "abc_traces",
+    "certificate-mutants": "certificates.kernel.mutants",
+    "certificate-mutants-rust": "certificates.mutants",
     "certificates": "certificates.study",
     "cohabit": "cohabit",
     "equilibria": "equilibria",

@@ -1,27 +1,19 @@
-"""Whether certificates reject mutants of the laws in Rust.
-
-    make certificate-mutants-rust LAW="rcp aecp" [COUNT=40] [SEED=1]
+"""The study `certificate-mutants-rust`: certificates against mutants of the laws in Rust.
 
 A random sample of the mutants that cargo-mutants lists for a law. `examples/law_steps.rs` makes
 the same calls of the changed law and of the unchanged one and logs their steps. Where the log
-differs, the certificates' equations must reject it. Results are kept in
-out/certificate-mutants: the same call tries only what has no result or was accepted. Results of
-another version of a source file, or of other calls, do not count. Without LAW: all laws.
+differs, the certificates' equations must reject it.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import json
 import re
-import shutil
 import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +23,12 @@ from validation.certificates import log, replay
 from validation.certificates.laws import LAWS as CHECKERS
 from validation.certificates.log import Header, Step
 from validation.mutants import PACKAGE, ROOT, Mutant, Tree
+from validation.study import Option, Options, Study, tool
 from waterfill.network import protocols
 from waterfill.runs.steps import LISTS
 
 EXAMPLE = "law_steps"
 SOURCE = ROOT / "crates" / PACKAGE / "examples" / f"{EXAMPLE}.rs"
-OUT = ROOT / "out" / "certificate-mutants"
 ROWS = 10_000
 CPU_S = 20
 CALLS = "other calls: "
@@ -131,18 +123,11 @@ def has_steps(mutant: Mutant) -> bool:
     return Path(mutant.file).name not in WITHOUT_STEPS
 
 
-def chosen(law: str, count: int, seed: int) -> tuple[list[Mutant], int]:
-    """Return a random sample of a law's mutants, and how many there are."""
+def chosen(law: str, count: int, seed: int) -> list[Mutant]:
+    """Return a random sample of a law's mutants."""
     everything = [mutant for mutant in mutants.listed(law) if has_steps(mutant)]
     everything.sort(key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())
-    return everything[:count], len(everything)
-
-
-@functools.cache
-def folder() -> Path:
-    """Return where results of these calls are kept: other calls have another folder."""
-    calls = SOURCE.read_bytes() + json.dumps([ROWS, SETTINGS, RUN]).encode()
-    return OUT / hashlib.sha256(calls).hexdigest()[:12]
+    return everything[:count]
 
 
 # ------------------------------------------------------------------ one log
@@ -255,23 +240,6 @@ class Trials:
         return found
 
 
-def run(law: str, count: int, seed: int, tree: Tree) -> dict[str, str]:
-    """Try a law's mutants that have no result yet; return all results of the sample."""
-    sample, total = chosen(law, count, seed)
-    known = mutants.kept(law, folder())
-    wanted = [m for m in sample if known.get(m.name, "accepted") == "accepted"]
-    print(f"{law}: {len(sample)} of {total} mutants, {len(wanted)} to try", flush=True)
-    trials = Trials(tree, law) if wanted else None
-    for mutant in wanted:
-        assert trials is not None
-        began = time.monotonic()
-        result, row = trials.tried(mutant)
-        mutants.keep(law, mutant, result, row, time.monotonic() - began, folder())
-        known[mutant.name] = result
-        print(f"{result:8} {mutant.name}{': ' if row else ''}{row}", flush=True)
-    return {m.name: known[m.name] for m in sample}
-
-
 # ------------------------------------------------------------------ the table
 
 
@@ -317,31 +285,75 @@ def _counted(found: dict[str, str]) -> Counter[str]:
     return kinds
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the laws that are named; return 1 if a mutant that changes a step was accepted."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("law", nargs="*")
-    parser.add_argument("--count", type=int, default=40, help="mutants of each law")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments)
-    for law in given.law:
-        if law not in SETTINGS:
-            expected = ", ".join(SETTINGS)
-            message = f"certificate-mutants-rust: LAW={law}: expected one of {expected}"
-            print(message, file=sys.stderr)
-            return 2
-    if shutil.which("cargo-mutants") is None:
-        print("needs cargo-mutants: cargo install --locked cargo-mutants", file=sys.stderr)
-        return 2
-    folder().mkdir(parents=True, exist_ok=True)
+# ------------------------------------------------------------------ the study
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mutant of a law's files."""
+
+    law: str
+    mutant: Mutant
+
+
+def sample(options: Options) -> list[Trial]:
+    """Return a random sample of each law's mutants."""
+    return [
+        Trial(law, mutant)
+        for law in options.laws or SETTINGS
+        for mutant in chosen(law, options.count, options.seed)
+    ]
+
+
+@functools.cache
+def _tree() -> Tree:
     mutants.OUT.mkdir(parents=True, exist_ok=True)
     tree = Tree(1)
     tree.copy()
-    laws = given.law or list(SETTINGS)
-    results = {law: run(law, given.count, given.seed, tree) for law in laws}
-    print(table(results))
-    return int("accepted" in {result for found in results.values() for result in found.values()})
+    return tree
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@functools.cache
+def _trials(law: str) -> Trials:
+    return Trials(_tree(), law)
+
+
+def measure(trial: Trial) -> tuple[str, str]:
+    """Return what becomes of a mutant, and the row that shows it."""
+    return _trials(trial.law).tried(trial.mutant)
+
+
+def _table(found: Mapping[Trial, tuple[str, str]]) -> str:
+    results: dict[str, dict[str, str]] = {}
+    for trial, (result, _) in found.items():
+        results.setdefault(trial.law, {})[trial.mutant.name] = result
+    return table(results)
+
+
+def _code() -> str:
+    """Return a hash of the laws in Rust and of the program that calls them."""
+    files = sorted((ROOT / "crates" / PACKAGE / "src").rglob("*.rs"))
+    read = b"".join(file.read_bytes() for file in [*files, SOURCE])
+    return hashlib.sha256(read).hexdigest()
+
+
+STUDY = Study[Trial, "tuple[str, str]"](
+    shows="mutants of the laws in Rust that cargo-mutants lists, judged by the papers' equations",
+    minutes=50,
+    needs=(tool("cargo-mutants", "cargo install --locked cargo-mutants"),),
+    options=(
+        Option("laws", (), "laws to change; without any, all", tuple(SETTINGS)),
+        Option("--count", 40, "mutants of each law", low=1),
+        Option("--seed", 1, "seed of the sample"),
+    ),
+    quick={"count": 2},
+    cases=sample,
+    measure=measure,
+    row=tuple[str, str],
+    code=_code,
+    line=lambda trial, found: f"{found[0]:8} {trial.mutant.name} {found[1]}".rstrip(),
+    table=_table,
+    failed=lambda found: [
+        t.mutant.name for t, (result, _) in found.items() if result == "accepted"
+    ],
+)

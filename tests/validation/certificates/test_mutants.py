@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -89,13 +88,3 @@ def test_the_table_counts_and_lists_what_was_not_rejected() -> None:
     assert f"- same: `{OBSERVE}`: shows signals" in page
     assert f"- accepted: `{other}`" in page
     assert SPARE not in page
-
-
-def test_results_of_other_calls_are_kept_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial.folder.cache_clear()
-    before = trial.folder()
-    monkeypatch.setattr(trial, "ROWS", 1)
-    trial.folder.cache_clear()
-    assert trial.folder() != before
-    trial.folder.cache_clear()
-    assert before.parent == Path(ROOT) / "out" / "certificate-mutants"

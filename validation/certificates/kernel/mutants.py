@@ -1,44 +1,36 @@
-"""Whether certificates reject mutants of a law's fixed-point C.
-
-    make certificate-mutants [LAW=maxnet] [COUNT=200] [SEED=1] [STEPS="router.steps host.steps"]
+"""The study `certificate-mutants`: certificates against mutants of the laws' fixed-point C.
 
 A sample of single changes of the law's headers (an operator, a comparison, a constant), in the
 functions that logged calls reach, is compiled for the host. Each mutant makes the recorded calls
 again, each from the recorded state. Where an output or the state after differs, the checker gets
 the mutant's row and must reject it. A mutant that makes all of them as before then makes calls
 that are drawn at random (`drawn`; --drawn of each kind), judged in the same way.
-
-Results are kept in out/certificate-mutants.json: the same call goes on where it was interrupted.
-They count for the headers, equations, logs and draws that they are of.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import multiprocessing
 import random
 import re
-import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from validation.certificates import fixed, replay
+from validation.certificates import replay
 from validation.certificates.fixed import log
 from validation.certificates.fixed.laws import LAWS, LAYOUTS
 from validation.certificates.kernel.calls import ROOT, SOURCES, CompiledLaw, again, compiled
 from validation.certificates.kernel.drawn import CALLS, any_step
 from validation.certificates.log import Step
-from waterfill.errors import RunError
+from validation.study import Option, Options, Study, tool
+from waterfill.errors import InputError, RunError
 
 RECORDED = ROOT / "tests" / "validation" / "certificates"
-OUT = ROOT / "out" / "certificate-mutants.json"
 ROOTS = {"router": ("law_mark", "law_tick", "law_idle"), "host": ("law_ack", "law_receive")}
 # What a token becomes. Constants become one more.
 CHANGES = {
@@ -160,16 +152,6 @@ def drawn(law: str, count: int) -> list[Step]:
         ]
 
 
-def digest(files: Sequence[Path], drawn_of_each: int) -> str:
-    """Return a mark of these logs, the headers, the equations, the draws and this program."""
-    own = Path(__file__).parent
-    seen = [*files, *sorted(SOURCES.glob("*.h")), *sorted(own.glob("drawn/*.py"))]
-    seen += [own / "calls.py", own / "routers.py", Path(__file__)]
-    seen += sorted(Path(fixed.__file__).parent.glob("*.py"))
-    read = b"".join(file.read_bytes() for file in seen)
-    return hashlib.sha256(read + str(drawn_of_each).encode()).hexdigest()[:8]
-
-
 def judge(name: str, library: Path, steps: Sequence[Step]) -> str:
     """Return `same`, `rejected`, or `accepted` with the row, for a law that makes the calls."""
     law, checks = CompiledLaw(name, library), LAWS[name]
@@ -222,50 +204,95 @@ def tried(
         return result
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 1 if a mutant that changes an output was accepted."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--law", choices=sorted(LAWS), default="maxnet")
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--drawn", type=int, default=3000, help="drawn calls of each kind")
-    parser.add_argument("files", type=Path, nargs="*", metavar="STEPS")
-    given = parser.parse_args(arguments)
-    law = given.law
-    files = given.files or recordings(law)
-    steps = steps_of(files)
-    if not steps:
-        print(f"no recorded steps of {law}", file=sys.stderr)
-        return 1
-    drawn_steps = drawn(law, given.drawn)
-    if tried(law, None, steps, drawn_steps) != "same":
-        print("the unchanged law does not make the recorded steps again", file=sys.stderr)
-        return 1
-    roles = ["router"] if all(step.part == "router" for step in steps) else ["router", "host"]
-    everything = mutants(law, roles)
-    chosen = random.Random(given.seed).sample(everything, min(given.count, len(everything)))
-    of = digest(files, given.drawn)
-    known: dict[str, str] = json.loads(OUT.read_text()) if OUT.exists() else {}
-    OUT.parent.mkdir(exist_ok=True)
-    results = {}
-    for mutant in chosen:
-        key = f"{of} {law}: {mutant}, at {mutant.place}"
-        if key not in known:
-            known[key] = tried(law, mutant, steps, drawn_steps)
-            OUT.write_text(json.dumps(known, indent=1))
-        results[key] = known[key]
-    counts = Counter(result.partition(":")[0] for result in results.values())
-    sample = f"{len(chosen)} of {len(everything)} mutants, seed {given.seed}"
-    print(f"{law}: {sample}, {len(steps)} steps, {len(drawn_steps)} drawn:")
-    for result, number in counts.most_common():
-        print(f"  {result}: {number}")
-    accepted = False
-    for key, result in results.items():
-        accepted |= "accepted" in result
-        if result == "same" or "accepted" in result:
-            print(f"{key.partition(' ')[2]}: {result}")
-    return int(accepted)
+# ------------------------------------------------------------------ the study
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@dataclass(frozen=True)
+class Case:
+    """A mutant, and the calls that it makes: logs, or the recorded ones of tests; draws."""
+
+    law: str
+    mutant: Mutant
+    logs: tuple[str, ...]
+    drawn: int
+
+
+@cache
+def _steps(law: str, logs: tuple[str, ...]) -> list[Step]:
+    return steps_of([Path(log) for log in logs] or recordings(law))
+
+
+_drawn = cache(drawn)
+
+
+def cases(options: Options) -> list[Case]:
+    """Return a random sample of each law's mutants; raise InputError if its logs do not fit."""
+    found = []
+    for law in options.laws:
+        steps = _steps(law, options.logs)
+        if not steps or any(step.law != law for step in steps):
+            raise InputError(
+                "command line", "logs", f"must have steps of {law}, and of no other law"
+            )
+        if tried(law, None, steps, _drawn(law, options.drawn)) != "same":
+            raise InputError("command line", "logs", f"differ from the calls of this {law}")
+        roles = ["router"] if all(step.part == "router" for step in steps) else list(ROOTS)
+        everything = mutants(law, roles)
+        count = min(options.count, len(everything))
+        chosen = random.Random(options.seed).sample(everything, count)
+        found += [Case(law, mutant, options.logs, options.drawn) for mutant in chosen]
+    return found
+
+
+def measure(case: Case) -> str:
+    """Return what becomes of a mutant."""
+    steps = _steps(case.law, case.logs)
+    return tried(case.law, case.mutant, steps, _drawn(case.law, case.drawn))
+
+
+def table(found: Mapping[Case, str]) -> str:
+    """Return the counts by law, and the mutants that were not rejected."""
+    kinds = ("rejected", "drawn, rejected", "crashed", "not compiled", "same", "accepted")
+    lines = [f"| law | mutants | {' | '.join(kinds)} |", f"|---|{'---:|' * (len(kinds) + 1)}"]
+    for law in dict.fromkeys(case.law for case in found):
+        counts = Counter(_kind(result) for case, result in found.items() if case.law == law)
+        cells = " | ".join(str(counts[kind]) for kind in kinds)
+        lines.append(f"| {law} | {counts.total()} | {cells} |")
+    left = [f"- {c.law}: {c.mutant}: {r}" for c, r in found.items() if _kind(r) in kinds[-2:]]
+    return "\n".join([*lines, "", *left])
+
+
+def _kind(result: str) -> str:
+    if "accepted" in result:
+        return "accepted"
+    return "crashed" if result.removeprefix("drawn, ") in ("crashed", "no end") else result
+
+
+def _code() -> str:
+    """Return a hash of the C and of the recorded logs, which results depend on."""
+    files = [*sorted(SOURCES.glob("*.[ch]")), *sorted(RECORDED.glob("*.steps"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+STUDY = Study[Case, str](
+    shows="changes of single tokens of the laws' C, judged by equations in whole numbers",
+    minutes=150,
+    needs=(tool("cc", "apt-get install gcc"),),
+    options=(
+        Option("--laws", tuple(LAWS), "laws to change", tuple(LAWS)),
+        Option("--count", 200, "mutants of each law", low=1),
+        Option("--seed", 1, "seed of the sample"),
+        Option("--drawn", 3000, "drawn calls of each kind", low=1),
+        Option("logs", (), "logs of one law in the kernel instead of those that tests have"),
+    ),
+    quick={"count": 5, "drawn": 200},
+    cases=cases,
+    measure=measure,
+    row=str,
+    code=_code,
+    line=lambda case, result: f"{case.law}: {case.mutant}: {result}",
+    table=table,
+    failed=lambda found: [
+        f"{c.law}: {c.mutant}: {r}" for c, r in found.items() if _kind(r) == "accepted"
+    ],
+)
