@@ -52,7 +52,7 @@ const LIMITS: &[Limits] = &[
             ("x_max", "32 1e15 | 31 1.01e15"),
             ("t", "1e-3 100 | 0.999e-3 100.1"),
             ("alpha", "1e-3 | 0.9e-3"),
-            ("eta", "1e-3 65 | 0.9e-3 65.1"),
+            ("eta", "1e-3 65.535 | 0.9e-3 65.536"),
             ("load_average", "0 | 1e-3"),
             ("average", "exponential off | sliding"),
             ("mu", "1e-6 | 0.9e-6"),
@@ -61,7 +61,7 @@ const LIMITS: &[Limits] = &[
             ("code_bits", "0 | 5"),
         ],
     ),
-    ("maxnet", "arithmetic=kernel-host", &[("eta", "65 | 65.1")]),
+    ("maxnet", "arithmetic=kernel-host", &[("eta", "65.535 | 65.536")]),
     ("maxnet", "arithmetic=kernel t_0=2", &[("dt_p", "1e-6 1 | 1.001")]),
     (
         "maxnet2006",
@@ -89,7 +89,7 @@ const LIMITS: &[Limits] = &[
             ("x_max", "32 1e15 | 31 1.01e15"),
             ("t", "1e-3 100 | 0.999e-3 100.1"),
             ("alpha", "1e-3 | 0.9e-3"),
-            ("eta", "1e-3 65 | 0.9e-3 65.1"),
+            ("eta", "1e-3 65.535 | 0.9e-3 65.536"),
             ("rateinc", "1.001 | 1.0009"),
             ("mu", "1e-6 | 0.9e-6"),
             ("max_wnd", "67108864 | 67108865"),
@@ -117,7 +117,7 @@ const LIMITS: &[Limits] = &[
         "arithmetic=kernel",
         &[
             ("alpha", "1e-3 1 | 0.9e-3 1.1"),
-            ("beta", "65 | 65.1"),
+            ("beta", "65.535 | 65.536"),
             ("first_rate", "1e-6 | 0.9e-6"),
             ("max_interval", "10e-6 1 | 9.9e-6 1.001"),
             ("first_rtt", "10e-6 8 | 9.9e-6 8.001"),
@@ -138,7 +138,11 @@ const LIMITS: &[Limits] = &[
             ("x_min", "1 1e18 | 0.9 1.1e18"),
         ],
     ),
-    ("jetmax", "arithmetic=kernel", &[("interval", "4 | 4.001"), ("x_min", "32 | 31.9"), ("gamma", "1e-6 | 0.9e-6")]),
+    (
+        "jetmax",
+        "arithmetic=kernel",
+        &[("interval", "1e-6 4 | 0.9e-6 4.001"), ("x_min", "32 1e15 | 31.9 1.1e15"), ("gamma", "1e-6 | 0.9e-6")],
+    ),
     (
         "vcp",
         "",
@@ -160,10 +164,10 @@ const LIMITS: &[Limits] = &[
         &[
             ("t_q", "100e-6 | 50e-6"),
             ("t_rho", "0.03 10 | 0.025 10.01"),
-            ("kappa_q", "65 | 65.1"),
-            ("gamma", "1e-3 | 0.9e-3"),
-            ("queue_weight", "1e-3 | 0.9e-3"),
-            ("xi", "1e-3 | 0.9e-3"),
+            ("kappa_q", "65.535 | 65.536"),
+            ("gamma", "1e-6 | 0.9e-6"),
+            ("queue_weight", "1e-6 | 0.9e-6"),
+            ("xi", "1e-6 | 0.9e-6"),
             ("alpha", "1e-3 1e3 | 0.9e-3 1001"),
             ("t_d", "1e-3 10 | 0.999e-3 10.01"),
         ],
@@ -215,8 +219,12 @@ const XCP: &[(&str, &str)] = &[
     ("first_interval", "1e-3 1 | 0.9e-3 1.1"),
 ];
 
-const XCP_KERNEL: &[(&str, &str)] =
-    &[("header", "katabi | falk"), ("min_interval", "1e-6 | 0.9e-6"), ("max_interval", "4 | 4.001")];
+const XCP_KERNEL: &[(&str, &str)] = &[
+    ("header", "katabi | falk"),
+    ("first_window", "0 1 | 0.9 1.1e6"),
+    ("min_interval", "1e-6 | 0.9e-6"),
+    ("max_interval", "4 | 4.001"),
+];
 
 /// The values within a parameter's stated limits are accepted, those just outside refused with its name.
 #[test]

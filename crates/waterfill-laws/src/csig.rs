@@ -186,9 +186,8 @@ const UNITS_LOG: u32 = 20;
 
 impl SignalCode {
     /// Checks a law's parameters: 0 bits is the law's own encoding.
-    pub(crate) fn check(bits: u32, min: Rate, max: Rate, real: bool) -> Result<(), ParamError> {
+    pub(crate) fn check(bits: u32, min: Rate, max: Rate) -> Result<(), ParamError> {
         require(bits == 0 || (2..=32).contains(&bits), "code_bits", "0, or 2 to 32")?;
-        require(bits == 0 || real, "code_bits", "0 unless arithmetic is \"real\"")?;
         require(min > Rate::ZERO, "code_min", "a rate above zero")?;
         require(max > min, "code_max", "a rate above code_min")
     }

@@ -1,9 +1,13 @@
 //! Parameters that describe themselves: name, unit, default, meaning and source.
 //!
-//! A protocol lists its parameters once, with [`params!`](crate::params!); the command line, the
-//! scenario check and the generated pages read the same list. Values cross in SI units.
+//! A protocol lists its parameters once, with [`params!`](crate::params!). The command line, the scenario check, the
+//! generated pages, the C code's `struct law_params` and the daemon read the same list. Values cross in SI units.
 
 use crate::units::{Duration, Rate, Volume};
+
+pub mod kernel_form;
+
+pub use kernel_form::{KernelForm, KernelPlace};
 
 /// A parameter's type, and so the unit that a user writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +42,32 @@ impl Unit {
             Self::Flag => "flag",
         }
     }
+
+    /// Returns a value as people read and write it, such as `130 ms`.
+    #[must_use]
+    pub fn show(self, value: &Value) -> String {
+        match (self, value) {
+            (Self::Time, Value::Number(n)) => with_prefix(*n, "s", SMALL),
+            (Self::Rate, Value::Number(n)) => with_prefix(*n, "bit/s", LARGE),
+            (Self::Volume, Value::Number(n)) => with_prefix(*n, "B", LARGE),
+            (_, Value::Number(n)) => n.to_string(),
+            (_, Value::Word(word)) => word.clone(),
+            (_, Value::Flag(flag)) => flag.to_string(),
+        }
+    }
+}
+
+const LARGE: &[(&str, i32)] = &[("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0)];
+const SMALL: &[(&str, i32)] = &[("", 0), ("m", -3), ("µ", -6), ("n", -9), ("p", -12)];
+
+/// Writes a number with the first prefix that leaves it at least 1. All its digits are kept.
+fn with_prefix(n: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
+    let zero = ("", 0);
+    let fits = |(_, exponent): &&(&str, i32)| n.abs() >= 10_f64.powi(*exponent) * (1.0 - 1e-12);
+    let (prefix, exponent) = prefixes.iter().find(fits).copied().unwrap_or(zero);
+    // A power of ten is not exact in binary; 15 digits of the quotient are.
+    let digits: f64 = format!("{:.14e}", n / 10_f64.powi(exponent)).parse().unwrap_or(n);
+    format!("{digits} {prefix}{unit}")
 }
 
 /// A parameter's value as a user gave it, converted to SI units.
@@ -52,19 +82,23 @@ pub enum Value {
 }
 
 /// A Rust type that a parameter can have.
-pub trait Kind: Sized {
+pub trait ParamType: Sized {
     /// Its unit.
     const UNIT: Unit;
     /// Converts to a value in SI units.
     fn to_value(&self) -> Value;
     /// Converts from a value in SI units; `None` when it has the wrong type.
     fn from_value(value: &Value) -> Option<Self>;
+    /// Returns the number of this value in the kernel: its units there, rounded to nearest, or the place of its word.
+    fn kernel_number(&self, form: &KernelForm) -> u64 {
+        kernel_form::number_of(form, Self::UNIT, &self.to_value())
+    }
 }
 
-/// Implements [`Kind`] for a type that is one number.
+/// Implements [`ParamType`] for a type that is one number.
 macro_rules! number {
     ($t:ty, $unit:expr, $to:expr, $from:expr) => {
-        impl Kind for $t {
+        impl ParamType for $t {
             const UNIT: Unit = $unit;
             fn to_value(&self) -> Value {
                 Value::Number($to(*self))
@@ -80,13 +114,30 @@ macro_rules! number {
 }
 number!(f64, Unit::Ratio, |x| x, Some);
 number!(Rate, Unit::Rate, Rate::as_bps, |n| Some(Rate::from_bps(n)));
-number!(Duration, Unit::Time, Duration::as_secs, |n: f64| (n >= 0.0).then(|| Duration::from_secs(n)));
 number!(Volume, Unit::Volume, Volume::as_bytes, |n| Some(Volume::from_bytes(n)));
 number!(u32, Unit::Count, f64::from, |n: f64| {
     (n.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&n)).then_some(n as u32)
 });
 
-impl Kind for bool {
+impl ParamType for Duration {
+    const UNIT: Unit = Unit::Time;
+    fn to_value(&self) -> Value {
+        Value::Number(self.as_secs())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Number(n) if n.is_finite() && *n >= 0.0 => Some(Self::from_secs(*n)),
+            _ => None,
+        }
+    }
+    /// A half is rounded up, which seconds in binary would not show.
+    fn kernel_number(&self, form: &KernelForm) -> u64 {
+        let unit_ps = (1e12 / form.scale) as u64;
+        (self.as_ps() + unit_ps / 2) / unit_ps
+    }
+}
+
+impl ParamType for bool {
     const UNIT: Unit = Unit::Flag;
     fn to_value(&self) -> Value {
         Value::Flag(*self)
@@ -112,6 +163,8 @@ pub struct ParamInfo {
     pub doc: &'static str,
     /// Source of the default.
     pub source: &'static str,
+    /// Its form in the kernel; `None` for one that the C code neither has nor forbids.
+    pub kernel: Option<KernelForm>,
 }
 
 /// Why a parameter was refused: its name and what was expected.
@@ -137,11 +190,30 @@ pub trait Params: Clone + Default {
     fn set(&mut self, name: &str, value: &Value) -> Result<(), ParamError>;
     /// Returns all values by name, in the order of the list.
     fn values(&self) -> Vec<(&'static str, Value)>;
+    /// Returns the members of the law's `struct law_params` with their numbers.
+    fn kernel_numbers(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
     /// Checks ranges and combinations.
     ///
     /// # Errors
     /// Names the first parameter that is out of range.
     fn validate(&self) -> Result<(), ParamError>;
+    /// Checks that the C code supports the values, if `arithmetic` selects another than real numbers.
+    ///
+    /// # Errors
+    /// Names the first parameter that it does not support, the range and the value.
+    fn check_kernel(&self) -> Result<(), ParamError> {
+        let values = self.values();
+        let real = Value::Word("real".to_owned());
+        if values.iter().all(|(name, value)| *name != "arithmetic" || *value == real) {
+            return Ok(());
+        }
+        Self::list().iter().zip(&values).try_for_each(|(info, (name, value))| match info.kernel {
+            Some(form) => form.check(name, info.unit, &info.default, value),
+            None => Ok(()),
+        })
+    }
 }
 
 /// Checks a condition on a parameter.
@@ -154,10 +226,14 @@ pub fn require(ok: bool, name: &str, expected: &str) -> Result<(), ParamError> {
 
 /// Declares a protocol's parameters: a struct with defaults that can be listed and set by name.
 ///
-/// The type must then get a `fn check(&self) -> Result<(), ParamError>`.
+/// A parameter is one statement: its name, type, default and the default's source. If the law's C code has it, its form
+/// there follows after the word `kernel`, made by a function of [`kernel_form`] such as
+/// [`micros`](kernel_form::micros). The type must then get a `fn check(&self) -> Result<(), ParamError>`, which leaves the
+/// ranges of the C code to the forms.
 #[macro_export]
 macro_rules! params {
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:expr])+ $field:ident : $t:ty = $default:expr, $source:expr;)* }) => {
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[doc = $doc:expr])+
+        $field:ident : $t:ty = $default:expr, $source:expr $(, kernel $form:expr)?;)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name { $($(#[doc = $doc])+ pub $field: $t,)* }
@@ -166,34 +242,54 @@ macro_rules! params {
             fn default() -> Self { Self { $($field: $default,)* } }
         }
 
+        impl $name {
+            const KERNEL_FORMS: &'static [Option<$crate::params::KernelForm>] = {
+                #[allow(unused_imports, clippy::wildcard_imports, reason = "for the forms, if there are any")]
+                use $crate::params::kernel_form::*;
+                &[$(form_of(&[$($form)?]),)*]
+            };
+        }
+
         impl $crate::params::Params for $name {
             fn list() -> Vec<$crate::params::ParamInfo> {
-                use $crate::params::{Kind, ParamInfo};
+                use $crate::params::{ParamInfo, ParamType};
                 let default = Self::default();
+                let mut forms = Self::KERNEL_FORMS.iter().copied();
                 vec![$(ParamInfo {
                     name: stringify!($field),
-                    unit: <$t as Kind>::UNIT,
-                    default: Kind::to_value(&default.$field),
+                    unit: <$t as ParamType>::UNIT,
+                    default: ParamType::to_value(&default.$field),
                     doc: concat!($($doc),+).trim_ascii_start(),
                     source: $source,
+                    kernel: forms.next().flatten(),
                 },)*]
             }
             fn set(&mut self, name: &str, value: &$crate::params::Value) -> Result<(), $crate::params::ParamError> {
-                use $crate::params::{Kind, ParamError};
+                use $crate::params::{ParamError, ParamType};
                 match name {
                     $(stringify!($field) => {
-                        self.$field = <$t as Kind>::from_value(value).ok_or_else(|| ParamError(format!(
-                            "{name}: expected a {}", <$t as Kind>::UNIT.name())))?;
+                        self.$field = <$t as ParamType>::from_value(value).ok_or_else(|| ParamError(format!(
+                            "{name}: expected a {}", <$t as ParamType>::UNIT.name())))?;
                         Ok(())
                     })*
                     _ => Err(ParamError(format!("{name}: unknown parameter"))),
                 }
             }
             fn values(&self) -> Vec<(&'static str, $crate::params::Value)> {
-                use $crate::params::Kind;
-                vec![$((stringify!($field), Kind::to_value(&self.$field)),)*]
+                use $crate::params::ParamType;
+                vec![$((stringify!($field), ParamType::to_value(&self.$field)),)*]
             }
-            fn validate(&self) -> Result<(), $crate::params::ParamError> { self.check() }
+            fn kernel_numbers(&self) -> Vec<(&'static str, u64)> {
+                let mut forms = Self::KERNEL_FORMS.iter().copied();
+                [$(forms.next().flatten().and_then(|form| form.number_of(stringify!($field), &self.$field)),)*]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+            fn validate(&self) -> Result<(), $crate::params::ParamError> {
+                $crate::params::Params::check_kernel(self)?;
+                self.check()
+            }
         }
     };
 }
@@ -206,10 +302,13 @@ macro_rules! choice {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[doc = $doc])+ $variant,)* }
 
-        impl $crate::params::Kind for $name {
+        impl $crate::params::ParamType for $name {
             const UNIT: $crate::params::Unit = $crate::params::Unit::Choice(&[$($word),*]);
             fn to_value(&self) -> $crate::params::Value {
                 $crate::params::Value::Word(match self { $(Self::$variant => $word,)* }.to_string())
+            }
+            fn kernel_number(&self, form: &$crate::params::KernelForm) -> u64 {
+                form.place_of(&[$($word),*], match self { $(Self::$variant => $word,)* })
             }
             fn from_value(value: &$crate::params::Value) -> Option<Self> {
                 match value {

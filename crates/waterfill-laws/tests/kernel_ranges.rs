@@ -1,7 +1,7 @@
 //! Fixed-point laws at the ends of their ranges, where proofs found that numbers wrapped (docs/validation/proofs.md).
 
 use waterfill_laws::cohabit::{self, IMPROVED, Measured, Verdict};
-use waterfill_laws::kernel::{Field, Law, Packet, Tcp, VALUE_MAX, Value, Words};
+use waterfill_laws::kernel::{Law, Packet, Tcp, VALUE_MAX, Value, Words};
 
 /// The largest rate of the XCPs, 2⁻¹⁶ byte/s, and a link whose capacity is clamped to it.
 const RATE_MAX: u64 = 1 << 62;
@@ -12,26 +12,19 @@ const FEEDBACK_ZERO: u64 = 1 << 39;
 const INTERVAL_US: u64 = 50_000;
 
 /// `struct law_params` of XCP and P-XCP, or of iXCP for a link of the name 1.
-fn params(law: &Law, alpha: u32, gamma: u32, weight: u32) -> Words {
-    let mut fields = vec![
-        Field::U32("alpha", alpha),
-        Field::U32("beta", 0),
-        Field::U32("gamma", gamma),
-        Field::U32("min_interval", 1000),
-        Field::U32("max_interval", 1_000_000),
-        Field::U32("first_interval", INTERVAL_US as u32),
-        Field::U32("first_window", 0),
-        Field::U32("halve_on_loss", 0),
-        Field::U32("weight", weight),
-        Field::U32("count_own", 0),
+fn params(law: &Law, alpha: u64, gamma: u64, weight: u64) -> Words {
+    let mut numbers = vec![
+        ("alpha", alpha),
+        ("gamma", gamma),
+        ("min_interval", 1000),
+        ("max_interval", 1_000_000),
+        ("first_interval", INTERVAL_US),
+        ("weight", weight),
     ];
-    if law.params_fields().iter().any(|(name, ..)| name == "link") {
-        fields.extend(
-            [("link", 1), ("claim_least", 0), ("shuffle_draft", 0), ("reserved", 0)]
-                .map(|(name, value)| Field::U32(name, value)),
-        );
+    if law.has_param("link") {
+        numbers.push(("link", 1));
     }
-    law.params(&fields)
+    law.params(&numbers)
 }
 
 /// Returns a link after one control interval with these arrivals, by words of `struct law_sums`.
@@ -161,17 +154,14 @@ fn cohabitation_limits_the_largest_packets() {
 }
 
 /// RCP's link at 1 Gbit/s with α = 1, whose first rate is `first_rate` millionths of it.
-fn rcp_link(first_rate: u32, first_rtt_us: u32) -> Words {
+fn rcp_link(first_rate: u64, first_rtt_us: u64) -> Words {
     let law = Law::rcp();
     let params = law.params(&[
-        Field::U32("alpha", 1000),
-        Field::U32("beta", 0),
-        Field::U32("first_rate", first_rate),
-        Field::U32("max_interval", 1_000_000),
-        Field::U32("first_rtt", first_rtt_us),
-        Field::U32("r_min", 1000),
-        Field::U32("average", 0),
-        Field::U32("reserved", 0),
+        ("alpha", 1000),
+        ("first_rate", first_rate),
+        ("max_interval", 1_000_000),
+        ("first_rtt", first_rtt_us),
+        ("r_min", 1000),
     ]);
     let mut link = law.link();
     law.link_set(&mut link, &params, 1_000_000_000, 0);

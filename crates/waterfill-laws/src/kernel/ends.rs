@@ -16,7 +16,7 @@ pub struct Receiver {
 impl<P: KernelLaw> crate::protocol::Receiver<P> for Receiver {
     fn new(params: &P::Params) -> Self {
         let law = P::law();
-        Self { law, params: law.params(&P::params(params, 1.0)), state: law.receiver() }
+        Self { law, params: law.params(&P::numbers(params, 1.0)), state: law.receiver() }
     }
 
     fn on_data(&mut self, received: &Received<P::Header>) {
@@ -69,7 +69,7 @@ impl<P: KernelLaw> crate::protocol::Source<P> for Source {
         let packet = (whole_bytes(connection.packet) as u32).max(1);
         let mut source = Self {
             law,
-            params: law.params(&P::params(params, connection.weight)),
+            params: law.params(&P::numbers(params, connection.weight)),
             state: law.source(),
             // Pacing counts whole packets here, so all of a packet is payload. There is no TSO.
             tcp: Tcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..Tcp::default() },

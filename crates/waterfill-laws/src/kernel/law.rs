@@ -6,8 +6,8 @@
               allocate nothing and have no state; every structure that is passed has the length that C states"
 )]
 
+use super::KernelLaw;
 use super::maxnets::{maxnet_sets, maxnet2006_sets};
-use super::{Field, KernelLaw};
 use crate::mirror::mirror;
 use crate::protocols::{aecp, ixcp, jetmax, pxcp, rcp, vcp, xcp};
 
@@ -82,6 +82,8 @@ mirror! {
     }
 }
 
+/// Members of a law's `struct law_params` with their numbers.
+pub type Numbers = Vec<(&'static str, u64)>;
 /// `struct replay_record` of `kernel/replay.h`: the call, its inputs, a value, and the hash after it.
 pub type Record = [u64; 12];
 
@@ -164,6 +166,19 @@ pub struct Law {
     replay_step: unsafe extern "C" fn(*mut u64, &Record) -> u64,
 }
 
+const U32_MAX: u64 = u32::MAX as u64;
+
+/// Returns the name of a member without the structure that it is in.
+fn inner(member: &str) -> &str {
+    member.rsplit('.').next().unwrap_or(member)
+}
+
+/// Returns the number of a member of `struct law_params`, given by its whole name or without its structure.
+fn find(numbers: &[(&str, u64)], member: &str) -> Option<u64> {
+    let of = |name: &str| numbers.iter().find(|(given, _)| *given == name).map(|(_, number)| *number);
+    of(member).or_else(|| of(inner(member)))
+}
+
 /// Calls a function of a law.
 macro_rules! call {
     ($law:ident.$function:ident($($argument:expr),*)) => {
@@ -199,28 +214,36 @@ impl Law {
     pub const fn rests_with_queue(&self) -> bool {
         self.rests_with_queue == 1
     }
-    /// Returns the names of the fields of `struct law_params` with their offsets and sizes.
-    #[must_use]
-    pub fn params_fields(&self) -> Vec<(String, usize, usize)> {
+    /// Returns the members of `struct law_params` with their offsets and sizes, in C's order.
+    pub fn params_fields(&self) -> impl Iterator<Item = (&'static str, usize, usize)> + use<> {
         // SAFETY: C returns a static array that ends where its field has no name.
         unsafe { crate::mirror::fields_of((self.params_fields)()) }
     }
 
-    /// Creates `struct law_params` from its fields, in C's order.
+    /// Creates `struct law_params` from its members' numbers, which saturate. A member of a structure within needs no
+    /// prefix. Members that are not given are zeros.
     ///
     /// # Panics
-    /// C has other fields.
+    /// C has no such member.
     #[must_use]
-    pub fn params(&self, fields: &[Field]) -> Words {
-        let bytes: Vec<u8> = fields
-            .iter()
-            .flat_map(|field| match *field {
-                Field::U32(_, value) => value.to_ne_bytes().to_vec(),
-                Field::U64(_, value) => value.to_ne_bytes().to_vec(),
-            })
-            .collect();
-        assert_eq!(bytes.len(), self.params as usize * 8, "the fields are those of struct law_params");
+    pub fn params(&self, numbers: &[(&str, u64)]) -> Words {
+        let mut bytes = vec![0; self.params as usize * 8];
+        let mut found = 0;
+        for (member, offset, size) in self.params_fields() {
+            let Some(number) = find(numbers, member) else { continue };
+            found += 1;
+            match size {
+                4 => bytes[offset..][..4].copy_from_slice(&(number.min(U32_MAX) as u32).to_ne_bytes()),
+                _ => bytes[offset..][..8].copy_from_slice(&number.to_ne_bytes()),
+            }
+        }
+        assert_eq!(found, numbers.len(), "{numbers:?}: all are members of struct law_params");
         Words(bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect())
+    }
+    /// Whether `struct law_params` has a member of this name.
+    #[must_use]
+    pub fn has_param(&self, name: &str) -> bool {
+        self.params_fields().any(|(member, ..)| inner(member) == name)
     }
     /// Creates a zeroed `struct law_link`.
     #[must_use]
@@ -440,8 +463,8 @@ fn waterfill_shim_fields() {
         replay_step
     );
     // SAFETY: the C function returns a static array made with `waterfill_field`'s macros.
-    let c = unsafe { crate::mirror::fields_of(c::waterfill_shim_fields()) };
-    assert_eq!(c.iter().map(|(name, offset, _)| (name.as_str(), *offset)).collect::<Vec<_>>(), mirror);
+    let c: Vec<_> = unsafe { crate::mirror::fields_of(c::waterfill_shim_fields()) }.collect();
+    assert_eq!(c.iter().map(|(name, offset, _)| (*name, *offset)).collect::<Vec<_>>(), mirror);
     assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<Law>());
 }
 
@@ -460,7 +483,7 @@ macro_rules! laws {
             }
             /// Returns the parameters of a law for tests that record its calls: [`KernelLaw::recorded`].
             #[must_use]
-            pub fn parameter_sets(name: &str) -> Vec<Vec<Field>> {
+            pub fn parameter_sets(name: &str) -> Vec<Numbers> {
                 match name {
                     $(stringify!($name) => $sets(),)*
                     _ => Vec::new(),
@@ -478,8 +501,8 @@ macro_rules! laws {
 }
 
 /// Returns the parameter sets of a protocol.
-fn sets<P: KernelLaw>() -> Vec<Vec<Field>> {
-    P::recorded().iter().map(|params| P::params(params, 1.0)).collect()
+fn sets<P: KernelLaw>() -> Vec<Numbers> {
+    P::recorded().iter().map(|params| P::numbers(params, 1.0)).collect()
 }
 
 laws! {

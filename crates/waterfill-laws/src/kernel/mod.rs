@@ -20,11 +20,11 @@ pub mod option;
 mod router;
 
 pub use ends::{Receiver, Source};
-pub use law::{Law, Limit, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
+pub use law::{Law, Limit, Numbers, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
 pub use router::Router;
 
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
-use crate::params::{ParamError, require};
+use crate::params::{ParamError, Params as _, require};
 use crate::protocol::{Limit as SourceLimit, LinkView, Probe, Protocol};
 use crate::units::{Duration, Instant, Volume};
 
@@ -32,11 +32,23 @@ use crate::units::{Duration, Instant, Volume};
 pub trait KernelLaw: Protocol {
     /// Returns the law.
     fn law() -> &'static Law;
-    /// Returns `struct law_params`, field by field in C's order, for a connection of this weight (routers: 1).
-    fn params(params: &Self::Params, weight: f64) -> Vec<Field>;
-    /// Returns `struct law_params` for a link's router.
-    fn link_params(params: &Self::Params, _link: &LinkView) -> Vec<Field> {
-        Self::params(params, 1.0)
+    /// Returns the members of `struct law_params` for a connection of this weight. The default adds the weight where the
+    /// law has a member for it.
+    fn numbers(params: &Self::Params, weight: f64) -> Numbers {
+        let mut numbers = params.kernel_numbers();
+        if Self::law().has_param("weight") {
+            numbers.push(("weight", u64::from(scaled(weight, 1e3))));
+        }
+        numbers
+    }
+    /// Returns the members of `struct law_params` for a link's router. The default adds the link's name where the law has
+    /// a member for it: its number in the run plus one. Of more than 65,535 links, some share theirs.
+    fn link_numbers(params: &Self::Params, link: &LinkView) -> Numbers {
+        let mut numbers = Self::numbers(params, 1.0);
+        if Self::law().has_param("link") {
+            numbers.push(("link", u64::from(link.id % u32::from(u16::MAX) + 1)));
+        }
+        numbers
     }
     /// Returns the value that a header carries; `None` for a header of the law in real numbers.
     fn value_of(header: &Self::Header) -> Option<Value>;
@@ -71,33 +83,6 @@ pub trait KernelLaw: Protocol {
 pub fn check_backend(params: &impl ChoosesArithmetic, backend: &str) -> Result<(), ParamError> {
     let runs = backend != "fluid" || params.arithmetic() == Arithmetic::Real;
     require(runs, "arithmetic", "real on fluid, which has no packets to count")
-}
-
-/// A field of `struct law_params`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// `__u32`, with its name.
-    U32(&'static str, u32),
-    /// `__u64`, with its name.
-    U64(&'static str, u64),
-}
-
-impl Field {
-    /// A ratio, time or rate times `scale`, rounded to nearest.
-    #[must_use]
-    pub fn scaled(name: &'static str, value: f64, scale: f64) -> Self {
-        Self::U32(name, scaled(value, scale))
-    }
-    /// A span in whole microseconds, at least 1.
-    #[must_use]
-    pub fn span(name: &'static str, span: Duration) -> Self {
-        Self::U32(name, span_us(span))
-    }
-    /// A flag.
-    #[must_use]
-    pub const fn flag(name: &'static str, flag: bool) -> Self {
-        Self::U32(name, flag as u32)
-    }
 }
 
 /// Returns a value times `scale`, rounded to nearest; saturates.

@@ -44,7 +44,7 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
         let law = P::law();
         let mut router = Self {
             law,
-            params: law.params(&P::link_params(params, link)),
+            params: law.params(&P::link_numbers(params, link)),
             link: law.link(),
             cpu: law.cpu(),
             counted: law.sums(),

@@ -1,26 +1,56 @@
 //! Tests of the interface, for every law that has a kernel version.
 
-use super::{Field, Law};
+use super::Law;
+use crate::params::KernelForm;
+use crate::params::kernel_form::{default_only, link_target, micros, scaled, word, words};
+use crate::protocols::maxnet;
+use crate::registry::ProtocolId;
 use crate::testing::{close, numbers, spread};
+use crate::units::Duration;
 
-/// Every law's parameters are the fields of C's `struct law_params`, in their order and without padding.
+/// Every member of a law's `struct law_params` is a parameter of the law, what a connection or a link gives, or unused. A
+/// member holds the largest number of its parameter.
 #[test]
-fn parameters_are_those_of_each_law() {
+fn parameters_are_the_members_of_each_law() {
     for (name, law) in Law::all() {
-        for set in Law::parameter_sets(name) {
-            let mut end = 0;
-            let mirror = set.iter().map(|field| {
-                let (name, size) = match *field {
-                    Field::U32(name, _) => (name, 4),
-                    Field::U64(name, _) => (name, 8),
-                };
-                end += size;
-                (name.to_owned(), end - size, size)
-            });
-            assert_eq!(law.params_fields(), mirror.collect::<Vec<_>>(), "{name}");
+        let mut params = ProtocolId::by_name(name).expect("a protocol of its name").params_list();
+        for (member, _, size) in law.params_fields() {
+            let inner = member.rsplit('.').next().unwrap_or_default();
+            let of = |name: &str| {
+                params.iter().position(|info| info.kernel.and_then(|form| form.member_of(info.name)) == Some(name))
+            };
+            if let Some(at) = of(member).or_else(|| of(inner)) {
+                let info = params.remove(at);
+                let form = info.kernel.expect("it has a member");
+                let bits = if size == 4 { 32 } else { 64 };
+                assert!(form.max == f64::INFINITY || form.max * form.scale < 2_f64.powi(bits), "{name} {member}");
+            } else {
+                // XCP's `counts`, which iXCP does not have, is 0 there.
+                let unused = ["reserved", "count_own"].contains(&inner);
+                assert!(unused || ["weight", "link"].contains(&inner), "{name}: {member} is of no parameter");
+            }
         }
+        let left = params.iter().filter_map(|info| info.kernel?.member_of(info.name));
+        assert_eq!(left.collect::<Vec<_>>(), [""; 0], "{name}: C has no such members");
         assert!(!Law::parameter_sets(name).is_empty(), "{name}");
     }
+}
+
+/// Numbers of parameters are rounded to the nearest unit of their members, and words are places.
+#[test]
+fn values_become_numbers_of_the_kernel() {
+    let us = micros(0.0..=1.0);
+    assert_eq!(us.number_of("t", &Duration::from_millis(130)), Some(("t", 130_000)));
+    assert_eq!(us.number_of("t", &Duration::from_secs(4.5e-6)), Some(("t", 5)));
+    let of = |form: KernelForm, value: f64| form.number_of("x", &value);
+    assert_eq!(of(scaled(1e3, 0.0..=1.0), 0.6604), Some(("x", 660)));
+    assert_eq!(of(scaled(1e3, 0.0..=1.0).member("y"), 0.6605), Some(("y", 661)));
+    assert_eq!(of(default_only(), 1.0), None);
+    assert_eq!(of(link_target(0.0..=1.0), 1.0), None);
+    assert_eq!(word().number_of("x", &true), Some(("x", 1)));
+    let order = words(&["rate-first", "xi-first"]);
+    assert_eq!(order.number_of("order", &maxnet::Order::XiFirst), Some(("order", 1)));
+    assert_eq!(word().number_of("order", &maxnet::Order::XiFirst), Some(("order", 0)));
 }
 
 /// Values fit the option, and numbers on the wire are each law's own.
@@ -33,21 +63,13 @@ fn laws_have_numbers_and_sizes() {
     }
 }
 
-/// A target of 0 is the law's own: its default, its parameter gamma, or the whole rate.
+/// A target of 0 is the law's own: that of its parameters, or the whole rate.
 #[test]
 fn a_target_of_0_is_the_laws_own() {
     for (name, law) in Law::all() {
         for set in Law::parameter_sets(name) {
-            let gamma = set.iter().find_map(|field| match *field {
-                Field::U32("gamma", value) => Some(value),
-                _ => None,
-            });
-            let own = match name {
-                "maxnet" => 900_000,
-                "maxnet2006" => 940_000,
-                "vcp" | "jetmax" => gamma.expect("a parameter of this law"),
-                _ => 1_000_000,
-            };
+            let target = ProtocolId::by_name(name).expect("a protocol").params().target();
+            let own = (target * 1e6).round() as u32;
             let [zero, same, other] = [0, own, own / 2].map(|target| {
                 let mut link = law.link();
                 law.link_set(&mut link, &law.params(&set), 100_000_000, target);

@@ -5,7 +5,7 @@ use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
-use super::{SLOWEST, fastest, fixed_point};
+use super::{SLOWEST, fastest};
 
 crate::choice! {
     /// The weight of r in a source's step.
@@ -81,33 +81,46 @@ crate::params! {
     /// Parameters of §4.3 and §5; β = α/2 and T = 4/α by `[aecp-2010:eq43]`.
     pub struct Params {
         /// How fast sources approach the factor: α, per second.
-        alpha: f64 = 2.0, "aecp-2010 §4.3";
+        alpha: f64 = 2.0, "aecp-2010 §4.3",
+            kernel scaled(1e3, 0.001..=1e3);
         /// How fast the factor grows on an idle link: β, per second.
-        beta: f64 = 1.0, "aecp-2010 §4.3";
+        beta: f64 = 1.0, "aecp-2010 §4.3",
+            kernel scaled(1e3, 0.001..=1e3);
         /// Time T over which a queue beyond q_0 counts as load.
-        t: Duration = Duration::from_millis(2000), "aecp-2010 §4.3";
+        t: Duration = Duration::from_millis(2000), "aecp-2010 §4.3",
+            kernel micros(1e-3..=1e3);
         /// Sampling time T_2 of a router.
-        t_2: Duration = Duration::from_millis(100), "aecp-2010 §5";
+        t_2: Duration = Duration::from_millis(100), "aecp-2010 §5",
+            kernel micros(1e-3..=1.0);
         /// Queue aimed at, in packets.
-        q_0: f64 = 100.0, "aecp-2010 §5";
+        q_0: f64 = 100.0, "aecp-2010 §5",
+            kernel scaled(1e3, 0.0..=4e6);
         /// Rate of a source before it knows any, in packets/s.
-        x_0: f64 = 10.0, "not given; chosen here";
+        x_0: f64 = 10.0, "not given; chosen here",
+            kernel scaled(1e3, 0.25..=4e6);
         /// First factor of a link.
-        r_0: First = First::SourceRate, "not given; aecp-2010 Theorem 2's first case";
+        r_0: First = First::SourceRate, "not given; aecp-2010 Theorem 2's first case",
+            kernel word();
         /// Form of the source's step.
-        form: Form = Form::Printed, "aecp-2010 eq. 48";
+        form: Form = Form::Printed, "aecp-2010 eq. 48",
+            kernel word();
         /// When a source steps.
-        step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ";
+        step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ",
+            kernel word();
         /// What x bounds: the rate of the packets, or a window of x·τ.
-        source: SourceKind = SourceKind::Rate, "aecp-2010 §5.2 adjusts \"the sending rate\"; the window is a TCP sender's";
+        source: SourceKind = SourceKind::Rate, "aecp-2010 §5.2 adjusts \"the sending rate\"; the window is a TCP sender's",
+            kernel default_only();
         /// With `source = "window"`, the RTT of x·τ.
         window_rtt: WindowRtt = WindowRtt::Latest, "aecp-2010 §5.2: \"tracks the RTT\"";
         /// Largest factor of a link.
-        ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest";
+        ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest",
+            kernel word();
         /// Rounding of the factor.
-        rounding: Rounding = Rounding::Carried, "not given; chosen here";
+        rounding: Rounding = Rounding::Carried, "not given; chosen here",
+            kernel word();
         /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
+            kernel default_only();
         /// Slowest rate that such a code can say.
         code_min: Rate = CODE_MIN, "SCONE's slowest";
         /// Fastest rate that such a code can say.
@@ -137,7 +150,10 @@ impl Params {
             "x_0",
             "packets/s that the header can carry, from 0.25 to 4.6e18",
         )?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == Arithmetic::Real)?;
-        fixed_point::check(self)
+        SignalCode::check(self.code_bits, self.code_min, self.code_max)?;
+        let real = self.arithmetic == Arithmetic::Real;
+        let growth = self.beta * self.t_2.as_secs();
+        require(real || growth <= 0.69, "beta", "at most 0.69/t_2 in kernel arithmetic, which doubles r in t_2")?;
+        require(real || self.t >= self.t_2, "t", "at least t_2 in kernel arithmetic")
     }
 }

@@ -1,9 +1,8 @@
 //! The fixed-point version: `kernel/ixcp.h`.
 
-use super::params::{Claim, Shuffle};
-use super::{Echo, Header, IXcp, Params};
-use crate::kernel::{Field, KernelLaw, Law, SIGNALS, Value};
-use crate::protocol::{Limit, LinkView, Probe};
+use super::{Echo, Header, IXcp};
+use crate::kernel::{KernelLaw, Law, SIGNALS, Value};
+use crate::protocol::{Limit, Probe};
 use crate::protocols::xcp::fixed_point as xcp;
 use crate::units::Duration;
 
@@ -20,30 +19,9 @@ fn write_name(value: &mut Value, at: usize, name: u32) {
     value[at..at + 2].copy_from_slice(&(name as u16).to_be_bytes());
 }
 
-/// Returns `struct law_params` for a link of this name.
-fn fields(params: &Params, weight: f64, link: u32) -> Vec<Field> {
-    let mut fields = xcp::fields(&params.xcp(), weight);
-    fields.extend([
-        Field::U32("link", link),
-        Field::flag("claim_least", params.claim == Claim::LeastFeedback),
-        Field::flag("shuffle_draft", params.shuffle == Shuffle::Draft),
-        Field::U32("reserved", 0),
-    ]);
-    fields
-}
-
 impl KernelLaw for IXcp {
     fn law() -> &'static Law {
         Law::ixcp()
-    }
-
-    fn params(params: &Params, weight: f64) -> Vec<Field> {
-        fields(params, weight, 0)
-    }
-
-    /// A link's name is its number in the run plus one; of more than 65,535 links, some share theirs.
-    fn link_params(params: &Params, link: &LinkView) -> Vec<Field> {
-        fields(params, 1.0, link.id % u32::from(u16::MAX) + 1)
     }
 
     fn value_of(header: &Header) -> Option<Value> {

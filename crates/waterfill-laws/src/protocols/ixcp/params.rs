@@ -28,10 +28,12 @@ xcp::xcp_params! {
     /// Parameters of iXCP: XCP's and two more.
     {
         /// When a router names its link as a flow's next bottleneck.
-        claim: Claim = Claim::FullLink, "reading of ixcp-2007 §1: a bottleneck is full; least-feedback: §3 to the letter";
+        claim: Claim = Claim::FullLink, "reading of ixcp-2007 §1: a bottleneck is full; least-feedback: §3 to the letter",
+            kernel word().member("claim_least");
         /// How a router deals out what it shuffles.
         shuffle: Shuffle = Shuffle::Paired,
-            "reading of ixcp-2007 §2.1: \"simultaneously\"; draft: §3's \"original XCP algorithm\"";
+            "reading of ixcp-2007 §2.1: \"simultaneously\"; draft: §3's \"original XCP algorithm\"",
+            kernel word().member("shuffle_draft");
     }
 }
 

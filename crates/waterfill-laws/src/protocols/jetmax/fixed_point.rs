@@ -4,12 +4,9 @@
 //! A [`Header`] holds what the value does: its single-precision fields hold every code exactly. `loss` holds the share and
 //! `interval` the weight.
 
-use super::{Echo, Header, JetMax, Params};
-use crate::arithmetic::Arithmetic;
-use crate::kernel::{Field, KernelLaw, Law, SIGNALS, VALUE_MAX, Value};
-use crate::params::{ParamError, require};
+use super::{Echo, Header, JetMax};
+use crate::kernel::{KernelLaw, Law, SIGNALS, VALUE_MAX, Value};
 use crate::protocol::{Limit, Probe};
-use crate::units::Duration;
 
 /// `FLOAT_FRACTION_BITS`.
 const FRACTION_BITS: u32 = 19;
@@ -17,16 +14,6 @@ const FRACTION_BITS: u32 = 19;
 const FLOW: f64 = (1 << 20) as f64;
 /// The last router's number.
 const HOPS_MAX: u16 = 31;
-
-/// Checks that the parameters fit the scales (the table in `kernel/jetmax.h`).
-pub(super) fn check(params: &Params) -> Result<(), ParamError> {
-    if params.arithmetic == Arithmetic::Real {
-        return Ok(());
-    }
-    require(params.interval <= Duration::from_millis(4000), "interval", "at most 4 s in kernel arithmetic")?;
-    require(params.x_min.as_bps() >= 32.0, "x_min", "at least 32 bit/s in kernel arithmetic")?;
-    require(params.gamma >= 1e-6, "gamma", "at least 10⁻⁶ in kernel arithmetic")
-}
 
 /// Returns the number of a 24-bit code (`kernel/float.h`).
 fn number(code: u32) -> f32 {
@@ -77,18 +64,6 @@ fn read_hops(bytes: [u8; 2]) -> [u8; 3] {
 impl KernelLaw for JetMax {
     fn law() -> &'static Law {
         Law::jetmax()
-    }
-
-    fn params(params: &Params, weight: f64) -> Vec<Field> {
-        vec![
-            Field::U64("x_min", params.x_min.as_bps() as u64),
-            Field::scaled("gamma", params.gamma, 1e6),
-            Field::scaled("tau", params.tau, 1e6),
-            Field::span("interval", params.interval),
-            Field::scaled("epsilon", params.epsilon, 1e6),
-            Field::scaled("urgent", params.urgent, 1e6),
-            Field::scaled("weight", weight, 1e3),
-        ]
     }
 
     fn value_of(header: &Header) -> Option<Value> {

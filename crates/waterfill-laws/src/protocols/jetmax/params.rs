@@ -1,6 +1,5 @@
 //! The parameters.
 
-use super::fixed_point;
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
@@ -9,17 +8,23 @@ crate::params! {
     /// Parameters of JetMax.
     pub struct Params {
         /// Target utilisation γ of a link.
-        gamma: f64 = 0.95, "ours: headroom of 5 % drains a queue of one RTT in 20";
+        gamma: f64 = 0.95, "ours: headroom of 5 % drains a queue of one RTT in 20",
+            kernel scaled(1e6, 1e-6..=1.0);
         /// Gain τ of the source.
-        tau: f64 = 0.6, "jetmax-2006 abstract: within 1 % in six control intervals";
+        tau: f64 = 0.6, "jetmax-2006 abstract: within 1 % in six control intervals",
+            kernel scaled(1e6, 1e-6..=1.999999);
         /// Interval Δ of a router's measurements.
-        interval: Duration = Duration::from_millis(100), "ours: at least 8 packets of 1500 B at 1 Mbit/s";
+        interval: Duration = Duration::from_millis(100), "ours: at least 8 packets of 1500 B at 1 Mbit/s",
+            kernel micros(1e-6..=4.0);
         /// How much less than a flow's own router another must have before the flow joins it.
-        epsilon: f64 = 0.02, "ours: below 1 - gamma, which then holds what the flow sends too much";
+        epsilon: f64 = 0.02, "ours: below 1 - gamma, which then holds what the flow sends too much",
+            kernel scaled(1e6, 0.0..=0.999999);
         /// How much less than a flow sends another router must have for the flow to join it within an interval.
-        urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval";
+        urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval",
+            kernel scaled(1e6, 0.0..=0.999999);
         /// Least rate of a source.
-        x_min: Rate = Rate::from_bps(1e4), "ours: a flow without a target learns of spare capacity within about a second";
+        x_min: Rate = Rate::from_bps(1e4), "ours: a flow without a target learns of spare capacity within about a second",
+            kernel whole(32.0..=1e15);
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/jetmax.h";
     }
@@ -38,7 +43,6 @@ impl Params {
         require(!self.interval.is_zero(), "interval", "a time above zero")?;
         require((0.0..1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1)")?;
         require(self.epsilon <= self.urgent && self.urgent < 1.0, "urgent", "a number in [epsilon, 1)")?;
-        require((1.0..=1e18).contains(&self.x_min.as_bps()), "x_min", "a rate from 1 bit/s to 1e18 bit/s")?;
-        fixed_point::check(self)
+        require((1.0..=1e18).contains(&self.x_min.as_bps()), "x_min", "a rate from 1 bit/s to 1e18 bit/s")
     }
 }

@@ -11,7 +11,6 @@
 
 use super::{Average, Echo, Field, Header, HostArithmetic, MaxNet, Order, Params};
 use crate::mirror::mirror;
-use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -145,25 +144,6 @@ fn span_us(d: Duration) -> u32 {
 /// Returns a volume rounded to whole bytes.
 fn whole_bytes(volume: Volume) -> u64 {
     volume.as_bytes().round() as u64
-}
-
-/// Checks that the parameters fit the scales (the table in `kernel/maxnet.h`).
-pub(super) fn check(params: &Params) -> Result<(), ParamError> {
-    if params.arithmetic == HostArithmetic::Real {
-        return Ok(());
-    }
-    let within = |d: Duration, min: Duration, max: Duration| min <= d && d <= max;
-    let (us, ms, s) = (Duration::from_micros(1), Duration::from_millis(1), Duration::from_millis(1000));
-    require((32.0..=1e15).contains(&params.x_max.as_bps()), "x_max", "32 bit/s to 1 Pbit/s in kernel arithmetic")?;
-    require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
-    require(params.alpha >= 1e-3, "alpha", "at least 0.001 in kernel arithmetic")?;
-    require((1e-3..=65.0).contains(&params.eta), "eta", "0.001 to 65 in kernel arithmetic")?;
-    require(params.load_average.is_zero(), "load_average", "0 in kernel arithmetic")?;
-    require(params.average != Average::Sliding, "average", "\"exponential\" or \"off\" in kernel arithmetic")?;
-    require(params.mu >= 1e-6, "mu", "at least 10⁻⁶ in kernel arithmetic")?;
-    require(params.dt_min <= s, "dt_min", "at most 1 s in kernel arithmetic")?;
-    require(within(params.dt_p, us, s), "dt_p", "1 µs to 1 s in kernel arithmetic")?;
-    require(within(params.t_0, params.dt_p + us, s * 4000), "t_0", "dt_p + 1 µs to 4000 s in kernel arithmetic")
 }
 
 impl HostParams {

@@ -1,9 +1,9 @@
 //! Parameters (§VI), and the check of a link.
 
-use super::{demand_inverse, fixed_point, real};
+use super::{demand_inverse, real};
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
-use crate::params::{Kind, ParamError, Unit, Value, require};
+use crate::params::{ParamError, ParamType, Unit, Value, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
@@ -41,7 +41,7 @@ pub enum Average {
     Off,
 }
 
-impl Kind for Average {
+impl ParamType for Average {
     const UNIT: Unit = Unit::Choice(&["exponential", "sliding", "off"]);
 
     fn to_value(&self) -> Value {
@@ -71,33 +71,47 @@ crate::params! {
     /// Parameters of §VI.
     pub struct Params {
         /// Maximum supported rate x_max.
-        x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI";
+        x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI",
+            kernel whole(32.0..=1e15);
         /// Speed of convergence T of the demand function.
-        t: Duration = Duration::from_millis(400), "maxnet-2007 §VI";
+        t: Duration = Duration::from_millis(400), "maxnet-2007 §VI",
+            kernel millis(1e-3..=100.0);
         /// Overall loop gain α.
-        alpha: f64 = 0.66, "maxnet-2007 §VI";
+        alpha: f64 = 0.66, "maxnet-2007 §VI",
+            kernel scaled(1e3, 0.001..=1.571);
         /// Zero η/τ of the lead-lag compensator.
-        eta: f64 = 0.06, "maxnet-2007 §VI";
+        eta: f64 = 0.06, "maxnet-2007 §VI",
+            kernel scaled(1e3, 0.001..=65.535);
         /// Minimum time between two updates of ξ and W.
-        dt_min: Duration = Duration::from_micros(1), "maxnet-2007 §VI";
+        dt_min: Duration = Duration::from_micros(1), "maxnet-2007 §VI",
+            kernel micros(0.0..=1.0);
         /// Target utilisation μ of a link.
-        mu: f64 = 0.9, "maxnet-2007 §VII.A (0.94 in §VII.B)";
+        mu: f64 = 0.9, "maxnet-2007 §VII.A (0.94 in §VII.B)",
+            kernel link_target(1e-6..=1.0);
         /// Interval dt_p between two price updates of a router.
-        dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
+        dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI",
+            kernel micros(1e-6..=1.0);
         /// Time scale T_0 over which a queue counts as load.
-        t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
+        t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI",
+            kernel micros(2e-6..=4e3);
         /// Time over which a router averages the load that MaxStart subtracts; 0 is the last dt_p.
-        load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt";
+        load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt",
+            kernel default_only();
         /// How the receiver averages prices over one RTT; `true` is exponential, `false` off.
-        average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"";
+        average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"",
+            kernel words(&["off", "exponential"]);
         /// Order of the two steps of eq. 10.
-        order: Order = Order::XiFirst, "maxnet-2007 Fig. 2";
+        order: Order = Order::XiFirst, "maxnet-2007 Fig. 2",
+            kernel words(&["rate-first", "xi-first"]).member("xi_first");
         /// Whether a router remembers the start rates that it granted, for T_0.
-        promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
+        promise: bool = false, "maxnet-2007 §IV.B, further enhancements",
+            kernel word();
         /// Whether ξ is corrected when the base RTT changes.
-        compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
+        compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007",
+            kernel word();
         /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
+            kernel default_only();
         /// Slowest rate that such a code can say.
         code_min: Rate = CODE_MIN, "SCONE's slowest";
         /// Fastest rate that such a code can say.
@@ -135,8 +149,9 @@ impl Params {
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
         require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == HostArithmetic::Real)?;
-        fixed_point::check(self)
+        let apart = self.arithmetic == HostArithmetic::Real || self.t_0 >= self.dt_p + Duration::from_micros(1);
+        require(apart, "t_0", "at least dt_p + 1 µs in kernel arithmetic")?;
+        SignalCode::check(self.code_bits, self.code_min, self.code_max)
     }
 }
 

@@ -4,7 +4,7 @@ use super::receiver::{Sliding, averaged};
 use super::router::{price_next, spare_capacity, with_queue};
 use super::source::{Start, clipped, compensated, rate, start_rise, xi_equilibrium, xi_next};
 use super::*;
-use crate::params::{Kind as _, Value};
+use crate::params::{ParamType as _, Value};
 use crate::protocol::{Ack, Connection, PacketKind, Received, Receiver as _, Router as _, Source as _};
 use crate::testing::{self, close, connection};
 use crate::units::{Duration, Instant, Volume};

@@ -8,11 +8,9 @@
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
-use super::params::Arithmetic;
 use super::thinned::Marking;
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::mirror::mirror;
-use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -111,25 +109,6 @@ fn scaled(value: f64, scale: f64) -> u32 {
 
 fn micros(d: Duration) -> u64 {
     d.as_ps() / 1_000_000
-}
-
-/// Checks that the parameters fit the scales (the table in `kernel/maxnet2006.h`).
-pub(super) fn check(params: &Params) -> Result<(), ParamError> {
-    if params.arithmetic == Arithmetic::Real {
-        return Ok(());
-    }
-    let within = |d: Duration, min: Duration, max: Duration| min <= d && d <= max;
-    let (us, ms, s) = (Duration::from_micros(1), Duration::from_millis(1), Duration::from_millis(1000));
-    require((32.0..=1e15).contains(&params.x_max.as_bps()), "x_max", "32 bit/s to 1 Pbit/s in kernel arithmetic")?;
-    require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
-    require(params.alpha >= 1e-3, "alpha", "at least 0.001 in kernel arithmetic")?;
-    require((1e-3..=65.0).contains(&params.eta), "eta", "0.001 to 65 in kernel arithmetic")?;
-    require(params.rateinc >= 1.001, "rateinc", "at least 1.001 in kernel arithmetic")?;
-    require(params.mu >= 1e-6, "mu", "at least 10⁻⁶ in kernel arithmetic")?;
-    require(params.max_wnd <= 1 << 26, "max_wnd", "at most 2²⁶ in kernel arithmetic")?;
-    require(within(params.dt, us, s), "dt", "1 µs to 1 s in kernel arithmetic")?;
-    require(params.dt_source <= s, "dt_source", "at most 1 s in kernel arithmetic")?;
-    require(within(params.rtt_unit, us, s), "rtt_unit", "1 µs to 1 s")
 }
 
 fn capacity(link: &LinkView) -> u64 {

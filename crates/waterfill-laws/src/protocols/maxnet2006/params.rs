@@ -1,6 +1,5 @@
 //! Parameters of §4.2 and §4.3.
 
-use super::fixed_point;
 use crate::arithmetic::{self, ChoosesArithmetic};
 use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
@@ -22,41 +21,58 @@ crate::params! {
     /// Parameters of §4.2 and §4.3.
     pub struct Params {
         /// Maximal supported rate x_max.
-        x_max: Rate = Rate::from_bps(1e15), "tcp-maxnet-2006 §3.3";
+        x_max: Rate = Rate::from_bps(1e15), "tcp-maxnet-2006 §3.3",
+            kernel whole(32.0..=1e15);
         /// Speed of convergence T of the demand function.
-        t: Duration = Duration::from_millis(50), "tcp-maxnet-2006 §4.3, tcp_maxnet_T";
+        t: Duration = Duration::from_millis(50), "tcp-maxnet-2006 §4.3, tcp_maxnet_T",
+            kernel millis(1e-3..=100.0);
         /// Convergence parameter α.
-        alpha: f64 = 0.3, "tcp-maxnet-2006 §4.3, tcp_maxnet_alpha";
+        alpha: f64 = 0.3, "tcp-maxnet-2006 §4.3, tcp_maxnet_alpha",
+            kernel scaled(1e3, 0.001..=1.571);
         /// Convergence parameter η.
-        eta: f64 = 0.14, "tcp-maxnet-2006 §4.3, tcp_maxnet_eta";
+        eta: f64 = 0.14, "tcp-maxnet-2006 §4.3, tcp_maxnet_eta",
+            kernel scaled(1e3, 0.001..=65.535);
         /// Minimum time between two updates of ξ and the window.
-        dt_source: Duration = Duration::from_millis(1), "the dt of tcp-maxnet-2006 §4.2, taken for Fig. 5's too";
+        dt_source: Duration = Duration::from_millis(1), "the dt of tcp-maxnet-2006 §4.2, taken for Fig. 5's too",
+            kernel micros(0.0..=1.0).member("source.dt");
         /// Acknowledgements between two updates of ξ and the window.
-        wnd_update_freq: u32 = 1, "tcp-maxnet-2006 §4.3, tcp_maxnet_wnd_update_freq";
+        wnd_update_freq: u32 = 1, "tcp-maxnet-2006 §4.3, tcp_maxnet_wnd_update_freq",
+            kernel at_least(1.0);
         /// Largest window in packets.
-        max_wnd: u32 = 65_535, "tcp-maxnet-2006 §4.3, tcp_maxnet_max_wnd";
+        max_wnd: u32 = 65_535, "tcp-maxnet-2006 §4.3, tcp_maxnet_max_wnd",
+            kernel whole(1.0..=67_108_864.0);
         /// Whether a connection starts at a rate that routers grant.
-        quickstart: bool = true, "tcp-maxnet-2006 §4.3, tcp_maxnet_QS_enabled";
+        quickstart: bool = true, "tcp-maxnet-2006 §4.3, tcp_maxnet_QS_enabled",
+            kernel word();
         /// Factor by which the start rate rises every RTT.
-        rateinc: f64 = 1.25, "our choice: the thesis gives no value";
+        rateinc: f64 = 1.25, "our choice: the thesis gives no value",
+            kernel scaled(1e3, 1.001..=16.0);
         /// Rise of the price, in 2⁻¹⁸ per second, from which the start rate is not raised.
-        mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold";
+        mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold",
+            kernel at_least(0.0);
         /// Whether the source averages prices over one RTT.
-        average: bool = true, "tcp-maxnet-2006 §4.5";
+        average: bool = true, "tcp-maxnet-2006 §4.5",
+            kernel word();
         /// Whether ξ is corrected when the base RTT changes (eq. 12).
-        compensate: bool = true, "tcp-maxnet-2006 §4.5";
+        compensate: bool = true, "tcp-maxnet-2006 §4.5",
+            kernel word();
         /// Target utilisation μ of a link.
-        mu: f64 = 0.94, "tcp-maxnet-2006 §4.2";
+        mu: f64 = 0.94, "tcp-maxnet-2006 §4.2",
+            kernel link_target(1e-6..=1.0);
         /// Share ε of the capacity that start rates may use above the target.
-        epsilon: f64 = 0.0, "tcp-maxnet-2006 §4.2";
+        epsilon: f64 = 0.0, "tcp-maxnet-2006 §4.2",
+            kernel scaled(1e6, 0.0..=1.0);
         /// A start rate is at least the link's capacity over this.
-        qs_min_divisor: u32 = 128, "tcp-maxnet-2006 §4.2: QSminrate = C/128";
+        qs_min_divisor: u32 = 128, "tcp-maxnet-2006 §4.2: QSminrate = C/128",
+            kernel at_least(1.0);
         /// Interval dt between two price updates of a router.
-        dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2";
+        dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2",
+            kernel micros(1e-6..=1.0);
         /// A router marks every n-th packet, and every SYN.
         mark_every: u32 = 1, "tcp-maxnet-2006 §6";
         /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
+            kernel default_only();
         /// Slowest rate that such a code can say.
         code_min: Rate = CODE_MIN, "SCONE's slowest";
         /// Fastest rate that such a code can say.
@@ -66,7 +82,8 @@ crate::params! {
         /// Real numbers, the fixed-point version, or the thesis's integers as printed.
         arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 and §4.3 for printed";
         /// Unit that the fixed-point version rounds a base RTT to.
-        rtt_unit: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.1: baseRTT × 1000";
+        rtt_unit: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.1: baseRTT × 1000",
+            kernel micros(1e-6..=1.0);
     }
 }
 
@@ -102,7 +119,6 @@ impl Params {
         require(self.qs_min_divisor > 0, "qs_min_divisor", "at least 1")?;
         require(self.mark_every > 0, "mark_every", "at least 1")?;
         require(!self.dt.is_zero(), "dt", "a time above zero")?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == Arithmetic::Real)?;
-        fixed_point::check(self)
+        SignalCode::check(self.code_bits, self.code_min, self.code_max)
     }
 }

@@ -5,8 +5,6 @@ use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
-use super::fixed_point;
-
 crate::choice! {
     /// How d̂ follows the RTTs of the traffic.
     pub enum Average {
@@ -31,23 +29,32 @@ crate::params! {
     /// Parameters of a router.
     pub struct Params {
         /// Gain α of spare capacity.
-        alpha: f64 = 0.4, "maxnet-2007 §IX";
+        alpha: f64 = 0.4, "maxnet-2007 §IX",
+            kernel scaled(1e3, 0.001..=1.0);
         /// Gain β of the queue.
-        beta: f64 = 1.0, "maxnet-2007 §IX";
+        beta: f64 = 1.0, "maxnet-2007 §IX",
+            kernel scaled(1e3, 0.0..=65.535);
         /// First rate of a link, as a share of its capacity.
-        first_rate: f64 = 0.05, "the authors' ns-2 model";
+        first_rate: f64 = 0.05, "the authors' ns-2 model",
+            kernel scaled(1e6, 1e-6..=1.0);
         /// Longest time T between two updates of a rate.
-        max_interval: Duration = Duration::from_millis(10), "the authors' ns-2 model";
+        max_interval: Duration = Duration::from_millis(10), "the authors' ns-2 model",
+            kernel micros(10e-6..=1.0);
         /// Average RTT of a link that has seen none.
-        first_rtt: Duration = Duration::from_millis(200), "the authors' ns-2 model";
+        first_rtt: Duration = Duration::from_millis(200), "the authors' ns-2 model",
+            kernel micros(10e-6..=8.0);
         /// Minimum rate of a link, R_min.
-        r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking";
+        r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking",
+            kernel whole(13.0..=4e9);
         /// How the average RTT is formed.
-        average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted";
+        average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted",
+            kernel word();
         /// When a packet receives the link's rate.
-        writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model";
+        writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model",
+            kernel default_only();
         /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
+            kernel default_only();
         /// Slowest rate that such a code can say.
         code_min: Rate = CODE_MIN, "SCONE's slowest";
         /// Fastest rate that such a code can say.
@@ -73,7 +80,6 @@ impl Params {
         require(!self.max_interval.is_zero(), "max_interval", "a time above zero")?;
         require(!self.first_rtt.is_zero(), "first_rtt", "a time above zero")?;
         require(self.r_min.as_bps() > 0.0, "r_min", "a rate above zero")?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == Arithmetic::Real)?;
-        fixed_point::check(self)
+        SignalCode::check(self.code_bits, self.code_min, self.code_max)
     }
 }

@@ -4,8 +4,6 @@ use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::Duration;
 
-use super::fixed_point;
-
 crate::choice! {
     /// What the t_ρ after MD does with a code below overload.
     pub enum Freeze {
@@ -20,27 +18,38 @@ crate::params! {
     /// Parameters of VCP.
     pub struct Params {
         /// Interval t_ρ of a load measurement.
-        t_rho: Duration = Duration::from_millis(200), "vcp-2005";
+        t_rho: Duration = Duration::from_millis(200), "vcp-2005",
+            kernel micros(100e-6..=10.0);
         /// Interval t_q of queue samples.
-        t_q: Duration = Duration::from_millis(10), "vcp-2005";
+        t_q: Duration = Duration::from_millis(10), "vcp-2005",
+            kernel micros(100e-6..=10.0);
         /// Weight κ_q of the persistent queue in the load.
-        kappa_q: f64 = 0.5, "vcp-2005";
+        kappa_q: f64 = 0.5, "vcp-2005",
+            kernel scaled(1e3, 0.0..=65.535);
         /// Target utilisation γ of a link.
-        gamma: f64 = 0.98, "vcp-2005";
+        gamma: f64 = 0.98, "vcp-2005",
+            kernel scaled(1e6, 1e-6..=1.0);
         /// Weight of the newest interval in the persistent queue.
-        queue_weight: f64 = 0.25, "the authors' ns-2 code";
+        queue_weight: f64 = 0.25, "the authors' ns-2 code",
+            kernel scaled(1e6, 1e-6..=1.0);
         /// MI parameter ξ.
-        xi: f64 = 0.0625, "vcp-2005";
+        xi: f64 = 0.0625, "vcp-2005",
+            kernel scaled(1e6, 1e-6..=1.0);
         /// AI parameter α in packets.
-        alpha: f64 = 1.0, "vcp-2005";
+        alpha: f64 = 1.0, "vcp-2005",
+            kernel scaled(1e3, 0.001..=1e3);
         /// MD parameter β.
-        beta: f64 = 0.875, "vcp-2005";
+        beta: f64 = 0.875, "vcp-2005",
+            kernel scaled(1e6, 1e-6..=0.999999);
         /// What the t_ρ after MD holds back.
-        freeze: Freeze = Freeze::Always, "vcp-2005; overload: the authors' ns-2 code";
+        freeze: Freeze = Freeze::Always, "vcp-2005; overload: the authors' ns-2 code",
+            kernel word();
         /// Rounds the load factor up to whole per cent, so that both levels are reached up to 1 % earlier.
-        whole_percent: bool = false, "vcp-2005 (true in the authors' ns-2 code)";
+        whole_percent: bool = false, "vcp-2005 (true in the authors' ns-2 code)",
+            kernel word();
         /// RTT for which AI needs no scaling.
-        t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)";
+        t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)",
+            kernel micros(1e-3..=10.0);
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/vcp.h";
     }
@@ -63,6 +72,8 @@ impl Params {
         require(self.alpha > 0.0 && self.alpha <= 1e6, "alpha", "a number above 0, up to 1e6")?;
         require(self.beta > 0.0 && self.beta < 1.0, "beta", "a number in (0, 1)")?;
         require(!self.t_d.is_zero(), "t_d", "a time above zero")?;
-        fixed_point::check(self)
+        let (t_rho, t_q) = (self.t_rho.as_ps(), self.t_q.as_ps());
+        let whole = self.arithmetic == Arithmetic::Real || t_rho % t_q == 0 && t_rho / t_q <= 1 << 16;
+        require(whole, "t_rho", "up to 65536 times t_q in kernel arithmetic")
     }
 }

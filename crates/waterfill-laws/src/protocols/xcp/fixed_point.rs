@@ -2,39 +2,11 @@
 //! numbers.
 
 use super::header::{KERNEL_BYTES, KERNEL_ECHO_BYTES};
-use super::{Counts, Echo, Form, Header, Params, Xcp};
-use crate::arithmetic::Arithmetic;
-use crate::kernel::{Field, KernelLaw, Law, SIGNALS, VALUE_MAX, Value};
-use crate::params::{ParamError, require};
+use super::{Echo, Header, Xcp};
+use crate::kernel::{KernelLaw, Law, SIGNALS, VALUE_MAX, Value};
 use crate::protocol::{Limit, Probe};
 use crate::protocols::pxcp::PXcp;
 use crate::units::Duration;
-
-/// Checks that the parameters fit the scales (the table in `kernel/xcp.h`).
-pub(super) fn check(params: &Params) -> Result<(), ParamError> {
-    if params.arithmetic == Arithmetic::Real {
-        return Ok(());
-    }
-    require(params.header == Form::Katabi, "header", "\"katabi\" in kernel arithmetic, which has its own wire format")?;
-    require(params.min_interval >= Duration::from_micros(1), "min_interval", "at least 1 µs in kernel arithmetic")?;
-    require(params.max_interval <= Duration::from_millis(4000), "max_interval", "at most 4 s in kernel arithmetic")
-}
-
-/// Returns the fields of `struct law_params` that XCP, P-XCP and iXCP have.
-pub(in crate::protocols) fn fields(params: &Params, weight: f64) -> Vec<Field> {
-    vec![
-        Field::scaled("alpha", params.alpha, 1e6),
-        Field::scaled("beta", params.beta, 1e6),
-        Field::scaled("gamma", params.gamma, 1e6),
-        Field::span("min_interval", params.min_interval),
-        Field::span("max_interval", params.max_interval),
-        Field::span("first_interval", params.first_interval),
-        Field::scaled("first_window", params.first_window, 1e3),
-        Field::flag("halve_on_loss", params.halve_on_loss),
-        Field::scaled("weight", weight, 1e3),
-        Field::flag("count_own", params.counts == Counts::Own),
-    ]
-}
 
 /// Returns the header's part of a value.
 pub(in crate::protocols) fn header_of(value: &Value) -> Header {
@@ -80,9 +52,6 @@ macro_rules! kernel_law {
         impl KernelLaw for $protocol {
             fn law() -> &'static Law {
                 Law::$law()
-            }
-            fn params(params: &Params, weight: f64) -> Vec<Field> {
-                fields(params, weight)
             }
             fn value_of(header: &Header) -> Option<Value> {
                 value_of(header)

@@ -1,6 +1,5 @@
 //! Parameters of XCP, and the macro by which iXCP extends them.
 
-use super::fixed_point;
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 
@@ -41,27 +40,36 @@ macro_rules! xcp_params {
             $(#[$meta])*
             pub struct Params {
                 /// Gain α on unused capacity.
-                alpha: f64 = 0.4, "ixcp-2007 §2.1";
+                alpha: f64 = 0.4, "ixcp-2007 §2.1",
+                    kernel scaled(1e6, 1e-6..=1.0);
                 /// Gain β on the persistent queue.
-                beta: f64 = 0.226, "ixcp-2007 §2.1";
+                beta: f64 = 0.226, "ixcp-2007 §2.1",
+                    kernel scaled(1e6, 0.0..=1.0);
                 /// Share γ of the traffic that is shuffled.
-                gamma: f64 = 0.1, "ixcp-2007 §2.1";
+                gamma: f64 = 0.1, "ixcp-2007 §2.1",
+                    kernel scaled(1e6, 0.0..=1.0);
                 /// Which congestion header.
                 header: $crate::protocols::xcp::Form = $crate::protocols::xcp::Form::Katabi,
-                    "katabi-2002; falk: draft-falk-xcp-spec-03";
+                    "katabi-2002; falk: draft-falk-xcp-spec-03",
+                    kernel default_only();
                 /// Which end adds up the feedback; the receiver is XCP-r.
                 feedback_at: $crate::protocols::xcp::FeedbackAt = $crate::protocols::xcp::FeedbackAt::Source,
                     "katabi-2002; receiver: López Pacheco and Pham 2005";
-                /// The window before any feedback, in packets.
-                first_window: f64 = 1.0, "reading: the smallest window";
+                /// The window before any feedback, in packets; 0 in kernel arithmetic is the host's own.
+                first_window: f64 = 1.0, "reading: the smallest window",
+                    kernel scaled(1e3, 0.0..=1e6);
                 /// Whether a loss halves the window, and a timeout reduces it to one packet.
-                halve_on_loss: bool = true, "katabi-2002: as TCP";
+                halve_on_loss: bool = true, "katabi-2002: as TCP",
+                    kernel word();
                 /// The shortest control interval.
-                min_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1), "the authors' ns-2 module";
+                min_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1), "the authors' ns-2 module",
+                    kernel micros(1e-6..=4.0);
                 /// The longest control interval.
-                max_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1000), "the authors' ns-2 module";
+                max_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1000), "the authors' ns-2 module",
+                    kernel micros(1e-6..=4.0);
                 /// The control interval before any RTT is known.
-                first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module";
+                first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module",
+                    kernel micros(1e-6..=4.0);
                 /// Real numbers, or the fixed-point version that the kernel runs.
                 arithmetic: $crate::arithmetic::Arithmetic = $crate::arithmetic::Arithmetic::Real, "none; `kernel` is kernel/xcp.h";
                 $($more)*
@@ -75,7 +83,8 @@ xcp_params! {
     /// Parameters of XCP and P-XCP.
     {
         /// Which packets a router counts as load.
-        counts: Counts = Counts::All, "katabi-2002; own: ns-2's module queues other protocols apart";
+        counts: Counts = Counts::All, "katabi-2002; own: ns-2's module queues other protocols apart",
+            kernel word().member("count_own");
     }
 }
 
@@ -91,11 +100,11 @@ impl Params {
         require(unit(self.alpha), "alpha", "a number in (0, 1)")?;
         require((0.0..1.0).contains(&self.beta), "beta", "a number in [0, 1)")?;
         require((0.0..1.0).contains(&self.gamma), "gamma", "a number in [0, 1)")?;
-        require((1.0..=1e6).contains(&self.first_window), "first_window", "1 to 1e6 packets")?;
+        let hosts_own = self.arithmetic == Arithmetic::Kernel && self.first_window == 0.0;
+        require(hosts_own || (1.0..=1e6).contains(&self.first_window), "first_window", "1 to 1e6 packets")?;
         require(!self.min_interval.is_zero(), "min_interval", "a time above zero")?;
         require(self.max_interval >= self.min_interval, "max_interval", "at least min_interval")?;
         let bounds = self.min_interval..=self.max_interval;
-        require(bounds.contains(&self.first_interval), "first_interval", "a time from min_interval to max_interval")?;
-        fixed_point::check(self)
+        require(bounds.contains(&self.first_interval), "first_interval", "a time from min_interval to max_interval")
     }
 }

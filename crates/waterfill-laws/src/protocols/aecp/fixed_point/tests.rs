@@ -1,9 +1,11 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
+use crate::arithmetic::Arithmetic;
 use crate::params::Params as _;
 use crate::protocol::{Ack, LinkView, PacketKind, Passing, Protocol, Router as _, Source as _};
 use crate::testing::{close, connection, echo_after, numbers, spread};
+use crate::units::Duration;
 use crate::units::{Instant, Rate, Volume};
 
 /// One recorded signal.

@@ -1,10 +1,13 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
+use crate::arithmetic::Arithmetic;
 use crate::params::Params as _;
 use crate::protocol::{Ack, LinkView, PacketKind, Passing, Protocol, Router as _, Source as _};
+use crate::protocols::jetmax::Params;
 use crate::protocols::jetmax::single;
 use crate::testing::{connection, numbers, spread};
+use crate::units::Duration;
 use crate::units::{Instant, Rate, Volume};
 
 /// What a router or a source shows.
@@ -202,7 +205,7 @@ fn headers_are_values() {
 fn weights_are_rounded_to_the_nearest() {
     let stated = |weight: f64| {
         let law = Law::jetmax();
-        let params = law.params(&JetMax::params(&Params::default(), weight));
+        let params = law.params(&JetMax::numbers(&Params::default(), weight));
         f64::from(super::weight(law.request(&params)[9]))
     };
     for weight in [1.0, 2.0, 3.0, 31.0, 0.5, 0.25, 0.0625] {

@@ -1,13 +1,14 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
+use crate::arithmetic::Arithmetic;
 use crate::kernel::Tcp;
-use crate::params::Params as _;
 use crate::protocol::{
     Ack, Connection, Event, LinkView, PacketKind, Passing, Protocol, Router as _, Sending, Source as _,
 };
 use crate::protocols::vcp::source::{alpha_scaled, xi_scaled};
 use crate::testing::{close, connection, echo_after, numbers, spread};
+use crate::units::Duration;
 use crate::units::{Instant, Rate, Volume};
 
 /// The last recorded signal: of a router its load factor.
@@ -144,7 +145,7 @@ fn scaling_agrees() {
     for _ in 0..10_000 {
         let params = Params { arithmetic: Arithmetic::Kernel, ..some_params(&mut random) };
         let law = Law::vcp();
-        let words = law.params(&Vcp::params(&params, 1.0));
+        let words = law.params(&Vcp::numbers(&params, 1.0));
         let rtt_us = spread(&mut random, 100.0, 4e6) as u32;
         let gained = |value: u8| {
             let mut source = law.source();
@@ -177,7 +178,7 @@ fn scaling_agrees() {
 #[test]
 fn acknowledgements_together_count_as_one_by_one() {
     let law = Law::vcp();
-    let words = law.params(&Vcp::params(&Params::default(), 1.0));
+    let words = law.params(&Vcp::numbers(&Params::default(), 1.0));
     for (window, n, load) in [(16, 1, 2), (16, 8, 2), (100, 50, 2), (1000, 1000, 2), (100, 50, 1), (10, 10, 3)] {
         let mut echo = [0; VALUE_MAX];
         echo[2] = load;
@@ -199,7 +200,7 @@ fn acknowledgements_together_count_as_one_by_one() {
 #[test]
 fn an_unused_window_does_not_grow() {
     let law = Law::vcp();
-    let words = law.params(&Vcp::params(&Params::default(), 1.0));
+    let words = law.params(&Vcp::numbers(&Params::default(), 1.0));
     let window = |app_limited, echo: Option<u8>| {
         let mut source = law.source();
         law.source_init(&words, &mut source, 1500, 15_000);

@@ -3,9 +3,11 @@
 mod routers;
 
 use super::*;
+use crate::arithmetic::Arithmetic;
 use crate::kernel::{Packet, Tcp, Words};
 use crate::params::Params as _;
 use crate::protocol::{Ack, Connection, Event, Protocol, Source as _};
+use crate::protocols::xcp::Params;
 use crate::testing::numbers;
 use crate::units::{Instant, Volume};
 
@@ -118,7 +120,7 @@ fn sources_of_agree<P: Protocol<Params = Params, Header = Header, Echo = Echo>>(
 fn receivers_sum_all_feedback() {
     let mut random = numbers(3);
     let law = Law::xcp();
-    let params = law.params(&fields(&Params::default(), 1.0));
+    let params = law.params(&Params::default().kernel_numbers());
     for _ in 0..100 {
         let mut receiver = law.receiver();
         let (mut sum, mut parts) = (0.0, 0.0);
@@ -145,7 +147,7 @@ fn receivers_sum_all_feedback() {
 #[test]
 fn a_written_zero_differs_from_unwritten() {
     let law = Law::xcp();
-    let params = law.params(&fields(&Params::default(), 1.0));
+    let params = law.params(&Params::default().kernel_numbers());
     let mut receiver = law.receiver();
     law.receive(&params, &mut receiver, 0, 0, &law.request(&params), 1);
     assert_eq!(law.echo(&mut receiver), [0; VALUE_MAX]);
@@ -163,7 +165,7 @@ fn a_written_zero_differs_from_unwritten() {
 /// A source in a steady state with this window and RTT.
 fn steady(window: u64, rtt_us: u32) -> (Words, Words, Tcp) {
     let law = Law::xcp();
-    let params = law.params(&fields(&Params { first_window: 1.0, ..Params::default() }, 1.0));
+    let params = law.params(&Params { first_window: 1.0, ..Params::default() }.kernel_numbers());
     let mut source = law.source();
     law.source_init(&params, &mut source, 1000, 0);
     let tcp = Tcp { srtt_us: rtt_us * 8, packet: 1000, in_flight: 1 << 30, ..Tcp::default() };

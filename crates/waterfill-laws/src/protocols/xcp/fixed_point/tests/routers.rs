@@ -1,8 +1,10 @@
 //! Routers: 10⁵ packets of each law through both versions, and what an interval gives in all.
 
 use super::*;
+use crate::kernel::Numbers;
 use crate::protocol::{LinkView, PacketKind, Passing, Router as _};
 use crate::protocols::ixcp::{self, IXcp};
+use crate::protocols::xcp::Params;
 use crate::testing::spread;
 use crate::units::Rate;
 
@@ -280,9 +282,9 @@ struct Driven {
 }
 
 impl Driven {
-    fn new(law: &'static Law, fields: &[Field], cpus: usize) -> Self {
+    fn new(law: &'static Law, numbers: &Numbers, cpus: usize) -> Self {
         let mut link = law.link();
-        law.link_set(&mut link, &law.params(fields), 100_000_000, 0);
+        law.link_set(&mut link, &law.params(numbers), 100_000_000, 0);
         Self { law, link, cpus: vec![law.cpu(); cpus], counted: vec![0; law.sums().words().len()] }
     }
     /// Marks a packet on a CPU; returns its feedback over all segments, in codes.
@@ -319,12 +321,11 @@ fn an_interval_gives_what_it_allocated() {
         for (cpus, more) in [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2)] {
             let mut random = numbers(21);
             let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
-            let mut fields = fields(&params, 1.0);
-            fields.extend(link.iter().flat_map(|&link| {
-                [("link", link), ("claim_least", 0), ("shuffle_draft", 1), ("reserved", 0)]
-                    .map(|(n, v)| Field::U32(n, v))
-            }));
-            let mut driven = Driven::new(law, &fields, cpus);
+            let mut numbers = params.kernel_numbers();
+            if let Some(link) = link {
+                numbers.extend([("link", u64::from(link)), ("shuffle_draft", 1)]);
+            }
+            let mut driven = Driven::new(law, &numbers, cpus);
             // Flows of seven rates, each on one CPU, in super-packets of one to ten segments: 88 % of the capacity.
             let packets: Vec<(usize, u32, Value)> = (0..200)
                 .map(|i| {
@@ -360,7 +361,7 @@ fn an_interval_gives_what_it_allocated() {
 fn idle_intervals_bring_a_link_to_rest() {
     let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
     for law in [Law::xcp(), Law::pxcp()] {
-        let mut driven = Driven::new(law, &fields(&params, 1.0), 1);
+        let mut driven = Driven::new(law, &params.kernel_numbers(), 1);
         let packet = value(code(0.05 / RTT_UNIT), code(1e-6 / TIME_UNIT), None);
         driven.mark(0, 10, packet);
         driven.end_interval();
@@ -378,7 +379,7 @@ fn idle_intervals_bring_a_link_to_rest() {
 /// An interval survives an upgrade, within the bounds.
 #[test]
 fn a_link_starts_with_an_older_interval() {
-    let mut driven = Driven::new(Law::xcp(), &fields(&Params::default(), 1.0), 1);
+    let mut driven = Driven::new(Law::xcp(), &Params::default().kernel_numbers(), 1);
     for (signal, interval) in [(80_000, 80_000), (1 << 40, 1_000_000), (1, 1000), (0, 1000)] {
         Law::xcp().link_restore(&mut driven.link, signal);
         assert_eq!(Law::xcp().link_signals(&driven.link)[0], interval);

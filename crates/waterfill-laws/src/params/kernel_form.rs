@@ -1,0 +1,196 @@
+//! A parameter's form in the kernel: its member of `struct law_params`, the member's unit, and its range.
+//!
+//! [`params!`](crate::params!) states the form next to the parameter, by one of the functions here. The checks of kernel
+//! arithmetic, the words that the C code receives and the daemon's table of parameters all follow from it.
+
+use std::ops::RangeInclusive;
+
+use super::{ParamError, ParamType, Unit, Value};
+
+/// Where the kernel holds a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KernelPlace {
+    /// In the member of `struct law_params` that has this name, or the parameter's own. The member may be in a structure
+    /// within.
+    Member(Option<&'static str>),
+    /// In the target of each link, which the daemon and the simulator pass apart.
+    LinkTarget,
+    /// Nowhere: the C code supports the default only.
+    Nowhere,
+}
+
+/// A parameter's form in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelForm {
+    /// Where the kernel holds it.
+    pub place: KernelPlace,
+    /// Units of the member in one SI unit: 1e6 for a time in microseconds.
+    pub scale: f64,
+    /// Smallest value that the C code supports, in SI units.
+    pub min: f64,
+    /// Largest value that the C code supports, in SI units.
+    pub max: f64,
+    /// Words of a choice that the C code supports, by their number there. `None`: all, in the choice's own order.
+    pub words: Option<&'static [&'static str]>,
+}
+
+const ANY: KernelForm = KernelForm {
+    place: KernelPlace::Member(None),
+    scale: 1.0,
+    min: f64::NEG_INFINITY,
+    max: f64::INFINITY,
+    words: None,
+};
+
+/// A number with `scale` units of the member in one SI unit.
+#[must_use]
+pub const fn scaled(scale: f64, range: RangeInclusive<f64>) -> KernelForm {
+    KernelForm { scale, min: *range.start(), max: *range.end(), ..ANY }
+}
+
+/// A time in whole microseconds.
+#[must_use]
+pub const fn micros(range_s: RangeInclusive<f64>) -> KernelForm {
+    scaled(1e6, range_s)
+}
+
+/// A time in whole milliseconds.
+#[must_use]
+pub const fn millis(range_s: RangeInclusive<f64>) -> KernelForm {
+    scaled(1e3, range_s)
+}
+
+/// A whole number, or a rate in bit/s.
+#[must_use]
+pub const fn whole(range: RangeInclusive<f64>) -> KernelForm {
+    scaled(1.0, range)
+}
+
+/// A whole number without an upper bound but its type's.
+#[must_use]
+pub const fn at_least(min: f64) -> KernelForm {
+    KernelForm { min, ..ANY }
+}
+
+/// A flag, or a choice whose words have the choice's own order.
+#[must_use]
+pub const fn word() -> KernelForm {
+    ANY
+}
+
+/// A choice of which the C code supports these words, numbered from 0.
+#[must_use]
+pub const fn words(words: &'static [&'static str]) -> KernelForm {
+    KernelForm { words: Some(words), ..ANY }
+}
+
+/// The target of a link.
+#[must_use]
+pub const fn link_target(range: RangeInclusive<f64>) -> KernelForm {
+    KernelForm { place: KernelPlace::LinkTarget, ..scaled(1e6, range) }
+}
+
+/// A parameter that the C code does not have: in kernel arithmetic it must have its default.
+#[must_use]
+pub const fn default_only() -> KernelForm {
+    KernelForm { place: KernelPlace::Nowhere, ..ANY }
+}
+
+/// Returns the form of a parameter that has at most one; for [`params!`](crate::params!).
+#[must_use]
+pub const fn form_of(forms: &[KernelForm]) -> Option<KernelForm> {
+    match forms {
+        [form, ..] => Some(*form),
+        [] => None,
+    }
+}
+
+impl KernelForm {
+    /// Gives the member another name than the parameter's.
+    #[must_use]
+    pub const fn member(self, name: &'static str) -> Self {
+        Self { place: KernelPlace::Member(Some(name)), ..self }
+    }
+
+    /// Returns the name of the member of the parameter `name`; `None` if it has none.
+    #[must_use]
+    pub const fn member_of(&self, name: &'static str) -> Option<&'static str> {
+        match self.place {
+            KernelPlace::Member(Some(other)) => Some(other),
+            KernelPlace::Member(None) => Some(name),
+            KernelPlace::LinkTarget | KernelPlace::Nowhere => None,
+        }
+    }
+
+    /// Returns the member and its number for a value of the parameter `name`; `None` if it has no member.
+    #[must_use]
+    pub fn number_of(&self, name: &'static str, value: &impl ParamType) -> Option<(&'static str, u64)> {
+        self.member_of(name).map(|member| (member, value.kernel_number(self)))
+    }
+
+    /// Returns the number of a word of a choice in the kernel; 0 for one that the C code does not support.
+    #[must_use]
+    pub fn place_of(&self, all: &[&str], word: &str) -> u64 {
+        let words = self.words.unwrap_or(all);
+        words.iter().position(|known| *known == word).map_or(0, |place| place as u64)
+    }
+
+    /// Checks that the C code supports a value.
+    pub(super) fn check(&self, name: &str, unit: Unit, default: &Value, value: &Value) -> Result<(), ParamError> {
+        // Times are compared in whole picoseconds, as the simulator stores them.
+        let exact = |x: f64| if unit == Unit::Time { (x * 1e12).round() } else { x };
+        let expected = match (self.place, value) {
+            (KernelPlace::Nowhere, _) if value != default => quoted(unit, default),
+            (KernelPlace::Member(_) | KernelPlace::LinkTarget, Value::Number(n))
+                if !(exact(self.min)..=exact(self.max)).contains(&exact(*n)) =>
+            {
+                self.show_range(unit)
+            }
+            (KernelPlace::Member(_), value)
+                if self.words.is_some_and(|words| !words.contains(&word_of(unit, value))) =>
+            {
+                self.words.unwrap_or_default().iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
+            }
+            _ => return Ok(()),
+        };
+        Err(ParamError(format!("{name}: expected {expected} in kernel arithmetic, got {}", quoted(unit, value))))
+    }
+
+    /// Returns the range as people read it.
+    #[must_use]
+    pub fn show_range(&self, unit: Unit) -> String {
+        let show = |n: f64| unit.show(&Value::Number(n));
+        match (self.min, self.max) {
+            (min, f64::INFINITY) => format!("at least {}", show(min)),
+            (min, max) => format!("a value from {} to {}", show(min), show(max)),
+        }
+    }
+}
+
+/// Returns the word that a choice's value stands for. A choice that was a flag has `true` for its first word and `false`
+/// for its last.
+fn word_of(unit: Unit, value: &Value) -> &str {
+    match (unit, value) {
+        (Unit::Choice([first, ..]), Value::Flag(true)) => first,
+        (Unit::Choice([.., last]), Value::Flag(false)) => last,
+        (_, Value::Word(word)) => word,
+        _ => "",
+    }
+}
+
+/// Returns a value for a message: a word in quotes.
+fn quoted(unit: Unit, value: &Value) -> String {
+    match value {
+        Value::Word(word) => format!("\"{word}\""),
+        value => unit.show(value),
+    }
+}
+
+/// Returns the number of a value in the kernel; see [`ParamType::kernel_number`].
+pub(super) fn number_of(form: &KernelForm, unit: Unit, value: &Value) -> u64 {
+    match (unit, value) {
+        (_, Value::Number(n)) => (n * form.scale).round() as u64,
+        (Unit::Choice(all), value) => form.place_of(all, word_of(unit, value)),
+        (_, value) => u64::from(*value == Value::Flag(true)),
+    }
+}
