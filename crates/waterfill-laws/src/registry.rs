@@ -107,6 +107,11 @@ macro_rules! registry {
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self { $(Self::$variant(p) => p.values(),)* }
             }
+            /// Returns the members of the law's `struct law_params` with their numbers; none without C code.
+            #[must_use]
+            pub fn kernel_numbers(&self) -> Vec<(&'static str, u64)> {
+                match self { $(Self::$variant(p) => p.kernel_numbers(),)* }
+            }
             /// Returns the target utilisation of a link, in (0, 1].
             #[must_use]
             pub fn target(&self) -> f64 {

@@ -192,7 +192,8 @@ def refused(said: str, params: Params) -> tuple[str | None, str]:
         if found is not None:
             name = _OPTIONS.get(found[1], found[1].replace("-", "_"))
             if name in params:
-                return name, f"{found[2]} on linux, got {shown(params[name])}"
+                expected = found[2].partition(", got ")[0].removesuffix(" in kernel arithmetic")
+                return name, f"{expected} on linux, got {shown(params[name])}"
     return None, said
 
 

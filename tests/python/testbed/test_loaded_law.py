@@ -422,13 +422,13 @@ def test_what_linux_does_not_have_of_the_law_is_one_line(changes, key, said):
 @pytest.mark.parametrize(
     ("said", "key", "message"),
     [
-        ("eta 0.0005: expected a value from 0.001 to 65.535",
+        ("eta: expected a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005",
          "params.maxnet.eta", "expected a value from 0.001 to 65.535 on linux, got 0.06"),
-        ("--t0 1ms: expected a time longer than --dt-p, 2ms",
-         "params.maxnet.t_0", "expected a time longer than --dt-p, 2ms on linux, got 0.13"),
-        ("--x-max 1 Mbit/s: expected more than the link's --rate, 2 Mbit/s",
+        ("t_0: expected a time longer than dt_p, 2 ms, got 1 ms",
+         "params.maxnet.t_0", "expected a time longer than dt_p, 2 ms on linux, got 0.13"),
+        ("x_max: expected more than the link's 2 Mbit/s, got 1 Mbit/s",
          "params.maxnet.x_max",
-         "expected more than the link's --rate, 2 Mbit/s on linux, got 1000000000000000.0"),
+         "expected more than the link's 2 Mbit/s on linux, got 1000000000000000.0"),
         ("needs Linux 5.2", "", "waterfilld: needs Linux 5.2"),
     ],
 )  # fmt: skip

@@ -71,15 +71,15 @@ crate::params! {
         /// Time from the start of the run after which routers give no advice; 0: they always do.
         element_until: Duration = Duration::ZERO, "none: for experiments";
         /// Maximum supported rate x_max of the routers' demand function.
-        x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI";
+        x_max: Rate = maxnet::Params::default().x_max, "maxnet-2007 §VI";
         /// T of the routers' demand function.
-        t: Duration = Duration::from_millis(400), "maxnet-2007 §VI";
+        t: Duration = maxnet::Params::default().t, "maxnet-2007 §VI";
         /// Target utilisation μ of a link.
-        mu: f64 = 0.9, "maxnet-2007 §VII.A";
+        mu: f64 = maxnet::Params::default().mu, "maxnet-2007 §VII.A";
         /// Interval dt_p between two price updates of a router.
-        dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
+        dt_p: Duration = maxnet::Params::default().dt_p, "maxnet-2007 §VI";
         /// Time scale T_0 over which a queue counts as load.
-        t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
+        t_0: Duration = maxnet::Params::default().t_0, "maxnet-2007 §VI";
     }
 }
 

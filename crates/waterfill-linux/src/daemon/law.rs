@@ -1,10 +1,16 @@
 //! The laws that the kernel programs run: their parameters as bytes, and their numbers for people.
 //!
-//! A law is one entry of [`laws::LAWS`]. Its parameters stand in the order of `struct law_params` of its header in
-//! `waterfill-laws/kernel`, its signals in the order of its `law_source_read()` and `law_link_read()`.
+//! A law is one entry of [`laws::LAWS`]. Its signals stand in the order of its `law_source_read()` and `law_link_read()`.
+//! Its parameters, with their defaults, ranges and units, are those of the registry that the C code has.
 
 use std::fmt;
 use std::fs;
+
+use waterfill_laws::kernel;
+use waterfill_laws::params::{KernelPlace, ParamError, ParamInfo, Unit, Value};
+use waterfill_laws::protocol::LinkView;
+use waterfill_laws::registry::{AnyParams, ProtocolId};
+use waterfill_laws::units::{Rate, Volume};
 
 use super::laws;
 use super::quantity::{self, show_rate, show_time};
@@ -17,7 +23,6 @@ pub(super) struct Law {
     pub(super) host: &'static [u8],
     /// The router's.
     pub(super) router: &'static [u8],
-    pub(super) parameters: &'static [Parameter],
     /// What a link shows.
     pub(super) link: &'static [Signal],
     /// What a connection shows.
@@ -50,35 +55,12 @@ impl PartialEq for Law {
     }
 }
 
-/// A parameter: a member of `struct law_params`.
-#[derive(Clone, Copy)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) bytes: usize,
-    pub(super) default: &'static str,
-    /// Least and largest value, in the member's unit.
-    pub(super) range: (u64, u64),
-}
+/// The parameter that iXCP's links have: a name of 16 bits, made from the device's unless it is given.
+pub(super) const LINK_NAME: &str = "link";
+const LINK_NAME_MAX: u64 = 65535;
 
-/// What a parameter is, and its unit in the kernel.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
-    /// A rate: bit/s.
-    Rate,
-    /// A time: this many nanoseconds.
-    Time(u64),
-    /// A number: this many parts of one.
-    Number(f64),
-    /// false or true: 0 or 1.
-    Flag,
-    /// A word: its place.
-    Choice(&'static [&'static str]),
-    /// A link's name of 16 bits, which is made from the device's unless it is given.
-    Name,
-    /// Always 0.
-    Reserved,
-}
+/// A parameter that is wrong: its name, and a sentence that begins with it.
+type Wrong = (String, String);
 
 /// A number that a law shows.
 #[derive(Clone, Copy, Debug)]
@@ -146,13 +128,48 @@ pub(super) fn all() -> impl Iterator<Item = &'static Law> {
 }
 
 impl Law {
-    /// Returns a parameter as it is in the bytes of `struct law_params`; `None` if the law has none of this name.
+    fn protocol(&self) -> ProtocolId {
+        ProtocolId::by_name(self.name).expect("the registry has every law")
+    }
+
+    /// Returns the C code.
+    pub(super) fn kernel(&self) -> &'static kernel::Law {
+        let mut laws = kernel::Law::all().into_iter();
+        laws.find(|(name, _)| *name == self.name).expect("every law has C code").1
+    }
+
+    /// Returns the parameters that `struct law_params` has, but for a link's name.
+    pub(super) fn parameters(&self) -> Vec<ParamInfo> {
+        let has_member = |info: &ParamInfo| info.kernel.is_some_and(|form| form.member_of(info.name).is_some());
+        self.protocol().params_list().into_iter().filter(has_member).collect()
+    }
+
+    /// Returns a parameter's default in SI units; `None` for a word or a flag, or if there is none of this name.
+    pub(super) fn default_number(&self, name: &str) -> Option<f64> {
+        match self.parameters().into_iter().find(|info| info.name == name)?.default {
+            Value::Number(number) => Some(number),
+            Value::Word(_) | Value::Flag(_) => None,
+        }
+    }
+
+    /// Whether its links have names.
+    pub(super) fn names_links(&self) -> bool {
+        self.kernel().has_param(LINK_NAME)
+    }
+
+    /// Returns the target of a link that has none of its own, if the law's own is no member of `struct law_params`.
+    pub(super) fn link_target(&self) -> Option<f64> {
+        let of = |info: &ParamInfo| info.kernel.is_some_and(|form| form.place == KernelPlace::LinkTarget);
+        self.protocol().params_list().iter().any(of).then(|| self.protocol().params().target())
+    }
+
+    /// Returns a member as it is in the bytes of `struct law_params`; `None` if the law has none of this name.
     pub(super) fn raw(&self, parameters: &[u8], name: &str) -> Option<u64> {
-        let place = self.parameters.iter().position(|parameter| parameter.name == name)?;
-        let at: usize = self.parameters[..place].iter().map(|before| before.bytes).sum();
-        let bytes = parameters.get(at..at + self.parameters[place].bytes)?;
+        let mut members = self.kernel().params_fields();
+        let (_, offset, size) = members.find(|(member, ..)| member.rsplit('.').next() == Some(name))?;
+        let bytes = parameters.get(offset..offset + size)?;
         let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
+        word[..size].copy_from_slice(bytes);
         Some(u64::from_le_bytes(word))
     }
 
@@ -166,79 +183,98 @@ impl Law {
         format!("bpf_{}", self.name)
     }
 
-    /// Returns `struct law_params` with these values, and defaults for the rest, for a link of this device or for a host.
-    /// The error has the parameter's name, and a sentence that begins with it.
-    pub(super) fn parameters(
-        &self,
-        values: &[(String, String)],
-        device: Option<&str>,
-    ) -> Result<Vec<u8>, (String, String)> {
-        let known = |name: &str| self.parameters.iter().any(|p| p.name == name && !matches!(p.kind, Kind::Reserved));
-        if let Some((name, _)) = values.iter().find(|(name, _)| !known(name)) {
-            let names = self.list_names();
-            return Err((name.clone(), format!("{name}: expected a parameter of {}: {names}", self.name)));
+    /// Returns the bytes of `struct law_params` with these values, and defaults for the rest, for a link of this device or
+    /// for a host.
+    pub(super) fn encode(&self, values: &[(String, String)], device: Option<&str>) -> Result<Vec<u8>, Wrong> {
+        let mut numbers = self.valid(values)?.kernel_numbers();
+        if self.names_links() {
+            let given = values.iter().rev().find(|(name, _)| name == LINK_NAME);
+            let name = given.map_or_else(|| Ok(link_name(device.unwrap_or_default())), |(_, text)| parse_link(text));
+            numbers.push((LINK_NAME, name?));
         }
-        let mut bytes = Vec::new();
-        for parameter in self.parameters {
-            let given = values.iter().rev().find(|(name, _)| name == parameter.name);
-            let name = link_name(device.unwrap_or_default()).to_string();
-            let default = if matches!(parameter.kind, Kind::Name) { &name } else { parameter.default };
-            let text = given.map_or(default, |(_, text)| text.as_str());
-            let value = parameter
-                .parse(text)
-                .map_err(|why| (parameter.name.to_owned(), format!("{} {text}: {why}", parameter.name)))?;
-            bytes.extend_from_slice(&value.to_ne_bytes()[..parameter.bytes]);
+        Ok(self.kernel().params(&numbers).words().iter().flat_map(|word| word.to_ne_bytes()).collect())
+    }
+
+    /// Checks that these values can control a link of this rate.
+    pub(super) fn check_link(&self, values: &[(String, String)], rate_bps: u64) -> Result<(), Wrong> {
+        let capacity = Rate::from_bps(rate_bps as f64);
+        let link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
+        self.valid(values)?.check_link(&link).map_err(wrong)
+    }
+
+    /// Returns the parameters with these values; the last of each name counts.
+    fn valid(&self, values: &[(String, String)]) -> Result<AnyParams, Wrong> {
+        let known = self.parameters();
+        let mut params = self.protocol().params();
+        params.set("arithmetic", &Value::Word("kernel".into())).map_err(wrong)?;
+        for (name, text) in values.iter().filter(|(name, _)| !(self.names_links() && name == LINK_NAME)) {
+            let Some(info) = known.iter().find(|info| info.name == name) else {
+                let names = self.list_names();
+                return Err((name.clone(), format!("{name}: expected a parameter of {}: {names}", self.name)));
+            };
+            let value = parse(info, text).map_err(|why| (name.clone(), format!("{name}: {why}, got {text}")))?;
+            params.set(name, &value).map_err(wrong)?;
         }
-        Ok(bytes)
+        params.validate().map_err(wrong)?;
+        Ok(params)
     }
 
     /// The parameters' names, for messages.
     pub(super) fn list_names(&self) -> String {
-        let named = self.parameters.iter().filter(|p| !matches!(p.kind, Kind::Reserved)).map(|p| p.name);
-        named.collect::<Vec<_>>().join(", ")
+        let link = self.names_links().then_some(LINK_NAME);
+        self.parameters().iter().map(|info| info.name).chain(link).collect::<Vec<_>>().join(", ")
     }
 }
 
-impl Parameter {
-    /// Parses a value into the member's unit.
-    fn parse(&self, text: &str) -> Result<u64, String> {
-        let value = match self.kind {
-            Kind::Rate => quantity::rate(text)?,
-            Kind::Time(unit_ns) => {
-                let ns = u64::try_from(quantity::time(text)?.as_nanos()).unwrap_or(u64::MAX);
-                if ns % unit_ns != 0 {
-                    return Err(format!("expected a time in steps of {}", show_time(unit_ns as f64 * 1e-9)));
-                }
-                ns / unit_ns
-            }
-            Kind::Number(parts) => number(text, parts)?,
-            Kind::Flag => match text {
-                "true" => 1,
-                "false" => 0,
-                _ => return Err("expected true or false".into()),
-            },
-            Kind::Choice(words) => {
-                let place = words.iter().position(|word| *word == text);
-                place.ok_or_else(|| format!("expected one of {}", words.join(", ")))? as u64
-            }
-            Kind::Name => text.parse().map_err(|_| "expected a whole number")?,
-            Kind::Reserved => 0,
-        };
-        let (least, largest) = self.range;
-        if value < least || value > largest {
-            return Err(format!("expected a value from {} to {}", self.show(least), self.show(largest)));
-        }
-        Ok(value)
-    }
+/// Returns a parameter's name beside the sentence about it.
+fn wrong(ParamError(text): ParamError) -> Wrong {
+    (text.split(':').next().unwrap_or_default().to_owned(), text)
+}
 
-    fn show(&self, value: u64) -> String {
-        match self.kind {
-            Kind::Rate => show_rate(value),
-            Kind::Time(unit_ns) => show_time((value * unit_ns) as f64 * 1e-9),
-            Kind::Number(parts) => (value as f64 / parts).to_string(),
-            _ => value.to_string(),
+/// Parses a value of a parameter, in SI units.
+fn parse(info: &ParamInfo, text: &str) -> Result<Value, String> {
+    let form = info.kernel.ok_or("expected a parameter that the kernel has")?;
+    match info.unit {
+        Unit::Rate => Ok(Value::Number(quantity::rate(text)? as f64)),
+        Unit::Time => {
+            let time = quantity::time(text)?;
+            let step_ns = (1e9 / form.scale) as u128;
+            if time.as_nanos() % step_ns != 0 {
+                return Err(format!("expected a time in steps of {}", show_time(1.0 / form.scale)));
+            }
+            Ok(Value::Number(time.as_secs_f64()))
         }
+        Unit::Ratio | Unit::Count | Unit::Volume => {
+            let number = text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("expected a number")?;
+            Ok(Value::Number(number))
+        }
+        Unit::Choice(words) => {
+            let words = form.words.unwrap_or(words);
+            match text {
+                "true" | "false" if matches!(info.default, Value::Flag(_)) => Ok(Value::Flag(text == "true")),
+                _ if words.contains(&text) => Ok(Value::Word(text.into())),
+                _ => Err(format!("expected one of {}", words.join(", "))),
+            }
+        }
+        Unit::Flag => match text {
+            "true" | "false" => Ok(Value::Flag(text == "true")),
+            _ => Err("expected true or false".into()),
+        },
     }
+}
+
+/// Parses the name of a link.
+fn parse_link(text: &str) -> Result<u64, Wrong> {
+    let name = text.parse().ok().filter(|name| (1..=LINK_NAME_MAX).contains(name));
+    name.ok_or_else(|| {
+        let why = format!("{LINK_NAME}: expected a whole number from 1 to {LINK_NAME_MAX}, got {text}");
+        (LINK_NAME.to_owned(), why)
+    })
+}
+
+/// Returns a default as `--set` takes it.
+pub(super) fn default_of(info: &ParamInfo) -> String {
+    info.unit.show(&info.default).replace('µ', "u")
 }
 
 /// Makes a name for the link of a device: the same after every start, and another on other machines, in other network
@@ -251,52 +287,29 @@ fn link_name(device: &str) -> u64 {
     let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    (hash >> 32) % 65535 + 1
-}
-
-/// Parses a number of parts of one, rounded to the nearest.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be positive and in range")]
-fn number(text: &str, parts: f64) -> Result<u64, String> {
-    let value: f64 = text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("expected a number")?;
-    // Less than one part is none, so that the range refuses it.
-    let scaled = if value * parts < 0.999 { (value * parts).floor() } else { (value * parts).round() };
-    if !(0.0..9e15).contains(&scaled) {
-        return Err("expected a number that is not negative".into());
-    }
-    Ok(scaled as u64)
+    (hash >> 32) % LINK_NAME_MAX + 1
 }
 
 #[cfg(test)]
 mod tests {
-    use waterfill_laws::params::Value;
-    use waterfill_laws::registry::ProtocolId;
-
     use super::*;
 
-    /// One choice for simulator, fluid model, testbed and daemon: the registry's defaults, by the same names.
+    /// The daemon has no default of its own: `struct law_params` without any setting is that of the registry's defaults,
+    /// and each default as people read it is the default again.
     #[test]
     fn parameters_default_to_the_simulators_values() {
         for law in laws::LAWS {
-            let id = ProtocolId::ALL.iter().find(|id| id.info().name == law.name).expect("the registry has it");
-            let values = id.params().values();
-            for parameter in law.parameters.iter().filter(|p| !matches!(p.kind, Kind::Reserved | Kind::Name)) {
-                let raw = parameter.parse(parameter.default).expect("a default is valid");
-                let what = format!("{} {}", law.name, parameter.name);
-                let value = values.iter().find(|(name, _)| *name == parameter.name).map(|(_, value)| value);
-                let unit = match parameter.kind {
-                    Kind::Time(ns) => ns as f64 * 1e-9,
-                    Kind::Number(of_one) => 1.0 / of_one,
-                    _ => 1.0,
-                };
-                match (parameter.kind, value.unwrap_or_else(|| panic!("{what}"))) {
-                    (Kind::Flag, Value::Flag(flag)) => assert_eq!(u64::from(*flag), raw, "{what}"),
-                    (Kind::Choice(words), Value::Word(word)) => assert_eq!(words[raw as usize], word, "{what}"),
-                    (_, Value::Number(real)) => {
-                        assert!((real / unit - raw as f64).abs() <= 0.5, "{what}: {real} is not {raw} times {unit}");
-                    }
-                    (_, value) => panic!("{what}: {value:?}"),
-                }
+            let of_registry = law.kernel().params(&law.protocol().params().kernel_numbers());
+            let mut bytes = law.encode(&[], None).unwrap();
+            let shown: Vec<_> = law.parameters().iter().map(|p| (p.name.to_owned(), default_of(p))).collect();
+            assert_eq!(law.encode(&shown, None).unwrap(), bytes, "{}", law.name);
+            if law.names_links() {
+                let (_, at, size) = law.kernel().params_fields().find(|(name, ..)| *name == LINK_NAME).unwrap();
+                bytes[at..at + size].fill(0);
             }
+            let words: Vec<_> =
+                bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+            assert_eq!(words, of_registry.words(), "{}", law.name);
         }
     }
 
@@ -304,17 +317,26 @@ mod tests {
     fn an_error_names_the_parameter_and_what_was_expected() {
         let law = default();
         for (name, text, expected) in [
-            ("beta", "1", "beta: expected a parameter of maxnet: x_max, alpha,"),
-            ("alpha", "much", "alpha much: expected a number"),
-            ("alpha", "1.6", "alpha 1.6: expected a value from 0.001 to 1.57"),
-            ("eta", "0.0005", "eta 0.0005: expected a value from 0.001 to 65.535"),
-            ("t", "1.5 ms", "expected a time in steps of 1 ms"),
-            ("compensate", "yes", "expected true or false"),
-            ("order", "last", "expected one of rate-first, xi-first"),
+            ("beta", "1", "beta: expected a parameter of maxnet: x_max, t, alpha,"),
+            ("alpha", "much", "alpha: expected a number, got much"),
+            ("alpha", "1.6", "alpha: expected a value from 0.001 to 1.571 in kernel arithmetic, got 1.6"),
+            ("eta", "0.0005", "eta: expected a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005"),
+            ("t", "1.5 ms", "t: expected a time in steps of 1 ms, got 1.5 ms"),
+            ("t_0", "1 ms", "t_0: expected a time longer than dt_p"),
+            ("compensate", "yes", "compensate: expected true or false, got yes"),
+            ("average", "sliding", "average: expected one of off, exponential, got sliding"),
+            ("order", "last", "order: expected one of rate-first, xi-first, got last"),
         ] {
-            let said = law.parameters(&[(name.into(), text.into())], None).unwrap_err().1;
+            let (of, said) = law.encode(&[(name.into(), text.into())], None).unwrap_err();
+            assert_eq!(of, name);
             assert!(said.contains(expected), "{said}");
         }
+        let slow = [("x_max".to_owned(), "1 Mbit/s".to_owned())];
+        let said = law.check_link(&slow, 10_000_000).unwrap_err();
+        assert_eq!(said, ("x_max".into(), "x_max: expected more than the link's 10 Mbit/s, got 1 Mbit/s".into()));
+        let ixcp = find("ixcp").unwrap();
+        let said = ixcp.encode(&[("link".into(), "0".into())], None).unwrap_err().1;
+        assert_eq!(said, "link: expected a whole number from 1 to 65535, got 0");
     }
 
     #[test]
@@ -337,10 +359,10 @@ mod tests {
 
     #[test]
     fn parameters_are_bytes_in_the_order_of_the_law() {
-        let bytes =
-            default().parameters(&[("alpha".into(), "0.5".into()), ("t_0".into(), "1 s".into())], None).unwrap();
+        let bytes = default().encode(&[("alpha".into(), "0.5".into()), ("t_0".into(), "1 s".into())], None).unwrap();
         assert_eq!(bytes.len(), 56);
         assert_eq!(bytes[8..12], 500_u32.to_ne_bytes());
         assert_eq!(bytes[44..48], 1_000_000_u32.to_ne_bytes());
+        assert_eq!((default().raw(&bytes, "alpha"), default().raw(&bytes, "t_0")), (Some(500), Some(1_000_000)));
     }
 }

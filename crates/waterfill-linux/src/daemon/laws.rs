@@ -1,39 +1,9 @@
-//! The table of laws. To add one: its header in `waterfill-laws/kernel`, its name in build.rs, and its entry here.
+//! The table of laws: what each shows of its links and connections. Their parameters are those of the registry.
+//!
+//! To add a law, add its entry here and its name in build.rs.
 
-use super::law::{ARRIVAL, Kind, Law, Parameter, Signal, SignalUnit, Words};
+use super::law::{ARRIVAL, Law, Signal, SignalUnit, Words};
 use super::object::embedded;
-use super::quantity;
-
-const U32_MAX: u64 = u32::MAX as u64;
-const MICRO: u64 = 1000;
-const MILLI: u64 = 1_000_000;
-
-const fn rate(name: &'static str, default: &'static str) -> Parameter {
-    let range = (quantity::MIN_RATE_BPS, quantity::MAX_RATE_BPS);
-    Parameter { name, kind: Kind::Rate, bytes: 8, default, range }
-}
-
-const fn time(name: &'static str, unit_ns: u64, default: &'static str, range: (u64, u64)) -> Parameter {
-    Parameter { name, kind: Kind::Time(unit_ns), bytes: 4, default, range }
-}
-
-const fn parts(name: &'static str, of_one: f64, default: &'static str, range: (u64, u64)) -> Parameter {
-    Parameter { name, kind: Kind::Number(of_one), bytes: 4, default, range }
-}
-
-const fn count(name: &'static str, default: &'static str, range: (u64, u64)) -> Parameter {
-    Parameter { name, kind: Kind::Number(1.0), bytes: 4, default, range }
-}
-
-const fn flag(name: &'static str, default: &'static str) -> Parameter {
-    Parameter { name, kind: Kind::Flag, bytes: 4, default, range: (0, 1) }
-}
-
-const fn choice(name: &'static str, words: &'static [&'static str], default: &'static str) -> Parameter {
-    Parameter { name, kind: Kind::Choice(words), bytes: 4, default, range: (0, U32_MAX) }
-}
-
-const RESERVED: Parameter = Parameter { name: "", kind: Kind::Reserved, bytes: 4, default: "", range: (0, 0) };
 
 const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, convert: fn(u64) -> f64) -> Signal {
     Signal { name, title, unit, convert }
@@ -87,19 +57,7 @@ const fn words(value: &'static str, unmoved: &'static str) -> Words {
 const PRICE: Words = Words { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
 const FEEDBACK: Words = words("feedback", "the feedback is not negative");
 
-/// XCP's parameters, links and connections, as its family has them too.
-const XCP: &[Parameter] = &[
-    parts("alpha", 1e6, "0.4", (1, 999_999)),
-    parts("beta", 1e6, "0.226", (0, 999_999)),
-    parts("gamma", 1e6, "0.1", (0, 999_999)),
-    time("min_interval", MICRO, "1 ms", (1, 4_000_000)),
-    time("max_interval", MICRO, "1 s", (1, 4_000_000)),
-    time("first_interval", MICRO, "50 ms", (1, 4_000_000)),
-    parts("first_window", 1e3, "1", (0, 1_000_000_000)),
-    flag("halve_on_loss", "true"),
-    RESERVED, // a connection's weight
-    choice("counts", &["all", "own"], "all"),
-];
+/// XCP's links and connections, as its family has them too.
 const XCP_LINK: &[Signal] = &[
     signal("interval_s", "interval", SignalUnit::Seconds, micros),
     signal("spare_bps", "spare", SignalUnit::One, signed_parts_of::<0>),
@@ -113,32 +71,17 @@ const XCP_SOURCE: &[Signal] = &[
 ];
 const XCP_ECHOED: Signal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
 
-/// The laws; the first is the default.
-/// XCP, or a form of it with the same parameters.
+/// XCP, or a form of it that shows the same.
 const fn xcp(name: &'static str, host: &'static [u8], router: &'static [u8]) -> Law {
-    Law { name, host, router, parameters: XCP, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
+    Law { name, host, router, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
 }
 
+/// The laws; the first is the default.
 pub(super) static LAWS: &[Law] = &[
     Law {
         name: "maxnet",
         host: embedded!("host_maxnet"),
         router: embedded!("router_maxnet"),
-        parameters: &[
-            rate("x_max", "1 Pbit/s"),
-            parts("alpha", 1e3, "0.66", (1, 1570)),
-            parts("eta", 1e3, "0.06", (1, 65535)),
-            time("t", MILLI, "400 ms", (1, 100_000)),
-            time("dt_min", MICRO, "1 us", (0, 1_000_000)),
-            flag("average", "true"),
-            flag("compensate", "true"),
-            choice("order", &["rate-first", "xi-first"], "xi-first"),
-            RESERVED,
-            time("dt_p", MICRO, "1 ms", (1, 1_000_000)),
-            time("t_0", MICRO, "130 ms", (2, 4_000_000_000)),
-            flag("promise", "false"),
-            RESERVED,
-        ],
         link: &[
             signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
             signal("price_min_s", "lowest", SignalUnit::Seconds, parts_of::<34>),
@@ -155,20 +98,6 @@ pub(super) static LAWS: &[Law] = &[
         name: "aecp",
         host: embedded!("host_aecp"),
         router: embedded!("router_aecp"),
-        parameters: &[
-            parts("alpha", 1e3, "2", (1, 1_000_000)),
-            parts("beta", 1e3, "1", (1, 1_000_000)),
-            time("t", MICRO, "2 s", (1, 1_000_000_000)),
-            time("t_2", MICRO, "100 ms", (1000, 1_000_000)),
-            parts("q_0", 1e3, "100", (0, U32_MAX)),
-            parts("x_0", 1e3, "10", (250, U32_MAX)),
-            choice("r_0", &["x_0", "capacity"], "x_0"),
-            choice("form", &["printed", "exact"], "printed"),
-            choice("step", &["round-trip", "acknowledgement"], "round-trip"),
-            choice("ceiling", &["empty-queue", "capacity"], "empty-queue"),
-            choice("rounding", &["carried", "nearest"], "carried"),
-            RESERVED,
-        ],
         link: &[
             signal("r", "r", SignalUnit::One, aecp_place),
             signal("r_max", "highest", SignalUnit::One, aecp_place),
@@ -182,16 +111,6 @@ pub(super) static LAWS: &[Law] = &[
         name: "rcp",
         host: embedded!("host_rcp"),
         router: embedded!("router_rcp"),
-        parameters: &[
-            parts("alpha", 1e3, "0.4", (1, 1_000_000)),
-            parts("beta", 1e3, "1", (0, 1_000_000)),
-            parts("first_rate", 1e6, "0.05", (1, 1_000_000)),
-            time("max_interval", MICRO, "10 ms", (1, 1_000_000)),
-            time("first_rtt", MICRO, "200 ms", (1, 16_000_000)),
-            Parameter { bytes: 4, range: (quantity::MIN_RATE_BPS, U32_MAX), ..rate("r_min", "24 kbit/s") },
-            choice("average", &["traffic", "reluctant"], "traffic"),
-            RESERVED,
-        ],
         link: &[
             signal("rate_bps", "rate", SignalUnit::BitsPerSecond, parts_of::<10>),
             signal("mean_rtt_s", "mean RTT", SignalUnit::Seconds, micros_16),
@@ -207,22 +126,6 @@ pub(super) static LAWS: &[Law] = &[
         name: "ixcp",
         host: embedded!("host_ixcp"),
         router: embedded!("router_ixcp"),
-        parameters: &[
-            XCP[0],
-            XCP[1],
-            XCP[2],
-            XCP[3],
-            XCP[4],
-            XCP[5],
-            XCP[6],
-            XCP[7],
-            XCP[8],
-            RESERVED, // iXCP counts all packets
-            Parameter { name: "link", kind: Kind::Name, bytes: 4, default: "", range: (1, 65535) },
-            choice("claim", &["full-link", "least-feedback"], "full-link"),
-            choice("shuffle", &["paired", "draft"], "paired"),
-            RESERVED,
-        ],
         link: XCP_LINK,
         source: &[
             XCP_SOURCE[0],
@@ -237,15 +140,6 @@ pub(super) static LAWS: &[Law] = &[
         name: "jetmax",
         host: embedded!("host_jetmax"),
         router: embedded!("router_jetmax"),
-        parameters: &[
-            rate("x_min", "10 kbit/s"),
-            parts("gamma", 1e6, "0.95", (1, 1_000_000)),
-            parts("tau", 1e6, "0.6", (1, 1_999_999)),
-            time("interval", MICRO, "100 ms", (1000, 10_000_000)),
-            parts("epsilon", 1e6, "0.02", (0, 999_999)),
-            parts("urgent", 1e6, "0.1", (0, 999_999)),
-            RESERVED, // a connection's weight
-        ],
         link: &[
             signal("target_bps", "target", SignalUnit::BitsPerSecond, whole),
             signal("flows", "flows", SignalUnit::One, parts_of::<20>),
@@ -262,20 +156,6 @@ pub(super) static LAWS: &[Law] = &[
         name: "vcp",
         host: embedded!("host_vcp"),
         router: embedded!("router_vcp"),
-        parameters: &[
-            time("t_rho", MICRO, "200 ms", (100, 10_000_000)),
-            time("t_q", MICRO, "10 ms", (100, 10_000_000)),
-            parts("kappa_q", 1e3, "0.5", (0, 65535)),
-            parts("gamma", 1e6, "0.98", (1, 1_000_000)),
-            parts("queue_weight", 1e6, "0.25", (1, 1_000_000)),
-            parts("xi", 1e6, "0.0625", (1, 1_000_000)),
-            parts("alpha", 1e3, "1", (1, 1_048_576)),
-            parts("beta", 1e6, "0.875", (1, 999_999)),
-            choice("freeze", &["always", "overload"], "always"),
-            flag("whole_percent", "false"),
-            time("t_d", MICRO, "200 ms", (1000, 10_000_000)),
-            RESERVED,
-        ],
         link: &[
             signal("load_code", "code", SignalUnit::One, whole),
             signal("load_factor", "load factor", SignalUnit::One, parts_of::<24>),
@@ -292,25 +172,6 @@ pub(super) static LAWS: &[Law] = &[
         name: "maxnet2006",
         host: embedded!("host_maxnet2006"),
         router: embedded!("router_maxnet2006"),
-        parameters: &[
-            rate("x_max", "1 Pbit/s"),
-            parts("alpha", 1e3, "0.3", (1, 1570)),
-            parts("eta", 1e3, "0.14", (1, 65535)),
-            time("t", MILLI, "50 ms", (1, 100_000)),
-            time("dt_source", MICRO, "1 ms", (0, 1_000_000)),
-            time("rtt_unit", MICRO, "1 ms", (1, 1_000_000)),
-            parts("rateinc", 1e3, "1.25", (1001, 16_000)),
-            count("mindeltaq", "16000", (0, U32_MAX)),
-            count("wnd_update_freq", "1", (1, U32_MAX)),
-            count("max_wnd", "65535", (1, 1 << 26)),
-            flag("average", "true"),
-            flag("compensate", "true"),
-            RESERVED,
-            parts("epsilon", 1e6, "0", (0, 1_000_000)),
-            count("qs_min_divisor", "128", (1, U32_MAX)),
-            time("dt", MICRO, "1 ms", (1, 1_000_000)),
-            flag("quickstart", "true"),
-        ],
         link: &[
             signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
             signal("price_min_s", "lowest", SignalUnit::Seconds, parts_of::<34>),
@@ -327,7 +188,6 @@ pub(super) static LAWS: &[Law] = &[
 
 #[cfg(test)]
 mod tests {
-    use libbpf_rs::HasSize as _;
     use libbpf_rs::btf::Btf;
     use libbpf_rs::btf::types::{MemberAttr, Struct};
 
@@ -349,36 +209,31 @@ mod tests {
         }
     }
 
-    /// The table and the law's header agree: sizes, and the place of every member that has a parameter's name.
+    /// The host's compiler and the kernel programs' place the members of `struct law_params` alike.
     #[test]
     fn parameters_have_the_places_of_the_laws_structure() {
         for law in LAWS {
             let path = format!("{}/host_{}.bpf.o", env!("OUT_DIR"), law.name);
             let btf = Btf::from_path(&path).unwrap();
             let params: Struct<'_> = btf.type_by_name("law_params").unwrap();
-            let members = |of: &Struct<'_>, at: u32| -> Vec<(String, u32)> {
-                let place = |attr: MemberAttr| match attr {
-                    MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. } => at + offset / 8,
-                };
-                of.iter().map(|m| (m.name.unwrap_or_default().to_string_lossy().into_owned(), place(m.attr))).collect()
-            };
-            let mut found = members(&params, 0);
-            // MaxNet's own parameters are a structure within.
-            for own in ["maxnet_params", "maxnet2006_params"] {
-                let inner = btf.type_by_name::<Struct<'_>>(own).filter(|_| found[0].0 == "source");
-                found.extend(inner.iter().flat_map(|inner| members(inner, 0)));
+            let mut members = Vec::new();
+            list_members(&btf, &params, "", 0, &mut members);
+            let of_host: Vec<_> =
+                law.kernel().params_fields().map(|(name, offset, _)| (name.to_owned(), offset)).collect();
+            assert_eq!(members, of_host, "{}", law.name);
+        }
+    }
+
+    /// Lists the members of a structure with their places, and those of structures within after a dot.
+    fn list_members(btf: &Btf<'_>, of: &Struct<'_>, prefix: &str, at: usize, members: &mut Vec<(String, usize)>) {
+        for member in of.iter() {
+            let (MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. }) = member.attr;
+            let name = format!("{prefix}{}", member.name.unwrap_or_default().to_string_lossy());
+            let place = at + offset as usize / 8;
+            match btf.type_by_id::<Struct<'_>>(member.ty) {
+                Some(inner) => list_members(btf, &inner, &format!("{name}."), place, members),
+                None => members.push((name, place)),
             }
-            let mut at = 0;
-            let mut named = 0;
-            for parameter in law.parameters {
-                if let Some((_, place)) = found.iter().find(|(name, _)| name == parameter.name) {
-                    assert_eq!(at as u32, *place, "{} {}", law.name, parameter.name);
-                    named += 1;
-                }
-                at += parameter.bytes;
-            }
-            assert_eq!(at, params.size(), "{}", law.name);
-            assert!(named * 2 >= law.parameters.len(), "{}: only {named} have the names of members", law.name);
         }
     }
 }

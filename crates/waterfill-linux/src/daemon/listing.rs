@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::cli::LawsCommand;
-use super::law::{self, Kind, Law, Signal};
+use super::law::{self, LINK_NAME, Law, Signal};
 use super::output;
 use super::table::{Align, table};
 
@@ -22,17 +22,19 @@ struct Entry {
 #[derive(Debug, Serialize)]
 struct ParameterEntry {
     name: &'static str,
-    default: &'static str,
+    default: String,
 }
 
 impl Entry {
     fn of(law: &Law) -> Self {
-        let named = law.parameters.iter().filter(|parameter| !matches!(parameter.kind, Kind::Reserved));
+        let link = law.names_links().then(|| ParameterEntry { name: LINK_NAME, default: String::new() });
+        let listed = law.parameters();
+        let named = listed.iter().map(|info| ParameterEntry { name: info.name, default: law::default_of(info) });
         let shown = |signals: &[Signal]| signals.iter().filter(|s| !s.is_arrival()).map(|s| s.name).collect();
         Self {
             name: law.name,
             congestion_control: law.congestion_control(),
-            parameters: named.map(|p| ParameterEntry { name: p.name, default: p.default }).collect(),
+            parameters: named.chain(link).collect(),
             link: shown(law.link),
             source: shown(law.source),
         }
@@ -84,7 +86,8 @@ mod tests {
         assert_eq!(text.lines().count(), 1 + entries.len());
         let maxnet = text.lines().nth(1).unwrap();
         assert!(maxnet.starts_with("maxnet") && maxnet.contains("bpf_maxnet"), "{text}");
-        assert!(maxnet.ends_with("t_0=130 ms, promise=false"), "{text}");
+        let t_0 = law::default().parameters().into_iter().find(|info| info.name == "t_0").unwrap();
+        assert!(maxnet.contains(&format!(" t_0={}, ", law::default_of(&t_0))), "{text}");
         let maxnet = entries.iter().find(|entry| entry.name == "maxnet").unwrap();
         assert_eq!((&maxnet.link[..], &maxnet.source[..]), (&["price_s", "price_min_s"][..], &["price_s", "xi"][..]));
     }

@@ -148,7 +148,9 @@ impl Params {
         require(self.eta > 0.0 && self.eta <= 1e6, "eta", "a number above zero, up to 1e6")?;
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
-        require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")?;
+        let show = |time: Duration| Unit::Time.show(&time.to_value());
+        let longer = format!("a time longer than dt_p, {}, got {}", show(self.dt_p), show(self.t_0));
+        require(self.t_0 > self.dt_p, "t_0", &longer)?;
         let apart = self.arithmetic == HostArithmetic::Real || self.t_0 >= self.dt_p + Duration::from_micros(1);
         require(apart, "t_0", "at least dt_p + 1 µs in kernel arithmetic")?;
         SignalCode::check(self.code_bits, self.code_min, self.code_max)
@@ -157,8 +159,8 @@ impl Params {
 
 /// Checks that the 23-bit field can carry a link's prices: for its whole capacity, and for a thousandth of it.
 pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
-    let expected = format!("more than the link's {:e} bit/s", capacity.as_bps());
-    require(x_max > capacity, "x_max", &expected)?;
+    let show = |rate: Rate| Unit::Rate.show(&rate.to_value());
+    require(x_max > capacity, "x_max", &format!("more than the link's {}, got {}", show(capacity), show(x_max)))?;
     let highest = demand_inverse(capacity / 1000.0, x_max, t.as_secs());
     let expected =
         format!("a time whose prices stay below 32 s, but a thousandth of the link would have {highest:.1} s");

@@ -3,8 +3,10 @@
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
+use waterfill_laws::params::{Unit, Value as ParamValue};
+
 use super::tables::File;
-use crate::daemon::law::{self, Kind, Law};
+use crate::daemon::law::{self, Law};
 use crate::daemon::output;
 
 /// Prints the schema.
@@ -25,30 +27,38 @@ pub(super) fn document() -> Value {
 
 /// The condition that a table of this law has parameters of this law only.
 fn parameters_of(law: &Law) -> Value {
-    let named = law.parameters.iter().filter(|parameter| !matches!(parameter.kind, Kind::Reserved));
-    let properties: Map<String, Value> = named
-        .map(|parameter| {
-            let text = match parameter.kind {
-                Kind::Rate => "A rate with its unit.",
-                Kind::Time(_) => "A time with its unit.",
-                Kind::Number(_) => "A number.",
-                Kind::Flag => "true or false.",
-                Kind::Choice(_) => "A word.",
-                Kind::Name | Kind::Reserved => "A link's number; by default made from its device's name.",
+    let mut properties: Map<String, Value> = law
+        .parameters()
+        .iter()
+        .map(|info| {
+            let text = match info.unit {
+                Unit::Rate => "A rate with its unit.",
+                Unit::Time => "A time with its unit.",
+                Unit::Ratio | Unit::Count | Unit::Volume => "A number.",
+                Unit::Flag => "true or false.",
+                Unit::Choice(_) => "A word.",
             };
-            let mut value = match parameter.kind {
-                Kind::Choice(words) => json!({ "enum": words }),
-                Kind::Flag => json!({ "enum": [true, false, "true", "false"] }),
-                Kind::Rate | Kind::Time(_) => json!({ "type": "string" }),
+            let was_flag = matches!(info.default, ParamValue::Flag(_));
+            let mut value = match info.unit {
+                Unit::Choice(words) => {
+                    let words =
+                        info.kernel.and_then(|form| form.words).unwrap_or(words).iter().map(|&word| json!(word));
+                    let flags = [json!(true), json!(false), json!("true"), json!("false")];
+                    json!({ "enum": words.chain(flags.into_iter().filter(|_| was_flag)).collect::<Vec<_>>() })
+                }
+                Unit::Flag => json!({ "enum": [true, false, "true", "false"] }),
+                Unit::Rate | Unit::Time => json!({ "type": "string" }),
                 _ => json!({ "type": ["number", "string"] }),
             };
             value["description"] = text.into();
-            if !parameter.default.is_empty() {
-                value["default"] = parameter.default.into();
-            }
-            (parameter.name.to_owned(), value)
+            value["default"] = law::default_of(info).into();
+            (info.name.to_owned(), value)
         })
         .collect();
+    if law.names_links() {
+        let text = "A link's number; by default made from its device's name.";
+        properties.insert(law::LINK_NAME.into(), json!({ "type": ["number", "string"], "description": text }));
+    }
     let chosen = json!({ "properties": { "law": { "const": law.name } }, "required": ["law"] });
     // A table without a law has the default one.
     let condition =

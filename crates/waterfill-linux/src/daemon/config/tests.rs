@@ -118,13 +118,13 @@ fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
         ("separate = true\n", "f.toml:4: router.separate: expected only with cohabit"),
         (
             "[router.params]\nt_0 = '1ms'\n",
-            "f.toml:5: router.params.t_0 1ms: expected a time longer than params.dt_p, 1ms",
+            "f.toml:5: router.params.t_0: expected a time longer than dt_p, 1 ms, got 1 ms",
         ),
         ("params = { t0 = '1 s' }\n", "f.toml:4: router.params.t0: expected a parameter of maxnet: x_max,"),
-        ("params = { alpha = 2 }\n", "f.toml:4: router.params.alpha 2: expected a value from 0.001 to 1.57"),
+        ("params = { alpha = 2 }\n", "f.toml:4: router.params.alpha: expected a value from 0.001 to 1.571"),
         (
             "params = { x_max = '1 Mbit/s' }\n",
-            "f.toml:4: router.params.x_max 1 Mbit/s: expected more than the link's rate",
+            "f.toml:4: router.params.x_max: expected more than the link's 1 Gbit/s, got 1 Mbit/s",
         ),
         (table, "f.toml:5: router.device a: expected each device once with the law maxnet"),
         (

@@ -49,7 +49,7 @@ fn measure() {
         unrestricted: true,
         kind: Kind::Experiment,
         law: law::default(),
-        parameters: law::default().parameters(&[], None).unwrap(),
+        parameters: law::default().encode(&[], None).unwrap(),
     };
     let host = Host::load(&Pins::none(), &options).unwrap();
     let script = format!("ip link set lo up; sysctl -qw net.ipv4.tcp_congestion_control={name}");

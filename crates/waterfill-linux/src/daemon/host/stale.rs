@@ -117,7 +117,7 @@ mod tests {
             unrestricted: false,
             kind: Kind::Experiment,
             law: law::default(),
-            parameters: law::default().parameters(&[], None).unwrap(),
+            parameters: law::default().encode(&[], None).unwrap(),
         };
         Some(Host::load_as(&Pins::none(), &options, false, None).unwrap())
     }

@@ -16,7 +16,7 @@ fn options() -> Options {
         rate_bps: 100_000_000,
         target: Some(0.94),
         overhead_bytes: 0,
-        parameters: law::default().parameters(&[], None).unwrap(),
+        parameters: law::default().encode(&[], None).unwrap(),
         virtual_queue: false,
         shape: None,
         cohabit: None,
@@ -650,7 +650,7 @@ fn several_laws_share_a_device_and_read_their_own_options() {
         .map(|(name, ..)| {
             let law = law::find(name).unwrap();
             let mut router = Router::load(law, &Pins::none()).unwrap();
-            let parameters = law.parameters(&[], Some("wf0")).unwrap();
+            let parameters = law.encode(&[], Some("wf0")).unwrap();
             router.attach(&Options { target: None, parameters, ..options() }).unwrap();
             router
         })

@@ -2,11 +2,8 @@
 
 use super::{Names, Wrong};
 use crate::daemon::csig::{Demand, Format, Options, Role, Signal, bands};
-use crate::daemon::quantity;
+use crate::daemon::{law, quantity};
 
-/// Defaults of MaxNet's demand function.
-const T_S: f64 = 0.4;
-const X_MAX_BPS: u64 = 1_000_000_000_000_000;
 /// The largest locator of a compact tag.
 const MAX_COMPACT_LOCATOR: u32 = 63;
 
@@ -84,13 +81,15 @@ impl CsigSettings {
     /// Returns the demand function; `fastest` is the highest rate that a band of prices stands for.
     fn demand(&self, names: Names, fastest: f64) -> Result<Demand, Wrong> {
         let wrong = |key: &str, text: &str, why: String| Wrong::new(key, format!("{} {text}: {why}", names.of(key)));
+        let default =
+            |name| law::find("maxnet").ok().and_then(|maxnet| maxnet.default_number(name)).unwrap_or_default();
         let t_s = match &self.t {
             Some(text) => quantity::time(text).map_err(|why| wrong("t", text, why))?.as_secs_f64(),
-            None => T_S,
+            None => default("t"),
         };
         let x_max = match &self.x_max {
             Some(text) => quantity::rate(text).map_err(|why| wrong("x_max", text, why))?,
-            None => X_MAX_BPS,
+            None => default("x_max") as u64,
         };
         if self.signal == Signal::Price && fastest > x_max as f64 {
             let (to, name) = (names.of("to"), names.of("x_max"));

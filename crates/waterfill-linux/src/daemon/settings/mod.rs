@@ -40,15 +40,6 @@ impl Names {
             Self::Options => self.of(key),
         }
     }
-
-    /// Names a parameter of the law.
-    fn parameter(self, name: &str) -> String {
-        match (self, name) {
-            (Self::Keys, name) => format!("params.{name}"),
-            (Self::Options, "t_0") => "--t0".into(),
-            (Self::Options, name) => self.of(name),
-        }
-    }
 }
 
 /// A setting that is wrong.
@@ -80,7 +71,12 @@ impl From<Wrong> for anyhow::Error {
 
 /// Returns a law's parameters with these values.
 fn parameters(law: &Law, names: Names, values: &[(String, String)], device: Option<&str>) -> Result<Vec<u8>, Wrong> {
-    law.parameters(values, device).map_err(|(name, why)| {
+    named(names, law.encode(values, device))
+}
+
+/// Names a parameter that is wrong as the user wrote it.
+fn named<T>(names: Names, found: Result<T, (String, String)>) -> Result<T, Wrong> {
+    found.map_err(|(name, why)| {
         let prefix = if names == Names::Keys { "params." } else { "" };
         Wrong::new(format!("params.{name}"), format!("{prefix}{why}"))
     })

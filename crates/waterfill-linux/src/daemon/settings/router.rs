@@ -1,10 +1,7 @@
 //! The settings of one device of the router.
 
-use std::time::Duration;
-
-use super::{Names, Wrong, parameters};
+use super::{Names, Wrong, named, parameters};
 use crate::daemon::law::Law;
-use crate::daemon::quantity;
 use crate::daemon::router::{CohabitController, CohabitParams, Options, Shape, check_scone};
 
 /// Settings of one law on one device.
@@ -39,14 +36,11 @@ impl RouterSettings {
         let cohabit = self.cohabit(names)?;
         self.check_scone(names)?;
         let parameters = parameters(self.law, names, &self.values, Some(&self.device))?;
-        if self.law.is_default() {
-            self.check_maxnet(names)?;
-        }
+        named(names, self.law.check_link(&self.values, self.rate_bps))?;
         Ok(Options {
             device: self.device.clone(),
             rate_bps: self.rate_bps,
-            // MaxNet's routers have no target of their own.
-            target: self.target.or(self.law.is_default().then_some(0.9)),
+            target: self.target.or_else(|| self.law.link_target()),
             overhead_bytes: self.overhead_bytes,
             parameters,
             // A device with two queues does not say which packets wait.
@@ -105,48 +99,4 @@ impl RouterSettings {
         }
         Ok(())
     }
-
-    /// Checks MaxNet's parameters against each other and the rate.
-    fn check_maxnet(&self, names: Names) -> Result<(), Wrong> {
-        let given = |name: &str, default: &str| {
-            let value = self.values.iter().rev().find(|(of, _)| of == name);
-            value.map_or_else(|| default.to_owned(), |(_, text)| text.clone())
-        };
-        // Parsed before with the law's parameters.
-        let time = |name: &str, default| {
-            let wrong = |why| Wrong::new(format!("params.{name}"), format!("{}: {why}", names.parameter(name)));
-            quantity::time(&given(name, default)).map_err(wrong)
-        };
-        let (t_0, dt_p, t) = (time("t_0", "130 ms")?, time("dt_p", "1 ms")?, time("t", "400 ms")?);
-        if t_0 <= dt_p {
-            let (name, other) = (names.parameter("t_0"), names.parameter("dt_p"));
-            let text = format!("{name} {t_0:?}: expected a time longer than {other}, {dt_p:?}");
-            return Err(Wrong::new("params.t_0", text));
-        }
-        let x_max = quantity::rate(&given("x_max", "1 Pbit/s"))
-            .map_err(|why| Wrong::new("params.x_max", format!("{}: {why}", names.parameter("x_max"))))?;
-        check_demand(names, t, x_max, self.rate_bps)
-    }
-}
-
-/// The largest price that fits its field on the wire.
-const MAX_PRICE_S: f64 = 32.0;
-
-/// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
-fn check_demand(names: Names, t: Duration, x_max: u64, rate: u64) -> Result<(), Wrong> {
-    let of_rate = names.of("rate");
-    if x_max <= rate {
-        let (name, x_max, rate) = (names.parameter("x_max"), quantity::show_rate(x_max), quantity::show_rate(rate));
-        let text = format!("{name} {x_max}: expected more than the link's {of_rate}, {rate}");
-        return Err(Wrong::new("params.x_max", text));
-    }
-    let highest = t.as_secs_f64() * (1000.0 * x_max as f64 / rate as f64).ln();
-    if highest >= MAX_PRICE_S {
-        let (name, rate) = (names.parameter("t"), quantity::show_rate(rate));
-        let text = format!(
-            "{name} {t:?}: expected prices below 32 s, but a thousand flows on {of_rate} {rate} would have {highest:.1} s"
-        );
-        return Err(Wrong::new("params.t", text));
-    }
-    Ok(())
 }
