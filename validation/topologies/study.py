@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from validation.study import Kept, Need, NotKept, Option, Options, Study
 from validation.topologies import cases, reasons, report, running
+from validation.topologies.reasons import Reason
 from validation.topologies.running import Record
 
 
@@ -21,7 +22,7 @@ class Explained(NamedTuple):
     """A run with the reasons of its exceptions."""
 
     record: Record
-    reasons: list[reasons.Reason]
+    reasons: list[Reason]
 
 
 def chosen(options: Options) -> list[Case]:
