@@ -41,25 +41,25 @@ pgo: .venv/.run ## build the Python wheel with a profile of the packet engine, a
 	@tools/pgo.sh
 
 bench-linux: build ## measure the testbed's delay line, with each way of receiving frames; as root
-	@$(VENV)/python -m validation.testbed.delay_line
+	@$(VENV)/python -m validation linux-delay-line -o out/linux-delay-line
 
 testbed-table: build ## compare the kernel's TCPs with the simulator's; as root, 90 minutes
-	@$(VENV)/python -m validation.testbed.tcp_table
+	@$(VENV)/python -m validation linux-tcp -o out/linux-tcp
 
 linux-maxnet: build ## compare MaxNet in the kernel with its requirements, the simulator and the fluid model; as root, 45 minutes
-	@$(VENV)/python -m validation.testbed.maxnet
+	@$(VENV)/python -m validation linux-maxnet -o out/linux-maxnet
 
 linux-laws: build ## compare every explicit law in the kernel with the simulator and the fluid model; as root, 15 minutes
-	@$(VENV)/python -m validation.testbed.laws
+	@$(VENV)/python -m validation linux-laws -o out/linux-laws
 
 linux-cohabit: build ## run explicit flows beside CUBIC and BBR on the kernel, protected and not; as root, 20 minutes, resumes
-	@$(VENV)/python -m validation.testbed.cohabit
+	@$(VENV)/python -m validation linux-cohabit -o out/linux-cohabit
 
 linux-connections: build ## open 10,000 short MaxNet connections and check that each asks for prices; as root, 10 minutes at most
-	@$(VENV)/python -m validation.testbed.connections
+	@$(VENV)/python -m validation linux-connections -o out/linux-connections
 
 kills: build ## end commands by signals at random moments, 600 in all, and check what they leave; 10 minutes
-	@$(VENV)/python -m validation.kills
+	@$(VENV)/python -m validation kills -o out/kills
 
 certificates: build ## check every law's steps against the papers' equations; 5 minutes; in the kernel: make validate STUDY=kernel-certificates
 	@$(VENV)/python -m validation certificates $(OPTIONS)
@@ -71,7 +71,7 @@ certificate-mutants-rust: build ## the same with the laws in Rust, LAW= or all; 
 	@$(VENV)/python -m validation certificate-mutants-rust $(LAW) --count $(or $(COUNT),40) --seed $(or $(SEED),1)
 
 soak: build ## run the daemon for an hour under traffic, reloads and kills, and look for leaks; as root; writes out/soak.json
-	@$(VENV)/python -m validation.soak --json out/soak.json
+	@$(VENV)/python -m validation soak -o out/soak
 
 scone: ## give a million packets to the SCONE element by test-run, and measure what it costs other UDP; as root
 	SCONE_PACKETS=1000000 cargo test --locked --quiet --package waterfill-linux --features daemon --test scone -- --nocapture --include-ignored \
@@ -81,7 +81,7 @@ decoders: ## give a million frames for each law to its decoders in Rust, in C an
 	DECODER_FRAMES=4000000 cargo test --locked --package waterfill-linux --features daemon --test decoders
 
 scone-advice: build ## compare a router's SCONE advice with the max-min shares of 1 to 8 MaxNet flows; as root; 4 minutes
-	@$(VENV)/python -m validation.testbed.scone --json out/scone-advice.json
+	@$(VENV)/python -m validation linux-scone -o out/linux-scone
 
 studio-check: .venv/.dev build ## walk the studio's tours by keyboard and measure how soon its sliders answer; 5 minutes
 	@STUDIO_CHECK=1 $(VENV)/python -m pytest -q tests/python/studio/test_browser.py
@@ -111,7 +111,7 @@ topologies: build ## compare every explicit law with max-min on 229 real network
 	@$(VENV)/python -m validation topologies -o out/topologies
 
 linux-trace: build ## run a link that follows a trace on the simulator and the kernel, and compare the rates; as root, 5 minutes
-	@$(VENV)/python -m validation.trace_link
+	@$(VENV)/python -m validation linux-trace -o out/linux-trace
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes
 	@$(VENV)/python -m validation seeds -o out/seeds
@@ -134,11 +134,8 @@ fct-ns3: build ## the same list of flows in ns-3 (Debian's libns3-dev) and in th
 peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
 	@$(VENV)/python -m validation peers -o out/peers
 
-threads: build ## compare runs of all examples and papers on 2 and 3 threads with one thread, byte for byte
-	@$(VENV)/python -m validation.threads
-
 thread-scaling: build ## measure runs on 1 to 64 threads, and what they would take with a CPU for each thread; 5 minutes
-	@$(VENV)/python -m validation.thread_scaling
+	@$(VENV)/python -m validation thread-scaling -o out/thread-scaling
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
 	@$(VENV)/python -m validation equilibria -o out/equilibria
@@ -147,14 +144,14 @@ threeway: build ## compare linear stability analysis with fluid runs, 200 random
 	@$(VENV)/python -m validation stability -o out/stability
 
 sweep-scale: build ## time sweeps with two workers against one, in pairs, and the overhead of 10,000 points; 15 minutes, on an idle host
-	@$(VENV)/python -m validation.sweep.scale
+	@$(VENV)/python -m validation sweep-scale -o out/sweep-scale
 
 sweep-kills: build ## kill workers, scheduler and front end of a sweep 20 times, and check that each point is there once; 2 minutes
-	@$(VENV)/python -m validation.sweep.kills
+	@$(VENV)/python -m validation sweep-kills -o out/sweep-kills
 
 sweep-hosts: build ## run sweeps over two network namespaces, and by SLURM where it is installed; as root, 2 minutes
-	@$(VENV)/python -m validation.sweep.hosts
-	@$(VENV)/python -m validation.sweep.slurm
+	@$(VENV)/python -m validation sweep-hosts
+	@$(VENV)/python -m validation sweep-slurm
 
 abc: build ## compare ABC with CUBIC, CoDel and the explicit laws on links that vary (TRACES=DIR: on mahimahi's traces)
 	@$(VENV)/python -m validation abc -o out/abc $(if $(TRACES),--traces "$(TRACES)")
@@ -213,7 +210,7 @@ oci: build deb ## pack OCI images of the command line and of waterfilld into out
 	@packaging/oci/build.sh
 
 kernels: build ## run waterfilld on Debian's kernels under QEMU and on the running one; as root, 5 minutes; writes a page
-	@$(VENV)/python -m validation.kernels
+	@$(VENV)/python -m validation kernels -o out/kernels
 
 new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo
 	@$(VENV)/python tools/new_protocol.py "$(NAME)"

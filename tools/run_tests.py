@@ -135,7 +135,7 @@ def soaked(code: int, text: str) -> Outcome:
 
 _LACKING = 2
 # The soak waits most of its time, and nothing that it requires depends on how fast the host is.
-_SOAK = [sys.executable, "-m", "validation.soak", "--short"]
+_SOAK = [sys.executable, "-m", "validation", "soak", "--quick"]
 
 
 def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:

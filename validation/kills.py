@@ -1,4 +1,4 @@
-"""Ends commands by a signal at random moments, and checks what they leave: `make kills`.
+"""Ends commands by a signal at random moments, and checks what they leave.
 
 Each command writes into a directory that holds an earlier result. A signal reaches it at a moment
 between its first instruction and its end. Then
@@ -11,7 +11,6 @@ between its first instruction and its end. Then
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -26,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from validation.study import Option, Options, Report, Study
 from waterfill.analysis import compare
 from waterfill.errors import InputError
 from waterfill.report import reproduction
@@ -247,30 +247,32 @@ def kills(
             yield number, after_s, end_at(command, folder, number, after_s, more)
 
 
-def main() -> int:
-    """Print how every command ended; return 1 if something was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, prog="make kills")
-    parser.add_argument("--count", type=int, default=100, help="signals per command")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments")
-    parser.add_argument("--only", choices=COMMANDS, help="one command")
-    given = parser.parse_args()
-    failed = 0
-    for command in COMMANDS.values():
-        if given.only not in (None, command.name):
-            continue
+def work(options: Options) -> Report:
+    """End every command many times."""
+    failed, lines = [], []
+    for command in (COMMANDS[name] for name in options.commands):
         counts: Counter[str] = Counter()
         longest_s = 0.0
-        for number, after_s, end in kills(command, given.count, given.seed):
+        for number, after_s, end in kills(command, options.count, options.seed):
             counts[f"{end.code}"] += 1
             counts[end.found] += 1
             longest_s = max(longest_s, end.took_s)
             if end.wrong:
-                failed += 1
-                print(f"{command.name}: {number.name} after {after_s:.3f} s: {end.wrong}")
+                failed.append(f"{command.name}: {number.name} after {after_s:.3f} s: {end.wrong}")
         tally = ", ".join(f"{what} {n}" for what, n in sorted(counts.items()))
-        print(f"{command.name}: {given.count} signals: {tally}; longest {longest_s:.2f} s")
-    return int(failed > 0)
+        lines.append(f"{command.name}: {options.count} signals: {tally}; longest {longest_s:.2f} s")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return Report("\n".join(lines), failed=failed)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="a command ended by a signal leaves the earlier result or the later one, whole",
+    minutes=10,
+    options=(
+        Option("commands", tuple(COMMANDS), "default: all", tuple(COMMANDS)),
+        Option("--count", 100, "signals per command", low=1),
+        Option("--seed", 1, "of the moments"),
+    ),
+    quick={"count": 6},
+    work=work,
+)

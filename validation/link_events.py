@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from validation.study import Option, Options, Run, Study, on_linux
+from validation.study import Option, Options, Run, Study, failed_checks, on_linux
 from waterfill.network.maxmin import intervals, lives_of
 from waterfill.network.protocols import load, targets
 from waterfill.runs import backends
@@ -186,8 +186,7 @@ def measure(_: Case, results: Mapping[str, Result]) -> Outcome:
         response(samples.between(from_s, to_s), share_at[from_s], rate_at[from_s])
         for _, from_s, to_s in (*PHASES, OUTAGE)
     ]
-    failed = [check["name"] for check in result.summary.get("checks", []) if not check["ok"]]
-    return Outcome(samples, responses, failed, left_s(result))
+    return Outcome(samples, responses, failed_checks(result), left_s(result))
 
 
 def row(case: Case, run: Outcome) -> str:

@@ -257,6 +257,16 @@ def _plain(value: Any) -> Any:
 # --- kept runs and values -----------------------------------------------------------------------
 
 
+def failed_checks(result: Result) -> list[str]:
+    """Return the names of the checks that a run failed."""
+    return [check["name"] for check in result.summary.get("checks", ()) if not check["ok"]]
+
+
+def passed_checks(result: Result) -> bool:
+    """Return whether a run failed no check."""
+    return not failed_checks(result)
+
+
 class NotKept(Exception):
     """A run or value that is not kept, where only kept ones are wanted."""
 
@@ -304,9 +314,12 @@ def results(
             cache.store(run.scenario, run.on, result, _context(run.on))
             found[name] = result
 
-    if missing:
-        scenarios = {name: run.scenario for name, run in missing.items()}
-        run_each(scenarios, on={name: run.on for name, run in missing.items()}, done=keep)
+    # What runs on linux must have the host to itself.
+    for on_host in (False, True):
+        mine = {name: run for name, run in missing.items() if (run.on == "linux") == on_host}
+        scenarios = {name: run.scenario for name, run in mine.items()}
+        if mine:
+            run_each(scenarios, on={name: run.on for name, run in mine.items()}, done=keep)
     if len(found) < len(same):
         raise KeyboardInterrupt
     return {name: found[same[run.on, run.scenario.to_toml()]] for name, run in wanted.items()}

@@ -1,6 +1,4 @@
-"""Estimate how fast N threads simulate one network with a CPU each: `make thread-scaling`.
-
-    python -m validation.thread_scaling [--threads 2,4,16] [--rounds N] [SCENARIO …]
+"""Estimate how fast N threads simulate one network with a CPU each.
 
 Each scenario of bench/scenarios, or those given, runs on one thread and on each number of threads,
 on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU time, which
@@ -12,22 +10,20 @@ Two threads on two CPUs check it: there the wall times are measured too.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from validation.study import IDLE, ROOT, Option, Options, Report, Study
 from waterfill import _core
 from waterfill.network import protocols, resolve
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load
 
-ROOT = Path(__file__).parents[1]
 # Often enough that little of a thread's last milliseconds is missed.
 SAMPLE_S = 0.002
 
@@ -92,32 +88,40 @@ def median(costs: Sequence[Cost]) -> Cost:
     return Cost(costs[0].threads, middle(walls), middle(busiest), middle(totals))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a row per scenario and number of threads."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--threads", default="2,4,8,16,32,64", help="numbers of threads")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each, in turns")
-    parser.add_argument("files", nargs="*", type=Path)
-    chosen = parser.parse_args(arguments)
-    numbers = [1, *map(int, chosen.threads.split(","))]
-    load_average = os.getloadavg()[0]
-    print(f"{len(os.sched_getaffinity(0))} CPUs, load average {load_average:.1f}")
-    for path in chosen.files or sorted(ROOT.glob("bench/scenarios/*.toml")):
+def table(costs: Sequence[Cost]) -> str:
+    """Return a row for each number of threads, the first of them one."""
+    alone = costs[0]
+    lines = ["| threads | wall s | CPU s | busiest thread s | faster, measured "
+             "| faster, a CPU for each |", "|--:" * 6 + "|"]  # fmt: skip
+    lines += [
+        f"| {cost.threads} | {cost.wall_s:.2f} | {cost.total_s:.2f} | {cost.busiest_s:.2f} "
+        f"| {alone.wall_s / cost.wall_s:.2f} | {alone.busiest_s / cost.busiest_s:.2f} |"
+        for cost in costs
+    ]
+    return "\n".join(lines)
+
+
+def work(options: Options) -> Report:
+    """Measure every network, each number of threads in turns."""
+    parts = [f"{len(os.sched_getaffinity(0))} CPUs, load average {os.getloadavg()[0]:.1f}"]
+    for path in map(Path, options.files or sorted(ROOT.glob("bench/scenarios/*.toml"))):
         scenario = load(path)
-        rounds = [[run(scenario, number) for number in numbers] for _ in range(chosen.rounds)]
+        numbers = (1, *options.threads)
+        rounds = [[run(scenario, number) for number in numbers] for _ in range(options.rounds)]
         costs = [median(turns) for turns in zip(*rounds, strict=True)]
-        alone = costs[0]
-        print(f"\n{path.name}\n\n| threads | wall s | CPU s | busiest thread s | faster, measured "
-              "| faster, a CPU for each |\n|--:|--:|--:|--:|--:|--:|")  # fmt: skip
-        for cost in costs:
-            print(
-                f"| {cost.threads} | {cost.wall_s:.2f} | {cost.total_s:.2f} "
-                f"| {cost.busiest_s:.2f} | {alone.wall_s / cost.wall_s:.2f} "
-                f"| {alone.busiest_s / cost.busiest_s:.2f} |"
-            )
-        sys.stdout.flush()
-    return 0
+        parts.append(f"{path.name}\n\n{table(costs)}")
+    return Report("\n\n".join(parts))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the speed of a run on 1 to 64 threads, and an estimate with a CPU for each",
+    minutes=5,
+    needs=(IDLE,),
+    options=(
+        Option("files", (), "scenarios; default: those of bench/scenarios"),
+        Option("--threads", (2, 4, 8, 16, 32, 64), "numbers of threads", low=2),
+        Option("--rounds", 3, "runs of each, in turns", low=1),
+    ),
+    quick={"threads": (2,), "rounds": 1},
+    work=work,
+)

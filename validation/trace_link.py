@@ -1,25 +1,24 @@
 """A link that follows a trace, on the simulator and on the running kernel: rates side by side.
 
-Two flows of one law cross the shipped trace for a minute on each backend. Prints the ratio of the
-mean rates and the correlation of the rates over 1 s, and fails if a law misses the goals.
-As root. Run: python -m validation.trace_link [PROTOCOL …]
+Two flows of one law cross the shipped trace for a minute on each backend. The goals are the ratio
+of the mean rates and the correlation of the rates over 1 s.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import waterfill
+from validation.study import ROOT, Option, Run, Study, on_linux
+from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
 PROTOCOLS = ("cubic", "sack", "newreno", "xcp", "maxnet")
 FROM_S, TO_S = 5, 60
 RATIO, CORRELATION = 0.05, 0.96
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 SCENARIO = f"""
 duration = "{TO_S} s"
@@ -41,10 +40,15 @@ count = 2
 """
 
 
-def rates(protocol: str, backend: str) -> NDArray[np.float64]:
-    """Return the rate of both flows (bit/s) in each second of the window."""
+def runs(protocol: str) -> dict[str, Run]:
+    """Return a protocol's runs on both backends."""
     text = f'protocol = "{protocol}"{SCENARIO}'
-    result = waterfill.run(from_toml(text, str(EXAMPLES / "trace.toml")), on=backend)
+    scenario = from_toml(text, str(ROOT / "examples" / "trace.toml"))
+    return {on: Run(scenario, on) for on in ("sim", "linux")}
+
+
+def rates(result: Result) -> NDArray[np.float64]:
+    """Return the rate of both flows (bit/s) in each second of the window."""
     flows = result.flows.to_pydict()
     found = np.zeros(TO_S + 1)
     for time_s, bps in zip(flows["time_s"], flows["rate_bps"], strict=True):
@@ -52,20 +56,51 @@ def rates(protocol: str, backend: str) -> NDArray[np.float64]:
     return found[FROM_S + 1 :]
 
 
-def main() -> int:
-    """Print a line for each protocol; return 1 if one misses the goals."""
-    failed = 0
-    print(
-        "| protocol | mean, simulator | mean, kernel | ratio | correlation |\n|---|---|---|---|---|"
-    )
-    for protocol in sys.argv[1:] or PROTOCOLS:
-        sim, linux = (rates(protocol, backend) for backend in ("sim", "linux"))
-        ratio, alike = linux.mean() / sim.mean(), np.corrcoef(sim, linux)[0, 1]
-        means = " | ".join(f"{one.mean() / 1e6:.2f} Mbit/s" for one in (sim, linux))
-        print(f"| `{protocol}` | {means} | {ratio:.3f} | {alike:.4f} |", flush=True)
-        failed |= int(not (abs(ratio - 1) <= RATIO and alike >= CORRELATION))
-    return failed
+class Row(NamedTuple):
+    """Mean rates on both backends (bit/s), and the correlation of the rates."""
+
+    sim_bps: float
+    linux_bps: float
+    correlation: float
+
+    @property
+    def ratio(self) -> float:
+        """The kernel's mean rate over the simulator's."""
+        return self.linux_bps / self.sim_bps
+
+    @property
+    def good(self) -> bool:
+        """Whether the goals are met."""
+        return abs(self.ratio - 1) <= RATIO and self.correlation >= CORRELATION
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(_: str, results: Mapping[str, Result]) -> Row:
+    """Compare the rates."""
+    sim, linux = rates(results["sim"]), rates(results["linux"])
+    return Row(float(sim.mean()), float(linux.mean()), float(np.corrcoef(sim, linux)[0, 1]))
+
+
+def table(found: Mapping[str, Row]) -> str:
+    """Return a line for each protocol."""
+    lines = [
+        "| protocol | mean, simulator | mean, kernel | ratio | correlation |",
+        "|---" * 5 + "|",
+    ]
+    for protocol, row in found.items():
+        means = " | ".join(f"{bps / 1e6:.2f} Mbit/s" for bps in row[:2])
+        lines.append(f"| `{protocol}` | {means} | {row.ratio:.3f} | {row.correlation:.4f} |")
+    return "\n".join(lines)
+
+
+STUDY = Study(
+    shows="on a link that follows a trace the kernel has the simulator's rates",
+    minutes=5,
+    needs=(on_linux(),),
+    options=(Option("protocols", PROTOCOLS, "default: five"),),
+    quick={"protocols": ("xcp",)},
+    cases=lambda options: options.protocols,
+    runs=runs,
+    measure=measure,
+    table=table,
+    failed=lambda found: [protocol for protocol, row in found.items() if not row.good],
+)

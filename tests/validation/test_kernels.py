@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from validation.kernels import debian, guest, image
-from validation.kernels.__main__ import ALL, OLDEST, main
 from validation.kernels.judge import ENDS, LAWS, OPTIONS, command, judge, judge_oldest
 from validation.kernels.page import Run, page
+from validation.kernels.study import ALL, OLDEST, STUDY
+from validation.study import execute
 
 HERE = Path(image.__file__).parent
 
@@ -189,12 +190,6 @@ def test_the_page_has_a_column_for_each_kernel_and_every_refusal():
 
 
 def test_a_kernel_that_is_not_known_is_refused(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["4.19"])
-    assert end.value.code == 2
-    assert f"KERNEL 4.19: expected one of {', '.join(ALL)}" in capsys.readouterr().err
-
-
-def test_without_the_daemon_everything_is_skipped_with_a_reason(tmp_path, capsys):
-    assert main(["6.1", "--binaries", str(tmp_path)]) == 0
-    assert "skipped" in capsys.readouterr().out
+    assert execute(STUDY, "kernels", ["4.19"]) == 2
+    assert "unknown '4.19'" in capsys.readouterr().err
+    assert set(ALL) >= {OLDEST, "running"}

@@ -12,9 +12,9 @@ from validation.kernels.judge import LAWS, Check, exit_of, present, sentence
 HEAD = """\
 # Kernels
 
-Written by `make kernels`. Debian's kernels are booted under QEMU's own emulation; "running" is the
-kernel of the host that ran it. What a feature is for, and what the daemon does without it, is in
-[the daemon's reference](daemon.md#kernels).
+Written by `make validate STUDY=kernels`. Debian's kernels are booted under QEMU's own emulation;
+"running" is the kernel of the host that ran it. What a feature is for, and what the daemon does
+without it, is in [the daemon's reference](daemon.md#kernels).
 """
 
 

@@ -1,14 +1,11 @@
 """A sweep over two hosts: network namespaces, with the scheduler in one and a worker in each.
 
-    python -m validation.sweep.hosts [--points 40]        as root
-
 The front end runs in the namespace without the scheduler. The answer is the number of points that
 each worker ran. The namespaces are removed in the end.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -19,7 +16,9 @@ from pathlib import Path
 
 import polars
 
+from validation.study import ROOT_USER, Option, Options, Report, Study, tool
 from validation.sweep import scenario
+from waterfill.errors import RunError
 
 _NETWORK = "192.0.2"  # reserved for documentation
 _PORT = 8786
@@ -30,11 +29,8 @@ def ip(words: str) -> None:
     subprocess.run(["ip", *words.split()], check=True)
 
 
-def main() -> int:
-    """Run the sweep; return 1 unless both hosts ran points and all are there."""
-    parser = argparse.ArgumentParser(prog="validation.sweep.hosts")
-    parser.add_argument("--points", type=int, default=40)
-    given = parser.parse_args()
+def work(given: Options) -> Report:
+    """Run the sweep: both hosts must run points, and all must be there."""
     names = [f"wfsweep{os.getpid()}{side}" for side in "ab"]
     running: list[subprocess.Popen[bytes]] = []
 
@@ -67,8 +63,8 @@ def main() -> int:
             ran = subprocess.run(front, capture_output=True, text=True, timeout=600)
             took_s = time.monotonic() - started
             if ran.returncode:
-                print(ran.stderr, (Path(folder) / "log").read_text()[-2000:])
-                return 1
+                print((Path(folder) / "log").read_text()[-2000:], file=sys.stderr)
+                raise RunError(ran.stderr)
             rows = polars.read_parquet(out / "points" / "part-*.parquet")
             where = Counter(rows["worker"].to_list())
         finally:
@@ -79,9 +75,15 @@ def main() -> int:
                 subprocess.run(["ip", "netns", "delete", name], check=False)
     done = rows.filter(rows["status"] == "done")["key"].n_unique()
     counts = " and ".join(map(str, sorted(where.values())))
-    print(f"{done} of {given.points} points in {took_s:.1f} s; the workers ran {counts}")
-    return 0 if done == len(rows) == given.points and len(where) == 2 else 1
+    text = f"{done} of {given.points} points in {took_s:.1f} s; the workers ran {counts}"
+    good = done == len(rows) == given.points and len(where) == 2
+    return Report(text, failed=() if good else ["points are missing, or a host ran none"])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="a sweep over two network namespaces runs each point once",
+    minutes=1,
+    needs=(ROOT_USER, tool("ip", "apt-get install iproute2")),
+    options=(Option("--points", 40, "number of points", low=2),),
+    work=work,
+)

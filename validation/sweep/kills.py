@@ -1,7 +1,5 @@
 """Kill workers, points' processes, the scheduler and the front end of a sweep at random.
 
-    python -m validation.sweep.kills [--kills 20] [--points 400] [--seed 1]
-
 Whatever was killed (SIGKILL) is started again, as a person or a service manager would, the front
 end with the same command. In the end the dataset must hold exactly the points of the sweep, each
 once and with figures, and no process may be left.
@@ -9,7 +7,6 @@ once and with figures, and no process may be left.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
@@ -23,7 +20,9 @@ from pathlib import Path
 
 import polars
 
+from validation.study import Option, Options, Report, Study
 from validation.sweep import scenario
+from waterfill.errors import RunError
 
 _PORT = 28786
 _DURATION = "4 s"
@@ -80,13 +79,8 @@ class Processes:
             process.wait()
 
 
-def main() -> int:
-    """Run, kill, and compare; return 1 when the dataset is not what it should be."""
-    parser = argparse.ArgumentParser(prog="validation.sweep.kills")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--points", type=int, default=800)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+def work(given: Options) -> Report:
+    """Run, kill, and compare the dataset with what it should be."""
     chance = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -103,8 +97,8 @@ def main() -> int:
                 for name in ("worker 1", "worker 2"):
                     point_processes.update(children(processes.running[name].pid))
                 if time.monotonic() - started > _LIMIT_S:
-                    print((folder / "log").read_text()[-2000:])
-                    raise SystemExit("did not end in time")
+                    print((folder / "log").read_text()[-2000:], file=sys.stderr)
+                    raise RunError("did not end in time")
                 if sum(killed.values()) >= given.kills or time.monotonic() < pause:
                     continue
                 pause = time.monotonic() + chance.uniform(*_PAUSE_S)
@@ -126,16 +120,26 @@ def main() -> int:
         delays = rows["link.l.delay"].n_unique()
         failed = rows.filter(polars.col("status") != "done")
         for line in failed.select("status", "error").rows()[:5]:
-            print(*line)
+            print(*line, file=sys.stderr)
     time.sleep(2)
     left = [pid for pid in point_processes if Path(f"/proc/{pid}").exists()]
     what = ", ".join(f"{count} × {name}" for name, count in sorted(killed.items()))
-    print(
+    text = (
         f"seed {given.seed}: killed {what} in {took_s:.0f} s: {keys} rows, {unique} keys, {delays} "
         f"delays of {given.points}; {len(failed)} failed; {len(left)} processes left"
     )
-    return 0 if keys == unique == delays == given.points and not left and failed.is_empty() else 1
+    good = keys == unique == delays == given.points and not left and failed.is_empty()
+    return Report(text, failed=() if good else ["the dataset or the processes are wrong"])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="a sweep whose workers, scheduler and front end are killed has each point once",
+    minutes=2,
+    options=(
+        Option("--kills", 20, "number of processes to kill", low=1),
+        Option("--points", 800, "number of points", low=1),
+        Option("--seed", 1, "of the choices"),
+    ),
+    quick={"kills": 3, "points": 100},
+    work=work,
+)

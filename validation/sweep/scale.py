@@ -1,7 +1,5 @@
 """Two workers against one, in pairs, and the overhead per point.
 
-    python -m validation.sweep.scale [--pairs 5] [--points 24] [--many 10000]
-
 Each pair runs the whole command twice, from the start of the interpreter to the figure: once with
 one worker, once with two. The points are CPU-bound, of some seconds each. Both CPUs should be idle:
 the load before each pair is printed, and a loop on one CPU beside one on two says what the host
@@ -13,7 +11,6 @@ the front end's CPU time, both per point.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -23,7 +20,9 @@ import time
 from pathlib import Path
 
 import waterfill
+from validation.study import IDLE, Option, Options, Report, Study
 from validation.sweep import scenario
+from waterfill.errors import RunError
 
 # Simulated time of a point of some two seconds.
 _LONG = "900 s"
@@ -63,42 +62,47 @@ def overhead(folder: Path, points: int) -> tuple[float, float, float]:
     done = waterfill.sweep(path, grid=grid, workers=1, output=folder / "many")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if len(done) != points or done.failed:
-        raise SystemExit(f"expected {points} points, got {len(done)} with {done.failed} failed")
+        raise RunError(f"expected {points} points, got {len(done)} with {done.failed} failed")
     own = sum(done.table["wall_s"].to_pylist())
     return 1e3 * (wall - own) / points, 1e3 * cpu / points, 1e3 * own / points
 
 
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="validation.sweep.scale")
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--points", type=int, default=24)
-    parser.add_argument("--many", type=int, default=10_000)
-    given = parser.parse_args()
+def work(given: Options) -> Report:
+    """Measure the overhead, then pairs."""
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        print(line, file=sys.stderr, flush=True)
+
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if given.many:
             more, cpu, own = overhead(folder, given.many)
-            print(
-                f"{given.many} points of {own:.2f} ms: {more:.2f} ms of wall time beside, "
-                f"{cpu:.2f} ms of the front end's CPU time each; load {os.getloadavg()[0]:.1f}",
-                flush=True,
-            )
+            say(f"{given.many} points of {own:.2f} ms: {more:.2f} ms of wall time beside, "
+                f"{cpu:.2f} ms of the front end's CPU time each; "
+                f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
         path = scenario.write(folder, _LONG)
         ratios = []
         for _ in range(given.pairs):
             load, gives = os.getloadavg()[0], host()
             one, two = pair(path, folder, given.points)
             ratios.append(one / two)
-            print(
-                f"1 worker {one:.1f} s, 2 workers {two:.1f} s: {one / two:.2f} ×; "
-                f"two loops {gives:.2f} ×; load {load:.1f}",
-                flush=True,
-            )
-    if ratios:
-        print(f"median {statistics.median(ratios):.2f} ×")
-    return 0
+            say(f"1 worker {one:.1f} s, 2 workers {two:.1f} s: {one / two:.2f} ×; "
+                f"two loops {gives:.2f} ×; load {load:.1f}")  # fmt: skip
+    lines += [f"median {statistics.median(ratios):.2f} ×"] if ratios else []
+    return Report("\n".join(lines))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="two workers are nearly twice as fast as one, and a point costs little more than its run",
+    minutes=15,
+    needs=(IDLE,),
+    options=(
+        Option("--pairs", 5, "number of comparisons", low=0),
+        Option("--points", 24, "points of each sweep", low=2),
+        Option("--many", 10_000, "short points, for the overhead; 0: none", low=0),
+    ),
+    quick={"pairs": 1, "points": 2, "many": 100},
+    work=work,
+)

@@ -1,14 +1,11 @@
 """A sweep by SLURM's jobs: Debian's slurm-wlm and munge, as two one-core nodes on this host.
 
-    python -m validation.sweep.slurm [--points 20]        as root; needs slurm-wlm and munge
-
 Starts munged, slurmctld and two slurmd with files of its own in a temporary folder, runs the sweep
 with a cluster's file, and ends all of them. Services of the host are not touched.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import socket
@@ -21,7 +18,9 @@ from pathlib import Path
 
 import polars
 
+from validation.study import ROOT_USER, Need, Option, Options, Report, Study
 from validation.sweep import scenario
+from waterfill.errors import RunError
 
 _LIMIT_S = 240.0
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue")
@@ -69,16 +68,19 @@ job_script_prologue = ["export PYTHONPATH={path}"]
 """
 
 
-def main() -> int:
-    """Run the sweep; return 1 unless both nodes ran points and all are there."""
-    parser = argparse.ArgumentParser(prog="validation.sweep.slurm")
-    parser.add_argument("--points", type=int, default=20)
-    given = parser.parse_args()
-    path = os.environ.get("PATH", "") + ":/usr/sbin"
-    missing = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
-    if missing:
-        print(f"skipped: needs {', '.join(missing)} (Debian's slurm-wlm and munge)")
-        return 0
+def _path() -> str:
+    return os.environ.get("PATH", "") + ":/usr/sbin"
+
+
+def lacks() -> str | None:
+    """Return what this host lacks of SLURM."""
+    missing = [name for name in _PROGRAMS if shutil.which(name, path=_path()) is None]
+    return f"{', '.join(missing)}: apt-get install slurm-wlm munge" if missing else None
+
+
+def work(given: Options) -> Report:
+    """Run the sweep: both nodes must run points, and all must be there."""
+    path = _path()
     running: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="waterfill-slurm-") as name:
         folder = Path(name)
@@ -109,9 +111,9 @@ def main() -> int:
             ready = _ready(environment)
             if not ready:
                 for log in sorted(folder.glob("*.log")):
-                    print(log.name, log.read_text()[-1500:])
-                print((folder / "log").read_text()[-1500:])
-                return 1
+                    print(log.name, log.read_text()[-1500:], file=sys.stderr)
+                print((folder / "log").read_text()[-1500:], file=sys.stderr)
+                raise RunError("SLURM's nodes did not become idle")
             cluster = folder / "cluster.toml"
             here = Path(__file__).parents[2]
             cluster.write_text(_CLUSTER.format(folder=folder, path=here))
@@ -124,8 +126,7 @@ def main() -> int:
             )
             took_s = time.monotonic() - started
             if ran.returncode:
-                print(ran.stderr)
-                return 1
+                raise RunError(ran.stderr)
             rows = polars.read_parquet(out / "points" / "part-*.parquet")
             for _ in range(50):  # jobs that end take a moment to leave the list
                 listed = subprocess.run(["squeue", "-h"], env=environment, capture_output=True)
@@ -141,11 +142,12 @@ def main() -> int:
     where = Counter(rows["worker"].to_list())
     counts = " and ".join(map(str, where.values()))
     left = len(listed.stdout.split(b"\n")) - 1
-    print(
+    text = (
         f"{done} of {given.points} points in {took_s:.1f} s by {len(where)} jobs, "
         f"which ran {counts}; {left} jobs left"
     )
-    return 0 if done == len(rows) == given.points and len(where) == 2 and not left else 1
+    good = done == len(rows) == given.points and len(where) == 2 and not left
+    return Report(text, failed=() if good else ["points are missing, or a node ran none"])
 
 
 def _ready(environment: dict[str, str]) -> bool:
@@ -156,9 +158,14 @@ def _ready(environment: dict[str, str]) -> bool:
         if ran.stdout.split() == ["idle", "idle"]:
             return True
         time.sleep(0.5)
-    print(ran.stdout, ran.stderr)
+    print(ran.stdout, ran.stderr, file=sys.stderr)
     return False
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="a sweep by SLURM's jobs on two nodes runs each point once",
+    minutes=2,
+    needs=(ROOT_USER, Need("SLURM", lacks)),
+    options=(Option("--points", 20, "number of points", low=2),),
+    work=work,
+)

@@ -1,34 +1,23 @@
-"""Explicit flows beside TCP on one queue of the running kernel: `make linux-cohabit`.
+"""Explicit flows and TCP on one queue of the running kernel.
 
-`python -m validation.testbed.cohabit [-o DIR] [--only GLOB] [--show]`. Ten MaxNet flows share
-100 Mbit/s and 28 ms with three TCP flows, without the cohabitation module, with the paper's
-controller and with the improved one. Each run is kept in DIR/<cell> at once, so an interrupted
-comparison continues; a run that failed its checks is repeated the next time.
-
-DIR/table.md has the shares, and whether the improved controller meets its goals.
+Ten MaxNet flows share 100 Mbit/s and 28 ms with three TCP flows, without the cohabitation module,
+with the paper's controller and with the improved one. A run that failed its checks is repeated by
+the next call.
 """
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from waterfill.errors import InputError, RunError
-from waterfill.runs import backends
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, Result, to_json
-from waterfill.runs.stored import StoredResult
+from validation.study import DAEMON, Option, Options, Run, Study, failed_checks, on_linux
+from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
-from waterfill.testbed import checks, daemon, kernel
+from waterfill.testbed import kernel
 
 RATE_BPS, TARGET = 100e6, 0.9
 EXPLICIT, TCP = 10, 3
@@ -129,9 +118,7 @@ def measure(run: Result) -> Document:
         # Without protection explicit flows may give up: their law takes the standing queue for a
         # router that is missing. That is a result.
         "gave_up": any(c["name"] == "law" and not c["ok"] for c in run.summary["checks"]),
-        "checks_failed": [
-            c["name"] for c in run.summary["checks"] if not c["ok"] and c["name"] != "law"
-        ],
+        "checks_failed": [name for name in failed_checks(run) if name != "law"],
     }
 
 
@@ -163,79 +150,32 @@ def table(found: Mapping[Cell, Document]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- runs -------------------------------------------------------------------------------------
+# --- the study ----------------------------------------------------------------------------------
 
 
-def kept(folder: Path, cell: Cell) -> Result | None:
-    """Return the kept run of this exact scenario; None if there is none."""
-    try:
-        found = StoredResult(folder / cell.name)
-    except (OSError, ValueError):
-        return None
-    return found if found.scenario_toml == cell.scenario().to_toml() else None
-
-
-def run(folder: Path, cell: Cell) -> None:
-    """Run a cell and keep the result, atomically."""
-    with Bar(cell.name) as bar:
-        result = backends.run(cell.scenario(), on="linux", progress=bar)
-    if "interrupted_at_s" in result.summary:
-        raise KeyboardInterrupt
-    part = folder / f".{cell.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    result.write(part)
-    write_text(part / "network.json", to_json(result.network.to_dict(), indent=None))
-    shutil.rmtree(folder / cell.name, ignore_errors=True)
-    part.rename(folder / cell.name)
-
-
-def main() -> int:
-    """Run the command; return 0 if the improved controller meets its goals, else 1."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.testbed.cohabit", description=__doc__
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", default=Path("out/linux-cohabit"),
-        help="where results are kept",
-    )  # fmt: skip
-    parser.add_argument("--only", default="*", metavar="GLOB", help="only these cells: 'bbr-*'")
-    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
-    options = parser.parse_args()
+def chosen(options: Options) -> list[Cell]:
+    """Return the cells whose names match, of those that this kernel can run."""
     every = cells(kernel.available())
-    chosen = [cell for cell in every if fnmatch.fnmatch(cell.name, options.only)]
-    lacking = None if options.show else checks.missing(http=False)
-    if not options.show and daemon.binary() is None:
-        lacking = "the daemon waterfilld beside this Python (make build), got none"
-    if lacking or not chosen:
-        wanted = lacking or f"--only to match one of {', '.join(cell.name for cell in every)}"
-        print(f"linux-cohabit: expected {wanted}", file=sys.stderr)
-        return 2
-    if not any(cell.tcp == "bbr" for cell in every):
-        print("this kernel has no bbr: only CUBIC is run", file=sys.stderr)
-    folder = make_directory(options.output)
-    found: dict[Cell, Document] = {}
-    try:
-        for cell in chosen:
-            done = kept(folder, cell)
-            if not options.show and (done is None or measure(done)["checks_failed"]):
-                run(folder, cell)
-                done = kept(folder, cell)
-            if done is not None:
-                found[cell] = measure(done)
-    except KeyboardInterrupt:
-        print("interrupted; the next start continues here", file=sys.stderr)
-        return 130
-    except (InputError, RunError) as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
-    if chosen == every:
-        write_text(folder / "table.md", table(found))
-    print(table(found), end="")
-    judged = {cell: got for cell, got in found.items() if cell.mode == "improved"}
-    valid = len(found) == len(chosen) and not any(g["checks_failed"] for g in found.values())
-    return 0 if valid and all(meets(got) for got in judged.values()) else 1
+    return [cell for cell in every if fnmatch.fnmatch(cell.name, options.only)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def failed(found: Mapping[Cell, Document]) -> list[str]:
+    """Return the cells whose run is invalid or misses the improved controller's goals."""
+    wrong = [f"{cell.name}: failed checks" for cell, got in found.items() if got["checks_failed"]]
+    missed = [cell for cell, got in found.items() if cell.mode == "improved" and not meets(got)]
+    return [*wrong, *(f"{cell.name}: misses the goals" for cell in missed)]
+
+
+STUDY = Study(
+    shows="explicit flows keep their shares next to CUBIC and BBR on the kernel, if protected",
+    minutes=20,
+    needs=(on_linux(), DAEMON),
+    options=(Option("--only", "*", "only cells whose names match, such as 'bbr-*'"),),
+    quick={"only": "cubic-improved"},
+    cases=chosen,
+    runs=lambda cell: {"": Run(cell.scenario(), "linux")},
+    measure=lambda cell, results: measure(results[""]),
+    valid=lambda result: not measure(result)["checks_failed"],
+    table=table,
+    failed=failed,
+)

@@ -1,34 +1,29 @@
-"""Open many short MaxNet connections and check that each asks for prices: `make linux-connections`.
+"""Open many short MaxNet connections and check that each asks for prices.
 
-`python -m validation.testbed.connections [--connections N] [--seconds S] [--json]`, as root. Real
-TCP crosses one link with the router program; both ends have the host program. Connections differ in
-who sends and in when TCP selects the law, as the fault that is looked for is a connection for
-which the law's init() has left no record. A batch of connections stays open until its state has
+Real TCP crosses one link with the router program; both ends have the host program. Connections
+differ in who sends and in when TCP selects the law, as the fault that is looked for is a connection
+for which the law's init() has left no record. A batch of connections stays open until its state has
 been read; the daemon's counters keep what ended connections did.
 
-Exit code 0: no fault. 1: a connection did not ask. It ends after `--seconds` with
-the connections so far, and leaves nothing behind.
+It ends after `--seconds` with the connections so far, and leaves nothing behind.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import selectors
 import socket
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from validation.study import DAEMON, Option, Options, Report, Study, on_linux
 from validation.testbed.maxnet_special import LAW, bed, isolated, listen, streams
-from waterfill.errors import RunError
 from waterfill.runs.result import Document
-from waterfill.testbed import checks, daemon
+from waterfill.testbed import daemon
 from waterfill.testbed.bed import Bed
 from waterfill.testbed.plan import HTTP_PORT, Stream
 
@@ -362,26 +357,22 @@ def table(found: Sequence[Document]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; return the exit code."""
-    parser = argparse.ArgumentParser(description="Look for MaxNet connections that never ask.")
-    parser.add_argument("--connections", type=int, default=10_000, help="of all kinds together")
-    parser.add_argument("--seconds", type=float, default=600.0, help="end after this time")
-    parser.add_argument("--ipv6", action="store_true", help="use IPv6")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    chosen = parser.parse_args(arguments)
-    lacking = checks.missing() or ("waterfilld, got none" if daemon.binary() is None else None)
-    if lacking is not None:
-        print(f"connections: expected {lacking}", file=sys.stderr)
-        return 2
-    try:
-        found = hunt(chosen.connections, chosen.seconds, 6 if chosen.ipv6 else 4)
-    except RunError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(json.dumps(found) if chosen.json else table(found))
-    return int(any(one["faults"] for one in found))
+def work(options: Options) -> Report:
+    """Open the connections."""
+    found = hunt(options.connections, options.seconds, 6 if options.ipv6 else 4)
+    faults = [f"{one['kind']}: {fault}" for one in found for fault in one["faults"]]
+    return Report(table(found), found, faults)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="each of 10,000 short MaxNet connections on the kernel asks for prices",
+    minutes=10,
+    needs=(on_linux(http=True), DAEMON),
+    options=(
+        Option("--connections", 10_000, "number of all kinds together", low=1),
+        Option("--seconds", 600.0, "end after this time", low=1.0),
+        Option("--ipv6", False, "use IPv6"),
+    ),
+    quick={"connections": 200, "seconds": 30.0},
+    work=work,
+)

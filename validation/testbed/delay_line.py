@@ -1,13 +1,12 @@
-"""Measure the delay line's accuracy for each way of receiving frames: `make bench-linux`.
+"""Measure the delay line's accuracy for each way of receiving frames.
 
-`python -m validation.testbed.delay_line [--json] [WAY …]`. A probe (`waterfill-delay probe`) sends
+A probe (`waterfill-delay probe`) sends
 numbered frames through the line and compares the delay of each with the configured one. It also
 runs over a plain veth pair, for comparison. Times depend on the host: run it on an idle one.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -16,9 +15,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from validation.study import IDLE, Option, Options, Report, Study, on_linux
 from waterfill.errors import RunError
 from waterfill.runs.result import Document
-from waterfill.testbed import checks, isolate
+from waterfill.testbed import isolate
 from waterfill.testbed.delayline import DelayLine, binary
 
 WAYS = ("ring", "blocks", "mmsg", "tap", "xdp")
@@ -193,35 +193,20 @@ def table(found: list[Document]) -> str:
     return "\n".join(lines)
 
 
-def main() -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.testbed.delay_line", description=__doc__
-    )
-    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join((PLAIN, *WAYS))}")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args()
-    lacking = checks.missing(http=False, iperf=False)
-    if lacking:
-        print(f"bench-linux: expected {lacking}", file=sys.stderr)
-        return 2
-    ways = options.ways or [PLAIN, *WAYS]
-    for way in ways:
-        if way not in (PLAIN, *WAYS):
-            print(f"bench-linux: expected one of {', '.join((PLAIN, *WAYS))}, got {way}",
-                  file=sys.stderr)  # fmt: skip
-            return 2
+def work(options: Options) -> Report:
+    """Measure each way, about 20 s for one."""
     found = []
-    for way in ways:
+    for way in options.ways:
         print(f"measuring {way}: about 20 s", file=sys.stderr)
-        try:
-            found.append(measure(way))
-        except RunError as error:
-            print(error, file=sys.stderr)
-            return 1
-    print(json.dumps(found, indent=2) if options.json else table(found))
-    return 0
+        found.append(measure(way))
+    return Report(table(found), found)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the delay line's accuracy and speed, with each way of receiving frames",
+    minutes=2,
+    needs=(on_linux(iperf=False), IDLE),
+    options=(Option("ways", (PLAIN, *WAYS), "default: all", (PLAIN, *WAYS)),),
+    quick={"ways": ("ring",)},
+    work=work,
+)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from validation import faults
 from validation.faults import Case, Cost, Fault, Times
-from validation.study import Option, Options, Run, Study, on_linux
+from validation.study import Option, Options, Run, Study, failed_checks, on_linux
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
@@ -61,14 +61,9 @@ def text_of(protocol: str, fault: Fault | None) -> str:
     return faults.scenario_text(protocol, fault, end_s=SHORT.end_s)
 
 
-def failed(result: Result) -> list[str]:
-    """Return the names of the checks that a run failed."""
-    return [check["name"] for check in result.summary.get("checks", []) if not check["ok"]]
-
-
 def undisturbed(result: Result) -> bool:
     """Return whether no check says that the host disturbed a run."""
-    return not any(name in DISTURBED for name in failed(result))
+    return not any(name in DISTURBED for name in failed_checks(result))
 
 
 def cases(options: Options) -> list[Case]:
@@ -108,7 +103,9 @@ def measure(case: Case, results: Mapping[str, Result]) -> Pair:
     flows = [flow for check in of_run if check["name"] == "law" for flow in check["found"]]
     left = [flow["left_s"] for flow in flows if flow["left_s"] is not None]
     why = dict.fromkeys(reason for flow in flows for reason in flow["without_price"])
-    return Pair(linux, sim, failed(results["fault linux"]), min(left, default=None), list(why))
+    return Pair(
+        linux, sim, failed_checks(results["fault linux"]), min(left, default=None), list(why)
+    )
 
 
 def cells(pair: Pair | None) -> list[str]:

@@ -1,24 +1,18 @@
-"""Compare every law that the daemon has with the simulator and the fluid model: `make linux-laws`.
+"""Compare every law that the daemon has with the simulator and the fluid model.
 
-`python -m validation.testbed.laws [-o DIR] [--only GLOB] [--show]`. Each law runs alone on two
-bottlenecks: one long flow and two short ones on each link. It must give every flow the simulator's
-mean rate within 5 %, in real numbers and with the kernel's integers. So must XCP and iXCP on
-ixcp-2007's Fig. 1, and the thesis's MaxNet in its Fig. 10 to 13, all at lower rates. Each run is
-kept in DIR/<case>@<place> at once, so an interrupted comparison continues. A run on linux that
-failed its checks is marked in the table, and repeated the next time.
+Each law runs alone on two bottlenecks: one long flow and two short ones on each link. It must give
+every flow the simulator's mean rate within 5 %, in real numbers and with the kernel's integers. So
+must XCP and iXCP on ixcp-2007's Fig. 1, and the thesis's MaxNet in its Fig. 10 to 13, all at lower
+rates. A run on linux that failed its checks is marked in the table, and repeated by the next call.
 
-DIR/table.md has every case's rates, DIR/rates.json the same as JSON, DIR/<case>.png and .svg the
-rates over time in kernel, simulator and fluid model, DIR/overview.png and .svg all laws',
-and DIR/fig1.png and DIR/thesis.png those of the papers' figures.
+DIR/<case>.png and .svg have the rates over time in kernel, simulator and fluid model, DIR/fig1.png
+and DIR/thesis.png those of the papers' figures.
 """
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import itertools
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,17 +20,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from waterfill.analysis import draw, series
-from waterfill.errors import InputError, RunError
+from validation.study import (
+    DAEMON,
+    Option,
+    Options,
+    Run,
+    Study,
+    failed_checks,
+    on_linux,
+    passed_checks,
+)
+from waterfill.analysis import series
+from waterfill.analysis.draw import save
 from waterfill.network import protocols
-from waterfill.runs import backends
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, Result, to_json
-from waterfill.runs.stored import StoredResult
+from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
-from waterfill.testbed import checks, daemon
+from waterfill.testbed import daemon
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -186,76 +186,38 @@ def cases() -> list[Case]:
 # --- runs -------------------------------------------------------------------------------------
 
 
-class Runs:
-    """Runs cases, and keeps the runs in a folder."""
+Runs = Mapping[str, Result]
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
 
-    def kept(self, case: Case, place: str) -> Result | None:
-        """Return the kept run of this exact scenario, valid or not; None if there is none."""
-        try:
-            found = StoredResult(self.folder / f"{case.name}@{place}")
-        except (OSError, ValueError):
-            return None
-        return found if found.scenario_toml == case.scenario(place).to_toml() else None
+def document(case: Case, runs: Runs) -> Document:
+    """Return every flow's mean rates by place, in bit/s, and whether the kernel's agree."""
+    rates = {place: group_rates(run) for place, run in runs.items()}
+    flows: list[Document] = [
+        {"flow": flow.name if flow.count == 1 else f"{flow.name}, mean of {flow.count}",
+         "rates_bps": {place: rates[place][flow.name] for place in runs},
+         "off": {place: rates["linux"][flow.name] / rates[place][flow.name] - 1
+                 for place in ("sim", "sim-kernel")}}
+        for flow in case.scenario("sim").flow
+    ]  # fmt: skip
+    return {
+        "case": case.name,
+        "title": case.title,
+        "measure_s": [case.settle_s, case.settle_s + case.measure_s],
+        "flows": flows,
+        "agrees": all(abs(off) <= WITHIN for flow in flows for off in flow["off"].values()),
+        "checks_failed": failed_checks(runs["linux"]),
+    }
 
-    def valid(self, case: Case, place: str) -> bool:
-        """Return whether there is a run that passed its checks."""
-        run = self.kept(case, place)
-        return run is not None and not failed(run)
 
-    def run(self, case: Case, place: str) -> None:
-        """Run a case and keep the result, atomically."""
-        with Bar(f"{case.name}@{place}") as bar:
-            result = backends.run(case.scenario(place), on=PLACES[place][0], progress=bar)
-        if "interrupted_at_s" in result.summary:
-            raise KeyboardInterrupt
-        folder = self.folder / f"{case.name}@{place}"
-        part = folder.with_name(f".{folder.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        result.write(part)
-        write_text(part / "network.json", to_json(result.network.to_dict(), indent=None))
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-
-    def document(self, case: Case) -> Document:
-        """Return every flow's mean rates by place, in bit/s, and whether the kernel's agree."""
-        runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
-        rates = {place: group_rates(run) for place, run in runs.items()}
-        flows: list[Document] = [
-            {"flow": flow.name if flow.count == 1 else f"{flow.name}, mean of {flow.count}",
-             "rates_bps": {place: rates[place][flow.name] for place in runs},
-             "off": {place: rates["linux"][flow.name] / rates[place][flow.name] - 1
-                     for place in ("sim", "sim-kernel") if {place, "linux"} <= runs.keys()}}
-            for flow in case.scenario("sim").flow
-        ]  # fmt: skip
-        agrees = all(abs(off) <= WITHIN for flow in flows for off in flow["off"].values())
-        return {
-            "case": case.name,
-            "title": case.title,
-            "measure_s": [case.settle_s, case.settle_s + case.measure_s],
-            "flows": flows,
-            "agrees": agrees if "linux" in runs else None,
-            "checks_failed": failed(runs["linux"]) if "linux" in runs else [],
-        }
-
-    def draw(self, case: Case) -> None:
-        """Draw the rates over time from the kept runs."""
-        runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
-        if "linux" in runs:
-            draw.save(curves(case, runs), self.folder / case.name)
-
-    def draw_together(self) -> None:
-        """Draw the kept cases of each group in one figure."""
-        groups: dict[str, dict[Case, dict[str, Result]]] = {}
-        for case in cases():
-            runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
-            if "linux" in runs and case.group:
-                groups.setdefault(case.group, {})[case] = runs
-        for name, found in groups.items():
-            draw.save(overview(found), self.folder / name)
+def draw(found: Mapping[Case, Runs], stem: Path) -> None:
+    """Draw the rates over time of each case, and those of each group in one figure."""
+    groups: dict[str, dict[Case, Runs]] = {}
+    for case, runs in found.items():
+        save(curves(case, runs), stem.with_name(case.name))
+        if case.group:
+            groups.setdefault(case.group, {})[case] = runs
+    for name, mine in groups.items():
+        save(overview(mine), stem.with_name(name))
 
 
 def group_rates(run: Result) -> dict[str, float]:
@@ -264,11 +226,6 @@ def group_rates(run: Result) -> dict[str, float]:
     for flow in run.summary["flows"]:
         groups.setdefault(flow["group"], []).append(flow["rate_bps"] or 0.0)
     return {name: float(np.mean(rates)) for name, rates in groups.items()}
-
-
-def failed(run: Result) -> list[str]:
-    """Return the names of the checks that a run failed."""
-    return [check["name"] for check in run.summary.get("checks", ()) if not check["ok"]]
 
 
 # --- the table and the figure -------------------------------------------------------------------
@@ -365,58 +322,33 @@ def _names(flow: str, count: int) -> list[str]:
     return [flow] if count == 1 else [f"{flow}[{i}]" for i in range(count)]
 
 
-# --- the command line -------------------------------------------------------------------------
+# --- the study ----------------------------------------------------------------------------------
 
 
-def missing() -> str | None:
-    """Return what this host lacks to run the cases; None if nothing."""
-    if not daemon.laws():
-        return "the daemon waterfilld beside this Python (make build), got none"
-    return checks.missing(http=False)
+def chosen(options: Options) -> list[Case]:
+    """Return the cases whose names match."""
+    return [case for case in cases() if fnmatch.fnmatch(case.name, options.only)]
 
 
-def main() -> int:
-    """Run the command; return 0 if every law agrees, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m validation.testbed.laws", description=__doc__)
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", default=Path("out/linux-laws"),
-        help="where results are kept",
-    )  # fmt: skip
-    parser.add_argument("--only", default="*", metavar="GLOB", help="only these cases: '*xcp*'")
-    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
-    options = parser.parse_args()
-    lacking = None if options.show else missing()
-    chosen = [case for case in cases() if fnmatch.fnmatch(case.name, options.only)]
-    if lacking or not chosen:
-        wanted = lacking or f"--only to match one of {', '.join(case.name for case in cases())}"
-        print(f"linux-laws: expected {wanted}", file=sys.stderr)
-        return 2
-    runs = Runs(make_directory(options.output))
-    try:
-        for case in chosen if not options.show else ():
-            for place in PLACES:
-                if not runs.valid(case, place):
-                    runs.run(case, place)
-            write(runs)
-            runs.draw(case)
-        runs.draw_together()
-    except KeyboardInterrupt:
-        print("interrupted; the next start continues here", file=sys.stderr)
-        return 130
-    except (InputError, RunError) as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
-    documents = [runs.document(case) for case in chosen]
-    print(table(documents))
-    return 0 if all(d["agrees"] and not d["checks_failed"] for d in documents) else 1
+def failed(found: Mapping[Case, Runs]) -> list[str]:
+    """Return the cases that do not agree, or whose run on linux is invalid."""
+    documents = [document(case, runs) for case, runs in found.items()]
+    return [f"{one['case']}: {', '.join(one['checks_failed']) or 'rates differ'}"
+            for one in documents if one["checks_failed"] or not one["agrees"]]  # fmt: skip
 
 
-def write(runs: Runs) -> None:
-    """Write the table so far."""
-    documents = [d for case in cases() if (d := runs.document(case))["agrees"] is not None]
-    write_text(runs.folder / "rates.json", to_json(documents) + "\n")
-    write_text(runs.folder / "table.md", table(documents))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    shows="every explicit law has the simulator's rates on the kernel, within 5 %",
+    minutes=15,
+    needs=(on_linux(), DAEMON),
+    options=(Option("--only", "*", "only cases whose names match, such as '*xcp*'"),),
+    quick={"only": "rcp"},
+    cases=chosen,
+    runs=lambda case: {place: Run(case.scenario(place), PLACES[place][0]) for place in PLACES},
+    measure=lambda _, results: results,
+    valid=passed_checks,
+    table=lambda found: table([document(case, runs) for case, runs in found.items()]),
+    document=lambda found: [document(case, runs) for case, runs in found.items()],
+    figure=draw,
+    failed=failed,
+)

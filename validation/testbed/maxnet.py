@@ -1,40 +1,40 @@
-"""Compare MaxNet on the running kernel with its requirements: `make linux-maxnet`.
+"""Compare MaxNet on the running kernel with its requirements.
 
-`python -m validation.testbed.maxnet [-o DIR] [--only GLOB] [--times X] [--show]`. The cells are in
-`maxnet_cells`, what no scenario can express in `maxnet_special`. Each run is kept in
-DIR/<cell>@<backend> at once, so an interrupted comparison continues. A run on linux that failed its
-checks is marked in the table, and repeated the next time.
-
-DIR/table.md has every goal with its measured value, DIR/verdicts.json the same as JSON,
-DIR/<cell>.png and .svg the curves of all backends, DIR/fig14.png and .svg rates over loss.
+The cells are in `maxnet_cells`, what no scenario can express in `maxnet_special`. A run on linux
+that failed its checks is marked in the table, and repeated by the next call. DIR/<cell>.png and
+.svg have the curves of all backends, DIR/fig14.png and .svg rates over loss.
 """
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
-import json
 import math
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from validation.study import (
+    DAEMON,
+    Option,
+    Options,
+    Run,
+    Study,
+    failed_checks,
+    linux_code,
+    on_linux,
+    passed_checks,
+)
 from validation.testbed import maxnet_cells, maxnet_plots, maxnet_special
-from validation.testbed.maxnet_cells import Backend, Cell, Goal, Of
+from validation.testbed.maxnet_cells import Cell, Goal, Of
 from validation.testbed.maxnet_special import SPECIALS
-from waterfill.errors import InputError, RunError
+from waterfill.errors import RunError
 from waterfill.papers.measures import flows as flow_measures
 from waterfill.papers.measures.registry import MEASURES
 from waterfill.papers.measures.signals import sampled
-from waterfill.runs import backends
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, Result, to_json
-from waterfill.runs.stored import StoredResult
-from waterfill.testbed import checks, daemon
+from waterfill.runs.result import Document, Result
 
 # The size of each unit in SI.
 _UNITS = {"": 1.0, "%": 0.01, "ms": 1e-3, "ns": 1e-9, "Mbit/s": 1e6}
@@ -71,125 +71,81 @@ def measured(result: Result, name: str, args: Mapping[str, object]) -> float | N
 # --- runs and goals -----------------------------------------------------------------------------
 
 
-class Runs:
-    """Runs cells, and keeps the runs in a folder."""
+Runs = Mapping[str, Result]
 
-    def __init__(self, folder: Path, cells: Iterable[Cell], times: float = 1.0) -> None:
-        self.folder, self.times = folder, times
-        self.cells = {cell.name: cell for cell in cells}
 
-    def kept(self, cell: Cell, backend: Backend) -> Result | None:
-        """Return the kept run of this exact scenario, valid or not; None if there is none."""
-        folder = self._folder(cell, backend)
-        try:
-            found = StoredResult(folder)
-        except (OSError, ValueError):
-            return None
-        return found if found.scenario_toml == cell.scenario(backend).to_toml() else None
+class Case(NamedTuple):
+    """A cell or a special experiment by its name, and the factor on its times."""
 
-    def valid(self, cell: Cell, backend: Backend) -> bool:
-        """Return whether there is a run that passed its checks."""
-        run = self.kept(cell, backend)
-        return run is not None and not failed(run)
+    name: str
+    times: float
 
-    def run(self, cell: Cell, backend: Backend) -> Result:
-        """Run a cell on a backend and keep the result, atomically."""
-        scenario = cell.scenario(backend)
-        with Bar(f"{cell.name}@{backend}") as bar:
-            result = backends.run(scenario, on=backend, progress=bar)
-        if "interrupted_at_s" in result.summary:
-            raise KeyboardInterrupt
-        folder = self._folder(cell, backend)
-        part = folder.with_name(f".{folder.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        result.write(part)
-        write_text(part / "network.json", to_json(result.network.to_dict(), indent=None))
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-        return result
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        return _cells()[self.name].shorter(self.times)
 
-    def _folder(self, cell: Cell, backend: str) -> Path:
-        return self.folder / f"{cell.name}@{backend}"
 
-    # --- what no scenario can express
+@cache
+def _cells() -> dict[str, Cell]:
+    return {cell.name: cell for cell in maxnet_cells.cells()}
 
-    def special(self, name: str, times: float) -> Document | None:
-        """Return the kept result of a special experiment; None if there is none of this length."""
-        try:
-            found: Document = json.loads((self.folder / f"{name}.json").read_text())
-        except (OSError, ValueError):
-            return None
-        return found if found["times"] == times else None
 
-    def run_special(self, name: str, times: float) -> None:
-        """Run a special experiment and keep its result."""
-        print(f"{name}: {SPECIALS[name][0]}", file=sys.stderr)
-        answer = {"times": times, "goals": maxnet_special.run(name, times)}
-        write_text(self.folder / f"{name}.json", to_json(answer) + "\n")
+def runs(case: Case) -> dict[str, Run]:
+    """Return the cell's runs by backend, and those of other cells that its goals refer to."""
+    found: dict[str, Run] = {on: Run(case.cell.scenario(on), on) for on in case.cell.backends}
+    for goal in case.cell.goals:
+        for of in (goal.what, goal.to):
+            if isinstance(of, Of) and of.cell:
+                other = case._replace(name=of.cell).cell
+                found[_key(of)] = Run(other.scenario(of.backend), of.backend)
+    return found
 
-    # --- goals
 
-    def value(self, cell: Cell, of: Of) -> float | None:
-        """Return a measure of a run; None if there is no such run."""
-        where = self.cells[of.cell] if of.cell else cell
-        run = self.kept(where, of.backend)
-        return None if run is None else measured(run, of.measure, where.arguments(of))
+def _key(of: Of) -> str:
+    return f"{of.cell} {of.backend}" if of.cell else of.backend
 
-    def verdict(self, cell: Cell, goal: Goal) -> Document:
-        """Return a goal's measured value, its reference, and whether it is met (None: unknown)."""
-        got = self.value(cell, goal.what)
-        reference = self.value(cell, goal.to) if isinstance(goal.to, Of) else goal.to
-        return {"goal": goal.name, "unit": goal.unit, "kind": goal.kind, "measured": got,
-                "reference": reference, "within": goal.within, "scale": goal.scale,
-                "ok": met(goal, got, reference)}  # fmt: skip
 
-    def document(self) -> Document:
-        """Return every cell's verdicts, and which checks its run on linux failed."""
-        found: Document = {}
-        for cell in self.cells.values():
-            run = self.kept(cell, "linux")
-            found[cell.name] = {
-                "title": cell.title, "differs": cell.differs, "times": cell.times,
-                "ran": run is not None, "checks_failed": failed(run) if run else [],
-                "goals": [self.verdict(cell, goal) for goal in cell.goals],
-            }  # fmt: skip
-        for name, (title, _) in SPECIALS.items():
-            kept = self.special(name, self.times)
-            found[name] = {
-                "title": title, "differs": "", "times": self.times, "ran": kept is not None,
-                "checks_failed": [], "goals": kept["goals"] if kept else [],
-            }  # fmt: skip
-        return found
+def value(case: Case, of: Of, runs: Runs) -> float | None:
+    """Return a measure of a run; None where the law or the backend has no such value."""
+    where = case._replace(name=of.cell).cell if of.cell else case.cell
+    return measured(runs[_key(of)], of.measure, where.arguments(of))
 
-    def draw(self, cell: Cell) -> None:
-        """Draw the cell's figure from the kept runs."""
-        runs: dict[str, Result] = {
-            backend: run
-            for backend in cell.backends
-            if (run := self.kept(cell, backend)) is not None
+
+def verdict(case: Case, goal: Goal, runs: Runs) -> Document:
+    """Return a goal's measured value, its reference, and whether it is met (None: unknown)."""
+    got = value(case, goal.what, runs)
+    reference = value(case, goal.to, runs) if isinstance(goal.to, Of) else goal.to
+    return {"goal": goal.name, "unit": goal.unit, "kind": goal.kind, "measured": got,
+            "reference": reference, "within": goal.within, "scale": goal.scale,
+            "ok": met(goal, got, reference)}  # fmt: skip
+
+
+def document(found: Mapping[Case, Runs]) -> Document:
+    """Return every cell's verdicts, and which checks its run on linux failed."""
+    return {
+        case.name: {
+            "title": case.cell.title, "differs": case.cell.differs, "times": case.times,
+            "checks_failed": failed_checks(runs["linux"]),
+            "goals": [verdict(case, goal, runs) for goal in case.cell.goals],
         }
-        if "linux" in runs:
-            maxnet_plots.save(maxnet_plots.curves(cell, runs), self.folder / cell.name)
-
-    def draw_losses(self) -> None:
-        """Draw the rates of every law over loss, from the kept runs."""
-        points: dict[str, list[tuple[float, str, float]]] = {}
-        for loss in maxnet_cells.LOSSES:
-            cell = self.cells[maxnet_cells.loss_name(loss)]
-            for backend in cell.backends:
-                run = self.kept(cell, backend)
-                for flow in run.summary["flows"] if run else ():
-                    points.setdefault(flow["name"], []).append(
-                        (loss, backend, flow["rate_bps"] or 0.0)
-                    )
-        if points:
-            maxnet_plots.save(maxnet_plots.losses(points), self.folder / "fig14")
+        for case, runs in found.items()
+    }  # fmt: skip
 
 
-def failed(run: Result) -> list[str]:
-    """Return the names of the checks that a run failed."""
-    return [check["name"] for check in run.summary.get("checks", ()) if not check["ok"]]
+def draw(found: Mapping[Case, Runs], stem: Path) -> None:
+    """Draw each cell's curves, and the rates of every law over loss."""
+    points: dict[str, list[tuple[float, str, float]]] = {}
+    losses = {maxnet_cells.loss_name(loss): loss for loss in maxnet_cells.LOSSES}
+    for case, runs in found.items():
+        mine: dict[str, Result] = {on: runs[on] for on in case.cell.backends}
+        maxnet_plots.save(maxnet_plots.curves(case.cell, mine), stem.with_name(case.name))
+        for on, run in mine.items() if case.name in losses else ():
+            for flow in run.summary["flows"]:
+                point = (losses[case.name], on, flow["rate_bps"] or 0.0)
+                points.setdefault(flow["name"], []).append(point)
+    if points:
+        maxnet_plots.save(maxnet_plots.losses(points), stem.with_name("fig14"))
 
 
 def met(goal: Goal, got: float | None, reference: float | None) -> bool | None:
@@ -215,8 +171,6 @@ def table(document: Document) -> str:
             notes.append(f"a trial, of {cell['times']:g} times the length")
         if cell["checks_failed"]:
             notes.append(f"invalid, failed checks: {', '.join(cell['checks_failed'])}")
-        if not cell["ran"]:
-            notes.append("not run")
         lines += [f"{'; '.join(notes)}.", ""] if notes else []
         lines += ["| | measured | required | met |", "|---|--:|---|---|"]
         lines += [_row(goal) for goal in cell["goals"]]
@@ -248,89 +202,71 @@ def _asked(goal: Document) -> str:
     return f"{reference} ± {goal['within']:.1%}{off}"
 
 
-# --- the command line -------------------------------------------------------------------------
+# --- the studies ------------------------------------------------------------------------------
 
 
-def missing(specials: Iterable[str]) -> str | None:
-    """Return what this host lacks to run cells and these experiments; None if nothing."""
-    if daemon.binary() is None:
-        return "the daemon waterfilld beside this Python (make build), got none"
-    wanted = [maxnet_special.missing(name) for name in specials]
-    return next((lacking for lacking in [checks.missing(http=False), *wanted] if lacking), None)
+def special(case: Case) -> list[Document]:
+    """Return the goals of an experiment that no scenario can express."""
+    lacking = maxnet_special.missing(case.name)
+    if lacking is not None:
+        raise RunError(f"{case.name} needs {lacking}")
+    return maxnet_special.run(case.name, case.times)
 
 
-def main() -> int:
-    """Run the command; return 0 if every goal is met, else 1."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.testbed.maxnet", description=__doc__
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="DIR", default=Path("out/linux-maxnet"),
-        help="where results are kept",
-    )  # fmt: skip
-    parser.add_argument("--only", default="*", metavar="GLOB", help="only these cells: 'fig1[01]*'")
-    parser.add_argument(
-        "--times",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="factor on all times: below 1 for a trial",
-    )
-    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
-    options = parser.parse_args()
-    every = [cell.shorter(options.times) for cell in maxnet_cells.cells()]
-    names = [*(cell.name for cell in every), *SPECIALS]
-    chosen = [name for name in names if fnmatch.fnmatch(name, options.only)]
-    specials = [name for name in chosen if name in SPECIALS]
-    lacking = None if options.show else missing(specials)
-    if lacking or not chosen:
-        wanted = lacking or f"--only to match one of {', '.join(names)}"
-        print(f"linux-maxnet: expected {wanted}", file=sys.stderr)
-        return 2
-    runs = Runs(make_directory(options.output), every, options.times)
-    try:
-        if not options.show:
-            _run(runs, chosen)
-    except KeyboardInterrupt:
-        print("interrupted; the next start continues here", file=sys.stderr)
-        return 130
-    except (InputError, RunError) as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
-    document = runs.document()
-    mine = {name: document[name] for name in chosen}
-    print(table(mine))
-    verdicts = [goal["ok"] for cell in mine.values() for goal in cell["goals"]]
-    valid = all(cell["ran"] and not cell["checks_failed"] for cell in mine.values())
-    return 0 if valid and False not in verdicts else 1
+def special_document(found: Mapping[Case, list[Document]]) -> Document:
+    """Return the verdicts of all special experiments."""
+    return {
+        case.name: {
+            "title": SPECIALS[case.name][0], "differs": "", "times": case.times,
+            "checks_failed": [], "goals": goals,
+        }
+        for case, goals in found.items()
+    }  # fmt: skip
 
 
-def _run(runs: Runs, chosen: Iterable[str]) -> None:
-    """Run whatever has no valid result yet."""
-    for name in chosen:
-        if name in SPECIALS:
-            if runs.special(name, runs.times) is None:
-                runs.run_special(name, runs.times)
-            write(runs, None)
-            continue
-        cell = runs.cells[name]
-        for backend in cell.backends:
-            if not runs.valid(cell, backend):
-                runs.run(cell, backend)
-        write(runs, cell)
+def _matching(names: Mapping[str, Any], options: Options) -> list[Case]:
+    return [Case(n, options.times) for n in names if fnmatch.fnmatch(n, options.only)]
 
 
-def write(runs: Runs, cell: Cell | None) -> None:
-    """Write the table so far, and the figures that show a cell."""
-    document = runs.document()
-    write_text(runs.folder / "verdicts.json", to_json(document) + "\n")
-    write_text(runs.folder / "table.md", table(document))
-    if cell is None:
-        return
-    runs.draw(cell)
-    if cell.name.startswith("fig14"):
-        runs.draw_losses()
+def failed(document: Document) -> list[str]:
+    """Return the goals that are missed and the runs that failed a check."""
+    wrong = [f"{name}: failed checks: {', '.join(cell['checks_failed'])}"
+             for name, cell in document.items() if cell["checks_failed"]]  # fmt: skip
+    return wrong + [
+        f"{name}: {goal['goal']}: missed"
+        for name, cell in document.items() for goal in cell["goals"] if goal["ok"] is False
+    ]  # fmt: skip
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+_OPTIONS = (
+    Option("--only", "*", "only cells whose names match, such as 'fig1[01]*'"),
+    Option("--times", 1.0, "factor on all times: below 1 for a trial", low=0.01),
+)
+STUDY = Study(
+    shows="MaxNet on the kernel meets its requirements, next to the simulator and the fluid model",
+    minutes=25,
+    needs=(on_linux(), DAEMON),
+    options=_OPTIONS,
+    quick={"only": "fig10-100M"},
+    cases=lambda options: _matching(_cells(), options),
+    runs=runs,
+    measure=lambda _, results: results,
+    valid=passed_checks,
+    table=lambda found: table(document(found)),
+    document=document,
+    figure=draw,
+    failed=lambda found: failed(document(found)),
+)
+SPECIAL = Study(
+    shows="MaxNet on the kernel at 10 Gbit/s, with 500 flows, through crashes and hostile paths",
+    minutes=20,
+    needs=(on_linux(http=True), DAEMON),
+    options=_OPTIONS,
+    quick={"only": "stripped"},
+    cases=lambda options: _matching(SPECIALS, options),
+    measure=special,
+    code=linux_code,
+    table=lambda found: table(special_document(found)),
+    document=special_document,
+    failed=lambda found: failed(special_document(found)),
+)

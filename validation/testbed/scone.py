@@ -1,30 +1,26 @@
-"""Compare a router's SCONE advice with max-min shares: `make scone-advice`.
+"""Compare a router's SCONE advice with max-min shares.
 
-`python -m validation.testbed.scone [--seconds S] [--json FILE]`, as root. MaxNet's TCP flows share
+MaxNet's TCP flows share
 one link of the testbed, whose router program gives advice. After a start-up, datagrams with a SCONE
 packet cross the link, each from a port of its own, and their signal is read where they arrive.
 
-Exit code 0: the median signal of each row is within half a step of the share. 1: one is not.
+The median signal of each row must be within half a step of the share.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import socket
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
+from typing import NamedTuple
 
+from validation.study import DAEMON, Option, Study, linux_code, on_linux
 from validation.testbed.maxnet_special import bed, isolated, listen, streams
-from waterfill.errors import RunError
 from waterfill.runs.result import Document
-from waterfill.testbed import checks, daemon
 from waterfill.testbed.bed import Bed
 from waterfill.testbed.daemon import Daemon, Laws
 
@@ -158,33 +154,29 @@ def table(rows: Sequence[Document]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; return the exit code."""
-    parser = argparse.ArgumentParser(prog="scone", description="SCONE's advice against shares.")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of probes per row")
-    parser.add_argument("--json", type=Path, help="write everything observed to this file")
-    chosen = parser.parse_args(arguments)
-    lacks = checks.missing(http=False, iperf=True, held=True)
-    if lacks is None and daemon.binary() is None:
-        lacks = "waterfilld, got none"
-    if lacks is not None:
-        print(f"scone: expected {lacks}", file=sys.stderr)
-        return 2
-    rows = []
-    for flows in FLOWS:
-        try:
-            run = partial(observe, flows, chosen.seconds)
-            rows.append(judged(isolated(f"{flows} flows", run)))
-        except RunError as error:
-            print(error, file=sys.stderr)
-            return 1
-        print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
-    if chosen.json is not None:
-        chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        chosen.json.write_text(json.dumps(rows, indent=1) + "\n")
-    print(table(rows))
-    return 0 if all(row["ok"] for row in rows) else 1
+class Case(NamedTuple):
+    """A number of flows, and for how long probes cross."""
+
+    flows: int
+    seconds: float
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure(case: Case) -> Document:
+    """Run one row in a process tree of its own."""
+    return judged(isolated(f"{case.flows} flows", partial(observe, *case)))
+
+
+STUDY = Study(
+    shows="a router's SCONE advice is the max-min share of 1 to 8 MaxNet flows",
+    minutes=5,
+    needs=(on_linux(), DAEMON),
+    options=(Option("--seconds", 30.0, "time of probes in each row (s)", low=1.0),),
+    quick={"seconds": 5.0},
+    cases=lambda options: [Case(flows, options.seconds) for flows in FLOWS],
+    measure=measure,
+    code=linux_code,
+    line=lambda _, row: table([row]).splitlines()[-1],
+    table=lambda found: table(list(found.values())),
+    document=lambda found: list(found.values()),
+    failed=lambda found: [f"{case.flows} flows" for case, row in found.items() if not row["ok"]],
+)

@@ -1,9 +1,7 @@
-"""Compare the kernel's TCPs with the simulator's, cell by cell: `make testbed-table`.
+"""Compare the kernel's TCPs with the simulator's, cell by cell.
 
-`python -m validation.testbed.tcp_table [-o DIR] [--only GLOB] [--seconds S]`. A cell is one
-scenario under one protocol, run on both backends. Each result is kept in DIR at once, so an
-interrupted table continues. A run on linux that failed its checks is no result and is repeated the
-next time. DIR/table.md is the table so far.
+A cell is one scenario under one protocol, run on both backends. A run on linux that failed its
+checks is no result and is repeated by the next call.
 
 Two quantities are compared: the mean rate of each group of flows, within 10 %, and the mean
 queueing delay (the mean queue over the link's rate), within 20 % or 1 ms. The simulator's value is
@@ -19,25 +17,18 @@ the square root of the loss rate of the run.
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
-import json
 import math
 import random
 import statistics
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from waterfill.errors import InputError, RunError
-from waterfill.runs import backends
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, to_json
+from validation.study import Option, Options, Run, Study, failed_checks, on_linux, passed_checks
+from waterfill.runs.result import Document, Result
 from waterfill.scenario.loading import from_dict
-from waterfill.testbed import checks, kernel
+from waterfill.testbed import kernel
 
 # The kernel's reno with SACK, as it ships, is `sack`.
 PROTOCOLS = ("sack", "cubic", "bbr")
@@ -67,11 +58,12 @@ CASES: dict[str, Document] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One scenario under one protocol."""
+    """One scenario under one protocol; `length_s` replaces its length."""
 
     case: str
     rate: str
     protocol: str
+    length_s: float | None = None
 
     @property
     def name(self) -> str:
@@ -80,6 +72,8 @@ class Cell:
 
     def seconds(self) -> float:
         """Return the length of a run: until 100 losses are expected, at least 60 s."""
+        if self.length_s is not None:
+            return self.length_s
         loss = CASES[self.case].get("loss")
         if loss is None:
             return MIN_S
@@ -89,13 +83,13 @@ class Cell:
             packets_per_s = min(packets_per_s, math.sqrt(1.5 / loss) / RTT_S)
         return max(MIN_S, float(math.ceil(LOSSES / float(loss) / packets_per_s)))
 
-    def scenario(self, seconds: float | None = None, seed: int = 0) -> Document:
+    def scenario(self, seed: int = 0) -> Document:
         """Return the scenario as a dictionary; it is measured over its last two thirds.
 
         With seed 0 all flows start at once, with others each at a random time in the first RTT.
         """
         change = CASES[self.case]
-        length_s = self.seconds() if seconds is None else seconds
+        length_s = self.seconds()
         flows = [
             {"name": f"f{i}", "from": f"a{i}", "to": f"b{i}", "path": ["l"],
              "rtt": f"{rtt_s * 1e3:g} ms", "count": change.get("count", 1),
@@ -121,12 +115,12 @@ class Cell:
         }  # fmt: skip
 
 
-def cells() -> list[Cell]:
+def cells(length_s: float | None = None) -> list[Cell]:
     """Return all cells, the slow rate first."""
-    return [Cell(c, r, p) for r in RATES for c in CASES for p in PROTOCOLS]
+    return [Cell(c, r, p, length_s) for r in RATES for c in CASES for p in PROTOCOLS]
 
 
-def figures(run: Document) -> Document:
+def figures(run: Mapping[str, Any]) -> Document:
     """Return what is compared of a run.
 
     That is mean rates by group (bit/s), the link's mean queue (bytes), the first flow's mean RTT
@@ -189,101 +183,6 @@ def _spread(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-class Table:
-    """Runs cells and keeps their results in a folder."""
-
-    def __init__(self, folder: Path, seconds: float | None = None) -> None:
-        self.folder, self.seconds = folder, seconds
-
-    def kept(self, cell: Cell, backend: str) -> list[Document] | None:
-        """Return the kept figures of this exact scenario; None unless they passed their checks."""
-        try:
-            document: Document = json.loads(self._path(cell, backend).read_text())
-        except (OSError, ValueError):
-            return None
-        asked = cell.scenario(self.seconds)
-        if backend == "linux":
-            # The parameters are the kernel's own.
-            asked["params"] = document["cell"]["params"]
-        if document["cell"] != asked:
-            return None
-        if backend == "linux":
-            return None if failed(document["run"]) else [figures(document["run"])]
-        found: list[Document] = document.get("figures", [])
-        # Results of an older version lack what only the second table needs.
-        whole = CASES[cell.case].get("loss") is None or all("rtt_s" in f for f in found)
-        return found if len(found) == SEEDS and whole else None
-
-    def run(self, cell: Cell, backend: str) -> None:
-        """Run a cell on a backend and keep the result."""
-        cell_document = cell.scenario(self.seconds)
-        document: Document = {"cell": cell_document}
-        if backend == "linux":
-            document["run"] = self._run(cell, cell_document, backend)
-        else:
-            each = (cell.scenario(self.seconds, seed) for seed in range(1, SEEDS + 1))
-            document["figures"] = [figures(self._run(cell, one, backend)) for one in each]
-        write_text(self._path(cell, backend), to_json(document) + "\n")
-
-    def _run(self, cell: Cell, scenario: Document, backend: str) -> Document:
-        with Bar(f"{cell.name}@{backend}") as bar:
-            result = backends.run(from_dict(scenario, f"<{cell.name}>"), on=backend, progress=bar)
-        if "interrupted_at_s" in result.summary:
-            raise KeyboardInterrupt
-        return {**result.summary}
-
-    def _path(self, cell: Cell, backend: str) -> Path:
-        return self.folder / f"{cell.name}@{backend}.json"
-
-    def rows(self, chosen: list[Cell]) -> Iterator[str]:
-        """Return the lines of the Markdown table."""
-        yield ("| cell | protocol | rate sim Mbit/s | linux | difference | queueing delay sim ms "
-               "| linux | retransmitted sim | linux | agree |")  # fmt: skip
-        yield "|---|---|" + "--:|" * 7 + "---|"
-        for cell in chosen:
-            sims, linux = (self.kept(cell, backend) for backend in ("sim", "linux"))
-            head = f"| {cell.case}, {cell.rate} | {cell.protocol} |"
-            if sims is None or linux is None:
-                yield f"{head} | | | | | | | {self._why_not(cell)} |"
-                continue
-            found = verdict(sims, linux[0], RATES[cell.rate])
-            yield f"{head} {_cells(found)} |"
-
-    def losses(self, chosen: list[Cell]) -> Iterator[str]:
-        """Return the lines of the second table: one Reno or CUBIC flow under random loss."""
-        yield ("| cell | protocol | RTT sim ms | linux | lost sim | linux "
-               "| rate × RTT × √loss, sim packets | linux | difference |")  # fmt: skip
-        yield "|---|---|" + "--:|" * 7
-        for cell in chosen:
-            if CASES[cell.case].get("loss") is None or cell.protocol == "bbr":
-                continue
-            sims, linux = (self.kept(cell, backend) for backend in ("sim", "linux"))
-            if sims is None or linux is None:
-                continue
-            packet_bytes = PACKET_BYTES[cell.rate]
-            each = [window_of_loss(f, packet_bytes) for f in sims]
-            mean, found = statistics.fmean(each), window_of_loss(linux[0], packet_bytes)
-            rtts_ms = [1e3 * statistics.fmean(f["rtt_s"] for f in side) for side in (sims, linux)]
-            lost = [statistics.fmean(f["lost"] for f in side) for side in (sims, linux)]
-            yield (f"| {cell.case}, {cell.rate} | {cell.protocol} | {rtts_ms[0]:.2f} "
-                   f"| {rtts_ms[1]:.2f} | {lost[0]:.0f} | {lost[1]:.0f} "
-                   f"| {mean:.3f} ± {_spread(each) / mean:.1%} | {found:.3f} "
-                   f"| {found / mean - 1:+.1%} |")  # fmt: skip
-
-    def _why_not(self, cell: Cell) -> str:
-        try:
-            document = json.loads(self._path(cell, "linux").read_text())
-        except (OSError, ValueError):
-            return "not run"
-        bad = ", ".join(failed(document["run"]))
-        return f"failed checks: {bad}" if bad else "not run"
-
-
-def failed(run: Document) -> list[str]:
-    """Return the names of the checks that a run failed."""
-    return [check["name"] for check in run.get("checks", ()) if not check["ok"]]
-
-
 def _cells(found: Document) -> str:
     def rates(side: Document) -> str:
         return " / ".join(f"{rate / 1e6:.4g}" for rate in side.values())
@@ -310,49 +209,89 @@ def word(found: Document) -> str:
     return f"{names} within the spread" if all(apart.values()) else f"**no: {names}**"
 
 
-def main() -> int:
-    """Run the command; return 0 if every cell agrees or is within the spread, else 1."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.testbed.tcp_table", description=__doc__
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        default=Path("out/testbed-table"),
-        help="where results are kept",
-    )
-    parser.add_argument(
-        "--only", default="*", metavar="GLOB", help="only these cells: 'one-100M-*'"
-    )
-    parser.add_argument("--seconds", type=float, help="length of every cell, to try the host")
-    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
-    options = parser.parse_args()
-    chosen = [cell for cell in cells() if fnmatch.fnmatch(cell.name, options.only)]
-    table = Table(make_directory(options.output), options.seconds)
-    lacking = None if options.show else checks.missing(http=False)
-    if lacking or not chosen:
-        wanted = lacking or f"--only to match one of {', '.join(c.name for c in cells())}"
-        print(f"testbed-table: expected {wanted}", file=sys.stderr)
-        return 2
-    try:
-        for cell in chosen if not options.show else ():
-            for backend in ("sim", "linux"):
-                if table.kept(cell, backend) is None:
-                    table.run(cell, backend)
-            lines = [*table.rows(cells()), "", *table.losses(cells())]
-            write_text(table.folder / "table.md", "\n".join(lines) + "\n")
-    except KeyboardInterrupt:
-        print("interrupted; the next start continues here", file=sys.stderr)
-        return 130
-    except (InputError, RunError) as error:
-        print(error, file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
-    rows = list(table.rows(chosen))
-    print("\n".join([*rows, "", *table.losses(chosen)]))
-    return 0 if all(row.endswith(("| yes |", "spread |")) for row in rows[2:]) else 1
+# --- the study ----------------------------------------------------------------------------------
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+@dataclass(frozen=True)
+class Sides:
+    """What is compared of a cell's runs, and the checks that the run on linux failed."""
+
+    sims: Sequence[Document]
+    linux: Document
+    failed: Sequence[str]
+
+
+def runs(cell: Cell) -> dict[str, Run]:
+    """Return the run on linux and those of the simulator, by their seeds."""
+    source = f"<{cell.name}>"
+    found = {str(n): Run(from_dict(cell.scenario(n), source)) for n in range(1, SEEDS + 1)}
+    return {**found, "linux": Run(from_dict(cell.scenario(), source), "linux")}
+
+
+def measure(_: Cell, results: Mapping[str, Result]) -> Sides:
+    """Return what is compared."""
+    linux = results["linux"]
+    sims = [figures(result.summary) for name, result in results.items() if name != "linux"]
+    return Sides(sims, figures(linux.summary), failed_checks(linux))
+
+
+def rows(found: Mapping[Cell, Sides]) -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield ("| cell | protocol | rate sim Mbit/s | linux | difference | queueing delay sim ms "
+           "| linux | retransmitted sim | linux | agree |")  # fmt: skip
+    yield "|---|---|" + "--:|" * 7 + "---|"
+    for cell, sides in found.items():
+        head = f"| {cell.case}, {cell.rate} | {cell.protocol} |"
+        if sides.failed:
+            yield f"{head} | | | | | | | failed checks: {', '.join(sides.failed)} |"
+        else:
+            yield f"{head} {_cells(verdict(sides.sims, sides.linux, RATES[cell.rate]))} |"
+
+
+def losses(found: Mapping[Cell, Sides]) -> Iterator[str]:
+    """Yield the lines of the second table: one Reno or CUBIC flow under random loss."""
+    yield ("| cell | protocol | RTT sim ms | linux | lost sim | linux "
+           "| rate × RTT × √loss, sim packets | linux | difference |")  # fmt: skip
+    yield "|---|---|" + "--:|" * 7
+    for cell, sides in found.items():
+        if CASES[cell.case].get("loss") is None or cell.protocol == "bbr" or sides.failed:
+            continue
+        packet_bytes = PACKET_BYTES[cell.rate]
+        both = (sides.sims, [sides.linux])
+        each = [window_of_loss(f, packet_bytes) for f in sides.sims]
+        mean, got = statistics.fmean(each), window_of_loss(sides.linux, packet_bytes)
+        rtts_ms = [1e3 * statistics.fmean(f["rtt_s"] for f in side) for side in both]
+        lost = [statistics.fmean(f["lost"] for f in side) for side in both]
+        yield (f"| {cell.case}, {cell.rate} | {cell.protocol} | {rtts_ms[0]:.2f} "
+               f"| {rtts_ms[1]:.2f} | {lost[0]:.0f} | {lost[1]:.0f} "
+               f"| {mean:.3f} ± {_spread(each) / mean:.1%} | {got:.3f} "
+               f"| {got / mean - 1:+.1%} |")  # fmt: skip
+
+
+def chosen(options: Options) -> list[Cell]:
+    """Return the cells whose names match."""
+    return [one for one in cells(options.seconds) if fnmatch.fnmatch(one.name, options.only)]
+
+
+def failed(found: Mapping[Cell, Sides]) -> list[str]:
+    """Return the cells that neither agree nor are within the spread."""
+    lines = zip(found, list(rows(found))[2:], strict=True)
+    return [cell.name for cell, line in lines if not line.endswith(("| yes |", "spread |"))]
+
+
+STUDY = Study(
+    shows="the kernel's TCPs have the simulator's rates within 10 % and queues within 20 %",
+    minutes=90,
+    needs=(on_linux(),),
+    options=(
+        Option("--only", "*", "only cells whose names match, such as 'one-100M-*'"),
+        Option("--seconds", None, "length of every cell (s), to try the host", type=float),
+    ),
+    quick={"only": "one-100M-*", "seconds": 5.0},
+    cases=chosen,
+    runs=runs,
+    measure=measure,
+    valid=passed_checks,
+    table=lambda found: "\n".join([*rows(found), "", *losses(found)]),
+    failed=failed,
+)

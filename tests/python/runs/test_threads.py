@@ -44,6 +44,34 @@ def test_threads_do_not_change_a_byte(waterfill, tmp_path):
     assert documents[0] == documents[1] == documents[2]
 
 
+COMMITTED = [*sorted(ROOT.glob("examples/*.toml")), *sorted(ROOT.glob("papers/*/*/scenario.toml"))]
+
+
+def shown(path, threads, seconds=0.3):
+    """All that a run gives, and the number of threads that it used."""
+    simulation = _core.Simulation(resolve.to_core(load(path), protocols.load(), "sim"))
+    used = simulation.set_threads(threads)
+    simulation.advance(seconds)
+    summary = simulation.summary()
+    summary["engine"]["wall_s"] = 0.0
+    series = [
+        (name, kind, bytes(column))
+        for which in ("flows", "links", "traffic")
+        for name, (kind, column) in simulation.series(which).items()
+    ]
+    return used, (json.dumps(summary), series)
+
+
+def test_the_committed_networks_give_the_same_bytes_on_three_threads():
+    used = set()
+    for path in COMMITTED:
+        threads, several = shown(path, 3)
+        used.add(threads)
+        if threads > 1:
+            assert several == shown(path, 1)[1], path
+    assert used >= {1, 2, 3}  # a network that cannot be divided runs on one
+
+
 def test_the_core_says_how_many_threads_it_uses(tmp_path):
     (tmp_path / "s.toml").write_text(CHAIN)
     network = resolve.to_core(load(tmp_path / "s.toml"), protocols.load(), "sim")

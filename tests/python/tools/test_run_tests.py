@@ -95,9 +95,9 @@ def test_an_error_after_the_tests_is_a_failure():
 def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
     assert soaked(0, "table\n") == Outcome(passed=1)
     assert soaked(1, "table\n").failed == 1
-    skipped = soaked(2, "soak: expected root, got user 1000\n")
+    skipped = soaked(2, "soak: needs root, got user 1000\n")
     assert (skipped.passed, skipped.failed) == (0, 0)
-    assert list(skipped.skipped) == ["validation.soak: soak: expected root, got user 1000"]
+    assert list(skipped.skipped) == ["validation.soak: soak: needs root, got user 1000"]
 
 
 @pytest.mark.parametrize(("code", "passed"), [(0, 4), (1, 3)])

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from validation.soak import __main__ as main
 from validation.soak import objects, traffic, watch
-from validation.soak.__main__ import Course, planned
+from validation.soak import study as main
 from validation.soak.objects import Id, Object
+from validation.soak.study import Course, planned
 from validation.soak.traffic import Host, Load
 
 

@@ -71,3 +71,15 @@ def test_flows_that_gave_up_are_a_result_and_other_failed_checks_make_a_run_inva
     assert "| 3 CUBIC | none |" in rows
     assert "missed; explicit flows gave up |" in rows
     assert "(failed checks: delay line)" in rows
+
+
+def test_an_invalid_run_fails_and_so_does_a_missed_goal():
+    fair = 90e6 * 10 / 13
+    good = cohabit.measure(fake([0.9 * fair] * 40, [0.8 * (90e6 - fair)] * 40))
+    found = {
+        Cell("cubic", "improved"): good,
+        Cell("cubic", "none"): good | {"checks_failed": ["delay line"]},
+        Cell("bbr", "improved"): good | {"tcp": 0.5},
+        Cell("bbr", "paper"): good | {"tcp": 0.5},
+    }
+    assert cohabit.failed(found) == ["cubic-none: failed checks", "bbr-improved: misses the goals"]

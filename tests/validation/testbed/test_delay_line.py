@@ -65,11 +65,3 @@ def test_the_table_has_rate_loss_error_and_load():
     row = delay_line.table([entry]).splitlines()[-1]
     # 83250 frames of 1500 bytes in a second; 83 lost; errors in µs.
     assert row == "| ring | 999.0 | 83 | 2 | 1 | 12 | 40 | 90 | 31% | – | – | 50% |"
-
-
-def test_an_unknown_way_is_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(delay_line.checks, "missing", lambda **_: None)
-    monkeypatch.setattr("sys.argv", ["delay_line", "pigeon"])
-    assert delay_line.main() == 2
-    expected = "bench-linux: expected one of plain veth, ring, blocks, mmsg, tap, xdp, got pigeon\n"
-    assert capsys.readouterr().err == expected

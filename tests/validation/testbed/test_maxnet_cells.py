@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from validation.testbed import maxnet, maxnet_cells, maxnet_special
 from validation.testbed.maxnet_cells import Cell, Goal, Of, Panel
+from waterfill.errors import RunError
 from waterfill.network import protocols
-from waterfill.runs.stored import StoredResult
+from waterfill.runs import backends
 
 CELLS = maxnet_cells.cells()
 
@@ -127,32 +126,40 @@ def test_verdicts_of_special_goals():
 # --- runs -------------------------------------------------------------------------------------
 
 
-def test_runs_are_kept_measured_and_reused(tmp_path):
+def ran(cell):
+    """The simulator's run of a cell, as it stands for each backend."""
+    result = backends.run(cell.scenario("sim"))
+    return dict.fromkeys(cell.backends, result)
+
+
+def test_a_run_is_measured_and_judged(monkeypatch):
     cell = small(backends=("sim", "linux"))
-    runs = maxnet.Runs(tmp_path, [cell])
-    assert runs.kept(cell, "sim") is None
-    runs.run(cell, "sim")
-    kept = runs.kept(cell, "sim")
-    assert isinstance(kept, StoredResult)
-    assert runs.valid(cell, "sim")
-    document = runs.document()["small"]
-    rate, drops, kernel = document["goals"]
+    monkeypatch.setattr(maxnet, "_cells", lambda: {"small": cell})
+    case = maxnet.Case("small", 1.0)
+    assert set(maxnet.runs(case)) == {"sim", "linux"}
+    found = {case: ran(cell)}
+    rate, drops, kernel = maxnet.document(found)["small"]["goals"]
     assert rate["measured"] == pytest.approx(9e6, rel=0.1)
     assert rate["ok"] is True
     # A queue of five packets is too small for CUBIC's slow start.
     assert drops["measured"] >= 1
-    assert (kernel["measured"], kernel["ok"]) == (None, None)
-    assert not document["ran"]  # on the kernel
-    assert maxnet.Runs(tmp_path, [cell.shorter(0.5)]).kept(cell.shorter(0.5), "sim") is None
-    text = maxnet.table(runs.document())
-    assert "9 Mbit/s ± 10.0% (" in text
-    assert "not run" in text
+    assert kernel["ok"] is True
+    assert maxnet.failed(maxnet.document(found)) == []
+    assert "9 Mbit/s ± 10.0% (" in maxnet.table(maxnet.document(found))
+    found[case]["linux"].summary["checks"] = [{"name": "clock", "ok": False}]
+    assert maxnet.failed(maxnet.document(found)) == ["small: failed checks: clock"]
+
+
+def test_a_goal_may_refer_to_another_cells_run():
+    fig14 = next(case for case in map(lambda c: maxnet.Case(c.name, 0.1), CELLS)
+                 if set(maxnet.runs(case)) - set(case.cell.backends))  # fmt: skip
+    (other,) = set(maxnet.runs(fig14)) - set(fig14.cell.backends)
+    assert other.split()[0] in {cell.name for cell in CELLS}
 
 
 def test_a_figure_has_every_backend_and_every_panel(tmp_path):
     cell = small(backends=("sim", "linux"))
-    runs = maxnet.Runs(tmp_path, [cell])
-    result = runs.run(cell, "sim")
+    result = ran(cell)["sim"]
     figure = maxnet.maxnet_plots.curves(cell, {"linux": result, "sim": result})
     rate, price = figure.axes
     assert [line.get_label() for line in rate.lines] == [
@@ -184,37 +191,25 @@ def test_rates_over_loss_have_one_line_per_law_and_backend():
     assert list(lines["maxnet, kernel"].get_xdata()) == pytest.approx([0.0, 0.1])
 
 
-def test_unequal_is_the_largest_deviation_from_the_mean(tmp_path):
-    result = maxnet.Runs(tmp_path, [small()]).run(small(), "sim")
+def test_unequal_is_the_largest_deviation_from_the_mean():
+    result = ran(small())["sim"]
     window = {"start_s": 0.2, "stop_s": 0.8}
     assert maxnet.unequal(result, flows=["f"], **window) == 0.0
     # g has not started: its rate is zero, the mean half of f's.
     assert maxnet.unequal(result, flows=["f", "g"], **window) == pytest.approx(1.0)
 
 
-def test_a_special_result_is_kept_for_its_own_length(tmp_path, monkeypatch):
-    runs = maxnet.Runs(tmp_path, [], 1.0)
-    goals = [maxnet_special.goal("flows", 500.0, least=500)]
+def test_a_special_experiment_needs_what_it_says(monkeypatch):
+    goals = [maxnet_special.goal("flows", 400.0, least=500)]
     monkeypatch.setattr(maxnet_special, "run", lambda name, times: goals)
-    assert runs.special("crowd", 1.0) is None
-    runs.run_special("crowd", 1.0)
-    assert runs.special("crowd", 1.0)["goals"] == json.loads(json.dumps(goals))
-    assert runs.special("crowd", 0.5) is None
-    assert "500 flows, 1 Gbit/s" in maxnet.table(runs.document())
-
-
-def test_the_command_line_says_what_is_missing_or_unknown(monkeypatch, capsys, tmp_path):
-    out = ["-o", str(tmp_path)]
-    monkeypatch.setattr(maxnet.daemon, "binary", lambda: None)
-    monkeypatch.setattr("sys.argv", ["maxnet", *out])
-    assert maxnet.main() == 2
-    assert "expected the daemon waterfilld" in capsys.readouterr().err
-    monkeypatch.setattr("sys.argv", ["maxnet", "--show", "--only", "nothing", *out])
-    assert maxnet.main() == 2
-    assert "--only to match one of fig10-100M" in capsys.readouterr().err
-    monkeypatch.setattr("sys.argv", ["maxnet", "--show", "--only", "fig12", *out])
-    assert maxnet.main() == 1  # nothing has run
-    assert "Fig. 12" in capsys.readouterr().out
+    monkeypatch.setattr(maxnet_special, "missing", lambda name: None)
+    case = maxnet.Case("crowd", 1.0)
+    found = maxnet.special_document({case: maxnet.special(case)})
+    assert "500 flows, 1 Gbit/s" in maxnet.table(found)
+    assert maxnet.failed(found) == ["crowd: flows: missed"]
+    monkeypatch.setattr(maxnet_special, "missing", lambda name: "clang, got none")
+    with pytest.raises(RunError, match="crowd needs clang"):
+        maxnet.special(case)
 
 
 def test_a_random_file_has_the_hash_it_is_said_to_have(tmp_path):

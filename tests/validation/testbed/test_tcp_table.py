@@ -1,4 +1,4 @@
-"""The table of the kernel's TCPs: what agrees, what is kept, which cells there are."""
+"""The table of the kernel's TCPs: what agrees, and which cells there are."""
 
 from __future__ import annotations
 
@@ -54,18 +54,21 @@ def test_outside_the_tolerance_a_run_may_be_within_the_simulators_own_spread():
     assert tcp_table.word(verdict(sims, run_of([139e6], 160_000))) == "**no: rate and delay**"
 
 
-def test_rtt_and_loss_rate_are_divided_out_of_random_losses(tmp_path, monkeypatch):
+def sides(sim_bps, linux_bps, failed=()):
+    return tcp_table.Sides(
+        [tcp_table.figures(run_of([sim_bps], 0))] * 2,
+        tcp_table.figures(run_of([linux_bps], 0)),
+        failed,
+    )
+
+
+def test_rtt_and_loss_rate_are_divided_out_of_random_losses():
     # 10 Mbit/s: 833.3 packets/s, 25 per RTT of 30 ms, of which 1 in 833.3 was lost.
     found = tcp_table.window_of_loss(tcp_table.figures(run_of([10e6], 0)), 1500)
     assert found == pytest.approx(25 / 833.333**0.5)
     cell = tcp_table.Cell("loss-1e-3", "100M", "sack")
-    mine = tcp_table.Table(tmp_path, 3.0)
-    for on, rate_bps in (("sim", 10e6), ("linux", 12.1e6)):
-        monkeypatch.setattr(
-            tcp_table.backends, "run", lambda *_, r=rate_bps, **__: Ran(run_of([r], 0))
-        )
-        mine.run(cell, on)
-    (row,) = list(mine.losses([cell, tcp_table.Cell("one", "100M", "sack")]))[2:]
+    found = {one: sides(10e6, 12.1e6) for one in (cell, tcp_table.Cell("one", "100M", "sack"))}
+    (row,) = list(tcp_table.losses(found))[2:]
     # The same losses of more packets: the loss rate is smaller, so 1.1 of the window, not 1.21.
     assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
 
@@ -85,20 +88,17 @@ def test_a_cell_lasts_as_long_as_its_losses_need():
     assert len({cell.name for cell in tcp_table.cells()}) == len(tcp_table.cells()) == 42
 
 
-def test_kept_runs_are_reused_unless_they_failed_or_are_of_another_scenario(tmp_path, monkeypatch):
-    cell = tcp_table.Cell("one", "100M", "sack")
-    mine = tcp_table.Table(tmp_path, 3.0)
-    assert mine.kept(cell, "linux") is None
-    monkeypatch.setattr(tcp_table.backends, "run", lambda *_, **__: Ran(run_of([1e6], 0)))
-    mine.run(cell, "linux")
-    assert mine.kept(cell, "linux") is not None
-    assert tcp_table.Table(tmp_path, 4.0).kept(cell, "linux") is None
-    monkeypatch.setattr(tcp_table.backends, "run", lambda *_, **__: Ran(run_of([1e6], 0, ok=False)))
-    mine.run(cell, "linux")
-    assert mine.kept(cell, "linux") is None
-    assert "failed checks: processor" in "\n".join(mine.rows([cell]))
+def test_a_run_that_failed_its_checks_is_no_result():
+    cells = [tcp_table.Cell("one", "100M", "sack"), tcp_table.Cell("four", "100M", "sack")]
+    found = dict(zip(cells, (sides(1e6, 1e6), sides(1e6, 1e6, ["processor"])), strict=True))
+    agrees, failed = list(tcp_table.rows(found))[2:]
+    assert agrees.endswith("| yes |")
+    assert failed.endswith("failed checks: processor |")
+    assert tcp_table.failed(found) == ["four-100M-sack"]
 
 
-class Ran:
-    def __init__(self, summary):
-        self.summary = summary
+def test_the_simulator_has_one_run_per_seed_and_linux_one():
+    runs = tcp_table.runs(tcp_table.Cell("one", "100M", "sack", 3.0))
+    assert len(runs) == tcp_table.SEEDS + 1
+    assert [run.on for run in runs.values()].count("linux") == 1
+    assert runs["linux"].scenario.duration == 3.0

@@ -1,14 +1,11 @@
-"""Boot Debian's kernels under QEMU, run the daemon on them and on the running one: `make kernels`.
+"""Boot Debian's kernels under QEMU, run the daemon on them and on the running one.
 
-`python -m validation.kernels [5.10|6.1|6.12|running ...]`, as root. What this host lacks is skipped
-with a reason. Exit code 0: every check of every kernel that could be tried passed; 1: one failed.
-Facts are kept in out/kernels; docs/reference/kernels.md is written from the newest of each kernel,
-once every kernel has been tried.
+A kernel that this host cannot boot is skipped with a reason. Facts are kept in out/kernels;
+docs/reference/kernels.md is written from the newest of each kernel, once all have been tried.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -16,15 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from validation.kernels import debian, guest, image
 from validation.kernels.debian import Missing
 from validation.kernels.judge import Check, judge, judge_oldest
 from validation.kernels.page import Run, page
+from validation.study import DAEMON, ROOT, Option, Options, Report, Study
+from waterfill.runs.files import write_text
 
-ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "out/kernels"
 PAGE = ROOT / "docs/reference/kernels.md"
 OLDEST = "5.10"
@@ -68,13 +65,12 @@ def here(binaries: Path) -> dict[str, str]:
     return found
 
 
-def report(run: Run, seconds: float) -> None:
-    """Print a kernel's verdicts: one line each for what does not simply work."""
+def lines(run: Run, seconds: float) -> list[str]:
+    """Return a kernel's verdicts: one line each for what does not simply work."""
     bad = sum(check.verdict == "fails" for check in run.checks)
-    print(f"{run.title}: {len(run.checks)} checks, {bad} failed, {seconds:.0f} s", flush=True)
-    for check in run.checks:
-        if check.verdict != "works":
-            print(f"  {check.name}: {check.verdict}: {check.seen}", flush=True)
+    head = f"{run.title}: {len(run.checks)} checks, {bad} failed, {seconds:.0f} s"
+    other = [check for check in run.checks if check.verdict != "works"]
+    return [head, *(f"  {check.name}: {check.verdict}: {check.seen}" for check in other)]
 
 
 def judged(series: str, facts: dict[str, str]) -> Run:
@@ -91,37 +87,39 @@ def write_page() -> None:
     every = [judged(file.stem, json.loads(file.read_text())) for file in files]
     oldest = next(run for run in every if run.series == OLDEST)
     PAGE.write_text(page([run for run in every if run is not oldest], oldest))
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    print(f"wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the checks and write the page. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="validation.kernels", description=__doc__)
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help=f"default: {' '.join(ALL)}")
-    parser.add_argument("--binaries", type=Path, default=ROOT / ".venv/bin", help="their folder")
-    options = parser.parse_args(arguments)
-    wrong = set(options.kernels) - set(ALL)
-    if wrong:
-        parser.error(f"KERNEL {min(wrong)}: expected one of {', '.join(ALL)}")
+def work(options: Options) -> Report:
+    """Try the kernels, and write the page."""
     binaries: Path = options.binaries.resolve()
-    if not (binaries / "waterfilld").exists():
-        print(f"kernels: skipped: {binaries} has no waterfilld (tools/daemon.sh says why)")
-        return 0
-    runs: list[Run] = []
-    for series in options.kernels or ALL:
+    said: list[str] = []
+    failed: list[str] = []
+    for series in options.kernels:
         start = time.monotonic()
         try:
             facts = here(binaries) if series == "running" else boot(series, binaries)
         except Missing as why:
-            print(f"{series}: skipped: {why}", flush=True)
+            said.append(f"{series}: skipped: {why}")
             continue
         KEPT.mkdir(parents=True, exist_ok=True)
-        (KEPT / f"{series}.json").write_text(json.dumps(facts, indent=1))
-        runs.append(judged(series, facts))
-        report(runs[-1], time.monotonic() - start)
+        write_text(KEPT / f"{series}.json", json.dumps(facts, indent=1))
+        run = judged(series, facts)
+        said += lines(run, time.monotonic() - start)
+        failed += [f"{run.title}: {c.name}: {c.seen}" for c in run.checks if c.verdict == "fails"]
+        print(said[-1], file=sys.stderr, flush=True)
     write_page()
-    return 1 if any(check.verdict == "fails" for run in runs for check in run.checks) else 0
+    return Report("\n".join(said), failed=failed)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the daemon runs on Debian's kernels 6.1 and 6.12 and on the running one, not on 5.10",
+    minutes=5,
+    needs=(DAEMON,),
+    options=(
+        Option("kernels", ALL, "default: all", ALL),
+        Option("--binaries", ROOT / ".venv/bin", "directory of the programs", type=Path),
+    ),
+    quick={"kernels": ("running",)},
+    work=work,
+)

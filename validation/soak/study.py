@@ -1,21 +1,19 @@
-"""Soak `waterfilld`: `make soak` for an hour, `--short` for one minute of traffic.
+"""Soak `waterfilld` for an hour, with `--short` for one minute of traffic.
 
-`python -m validation.soak [--short] [--json FILE]`, as root. Two hosts and a router in namespaces
-of their own; flows of both directions come and go every second; the daemon is reloaded and killed
-while they run. Exit code 0: every criterion is met; 1: one is not; 2: this host lacks something.
-Nothing is left behind, however the run ends.
+Two hosts and a router have namespaces of their own; flows of both directions come and go every
+second; the daemon is reloaded and killed while they run. Nothing is left behind, however the run
+ends.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from validation import study
 from validation.soak import network, objects, verdict
 from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
 from validation.soak.traffic import Load, Totals, Worker
@@ -29,9 +27,8 @@ from validation.soak.watch import (
     show_every_warning,
 )
 from validation.testbed.maxnet_special import isolated
-from waterfill.errors import RunError
-from waterfill.runs.result import Document
-from waterfill.testbed import checks, daemon, isolate
+from waterfill.errors import InputError
+from waterfill.testbed import daemon, isolate
 
 TARGETS = (0.9, 0.85)
 # How long the kernel may take to free what is no longer used, and an event to show its effect.
@@ -245,16 +242,12 @@ def _progress(sample: Sample) -> None:
     )  # fmt: skip
 
 
-def soak(course: Course) -> Run | str:
-    """Run it in a process tree of its own; return what was observed, or what this host lacks.
+def soak(course: Course) -> Run:
+    """Run it in a process tree of its own; return what was observed.
 
-    Raises RunError if the network cannot be built or the daemon fails for good.
+    Raises InputError for what this host's kernel refuses, RunError if the network cannot be built
+    or the daemon fails for good.
     """
-    lacks = checks.missing(http=False, iperf=False, held=False)
-    if lacks is None and daemon.binary() is None:
-        lacks = "waterfilld, got none"
-    if lacks is not None:
-        return f"expected {lacks}"
     law = f"bpf_s{daemon.run_name()}"[:15]
 
     def inside() -> Run | str:
@@ -265,43 +258,45 @@ def soak(course: Course) -> Run | str:
 
     with memory_group(f"waterfill-{law}") as memory:
         found: Run | str = isolated("soak", inside)
+    if isinstance(found, str):
+        raise InputError("waterfilld", "", found)
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it; return the exit code."""
-    parser = argparse.ArgumentParser(prog="soak", description="Soak waterfilld.")
-    parser.add_argument("--short", action="store_true", help="one minute instead of an hour")
-    parser.add_argument("--seconds", type=float, help="length of the traffic")
-    parser.add_argument(
-        "--rate", type=float, help="rate of the links, Mbit/s; two thirds must pass"
-    )
-    parser.add_argument("--json", type=Path, help="write everything observed to this file")
-    chosen = parser.parse_args(arguments)
-    course = SHORT if chosen.short else HOUR
-    if chosen.seconds is not None:
-        course = replace(course, seconds=chosen.seconds)
-    if chosen.rate is not None:
-        rate_bps = chosen.rate * 1e6
+def course_of(options: study.Options) -> Course:
+    """Return the course of a run with these options."""
+    course = SHORT if options.short else HOUR
+    if options.seconds is not None:
+        course = replace(course, seconds=options.seconds)
+    if options.rate is not None:
+        rate_bps = options.rate * 1e6
         slower = max(1.0, course.rate_bps / rate_bps)
         course = replace(course, rate_bps=rate_bps, least_rate_bps=rate_bps / 1.5,
                          deadline_s=course.deadline_s * slower)  # fmt: skip
-    try:
-        run = soak(course)
-    except RunError as error:
-        print(error, file=sys.stderr)
-        return 1
-    if isinstance(run, str):
-        print(f"soak: {run}", file=sys.stderr)
-        return 2
+    return course
+
+
+def work(options: study.Options) -> study.Report:
+    """Soak, and judge what was observed."""
+    course = course_of(options)
+    run = soak(course)
     criteria = verdict.judge(run, course.least_rate_bps)
-    found: Document = verdict.document(run, criteria)
-    if chosen.json is not None:
-        chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
-    print(verdict.summary(run), verdict.table(criteria), sep="\n\n")
-    return 0 if found["ok"] else 1
+    found = verdict.document(run, criteria)
+    text = f"{verdict.summary(run)}\n\n{verdict.table(criteria)}"
+    return study.Report(text, found, () if found["ok"] else ["a criterion is not met"])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: study.Study[None, None] = study.Study(
+    shows="the daemon leaks nothing and loses no flow in an hour of traffic, reloads and kills",
+    minutes=62,
+    needs=(study.on_linux(iperf=False, held=False), study.DAEMON),
+    options=(
+        study.Option("--short", False, "one minute of traffic instead of an hour"),
+        study.Option("--seconds", None, "length of the traffic (s)", type=float),
+        study.Option(
+            "--rate", None, "rate of the links (Mbit/s); two thirds must pass", type=float
+        ),
+    ),
+    quick={"short": True},
+    work=work,
+)
