@@ -11,7 +11,7 @@ __all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
 
 @type_check_only
 class Progress(TypedDict):
-    """How far a run is: simulated time, events handled, packets forwarded by links."""
+    """Progress of a run: simulated time, events handled, packets forwarded by links."""
 
     now_s: float
     events: int
@@ -19,7 +19,7 @@ class Progress(TypedDict):
 
 @type_check_only
 class Estimate(TypedDict):
-    """What a run is expected to need, and the scenario's keys that the largest parts come from.
+    """Expected needs of a run, and the scenario's keys that cause the largest parts.
 
     `events` counts other work too, such as routers' timers, in units of an event; `cpu_s` is
     seconds of one CPU.
@@ -93,10 +93,10 @@ class Simulation:
         """
 
     def estimate(self) -> Estimate:
-        """What the whole run was expected to need when it was built."""
+        """Estimate for the whole run, made when it was built."""
 
     def progress(self) -> Progress:
-        """How far the run is."""
+        """Progress of the run."""
 
     def summary(self) -> CoreSummary:
         """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
@@ -141,10 +141,10 @@ class Fluid:
         """
 
     def estimate(self) -> Estimate:
-        """What the whole run was expected to need when it was built."""
+        """Estimate for the whole run, made when it was built."""
 
     def progress(self) -> Progress:
-        """How far the run is; `packet_hops` as if the fluid were packets."""
+        """Progress of the run; `packet_hops` as if the fluid were packets."""
 
     def summary(self) -> CoreSummary:
         """Returns the summary so far, without what Python adds to it (see `runs.result`)."""

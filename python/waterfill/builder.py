@@ -365,13 +365,13 @@ def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> di
             from waterfill.scenario.units import number
 
             try:
-                value = text(number(value, least=0))
+                value = text(number(value, minimum=0))
             except ValueError as error:
                 raise InputError(source, f"{at}{name}", str(error)) from None
         if not isinstance(value, bool) and isinstance(value, Integral):
             value = int(value)  # NumPy's integers: TOML has no word for them
         if key in written:
-            raise InputError(source, f"{at}{key}", f"expected either {key} or {name}, got both")
+            raise InputError(source, f"{at}{key}", f"not allowed together with {name}")
         written[key] = list(value) if isinstance(value, tuple) else value
     return written
 

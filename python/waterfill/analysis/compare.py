@@ -73,7 +73,7 @@ def select(names: str | None, on: str, known: protocols.Protocols | None = None)
         elif name not in known:
             message = f"unknown protocol {shown(name)}{nearest(name, known)}"
         elif name not in able:
-            message = f"{shown(name)} does not run on {on}, expected one of {', '.join(able)}"
+            message = f"{shown(name)} does not run on {on}; choose one of {', '.join(able)}"
         else:
             continue
         raise InputError(_COMMAND_LINE, "protocols", message)

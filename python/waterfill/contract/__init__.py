@@ -1,4 +1,4 @@
-"""What crosses between Python and the core, typed: the network in, the summary out.
+"""Typed data between Python and the core: the network in, the summary out.
 
 The Rust side is the crate `waterfill-network`.
 """

@@ -250,7 +250,7 @@ class ReorderSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """What a packet carries for its protocol is removed."""
+    """Packets lose the header of their protocol."""
 
     kind: Literal["strip"] = "strip"
 

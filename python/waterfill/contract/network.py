@@ -35,7 +35,7 @@ ParamValue: TypeAlias = float | str | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkChange:
-    """What changes on a link direction at a time; None stays as it is. Zero holds the queue.
+    """Changes of a link direction at a time; None leaves a value as it is. Zero holds the queue.
 
     `restart` starts the laws of its router anew; `clock_step_s` moves the clock that they see.
     """
@@ -124,13 +124,13 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
 
     @property
     def differ(self) -> bool:
-        """Whether the flows of the group have their own start times or delays."""
+        """True if the flows of the group have their own start times or delays."""
         return self.stagger_s > 0 or bool(self.start_jitter_s) or bool(self.pad_jitter_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodSpec:
-    """How long an on–off source is on and off, in turn."""
+    """Durations of an on–off source's on and off periods, which alternate."""
 
     on_s: Constant | Exponential | Pareto
     off_s: Constant | Exponential | Pareto
@@ -205,7 +205,7 @@ class Network:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Network:
-        """Read what `to_dict` made; raise ValueError when it is of another version."""
+        """Read the output of `to_dict`; raise ValueError for another version."""
         return _adapter().validate_python(document)
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,17 +215,17 @@ class Network:
 
     @property
     def has_transfers(self) -> bool:
-        """Whether flows with a size are among the flows or arrive."""
+        """True if any flow has a size, whether listed or arriving."""
         return bool(self.arriving) or any(flow.size_bytes is not None for flow in self.flows)
 
     @property
     def arriving(self) -> list[FlowSpec]:
-        """What the flows of each source of flows have in common, in the sources' order."""
+        """Common properties of the flows of each source of flows, in the sources' order."""
         return [source.flows.flow for source in self.traffic if source.flows is not None]
 
 
 def plain(value: Any) -> Any:
-    """Return what consists of this module's classes as dictionaries, tuples and plain values."""
+    """Convert instances of this module's classes to dictionaries, tuples and plain values."""
     if isinstance(value, FlowSpec):
         return {name: plain(item) for name, item in value._asdict().items()}
     if hasattr(value, "__dataclass_fields__"):

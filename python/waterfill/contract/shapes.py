@@ -1,4 +1,4 @@
-"""Whether a value read from JSON has the shape of a TypedDict: what is wrong first, if anything."""
+"""Check values read from JSON against the shape of a TypedDict; report the first problem."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class _Traffic(TypedDict):
 
 
 class TrafficSummary(_Traffic, total=False):
-    """One source of traffic; the keys below are those of a source of flows."""
+    """One source of traffic; a source of flows also has the keys below."""
 
     protocol: str
     goodput_bps: float | None
@@ -129,7 +129,7 @@ CLOCKED = ("wall_s", "packet_transmissions_per_s")
 
 
 class CoreSummary(TypedDict):
-    """What an engine reports."""
+    """Statistics of an engine."""
 
     flows: list[CoreFlow]
     links: list[LinkSummary]
@@ -138,7 +138,7 @@ class CoreSummary(TypedDict):
 
 
 class GroupSummary(TypedDict):
-    """How long the flows of a group with a `size` took."""
+    """Completion times of the flows of a group with a `size`."""
 
     name: str
     flows: int

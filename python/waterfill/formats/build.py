@@ -31,7 +31,7 @@ MAX_WEIGHED = 4_000_000
 
 @dataclass(frozen=True)
 class Options:
-    """What the formats leave open."""
+    """Choices that the formats leave open."""
 
     rate_bps: float = 1e9
     """Of links without a rate."""
@@ -84,7 +84,7 @@ def _htsim(source: str, options: Options) -> tuple[Layout, Demands]:
     while k**3 // 4 < nodes:
         k += 2
     if k > 64:
-        raise InputError(source, "", f"expected at most 65536 nodes, got {nodes}")
+        raise InputError(source, "", f"more than 65536 nodes, got {nodes}")
     layout = rules.fat_tree(k, options.rate_bps, options.delay_s)
     layout.name = Path(source).stem
     layout.notes.insert(0, f"The matrix has {nodes} nodes, the fat-tree {len(layout.hosts)} hosts.")
@@ -156,7 +156,7 @@ def imported(name: str, source: str, options: Options) -> Layout:
     if not layout.flows:
         _add_traffic(layout, demands, own, options, is_hpcc=name == "hpcc")
     elif options.flows is not None or options.pattern is not None:
-        raise InputError("import", "", f"expected no other traffic, as {name} files have their own")
+        raise InputError("import", "", f"{name} files have their own traffic", "remove --flows")
     return _finished(layout, options)
 
 
@@ -167,7 +167,7 @@ def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
     rule = RULES[name]
     if len(sizes) != len(rule.sizes):
         wanted = " ".join(rule.sizes)
-        raise InputError("generate", name, f"expected {wanted}, got {len(sizes)} numbers")
+        raise InputError("generate", name, f"needs {wanted}, got {len(sizes)} numbers")
     try:
         layout = rule.make(sizes, options)
     except ValueError as error:
@@ -186,13 +186,13 @@ def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
     for link in layout.links:
         if not (math.isfinite(link.rate_bps) and math.isfinite(link.delay_s)):
             got = f"{link.rate_bps:g} bit/s and {link.delay_s:g} s"
-            raise InputError(source, link.name, f"expected a finite rate and delay, got {got}")
+            raise InputError(source, link.name, f"rate and delay must be finite, got {got}")
         if link.rate_bps > MAX_RATE_BPS:
-            why = f"expected a rate of at most {MAX_RATE_BPS:g} bit/s, got {link.rate_bps:g} bit/s"
+            why = f"the rate must be at most {MAX_RATE_BPS:g} bit/s, got {link.rate_bps:g} bit/s"
             raise InputError(source, link.name, why)
     for (start, end), demand_bps in demands.items():
         if not math.isfinite(demand_bps):
-            message = f"expected a finite demand, got {demand_bps:g} bit/s"
+            message = f"the demand must be finite, got {demand_bps:g} bit/s"
             raise InputError(source, f"{start} to {end}", message)
 
 
@@ -202,7 +202,7 @@ def _defaults(options: Options) -> graph.Defaults:
 
 def _finished(layout: Layout, options: Options) -> Layout:
     if not layout.flows and not layout.sources and options.pattern != "none":
-        raise InputError("import", "", "expected a route between two hosts, got none")
+        raise InputError("import", "", "no route between any two hosts")
     last_s = max((plan.start_s or 0.0 for plan in layout.flows), default=0.0)
     if options.duration_s is not None:
         layout.duration_s = options.duration_s
@@ -226,7 +226,7 @@ def _add_traffic(
     if pattern == "none":
         return
     if pattern == "demands" and not demands:
-        raise InputError("--traffic", "", "expected another kind, as the source has no demands")
+        raise InputError("--traffic", "", "the source has no demands", "choose another kind")
     load = options.load
     if pattern == "gravity":
         _check_pairs(len(layout.hosts), pattern, MAX_WEIGHED)
@@ -259,17 +259,17 @@ def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
     assert options.sizes is not None
     if pattern not in ARRIVING:
         known = ", ".join(ARRIVING)
-        raise InputError("--traffic", "", f"expected one of {known} with --sizes, got {pattern}")
+        raise InputError("--traffic", "", f"must be one of {known} with --sizes, got {pattern}")
     try:
         distributions.parse(options.sizes, VOLUME)
     except ValueError as error:
         raise InputError("--sizes", "", str(error)) from None
     if options.size_bytes is not None or options.count != 1:
         other = "--size" if options.size_bytes is not None else "--count"
-        raise InputError(other, "", "expected none with --sizes, whose flows arrive at random")
+        raise InputError(other, "", "not allowed with --sizes, whose flows arrive at random")
     most = len(layout.hosts) - 1
     if pattern == "incast" and options.pairs is not None and options.pairs > most:
-        raise InputError("--pairs", "", f"expected 1 to {most} senders, got {options.pairs}")
+        raise InputError("--pairs", "", f"must be 1 to {most} senders, got {options.pairs}")
     load = ARRIVING_LOAD if options.load is None else options.load
     layout.notes.append(f"Traffic: {pattern}, {load:.0%} of what the hosts can send.")
     return SourcePlan(pattern, load, options.sizes, options.pairs if pattern == "incast" else None)
@@ -282,7 +282,7 @@ def _pairs(layout: Layout, pattern: str, options: Options) -> list[tuple[str, st
         _check_pairs(len(layout.hosts), pattern, MAX_PLANS)
         return traffic.all_to_all(layout.hosts)
     if len(layout.hosts) < 2:
-        why = f"expected at least 2 nodes for incast, got {len(layout.hosts)}"
+        why = f"incast needs at least 2 nodes, got {len(layout.hosts)}"
         raise InputError("--traffic", "", why)
     try:
         return traffic.incast(layout.hosts, options.pairs or len(layout.hosts) - 1, options.seed)
@@ -293,7 +293,7 @@ def _pairs(layout: Layout, pattern: str, options: Options) -> list[tuple[str, st
 def _check_pairs(hosts: int, pattern: str, most: int) -> None:
     pairs = hosts * (hosts - 1)
     if pairs > most:
-        why = f"expected at most {most} pairs for {pattern}, got {pairs} of {hosts} hosts"
+        why = f"more than {most} pairs for {pattern}, got {pairs} of {hosts} hosts"
         raise InputError("--traffic", "", why)
 
 
@@ -306,7 +306,7 @@ def _from_file(layout: Layout, options: Options, *, is_hpcc: bool) -> list[FlowP
         rows = table.read(options.flows, layout)
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
     if len(plans) != len(rows):
-        raise InputError(str(options.flows), "", "expected a route for every flow")
+        raise InputError(str(options.flows), "", "no route for some flow", "add a link")
     return [
         replace(plan, start_s=row.start_s, size_bytes=row.size_bytes, demand_bps=row.demand_bps,
                 count=row.count * options.count)

@@ -37,7 +37,7 @@ _NAMES = frozenset({"id", "key", "label", "LinkLabel", "name"})
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a link gets that has no value of its own."""
+    """Default rate and delay of a link without its own."""
 
     rate_bps: float
     delay_s: float
@@ -50,9 +50,9 @@ def gml(path: Path, defaults: Defaults) -> Layout:
         # By label, two nodes of one name would be an error; the Zoo has them.
         graph = nx.parse_gml(source.text, label=None)
     except (nx.NetworkXError, ValueError, RecursionError) as error:
-        raise source.wrong(None, f"expected GML: {error}") from None
-    except Exception:  # networkx takes it that nodes and edges are lists of attributes
-        message = "expected GML: a graph of nodes and edges, each in brackets"
+        raise source.wrong(None, f"not valid GML: {error}") from None
+    except Exception:  # networkx assumes that nodes and edges are lists of attributes
+        message = "not valid GML; write a graph of nodes and edges, each in brackets"
         raise source.wrong(None, message) from None
     return _layout(graph, path.stem, "label", defaults)
 
@@ -61,14 +61,14 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
     """Read a GraphML file. Raises InputError."""
     source = Source.read(path)
     if "<!ENTITY" in source.text:
-        raise source.wrong(None, "expected GraphML without entities")
+        raise source.wrong(None, "GraphML must not have entities")
     try:
         graph = nx.parse_graphml(source.text, force_multigraph=True)
     except ValueError as error:  # of networkx, which quotes the value without its place
-        message = "expected GraphML whose values are of their keys' types (attr.type)"
-        raise source.wrong(None, f"{message}, got: {error}") from None
-    except Exception as error:  # of the XML parser, and of whatever it hands on
-        raise source.wrong(None, f"expected GraphML: {error}") from None
+        message = "a value is not of its key's type (attr.type)"
+        raise source.wrong(None, f"{message}: {error}") from None
+    except Exception as error:  # errors of the XML parser and of networkx
+        raise source.wrong(None, f"not valid GraphML: {error}") from None
     return _layout(graph, path.stem, "label", defaults)
 
 
@@ -78,7 +78,7 @@ def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str]
     Raises InputError if the package or the network is missing.
     """
     if find_spec("topohub") is None:
-        raise InputError("import", "topohub", "expected the package: pip install topohub")
+        raise InputError("import", "topohub", "not installed", "run `pip install topohub`")
     import topohub as package
 
     try:
@@ -86,8 +86,9 @@ def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str]
             warnings.simplefilter("ignore", ResourceWarning)  # it leaves its file open
             found: Mapping[str, Any] = package.get(name)
     except (KeyError, OSError):
-        message = f"expected GROUP/NAME such as sndlib/polska, got {shown(name)}"
-        raise InputError("import", "topohub", message) from None
+        message = f"unknown network {shown(name)}"
+        advice = "write GROUP/NAME such as sndlib/polska"
+        raise InputError("import", "topohub", message, advice) from None
     graph = nx.node_link_graph(found, edges="edges")
     layout = _layout(graph, name.rpartition("/")[2], "name", defaults)
     named = dict(zip(graph.nodes, layout.hosts, strict=True))
@@ -106,7 +107,7 @@ def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str]
 
 def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     if not graph.nodes:
-        raise InputError(name, "", "expected nodes and edges, got no nodes")
+        raise InputError(name, "", "the graph has no nodes")
     labels = [str(data.get(label) or node) for node, data in graph.nodes(data=True)]
     names = dict(zip(graph.nodes, names_of(labels), strict=True))
     links: list[LinkPlan] = []
@@ -131,7 +132,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
 
 
 def _notes(links: int, used: Mapping[str, int], unused: Iterable[str]) -> list[str]:
-    """Return where rates and delays come from; `used` counts the links by attribute."""
+    """Return notes on the sources of rates and delays; `used` counts the links by attribute."""
     rates = [key for key in ("LinkSpeedRaw", *_RATES) if key in used]
     lengths = [f"attribute {key} (km)" for key in _LENGTHS if key in used]
     lengths += [_GREAT_CIRCLE] if _GREAT_CIRCLE in used else []

@@ -39,12 +39,12 @@ def topology(path: Path) -> Layout:
     else:
         raise source.wrong(number, "expected `nodes switches links`, or the six of Alibaba's form")
     if nodes > _MAX_NODES:
-        raise source.wrong(number, f"expected at most {_MAX_NODES} nodes, got {nodes}")
+        raise source.wrong(number, f"more than {_MAX_NODES} nodes, got {nodes}")
     numbers: list[int] = []
     while len(numbers) < switches:
         number, words = next(lines, (number, []))
         if not words:
-            raise source.wrong(number, f"expected {switches} switches, got {len(numbers)}")
+            raise source.wrong(number, f"must name {switches} switches, got {len(numbers)}")
         numbers += [source.whole(number, "a switch", word) for word in words]
     is_switch = set(numbers)
     plans = []
@@ -55,7 +55,7 @@ def topology(path: Path) -> Layout:
             raise source.wrong(number, f"expected link {index + 1} of {links}: {wanted}")
         a, b = (source.whole(number, "a node", word) for word in words[:2])
         if max(a, b) >= nodes or a == b:
-            raise source.wrong(number, f"expected two nodes below {nodes}, got {a} and {b}")
+            raise source.wrong(number, f"must be two nodes below {nodes}, got {a} and {b}")
         loss = source.number(number, "an error rate", words[4]) if len(words) > 4 else 0.0
         plans.append(
             LinkPlan(f"link{index}", f"n{a}", f"n{b}", _rate_bps(source, number, words[2]),
@@ -81,7 +81,7 @@ def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]
         ends = [f"n{source.whole(number, 'a host', word)}" for word in words[:2]]
         for end in ends:
             if end not in hosts:
-                raise source.wrong(number, f"expected a host of the topology, got {end[1:]}")
+                raise source.wrong(number, f"the topology has no host {end[1:]}")
         size = source.whole(number, "a size in bytes", words[4], 1)
         found.append(((ends[0], ends[1]), source.number(number, "a start", words[5]), size))
     return found
@@ -106,7 +106,7 @@ def _rate_bps(source: Source, line: int, text: str) -> float:
     bits = 8 if match[3].startswith("B") else 1
     rate_bps = source.number(line, "a rate", match[1]) * _PREFIX[match[2]] * bits
     if rate_bps == 0:
-        raise source.wrong(line, f"expected a rate above zero, got {shown(text)}")
+        raise source.wrong(line, f"the rate must be above zero, got {shown(text)}")
     return rate_bps
 
 

@@ -34,17 +34,17 @@ def read(path: Path) -> tuple[int, list[tuple[tuple[int, int], float, int | None
                 connections = count
         elif words[0] in ("Triggers", "Failures"):
             if source.whole(number, words[0].lower(), words[-1]):
-                raise source.wrong(number, f"expected no {words[0].lower()}: they are not imported")
+                raise source.wrong(number, f"{words[0].lower()} are not supported")
         elif "->" in words[0]:
             if nodes is None:
-                raise source.wrong(number, "expected `Nodes N` before the first connection")
+                raise source.wrong(number, "`Nodes N` must come before the first connection")
             found.append(_connection(source, number, words, nodes))
         else:
             raise source.wrong(number, f"expected SOURCE->SINK, got {shown(words[0])}")
     if nodes is None or connections is None:
-        raise source.wrong(None, "expected `Nodes N` and `Connections M`")
+        raise source.wrong(None, "no `Nodes N` and `Connections M`")
     if connections != len(found):
-        raise source.wrong(None, f"expected {connections} connections, got {len(found)}")
+        raise source.wrong(None, f"must have {connections} connections, got {len(found)}")
     return nodes, found
 
 
@@ -54,15 +54,15 @@ def _connection(
     start, _, end = words[0].partition("->")
     a, b = source.whole(line, "a source", start), source.whole(line, "a sink", end)
     if max(a, b) >= nodes or a == b:
-        raise source.wrong(line, f"expected two different nodes below {nodes}, got {words[0]}")
+        raise source.wrong(line, f"must be two different nodes below {nodes}, got {words[0]}")
     values = dict(zip(words[1::2], words[2::2], strict=False))
     if len(words) % 2 == 0 or "trigger" in values or "addon" in words:
-        raise source.wrong(line, "expected `start PS size BYTES`: triggers are not imported")
+        raise source.wrong(line, "triggers are not supported; write `start PS size BYTES`")
     for key in values:
         if key not in ("start", "size", *_IGNORED):
             raise source.wrong(line, f"expected start and size, got {shown(key)}")
     if "start" not in values:
-        raise source.wrong(line, "expected a start in picoseconds")
+        raise source.wrong(line, "no start; add `start PS` in picoseconds")
     start_s = source.number(line, "a start", values["start"]) / 1e12
     size = source.whole(line, "a size in bytes", values.get("size", "0"))
     # Its generators write 0 for a connection without an end.

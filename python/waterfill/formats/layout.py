@@ -64,12 +64,12 @@ class Layout:
     flows: list[FlowPlan] = field(default_factory=list)
     sources: list[SourcePlan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Where values come from, and what was assumed: a comment line each."""
+    """Comment lines on the source of each value and on assumptions."""
     duration_s: float = 30.0
     packet_bytes: int = 1500
 
     own_route: Router | None = None
-    """How a rule's networks are crossed, where searching would take long."""
+    """Precomputed routes of a rule's network, for rules whose networks take long to search."""
 
     @cached_property
     def route(self) -> Router:
@@ -78,7 +78,7 @@ class Layout:
 
 
 class Routes:
-    """Routes with the fewest links, then the least delay; ties are drawn from a seed."""
+    """Routes with the fewest links, then the smallest delay; ties are drawn from a seed."""
 
     def __init__(self, links: Iterable[LinkPlan]) -> None:
         """Compute nothing yet."""
@@ -94,7 +94,7 @@ class Routes:
             return None  # a node without links
         if start not in self._before:
             before, _ = nx.dijkstra_predecessor_and_distance(
-                self._graph, start, weight=lambda _u, _v, edges: _least(edges)
+                self._graph, start, weight=lambda _u, _v, edges: _shortest(edges)
             )
             self._before[start] = before
         before = self._before[start]
@@ -106,14 +106,14 @@ class Routes:
             choices = sorted(before[node])
             previous = choices[0] if len(choices) == 1 else chance.choice(choices)
             edges = self._graph[previous][node]
-            least = _least(edges)
-            names = sorted(name for name, edge in edges.items() if edge["length"] == least)
+            shortest = _shortest(edges)
+            names = sorted(name for name, edge in edges.items() if edge["length"] == shortest)
             path.append(names[0] if len(names) == 1 else chance.choice(names))
             node = previous
         return tuple(reversed(path))
 
 
-def _least(edges: Mapping[str, Mapping[str, float]]) -> float:
+def _shortest(edges: Mapping[str, Mapping[str, float]]) -> float:
     return min(edge["length"] for edge in edges.values())
 
 

@@ -22,7 +22,7 @@ _MAX_CHAIN = 200  # routes take the cube of it: 15 s
 
 def _check_links(number: int) -> None:
     if number > MAX_LINKS:
-        raise ValueError(f"expected at most {MAX_LINKS} links, got {number}")
+        raise ValueError(f"more than {MAX_LINKS} links, got {number}")
 
 
 def fat_tree(k: int, rate_bps: float, link_delay_s: float) -> Layout:
@@ -31,7 +31,7 @@ def fat_tree(k: int, rate_bps: float, link_delay_s: float) -> Layout:
     Raises ValueError unless k is even and from 2 to 64.
     """
     if k % 2 or not 2 <= k <= 64:
-        raise ValueError(f"expected an even number from 2 to 64, got {k}")
+        raise ValueError(f"K must be an even number from 2 to 64, got {k}")
     half = k // 2
     links: dict[tuple[str, str], str] = {}
 
@@ -81,7 +81,7 @@ def leaf_spine(
     """
     for name, number in (("leaves", leaves), ("spines", spines), ("hosts", hosts)):
         if number < 1:
-            raise ValueError(f"expected at least 1 of {name}, got {number}")
+            raise ValueError(f"{name} must be at least 1, got {number}")
     _check_links(leaves * (hosts + spines))
     uplink_bps = uplink_bps or rate_bps * hosts / spines
     names = [f"h{number}" for number in range(leaves * hosts)]
@@ -116,9 +116,9 @@ def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layo
     Raises ValueError if a side is shorter than 3, or for more than 2000 nodes.
     """
     if rows < 3 or columns < 3:
-        raise ValueError(f"expected sides of at least 3, got {rows} and {columns}")
+        raise ValueError(f"both sides must be at least 3, got {rows} and {columns}")
     if rows * columns > _MAX_NODES:
-        raise ValueError(f"expected at most {_MAX_NODES} nodes, got {rows * columns}")
+        raise ValueError(f"more than {_MAX_NODES} nodes, got {rows * columns}")
     plans = []
     for row in range(rows):
         for column in range(columns):
@@ -136,7 +136,7 @@ def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
     Raises ValueError unless there are 1 to 1000 pairs.
     """
     if not 1 <= pairs <= _MAX_NODES // 2:
-        raise ValueError(f"expected 1 to {_MAX_NODES // 2} pairs, got {pairs}")
+        raise ValueError(f"must be 1 to {_MAX_NODES // 2} pairs, got {pairs}")
     plans = [LinkPlan("bottleneck", "left", "right", rate_bps, link_delay_s)]
     for n in range(pairs):
         plans.append(LinkPlan(f"s{n}-left", f"s{n}", "left", 10 * rate_bps, 0.0))
@@ -152,7 +152,7 @@ def parking_lot(hops: int, rate_bps: float, link_delay_s: float) -> Layout:
     Raises ValueError unless there are 1 to 200 links.
     """
     if not 1 <= hops <= _MAX_CHAIN:
-        raise ValueError(f"expected 1 to {_MAX_CHAIN} links, got {hops}")
+        raise ValueError(f"must be 1 to {_MAX_CHAIN} links, got {hops}")
     plans = [LinkPlan(f"link{n + 1}", f"n{n}", f"n{n + 1}", rate_bps, link_delay_s)
              for n in range(hops)]  # fmt: skip
     hosts = [f"n{n}" for n in range(hops + 1)]
@@ -166,7 +166,7 @@ def wan(nodes: int, rate_bps: float, seed: int) -> Layout:
     Such a graph is connected. Raises ValueError unless there are 2 to 2000 nodes.
     """
     if not 2 <= nodes <= 2000:
-        raise ValueError(f"expected 2 to 2000 nodes, got {nodes}")
+        raise ValueError(f"must be 2 to 2000 nodes, got {nodes}")
     chance = random.Random(f"wan/{seed}")
     at = [(chance.uniform(0, _WIDTH_KM), chance.uniform(0, _HEIGHT_KM)) for _ in range(nodes)]
     plans = []

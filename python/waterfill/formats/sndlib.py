@@ -26,7 +26,7 @@ _SPACE = "{http://sndlib.zib.de/network}"
 
 @dataclass
 class _Network:
-    """What both formats say."""
+    """Content common to both formats."""
 
     nodes: dict[str, tuple[float, float]]
     links: list[tuple[str, str, float, list[float]]]
@@ -74,7 +74,7 @@ def read(
 
 def _native(source: Source) -> _Network:
     if not source.text.lstrip("# \t\r\n").startswith("?SNDlib native format; type: network"):
-        raise source.wrong(1, "expected ?SNDlib native format; type: network; version: 1.0")
+        raise source.wrong(1, "must be `?SNDlib native format; type: network; version: 1.0`")
     network, section = _Network({}, [], []), ""
     for number, line in enumerate(source.text.splitlines(), 1):
         text = line.partition("#")[0].strip()
@@ -92,7 +92,7 @@ def _native_line(source: Source, number: int, section: str, text: str, network: 
     patterns = {"NODES": _NODE, "LINKS": _LINK, "DEMANDS": _DEMAND}
     match = patterns[section].match(text)
     if match is None:
-        raise source.wrong(number, f"expected a line of {section} as SNDlib defines it")
+        raise source.wrong(number, f"not a line of {section} in SNDlib's format")
     if section == "NODES":
         place = [source.number(number, "a coordinate", t, -1e12) for t in match.groups()[1:3]]
         network.nodes[match[1]] = (place[0], place[1])
@@ -109,13 +109,13 @@ def _native_line(source: Source, number: int, section: str, text: str, network: 
 
 def _xml(source: Source) -> _Network:
     if "<!ENTITY" in source.text:
-        raise source.wrong(None, "expected XML without entities")
+        raise source.wrong(None, "XML must not have entities")
     try:
         root = ElementTree.fromstring(source.text)
     except ElementTree.ParseError as error:
-        raise source.wrong(error.position[0], "expected XML") from None
+        raise source.wrong(error.position[0], "not valid XML") from None
     if root.tag != f"{_SPACE}network":
-        raise source.wrong(None, "expected an SNDlib network, namespace sndlib.zib.de/network")
+        raise source.wrong(None, "not an SNDlib network, namespace sndlib.zib.de/network")
 
     def value(parent: ElementTree.Element, path: str, what: str) -> float:
         found = parent.findtext("/".join(_SPACE + step for step in path.split("/")))
@@ -141,10 +141,10 @@ def _xml(source: Source) -> _Network:
 
 def _checked(source: Source, network: _Network) -> _Network:
     if not network.nodes or not network.links:
-        raise source.wrong(None, "expected nodes and links, got none")
+        raise source.wrong(None, "no nodes or no links")
     ends = [end for a, b, *_ in network.links for end in (a, b)]
     ends += [end for a, b, _ in network.demands for end in (a, b)]
     for end in ends:
         if end not in network.nodes:
-            raise source.wrong(None, f"expected ends among the nodes, got {shown(end)}")
+            raise source.wrong(None, f"no node {shown(end)}, which a link or demand names")
     return network

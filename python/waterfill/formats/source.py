@@ -23,36 +23,36 @@ class Source:
         """Read a file as UTF-8. Raises InputError."""
         try:
             if path.exists() and not path.is_file():  # a device or a FIFO may have no end
-                raise InputError(str(path), "", "expected a regular file")
+                raise InputError(str(path), "", "not a regular file")
             with path.open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)
             if len(data) > _MAX_BYTES:
-                raise InputError(str(path), "", f"expected at most {_MAX_BYTES >> 20} MiB")
+                raise InputError(str(path), "", f"more than {_MAX_BYTES >> 20} MiB")
             text = data.decode("utf-8-sig")
             return cls(path, text.replace("\r\n", "\n").replace("\r", "\n"))
         except UnicodeDecodeError:
-            raise InputError(str(path), "", "expected text in UTF-8") from None
+            raise InputError(str(path), "", "not UTF-8 text") from None
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise InputError(str(path), "", f"cannot be read: {reason}") from None
+            raise InputError(str(path), "", f"cannot read the file: {reason}") from None
 
     def wrong(self, line: int | None, message: str) -> InputError:
-        """Return the error of a line, numbered from 1; None: of the whole file."""
+        """Return the error of a line, numbered from 1, or of the whole file with None."""
         return InputError(str(self.path), "" if line is None else f"line {line}", message)
 
-    def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
-        """Return a whole number of at least `least`. Raises InputError."""
+    def whole(self, line: int, what: str, text: str, minimum: int = 0) -> int:
+        """Return a whole number of at least `minimum`. Raises InputError."""
         value = digits(text)
-        if value is None or value < least:
+        if value is None or value < minimum:
             raise self.wrong(line, f"expected {what} as a whole number, got {shown(text)}")
         return value
 
-    def number(self, line: int, what: str, text: str, least: float = 0.0) -> float:
-        """Return a finite number of at least `least`. Raises InputError."""
+    def number(self, line: int, what: str, text: str, minimum: float = 0.0) -> float:
+        """Return a finite number of at least `minimum`. Raises InputError."""
         try:
             value = float(text)
         except ValueError:
             value = float("nan")
-        if not least <= value < float("inf"):
+        if not minimum <= value < float("inf"):
             raise self.wrong(line, f"expected {what} as a number, got {shown(text)}")
         return value

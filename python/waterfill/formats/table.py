@@ -44,19 +44,19 @@ def read(path: Path, layout: Layout) -> list[Row]:
             raise source.wrong(1, f"unknown column {shown(name)}{nearest(name, _ALL)}")
     for name in ("source", "sink"):
         if name not in columns:
-            raise source.wrong(1, f"expected columns source and sink, got {', '.join(columns)}")
+            raise source.wrong(1, f"no column {name}, got {', '.join(columns)}")
     hosts = set(layout.hosts)
     found = []
     for cells in reader:
         line = reader.line_num
         if None in cells or None in cells.values():
-            raise source.wrong(line, f"expected {len(columns)} values")
+            raise source.wrong(line, f"must have {len(columns)} values")
         ends = cells["source"].strip(), cells["sink"].strip()
         for end in ends:
             if end not in hosts:
                 raise source.wrong(line, f"unknown host {shown(end)}{nearest(end, hosts)}")
         if ends[0] == ends[1]:
-            raise source.wrong(line, f"expected two hosts, got {shown(ends[0])} twice")
+            raise source.wrong(line, f"source and sink must differ, got {shown(ends[0])} twice")
         values = {name: _value(source, line, name, cells) for name in _COLUMNS}
         count = (cells.get("count") or "").strip()
         size = values["size"]

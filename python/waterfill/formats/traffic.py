@@ -1,4 +1,4 @@
-"""Who sends to whom: permutation, all-to-all, incast, and gravity."""
+"""Pairs of senders and receivers: permutation, all-to-all, incast, and gravity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
     """Return `senders` random hosts that send to one random host."""
     if not 1 <= senders < len(hosts):
-        raise ValueError(f"expected 1 to {len(hosts) - 1} senders, got {senders}")
+        raise ValueError(f"must be 1 to {len(hosts) - 1} senders, got {senders}")
     chosen = random.Random(f"incast/{seed}").sample(list(hosts), senders + 1)
     return [(sender, chosen[0]) for sender in chosen[1:]]
 

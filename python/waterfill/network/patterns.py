@@ -1,4 +1,4 @@
-"""Who sends to whom among the hosts of a network, and how much they can send.
+"""Pairs of senders and receivers among the hosts of a network, and their capacity.
 
 Importers and generators write the same patterns as flows; `[[traffic]]` has them as a key.
 """

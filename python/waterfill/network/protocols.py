@@ -33,7 +33,7 @@ class ParamInfo:
     source: str = ""
 
     def parse(self, value: object) -> ParamValue:
-        """Parse a scenario's value; return it in SI units or raise ValueError with `expected …`."""
+        """Parse a scenario's value and return it in SI units; raise ValueError for a wrong one."""
         if self.unit == "flag":
             if not isinstance(value, bool):
                 raise ValueError(f"expected true or false, got {shown(value)}")

@@ -114,7 +114,7 @@ class Graph:
         self._starts = [direction.start for direction in self.directions]
         self._ends = [direction.end for direction in self.directions]
         self._backs = [direction.back for direction in self.directions]
-        self._delays_s = [direction.link.least_delay for direction in self.directions]
+        self._delays_s = [direction.link.min_delay for direction in self.directions]
         self._entries: dict[str, dict[str, list[int]]] = {}
         self._flow_keys = scenario.keys("flow")
         self._ways: dict[_Ends, Route] = {}
@@ -155,12 +155,12 @@ class Graph:
         for host in hosts if traffic.to is None else [*hosts, traffic.to]:
             if host not in self._nodes:
                 at = "to" if host not in hosts else "hosts"
-                raise scenario.error(f"{key}.{at}", f"expected nodes of links, got {shown(host)}")
+                raise scenario.error(f"{key}.{at}", f"no link ends at {shown(host)}")
         pairs = patterns.groups(traffic.pattern, hosts, traffic.to, scenario.seed)
         fewest = min(map(len, pairs))
         if traffic.fan_in is not None and traffic.fan_in > fewest:
-            expected = f"expected at most {fewest}, the other hosts, got {traffic.fan_in}"
-            raise scenario.error(f"{key}.fan_in", expected)
+            message = f"must be at most {fewest}, the number of other hosts, got {traffic.fan_in}"
+            raise scenario.error(f"{key}.fan_in", message)
         return [[self._drawn(traffic, key, pair) for pair in group] for group in pairs]
 
     def hosts(self, index: int) -> list[str]:
@@ -191,15 +191,13 @@ class Graph:
         chance = random.Random(f"route/{self.scenario.seed}/{start}/{end}")
         forward = self._shortest(start, end, f"{key}.hosts", chance)
         if not forward:
-            got = f"got none from {shown(start)} to {shown(end)}"
-            raise self.scenario.error(f"{key}.hosts", f"expected a route between all, {got}")
+            raise self.scenario.error(f"{key}.hosts", _no_route(start, end), "add a link")
         backwards = [self.directions[i].back for i in reversed(forward)]
         reverse = tuple(i for i in backwards if i is not None)
         if len(reverse) < len(backwards):
             found = self._shortest(end, start, f"{key}.hosts", chance)
             if not found:
-                got = f"got none from {shown(end)} to {shown(start)}"
-                raise self.scenario.error(f"{key}.hosts", f"expected a route between all, {got}")
+                raise self.scenario.error(f"{key}.hosts", _no_route(end, start), "add a link")
             reverse = found
         return self._padded(traffic, key, self._unpadded(forward, reverse))
 
@@ -230,7 +228,7 @@ class Graph:
         if flow.rtt < own_s * (1 - 1e-12):
             raise self.scenario.error(
                 f"{key}.rtt",
-                f"expected at least the path's own {TIME.format(round(own_s, 12))}, "
+                f"must be at least the path's RTT of {TIME.format(round(own_s, 12))}, "
                 f"got {TIME.format(flow.rtt)}",
             )
         return Route(forward, reverse, max(0.0, (flow.rtt - own_s) / 2), flow.rtt)
@@ -247,33 +245,28 @@ class Graph:
         if found is None:
             raise self.scenario.error(
                 f"{key}.path",
-                f"expected a return route for acknowledgements, got none from {shown(end)} to "
-                f"{shown(start)}",
+                f"{_no_route(end, start)} for acknowledgements",
+                "add a link or a `return_path`",
             )
         return found
 
     def forward(self, entry: Flow | Traffic, key: str) -> tuple[int, ...]:
         """Return the directions that an entry's data cross: its `path`, else the shortest route."""
         if entry.from_ is not None and entry.from_ == entry.to:
-            raise self.scenario.error(
-                f"{key}.to", f"expected another host than from, got {shown(entry.to)}"
-            )
+            message = f"must differ from `from`, got {shown(entry.to)}"
+            raise self.scenario.error(f"{key}.to", message)
         if entry.path is not None:
             return self._walk(entry.path, entry.from_, entry.to, f"{key}.path")
         if entry.from_ is None or entry.to is None:
-            raise self.scenario.error(
-                f"{key}.path", "expected a path, or both from and to, got neither"
-            )
+            raise self.scenario.error(f"{key}.path", "missing", "write a path, or from and to")
         for host in (entry.from_, entry.to):
             if host not in self._nodes:
-                raise self.scenario.error(
-                    f"{key}.path", f"expected a path, as no link ends at {shown(host)}"
-                )
+                message = f"no link ends at {shown(host)}"
+                raise self.scenario.error(f"{key}.path", message, "add a link or a `path`")
         found = self._shortest(entry.from_, entry.to, f"{key}.path")
         if found is None:
             raise self.scenario.error(
-                f"{key}.path",
-                f"expected a route, got none from {shown(entry.from_)} to {shown(entry.to)}",
+                f"{key}.path", _no_route(entry.from_, entry.to), "add a link or a `path`"
             )
         return found
 
@@ -285,7 +278,7 @@ class Graph:
         A host that is no link's end is joined to the path's end by its access link.
         """
         if not names:
-            raise self.scenario.error(key, "expected at least one link, got []")
+            raise self.scenario.error(key, "must name at least one link, got []")
         if len(set(names)) < len(names) or not self._named.keys() >= set(names):
             raise self._wrong_names(names, key)
         routes: list[list[int]] = []
@@ -307,8 +300,7 @@ class Graph:
         if not routes:
             raise self.scenario.error(
                 key,
-                "expected consecutive links to share a node, got "
-                f"{shown(names[reached - 1])} then {shown(names[reached])}",
+                f"{shown(names[reached - 1])} and {shown(names[reached])} share no node",
             )
         for route in routes:
             ends = (self._starts[route[0]], self._ends[route[-1]])
@@ -322,18 +314,18 @@ class Graph:
             f"{word} {shown(host)}" for word, host in (("from", start), ("to", end)) if host
         )
         raise self.scenario.error(
-            key, f"expected a path {wanted}, got one from {shown(ends[0])} to {shown(ends[1])}"
+            key, f"leads from {shown(ends[0])} to {shown(ends[1])}, must lead {wanted}"
         )
 
     def _wrong_names(self, names: list[str], key: str) -> InputError:
-        """Return the error of a path that names a link twice, or one that is not there."""
+        """Return the error of a path that names a link twice, or an unknown link."""
         for i, name in enumerate(names):
             if name not in self._named:
                 known = nearest(name, (link.name for link in self.scenario.link))
                 return self.scenario.error(key, f"unknown link {shown(name)}{known}")
             if name in names[:i]:
                 break
-        return self.scenario.error(key, f"expected each link once, got {shown(name)} twice")
+        return self.scenario.error(key, f"must name each link once, got {shown(name)} twice")
 
     @cached_property
     def _leaving(self) -> dict[str, list[Step]]:
@@ -362,12 +354,16 @@ class Graph:
             if len(equal) > 1 and chance is None:
                 raise self.scenario.error(
                     key,
-                    "expected a list of links, as several shortest routes lead from "
-                    f"{shown(start)} to {shown(end)}",
+                    f"several shortest routes lead from {shown(start)} to {shown(end)}",
+                    "list the links of one",
                 )
             route.append(equal[0] if chance is None or len(equal) == 1 else chance.choice(equal))
             node = self.directions[route[-1]].start
         return tuple(reversed(route))
+
+
+def _no_route(start: str, end: str) -> str:
+    return f"no route from {shown(start)} to {shown(end)}"
 
 
 def base_rtts(scenario: Scenario) -> dict[str, float]:
@@ -465,7 +461,7 @@ def _protocol(
         raise wrong(f"unknown protocol {shown(name)}{nearest(name, protocols)}")
     if backend not in protocols[name].backends:
         able = ", ".join(p.name for p in protocols.values() if backend in p.backends)
-        raise wrong(f"{shown(name)} does not run on {backend}, expected one of {able}")
+        raise wrong(f"{shown(name)} does not run on {backend}; choose one of {able}")
     return name
 
 
@@ -484,7 +480,7 @@ def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Prot
         if scenario.packet_size <= headers:
             raise scenario.error(
                 "packet_size",
-                f"expected more than {headers} B, the headers of {name}, "
+                f"must be above {headers} B, the headers of {name}, "
                 f"got {VOLUME.format(scenario.packet_size)}",
             )
 
@@ -523,10 +519,10 @@ def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: fl
         # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
         amount = max(amount, packet_bytes)
     if amount > MAX_COUNT:
-        most, rate, rtt = VOLUME.format(MAX_COUNT), RATE.format(link.capacity), largest_rtt_s
+        limit, rate, rtt = VOLUME.format(MAX_COUNT), RATE.format(link.capacity), largest_rtt_s
         got = f"{shown(buffer.format())} of {rate} × {TIME.format(rtt)}"
         key = scenario.key("link", scenario.link.index(link))
-        raise scenario.error(f"{key}.buffer", f"expected a buffer of at most {most}, got {got}")
+        raise scenario.error(f"{key}.buffer", f"must be at most {limit}, got {got}")
     return amount
 
 
@@ -691,7 +687,7 @@ def _distribution(given: Distribution) -> DistributionSpec:
 def _web_flow(
     traffic: Traffic, name: str, protocol: str, route: Route, scenario: Scenario
 ) -> FlowSpec:
-    """What the flows of a source have in common; each has its own start and size."""
+    """Common properties of the flows of a source; each flow has its own start and size."""
     like = Flow.model_construct(
         name=name,
         initial_window=10 if traffic.initial_window is None else traffic.initial_window,

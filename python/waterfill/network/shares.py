@@ -71,5 +71,5 @@ def _check_size(scenario: Scenario, network: Network, lives: Sequence[tuple[floa
     if rows > MAX_ROWS:
         raise scenario.error(
             "flow",
-            f"expected at most {MAX_ROWS} rates to list, one per flow and interval, got {rows}",
+            f"more than {MAX_ROWS} rates to list, one per flow and interval, got {rows}",
         )

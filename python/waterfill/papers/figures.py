@@ -215,7 +215,7 @@ def bars(
     args: Mapping[str, Any] | None = None,
     paper: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Draw a measure as one bar per entry of `names` (label: run), beside the paper's values."""
+    """Draw a measure as one bar per entry of `names` (label: run), next to the paper's values."""
     known = {label: runs[run] for label, run in names.items() if run in runs}
     printed = np.array([(paper or {}).get(label, math.nan) for label in known])
     here = np.array([_value(measure, result, args or {}) for result in known.values()])

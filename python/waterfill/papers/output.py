@@ -1,4 +1,4 @@
-"""What `reproduce` writes and prints: runs, claims.json and figures, the document of `--json`."""
+"""Output of `reproduce`: runs, claims.json and figures, the document of `--json`."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Distribution:
 def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Distribution:
     """Parse a distribution of a quantity; a `file` is relative to `folder` (default: current).
 
-    Raises PartError with `expected …, got …`.
+    Raises PartError.
     """
     if isinstance(value, Distribution):
         return value
@@ -148,11 +148,9 @@ def _pareto(mean: float, value: Mapping[str, object], quantity: Quantity) -> Dis
         largest = _quantity("max", value["max"], quantity)
         if largest <= mean:
             above = quantity.format(mean)
-            raise PartError(
-                "max", f"expected more than the mean of {above}, got {shown(value['max'])}"
-            )
+            raise PartError("max", f"must be above the mean of {above}, got {shown(value['max'])}")
     if "shape" not in value:
-        raise PartError("shape", "expected a number such as 1.35, got nothing")
+        raise PartError("shape", "missing; write a number such as 1.35")
     try:
         # The mean is finite: without a bound only for shapes above 1.
         shape = number(value["shape"], above=1 if largest is None else 0)
@@ -166,9 +164,9 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
     given = [key for key in ("values", "points", "file") if key in value]
     if len(given) != 1:
         got = " and ".join(given) or "none"
-        raise PartError("", f"expected one of values, points and file, got {got}")
+        raise PartError("", f"needs exactly one of values, points and file, got {got}")
     if given[0] != "values" and "probabilities" in value:
-        raise PartError("probabilities", f"expected none without values, got them with {given[0]}")
+        raise PartError("probabilities", f"only allowed with values, got {given[0]}")
     if given[0] == "values":
         return _empirical(_steps(value["values"], value.get("probabilities"), quantity))
     if given[0] == "points":
@@ -183,11 +181,11 @@ def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
     count = len(values)
     if not isinstance(probabilities, list) or len(probabilities) != count:
         got = "nothing" if probabilities is None else shown(probabilities)
-        raise PartError("probabilities", f"expected a list of {count} numbers, got {got}")
+        raise PartError("probabilities", f"must be a list of {count} numbers, got {got}")
     numbers = [_probability("probabilities", p) for p in probabilities]
     if abs(math.fsum(numbers) - 1) > _SUM_TOLERANCE:
         got = f"{math.fsum(numbers):g}"
-        raise PartError("probabilities", f"expected numbers that add up to 1, got a sum of {got}")
+        raise PartError("probabilities", f"must add up to 1, got a sum of {got}")
     read = [_quantity("values", x, quantity) for x in values]
     pairs = sorted(pair for pair in zip(read, numbers, strict=True) if pair[1] > 0)
     total = math.fsum(numbers)
@@ -199,7 +197,7 @@ def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
 def _points(part: str, points: object, quantity: Quantity) -> Points:
     """Parse and check the points of a cumulative distribution."""
     if not isinstance(points, list) or not points:
-        raise PartError(part, f'expected points such as ["{quantity.example}", 0.5], got none')
+        raise PartError(part, f'no points; write points such as ["{quantity.example}", 0.5]')
     result: list[tuple[float, float]] = []
     for point in points:
         if not isinstance(point, (list, tuple)) or len(point) != 2:
@@ -210,11 +208,9 @@ def _points(part: str, points: object, quantity: Quantity) -> Points:
     for before, after in itertools.pairwise(result):
         if after[0] < before[0] or after[1] < before[1]:
             at = f"{quantity.format(after[0])} at {after[1]:g}"
-            raise PartError(
-                part, f"expected values and probabilities that do not decrease, got {at}"
-            )
+            raise PartError(part, f"values and probabilities must not decrease, got {at}")
     if result[-1][1] != 1:
-        raise PartError(part, f"expected a last probability of 1, got {result[-1][1]:g}")
+        raise PartError(part, f"the last probability must be 1, got {result[-1][1]:g}")
     return tuple(result)
 
 
@@ -228,9 +224,9 @@ def _file(name: object, folder: Path | None) -> list[object]:
             text = file.read(_MAX_FILE_BYTES + 1).decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise PartError("file", f"expected a readable file, got {path}: {reason}") from None
+        raise PartError("file", f"cannot read {path}: {reason}") from None
     if len(text) > _MAX_FILE_BYTES:
-        raise PartError("file", f"expected a file of at most {_MAX_FILE_BYTES} bytes")
+        raise PartError("file", f"{path} has more than {_MAX_FILE_BYTES} bytes")
     points: list[object] = []
     for index, line in enumerate(text.splitlines(), start=1):
         written = line.partition("#")[0].strip()
@@ -243,7 +239,7 @@ def _file(name: object, folder: Path | None) -> list[object]:
             comma = ""
         if not comma:
             expected = f"expected VALUE, PROBABILITY, got {shown(written)}"
-            raise PartError("file", f"{expected} in line {index} of {path}")
+            raise PartError("file", f"line {index} of {path}: {expected}")
     return points
 
 
@@ -257,12 +253,12 @@ def _empirical(points: Points) -> Distribution:
 
 def _quantity(part: str, value: object, quantity: Quantity) -> float:
     if value is None:
-        raise PartError(part, f"expected {quantity.expectation}, got nothing")
+        raise PartError(part, f"missing; write {quantity.expectation}")
     return _read(part, quantity.parse, value)
 
 
 def _probability(part: str, value: object) -> float:
-    return _read(part, lambda v: number(v, least=0, most=1), value)
+    return _read(part, lambda v: number(v, minimum=0, maximum=1), value)
 
 
 def _read(part: str, parse_one: Callable[[object], float], value: object) -> float:

@@ -94,25 +94,25 @@ _RESERVED = frozenset('.[]:="')
 
 def _name(value: str) -> str:
     if not value:
-        raise ValueError("expected a name, got an empty text")
+        raise ValueError("must not be empty")
     if value != value.strip():
-        raise ValueError(f"expected a name without blanks at its ends, got {shown(value)}")
+        raise ValueError(f"must not begin or end with a space, got {shown(value)}")
     if not _RESERVED.isdisjoint(value):
-        raise ValueError(f'expected a name without . [ ] : = or ", got {shown(value)}')
+        raise ValueError(f'must not contain . [ ] : = or ", got {shown(value)}')
     return value
 
 
 def _packets(value: object) -> int:
     if isinstance(value, str):
         return int(replace(PACKETS, zero=False, at_most=2**31 - 1).parse(value))
-    return whole(value, least=1, most=2**31 - 1)
+    return whole(value, minimum=1, maximum=2**31 - 1)
 
 
 def _arrivals(value: object) -> float:
     most = 1e9
     if isinstance(value, str):
         return replace(FREQUENCY, at_most=most).parse(value)
-    return number(value, above=0, most=most)
+    return number(value, above=0, maximum=most)
 
 
 # A load written as a number above this is a percentage without its sign.
@@ -128,10 +128,10 @@ def _load(value: object) -> float:
             raise ValueError(f'expected a load such as "60 %", got {shown(value)}') from None
     if isinstance(value, str):
         raise ValueError(f'expected a load such as "60 %", got {shown(value)}')
-    share = number(value, above=0, most=100)
+    share = number(value, above=0, maximum=100)
     if not percent and share > _MAX_BARE_LOAD:
-        message = f"expected a load such as 0.6, got {shown(value)}, which is {100 * share:g} %"
-        raise ValueError(f'{message}: did you mean "{share:g} %"?')
+        message = f"{shown(value)} is a load of {100 * share:g} %"
+        raise ValueError(f'{message}; did you mean "{share:g} %"?')
     return share
 
 
@@ -191,7 +191,7 @@ _LOAD_SCHEMA = WithJsonSchema(
 )
 Name = Annotated[str, AfterValidator(_name)]
 Probability = Annotated[
-    float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, least=0, most=1))
+    float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, minimum=0, maximum=1))
 ]
 _SIZE = replace(VOLUME, example="30 kB", zero=False)
 _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, whole=True)
@@ -209,8 +209,7 @@ class _EventRate(Quantity):
 
     def parse(self, value: object) -> float:
         if value is not None and self.or_zero()._number(value) == 0:
-            expected = "expected a rate above zero, or up = false for a link that fails"
-            raise ValueError(f"{expected}, got {shown(value)}")
+            raise ValueError(f"must be above zero, got {shown(value)}; write up = false to fail it")
         return super().parse(value)
 
 
@@ -218,53 +217,53 @@ _EVENT_RATE = _EventRate(RATE.name, RATE.example, RATE.units)
 
 
 class LinkEvent(Table):
-    """One [[link.event]]: what changes on a link, in both directions, at a time."""
+    """One [[link.event]]: changes of a link, in both directions, at a time."""
 
     at: Annotated[float, replace(SPAN, example="10 s")]
-    """When (s); events are in order of time, within the run."""
+    """Time of the event (s), within the run and after the event before."""
     rate: Annotated[float, _EVENT_RATE] | None = None
-    """Rate from then on (bit/s); what is left of a packet in transmission is sent at it."""
+    """Rate from then on (bit/s), also for the rest of a packet in transmission."""
     delay: Annotated[float, TIME] | None = None
     """Propagation delay (s) of packets that leave the transmitter later; they stay in order."""
     up: bool | None = None
-    """Whether the link is up; one that goes down drops its queue and what arrives."""
+    """True while the link is up; a link that goes down drops its queue and all arrivals."""
 
 
 class LinkFault(Table):
-    """One [[link.fault]]: what goes wrong at a link's router or on its wire."""
+    """One [[link.fault]]: a fault of a link's router or of its wire."""
 
     at: Annotated[float, replace(TIME, example="10 s")] = 0.0
-    """When it begins (s)."""
+    """Start of the fault (s)."""
     until: Annotated[float, replace(SPAN, example="20 s")] | None = None
-    """When it ends (s); default: the end of the run."""
+    """End of the fault (s); default: the end of the run."""
     kind: Literal["restart", "clock", "strip", "corrupt", "lie", "hold"]
-    """restart: the router's laws begin anew; clock: their clock jumps; strip: packets lose what
-    they carry for their protocol; corrupt: a bit of it is inverted; lie: its signal is replaced;
-    hold: packets are held and released together."""
+    """Kind of fault. restart: the router's laws start again. clock: their clock jumps. strip:
+    packets lose their protocol's header. corrupt: one bit of this header is inverted. lie: its
+    signal is replaced. hold: packets are held and released together."""
     direction: Literal["forward", "reverse", "both"] = "forward"
     """Direction of the packets, or of the router that sends them."""
     share: Probability | None = None
-    """Fraction of the packets, of strip, corrupt and lie; default: all."""
+    """Fraction of affected packets (kind = strip, corrupt or lie); default: all."""
     value: Literal["zero", "max", "random"] | None = None
-    """Of lie: a signal that grants nothing, the most that its field can express, or any code."""
+    """Replaced signal (kind = lie): one that grants nothing, the field's maximum, or any code."""
     every: Annotated[float, replace(SPAN, example="20 ms")] | None = None
-    """Of hold: time between two releases (s)."""
+    """Time between two releases (s) (kind = hold)."""
     step: Annotated[float, STEP] | None = None
-    """Of clock: by how much it jumps (s), forward or back."""
+    """Size of the clock jump (s) (kind = clock); may be negative."""
 
 
 class FlowFault(Table):
-    """One [[flow.fault]]: what goes wrong at a flow's hosts."""
+    """One [[flow.fault]]: a fault of a flow's hosts."""
 
     at: Annotated[float, replace(TIME, example="10 s")] = 0.0
-    """When it begins (s)."""
+    """Start of the fault (s)."""
     until: Annotated[float, replace(SPAN, example="20 s")] | None = None
-    """When it ends (s); default: the end of the run."""
+    """End of the fault (s); default: the end of the run."""
     kind: Literal["lie", "ignore", "clock"]
-    """lie: the receiver reports no congestion; ignore: the source keeps its rate and window; clock:
-    the source's clock jumps."""
+    """Kind of fault. lie: the receiver reports no congestion. ignore: the source keeps its rate and
+    window. clock: the source's clock jumps."""
     step: Annotated[float, STEP] | None = None
-    """Of clock: by how much it jumps (s), forward or back."""
+    """Size of the clock jump (s) (kind = clock); may be negative."""
 
 
 class Link(Table):
@@ -283,13 +282,15 @@ class Link(Table):
     buffer: Buffer = Buffer(1.0, "bdp")
     """Buffer size, the packet in service excluded; 1 bdp = rate × largest base RTT."""
     duplex: bool = True
-    """Whether there is an identical reverse direction, reported as NAME:rev."""
+    """True for an identical reverse direction, reported as NAME:rev."""
     loss: Probability = 0.0
     """Probability of independent random loss, forward direction."""
     loss_reverse: Probability = 0.0
     """Probability of independent random loss, reverse direction."""
     target: (
-        Annotated[float, Field(gt=0, le=1), BeforeValidator(lambda v: number(v, above=0, most=1))]
+        Annotated[
+            float, Field(gt=0, le=1), BeforeValidator(lambda v: number(v, above=0, maximum=1))
+        ]
         | None
     ) = None
     """Target utilization; default: the smallest target of the protocols on the link."""
@@ -330,7 +331,7 @@ class Link(Table):
     event: list[LinkEvent] | None = None
     """Changes of rate, delay and state at given times, both directions; default: none."""
     fault: list[LinkFault] | None = None
-    """What goes wrong at its router or on its wire; default: nothing."""
+    """Faults of its router or of its wire; default: none."""
     rate_trace: _Trace | None = None
     """Rates over time, forward direction: a file, or points; default: the rate stays."""
     rate_trace_reverse: _Trace | None = None
@@ -338,11 +339,11 @@ class Link(Table):
 
     @property
     def capacity(self) -> float:
-        """The rate (bit/s) at which the link passes data on average."""
+        """Average rate (bit/s) at which the link passes data."""
         return self.rate if self.shaper is None else links.read_shaper(self.shaper)["rate"]
 
     @property
-    def least_delay(self) -> float:
+    def min_delay(self) -> float:
         """The smallest propagation delay (s) that the link has at any time."""
         if self.event is None:
             return self.delay
@@ -368,9 +369,9 @@ class _Routed(Table):
     rtt: Annotated[float, replace(SPAN, example="80 ms")] | None = None
     """Base RTT (s) of the flows: adds delay to the path's own RTT at the source's access."""
     pacing: bool | None = None
-    """Whether the flows are paced; default: what the protocol asks for."""
+    """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
-    """Whether the flows' packets are ECN-capable: marked instead of dropped."""
+    """True if the flows' packets are ECN-capable: marked instead of dropped."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""
 
@@ -383,7 +384,7 @@ class Flow(_Routed):
     count: Annotated[
         int,
         Field(ge=1, le=MAX_FLOWS),
-        BeforeValidator(lambda v: whole(v, least=1, most=MAX_FLOWS)),
+        BeforeValidator(lambda v: whole(v, minimum=1, maximum=MAX_FLOWS)),
     ] = 1
     """Number of flows."""
     stagger: Annotated[float, TIME] = 0.0
@@ -399,14 +400,14 @@ class Flow(_Routed):
     demand: Annotated[float, RATE] | None = None
     """Largest rate at which the application sends (bit/s); default: unlimited."""
     claimed_rtt: Annotated[float, replace(SPAN, example="10 s")] | None = None
-    """RTT (s) that packets state to routers; default: the measured one. Of protocols whose header
-    states one (xcp, pxcp, ixcp, rcp)."""
+    """RTT (s) in the packets' header instead of the measured RTT, for protocols whose header has
+    one (xcp, pxcp, ixcp, rcp)."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
     """Initial window (packets); explicit laws start on their own terms."""
     delayed_ack: bool = False
-    """Whether the receiver acknowledges every second packet."""
+    """True if the receiver acknowledges every second packet."""
     fault: list[FlowFault] | None = None
-    """What goes wrong at its hosts; default: nothing."""
+    """Faults of its hosts; default: none."""
 
 
 class Traffic(_Routed):
@@ -415,17 +416,18 @@ class Traffic(_Routed):
     name: Name | None = None
     """Name; default: its kind, with its index in the file when several have the same kind."""
     kind: Literal["cbr", "poisson", "onoff", "web"]
-    """cbr: a packet every packet_size / rate; onoff: cbr in random periods; poisson: packets at a
-    mean rate, or flows at an arrival_rate; web: flows."""
+    """Kind of traffic. cbr: a packet every packet_size / rate. onoff: cbr in random periods.
+    poisson: packets at a mean rate, or flows at an arrival_rate. web: flows."""
     count: (
         Annotated[
             int,
             Field(ge=1, le=MAX_FLOWS),
-            BeforeValidator(lambda v: whole(v, least=1, most=MAX_FLOWS)),
+            BeforeValidator(lambda v: whole(v, minimum=1, maximum=MAX_FLOWS)),
         ]
         | None
     ) = None
-    """Number of equal sources of packets, each with the rate and its own chance; default: 1."""
+    """Number of equal sources of packets, each with this rate and its own random stream; default:
+    1."""
     rate: Annotated[float, RATE] | None = None
     """Offered rate of packets (bit/s); for onoff, the rate while it is on."""
     on: Annotated[float, replace(SPAN, example="500 ms")] | None = None
@@ -439,22 +441,25 @@ class Traffic(_Routed):
     )
     """Tail index of Pareto periods; default: 1.5."""
     pattern: Literal["all-to-all", "permutation", "incast"] | None = None
-    """Who sends to whom among `hosts`, instead of from and to: each flow draws one of the pairs."""
+    """Pairs of `hosts` between which flows run, instead of from and to; a flow draws one pair."""
     hosts: Annotated[list[str], Field(min_length=2)] | None = None
     """Hosts of the pattern; default: the nodes with one link, or all where none has one."""
     fan_in: (
-        Annotated[int, Field(ge=1), BeforeValidator(lambda v: whole(v, least=1, most=MAX_FLOWS))]
+        Annotated[
+            int, Field(ge=1), BeforeValidator(lambda v: whole(v, minimum=1, maximum=MAX_FLOWS))
+        ]
         | None
     ) = None
-    """Flows that each arrival of an incast starts, from as many hosts; default: all others."""
+    """Number of flows, each from another host, that an arrival of an incast starts; default: one
+    from every other host."""
     arrival_rate: Annotated[float, BeforeValidator(_arrivals), _ARRIVALS_SCHEMA] | None = None
     """Mean number of arrivals per second: of flows, or of an incast's groups of flows."""
     load: (
         Annotated[float, BeforeValidator(_load), PlainSerializer(_written_load), _LOAD_SCHEMA]
         | None
     ) = None
-    """Mean payload as a share of what the path carries, or the hosts of the pattern can send;
-    instead of arrival_rate."""
+    """Mean payload as a share of the capacity of the path or of the pattern's hosts, instead of
+    arrival_rate."""
     sizes: (
         Annotated[
             Distribution,
@@ -468,11 +473,11 @@ class Traffic(_Routed):
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
     """Initial window of the flows (packets); default: 10."""
     delayed_ack: bool | None = None
-    """Whether the flows' receivers acknowledge every second packet; default: false."""
+    """True if the flows' receivers acknowledge every second packet; default: false."""
 
     @property
     def starts_flows(self) -> bool:
-        """Whether this entry starts flows rather than single packets."""
+        """True if this entry starts flows rather than single packets."""
         return self.kind == "web" or (self.kind == "poisson" and self.rate is None)
 
 
@@ -506,13 +511,13 @@ class Scenario(Table):
     step: Annotated[float, replace(SPAN, example="1 ms")] | None = None
     """Time step of the fluid backend (s); default: a twentieth of the shortest RTT."""
     check_step: bool = False
-    """Whether the fluid backend halves the step until the rates change by less than 1 %."""
+    """True to halve the fluid backend's step until the rates change by less than 1 %."""
     link: list[Link]
     """Links."""
     flow: list[Flow] = []
     """Flows; optional where there is traffic."""
     traffic: list[Traffic] = []
-    """Traffic beside the flows."""
+    """Traffic in addition to the flows."""
     params: dict[str, dict[str, Any]] = {}
     """Parameters of the protocols: params.PROTOCOL.NAME."""
 
@@ -522,7 +527,7 @@ class Scenario(Table):
 
     @property
     def source(self) -> str:
-        """The file it was read from, or what messages name instead."""
+        """The scenario's file, or the name that messages use instead."""
         return self._source
 
     @property
@@ -533,7 +538,7 @@ class Scenario(Table):
         return (self.measure[0], self.measure[1])
 
     def set_origin(self, source: str, set_keys: Iterable[str]) -> None:
-        """Say where the scenario came from and which keys the command line set, for messages."""
+        """Set the scenario's source and the keys that the command line set, for messages."""
         self._source, self._set_keys = source, tuple(set_keys)
 
     def key(self, section: str, index: int) -> str:
@@ -555,12 +560,12 @@ class Scenario(Table):
         label = self.key("traffic", index).partition(".")[2]
         return f"{entry.kind}[{index}]" if label == str(index) and not entry.name else label
 
-    def error(self, key: str, message: str) -> InputError:
+    def error(self, key: str, problem: str, advice: str = "") -> InputError:
         """Return an InputError that names the file, or the command line if `--set` set `key`."""
-        return InputError(file_of(key, self._source, self._set_keys), key, message)
+        return InputError(file_of(key, self._source, self._set_keys), key, problem, advice)
 
     def core_error(self, error: ValueError) -> InputError:
-        """Return the InputError for an error of the core, whose text is `KEY: expected …`."""
+        """Convert an error of the core, whose text is `KEY: PROBLEM`, to an InputError."""
         key, _, message = str(error).partition(": ")
         return (
             self.error(key, message) if message and " " not in key else self.error("", str(error))
@@ -596,9 +601,9 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
                 continue
             key = f"{scenario.key(section, index)}.{name}" if section else name
             if isinstance(value, list):
-                yield key, f"expected none on the {backend} backend, got {len(value)}"
+                yield key, f"not supported by the {backend} backend, got {len(value)}"
                 continue
-            wanted = f", expected {' or '.join(map(shown, runs))}" if runs else ""
+            wanted = f"; use {' or '.join(map(shown, runs))}" if runs else ""
             yield (
                 key,
                 f"{shown(value)} is not supported by the {backend} backend{wanted}",
@@ -606,7 +611,7 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
 
 
 def labels(entries: Sequence[Any]) -> list[str]:
-    """Return what names each entry of a section in a key path: its name, else its kind or index."""
+    """Return a label for each entry of a section in key paths: its name, kind or index."""
 
     def get(entry: Any, key: str) -> str | None:
         value = entry.get(key) if isinstance(entry, dict) else getattr(entry, key, None)

@@ -49,7 +49,7 @@ class _Param:
 
 
 def level(value: object) -> Buffer:
-    """Parse a queue length, `"65 packets"` or `"100 kB"`; raise ValueError if it is none."""
+    """Parse a queue length, `"65 packets"` or `"100 kB"`; raise ValueError for other values."""
     if isinstance(value, Buffer):
         return value
     for unit, quantity in _LEVELS.items():
@@ -82,7 +82,7 @@ def _share(default: float | None, *, zero: bool = True) -> _Param:
     bounds = {"minimum": 0, "maximum": 1} if zero else {"exclusiveMinimum": 0, "maximum": 1}
 
     def read(value: object) -> float:
-        return number(value, least=0, most=1) if zero else number(value, above=0, most=1)
+        return number(value, minimum=0, maximum=1) if zero else number(value, above=0, maximum=1)
 
     return _Param(read, default, {"type": "number", **bounds})
 
@@ -94,7 +94,7 @@ def _time(default: str) -> _Param:
 
 def _count(default: int | None, most: int) -> _Param:
     schema = {"type": "integer", "minimum": 1, "maximum": most}
-    return _Param(lambda value: whole(value, least=1, most=most), default, schema)
+    return _Param(lambda value: whole(value, minimum=1, maximum=most), default, schema)
 
 
 _ECN = _Param(_flag, True, {"type": "boolean"})
@@ -150,7 +150,7 @@ def _read(params: Mapping[str, _Param], given: Mapping[str, Any], of: str) -> di
     values = {}
     for name, param in params.items():
         if name not in given and param.default is None:
-            raise PartError(name, f"expected {_wanted(param)}, got nothing")
+            raise PartError(name, f"missing; write {_wanted(param)}")
         if name not in given and param.default == "":
             continue
         try:
@@ -169,7 +169,7 @@ def _wanted(param: _Param) -> str:
 def read_queue(kind: str, given: object) -> dict[str, Any]:
     """Check the parameters of a queue discipline; return numbers in SI, flags, `Buffer`s.
 
-    Raises PartError with `expected …, got …`.
+    Raises PartError.
     """
     if not isinstance(given, Mapping):
         raise PartError("", f"expected a table, got {shown(given)}")
@@ -182,23 +182,20 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
         return dict(given)
     if kind not in _QUEUES:
         if given:
-            raise PartError("", f'expected none with queue = "{kind}", got {shown(given)}')
+            raise PartError("", f'not allowed with queue = "{kind}", got {shown(given)}')
         return {}
     values = _read(_QUEUES[kind], given, f' of queue = "{kind}"')
     if kind in ("red", "choke"):
-        least, most = values["min_threshold"], values["max_threshold"]
-        if least.unit != most.unit:
-            raise PartError(
-                "max_threshold", f"expected {least.unit}, as in min_threshold, got {most.format()}"
-            )
-        if least.amount >= most.amount:
-            raise PartError(
-                "max_threshold",
-                f"expected more than min_threshold, {least.format()}, got {most.format()}",
-            )
+        low, high = values["min_threshold"], values["max_threshold"]
+        got = f"got {high.format()}"
+        if low.unit != high.unit:
+            raise PartError("max_threshold", f"must be in {low.unit}, as min_threshold is, {got}")
+        if low.amount >= high.amount:
+            message = f"must be above min_threshold, {low.format()}, {got}"
+            raise PartError("max_threshold", message)
     elif values["target"] >= values["interval"]:
         limit, got = (SPAN.format(values[name]) for name in ("interval", "target"))
-        raise PartError("target", f"expected less than interval, {limit}, got {got}")
+        raise PartError("target", f"must be below interval, {limit}, got {got}")
     return values
 
 
@@ -221,7 +218,7 @@ def read_late(given: object) -> dict[str, float]:
     if isinstance(given, Mapping):
         return _read(_LATE, given, "")
     if isinstance(given, (int, float)) and not isinstance(given, bool):
-        return {"share": number(given, least=0, most=1)}
+        return {"share": number(given, minimum=0, maximum=1)}
     example = '0.01, or a table such as {share = 0.01, delay = "5 ms"}'
     raise PartError("", f"expected {example}, got {shown(given)}")
 
@@ -229,7 +226,7 @@ def read_late(given: object) -> dict[str, float]:
 def read_shaper(given: object) -> dict[str, float]:
     """Return `rate` (bit/s), `depth` (bytes) and `timer` (s) of a token bucket.
 
-    Raises PartError with `expected …, got …`.
+    Raises PartError.
     """
     if not isinstance(given, Mapping):
         example = '{rate = "500 Mbit/s", depth = "64 kB", timer = "1 ms"}'

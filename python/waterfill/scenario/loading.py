@@ -47,19 +47,17 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
         with open(source, "rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        message = "no such file; `waterfill new` lists scenarios to start from"
-        raise InputError(source, "", message) from None
+        advice = "`waterfill new` lists scenarios to start from"
+        raise InputError(source, "", "no such file", advice) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError(source, "", f"expected a readable scenario file, got: {reason}") from None
+        raise InputError(source, "", f"cannot read the scenario file: {reason}") from None
     if len(data) > _MAX_FILE_BYTES:
-        raise InputError(source, "", f"expected a file of at most {_MAX_FILE_BYTES} bytes")
+        raise InputError(source, "", f"the file has more than {_MAX_FILE_BYTES} bytes")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(
-            source, "", f"expected UTF-8 text, got an invalid byte at offset {error.start}"
-        ) from None
+        raise InputError(source, "", f"not UTF-8: invalid byte at offset {error.start}") from None
     return from_toml(text, source, sets)
 
 
@@ -70,7 +68,7 @@ def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Sc
         document = read_toml(text)
     except (ValueError, RecursionError) as error:
         got = shortened(toml_error(error, text), _MAX_ERROR_CHARS)
-        raise InputError(source, "", f"expected TOML, got: {got}{_hint(text)}") from None
+        raise InputError(source, "", f"not valid TOML: {got}", _hint(text)) from None
     return _scenario(document, source, sets)
 
 
@@ -116,10 +114,10 @@ def _parses(text: str) -> bool:
 
 
 def _hint(text: str) -> str:
-    """Return what to write where a section is a table, not a list of tables."""
+    """Return advice for a section that is a table instead of a list of tables."""
     for section in SECTIONS:
         if re.search(rf"(?m)^\s*\[{section}\]", text):
-            return f"; each {section} starts with [[{section}]], not [{section}]"
+            return f"each {section} starts with [[{section}]], not [{section}]"
     return ""
 
 
@@ -131,7 +129,7 @@ def from_dict(
     try:
         own = _copy(dict(document))
     except RecursionError:
-        raise InputError(source, "", "expected tables and lists in fewer levels") from None
+        raise InputError(source, "", "tables and lists are nested too deeply") from None
     return _scenario(own, source, sets)
 
 
@@ -161,17 +159,19 @@ def _override(document: dict[str, Any], assignment: str) -> str:
     """Apply one `path=value` to the document and return the path."""
     path, equals, text = (part.strip() for part in assignment.partition("="))
     if not equals or not path or not all(path.split(".")):
-        raise InputError(COMMAND_LINE, path, "expected KEY=VALUE, the key as in flow.long.count")
+        advice = "write KEY=VALUE, such as flow.long.count=3"
+        raise InputError(COMMAND_LINE, path, "not an assignment", advice)
     # Bytes of the command line that are no UTF-8 arrive as surrogates, which no file can hold.
     if not assignment.isascii() and any("\ud800" <= c <= "\udfff" for c in assignment):
-        raise InputError(COMMAND_LINE, path, f"expected text in UTF-8, got {shown(text)}")
+        raise InputError(COMMAND_LINE, path, f"not UTF-8, got {shown(text)}")
     section, *rest = path.split(".")
     table: Any = document
     entries = document.get(section)
     if section in SECTIONS and isinstance(entries, list):
         known = labels(entries)
         if len(rest) < 2:
-            raise InputError(COMMAND_LINE, path, f"expected {section}.NAME.KEY=VALUE")
+            advice = f"write {section}.NAME.KEY=VALUE"
+            raise InputError(COMMAND_LINE, path, "incomplete key", advice)
         if rest[0] not in known:
             message = f"unknown [[{section}]]{nearest(rest[0], known)}"
             raise InputError(COMMAND_LINE, path, message)
@@ -182,7 +182,7 @@ def _override(document: dict[str, Any], assignment: str) -> str:
     for step in rest[:-1]:
         table = table.setdefault(step, {}) if isinstance(table, dict) else None
     if not isinstance(table, dict):
-        raise InputError(COMMAND_LINE, path, "expected a key of a table")
+        raise InputError(COMMAND_LINE, path, "not a key of a table")
     table[rest[-1]] = _toml_value(text)
     return path
 

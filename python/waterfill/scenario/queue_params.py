@@ -17,7 +17,7 @@ from waterfill.scenario.units import SPAN, number, whole
 Parse = Callable[[object], Any]
 Document = dict[str, Any]
 
-_SHARE = partial(number, above=0, most=1)
+_SHARE = partial(number, above=0, maximum=1)
 _ABOVE = partial(number, above=0)
 _MAX_ENTRIES = 2**23
 
@@ -53,7 +53,7 @@ def _between(low: float, high: float) -> Parse:
     def parse(value: object) -> float:
         result = number(value)
         if not low < result < high:
-            raise ValueError(f"expected a number between {low:g} and {high:g}, got {shown(value)}")
+            raise ValueError(f"must be between {low:g} and {high:g}, got {shown(value)}")
         return result
 
     return parse
@@ -68,7 +68,7 @@ CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     "improved": {
         "aim": (_SHARE, 0.9),
         "integral": (_ABOVE, 0.5),
-        "proportional": (partial(number, least=0), 1.0),
+        "proportional": (partial(number, minimum=0), 1.0),
         "depth": (SPAN.parse, "300 ms"),
     },
     "paper": {
@@ -82,15 +82,15 @@ CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
 }
 ESTIMATORS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     "sred": {
-        "size": (partial(whole, least=1, most=_MAX_ENTRIES), 1000),
+        "size": (partial(whole, minimum=1, maximum=_MAX_ENTRIES), 1000),
         "replace": (_SHARE, 0.25),
         "delta": (_SHARE, None),
         "shared": (_flag, False),
         "trials": (_word("class", "all"), "class"),
     },
     "nred": {
-        "levels": (partial(whole, least=1, most=64), 4),
-        "bins": (partial(whole, least=1, most=_MAX_ENTRIES), 4096),
+        "levels": (partial(whole, minimum=1, maximum=64), 4),
+        "bins": (partial(whole, minimum=1, maximum=_MAX_ENTRIES), 4096),
         "period": (SPAN.parse, "2 s"),
         "hash": (_word("flow", "pair"), "flow"),
     },
@@ -128,13 +128,13 @@ class Cohabit(NamedTuple):
 
 
 def read(params: Mapping[str, Any]) -> Cohabit:
-    """Read the parameters; raise ValueError with `KEY: expected …`."""
+    """Read the parameters; raise ValueError with `KEY: PROBLEM`."""
     if _separate(params):
         controller = SEPARATE
         for key in ("controller", "ecn", *(key for keys in CONTROLLERS.values() for key in keys)):
             if key in params:
-                expected = "expected none with separate = true, which drops only from a full buffer"
-                raise ValueError(f"{key}: {expected}")
+                why = "separate = true drops only from a full buffer"
+                raise ValueError(f"{key}: not allowed with separate = true; {why}")
     else:
         controller = _choice(params, "controller", CONTROLLERS, "improved")
     estimator = _choice(params, "estimator", ESTIMATORS, _ESTIMATOR_OF[controller])
@@ -147,7 +147,7 @@ def read(params: Mapping[str, Any]) -> Cohabit:
             owners = [name for name, keys in choices.items() if key in keys]
             if owners:
                 mine = " or ".join(f'"{name}"' for name in owners)
-                raise ValueError(f"{key}: expected only with {kind} = {mine}")
+                raise ValueError(f"{key}: only allowed with {kind} = {mine}")
         names = {*known, *_CHOICES}
         raise ValueError(f"{key}: unknown key{nearest(key, names)}")
     estimator_params = _values(params, ESTIMATORS[estimator])

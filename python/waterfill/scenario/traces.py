@@ -26,7 +26,7 @@ from waterfill.scenario.units import MAX_TIME_S, RATE, SPAN, TIME, digits
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
 OPPORTUNITY_BITS = 12_000
-"""What one line of a list of delivery opportunities lets through: 1500 bytes."""
+"""Volume of one delivery opportunity, one line of the list: 1500 bytes."""
 
 DEFAULT_BIN_S = 0.1
 MAX_POINTS = 10**6
@@ -76,7 +76,7 @@ class Trace:
 def parse(value: object, folder: Path | None = None) -> Trace:
     """Parse a trace: a file name relative to `folder` (default: current), or a table.
 
-    Raises PartError with `expected …, got …`.
+    Raises PartError.
     """
     if isinstance(value, Trace):
         return value
@@ -96,10 +96,10 @@ def parse(value: object, folder: Path | None = None) -> Trace:
         raise PartError("repeat", f"expected true or false, got {shown(repeat)}")
     if ("file" in given) == ("points" in given):
         got = "both" if "file" in given else "neither"
-        raise PartError("", f"expected either file or points, got {got}")
+        raise PartError("", f"needs either file or points, got {got}")
     if "points" in given:
         if "bin" in given:
-            raise PartError("bin", "expected none with points")
+            raise PartError("bin", "not allowed with points")
         return Trace(_checked("points", _points(given["points"])), repeat)
     bin_s = _parse("bin", SPAN, given["bin"]) if "bin" in given else None
     return Trace(_checked("file", read(_path(given["file"], folder), bin_s)), repeat)
@@ -116,19 +116,19 @@ def read(path: Path, bin_s: float | None = None) -> Points:
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise PartError("file", f"expected a readable file, got {path}: {reason}") from None
+        raise PartError("file", f"cannot read {path}: {reason}") from None
     if len(data) > _MAX_FILE_BYTES:
-        raise PartError("file", f"expected a file of at most {_MAX_FILE_BYTES} bytes, got {path}")
+        raise PartError("file", f"{path} has more than {_MAX_FILE_BYTES} bytes")
     lines = [
         (index, written)
         for index, line in enumerate(text.splitlines(), start=1)
         if (written := line.partition("#")[0].strip())
     ]
     if not lines:
-        raise PartError("file", f"expected times and rates, got nothing in {path}")
+        raise PartError("file", f"{path} has no times and rates")
     if "," in lines[0][1]:
         if bin_s is not None:
-            raise PartError("bin", f"expected none with a CSV, got {path}")
+            raise PartError("bin", f"not allowed with a CSV file, got {path}")
         return _csv(lines, path)
     return opportunities(_milliseconds(lines, path), DEFAULT_BIN_S if bin_s is None else bin_s)
 
@@ -141,8 +141,8 @@ def opportunities(times_ms: list[int], bin_s: float) -> Points:
     """
     length_s = times_ms[-1] / 1e3
     if length_s / bin_s >= MAX_POINTS:
-        got = f"got {TIME.format(length_s)} in bins of {TIME.format(bin_s)}"
-        raise PartError("bin", f"expected at most {MAX_POINTS} points, {got}")
+        got = f"{TIME.format(length_s)} in bins of {TIME.format(bin_s)}"
+        raise PartError("bin", f"{got} are more than {MAX_POINTS} points; use longer bins")
     bins = max(1, math.ceil(length_s / bin_s - 1e-9))
     counts = Counter(min(bins - 1, int((max(t, 1) - 1) / 1e3 / bin_s + 1e-9)) for t in times_ms)
     points = []
@@ -158,16 +158,16 @@ def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
         time_ms = digits(written)
         if time_ms is None:
             expected = "expected TIME, RATE or a whole number of milliseconds"
-            raise PartError("file", f"{expected}, got {shown(written)} in line {index} of {path}")
+            raise PartError("file", f"line {index} of {path}: {expected}, got {shown(written)}")
         times.append(time_ms)
         if len(times) > 1 and times[-1] < times[-2]:
-            got = f"got {times[-1]} ms after {times[-2]} ms in line {index} of {path}"
-            raise PartError("file", f"expected times that do not decrease, {got}")
+            got = f"got {times[-1]} ms after {times[-2]} ms"
+            raise PartError("file", f"line {index} of {path}: times must not decrease, {got}")
     if times[-1] > 1e3 * MAX_TIME_S:
-        most, got = TIME.format(MAX_TIME_S), f"got {times[-1]} ms in {path}"
-        raise PartError("file", f"expected a last time of at most {most}, {got}")
+        limit, got = TIME.format(MAX_TIME_S), f"got {times[-1]} ms in {path}"
+        raise PartError("file", f"the last time must be at most {limit}, {got}")
     if times[-1] == 0:
-        raise PartError("file", f"expected a last time above 0 ms, got 0 in {path}")
+        raise PartError("file", f"the last time must be above 0 ms, got 0 in {path}")
     return times
 
 
@@ -182,8 +182,8 @@ def _csv(lines: list[tuple[int, str]], path: Path) -> Points:
             points.append((_number(TIME, time), _number(_RATE, rate)))
         except ValueError:
             expected = 'expected TIME, RATE such as "0.5 s, 3 Mbit/s"'
-            got = f"got {shown(written)} in line {index} of {path}"
-            raise PartError("file", f"{expected}, {got}") from None
+            message = f"line {index} of {path}: {expected}, got {shown(written)}"
+            raise PartError("file", message) from None
     return tuple(points)
 
 
@@ -212,16 +212,16 @@ def _points(value: object) -> Points:
 
 def _checked(part: str, points: Points) -> Points:
     if not 2 <= len(points) <= MAX_POINTS:
-        raise PartError(part, f"expected 2 to {MAX_POINTS} points, got {len(points)}")
+        raise PartError(part, f"needs 2 to {MAX_POINTS} points, got {len(points)}")
     if points[0][0] != 0:
         got = TIME.format(points[0][0])
-        raise PartError(part, f"expected a first time of 0 s, got {got}")
+        raise PartError(part, f"the first time must be 0 s, got {got}")
     for (before, _), (after, _) in itertools.pairwise(points):
         if after <= before:
             got = f"got {TIME.format(after)} after {TIME.format(before)}"
-            raise PartError(part, f"expected times that increase, {got}")
+            raise PartError(part, f"times must increase, {got}")
     if all(rate == 0 for _, rate in points[:-1]):
-        raise PartError(part, "expected a rate above zero at some time, got none")
+        raise PartError(part, "all rates are zero; at least one must be above zero")
     return points
 
 

@@ -65,13 +65,13 @@ class Quantity:
 
     @property
     def expectation(self) -> str:
-        """What messages expect: `a rate such as "622 Mbit/s"`."""
+        """Text for messages about a wrong type: `a rate such as "622 Mbit/s"`."""
         return f'{self.name} such as "{self.example}"'
 
     def parse(self, value: object) -> float:
         """Parse a text of number and unit; return the value in SI units.
 
-        Raises ValueError with `expected …, got …` when it is no such text or out of range.
+        Raises ValueError when the value is not a text with a unit, or out of range.
         """
         if type(value) is not str:
             return self._any(value)
@@ -106,14 +106,14 @@ class Quantity:
             meant = f', did you mean "{hint}"?' if hint else ""
             raise ValueError(f"expected {self.expectation}, got {shown(value)}{meant}")
         if number < 0 or (number == 0 and not self.zero):
-            bound = "not below zero" if self.zero else "above zero"
-            raise ValueError(f"expected {self.name} {bound}, got {shown(value)}")
+            bound = "not be negative" if self.zero else "be above zero"
+            raise ValueError(f"must {bound}, got {shown(value)}")
         if number > self.at_most or math.isinf(number):
-            most = self.format(min(self.at_most, 1e300))
-            raise ValueError(f"expected {self.name} of at most {most}, got {shown(value)}")
+            limit = self.format(min(self.at_most, 1e300))
+            raise ValueError(f"must be at most {limit}, got {shown(value)}")
         if self.whole and not number.is_integer():
-            unit = min(self.units, key=len)
-            raise ValueError(f"expected {self.name} in whole {unit}, got {shown(value)}")
+            unit = "packets" if "packets" in self.units else min(self.units, key=len)
+            raise ValueError(f"must be a whole number of {unit}, got {shown(value)}")
         return number
 
     def _number(self, value: object) -> float | None:
@@ -174,7 +174,7 @@ class Quantity:
 
     @cached_property
     def _parsed(self) -> dict[str, float]:
-        """What texts that were parsed before stand for."""
+        """Cache of parsed texts and their values."""
         return {}
 
     @cached_property
@@ -219,12 +219,12 @@ class Signed(Quantity):
         """Parse a text of number and unit with or without a sign, as `Quantity.parse`."""
         number = self._number(value)
         if number == 0:
-            raise ValueError(f"expected {self.name} other than zero, got {shown(value)}")
+            raise ValueError(f"must not be zero, got {shown(value)}")
         if number is None or number > 0:
             return super().parse(value)
         if number < -(self.at_most or math.inf):
-            least = self.format(-(self.at_most or math.inf))
-            raise ValueError(f"expected {self.name} of at least {least}, got {shown(value)}")
+            limit = self.format(-(self.at_most or math.inf))
+            raise ValueError(f"must be at least {limit}, got {shown(value)}")
         return -replace(self).parse(str(value).strip().removeprefix("-"))
 
 
@@ -300,26 +300,36 @@ _BUFFER_KINDS: dict[Literal["bytes", "packets", "bdp"], Quantity] = {
 
 
 def number(
-    value: object, *, above: float | None = None, least: float | None = None, most: float = math.inf
+    value: object,
+    *,
+    above: float | None = None,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
 ) -> float:
-    """Return a plain finite number within bounds (a ratio, a weight); else raise ValueError."""
+    """Return a plain finite number within bounds, such as a ratio or a weight.
+
+    Raises ValueError for another type or a number out of bounds.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float, Integral)):
         raise ValueError(f"expected a number, got {shown(value)}")
     try:
         result = float(value)
     except OverflowError:
         result = math.inf
-    low = (
-        f" above {above:g}"
-        if above is not None
-        else (f" not below {least:g}" if least is not None else "")
-    )
-    high = f" and at most {most:g}" if most < math.inf else ""
-    good = math.isfinite(result) and result <= most
-    good = good and (above is None or result > above) and (least is None or result >= least)
-    if not good:
-        raise ValueError(f"expected a finite number{low}{high}, got {shown(value)}")
+    if not math.isfinite(result):
+        raise ValueError(f"must be finite, got {shown(value)}")
+    if not minimum <= result <= maximum or (above is not None and result <= above):
+        raise ValueError(f"must be {_bounds(above, minimum, maximum)}, got {shown(value)}")
     return result
+
+
+def _bounds(above: float | None, minimum: float, maximum: float) -> str:
+    """Return the condition on a number, such as `in (0, 1]`."""
+    if above is None and minimum == -math.inf:
+        return f"at most {maximum:g}"
+    if maximum == math.inf:
+        return f"at least {minimum:g}" if above is None else f"above {above:g}"
+    return f"in {f'[{minimum:g}' if above is None else f'({above:g}'}, {maximum:g}]"
 
 
 # Longer numbers are beyond 64 bits, and Python refuses to read those of some thousand digits.
@@ -334,10 +344,16 @@ def digits(text: str) -> int | None:
     return int(text) if len(text) <= _MAX_DIGITS else None
 
 
-def whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int:
-    """Return a plain whole number within bounds (a count, a seed); else raise ValueError."""
+def whole(value: object, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
+    """Return a plain whole number within bounds, such as a count or a seed.
+
+    Raises ValueError for another type or a number out of bounds.
+    """
     # Integral: NumPy's integers too.
-    plain = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-    if plain is None or not least <= plain <= most:
-        raise ValueError(f"expected a whole number from {least} to {most}, got {shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        wanted = f"a whole number from {minimum} to {maximum}"
+        raise ValueError(f"expected {wanted}, got {shown(value)}")
+    plain = int(value)
+    if not minimum <= plain <= maximum:
+        raise ValueError(f"must be from {minimum} to {maximum}, got {shown(value)}")
     return plain

@@ -32,7 +32,7 @@ _MAX_CHANGES = 4_000_000
 
 # Keys that the file had once, and the key to use instead.
 _MOVED = {
-    "arithmetic": "expected params.<law>.arithmetic (law: maxnet, for example), got a root key",
+    "arithmetic": "moved; write params.LAW.arithmetic, for example params.maxnet.arithmetic",
 }
 
 
@@ -66,23 +66,24 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         return _MOVED.get(key) or f"unknown key{nearest(last, fields)}"
     if kind == "missing":
         if last == "link":
-            return "expected at least one [[link]], got none"
+            return _NO_LINK
         choices = get_args(fields[last].annotation)
         if choices and get_origin(fields[last].annotation) is Literal:
-            return f"expected one of {', '.join(map(shown, choices))}, got nothing"
+            return f"missing; write one of {', '.join(map(shown, choices))}"
         quantity = next((m for m in fields[last].metadata if isinstance(m, Quantity)), None)
-        return f"expected {quantity.expectation if quantity else 'a text'}, got nothing"
+        return f"missing; write {quantity.expectation if quantity else 'a text'}"
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
         return f"expected {context['expected']}".replace("'", '"') + got
     if kind == "list_type" and last in SECTIONS:
         return f"expected tables, each written as [[{last}]]{got}"
+    if kind == "string_too_short":
+        return "must not be empty"
     if kind in ("too_short", "too_long"):
         return f"expected two times, the start and the end{got}"
     wanted = {
         "string_type": "a text",
-        "string_too_short": "a non-empty text",
         "bool_type": "true or false",
         "list_type": "a list",
         "dict_type": "a table",
@@ -92,12 +93,15 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
     return f"expected {wanted.get(kind, found['msg'])}{got}"
 
 
+_NO_LINK = "no link; add a [[link]]"
+
+
 def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for what is wrong between keys that are each valid."""
+    """Yield (key, message) for contradictions between keys that are each valid."""
     if not scenario.link:
-        yield "link", "expected at least one [[link]], got none"
+        yield "link", _NO_LINK
     if not scenario.flow and not scenario.traffic:
-        yield "flow", "expected at least one [[flow]] or [[traffic]], got none"
+        yield "flow", "no flow and no traffic; add a [[flow]] or a [[traffic]]"
     yield from _names(scenario)
     for index, link in enumerate(scenario.link):
         if not _plain_link(scenario, link):
@@ -105,7 +109,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for section, what in (("flow", "all flows"), ("traffic", "all traffic")):
         total = sum(entry.count or 1 for entry in getattr(scenario, section))
         if total > MAX_FLOWS:
-            yield section, f"expected a count of at most {MAX_FLOWS} over {what}, got {total}"
+            yield section, f"{what} must have counts of at most {MAX_FLOWS} together, got {total}"
     duration, protocol = scenario.duration, scenario.protocol
     for index, flow in enumerate(scenario.flow):
         last_start = (flow.count - 1) * flow.stagger + flow.start_jitter
@@ -116,7 +120,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from _faults(scenario, scenario.key("flow", index), flow)
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
-            yield "protocol", f"expected a protocol, as {key} names none, got nothing"
+            yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)
@@ -124,10 +128,10 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if not 0 <= start < end <= scenario.duration:
         within = TIME.format(scenario.duration)
         got = f"{TIME.format(start)} to {TIME.format(end)}"
-        yield "measure", f"expected a start before an end, both within {within}, got {got}"
+        yield "measure", f"must be a start and a later end within {within}, got {got}"
     if scenario.duration / scenario.sample > MAX_SAMPLES:
         got = TIME.format(scenario.sample)
-        yield "sample", f"expected at most {MAX_SAMPLES} samples in the run, got {got}"
+        yield "sample", f"the run has more than {MAX_SAMPLES} samples, got {got}; use a longer time"
 
 
 def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:
@@ -140,7 +144,7 @@ def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:
         for entry in entries:
             if entry.name is not None and entry.name in seen:
                 key = f"{section}.{entry.name}.name"
-                yield key, f"expected a unique name, got {shown(entry.name)} twice"
+                yield key, f"must be unique, got {shown(entry.name)} twice"
             seen.add(entry.name)
 
 
@@ -148,17 +152,17 @@ def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str
     values = read_shaper(link.shaper)
     if values["rate"] >= link.rate:
         got = RATE.format(values["rate"])
-        yield f"{key}.rate", f"expected less than the link's {RATE.format(link.rate)}, got {got}"
+        yield f"{key}.rate", f"must be below the link's {RATE.format(link.rate)}, got {got}"
     if values["depth"] < scenario.packet_size:
-        least, got = VOLUME.format(scenario.packet_size), VOLUME.format(values["depth"])
-        yield f"{key}.depth", f"expected at least a packet, {least}, got {got}"
+        packet, got = VOLUME.format(scenario.packet_size), VOLUME.format(values["depth"])
+        yield f"{key}.depth", f"must be at least one packet, {packet}, got {got}"
     separate = link.queue == "cohabit" and (link.queue_params or {}).get("controller") == "separate"
     if separate or link.queue not in ("droptail", "red", "cohabit"):
-        yield key, f'expected a queue that serves in order of arrival, got "{link.queue}"'
+        yield key, f'needs a queue that serves in order of arrival, got "{link.queue}"'
 
 
 def _plain_link(scenario: Scenario, link: Link) -> bool:
-    """Return whether a link has nothing that `_link` refuses; most of a long list have not."""
+    """Check cheaply that `_link` has nothing to refuse, as for most links of a long list."""
     return (
         link.from_ != link.to
         and 8 * scenario.packet_size / link.rate <= SPAN.at_most
@@ -174,29 +178,33 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
 
 def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     if link.from_ == link.to:
-        yield f"{key}.to", f"expected another node than from, got {shown(link.to)}"
+        yield f"{key}.to", f"must differ from `from`, got {shown(link.to)}"
     if 8 * scenario.packet_size / link.rate > SPAN.at_most:
-        most, got = TIME.format(SPAN.at_most), RATE.format(link.rate)
-        yield f"{key}.rate", f"expected a rate that sends a packet within {most}, got {got}"
+        yield f"{key}.rate", _too_slow(link.rate)
     if link.shaper is not None:
         yield from _shaper(scenario, f"{key}.shaper", link)
     yield from _variation(scenario, key, link)
     yield from _faults(scenario, key, link)
     if link.mark_at is not None and link.queue != "droptail":
-        expected = f'expected none with queue = "{link.queue}"'
-        yield f"{key}.mark_at", f"{expected}, got {link.mark_at.format()}"
+        got = f"got {link.mark_at.format()}"
+        yield f"{key}.mark_at", f'not allowed with queue = "{link.queue}", {got}'
     if link.loss_model is not None and link.loss > 0:
-        yield f"{key}.loss_model", "expected either this or loss, got both"
+        yield f"{key}.loss_model", "not allowed together with loss; remove one of them"
+
+
+def _too_slow(rate: float) -> str:
+    limit, got = TIME.format(SPAN.at_most), RATE.format(rate)
+    return f"a packet would take more than {limit} to send, got {got}"
 
 
 def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     """Check events and traces of a link against each other, the run and the link's other keys."""
     traced = link.rate_trace is not None or link.rate_trace_reverse is not None
     if link.rate_trace_reverse is not None and not link.duplex:
-        yield f"{key}.rate_trace_reverse", "expected none with duplex = false"
+        yield f"{key}.rate_trace_reverse", "not allowed with duplex = false"
     if link.shaper is not None and (link.event or traced):
         name = "event" if link.event else "rate_trace"
-        yield f"{key}.{name}", "expected none on a link with a shaper"
+        yield f"{key}.{name}", "not allowed on a link with a shaper"
     for name, trace in (
         ("rate_trace", link.rate_trace),
         ("rate_trace_reverse", link.rate_trace_reverse),
@@ -204,26 +212,29 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
         if trace is not None and trace.repeat:
             changes = len(trace.points) * (scenario.duration / trace.length_s)
             if changes > _MAX_CHANGES:
-                expected = f"expected at most {_MAX_CHANGES} changes of the rate in the run"
                 length = TIME.format(trace.length_s)
-                yield f"{key}.{name}", f"{expected}, got {changes:.3g}: it repeats every {length}"
+                limit = f"more than {_MAX_CHANGES} changes of the rate in the run"
+                yield f"{key}.{name}", f"{limit}, got {changes:.3g}: it repeats every {length}"
     before_s = 0.0
     for index, event in enumerate(link.event or ()):
         at = f"{key}.event[{index}]"
         if event.rate is None and event.delay is None and event.up is None:
-            yield at, "expected a rate, a delay or up, got none"
+            yield at, "changes nothing; add a rate, a delay or up"
         if event.at <= before_s:
             got = f"got {TIME.format(event.at)} after {TIME.format(before_s)}"
-            yield f"{at}.at", f"expected events in order of time, {got}"
+            yield f"{at}.at", f"events must be in order of time, {got}"
         if event.at >= scenario.duration:
-            within, got = TIME.format(scenario.duration), TIME.format(event.at)
-            yield f"{at}.at", f"expected a time before the end of the run at {within}, got {got}"
+            yield f"{at}.at", _too_late(scenario, event.at)
         if event.rate is not None and traced:
-            yield f"{at}.rate", "expected none on a link with a rate_trace"
+            yield f"{at}.rate", "not allowed on a link with a rate_trace"
         if event.rate is not None and 8 * scenario.packet_size / event.rate > SPAN.at_most:
-            most, got = TIME.format(SPAN.at_most), RATE.format(event.rate)
-            yield f"{at}.rate", f"expected a rate that sends a packet within {most}, got {got}"
+            yield f"{at}.rate", _too_slow(event.rate)
         before_s = event.at
+
+
+def _too_late(scenario: Scenario, at_s: float) -> str:
+    end, got = TIME.format(scenario.duration), TIME.format(at_s)
+    return f"must be before the end of the run at {end}, got {got}"
 
 
 # The keys that each kind of fault may have, and the one that it needs.
@@ -247,20 +258,19 @@ def _faults(scenario: Scenario, key: str, entry: Link | Flow) -> Iterator[tuple[
         for name in ("until", "share", "value", "every", "step"):
             given = getattr(fault, name, None)
             if given is not None and name not in allowed:
-                yield f"{at}.{name}", f'expected none with kind = "{fault.kind}"'
+                yield f"{at}.{name}", f'not allowed with kind = "{fault.kind}"'
             elif given is None and name == needed and name in type(fault).model_fields:
-                yield f"{at}.{name}", f"expected {_FAULT_VALUES[name]}, got nothing"
+                yield f"{at}.{name}", f"missing; write {_FAULT_VALUES[name]}"
         if fault.at >= scenario.duration:
-            within, got = TIME.format(scenario.duration), TIME.format(fault.at)
-            yield f"{at}.at", f"expected a time before the end of the run at {within}, got {got}"
+            yield f"{at}.at", _too_late(scenario, fault.at)
         if fault.until is not None and fault.until <= fault.at:
             after, got = TIME.format(fault.at), TIME.format(fault.until)
-            yield f"{at}.until", f"expected a time after {after}, got {got}"
+            yield f"{at}.until", f"must be after {after}, got {got}"
         if fault.at == 0 and fault.kind in ("restart", "clock"):
-            yield f"{at}.at", "expected a time above zero, got 0 s"
+            yield f"{at}.at", "must be above zero, got 0 s"
         if fault.step is not None and fault.step < -fault.at:
-            most, got = TIME.format(fault.at), STEP.format(fault.step)
-            yield f"{at}.step", f"expected a step back of at most {most}, got {got}"
+            limit, got = TIME.format(fault.at), STEP.format(fault.step)
+            yield f"{at}.step", f"must not step back by more than {limit}, got {got}"
         if isinstance(entry, Link) and isinstance(fault, LinkFault):
             yield from _link_fault(at, entry, fault)
 
@@ -274,9 +284,9 @@ _FAULT_VALUES = {
 
 def _link_fault(at: str, link: Link, fault: LinkFault) -> Iterator[tuple[str, str]]:
     if fault.direction != "forward" and not link.duplex:
-        yield f"{at}.direction", "expected forward with duplex = false"
+        yield f"{at}.direction", "must be forward with duplex = false"
     if link.shaper is not None and fault.kind in ("restart", "clock"):
-        yield f"{at}.kind", f'expected none of kind "{fault.kind}" on a link with a shaper'
+        yield f"{at}.kind", f'"{fault.kind}" is not allowed on a link with a shaper'
 
 
 # The keys of [[traffic]] that only some kinds have.
@@ -306,14 +316,14 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
     arrives = traffic.arrival_rate is not None or traffic.load is not None
     if kind == "poisson" and (traffic.rate is None) != arrives:
         got = "neither" if traffic.rate is None else "both"
-        wanted = "a rate of packets, or an arrival_rate of flows"
-        yield f"{key}.rate", f"expected {wanted}, got {got}"
+        wanted = "either a rate of packets or an arrival_rate of flows"
+        yield f"{key}.rate", f"needs {wanted}, got {got}"
     allowed = {*(_FLOW_KEYS if flows else _PACKET_KEYS), *(_PERIOD_KEYS if kind == "onoff" else ())}
     for name in (*_PACKET_KEYS, *_PERIOD_KEYS, *_FLOW_KEYS):
         value = getattr(traffic, name)
         if name not in allowed and value is not None:
             what = f'kind = "{kind}"' + (" and a rate" if kind == "poisson" and not flows else "")
-            yield f"{key}.{name}", f"expected none with {what}"
+            yield f"{key}.{name}", f"not allowed with {what}"
     if flows:
         yield from _arrivals(key, traffic)
     needed: dict[str, Quantity] = {} if flows else {"rate": RATE}
@@ -321,18 +331,18 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
         needed |= {"on": SPAN, "off": SPAN}
     for name, quantity in needed.items():
         if getattr(traffic, name) is None:
-            yield f"{key}.{name}", f"expected {quantity.expectation}, got nothing"
+            yield f"{key}.{name}", f"missing; write {quantity.expectation}"
     if (
         traffic.access_rate is not None
         and traffic.rate is not None
         and traffic.access_rate < traffic.rate
     ):
-        got, least = RATE.format(traffic.access_rate), RATE.format(traffic.rate)
-        yield f"{key}.access_rate", f"expected at least the rate of {least}, got {got}"
+        got, rate = RATE.format(traffic.access_rate), RATE.format(traffic.rate)
+        yield f"{key}.access_rate", f"must be at least the rate of {rate}, got {got}"
     if traffic.shape is not None and traffic.distribution != "pareto":
-        yield f"{key}.shape", 'expected none without distribution = "pareto"'
+        yield f"{key}.shape", 'only allowed with distribution = "pareto"'
     if flows and traffic.protocol is None and scenario.protocol is None:
-        yield "protocol", f"expected a protocol, as {key} names none, got nothing"
+        yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
 
 
 _ENDS = (("from_", "from"), ("path", "path"), ("return_path", "return_path"))
@@ -341,27 +351,27 @@ _ENDS = (("from_", "from"), ("path", "path"), ("return_path", "return_path"))
 def _arrivals(key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
     """Check the keys of a source of flows: how many arrive, and between which hosts."""
     if traffic.arrival_rate is None and traffic.load is None:
-        yield f"{key}.arrival_rate", f"expected {FREQUENCY.expectation}, or a load, got nothing"
+        yield f"{key}.arrival_rate", f"missing; write {FREQUENCY.expectation}, or a load"
     if traffic.arrival_rate is not None and traffic.load is not None:
-        yield f"{key}.load", "expected either this or arrival_rate, got both"
+        yield f"{key}.load", "not allowed together with arrival_rate; remove one of them"
     pattern = traffic.pattern
     if pattern is None:
         for name in ("hosts", "fan_in"):
             if getattr(traffic, name) is not None:
-                yield f"{key}.{name}", "expected none without a pattern"
+                yield f"{key}.{name}", "only allowed with a pattern"
         return
     for field, name in _ENDS:
         if getattr(traffic, field) is not None:
-            yield f"{key}.{name}", f'expected none with pattern = "{pattern}"'
+            yield f"{key}.{name}", f'not allowed with pattern = "{pattern}"'
     if traffic.access_rate is not None:
-        yield f"{key}.access_rate", "expected none with a pattern, whose hosts have links"
+        yield f"{key}.access_rate", "not allowed with a pattern, because its hosts have links"
     if pattern != "incast":
         for name in ("to", "fan_in"):
             if getattr(traffic, name) is not None:
-                yield f"{key}.{name}", 'expected none without pattern = "incast"'
+                yield f"{key}.{name}", 'only allowed with pattern = "incast"'
     for name, count in Counter(traffic.hosts).items():
         if count > 1:
-            yield f"{key}.hosts", f"expected each host once, got {shown(name)} twice"
+            yield f"{key}.hosts", f"must name each host once, got {shown(name)} twice"
 
 
 def _times(
@@ -371,12 +381,11 @@ def _times(
     end = scenario.duration if stop is None else min(stop, scenario.duration)
     start = entry.start
     if stop is not None and stop <= start:
-        got = f"a stop after the start at {TIME.format(start)}, got {TIME.format(stop)}"
-        yield f"{key}.stop", f"expected {got}"
+        got = f"the start at {TIME.format(start)}, got {TIME.format(stop)}"
+        yield f"{key}.stop", f"must be after {got}"
     if start >= scenario.duration:
-        within, got = TIME.format(scenario.duration), TIME.format(start)
-        yield f"{key}.start", f"expected a start before the end of the run at {within}, got {got}"
+        yield f"{key}.start", _too_late(scenario, start)
     elif start + last_start >= end:
         got = TIME.format(start + last_start)
-        expected = f"expected every flow to start before {TIME.format(end)}"
+        expected = f"every flow must start before {TIME.format(end)}"
         yield f"{key}.stagger", f"{expected}, got a last start at {got}"

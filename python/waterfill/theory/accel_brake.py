@@ -60,7 +60,7 @@ def surplus(gains: Gains, link: Link, delay_s: float) -> float:
 
 
 def equilibrium(gains: Gains, link: Link) -> Equilibrium:
-    """Return where the fluid model rests; without a queue if the increase is less than 1 − η."""
+    """Return the equilibrium of the fluid model; without a queue if the increase is below 1 − η."""
     load, delay_s = 1 + surplus(gains, link, 0.0), 0.0
     if load > 1:
         # The surplus falls with x, and at d_t + δ·A(0) or above it is at most zero.
@@ -72,7 +72,7 @@ def equilibrium(gains: Gains, link: Link) -> Equilibrium:
 
 
 def loop_margins(delta_s: float, rtt_s: float) -> Margins:
-    """Return the margins of e^(−sτ)/(sδ), a queue at rest above d_t."""
+    """Return the margins of e^(−sτ)/(sδ), for an equilibrium queue above d_t."""
 
     def loop(omega: Reals) -> loops.Points:
         s = 1j * omega

@@ -174,17 +174,17 @@ class Certificate(NamedTuple):
 
     @property
     def by_algorithm_3(self) -> bool:
-        """Whether Algorithm 3 proves α stable: its premises hold and α is below its α_max."""
+        """True if Algorithm 3 proves α stable: its premises hold and α is below its α_max."""
         return all(check.holds for check in self.checks) and self.alpha < self.built.alpha_max
 
     @property
     def by_lemma_1(self) -> bool:
-        """Whether Lemma 1 proves α stable, with `GRID_SLACK` for what its grid may miss."""
+        """True if Lemma 1 proves α stable, with `GRID_SLACK` for the error of its grid."""
         return self.alpha < (1 - GRID_SLACK) * self.limit.alpha_max
 
     @property
     def certified(self) -> bool:
-        """Whether α is proven stable for every mixture of RTTs up to τ̄, by either proof."""
+        """True if α is proven stable for every mixture of RTTs up to τ̄, by either proof."""
         return self.by_algorithm_3 or self.by_lemma_1
 
     def document(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = 
 
 
 def same(given: Sequence[float], printed: Sequence[float]) -> bool:
-    """Return whether parameters are those of a printed case, to rounding."""
+    """Return whether parameters equal a printed case, to rounding."""
     return all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(given, printed, strict=True))
 
 

@@ -70,7 +70,7 @@ class FastPath(NamedTuple):
 
 
 def fast_path(rtt_s: float, alpha: float, eta: float, t_s: float) -> FastPath:
-    """Return what one code changes on the fast path, where ln x falls with slope α/τ."""
+    """Return the change on the fast path by one code, where ln x falls with slope α/τ."""
     return FastPath(
         rtt_s,
         alpha / rtt_s * PRICE_STEP_S,

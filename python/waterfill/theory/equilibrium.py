@@ -87,7 +87,7 @@ class FixedPoint(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """How a link computes feedback: gains, protocol, and whether it has the residue step."""
+    """Feedback rule of a link: gains, protocol, and the residue step."""
 
     gains: Gains
     protocol: str
@@ -162,7 +162,7 @@ def solve(
         if change < _CONVERGED:
             break
     else:
-        raise ValueError(f"expected the rates to settle, they still change by {change:.2g}")
+        raise ValueError(f"the rates do not converge, they still change by {change:.2g}")
     rates, bottlenecks = [], []
     for flow in classes:
         at = min(flow.path, key=lambda index: limits[index])
@@ -208,7 +208,7 @@ def _links(
 def _elsewhere(
     index: int, link: _Link, classes: Sequence[FlowClass], limits: Sequence[float]
 ) -> _Members:
-    """Return what limits each of a link's classes at other links."""
+    """Return the limit of each of a link's classes at other links."""
     caps, upstream, befores, others, demands = [], [], [], [], []
     for c in link.members:
         flow = classes[int(c)]
@@ -348,7 +348,7 @@ def _of_network(
 
 
 class Response(NamedTuple):
-    """How a link's own flows respond to a change of its spare capacity in equilibrium.
+    """Response of a link's own flows to a change of its spare capacity in equilibrium.
 
     `idle` is the fraction of its capacity that is unused. `parts` maps each class bottlenecked here
     (its index among the network's entries) to the fraction of a change of φ = α(c − y) that one

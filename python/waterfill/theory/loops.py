@@ -25,7 +25,7 @@ MAX_GAIN_MARGIN = 1000.0
 
 
 class Margins(NamedTuple):
-    """How far a loop is from instability.
+    """Margins of a loop: its distance from instability.
 
     The phase margin (degrees) and the delay margin (s) are those of the crossover frequency (rad/s)
     with the smallest delay margin. The gain margin is a factor; inf above `MAX_GAIN_MARGIN`.
@@ -38,7 +38,7 @@ class Margins(NamedTuple):
 
     @property
     def stable(self) -> bool:
-        """Whether the closed loop is stable, for a loop whose gain falls from above 1 to below."""
+        """True if the closed loop is stable, for a loop whose gain falls from above 1 to below."""
         return self.phase_margin_deg > 0 and self.gain_margin > 1
 
 
@@ -68,7 +68,7 @@ def margins(loop: Loop, low_rad_s: float, high_rad_s: float) -> Margins:
 
     crossings = np.flatnonzero((log_size[:-1] > 0) != (log_size[1:] > 0))
     if not len(crossings):
-        raise ValueError("expected a loop whose gain crosses 1, got one that stays on one side")
+        raise ValueError("the loop's gain never crosses 1")
     crossovers = [float(brentq(log_gain, omega[i], omega[i + 1], xtol=1e-15)) for i in crossings]
     found = [(lag(w) / w, w, math.degrees(lag(w))) for w in crossovers]
     delay_s, crossover, phase_deg = min(found)
@@ -116,7 +116,7 @@ def lowest_line(points: Points) -> Line:
     """
     above, below = points[points.imag > 0], points[points.imag <= 0]
     if not len(above) or not len(below):
-        raise ValueError("expected points on both sides of the real axis, got one side only")
+        raise ValueError("all points are on one side of the real axis")
     # c(run) = max(run·y − x) is convex and piecewise linear. Its minimum is where the piece of a
     # point above the axis meets the piece of a point below, and no third point is higher.
     top, bottom = complex(above[0]), complex(below[0])

@@ -21,7 +21,7 @@ from waterfill.theory import loops, params
 from waterfill.theory.loops import Line, Margins, Points, Reals
 
 Average: TypeAlias = Literal["exponential", "sliding", "off"]
-"""How the receiver averages prices over one RTT."""
+"""Method by which the receiver averages prices over one RTT."""
 
 
 class Params(NamedTuple):
@@ -52,7 +52,7 @@ class Params(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """What F depends on beside frequency and RTT; α itself only scales it.
+    """Parameters of F besides frequency and RTT; α itself only scales it.
 
     `alpha_t_s` is αT in seconds, `eta` the zero's η. `average`: how the receiver averages
     prices over one RTT. `dt_p_s`: how long the router holds a price; 0 for eq. 13. `zero_rad_s` is
@@ -284,7 +284,8 @@ def modes(gains: Gains, alpha: float, taus_s: Sequence[float]) -> Points:
 
 
 class Reclaimed(NamedTuple):
-    """How a flow alone takes a small step of free capacity: fraction(t) = 1 − Σ share·e^(rate·t).
+    """Response of a flow alone to a small step of free capacity: fraction(t) = 1 − Σ
+    share·e^(rate·t).
 
     `fast_per_s` and `slow_per_s` are negative; the shares add up to 1.
     """

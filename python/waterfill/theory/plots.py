@@ -222,7 +222,7 @@ def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
 
 
 def equilibrium(document: Mapping[str, Any]) -> Figure:
-    """Draw rates in equilibrium beside max-min, one pair of bars per entry of the scenario."""
+    """Draw rates in equilibrium next to max-min, one pair of bars per entry of the scenario."""
     flows = document["flows"][:40]
     lines = [
         Line(name, np.array([flow[key] for flow in flows]) / 1e6, colour, "bar")

@@ -134,7 +134,7 @@ def _rtts(about: Subject) -> list[float]:
     assert about.scenario is not None
     rtts = allocation.rtts_s(about.network)
     if rtts[0] <= 0:
-        raise about.scenario.error("flow", "expected flows with an RTT above 0 s, got one of 0 s")
+        raise about.scenario.error("flow", "every flow must have an RTT above 0 s")
     return rtts
 
 

@@ -1,4 +1,4 @@
-"""What a `theory` command analyses: a protocol by itself, or a scenario's network."""
+"""Subject of a `theory` command: a protocol by itself, or a scenario's network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Subject(NamedTuple):
 def parse(
     what: str, sets: Sequence[str], supported: Sequence[str], protocol: str | None = None
 ) -> Subject:
-    """Return what a command's argument names: a supported protocol, or a scenario's file.
+    """Load the subject that a command's argument names: a supported protocol, or a scenario file.
 
     Raises InputError if it is neither, or if a parameter is wrong.
     """
@@ -51,13 +51,13 @@ def parse(
         for assignment in sets:
             if not assignment.startswith(f"params.{what}."):
                 key = assignment.partition("=")[0]
-                expected = f"expected a parameter such as params.{what}.…, or a scenario's file"
-                raise InputError("command line", key, expected)
+                advice = f"set a parameter such as params.{what}.…, or name a scenario file"
+                raise InputError("command line", key, f"not a parameter of {what}", advice)
         placeholder = from_dict(_PLACEHOLDER, "command line", [f"protocol={what}", *sets])
         return _subject(placeholder, what, None)
     if not what.endswith(".toml") and not Path(what).exists():
         known = nearest(what, supported)
-        raise InputError("command line", what, f"expected a protocol or a scenario's file{known}")
+        raise InputError("command line", what, f"neither a protocol nor a scenario file{known}")
     chosen = [f"protocol={protocol}", *sets] if protocol is not None else list(sets)
     scenario = load(what, chosen)
     network = resolve.to_core(scenario, protocols.load())
@@ -65,7 +65,7 @@ def parse(
     if len(used) != 1 or used[0] not in supported:
         raise scenario.error(
             "protocol",
-            f"expected flows of one protocol of {', '.join(supported)}, got {', '.join(used)}",
+            f"all flows must have one protocol of {', '.join(supported)}, got {', '.join(used)}",
         )
     return _subject(scenario, used[0], network)
 
@@ -88,8 +88,8 @@ def time_s(option: str, text: str) -> float:
     except ValueError as error:
         raise InputError("command line", option, str(error)) from None
     if found < MIN_TIME_S:
-        expected = f"expected a time of at least {SPAN.format(MIN_TIME_S)}"
-        raise InputError("command line", option, f"{expected}, got {shown(text)}")
+        limit = f"must be at least {SPAN.format(MIN_TIME_S)}"
+        raise InputError("command line", option, f"{limit}, got {shown(text)}")
     return found
 
 
@@ -107,7 +107,7 @@ def computed(make: Callable[_P, _T]) -> Callable[_P, _T]:
         except InputError:
             raise
         except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
-            message = f"expected times and parameters for which it can be computed: {error}"
+            message = f"cannot be computed for these times and parameters: {error}"
             raise InputError("theory", "", message) from error
 
     return checked

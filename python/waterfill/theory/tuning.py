@@ -111,7 +111,7 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
 
 
 class Trade(NamedTuple):
-    """What one η gives at one RTT (s): the readings of `Step`."""
+    """Result of one η at one RTT (s): the readings of `Step`."""
 
     eta: float
     rtt_s: float

@@ -54,5 +54,5 @@ def loop_margins(kappa: float, rtt_s: float) -> Margins:
 
 
 def increase_time_s(ratio: float, xi: float, interval_s: float) -> float:
-    """Return how long MI takes to grow a window by `ratio`: ln ratio/ln(1 + ξ) intervals t_ρ."""
+    """Return the time for MI to grow a window by `ratio`: ln ratio/ln(1 + ξ) intervals t_ρ."""
     return interval_s * math.log(ratio) / math.log1p(xi)

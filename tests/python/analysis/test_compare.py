@@ -198,7 +198,7 @@ def test_select_takes_every_explicit_protocol_of_the_backend():
     ("names", "message"),
     [
         ("maxnt", 'unknown protocol "maxnt", did you mean "maxnet"?'),
-        ("cubic", '"cubic" does not run on sim, expected one of maxnet, aecp'),
+        ("cubic", '"cubic" does not run on sim; choose one of maxnet, aecp'),
         ("maxnet,", 'expected names separated by commas, got "maxnet,"'),
         ("", 'expected names separated by commas, got ""'),
     ],

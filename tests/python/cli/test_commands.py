@@ -161,7 +161,7 @@ def test_same_seed_same_bytes(waterfill, scenario):
         (["run", "s.toml", "-o", "s.toml/x"], "expected a directory, found a file"),
         (["run", "s.toml", "-o", "/proc/x"], "/proc/x: expected a writable directory"),
         (["maxmin", "s.toml", "--set", "link.l.rate=1 mbit/s"], "expected a rate such as"),
-        (["maxmin", "."], "expected a readable scenario file"),
+        (["maxmin", "."], "cannot read the scenario file"),
         (["reproduce"], "expected PAPER"),
         (["reproduce", "maxnet-2077"], "unknown experiment, did you mean"),
         (["reproduce", "--list", "x/y/z"], "reproduce: x/y/z: unknown experiment"),
@@ -428,4 +428,4 @@ def test_bytes_that_are_no_text_are_refused_with_their_key(waterfill, tmp_path):
     (tmp_path / "s.toml").write_text(waterfill("new", "dumbbell").out)
     ran = waterfill("run", str(tmp_path / "s.toml"), "--set", 'name="\udcff"')
     assert ran.code == 2
-    assert ran.err == 'command line: name: expected text in UTF-8, got "\\"\\udcff\\""\n'
+    assert ran.err == 'command line: name: not UTF-8, got "\\"\\udcff\\""\n'

@@ -106,9 +106,9 @@ def test_gravity_draws_by_the_product_of_weights():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fat-tree", [5]), "expected an even number from 2 to 64, got 5"),
-        (("fat-tree", []), "expected K, got 0 numbers"),
-        (("wan", [1]), "expected 2 to 2000 nodes, got 1"),
+        (("fat-tree", [5]), "K must be an even number from 2 to 64, got 5"),
+        (("fat-tree", []), "needs K, got 0 numbers"),
+        (("wan", [1]), "must be 2 to 2000 nodes, got 1"),
         (("fat_tree", [4]), 'unknown rule, did you mean "fat-tree"?'),
     ],
 )
@@ -147,10 +147,16 @@ def test_flows_that_arrive_at_random_are_one_source_between_all_hosts(name: str)
     ("options", "message"),
     [
         (Options(sizes="websearch"), "--sizes: expected a volume"),
-        (Options(sizes="rpc", pattern="gravity"), "--traffic: expected one of all-to-all, perm"),
-        (Options(sizes="rpc", count=2), "--count: expected none with --sizes"),
-        (Options(sizes="rpc", size_bytes=9), "--size: expected none with --sizes"),
-        (Options(sizes="rpc", pattern="incast", pairs=16), "--pairs: expected 1 to 15 senders"),
+        (
+            Options(sizes="rpc", pattern="gravity"),
+            "--traffic: must be one of all-to-all, permutation,",
+        ),
+        (Options(sizes="rpc", count=2), "--count: not allowed with --sizes, whose flows"),
+        (Options(sizes="rpc", size_bytes=9), "--size: not allowed with --sizes, whose flows"),
+        (
+            Options(sizes="rpc", pattern="incast", pairs=16),
+            "--pairs: must be 1 to 15 senders, got 16",
+        ),
     ],
 )
 def test_wrong_options_of_arriving_flows_get_one_sentence(options: Options, message: str):
@@ -161,16 +167,16 @@ def test_wrong_options_of_arriving_flows_get_one_sentence(options: Options, mess
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("torus 3000 3000", "expected at most 2000 nodes"),
-        ("dumbbell 10000000", "expected 1 to 1000 pairs"),
-        ("parking-lot 10000000", "expected 1 to 200 links"),
-        ("leaf-spine 1 1 99999999", "expected at most 200000 links"),
-        ("fat-tree 16 --traffic all-to-all", "expected at most 200000 pairs"),
+        ("torus 3000 3000", "more than 2000 nodes, got 9000000"),
+        ("dumbbell 10000000", "must be 1 to 1000 pairs, got 10000000"),
+        ("parking-lot 10000000", "must be 1 to 200 links, got 10000000"),
+        ("leaf-spine 1 1 99999999", "more than 200000 links, got 100000000"),
+        ("fat-tree 16 --traffic all-to-all", "more than 200000 pairs for all-to-all,"),
         ("fat-tree 4 --load 1e300", "--load: expected a number above 0, up to 1000000"),
         ("fat-tree 4 --protocol zz", "--protocol: protocol: unknown protocol zz"),
         ("fat-tree 4 --count 99999999999", "--count: flow."),
         ("fat-tree 4 --size 0B", "--size: flow."),
-        ("fat-tree 4 --duration 0s", "--duration: duration: expected a time above zero"),
+        ("fat-tree 4 --duration 0s", '--duration: duration: must be above zero, got "0 s"'),
     ],
 )
 def test_what_a_run_would_refuse_is_not_written(waterfill, tmp_path, words, said):

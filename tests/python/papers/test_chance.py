@@ -159,8 +159,8 @@ def test_every_run_of_every_seed_is_run_and_written(tmp_path):
     ("record", "message"),
     [
         ("runs = 1, least = 1.0, most = 2.0", "over_seeds.runs: "),
-        ("runs = 5, least = 2.0, most = 1.0", "over_seeds: expected most to be 2 or more, got 1"),
-        ("runs = 5, least = 1.0", "over_seeds.most: expected a value, got nothing"),
+        ("runs = 5, least = 2.0, most = 1.0", "over_seeds: most must be at least 2, got 1"),
+        ("runs = 5, least = 1.0", "over_seeds.most: missing"),
         ("runs = 5, least = 1.0, most = 2.0, mean = 1.5", "over_seeds.mean: unknown key"),
     ],
 )

@@ -148,24 +148,28 @@ def test_write_leaves_data_figures_and_claims(tmp_path, run):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('unit = "Mbit/s"', 'unit = "MB"', "claim.mean.unit: expected bit/s or Mbit/s"),
+        ('unit = "Mbit/s"', 'unit = "MB"', "claim.mean.unit: must be bit/s or Mbit/s"),
         ('"rate_over"', '"rate_ovr"', 'claim.mean.measure: unknown measure, did you mean "rate_ov'),
-        ('flow = "f", ', "", "claim.mean.args.flow: expected a value, got nothing"),
+        ('flow = "f", ', "", "claim.mean.args.flow: missing"),
         ('flow = "f"', 'flow = "f", x = 1', "claim.mean.args.x: unknown argument"),
         ("start_s = 0.0", 'start_s = "soon"', "claim.mean.args.start_s: "),
         ('expect = "reproduced"', 'expect = "yes"', "claim.mean.expect: "),
-        ('expect = "reproduced"', "", "claim.mean.expect: expected a value, got nothing"),
-        ('expect = "reproduced"', 'expect = "differs"', 'claim.mean.why: expected why "differs"'),
+        ('expect = "reproduced"', "", "claim.mean.expect: missing"),
+        (
+            'expect = "reproduced"',
+            'expect = "differs"',
+            'claim.mean.why: missing; write why "differs"',
+        ),
         ('expect = "reproduced"', 'expect = "reproduced"\nwhat = 1', "claim.mean.what: unknown"),
-        ('tolerance = "5 %"', 'tolerance = "5"', "claim.mean.tolerance: expected a number or a"),
-        ('tolerance = "5 %"', "tolerance = -1", "claim.mean.tolerance: expected a number or a"),
-        ('tolerance = "5 %"', 'tolerance = "x %"', "claim.mean.tolerance: expected a number or a"),
+        ('tolerance = "5 %"', 'tolerance = "5"', "claim.mean.tolerance: must be a number or a"),
+        ('tolerance = "5 %"', "tolerance = -1", "claim.mean.tolerance: must be a number or a"),
+        ('tolerance = "5 %"', 'tolerance = "x %"', "claim.mean.tolerance: must be a number or a"),
         ("paper_value = 10", "paper_value = nan", "claim.mean.paper_value: "),
-        ('id = "mean"', 'id = "a claim"', "expected letters, digits"),
+        ('id = "mean"', 'id = "a claim"', "must have only letters, digits"),
         ('plot = "rates"', 'plot = "pie"', "figure.rates.plot: unknown plot"),
         ("average_s = 0.2", "average = 0.2", "figure.rates.args.average: unknown argument"),
         ('title = "An experiment"', "title = 3", "title: "),
-        ('title = "An experiment"', "title = ", "expected TOML"),
+        ('title = "An experiment"', "title = ", "not TOML in UTF-8"),
         ('title = "An experiment"', "title = 1\ntitle = 2", "title has a value already"),
         ("[[claim]]", "[[claims]]", "unknown key"),
     ],
@@ -181,13 +185,13 @@ def test_a_wrong_file_is_one_line(tmp_path, old, new, message):
 
 def test_an_id_used_twice(tmp_path):
     twice = FILE + FILE[FILE.index("[[claim]]") :]
-    with pytest.raises(InputError, match=r"claim\.mean: expected a unique name"):
+    with pytest.raises(InputError, match=r"claim\.mean: must be unique"):
         experiment(tmp_path, twice)
 
 
 def test_a_flow_that_the_run_lacks(tmp_path, run):
     found = experiment(tmp_path, FILE.replace('flow = "f"', 'flow = "g"'))
-    with pytest.raises(InputError, match=r'mean\.args: expected a name of its run, got "g"'):
+    with pytest.raises(InputError, match=r'mean\.args: unknown name "g"'):
         judge(found, [{"run": run}])
 
 
@@ -292,9 +296,9 @@ def test_a_grid_names_its_runs_by_their_values(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('run = "xcp 20 Mbit/s"\n', "", "run: expected the name of a run, got nothing"),
+        ('run = "xcp 20 Mbit/s"\n', "", "run: missing; write the name of a run"),
         ("xcp 20 Mbit/s", "xcp 20 Mbits", "unknown run"),
-        ('"slow"', '"xcp 10 Mbit/s"', "run.xcp 10 Mbit/s: expected a unique name"),
+        ('"slow"', '"xcp 10 Mbit/s"', "run.xcp 10 Mbit/s: must be unique"),
         ("short_args = { start_s", "short_args = { begin_s", "short_args.begin_s: unknown"),
     ],
 )

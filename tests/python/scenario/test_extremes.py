@@ -29,27 +29,27 @@ path = ["l"]
         (
             "link.l.buffer=1e308 bdp",
             "link.l.buffer",
-            'expected a buffer of at most 1e+19 B, got "1e+308 bdp" of 10 Mbit/s × 10 ms',
+            'must be at most 1e+19 B, got "1e+308 bdp" of 10 Mbit/s × 10 ms',
         ),
         (
             "link.l.rate=9e307 bit/s",
             "link.l.buffer",
-            'expected a buffer of at most 1e+19 B, got "1 bdp" of 9e+307 bit/s × 10 ms',
+            'must be at most 1e+19 B, got "1 bdp" of 9e+307 bit/s × 10 ms',
         ),
         (
             "link.l.buffer=1e308 B",
             "link.l.buffer",
-            'expected a buffer of at most 1e+19 B, got "1e308 B"',
+            'must be at most 1e+19 B, got "1e308 B"',
         ),
         (
             "link.l.buffer=1e300 packets",
             "link.l.buffer",
-            'expected a buffer of at most 1e+19 packets, got "1e300 packets"',
+            'must be at most 1e+19 packets, got "1e300 packets"',
         ),
         (
             "flow.f.size=1e300 B",
             "flow.f.size",
-            'expected a volume of at most 1e+19 B, got "1e300 B"',
+            'must be at most 1e+19 B, got "1e300 B"',
         ),
     ],
 )
@@ -72,12 +72,12 @@ def test_deep_tables():
     deep: dict[str, object] = {}
     for _ in range(3000):
         deep = {"a": deep}
-    with pytest.raises(InputError, match=r"^<dict>: expected tables and lists in fewer levels$"):
+    with pytest.raises(InputError, match=r"^<dict>: tables and lists are nested too deeply$"):
         from_dict({"duration": deep})
 
 
 def test_error_of_the_parser_is_short():
     twice = "path" + ".a" * 3000 + " = 1\n"
-    with pytest.raises(InputError, match="expected TOML, got: ") as caught:
+    with pytest.raises(InputError, match="not valid TOML:") as caught:
         from_toml(twice + twice, "s.toml")
     assert len(str(caught.value)) < 400

@@ -130,16 +130,16 @@ LEVEL = 'expected a queue length such as "65 packets" or "100 kB"'
 ERRORS = {
     "mark_at = 65": f"mark_at: {LEVEL}, got 65",
     'mark_at = "1 bdp"': f'mark_at: {LEVEL}, got "1 bdp"',
-    'mark_at = "-3 packets"': ('mark_at: expected a queue length not below zero, got "-3 packets"'),
+    'mark_at = "-3 packets"': ('mark_at: must not be negative, got "-3 packets"'),
     'queue = "red"\nmark_at = "5 packets"': (
-        'mark_at: expected none with queue = "red", got 5 packets'
+        'mark_at: not allowed with queue = "red", got 5 packets'
     ),
     'queue = "fred"': (
         'queue: expected "droptail", "red", "codel", "fq_codel", "choke" or "cohabit", got "fred"'
     ),
     "queue_params = 3": "queue_params: expected a table, got 3",
     "queue_params = {target = 3}": (
-        'queue_params: expected none with queue = "droptail", got {"target": 3}'
+        'queue_params: not allowed with queue = "droptail", got {"target": 3}'
     ),
     'queue = "codel"\nqueue_params = {tarbet = "3 ms"}': (
         'queue_params.tarbet: unknown parameter of queue = "codel", did you mean "target"?'
@@ -148,25 +148,23 @@ ERRORS = {
         'queue_params.target: expected a time such as "5 ms", got 3'
     ),
     'queue = "codel"\nqueue_params = {target = "100 ms"}': (
-        "queue_params.target: expected less than interval, 100 ms, got 100 ms"
+        "queue_params.target: must be below interval, 100 ms, got 100 ms"
     ),
     'queue = "codel"\nqueue_params = {ecn = 1}': (
         "queue_params.ecn: expected true or false, got 1"
     ),
     'queue = "fq_codel"\nqueue_params = {flows = 0}': (
-        "queue_params.flows: expected a whole number from 1 to 65536, got 0"
+        "queue_params.flows: must be from 1 to 65536, got 0"
     ),
     'queue = "fq_codel"\nqueue_params = {quantum = "0 B"}': (
-        'queue_params.quantum: expected a volume above zero, got "0 B"'
+        'queue_params.quantum: must be above zero, got "0 B"'
     ),
-    'queue = "red"\nqueue_params = {max_p = 0}': (
-        "queue_params.max_p: expected a finite number above 0 and at most 1, got 0"
-    ),
+    'queue = "red"\nqueue_params = {max_p = 0}': ("queue_params.max_p: must be in (0, 1], got 0"),
     'queue = "red"\nqueue_params = {min_threshold = "20 packets"}': (
-        "queue_params.max_threshold: expected more than min_threshold, 20 packets, got 15 packets"
+        "queue_params.max_threshold: must be above min_threshold, 20 packets, got 15 packets"
     ),
     'queue = "choke"\nqueue_params = {min_threshold = "2 kB"}': (
-        "queue_params.max_threshold: expected bytes, as in min_threshold, got 15 packets"
+        "queue_params.max_threshold: must be in bytes, as min_threshold is, got 15 packets"
     ),
     "loss_model = 0.1": (
         "loss_model: expected a table such as "
@@ -180,51 +178,43 @@ ERRORS = {
         'got "gilbert"'
     ),
     'loss_model = {kind = "gilbert-elliott", p = 0.1}': (
-        "loss_model.r: expected a number from 0 to 1, got nothing"
+        "loss_model.r: missing; write a number from 0 to 1"
     ),
-    'loss_model = {kind = "periodic"}': (
-        "loss_model.every: expected a whole number above 0, got nothing"
-    ),
+    'loss_model = {kind = "periodic"}': ("loss_model.every: missing; write a whole number above 0"),
     'loss_model = {kind = "periodic", every = 0}': (
-        "loss_model.every: expected a whole number from 1 to 9223372036854775807, got 0"
+        "loss_model.every: must be from 1 to 9223372036854775807, got 0"
     ),
-    'loss_model = {kind = "independent", p = 1.5}': (
-        "loss_model.p: expected a finite number not below 0 and at most 1, got 1.5"
-    ),
+    'loss_model = {kind = "independent", p = 1.5}': ("loss_model.p: must be in [0, 1], got 1.5"),
     'loss_model = {kind = "independent", q = 0.5}': (
-        'loss_model.q: unknown parameter of kind = "independent", expected p'
+        'loss_model.q: unknown parameter of kind = "independent"; known: p'
     ),
     'loss = 0.1\nloss_model = {kind = "independent", p = 0.5}': (
-        "loss_model: expected either this or loss, got both"
+        "loss_model: not allowed together with loss; remove one of them"
     ),
     'reorder = "1 %"': (
         'reorder: expected 0.01, or a table such as {share = 0.01, delay = "5 ms"}, got "1 %"'
     ),
-    "reorder = 2": "reorder: expected a finite number not below 0 and at most 1, got 2",
-    'reorder = {delay = "3 ms"}': "reorder.share: expected a number from 0 to 1, got nothing",
-    'reorder = {share = 0.1, delay = "0 s"}': (
-        'reorder.delay: expected a time above zero, got "0 s"'
-    ),
+    "reorder = 2": "reorder: must be in [0, 1], got 2",
+    'reorder = {delay = "3 ms"}': "reorder.share: missing; write a number from 0 to 1",
+    'reorder = {share = 0.1, delay = "0 s"}': ('reorder.delay: must be above zero, got "0 s"'),
     'shaper = "1 Mbit/s"': (
         'shaper: expected a table such as {rate = "500 Mbit/s", depth = "64 kB", '
         'timer = "1 ms"}, got "1 Mbit/s"'
     ),
-    'shaper = {depth = "3 kB"}': (
-        'shaper.rate: expected a quantity such as "622 Mbit/s", got nothing'
-    ),
+    'shaper = {depth = "3 kB"}': ('shaper.rate: missing; write a quantity such as "622 Mbit/s"'),
     'shaper = {rate = "1 Mbit/s", depth = "3 kB", timer = "2 s"}': (
-        'shaper.timer: expected a time of at most 1 s, got "2 s"'
+        'shaper.timer: must be at most 1 s, got "2 s"'
     ),
     'shaper = {rate = "12 Mbit/s", depth = "3 kB"}': (
-        "shaper.rate: expected less than the link's 12 Mbit/s, got 12 Mbit/s"
+        "shaper.rate: must be below the link's 12 Mbit/s, got 12 Mbit/s"
     ),
     'shaper = {rate = "1 Mbit/s", depth = "1499 B"}': (
-        "shaper.depth: expected at least a packet, 1.5 kB, got 1.499 kB"
+        "shaper.depth: must be at least one packet, 1.5 kB, got 1.499 kB"
     ),
     'queue = "codel"\nshaper = {rate = "1 Mbit/s", depth = "3 kB"}': (
-        'shaper: expected a queue that serves in order of arrival, got "codel"'
+        'shaper: needs a queue that serves in order of arrival, got "codel"'
     ),
-    "duplicate = -0.1": ("duplicate: expected a finite number not below 0 and at most 1, got -0.1"),
+    "duplicate = -0.1": ("duplicate: must be in [0, 1], got -0.1"),
 }
 
 

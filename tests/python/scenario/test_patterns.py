@@ -161,18 +161,20 @@ def test_flows_of_a_pattern_complete_and_know_their_own_ideal_times():
 
 
 WRONG = {
-    "load = 0": "load: expected a finite number above 0 and at most 100, got 0",
+    "load = 0": "load: must be in (0, 100], got 0",
     'load = "60"': 'load: expected a load such as "60 %", got "60"',
     'load = "x %"': 'load: expected a load such as "60 %", got "x %"',
-    "arrival_rate = 5\nload = 0.5": "load: expected either this or arrival_rate, got both",
-    'load = 0.5\nfrom = "h0"': 'from: expected none with pattern = "all-to-all"',
-    'load = 0.5\nto = "h0"': 'to: expected none without pattern = "incast"',
-    "load = 0.5\nfan_in = 2": 'fan_in: expected none without pattern = "incast"',
-    'load = 0.5\naccess_rate = "1 Gbit/s"': (
-        "access_rate: expected none with a pattern, whose hosts have links"
+    "arrival_rate = 5\nload = 0.5": (
+        "load: not allowed together with arrival_rate; remove one of them"
     ),
-    'load = 0.5\nhosts = ["h0", "h0"]': 'hosts: expected each host once, got "h0" twice',
-    'load = 0.5\nhosts = ["h0", "h9"]': 'hosts: expected nodes of links, got "h9"',
+    'load = 0.5\nfrom = "h0"': 'from: not allowed with pattern = "all-to-all"',
+    'load = 0.5\nto = "h0"': 'to: only allowed with pattern = "incast"',
+    "load = 0.5\nfan_in = 2": 'fan_in: only allowed with pattern = "incast"',
+    'load = 0.5\naccess_rate = "1 Gbit/s"': (
+        "access_rate: not allowed with a pattern, because its hosts have links"
+    ),
+    'load = 0.5\nhosts = ["h0", "h0"]': 'hosts: must name each host once, got "h0" twice',
+    'load = 0.5\nhosts = ["h0", "h9"]': 'hosts: no link ends at "h9"',
 }
 
 
@@ -193,16 +195,16 @@ def test_other_errors_of_patterns_name_the_key():
 
     incast = {"load": 0.5, "pattern": "incast"}
     assert refusal(fabric(incast | {"fan_in": 4})) == (
-        "fan_in: expected at most 3, the other hosts, got 4"
+        "fan_in: must be at most 3, the number of other hosts, got 4"
     )
-    assert refusal(fabric(incast | {"to": "x"})) == 'to: expected nodes of links, got "x"'
+    assert refusal(fabric(incast | {"to": "x"})) == 'to: no link ends at "x"'
     alone = fabric({"load": 0.5})
     del alone["traffic"][0]["pattern"]
     alone["traffic"][0] |= {"path": ["h0-l0"], "hosts": ["h0", "h1"]}
-    assert refusal(alone) == "hosts: expected none without a pattern"
+    assert refusal(alone) == "hosts: only allowed with a pattern"
     apart = fabric({"load": 0.5, "hosts": ["h0", "z"]})
     apart["link"].append({"name": "y-z", "from": "y", "to": "z", "rate": "1 Gbit/s"})
-    assert refusal(apart) == 'hosts: expected a route between all, got none from "h0" to "z"'
+    assert refusal(apart) == 'hosts: no route from "h0" to "z"; add a link'
 
 
 @pytest.mark.parametrize("backend", ["fluid", "linux"])

@@ -14,8 +14,13 @@ from waterfill.scenario.units import digits
 @pytest.mark.parametrize(
     ("text", "given", "part", "message"),
     [
-        ("1\n2\n", {"bin": "1 ps"}, "bin", "expected at most 1000000 points, got 2 ms in bins of"),
-        ("1\n999999999999\n", {}, "file", "expected a last time of at most 1e+6 s"),
+        (
+            "1\n2\n",
+            {"bin": "1 ps"},
+            "bin",
+            "2 ms in bins of 1 ps are more than 1000000 points",
+        ),
+        ("1\n999999999999\n", {}, "file", "the last time must be at most 1e+6 s"),
         ("1\n" + "9" * 5000, {}, "file", "expected TIME, RATE or a whole number"),
     ],
 )
@@ -45,7 +50,7 @@ def test_trace_that_repeats_too_often():
     }
     with pytest.raises(InputError) as caught:
         from_dict(scenario)
-    expected = "expected at most 4000000 changes of the rate in the run"
+    expected = "more than 4000000 changes of the rate in the run"
     assert caught.value.key == "link.l.rate_trace"
     assert caught.value.message == f"{expected}, got 1.5e+12: it repeats every 2 ns"
     from_dict({**scenario, "duration": "1 ms"})

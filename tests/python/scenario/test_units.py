@@ -76,13 +76,13 @@ RATE_WANTED = 'expected a rate such as "622 Mbit/s", got '
         (RATE, "1 bit/s\nx", RATE_WANTED + '"1 bit/s\\nx"'),
         (RATE, "٣ Mbit/s", RATE_WANTED + '"٣ Mbit/s"'),
         (RATE, "1e-400 bit/s", RATE_WANTED + '"1e-400 bit/s"'),
-        (RATE, "0 bit/s", 'expected a rate above zero, got "0 bit/s"'),
-        (RATE, "-3 Mbit/s", 'expected a rate above zero, got "-3 Mbit/s"'),
-        (TIME, "-1 s", 'expected a time not below zero, got "-1 s"'),
+        (RATE, "0 bit/s", 'must be above zero, got "0 bit/s"'),
+        (RATE, "-3 Mbit/s", 'must be above zero, got "-3 Mbit/s"'),
+        (TIME, "-1 s", 'must not be negative, got "-1 s"'),
         (TIME, "1 min", 'expected a time such as "80 ms", got "1 min"'),
-        (TIME, "2e6 s", 'expected a time of at most 1000000 s, got "2e6 s"'),
-        (SPAN, "0 ms", 'expected a time above zero, got "0 ms"'),
-        (PACKETS, "1.5 packets", 'expected a number of packets in whole packet, got "1.5 packets"'),
+        (TIME, "2e6 s", 'must be at most 1000000 s, got "2e6 s"'),
+        (SPAN, "0 ms", 'must be above zero, got "0 ms"'),
+        (PACKETS, "1.5 packets", 'must be a whole number of packets, got "1.5 packets"'),
     ],
 )
 def test_refuses_in_one_sentence(kind, value, message):
@@ -96,7 +96,7 @@ def test_refuses_in_one_sentence(kind, value, message):
 )
 def test_a_number_too_large_for_a_float_is_refused(text):
     kind = TIME if text.endswith(" s") else RATE
-    with pytest.raises(ValueError, match="expected a"):
+    with pytest.raises(ValueError, match=r"^(must be|expected a) "):
         kind.parse(text)
 
 
@@ -149,8 +149,8 @@ def test_buffers(text, buffer):
     [
         (500, 'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got 500'),
         ("2 s", 'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got "2 s"'),
-        ("1.5 packets", 'expected a buffer in whole packet, got "1.5 packets"'),
-        ("-1 bdp", 'expected a buffer not below zero, got "-1 bdp"'),
+        ("1.5 packets", 'must be a whole number of packets, got "1.5 packets"'),
+        ("-1 bdp", 'must not be negative, got "-1 bdp"'),
     ],
 )
 def test_buffers_refused(value, message):
@@ -161,13 +161,13 @@ def test_buffers_refused(value, message):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1, "0.5", True, None, 10**400])
 def test_ratios_refused(value):
-    with pytest.raises(ValueError, match="expected a"):
-        number(value, least=0, most=1)
+    with pytest.raises(ValueError, match=r"^(must be|expected a) "):
+        number(value, minimum=0, maximum=1)
 
 
 @pytest.mark.parametrize("value", [-1, 1.0, True, "1", 2**63])
 def test_whole_numbers_refused(value):
-    with pytest.raises(ValueError, match="expected a whole number"):
+    with pytest.raises(ValueError, match=r"^(must be|expected a whole number) from 0 to 9"):
         whole(value)
 
 
@@ -235,7 +235,7 @@ def test_a_number_above_ten_is_no_share_of_a_link():
         web = {"kind": "web", "name": "w", "path": ["l"], "protocol": "maxnet", "load": given}
         return from_dict({"duration": "1 s", "link": [link], "traffic": [web]}).traffic[0]
 
-    with pytest.raises(InputError, match=r'load: .*got 60, .*did you mean "60 %"\?'):
+    with pytest.raises(InputError, match=r'60 is a load of 6000 %; did you mean "60 %"'):
         load(60)
     assert load("60 %").load == load(0.6).load == 0.6
     large = load("2000 %")

@@ -73,7 +73,7 @@ def test_a_restart_loses_the_price():
             "",
             "link.l.fault[0].kind: expected another on linux, whose laws read CLOCK_MONOTONIC",
         ),
-        ("", '[[flow.fault]]\nkind = "lie"', "flow.f.fault: expected none on the linux backend"),
+        ("", '[[flow.fault]]\nkind = "lie"', "flow.f.fault: not supported by the linux backend"),
     ],
 )
 def test_what_the_kernel_cannot_do_is_refused(link, flow, message):

@@ -33,7 +33,7 @@ def test_past_the_margin_it_is_negative():
 
 
 def test_a_loop_without_crossover_is_refused():
-    with pytest.raises(ValueError, match="expected a loop whose gain crosses 1"):
+    with pytest.raises(ValueError, match="the loop's gain never crosses 1"):
         loops.margins(lambda w: 0.5 / (1 + 1j * w), 1e-3, 1e3)
 
 

@@ -1,4 +1,4 @@
-"""What papers claim, compared with what runs measure.
+"""Claims of papers, compared with measurements of runs.
 
 Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a claims.toml:
 

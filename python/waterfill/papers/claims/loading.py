@@ -35,7 +35,7 @@ def papers_folder() -> Path:
     """
     folder = (Path(__file__).resolve().parents[1] / "experiments").resolve()
     if not folder.is_dir():
-        raise InputError(str(folder), "", "expected the papers' experiments, found none")
+        raise InputError(str(folder), "", "no experiments of papers found")
     return folder
 
 
@@ -73,11 +73,9 @@ def load(file: Path) -> Experiment:
         raw = tomllib.loads(text)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(str(file), "", f"cannot be read: {reason}") from None
+        raise InputError(str(file), "", f"cannot read the file: {reason}") from None
     except ValueError as error:
-        raise InputError(
-            str(file), "", f"expected TOML in UTF-8: {toml_error(error, text)}"
-        ) from None
+        raise InputError(str(file), "", f"not TOML in UTF-8: {toml_error(error, text)}") from None
     try:
         content = File.model_validate(raw)
     except ValidationError as error:
@@ -92,7 +90,7 @@ def load(file: Path) -> Experiment:
     names = [run.name for run in runs]
     for name, count in Counter(names).items():
         if count > 1:
-            message = "expected a unique name, got one that is used twice"
+            message = "must be unique, got the name twice"
             raise InputError(str(file), f"run.{name}", message)
     figures = [_checked_figure(figure, names, file) for figure in content.figure]
     claims = [_checked_claim(claim, names, file) for claim in content.claim]
@@ -143,22 +141,22 @@ def _contradictions(content: File) -> Iterable[tuple[str, str]]:
     ):
         for name, count in Counter(names).items():
             if count > 1:
-                yield f"{section}.{name}", "expected a unique name, got one that is used twice"
+                yield f"{section}.{name}", "must be unique, got the name twice"
     for claim in content.claim:
         key = f"claim.{claim.id}"
         if claim.expect != "reproduced" and claim.why is None:
-            yield f"{key}.why", f'expected why "{claim.expect}" is expected, got nothing'
+            yield f"{key}.why", f'missing; write why "{claim.expect}" is expected'
         if (claim.measure is None) != (claim.unit is None):
-            yield f"{key}.unit", "expected a measure and its unit, got one of them"
+            yield f"{key}.unit", "needs both a measure and its unit, got one of them"
         try:
             slack = claim.tolerance_in_unit
             if slack is not None:
-                number(slack, least=0)
+                number(slack, minimum=0)
             if isinstance(claim.tolerance, str) and not claim.tolerance.endswith("%"):
                 raise ValueError
         except ValueError:
-            expected = 'a number or a share such as "5 %", not below zero'
-            yield f"{key}.tolerance", f"expected {expected}, got {shown(claim.tolerance)}"
+            expected = 'a number or a share such as "5 %" of at least zero'
+            yield f"{key}.tolerance", f"must be {expected}, got {shown(claim.tolerance)}"
 
 
 def _checked_figure(figure: Figure, runs: Sequence[str], file: Path) -> Figure:
@@ -174,10 +172,10 @@ def _checked_figure(figure: Figure, runs: Sequence[str], file: Path) -> Figure:
 def _check_run(run: str | None, of: str, runs: Sequence[str], file: str, key: str) -> None:
     if of != "run":
         if run is not None:
-            raise InputError(file, key, f"expected nothing, got {shown(run)}")
+            raise InputError(file, key, f"not allowed here, got {shown(run)}")
     elif run is None:
         if len(runs) > 1:
-            raise InputError(file, key, "expected the name of a run, got nothing")
+            raise InputError(file, key, "missing", "write the name of a run")
     elif run not in runs:
         raise InputError(file, key, f"unknown run {shown(run)}{nearest(run, runs)}")
 
@@ -193,7 +191,7 @@ def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
     _check_run(claim.run, measure.of, runs, str(file), f"{key}.run")
     units = [unit for unit, (dimension, _) in UNITS.items() if dimension == measure.dimension]
     if claim.unit not in units:
-        expected = f"expected {' or '.join(units)}, got {shown(claim.unit)}"
+        expected = f"must be {' or '.join(units)}, got {shown(claim.unit)}"
         raise InputError(str(file), f"{key}.unit", expected)
     function = measure.function
     args = _checked_args(function, measure.of, claim.args, str(file), f"{key}.args")
@@ -212,7 +210,7 @@ def _checked_args(
             raise InputError(file, f"{key}.{name}", f"unknown argument{nearest(name, known)}")
     for name, parameter in known.items():
         if name not in args and parameter.default is parameter.empty:
-            raise InputError(file, f"{key}.{name}", "expected a value, got nothing")
+            raise InputError(file, f"{key}.{name}", "missing")
     checked = {}
     for name, value in args.items():
         try:
@@ -227,7 +225,7 @@ def _checked_args(
 def _parameters(
     function: Callable[..., Any], of: str
 ) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, TypeAdapter[Any]]]:
-    """Return what a measure or plot takes beside the results, by name, with each one's type.
+    """Return the arguments of a measure or plot other than the results, by name, with their types.
 
     Kept, since to make these types costs more than all else of reading a claim.
     """
@@ -256,7 +254,7 @@ def _message(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown key"
     if error["type"] == "missing":
-        return "expected a value, got nothing"
+        return "missing"
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     return f"{error['msg'].lower()}, got {shown(error['input'])}"

@@ -40,7 +40,7 @@ UNITS: Mapping[str, tuple[Dimension, float]] = {
 
 def _id(value: str) -> str:
     if not value or any(not (c.isascii() and c.isalnum()) and c not in "-." for c in value):
-        raise ValueError(f"expected letters, digits, - and ., got {shown(value)}")
+        raise ValueError(f"must have only letters, digits, - and ., got {shown(value)}")
     return value
 
 
@@ -86,7 +86,7 @@ class OverSeeds(_Table):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.most < self.least:
-            raise ValueError(f"expected most to be {self.least:g} or more, got {self.most:g}")
+            raise ValueError(f"most must be at least {self.least:g}, got {self.most:g}")
         return self
 
     def spans(self, boundaries: Iterable[float]) -> bool:

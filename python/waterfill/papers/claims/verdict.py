@@ -37,7 +37,7 @@ from waterfill.runs.result import Document, Result
 
 @dataclass(frozen=True)
 class Statement:
-    """What is known of a claim before the run; values are in `unit`."""
+    """Properties of a claim that are known before the run; values are in `unit`."""
 
     id: str
     paper: str
@@ -112,7 +112,7 @@ def _judge_one(
         values = [measure(claim, runs, short) for runs in samples]
     except KeyError as error:
         file, key = str(experiment.folder / "claims.toml"), f"claim.{claim.id}.args"
-        message = f"expected a name of its run, got {shown(error.args[0])}"
+        message = f"unknown name {shown(error.args[0])}; use a name of its run"
         raise InputError(file, key, message) from None
     value = mean(values)
     changed = _shortened(experiment, claim) if short else []
@@ -126,7 +126,7 @@ def _judge_one(
 
 
 def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
-    """Return what the short version changes of a claim: "key=value" pairs, runs left out, seeds.
+    """Return the short version's changes of a claim: "key=value" pairs, runs left out, seeds.
 
     Only the runs that the claim's measure reads count; without a measure nothing does.
     """
@@ -150,7 +150,7 @@ def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
 
 
 def state(experiment: Experiment, claim: Claim) -> Statement:
-    """Return what is known of a claim before the run."""
+    """Return the properties of a claim that are known before the run."""
     return Statement(
         id=claim.id,
         paper=experiment.paper,

@@ -33,5 +33,5 @@ def by_name(*measures: Measure) -> dict[str, Measure]:
     """Return the measures by name; raise ValueError if two have the same."""
     named = {measure.name: measure for measure in measures}
     if len(named) != len(measures):
-        raise ValueError("expected unique names, got two measures of one name")
+        raise ValueError("two measures have the same name")
     return named

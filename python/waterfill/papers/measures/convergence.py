@@ -21,7 +21,8 @@ def efficiency_excess(
     side: Literal["lower", "upper"],
     q_0: float = 100.0,
 ) -> float:
-    """Return how far eq. 6's time to θ-efficiency is inside a bound of Theorem 2; negative outside.
+    """Return the distance of eq. 6's time to θ-efficiency from a bound of Theorem 2; negative
+    outside.
 
     Without delay, with §4.3's parameters.
     """

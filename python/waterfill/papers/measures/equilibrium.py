@@ -26,7 +26,7 @@ def rest_utilization(
     alpha: float = 0.4,
     gamma: float = 0.1,
 ) -> float:
-    """Return the first link's utilisation with `x` long flows over all links and a short one."""
+    """Return the first link's utilization with `x` long flows over all links and a short one."""
     return _rest(x, capacity_bps, protocol, alpha, gamma)[1] / capacity_bps[0]
 
 

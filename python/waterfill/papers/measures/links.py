@@ -1,4 +1,4 @@
-"""Measures of links: queues, utilisation, drops, changes of the bottleneck."""
+"""Measures of links: queues, utilization, drops, changes of the bottleneck."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def utilization_over(result: Result, *, link: str, start_s: float, stop_s: float
 def fill_time(
     result: Result, *, link: str, at_s: float, utilization: float, average_s: float = 0.0
 ) -> float | None:
-    """Return the time from `at_s` until a link's mean utilisation first reaches `utilization`."""
+    """Return the time from `at_s` until a link's mean utilization first reaches `utilization`."""
     time_s, used = samples(result, "links", link, "utilization")
     time_s, used = between(time_s, trailing(time_s, used, average_s), at_s, math.inf)
     if not len(time_s):
@@ -107,7 +107,7 @@ def fill_time(
 def utilization_error(
     result: Result, *, link: str, target: float, windows_s: list[Window], average_s: float
 ) -> float | None:
-    """Return the largest |utilisation − target| / target of a link, means of `average_s`.
+    """Return the largest |utilization − target| / target of a link, means of `average_s`.
 
     Each mean lies wholly inside a window.
     """

@@ -61,7 +61,7 @@ def signal_error(
     start_s: float,
     stop_s: float,
 ) -> float | None:
-    """Return how far the mean of a column in a window is from a value, relative to it."""
+    """Return the relative distance of a column's mean in a window from a value."""
     mean = _mean(result, which, name, column, start_s, stop_s)
     return None if mean is None else abs(mean / value - 1)
 
@@ -77,7 +77,7 @@ def signal_presence(
 def count_rate(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return how much a column that counts from the run's start grows per second of a window."""
+    """Return the growth per second, in a window, of a column that counts from the run's start."""
     time_s, values = sampled(result, which, name, column, start_s, stop_s)
     if len(values) < 2:
         return None
@@ -178,7 +178,7 @@ def rate_excess(
     average_s: float,
     column: str = "rate_bps",
 ) -> float | None:
-    """Return how far the largest mean of `average_s` of a rate exceeds a share, relative to it."""
+    """Return the relative excess of the largest mean of `average_s` of a rate over a share."""
     most_bps = rate_max(
         result,
         flow=flow,

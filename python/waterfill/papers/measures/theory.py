@@ -86,7 +86,7 @@ def maxnet_fairness(
 def maxnet_fairness_gain(
     *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
 ) -> float:
-    """Return how many times as quick flows reach their rates with z = η/τ as with a common z."""
+    """Return the speed-up of flows with z = η/τ over flows with a common z."""
     own = maxnet.modes(Gains(alpha_t_s, eta), alpha, rtts_s)[-1].real
     common = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
     return float(own / maxnet.modes(common, alpha, rtts_s)[-1].real)

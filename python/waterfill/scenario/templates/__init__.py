@@ -1,4 +1,4 @@
-"""Commented scenarios to start from, one TOML file each beside this module."""
+"""Commented scenarios to start from, one TOML file each in this folder."""
 
 from __future__ import annotations
 
