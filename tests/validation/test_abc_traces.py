@@ -29,8 +29,8 @@ def test_a_trace_is_read_and_repeated(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\nx\n", 'got "x" in line 2 of'),
-        ("7\n6\n", "expected times that do not decrease, got 6 ms after 7 ms in line 2 of"),
+        ("1\nx\n", 'expected TIME, RATE or a whole number of milliseconds, got "x"'),
+        ("7\n6\n", "times must not decrease, got 6 ms after 7 ms"),
         (None, "none: expected a directory of mahimahi traces"),
     ],
 )

@@ -161,7 +161,7 @@ def test_a_busy_host_is_refused_unless_asked(monkeypatch):
     [
         (["--to", "0"], "x: command line: --to: must be 1 or more, got 0"),
         (["--to", "b"], "x: argument --to: must be a whole number, got 'b'"),
-        (["--more", "a,b"], "x: command line: --more: unknown 'a', expected c"),
+        (["--more", "a,b"], "x: command line: --more: unknown 'a'; known: c"),
         (["--from", "1"], "x: unrecognized arguments: --from 1"),
         (["--only", "rd"], "x: command line: --only: unknown 'rd', did you mean \"red\"?"),
     ],

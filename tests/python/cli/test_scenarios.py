@@ -122,7 +122,7 @@ def test_protocols_names_the_kernel_where_it_can_run_them(waterfill):
 
 
 def commands() -> list[list[str]]:
-    """Every command as words, groups entered."""
+    """Every command that help lists, as words, groups entered."""
     from typer.main import get_command
 
     found = []
@@ -130,7 +130,7 @@ def commands() -> list[list[str]]:
     def walk(command, words):
         for name, inner in getattr(command, "commands", {}).items():
             walk(inner, [*words, name])
-        if not getattr(command, "commands", {}):
+        if not getattr(command, "commands", {}) and not command.hidden:
             found.append(words)
 
     walk(get_command(app), [])

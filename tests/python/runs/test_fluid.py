@@ -72,11 +72,11 @@ def test_the_command_runs_it(waterfill, tmp_path):
         ({"step": "1 s"}, "step: expected a time above zero and at most"),
         (
             {"link": [scenario()["link"][0] | {"loss": 0.1}]},
-            "link.l.loss: 0.1 is not supported by the fluid backend, expected 0.0",
+            "link.l.loss: 0.1 is not supported by the fluid backend; use 0.0",
         ),
         (
             {"link": [scenario()["link"][0] | {"loss_reverse": 0.1}]},
-            "link.l.loss_reverse: 0.1 is not supported by the fluid backend, expected 0.0",
+            "link.l.loss_reverse: 0.1 is not supported by the fluid backend; use 0.0",
         ),
     ],
 )

@@ -65,7 +65,7 @@ def test_every_claim_has_a_row_with_its_verdict():
 
 def test_every_command_has_its_options_and_examples():
     app = get_command(commands.app)
-    for name in app.commands:
+    for name in (name for name, command in app.commands.items() if not command.hidden):
         assert re.search(rf"^## waterfill {name}\b", COMMANDS, re.MULTILINE), name
     assert "`waterfill run S.toml [OPTIONS]`" in COMMANDS
     assert "| `-o DIR`, `--output DIR` | Output directory. | – |" in COMMANDS
