@@ -1,4 +1,4 @@
-"""Compares the engine's speed with another commit's, in pairs: `make bench-compare BASE=COMMIT`.
+"""Compares the engine's speed with another commit's, in pairs: `make bench BASE=COMMIT`.
 
     python bench/compare.py BASE [CASE …] [--pairs N]
 

@@ -6,7 +6,7 @@ Each figure of the history is a ratio: the speed of a case over that of a fixed 
 the calibration loop, measured before and after every round. README.md describes the file's format.
 
 Exit codes: 0 done, 1 a case is more than 10 % slower than the median of its last five lines (a
-paired comparison decides: `make bench-compare BASE=COMMIT`), 2 wrong input (one line), 130
+paired comparison decides: `make bench BASE=COMMIT`), 2 wrong input (one line), 130
 interrupted.
 """
 

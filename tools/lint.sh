@@ -29,6 +29,13 @@ file_length() { # nobody reads a longer file in one sitting, and it hides its de
   [ -z "$long" ] || { printf 'more than 1,000 lines, split it: %s\n' "$long"; return 1; }
 }
 
+# Of crates by cargo-deny, offline once they are downloaded; CI has it, and also checks for known vulnerabilities.
+licences() {
+  .venv/bin/python tools/licences.py || return 1
+  if cargo deny --version >/dev/null 2>&1; then cargo deny --locked check bans licenses sources
+  else echo "lint: crates' licences left out: needs cargo-deny (cargo install --locked cargo-deny)" >&2; fi
+}
+
 check cargo-lock cargo_lock
 check cargo-fmt cargo fmt --all --check
 check clippy with_daemon clippy --all-targets -- -D warnings
@@ -37,6 +44,7 @@ check ruff-check .venv/bin/ruff check --quiet
 check ruff-format .venv/bin/ruff format --check --quiet
 check mypy .venv/bin/mypy
 check file-length file_length
+check licences licences
 check workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 for name in "${chosen[@]}"; do

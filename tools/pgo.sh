@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Python wheel and the bench with a profile of the packet engine, into target/pgo. Run by 'make pgo', which has set up
+# Builds the Python wheel and the bench with a profile of the packet engine, into target/pgo. Run by 'make package WHAT=pgo', which has set up
 # .venv. The ordinary build is not touched: its code is the same on every host, and needs no profile.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Debian package and the wheel twice, from copies of this commit in folders of different names, and compares bytes.
-# Run by 'make reproducible' (WHAT=deb or WHAT=wheel: only one of them). Ten to twenty minutes; what differs stays in target.
+# Run by 'make package WHAT=reproducible' (OPTIONS=deb or OPTIONS=wheel: only one of them). Ten to twenty minutes; what differs
+# stays in target.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec >&2
@@ -24,7 +25,7 @@ build() { # folder, umask, time zone
     umask "$2"
     export TZ=$3 LC_ALL=$4
     ln -s "$OLDPWD/.venv" .venv
-    for target in $what; do make --no-print-directory --assume-old=.venv/.run "$target"; done
+    for target in $what; do make --no-print-directory --assume-old=.venv/.run package WHAT="$target"; done
   )
 }
 build first 022 UTC C.UTF-8

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes what Waterfill is built from as CycloneDX into out/sbom: crates, and Python packages to run, to test and to build wheels.
-# The same commit gives the same bytes. Run by 'make sbom', which has set up .venv.
+# The same commit gives the same bytes. Run by 'make package WHAT=sbom', which has set up .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec >&2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the source archive and, from it, the wheel into dist/, and audits the wheel. Run by 'make wheel', which has set up .venv.
+# Builds the source archive and, from it, the wheel into dist/, and audits the wheel. Run by 'make package WHAT=wheel', which has set up .venv.
 # Everything is built from the archive, unpacked outside the checkout: what it lacks, its users would lack.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,124 +1,51 @@
-"""Which lines of the laws and the engines the Rust tests run: `make coverage`.
+"""Which lines of the laws and the engines the Rust tests run, counted by cargo-llvm-cov.
 
-    python -m validation.coverage            # build with counters, run the tests, print the tables
-    python -m validation.coverage --lines    # name the lines that are not run of every file
-
-The tests of four crates run as in `make test`, with the same profile, but with counters in these
-crates: optimised, with overflow checks. Code under `#[cfg(test)]` is not counted. Lines that are
-not run are named for each file below 95 %. Exits 1 if a crate is below 95 %, or if a test fails.
+The tests of four crates run as in `make test`, with the same profile, but with counters: optimised,
+with overflow checks. Code under `#[cfg(test)]` is not counted. Lines that are not run are named for
+each file below 95 %. The study fails if a crate is below 95 %, or if a test fails.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from validation.study import ROOT, Option, Options, Report, Study, tool
+from waterfill.errors import RunError
+
 # The laws, and the engines with what they share.
 CRATES = ("waterfill-laws", "waterfill-network", "waterfill-sim", "waterfill-fluid")
 LEAST = 0.95
-TARGET = ROOT / "target" / "coverage"
 
 Lines = dict[int, int]  # line → how often it ran
 
 
-@dataclass(frozen=True)
-class Tools:
-    """LLVM's programs that read what rustc's counters write."""
-
-    profdata: str
-    cov: str
-
-
-def tools() -> Tools | None:
-    """Return LLVM's programs, of rustc's own version or newer; None if they are not installed."""
-    about = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
-    host, major = (_first(rf"^{key}: ([^.\n]*)", about) for key in ("host", "LLVM version"))
-    root = subprocess.run(
-        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    folder = f"{root}/lib/rustlib/{host}/bin"
-    for pattern in (f"{folder}/{{}}", f"{{}}-{major}", f"/usr/lib/llvm-{major}/bin/{{}}", "{}"):
-        found = Tools(pattern.format("llvm-profdata"), pattern.format("llvm-cov"))
-        if all(_major(tool) >= int(major) for tool in (found.profdata, found.cov)):
-            return found
-    print(
-        f"coverage: needs llvm-profdata and llvm-cov of LLVM {major} or newer:"
-        f" 'rustup component add llvm-tools', or the system's llvm-{major}",
-        file=sys.stderr,
-    )
-    return None
+def llvm(rustc: str) -> dict[str, str]:
+    """Return the system's programs of rustc's LLVM, for hosts without rustup's llvm-tools."""
+    found = re.search(r"^LLVM version: (\d+)", rustc, re.MULTILINE)
+    folder = Path(f"/usr/lib/llvm-{found[1] if found else 0}/bin")
+    programs = {"LLVM_COV": folder / "llvm-cov", "LLVM_PROFDATA": folder / "llvm-profdata"}
+    return {name: str(path) for name, path in programs.items() if path.exists()}
 
 
-def _first(pattern: str, text: str) -> str:
-    match = re.search(pattern, text, re.MULTILINE)
-    return match[1] if match else ""
-
-
-def _major(tool: str) -> int:
-    """Return a tool's version of LLVM; 0 if there is no such tool."""
-    if shutil.which(tool) is None:
-        return 0
-    said = subprocess.run([tool, "--version"], capture_output=True, text=True)
-    return int(_first(r"version (\d+)", said.stdout + said.stderr) or 0)
-
-
-def run(found: Tools, folder: Path) -> str | None:
-    """Run the tests with counters; return what was counted in lcov's format, None if they fail."""
-    raw = folder / "raw"
-    environment = {
-        "PROPTEST_RNG_SEED": "1",  # as in make test: the same cases on every run
-        **os.environ,
-        "CARGO_TARGET_DIR": str(TARGET),
-        "RUSTC_WORKSPACE_WRAPPER": str(ROOT / "tools" / "rustc_coverage.sh"),
-        "LLVM_PROFILE_FILE": str(raw / "%m_%p.profraw"),
-    }
+def run() -> str:
+    """Run the tests with counters; return what was counted, in lcov's format."""
+    rustc = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
+    # The seed is that of make test: the same cases on every run.
+    environment = {"PROPTEST_RNG_SEED": "1", **llvm(rustc), **os.environ}
     packages = [part for crate in CRATES for part in ("--package", crate)]
-    command = ["cargo", "test", "--locked", "--lib", "--tests", *packages]
-    message = ["--no-run", "--message-format=json"]
-    built = subprocess.run(
-        [*command, *message], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
-    )
-    if built.returncode:
-        return None
-    programs = executables(built.stdout.splitlines())
-    shutil.rmtree(raw, ignore_errors=True)  # of programs that ran during the build
-    if subprocess.run(
-        [*command, "--no-fail-fast", "--quiet"], cwd=ROOT, env=environment
-    ).returncode:
-        return None
-    merged = folder / "merged.profdata"
-    profiles = folder / "profiles.txt"
-    profiles.write_text("".join(f"{path}\n" for path in sorted(raw.iterdir())))
-    subprocess.run(
-        [found.profdata, "merge", "-sparse", f"--input-files={profiles}", f"-o={merged}"],
-        check=True,
-    )
-    objects = [part for program in programs[1:] for part in ("--object", program)]
-    sources = [str(ROOT / "crates" / crate / "src") for crate in CRATES]
-    export = [found.cov, "export", "--format=lcov", f"--instr-profile={merged}", "--skip-functions"]
-    return subprocess.run(
-        [*export, programs[0], *objects, "--sources", *sources],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-
-
-def executables(messages: Iterable[str]) -> list[str]:
-    """Return the test programs that a build of cargo reports, in its order, each once."""
-    found = [json.loads(line) for line in messages if line.startswith("{")]
-    return list(dict.fromkeys(m["executable"] for m in found if m.get("executable")))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "lcov.info"
+        command = ["cargo", "llvm-cov", "--locked", "--lib", "--tests", "--quiet", *packages]
+        command += ["--no-fail-fast", "--lcov", "--output-path", str(file)]
+        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
+            raise RunError("cargo llvm-cov failed, for the reason above")
+        return file.read_text()
 
 
 def counted(lcov: str) -> dict[str, Lines]:
@@ -253,23 +180,17 @@ def report(files: Mapping[str, Lines], every_line: bool) -> tuple[str, bool]:
     return "\n".join(text), not low
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; return 0, 1 below 95 % or if a test fails, 2 if a tool is missing."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--lines", action="store_true", help="name the lines of every file")
-    given = parser.parse_args(arguments)
-    found = tools()
-    if found is None:
-        return 2
-    with tempfile.TemporaryDirectory(prefix="waterfill-coverage-") as folder:
-        lcov = run(found, Path(folder))
-    if lcov is None:
-        print("coverage: the build or a test failed, so nothing is counted", file=sys.stderr)
-        return 1
-    text, reached = report(without_tests(counted(lcov)), given.lines)
-    print(text)
-    return 0 if reached else 1
+def work(options: Options) -> Report:
+    """Measure, and return the tables."""
+    files = without_tests(counted(run()))
+    text, reached = report(files, options.lines)
+    return Report(text, files, () if reached else [f"a crate is below {LEAST:.0%}"])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the tests run at least 95 % of the lines of laws and engines",
+    minutes=15,
+    needs=(tool("cargo-llvm-cov", "cargo install --locked cargo-llvm-cov"),),
+    options=(Option("--lines", False, "name the lines that are not run of every file"),),
+    work=work,
+)

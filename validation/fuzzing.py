@@ -1,15 +1,15 @@
-"""Run the targets of fuzz/ by libFuzzer and keep what they cover: `make fuzz`, `make fuzz-all`.
+"""Run the targets of fuzz/ by libFuzzer and keep what they cover: `make fuzz`.
 
-    python -m validation.fuzzing one TARGET [--seconds 60]
-    python -m validation.fuzzing all [--share 1.0] [TARGET …]
-    python -m validation.fuzzing minimise TARGET …
-    python -m validation.fuzzing page
+    python -m validation.fuzzing TARGET [--seconds 60] | minimise TARGET …
+    python -m validation.fuzzing all [--share 1.0] [TARGET …] | page | sanitize
+    python -m validation.fuzzing python [options of validation.fuzz_python]
 
 `all` runs each target for its share of executions, in slices, and goes on where it was stopped; a
 share of 0.1 is a tenth of that. Executions and covered edges over time are kept in out/fuzz/*.json,
 one file per target. `minimise` writes the smallest corpus with the same coverage to fuzz/corpus.
-`page` writes the table of docs/validation/fuzzing.md from these files. An input that fails is kept
-in out/fuzz/found and ends the run with exit code 1.
+`page` writes the table of docs/validation/fuzzing.md from these files, `sanitize` runs all targets
+under sanitizers, `python` the targets of Python code. An input that fails is kept in out/fuzz/found
+and ends the run with exit code 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "out/fuzz"
 PAGE = ROOT / "docs/validation/fuzzing.md"
-BEGIN, END = "<!-- table: make fuzz-page -->\n", "<!-- end of table -->\n"
+BEGIN, END = "<!-- table: make fuzz TARGET=page -->\n", "<!-- end of table -->\n"
 SLICE_S = 60
 MAX_BYTES = 200_000  # of a committed corpus
 
@@ -252,40 +252,37 @@ def write_page() -> None:
     PAGE.write_text(head + BEGIN + "".join(lines[:2]) + body + "\n" + END + tail)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run what is asked; return the exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("one")
-    one.add_argument("target")
-    one.add_argument("--seconds", type=int, default=60)
-    every = commands.add_parser("all")
-    every.add_argument("--share", type=float, default=1.0)
-    every.add_argument("targets", nargs="*")
-    small = commands.add_parser("minimise")
-    small.add_argument("targets", nargs="+")
-    commands.add_parser("page")
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "page":
+    what, *rest = arguments or [""]
+    if what in ("python", "sanitize"):
+        module = [sys.executable, "-m", "validation.fuzz_python"]
+        command = module if what == "python" else [str(ROOT / "tools/sanitize.sh")]
+        return subprocess.run([*command, *rest], cwd=ROOT, check=False).returncode
+    if what == "page":
         write_page()
         return 0
+    parser = argparse.ArgumentParser(prog="fuzz")
+    parser.add_argument("targets", nargs="*")
+    parser.add_argument("--seconds", type=int, default=60, help="of one target")
+    parser.add_argument("--share", type=float, default=1.0, help="of the executions of all")
+    chosen = parser.parse_args(rest)
     program = binary()
     known = targets(program)
-    asked = [chosen.target] if chosen.command == "one" else chosen.targets
-    for name in asked:
+    several = what in ("all", "minimise")
+    for name in chosen.targets if several else [what]:
         if name not in known:
-            print(
-                f"fuzz: TARGET: expected one of {', '.join(known)}, not '{name}'", file=sys.stderr
-            )
+            listed = ", ".join(["all", "python", "sanitize", "page", *known])
+            print(f"fuzz: TARGET must be one of {listed}, got {name!r}", file=sys.stderr)
             return 2
-    if chosen.command == "minimise":
-        for name in asked:
+    if what == "minimise":
+        for name in chosen.targets:
             minimise(program, name, known[name])
         return 0
-    if chosen.command == "one":
-        return 0 if run(program, asked[0], known[asked[0]], chosen.seconds) else 1
-    return 0 if run_all(program, asked, chosen.share) else 1
+    if several:
+        return 0 if run_all(program, chosen.targets, chosen.share) else 1
+    return 0 if run(program, what, known[what], chosen.seconds) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,20 +1,15 @@
-"""Which mutants of a law its tests catch. cargo-mutants lists them.
-
-    make mutants LAW=xcp                      # every mutant of the files under protocols/xcp
-    make mutants LAW="xcp aecp" SHARD=0/10    # of each law, every tenth in the order of its source
+"""The share of a law's mutants that its tests catch. cargo-mutants lists the mutants.
 
 A mutant is compiled in a copy of the crate, without optimisation and incrementally. It meets the
 tests of its law first, then those of all laws, then the crate's others; the first that fails ends
-it. Results are kept in out/mutants: the same call again tries only what was not caught, so that an
-interrupted one goes on. Results of a source file that has changed since do not count. Without LAW:
-the table of all. Two calls may run at once.
+it. A result counts for the source file that it was measured of. Two calls may run at once.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fcntl
+import functools
 import hashlib
 import itertools
 import json
@@ -22,15 +17,16 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+from validation.study import ROOT, Option, Options, Study, tool
+from waterfill.errors import RunError
+
 PACKAGE = "waterfill-laws"
 LAWS = Path("crates") / PACKAGE / "src" / "protocols"
 OUT = ROOT / "out" / "mutants"
@@ -88,61 +84,6 @@ def listed(law: str) -> list[Mutant]:
     done = subprocess.run([*command, *excluded], cwd=ROOT, stdout=subprocess.PIPE, check=True)
     found = [Mutant.of(entry) for entry in json.loads(done.stdout)]
     return sorted(found, key=lambda mutant: (mutant.file, mutant.start, mutant.name))
-
-
-# ------------------------------------------------------------------------------------ results
-
-
-def digest(file: str) -> str:
-    """Return a digest of a source file, by which results of an older version are known."""
-    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
-
-
-def kept(law: str, folder: Path = OUT) -> dict[str, str]:
-    """Return the results of a law's mutants by name, without those of changed files."""
-    path, current, found = _path(law, folder), dict[str, str](), dict[str, str]()
-    for line in path.read_text().splitlines() if path.exists() else ():
-        entry = json.loads(line)
-        file = entry["name"].partition(":")[0]
-        if file not in current:
-            current[file] = digest(file) if (ROOT / file).exists() else ""
-        if entry["source"] == current[file] and found.get(entry["name"]) != "caught":
-            found[entry["name"]] = entry["result"]
-    return found
-
-
-def keep(
-    law: str, mutant: Mutant, result: str, test: str, seconds: float, folder: Path = OUT
-) -> None:
-    """Add a result to a law's file."""
-    entry = {"name": mutant.name, "source": digest(mutant.file), "result": result, "test": test}
-    with _path(law, folder).open("a") as file:
-        print(json.dumps(entry | {"seconds": round(seconds, 2)}), file=file)
-
-
-def _path(law: str, folder: Path = OUT) -> Path:
-    return folder / f"{law.replace('/', '-')}.jsonl"
-
-
-def table() -> str:
-    """Return all results as a Markdown table, with the mutants that were missed below it."""
-    rows, missed, total = [], [], Counter[str]()
-    for law in (law for law in names() if _path(law).exists()):
-        found = kept(law)
-        count = Counter(found.values())
-        total += count
-        rows.append(_row(law, count))
-        missed += [f"- `{name}`" for name, result in sorted(found.items()) if result == "missed"]
-    if not rows:
-        return "no results in out/mutants: make mutants LAW=maxnet SHARD=0/20"
-    head = ["| law | tried | viable | caught | share |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *rows, _row("all", total), "", "Missed:", "", *missed])
-
-
-def _row(law: str, count: Counter[str]) -> str:
-    viable = count["caught"] + count["missed"]
-    share = f"{count['caught'] / viable:.1%}" if viable else "–"
-    return f"| {law} | {count.total()} | {viable} | {count['caught']} | {share} |"
 
 
 # ------------------------------------------------------------------------------------ trials
@@ -246,7 +187,7 @@ class Trials:
         self.tree = tree
         for stage in ("lib", "tests"):
             if not self._passes(stage, []):
-                raise SystemExit(f"mutants: the unchanged laws fail their tests ({stage})")
+                raise RunError(f"the unchanged laws fail their tests ({stage})")
 
     def _passes(self, stage: str, arguments: Sequence[str]) -> bool:
         programs = self.tree.built("--tests" if stage == "tests" else "--lib")
@@ -277,60 +218,107 @@ class Trials:
                 return "unviable", ""
 
 
-def run(laws: Sequence[str], shard: tuple[int, int], jobs: int) -> None:
-    """Try the mutants of laws that were not caught before.
+# ------------------------------------------------------------------------------------ the study
+
+
+@functools.cache
+def trials() -> Trials:
+    """Return the trials of this call, in a tree that no other call uses."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    tree = Tree(1)
+    tree.copy()
+    return Trials(tree)
+
+
+class Case(NamedTuple):
+    """A mutant of a law, and a digest of the source that it changes."""
+
+    law: str
+    mutant: Mutant
+    source: str
+
+    @property
+    def name(self) -> str:
+        """The mutant in messages."""
+        return self.mutant.name
+
+
+class Row(NamedTuple):
+    """The result of a mutant (caught, missed, unviable), and the tests that caught it."""
+
+    result: str
+    test: str
+    seconds: float
+
+
+def digest(file: str) -> str:
+    """Return a digest of a source file."""
+    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
+
+
+def cases(options: Options) -> list[Case]:
+    """Return the mutants of the chosen laws, of a shard.
 
     Laws take turns, and a law's mutants have a random order, which is always the same: what an
     interrupted call has tried is a fair sample.
     """
-    OUT.mkdir(parents=True, exist_ok=True)
-    first, step = shard
-    wanted: list[tuple[float, str, Mutant]] = []
-    for law in laws:
-        everything, known = listed(law), kept(law)
-        mutants = [m for m in everything[first::step] if known.get(m.name, "missed") == "missed"]
-        mutants.sort(key=lambda mutant: hashlib.sha256(mutant.name.encode()).digest())
-        wanted += [((i + 0.5) / len(mutants), law, mutant) for i, mutant in enumerate(mutants)]
-        print(f"{law}: {len(mutants)} of {len(everything)} mutants", flush=True)
-    if not wanted:
-        return
-    tree = Tree(jobs)
-    tree.copy()
-    trials = Trials(tree)
-    for _, law, mutant in sorted(wanted, key=lambda entry: entry[:2]):
-        began = time.monotonic()
-        result, test = trials.tried(law, mutant)
-        seconds = time.monotonic() - began
-        keep(law, mutant, result, test, seconds)
-        print(f"{result:8} {test:10} {seconds:5.1f} s  {mutant.name}", flush=True)
+    first, step = options.shard
+    found: list[tuple[float, Case]] = []
+    for law in options.laws or names():
+        mine = sorted(
+            listed(law)[first::step], key=lambda one: hashlib.sha256(one.name.encode()).digest()
+        )
+        found += [
+            ((i + 0.5) / len(mine), Case(law, one, digest(one.file))) for i, one in enumerate(mine)
+        ]
+    return [case for _, case in sorted(found, key=lambda entry: entry[0])]
+
+
+def measure(case: Case) -> Row:
+    """Try a mutant."""
+    began = time.monotonic()
+    result, test = trials().tried(case.law, case.mutant)
+    return Row(result, test, round(time.monotonic() - began, 2))
+
+
+def table(found: Mapping[Case, Row]) -> str:
+    """Return all results as a Markdown table, with the mutants that were missed below it."""
+    laws = dict.fromkeys(case.law for case in found)
+    counts = {law: Counter(r.result for c, r in found.items() if c.law == law) for law in laws}
+    lines = ["| law | tried | viable | caught | share |", "|---|---|---|---|---|"]
+    lines += [_row(law, count) for law, count in counts.items()]
+    lines.append(_row("all", sum(counts.values(), Counter[str]())))
+    missed = [f"- `{case.name}`" for case, row in found.items() if row.result == "missed"]
+    return "\n".join([*lines, "", "Missed:", "", *sorted(missed)])
+
+
+def _row(law: str, count: Counter[str]) -> str:
+    viable = count["caught"] + count["missed"]
+    share = f"{count['caught'] / viable:.1%}" if viable else "–"
+    return f"| {law} | {count.total()} | {viable} | {count['caught']} | {share} |"
 
 
 def _shard(text: str) -> tuple[int, int]:
     first, _, step = text.partition("/")
     if not (first.isdecimal() and step.isdecimal() and int(first) < int(step)):
-        raise argparse.ArgumentTypeError(f"expected K/N with K from 0 to N-1, not {text!r}")
+        raise ValueError("K/N with K from 0 to N-1")
     return int(first), int(step)
 
 
-def main() -> int:
-    """Run the laws that are named, then print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("law", nargs="*")
-    parser.add_argument("--shard", metavar="K/N", type=_shard, default=(0, 1))
-    parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args()
-    for law in given.law:
-        if law not in names():
-            expected = ", ".join(names())
-            print(f"mutants: LAW={law}: expected one of {expected}", file=sys.stderr)
-            return 2
-    if given.law and shutil.which("cargo-mutants") is None:
-        print("mutants: needs cargo-mutants: cargo install --locked cargo-mutants", file=sys.stderr)
-        return 2
-    run(given.law, given.shard, given.jobs)
-    print(table())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    shows="the tests of a law catch its mutants, which cargo-mutants lists",
+    minutes=240,
+    needs=(tool("cargo-mutants", "cargo install --locked cargo-mutants"),),
+    options=(
+        Option("laws", (), "default: all", names),
+        Option("--shard", (0, 1), "K/N: every Nth mutant from K on", type=_shard),
+    ),
+    quick={"laws": ("rcp",), "shard": (0, 40)},
+    cases=cases,
+    measure=measure,
+    row=Row,
+    # A test that was added since may catch what was missed.
+    valid=lambda row: row.result != "missed",
+    line=lambda case, row: f"{row.result:8} {row.test:10} {row.seconds:5.1f} s  {case.name}",
+    table=table,
+)

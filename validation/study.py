@@ -129,7 +129,7 @@ class Option:
 
     def _read(self, text: str) -> Any:
         """Return the value of a text; raise argparse's error where it has none."""
-        many = isinstance(self.default, tuple)
+        many = isinstance(self.default, tuple) and self.type is None
         sample = next(iter(self.default), "") if many else self.default
         read = self.type or (str if sample is None else type(sample))
         try:

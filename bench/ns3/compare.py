@@ -1,4 +1,4 @@
-"""Waterfill's TCPs side by side with ns-3's, on the same dumbbells: `make ns3`.
+"""Waterfill's TCPs side by side with ns-3's, on the same dumbbells: `make validate STUDY=ns3`.
 
 Builds dumbbell.cc beside this file, runs it and Waterfill's simulator cell by cell and prints
 both. README.md lists the settings; docs/validation/ns3.md the results, and where ns-3 differs.

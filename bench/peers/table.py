@@ -1,4 +1,4 @@
-"""Measures packets per CPU second beside other simulators on equal work: `make bench-peers`.
+"""Measures packets per CPU second beside other simulators on equal work: `make bench CASE=peers`.
 
     python bench/peers/table.py [--seconds S] [--rounds N] [--many] [--skip NAME]
                                  [--htsim DRIVER] [--json]

@@ -34,7 +34,7 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Longest input, in bytes.
     pub max_bytes: usize,
-    /// Executions of `make fuzz-all`.
+    /// Executions of `make fuzz TARGET=all`.
     pub executions: u64,
     /// Mutated inputs that the test runs after the corpus: fewer where one input is a whole run.
     pub mutations: u32,

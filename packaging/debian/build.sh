@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds out/waterfilld_VERSION_amd64.deb from the lock files. Run by `make deb`.
+# Builds out/waterfilld_VERSION_amd64.deb from the lock files. Run by `make package WHAT=deb`.
 #
 #   packaging/debian/build.sh [VERSION]    VERSION: of the package, if not the one in Cargo.toml, as for a test of upgrades
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs two OCI images from the lock files, without a base image to pull. Run by `make oci`, as root.
+# Packs two OCI images from the lock files, without a base image to pull. Run by `make package WHAT=oci`, as root.
 #
 #   out/oci/waterfill     the command line with the papers' experiments: reproduces every figure
 #   out/oci/waterfilld    the daemon: libc, libelf, zlib and the files of the Debian package, no shell
@@ -15,7 +15,7 @@ die() { echo "oci: $*"; exit 1; }
 for tool in mmdebstrap umoci; do command -v $tool >/dev/null || die "needs $tool (Debian: $tool)"; done
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n1)
 package=out/waterfilld_${version}_amd64.deb
-[ -e "$package" ] || die "$package is missing: make deb"
+[ -e "$package" ] || die "$package is missing: make package WHAT=deb"
 core=$(ls python/waterfill/_core*.so 2>/dev/null | head -n1)
 [ -n "$core" ] || die "the Python extension is missing: make build"
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.lock)}

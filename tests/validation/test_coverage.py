@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -122,13 +121,9 @@ def test_every_crate_must_reach_the_share() -> None:
     assert not reached, "a crate of which nothing was counted is not covered"
 
 
-def test_a_missing_tool_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(coverage, "_major", lambda tool: 0)
-    assert coverage.main([]) == 2
-    said = capsys.readouterr().err
-    about = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
-    major = about.partition("LLVM version: ")[2].partition(".")[0]
-    assert said.count("\n") == 1
-    assert f"llvm-cov of LLVM {major} or newer" in said
+def test_the_systems_llvm_is_that_of_rustc() -> None:
+    assert coverage.llvm("release: 1.95.0\nLLVM version: 1.2\n") == {}
+    for major in range(10, 40):
+        for name, path in coverage.llvm(f"LLVM version: {major}.1.2\n").items():
+            assert name in ("LLVM_COV", "LLVM_PROFDATA")
+            assert f"llvm-{major}/" in path

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from validation.package import judge, roots
-from validation.package.__main__ import main
+from validation.package.study import STUDY
+from validation.study import execute
 
 HERE = Path(judge.__file__).parent
 ROOT = HERE.parents[1]
@@ -104,11 +105,12 @@ def test_debhelper_restarts_on_upgrade_and_stops_on_removal():
     assert "\tdh_installsystemd --no-enable\n" in rules
 
 
-def test_a_package_that_is_not_there_is_named(capsys, tmp_path):
-    with pytest.raises(SystemExit) as end:
-        main([str(tmp_path / "a.deb"), str(tmp_path / "b.deb")])
-    assert end.value.code == 2
-    assert "a.deb: expected a package, found none (make deb)" in capsys.readouterr().err
+def test_a_package_that_is_not_there_is_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    packages = [str(tmp_path / "a.deb"), str(tmp_path / "b.deb")]
+    assert execute(STUDY, "package", packages) == 2
+    assert "a.deb: no such package; make package WHAT=deb builds one" in capsys.readouterr().err
+    assert execute(STUDY, "package", packages[:1]) == 2
 
 
 def test_a_guest_has_what_its_script_calls():

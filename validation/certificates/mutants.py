@@ -22,8 +22,8 @@ from validation import mutants
 from validation.certificates import log, replay
 from validation.certificates.laws import LAWS as CHECKERS
 from validation.certificates.log import Header, Step
-from validation.mutants import PACKAGE, ROOT, Mutant, Tree
-from validation.study import Option, Options, Study, tool
+from validation.mutants import PACKAGE, Mutant, Tree
+from validation.study import ROOT, Option, Options, Study, tool
 from waterfill.network import protocols
 from waterfill.runs.steps import LISTS
 

@@ -1,6 +1,6 @@
 //! One verdict of three decoders: each law's TCP option, and whole frames, by a parser in Rust, by the C of the kernel's
 //! programs compiled for the host, and by those programs in the running kernel. The last needs root and is skipped
-//! without, and gets a quarter of the frames. DECODER_FRAMES is their number for each law: 4,000,000 of `make decoders`.
+//! without, and gets a quarter of the frames. DECODER_FRAMES is their number for each law: 4,000,000 of `make validate STUDY=decoders`.
 
 #![cfg(feature = "daemon")]
 

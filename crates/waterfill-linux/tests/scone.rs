@@ -201,7 +201,7 @@ impl Frame {
     }
 }
 
-/// Packets of [`every_kind_of_packet`]: a million by `make scone`.
+/// Packets of [`every_kind_of_packet`]: a million by `make validate STUDY=scone`.
 fn packets() -> u64 {
     std::env::var("SCONE_PACKETS").map_or(100_000, |text| text.parse().unwrap())
 }
@@ -388,7 +388,7 @@ const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 101;
 
 /// What the element adds to UDP without SCONE packets: the least of its times less the least of an empty program's, taken
-/// in turn. `make scone` runs it; on a busy host it would say nothing.
+/// in turn. `make validate STUDY=scone` runs it; on a busy host it would say nothing.
 #[test]
 #[ignore = "a measurement of 10 s"]
 fn other_udp_costs_little() {

@@ -1,6 +1,6 @@
 """The studio in a headless Chromium: it loads, sliders answer, tours complete by keyboard alone.
 
-STUDIO_CHECK=1 (`make studio-check`) walks all tours and measures every built-in scenario.
+STUDIO_CHECK=1 (`make validate STUDY=studio`) walks all tours and measures every built-in scenario.
 """
 
 from __future__ import annotations

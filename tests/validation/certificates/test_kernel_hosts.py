@@ -21,8 +21,8 @@ def over() -> Iterator[hosts.Network]:
         yield built
 
 
-# A window by a price, a paced law, and the two with the longest options; `make certificates` has
-# all nine.
+# A window by a price, a paced law, and the two with the longest options; the study
+# `kernel-certificates` has all nine.
 @pytest.mark.parametrize("name", ["maxnet", "rcp", "xcp", "jetmax"])
 def test_hosts_logs_in_the_kernel_are_accepted(
     name: str, over: hosts.Network, tmp_path: Path

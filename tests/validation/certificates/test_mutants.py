@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from validation.certificates import mutants as trial
-from validation.mutants import LAWS, ROOT
+from validation.mutants import LAWS
+from validation.study import ROOT
 from waterfill import run
 from waterfill.runs.steps import KEY, LISTS, StepLog
 

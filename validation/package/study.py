@@ -1,25 +1,25 @@
-"""Install, upgrade, run and remove the Debian package in fresh Debian roots: `make deb-test`.
+"""Install, upgrade, run and remove the Debian package in fresh Debian roots.
 
-`python -m validation.package OLD.deb NEW.deb`, as root. Two chroots (Debian 12 and 13), and a QEMU
+Two chroots (Debian 12 and 13), and a QEMU
 guest that systemd has booted (Debian 12). What this host lacks is skipped with a reason. Exit code
 0: every check that could be tried passed; 1: one failed.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from validation.kernels import guest
 from validation.kernels.debian import Missing
 from validation.kernels.judge import Check
 from validation.package import booted, judge, roots
+from validation.study import ROOT_USER, Option, Options, Report, Study
+from waterfill.errors import InputError
 
 GUEST = "guest"
 ALL = (*roots.SUITES, GUEST)
@@ -66,37 +66,40 @@ def systemd(old: Path, new: Path) -> list[Check]:
     return checks
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the checks. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="validation.package", description=__doc__)
-    parser.add_argument("old", type=Path, help="a package of a lower version")
-    parser.add_argument("new", type=Path)
-    parser.add_argument("--only", choices=ALL, action="append")
-    options = parser.parse_args(arguments)
-    for path in (options.old, options.new):
+def work(options: Options) -> Report:
+    """Run the checks on a package and on an older one, from which it is the upgrade."""
+    if len(options.packages) != 2:
+        raise InputError("command line", "packages", "needs two, OLD.deb and NEW.deb")
+    old, new = map(Path, options.packages)
+    for path in (old, new):
         if not path.is_file():
-            parser.error(f"{path}: expected a package, found none (make deb)")
-    failed = 0
-    for where in ("contents", *(options.only or ALL)):
+            raise InputError(str(path), "", "no such package; make package WHAT=deb builds one")
+    lines, failed = [], []
+    for where in ("contents", *options.only):
         start = time.monotonic()
         try:
             if where == "contents":
-                checks = contents(options.new)
-            elif where == GUEST:
-                checks = systemd(options.old, options.new)
+                checks = contents(new)
             else:
-                checks = chroot(where, options.old, options.new)
+                checks = systemd(old, new) if where == GUEST else chroot(where, old, new)
         except Missing as why:
-            print(f"{where}: skipped: {why}", flush=True)
+            lines.append(f"{where}: skipped: {why}")
             continue
         bad = [check for check in checks if check.verdict != "works"]
-        failed += len(bad)
+        failed += [f"{where}: {check.name}: {check.seen}" for check in bad]
         seconds = time.monotonic() - start
-        print(f"{where}: {len(checks)} checks, {len(bad)} failed, {seconds:.0f} s", flush=True)
-        for check in bad:
-            print(f"  {check.name}: {check.seen}", flush=True)
-    return 1 if failed else 0
+        lines.append(f"{where}: {len(checks)} checks, {len(bad)} failed, {seconds:.0f} s")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return Report("\n".join(lines), failed=failed)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY: Study[None, None] = Study(
+    shows="the Debian package installs, upgrades, runs under systemd and leaves nothing behind",
+    minutes=5,
+    needs=(ROOT_USER,),
+    options=(
+        Option("packages", (), "OLD.deb and NEW.deb"),
+        Option("--only", ALL, "roots to try", ALL),
+    ),
+    work=work,
+)
