@@ -17,7 +17,7 @@
  *   LAW_RESTS_WITH_QUEUE  1: a queue stands in equilibrium, so a queue does not mean that a router is missing
  *   LAW_REACTION_US(params)
  *                         how long routers need to answer a change, us, where that is longer than an RTT; else 0
- *   struct law_params     parameters, 32 or 64 bits each without padding; src/daemon/law.rs names them in this order
+ *   struct law_params     parameters, 32 or 64 bits each without padding; daemon/kernel/law.rs names them in this order
  *   struct law_link       one link direction; changed under the link's lock, read without
  *   struct law_sums       what arrived, all __u64, the first `bytes`: of all packets, counted by the caller
  *   struct law_cpu        one CPU's part of a link: its running sums first (`struct law_sums sums`, which only grow
@@ -41,7 +41,7 @@
  *   int   law_syn_needs_lock(link)
  *             Whether law_mark() of a SYN changes the link, and so should have its lock.
  *   void  law_link_read(link, signals)
- *             For status: LAW_SIGNALS numbers that src/daemon/law.rs names. The first survives an upgrade:
+ *             For status: LAW_SIGNALS numbers that daemon/kernel/law.rs names. The first survives an upgrade:
  *   void  law_link_restore(link, signal)
  *             Starts a new link with an old one's first signal.
  *

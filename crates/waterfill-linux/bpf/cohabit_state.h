@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The state of cohabit.bpf.c, which user space writes once and reads (src/daemon/router/cohabit.rs). */
+/* The state of cohabit.bpf.c, which user space writes once and reads (src/daemon/roles/router/cohabit.rs). */
 #ifndef WATERFILL_COHABIT_STATE_H
 #define WATERFILL_COHABIT_STATE_H
 

@@ -170,7 +170,7 @@ static __always_inline const struct csig_bands *bands_of(const struct csig_devic
 	return format == CSIG_COMPACT ? &device->compact : &device->wide;
 }
 
-/* Reads the link's signal; 0 if no router program of MaxNet runs at the device. Units: src/daemon/csig/options.rs.
+/* Reads the link's signal; 0 if no router program of MaxNet runs at the device. Units: src/daemon/roles/csig/setup.rs.
  *
  * Not find_link(): the slot of a router that was taken off the device keeps its state until another link needs it.
  */

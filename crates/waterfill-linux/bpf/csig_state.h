@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What csig.bpf.c shares with user space (src/daemon/csig): a device's configuration, and what it did there. */
+/* What csig.bpf.c shares with user space (src/daemon/roles/csig): a device's configuration, and what it did there. */
 #ifndef WATERFILL_CSIG_STATE_H
 #define WATERFILL_CSIG_STATE_H
 

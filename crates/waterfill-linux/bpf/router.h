@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the router programs of all laws share with user space (src/daemon/router/): the start of a link's state, and the
+ * What the router programs of all laws share with user space (src/daemon/roles/router): the start of a link's state, and the
  * request by which user space reads and changes a link.
  *
  * The start of a link's state (struct waterfill_attachment) keeps its layout between versions: from it, a newer daemon

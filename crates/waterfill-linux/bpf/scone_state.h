@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The map of scone.bpf.c, which user space writes once and reads (src/daemon/router/scone.rs). */
+/* The map of scone.bpf.c, which user space writes once and reads (src/daemon/roles/scone.rs). */
 #ifndef WATERFILL_SCONE_STATE_H
 #define WATERFILL_SCONE_STATE_H
 

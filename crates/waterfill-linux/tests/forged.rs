@@ -67,7 +67,8 @@ fn set_price(network: &Network, x_max_bps: f64, rate_bps: f64) {
 /// Makes a network that uses MaxNet, with a path that forges nothing.
 fn unforged(kind: u8, x_max_bps: f64, rate_bps: f64) -> Option<(Network, Daemon)> {
     let network = Network::new(kind)?;
-    let daemon = Daemon::host(&network.spaces, "", &format!("--no-pin --option-kind {kind} --x-max {x_max_bps}bit/s"));
+    let daemon =
+        Daemon::host(&network.spaces, "", &format!("--no-pin --option-kind {kind} --set x_max={x_max_bps}bit/s"));
     network.spaces.use_law();
     set_price(&network, x_max_bps, rate_bps);
     Some((network, daemon))

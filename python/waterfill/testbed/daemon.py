@@ -182,7 +182,7 @@ def _text(unit: str, value: Any) -> str:
 
 
 # The parameters of options that have another name.
-_OPTIONS = {"t0": "t_0", "target": TARGET}
+_OPTIONS = {"target": TARGET}
 
 
 def refused(said: str, params: Params) -> tuple[str | None, str]:

@@ -40,7 +40,7 @@ _LINK = 7
 _RELUCTANT = ["--set", "average=reluctant"]
 _OTHER_FORM = ["--set", "claim=least-feedback", "--set", "shuffle=draft"]
 ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
-    "maxnet": (0, [[*_FAST, "--promise"], [*_SLOW, "--set", "dt_p=200 us"]]),
+    "maxnet": (0, [[*_FAST, "--set", "promise=true"], [*_SLOW, "--set", "dt_p=200 us"]]),
     "maxnet2006": (1, [_FAST, [*_SLOW, "--set", "dt=200 us"]]),
     "aecp": (
         2,

@@ -5,16 +5,18 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::config::Config;
-use super::csig::{Format, Role as TagRole, Signal, TagStatus};
-use super::error::one_line;
-use super::host::{CounterStatus, Summary, parse_records};
-use super::interface::{Bytes, CsigCounts, HostCounters, HostRecord, HostSummary, Request};
-use super::pins::{Pins, Role};
-use super::router::{LinkStatus, hook};
-use super::run::control::{Reply, serve_client};
-use super::snapshot::Snapshot;
-use super::{cli, http, law, metrics, status};
+use crate::daemon::commands::config::Config;
+use crate::daemon::commands::run::control::{ControlReply, serve_client};
+use crate::daemon::commands::snapshot::Snapshot;
+use crate::daemon::commands::{cli, http, metrics, status};
+use crate::daemon::kernel::interface::{Bytes, CsigCounts, HostCounters, HostRecord, HostSummary, Request};
+use crate::daemon::kernel::pins::{Pins, Role};
+use crate::daemon::kernel::{hook, laws};
+use crate::daemon::options::error::one_line;
+use crate::daemon::options::{TagFormat, TagRole, TagSignal};
+use crate::daemon::roles::csig::TagStatus;
+use crate::daemon::roles::host::{CounterStatus, Summary, parse_records};
+use crate::daemon::roles::router::LinkStatus;
 
 /// Parses the text of a configuration file and describes what it sets up.
 ///
@@ -43,7 +45,7 @@ pub fn control(bytes: &[u8]) -> std::io::Result<(Vec<u8>, u32)> {
     let asked = AtomicU32::new(0);
     let served = serve_client(&server, &|command| {
         asked.fetch_add(1, Ordering::Relaxed);
-        Some(Reply::ok(format!("{command:?}")))
+        Some(ControlReply::ok(format!("{command:?}")))
     });
     drop(server);
     let mut answer = Vec::new();
@@ -56,7 +58,7 @@ pub fn control(bytes: &[u8]) -> std::io::Result<(Vec<u8>, u32)> {
 /// Reads the answer of a daemon as `waterfilld reload` does: the exit code, and the sentence.
 #[must_use]
 pub fn reply(answer: &str) -> Option<(u8, String)> {
-    Reply::parse(answer).map(Reply::into_parts)
+    ControlReply::parse(answer).map(ControlReply::into_parts)
 }
 
 /// Answers the bytes of an HTTP request for metrics; `None`: the connection is closed without an answer.
@@ -82,7 +84,7 @@ fn take<T: Bytes + Default>(bytes: &mut &[u8]) -> T {
 /// # Errors
 /// The sentence about contents that are no daemon's.
 pub fn state(mut bytes: &[u8]) -> Result<[String; 4], String> {
-    let all: Vec<_> = law::all().collect();
+    let all: Vec<_> = laws::all().collect();
     let which = bytes.split_first().map_or(0, |(first, rest)| {
         bytes = rest;
         usize::from(*first)
@@ -98,9 +100,9 @@ pub fn state(mut bytes: &[u8]) -> Result<[String; 4], String> {
         device: link.device.clone(),
         ifindex: 0,
         role: TagRole::Inside,
-        format: Format::Wide,
-        signal: Signal::of(which as u32),
-        value: Some(Signal::of(which as u32).value(tags.pushed)),
+        format: TagFormat::Wide,
+        signal: TagSignal::of(which as u32),
+        value: Some(TagSignal::of(which as u32).value(tags.pushed)),
         code: Some(1),
         pushed: tags.pushed,
         compared: tags.compared,
@@ -129,7 +131,7 @@ pub fn state(mut bytes: &[u8]) -> Result<[String; 4], String> {
         ..Snapshot::default()
     };
     let json = serde_json::to_string(&now).map_err(|e| e.to_string())?;
-    let scraped = metrics::respond(&http::Request::new("GET /metrics HTTP/1.1\r\n\r\n"), || Ok(now.clone()));
+    let scraped = metrics::respond(&http::HttpRequest::new("GET /metrics HTTP/1.1\r\n\r\n"), || Ok(now.clone()));
     let [narrow, wide] = [Some(80), None].map(|width| status::tables(&now, &Pins::none(), width));
     Ok([narrow, wide, json, scraped.body])
 }

@@ -1,0 +1,244 @@
+//! `waterfilld check-path`: measures a path with and without a law, and finds where the option is lost.
+//!
+//! Both laws send for the same time over a connection of their own. A packet socket at this end, and one at the far end if
+//! `check-path --serve` runs there, count packets with the option. [`findings`] compares the counts. Each connection ends
+//! with a reset, so that nothing has to drain; the far end's counts come over another one.
+
+mod findings;
+mod serve;
+mod socket;
+mod watch;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::socket::{setsockopt, sockopt};
+use serde::{Deserialize, Serialize};
+
+use crate::daemon::commands::cli::CheckPathCommand;
+use crate::daemon::commands::table::{Align, table};
+use crate::daemon::options::error::user_error;
+use crate::daemon::options::quantity::{show_rate, show_time};
+use findings::Finding;
+use watch::{Connection, Watch};
+
+/// First words of a connection to `check-path --serve`, which says what it is for.
+const SEND: &str = "waterfill-check send";
+const REPORT: &str = "waterfill-check report";
+/// A SYN with the option may be lost once or twice.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long one write may wait for space.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
+/// How often acknowledgements are looked at once all is written.
+const POLL: Duration = Duration::from_millis(2);
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// What the far end has counted of a connection.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Report {
+    /// `None`: it may not watch packets.
+    seen: Option<Connection>,
+}
+
+/// What a law achieved.
+#[derive(Clone, Debug, Serialize)]
+struct Measured {
+    congestion_control: String,
+    /// Why there is no connection.
+    error: Option<String>,
+    connect_s: f64,
+    /// Over the last two thirds of the time.
+    rate_bps: f64,
+    #[serde(flatten)]
+    info: socket::Info,
+    here: Connection,
+    far_end: Option<Connection>,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    host: &'a str,
+    address: SocketAddr,
+    law: &'a str,
+    /// Whether `check-path --serve` answered.
+    served: bool,
+    baseline: Measured,
+    measured: Measured,
+    findings: Vec<Finding>,
+    /// Whether connections with the law get what they need.
+    ok: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(command: &CheckPathCommand) -> Result<()> {
+    let Some(host) = &command.host else { return serve::run(command.port) };
+    let law = command.congestion_control();
+    require_law(&law)?;
+    require_law(&command.baseline.0)?;
+    let address = resolve(host, command.port)?;
+    let watch = Watch::start(command.port).map_err(packet_socket_error)?;
+    let measure = |law: &str| measure(command, law, address, &watch);
+    // The law first: the baseline fills queues, and a router's price takes seconds to fall after that.
+    let measured = measure(&law)?;
+    let baseline = measure(&command.baseline.0)?;
+    if let Some(error) = &baseline.error {
+        bail!("{host}: port {}: {error}; expected `waterfilld check-path --serve` there", command.port);
+    }
+    let served = baseline.far_end.is_some();
+    let findings = findings::find(&baseline, &measured, served);
+    let ok = findings.iter().all(|finding| finding.ok);
+    let document = Document { host, address, law: command.law.name, served, baseline, measured, findings, ok };
+    let text = if command.json { serde_json::to_string(&document)? + "\n" } else { describe(&document) };
+    io::stdout().write_all(text.as_bytes())?;
+    if !document.ok {
+        // The findings have been printed: exit 1 without another line.
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+/// Says what a packet socket needs.
+fn packet_socket_error(error: io::Error) -> anyhow::Error {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return user_error("check-path needs root, or CAP_NET_RAW, to see the options of packets");
+    }
+    anyhow::Error::from(error).context("a packet socket")
+}
+
+/// Checks that TCP has this congestion control.
+fn require_law(name: &str) -> Result<()> {
+    let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let names = fs::read_to_string(list).with_context(|| list.to_owned())?;
+    if names.split_whitespace().any(|known| known == name) {
+        return Ok(());
+    }
+    let hint = if name.starts_with("bpf_") { "; start `waterfilld host`" } else { "" };
+    let names = names.split_whitespace().collect::<Vec<_>>().join(", ");
+    Err(user_error(format!("TCP has no congestion control {name}, only {names}{hint}")))
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
+    let found = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| user_error(format!("{host}: expected the name or address of the far end")))
+}
+
+/// Sends with a law, then asks the far end for its counts.
+fn measure(command: &CheckPathCommand, law: &str, to: SocketAddr, watch: &Watch) -> Result<Measured> {
+    let mut measured = Measured {
+        congestion_control: law.to_owned(),
+        error: None,
+        connect_s: 0.0,
+        rate_bps: 0.0,
+        info: socket::Info::default(),
+        here: Connection::default(),
+        far_end: None,
+    };
+    let began = Instant::now();
+    let stream = match socket::connect_with(law, to, CONNECT_TIMEOUT) {
+        Ok(stream) => stream,
+        Err(error) => {
+            measured.error = Some(error.to_string());
+            return Ok(measured);
+        }
+    };
+    measured.connect_s = began.elapsed().as_secs_f64();
+    let local = stream.local_addr()?;
+    measured.rate_bps = send(&stream, command)?;
+    measured.info = socket::info(&stream)?;
+    // A reset: what is queued need not arrive, and the far end stops at once.
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    setsockopt(&stream, sockopt::Linger, &at_once)?;
+    drop(stream);
+    measured.far_end = ask(&command.baseline.0, to, local.port()).ok().and_then(|report| report.seen);
+    // The far end's answer came later than all packets of the connection.
+    measured.here = watch.of((local.ip().to_canonical(), local.port()));
+    Ok(measured)
+}
+
+/// Sends zeros for the time, or up to the volume; returns the rate of the last two thirds, bit/s.
+fn send(mut stream: &TcpStream, command: &CheckPathCommand) -> Result<f64> {
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    buffer[..SEND.len()].copy_from_slice(SEND.as_bytes());
+    buffer[SEND.len()] = b'\n';
+    let began = Instant::now();
+    let (mut sent, mut first) = (0, None);
+    while began.elapsed() < command.time {
+        if sent >= command.volume.0 {
+            // What was written may not have been sent yet.
+            if socket::info(stream)?.bytes_acked >= sent {
+                break;
+            }
+            std::thread::sleep(POLL);
+            continue;
+        }
+        // The first words once, then zeros.
+        let from = usize::try_from(sent).unwrap_or(BUFFER_BYTES).min(BUFFER_BYTES) % BUFFER_BYTES;
+        match stream.write(&buffer[from..]) {
+            Ok(n) => sent += n as u64,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            // A program that is no sink closes; what was measured counts.
+            Err(_) => break,
+        }
+        if sent >= buffer.len() as u64 {
+            buffer.fill(0);
+        }
+        if first.is_none() && began.elapsed() >= command.time / 3 {
+            first = Some((Instant::now(), socket::info(stream)?.bytes_acked));
+        }
+    }
+    let (since, acked) = first.unwrap_or((began, 0));
+    let acked = socket::info(stream)?.bytes_acked.saturating_sub(acked);
+    Ok(acked as f64 * 8.0 / since.elapsed().as_secs_f64().max(1e-3))
+}
+
+/// Asks the far end what it has seen of the connection from a port.
+fn ask(law: &str, to: SocketAddr, port: u16) -> Result<Report> {
+    let mut stream = socket::connect_with(law, to, CONNECT_TIMEOUT)?;
+    stream.set_read_timeout(Some(REPORT_TIMEOUT))?;
+    stream.write_all(format!("{REPORT} {port}\n").as_bytes())?;
+    let mut answer = Vec::new();
+    let mut buffer = [0; 1024];
+    let began = Instant::now();
+    while answer.len() < BUFFER_BYTES && began.elapsed() < REPORT_TIMEOUT && !answer.ends_with(b"\n") {
+        match stream.read(&mut buffer)? {
+            0 => break,
+            n => answer.extend_from_slice(&buffer[..n]),
+        }
+    }
+    Ok(serde_json::from_slice(&answer)?)
+}
+
+/// Formats the result for people.
+fn describe(document: &Document<'_>) -> String {
+    let head = [
+        ("law", Align::Left),
+        ("rate", Align::Right),
+        ("RTT", Align::Right),
+        ("smallest", Align::Right),
+        ("retransmissions", Align::Right),
+    ];
+    let row = |measured: &Measured| {
+        let info = &measured.info;
+        if measured.error.is_some() {
+            return [measured.congestion_control.clone(), "–".into(), "–".into(), "–".into(), "–".into()];
+        }
+        [
+            measured.congestion_control.clone(),
+            show_rate(measured.rate_bps as u64),
+            show_time(info.rtt_s),
+            show_time(info.min_rtt_s),
+            format!("{} of {}", info.retransmissions, info.segments_sent),
+        ]
+    };
+    let mut text = table(head, &[row(&document.baseline), row(&document.measured)]);
+    for finding in &document.findings {
+        let _ = writeln!(text, "{}: {}", if finding.ok { "ok" } else { "problem" }, finding.text);
+    }
+    text
+}

@@ -1,0 +1,272 @@
+//! The command line. Options are checked here as far as possible without the kernel.
+
+mod former;
+mod roles;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::laws;
+use crate::daemon::options::error::{self, exit_code_number};
+use crate::daemon::options::file::{DEFAULT_CONTROL, DEFAULT_FILE};
+use crate::daemon::options::quantity;
+use crate::daemon::options::values::{CongestionControl, Device, Volume};
+
+pub(crate) use roles::{Common, CsigCommand, HostCommand, RouterCommand};
+
+/// Run MaxNet on this Linux host: as an end host, whose TCP sets its rate from the congestion price of the path, or as a
+/// router, which writes the price of its links into packets. Write rates as "1 Gbit/s", 940Mbit/s or 1gbit, times as "1 ms".
+#[derive(Debug, Parser)]
+#[command(name = "waterfilld", version, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Register MaxNet as a TCP congestion control, with its TCP option
+    Host(Box<HostCommand>),
+    /// Attach the router program to a device; it writes the link's congestion price into packets
+    Router(Box<RouterCommand>),
+    /// Run all roles, laws and devices of a configuration file, until SIGTERM; SIGHUP reads the file again
+    Run(RunCommand),
+    /// Check a configuration file, and say what it sets up
+    Check(CheckCommand),
+    /// Print the JSON Schema of the configuration file
+    Schema,
+    /// Make a running `waterfilld run` read its file again; a bad file changes nothing
+    Reload(ReloadCommand),
+    /// Show links and connections, whether or not a daemon runs
+    Status(StatusCommand),
+    /// Remove programs, links and settings from the kernel
+    Unload(UnloadCommand),
+    /// List the kernel features that host and router use, and the substitutes for missing ones
+    Probe(ListCommand),
+    /// List the laws and their parameters
+    Laws(ListCommand),
+    /// Print the script with which a shell completes commands and options
+    Completions(CompletionsCommand),
+    /// Write the manual pages to a folder
+    #[command(hide = true)]
+    Man(ManCommand),
+    /// Put CSIG's tags, with MaxNet's price or another signal, on the frames of a domain's devices
+    Csig(CsigCommand),
+    /// Measure a path with and without a law, and find what on it strips or drops the option
+    CheckPath(CheckPathCommand),
+}
+
+/// `--pins`, which every command but `probe` has.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PinsOption {
+    /// Folder for pins, on a BPF file system [default: waterfill on the mounted one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pins: Option<PathBuf>,
+}
+
+/// `waterfilld check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckCommand {
+    /// The configuration file
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+    pub(crate) file: PathBuf,
+}
+
+/// `waterfilld run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunCommand {
+    /// The configuration file
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
+    pub(crate) config: PathBuf,
+}
+
+/// `waterfilld reload`.
+#[derive(Debug, Args)]
+pub(crate) struct ReloadCommand {
+    /// The daemon's control socket, as `path` of [control] in its file
+    #[arg(long, value_name = "PATH", default_value = DEFAULT_CONTROL)]
+    pub(crate) control: PathBuf,
+    /// The daemon that runs this configuration file: the socket is that of its key `control.path`
+    #[arg(long, value_name = "FILE", conflicts_with = "control")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// `waterfilld status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusCommand {
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Follow the state: a live view on a terminal, else repeated every second
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Print every column, however wide the tables become
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) pins: PinsOption,
+    /// The pins of `waterfilld run` with this configuration file: its key `pins.directory`
+    #[arg(long, value_name = "FILE", conflicts_with = "pins")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// `waterfilld unload`: everything, unless options select something.
+#[derive(Debug, Args)]
+pub(crate) struct UnloadCommand {
+    /// Only the host
+    #[arg(long)]
+    pub(crate) host: bool,
+    /// Only the router
+    #[arg(long)]
+    pub(crate) router: bool,
+    /// Only this device of the router; repeatable
+    #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host")]
+    pub(crate) devices: Vec<Device>,
+    /// Only this law
+    #[arg(long, value_name = "LAW", value_parser = laws::find)]
+    pub(crate) law: Option<&'static Law>,
+    #[command(flatten)]
+    pub(crate) pins: PinsOption,
+    /// The pins of `waterfilld run` with this configuration file: its key `pins.directory`
+    #[arg(long, value_name = "FILE", conflicts_with = "pins")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// `waterfilld probe` and `waterfilld laws`.
+#[derive(Debug, Args)]
+pub(crate) struct ListCommand {
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `waterfilld completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsCommand {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// A shell that completes commands and options.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// `waterfilld man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManCommand {
+    /// Folder for the pages; made if it does not exist
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+}
+
+/// `waterfilld check-path`: measures a path with and without the law, and says what on it strips or drops.
+#[derive(Debug, Args)]
+pub(crate) struct CheckPathCommand {
+    /// The far end: a name or an address, where `waterfilld check-path --serve` runs
+    #[arg(value_name = "HOST", required_unless_present = "serve", conflicts_with = "serve")]
+    pub(crate) host: Option<String>,
+    /// Answer checks on this host until SIGTERM
+    #[arg(long)]
+    pub(crate) serve: bool,
+    /// TCP port of the far end; of another program there, such as discard or iperf3, only what this end sees is known
+    #[arg(long, value_name = "PORT", default_value_t = 7465)]
+    pub(crate) port: u16,
+    /// The law whose option is looked for
+    #[arg(long, value_name = "LAW", default_value = "maxnet", value_parser = laws::find)]
+    pub(crate) law: &'static Law,
+    /// The law's name in TCP's list [default: bpf_ and the law's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<CongestionControl>,
+    /// The kernel's law to compare with
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub(crate) baseline: CongestionControl,
+    /// How long each law sends
+    #[arg(long, value_name = "TIME", default_value = "3 s", value_parser = span)]
+    pub(crate) time: Duration,
+    /// How much each law sends at most
+    #[arg(long, value_name = "VOLUME", default_value = "1 GB")]
+    pub(crate) volume: Volume,
+    /// Print one JSON document
+    #[arg(long, conflicts_with = "serve")]
+    pub(crate) json: bool,
+}
+
+impl CheckPathCommand {
+    /// Returns the law's name in TCP's list.
+    pub(crate) fn congestion_control(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.law.congestion_control(), |name| name.0.clone())
+    }
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let expected = "expected a time from 100 ms to 60 s, such as \"3 s\"";
+    let span = quantity::time(text).map_err(|_| expected)?;
+    let fits = (Duration::from_millis(100)..=Duration::from_secs(60)).contains(&span);
+    fits.then_some(span).ok_or_else(|| expected.into())
+}
+
+/// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
+pub(crate) fn parse() -> Result<Command, ExitCode> {
+    let (arguments, hints) = former::replace(std::env::args_os());
+    for hint in hints {
+        eprintln!("waterfilld: {}", error::one_line(&hint));
+    }
+    parse_from(arguments).map_err(|error| {
+        if error.use_stderr() {
+            eprintln!("waterfilld: {}", one_line(&error));
+            ExitCode::from(2)
+        } else {
+            let _ = error.print(); // to standard output, which may have closed
+            ExitCode::SUCCESS
+        }
+    })
+}
+
+/// Parses and checks a command line as far as that goes without the kernel; the error has the exit code and the text.
+pub(crate) fn check_words(words: &[&str]) -> Result<(), (u8, String)> {
+    let refused = |e: anyhow::Error| (exit_code_number(&e), error::one_line(&format!("{e:#}")));
+    match parse_from(former::replace(words.iter().map(OsString::from)).0) {
+        Ok(Command::Host(host)) => host.setup(|| Ok("/".into())).map(drop).map_err(refused),
+        Ok(Command::Router(router)) => router.setups().map(drop).map_err(refused),
+        Ok(Command::Csig(csig)) => csig.setups().map(drop).map_err(refused),
+        Ok(_) => Ok(()),
+        Err(error) if error.use_stderr() => Err((2, one_line(&error))),
+        Err(error) => Err((0, error.to_string())),
+    }
+}
+
+fn parse_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
+    let command = CommandLine::try_parse_from(arguments)?.command;
+    let checked = match &command {
+        Command::Router(router) => router.check(),
+        Command::Host(host) => host.check(),
+        Command::Csig(csig) => csig.check(),
+        _ => Ok(()),
+    };
+    checked.map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
+    Ok(command)
+}
+
+/// Returns the first paragraph of clap's message; the others are hints and usage.
+fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "expected a command: run, host, router, status, unload or another (try --help)".into();
+    }
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    error::one_line(first.trim_start_matches("error: "))
+}

@@ -1,0 +1,45 @@
+//! Answers on standard output.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, Result, bail};
+
+/// Whether the process was started without standard output.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before Rust's start-up code, which opens /dev/null in the place of a closed stream: writes to it succeed.
+#[allow(unsafe_code, reason = "a start-up function of the C library has no safe form")]
+mod start {
+    use super::{CLOSED, Ordering};
+
+    extern "C" fn look() {
+        // SAFETY: the call reads a flag of a file descriptor, which may be closed.
+        if unsafe { libc::fcntl(1, libc::F_GETFD) } < 0 {
+            CLOSED.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[used]
+    // SAFETY: the section holds functions that the C library calls once, and `look` needs nothing of Rust's runtime.
+    #[unsafe(link_section = ".init_array")]
+    static LOOK: extern "C" fn() = look;
+}
+
+/// Prints an answer. A reader that has closed the pipe has what it wants; any other failure is an error.
+pub(crate) fn print(text: &str) -> Result<()> {
+    if CLOSED.load(Ordering::Relaxed) {
+        bail!("standard output: cannot be written: it is closed");
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => bail!("standard output: cannot be written: {e}"),
+        _ => Ok(()),
+    }
+}
+
+/// Writes one line to standard output and flushes it.
+pub(crate) fn print_line(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).context("standard output")
+}

@@ -1,0 +1,258 @@
+//! `waterfilld host` and `waterfilld router`: load, answer requests, wait for the end.
+//!
+//! The main thread owns the loaded programs. The threads of standard input, signals and metrics send it requests.
+
+use std::io::{self, BufRead as _};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::Signal;
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use super::cli::{Common, HostCommand, RouterCommand};
+use super::http;
+use super::metrics;
+use super::output::print_line;
+use super::signals;
+use super::snapshot::Snapshot;
+use crate::daemon::kernel::claim;
+use crate::daemon::kernel::device;
+use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::pins::{Pins, Role};
+use crate::daemon::kernel::probe::{self, System};
+use crate::daemon::options::Names;
+use crate::daemon::options::error::user_error;
+use crate::daemon::options::values::Rate;
+use crate::daemon::roles::router::{self, Router};
+use crate::daemon::roles::{self, host::Host};
+
+/// A request to the thread that owns the programs.
+#[derive(Debug)]
+enum Request {
+    /// A line on standard input.
+    Line(String),
+    /// Standard input closed.
+    Closed,
+    /// A scraper wants the state, or why there is none.
+    Scrape(Sender<Result<Snapshot, String>>),
+    /// Network devices may have come or gone.
+    Devices,
+    /// It is time to divide links with a queue per class.
+    Divide,
+    /// A signal to end.
+    Signal(Signal),
+}
+
+/// The loaded programs of one role.
+enum Loaded {
+    Host(Host),
+    Router(Router),
+}
+
+impl Loaded {
+    fn snapshot(&self) -> Result<Snapshot> {
+        match self {
+            Self::Host(host) => Snapshot::loaded([host].into_iter(), std::iter::empty()),
+            Self::Router(router) => Snapshot::loaded(std::iter::empty(), [router].into_iter()),
+        }
+    }
+
+    /// The state as the metrics show it, without a list of connections.
+    fn summary(&self) -> Result<Snapshot> {
+        match self {
+            Self::Host(host) => Snapshot::summed([host].into_iter(), std::iter::empty(), None),
+            Self::Router(router) => Snapshot::summed(std::iter::empty(), [router].into_iter(), None),
+        }
+    }
+}
+
+/// Runs `waterfilld host`.
+pub(crate) fn host(command: &HostCommand) -> Result<()> {
+    let system = System::find()?;
+    let setup = command.setup(|| system.cgroup())?;
+    system.check(Role::Host)?;
+    setup.check_kernel(&system, Names::Options)?;
+    serve(&command.common, Role::Host, setup.law, None, |pins| {
+        Ok(Loaded::Host(Host::load_with(pins, &setup, command.common.steps().as_ref())?))
+    })
+}
+
+/// Runs `waterfilld router`.
+pub(crate) fn router(command: &RouterCommand) -> Result<()> {
+    let setups = command.setups()?;
+    let system = System::find()?;
+    setups.iter().try_for_each(|one| one.check_kernel(&system, Names::Options))?;
+    setups.iter().try_for_each(|one| probe::check_device(one.device()))?;
+    system.check(Role::Router)?;
+    let law = command.law();
+    let claims = setups.iter().map(|one| claim::device(law, one.device()));
+    let _claims = claims.collect::<Result<Vec<_>>>()?;
+    serve(&command.common, Role::Router, law, Some(command), |pins| {
+        let mut router = Router::load_with(law, pins, command.common.steps().as_ref())?;
+        for one in &setups {
+            router.attach(one).with_context(|| format!("device {}", one.device()))?;
+        }
+        Ok(Loaded::Router(router))
+    })
+}
+
+/// `router` is the command whose rates may change.
+fn serve(
+    common: &Common,
+    role: Role,
+    law: &'static Law,
+    router: Option<&RouterCommand>,
+    load: impl FnOnce(&Pins) -> Result<Loaded>,
+) -> Result<()> {
+    let signals = signals::block()?;
+    let listener = common.metrics().map(|address| http::listen("--metrics", address)).transpose()?;
+
+    let pins = if common.life.no_pin { Pins::none() } else { Pins::open(common.pins.pins.clone())?.of(law) };
+    let first_start = !pins.has(role);
+    let _lock = pins.lock(role)?;
+    let loaded = load(&pins).inspect_err(|_| {
+        // A first start that failed leaves nothing; a restart that failed leaves what ran before.
+        if first_start {
+            if let Err(e) = roles::unload(role, &pins) {
+                tracing::warn!("{e:#}");
+            }
+        }
+    })?;
+    tracing::info!("{} loaded; {}", role.name(), pins.describe());
+    if common.life.once {
+        return Ok(());
+    }
+
+    let (requests, inbox) = channel();
+    if let Some(listener) = listener {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!("metrics at http://{address}/metrics");
+        }
+        let owner = requests.clone();
+        http::serve(listener, move |request| metrics::respond(request, || scrape(&owner)))?;
+    }
+    if common.life.line {
+        print_line(r#"{"ready":true}"#)?;
+        let requests = requests.clone();
+        thread::spawn(move || read_lines(&requests));
+    }
+    let devices = requests.clone();
+    if matches!(&loaded, Loaded::Router(router) if router.divides()) {
+        let requests = requests.clone();
+        thread::spawn(move || {
+            while requests.send(Request::Divide).is_ok() {
+                thread::sleep(router::UPDATE);
+            }
+        });
+    }
+    thread::spawn(move || {
+        if let Ok(signal) = signals.wait() {
+            let _ = requests.send(Request::Signal(signal));
+        }
+    });
+    if role == Role::Router {
+        device::watch(move || devices.send(Request::Devices).is_ok())?;
+    }
+    answer(&inbox, loaded, router)
+}
+
+/// Asks the owning thread for the state.
+fn scrape(owner: &Sender<Request>) -> Result<Snapshot, String> {
+    let (reply, answer) = channel();
+    owner.send(Request::Scrape(reply)).map_err(|_| "the daemon is stopping")?;
+    answer.recv().map_err(|_| "the daemon is stopping")?
+}
+
+fn read_lines(requests: &Sender<Request>) {
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if requests.send(Request::Line(line)).is_err() {
+            break;
+        }
+    }
+    let _ = requests.send(Request::Closed);
+}
+
+/// Answers requests until one asks for the end.
+fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&RouterCommand>) -> Result<()> {
+    for request in inbox {
+        match request {
+            Request::Line(line) => {
+                let answer = match (Change::read(&line), &mut loaded, command) {
+                    (Some(change), Loaded::Router(router), Some(command)) => {
+                        serde_json::to_string(&change.make(router, command))
+                    }
+                    _ => serde_json::to_string(&loaded.snapshot()?),
+                };
+                print_line(&answer?)?;
+            }
+            Request::Scrape(reply) => {
+                let _ = reply.send(loaded.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
+            }
+            Request::Devices => {
+                if let Loaded::Router(router) = &mut loaded {
+                    router.follow();
+                }
+            }
+            Request::Divide => {
+                if let Loaded::Router(router) = &mut loaded {
+                    router.divide();
+                }
+            }
+            Request::Closed => return Ok(()),
+            Request::Signal(signal) => {
+                tracing::info!("stopped by {signal}");
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A line that changes a router's link.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Change<'a> {
+    /// `rate DEVICE RATE`: the link keeps its signal.
+    Rate(&'a str),
+    /// `restart DEVICE`: the link begins anew.
+    Restart(&'a str),
+}
+
+/// The answer to such a line.
+#[derive(Debug, Serialize)]
+struct Changed<'a> {
+    /// The line: its first word, and the others.
+    #[serde(flatten)]
+    change: Change<'a>,
+    /// When the link was changed, on CLOCK_MONOTONIC.
+    at_s: f64,
+    /// Why the link stays as it is.
+    error: Option<String>,
+}
+
+impl<'a> Change<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        match line.split_once(' ')? {
+            ("rate", words) => Some(Self::Rate(words)),
+            ("restart", device) => Some(Self::Restart(device)),
+            _ => None,
+        }
+    }
+
+    fn make(self, router: &mut Router, command: &RouterCommand) -> Changed<'a> {
+        let done = match self {
+            Self::Rate(words) => {
+                let (device, rate) = words.split_once(' ').unwrap_or((words, ""));
+                let rate = rate.parse::<Rate>().map_err(|why| user_error(format!("rate {rate}: {why}")));
+                rate.and_then(|rate| router.set_rate(&command.at_rate(device, rate)?))
+            }
+            Self::Restart(device) => router.restart(device),
+        };
+        let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(f64::NAN, |now| Duration::from(now).as_secs_f64());
+        Changed { change: self, at_s: at, error: done.err().map(|e| format!("{e:#}")) }
+    }
+}

@@ -1,0 +1,16 @@
+//! Signals that end a daemon, or make it read its file again.
+
+use anyhow::{Context as _, Result};
+use nix::sys::signal::{SigSet, Signal};
+
+/// Blocks the signals and returns them, for the one thread that waits for them.
+///
+/// Threads inherit the mask, so the signals are blocked before the first thread starts.
+pub(crate) fn block() -> Result<SigSet> {
+    let mut signals = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        signals.add(signal);
+    }
+    signals.thread_block().context("cannot block signals")?;
+    Ok(signals)
+}

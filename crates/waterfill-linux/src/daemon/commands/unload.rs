@@ -1,0 +1,84 @@
+//! `waterfilld unload`: removes programs, links and settings from the kernel.
+
+use anyhow::{Result, bail};
+
+use super::cli::UnloadCommand;
+use super::config::Config;
+use crate::daemon::kernel::claim;
+use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::laws;
+use crate::daemon::kernel::pins::{Pins, Role};
+use crate::daemon::kernel::privileges;
+use crate::daemon::options::error::user_error;
+use crate::daemon::roles::{self, csig, host, router};
+
+/// Unloads what the command names: roles, devices, or everything.
+pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
+    privileges::check()?;
+    let folder = match &command.config {
+        Some(file) => Config::read(file)?.pins,
+        None => command.pins.pins.clone(),
+    };
+    let pins = Pins::find(folder)?.unwrap_or_else(Pins::none);
+    let everything = !command.host && !command.router && command.devices.is_empty();
+    let chosen = |role| match role {
+        Role::Host => command.host || everything,
+        Role::Router => command.router || !command.devices.is_empty() || everything,
+        Role::Csig => everything && command.law.is_none(),
+    };
+    let mut nothing = true;
+    // Its programs read the router's maps, so they go first.
+    if chosen(Role::Csig) && pins.has(Role::Csig) {
+        nothing = false;
+        let _lock = pins.lock(Role::Csig)?;
+        csig::unload(&pins)?;
+    }
+    let named: Vec<_> = command.devices.iter().map(|device| device.0.clone()).collect();
+    let mut unknown = named.clone();
+    // The default law's folder contains the others'.
+    let laws = laws::all().filter(|law| command.law.is_none_or(|only| only == *law)).collect::<Vec<_>>();
+    for (law, role) in laws.into_iter().rev().flat_map(|law| [(law, Role::Router), (law, Role::Host)]) {
+        let pins = pins.of(law);
+        if !chosen(role) || !pins.has(role) {
+            continue;
+        }
+        nothing = false;
+        let _lock = pins.lock(role)?;
+        if role == Role::Host || command.devices.is_empty() {
+            roles::unload(role, &pins)?;
+            continue;
+        }
+        let links = router::pinned_links(law, &pins)?.unwrap_or_default();
+        let here = |device: &&String| links.iter().any(|link| link.device == **device);
+        let devices: Vec<String> = named.iter().filter(here).cloned().collect();
+        if !devices.is_empty() {
+            router::unload_devices(law, &pins, &devices)?;
+            unknown.retain(|device| !devices.contains(device));
+        }
+    }
+    let mut left = Vec::new();
+    if chosen(Role::Host) {
+        let name = command.law.map(Law::congestion_control);
+        left.extend(host::remove_stale(name.as_deref())?);
+    }
+    if chosen(Role::Router) && command.law.is_none() {
+        let devices = router::remove_leftovers(&named)?;
+        unknown.retain(|device| !devices.contains(device));
+        left.extend(devices.into_iter().map(|device| format!("device {device}")));
+    }
+    if !left.is_empty() {
+        nothing = false;
+        tracing::info!("removed what a daemon left that was killed: {}", left.join(", "));
+    }
+    claim::remove_leftovers();
+    if nothing {
+        if !command.devices.is_empty() {
+            let devices = named.join(", ");
+            bail!(user_error(format!("--dev {devices}: no router is loaded; {}", pins.describe())));
+        }
+        tracing::info!("nothing is loaded; {}", pins.describe());
+    } else if let Some(device) = unknown.first() {
+        bail!(user_error(format!("--dev {device}: expected an attached device (listed by: waterfilld status)")));
+    }
+    Ok(())
+}

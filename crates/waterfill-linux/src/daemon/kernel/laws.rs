@@ -1,0 +1,263 @@
+//! The table of laws: what each shows of its links and connections. Their parameters are those of the registry.
+//!
+//! To add a law, add its entry here and its name in build.rs.
+
+use super::law::{ARRIVAL, Law, Signal, SignalUnit, Words};
+use super::object::embedded;
+use crate::daemon::options::values::LawName;
+
+const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, convert: fn(u64) -> f64) -> Signal {
+    Signal { name, title, unit, convert }
+}
+
+/// Shares of one of 2^18, 2^34 and so on.
+fn parts_of<const BITS: i32>(raw: u64) -> f64 {
+    raw as f64 / 2_f64.powi(BITS)
+}
+
+fn signed_parts_of<const BITS: i32>(raw: u64) -> f64 {
+    i64::from_ne_bytes(raw.to_ne_bytes()) as f64 / 2_f64.powi(BITS)
+}
+
+fn whole(raw: u64) -> f64 {
+    raw as f64
+}
+
+fn micros(raw: u64) -> f64 {
+    raw as f64 * 1e-6
+}
+
+/// Microseconds with 16 more bits, as seconds.
+fn micros_16(raw: u64) -> f64 {
+    raw as f64 / 65536e6
+}
+
+/// The rate that a code of -ln(rate / 1 Pbit/s) in 2^-18 stands for; 0: none.
+fn logarithm_of_rate(code: u64) -> f64 {
+    if code == 0 { 0.0 } else { 1e15 * (-(code as f64) / 2_f64.powi(18)).exp() }
+}
+
+/// AECP's places: 2^-32 octaves above a quarter of a packet per second.
+fn aecp_place(place: u64) -> f64 {
+    0.25 * parts_of::<32>(place).exp2()
+}
+
+/// AECP's value on the wire; 0: no router wrote.
+fn aecp_value(value: u64) -> f64 {
+    if value == 0 { 0.0 } else { 0.25 * (65535_u64.saturating_sub(value) as f64 / 1024.0).exp2() }
+}
+
+const fn arrival() -> Signal {
+    signal(ARRIVAL, "arrival", SignalUnit::BitsPerSecond, whole)
+}
+
+const fn words(value: &'static str, unmoved: &'static str) -> Words {
+    Words { value, unmoved, controlled: "controlled" }
+}
+
+const PRICE: Words = Words { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
+const FEEDBACK: Words = words("feedback", "the feedback is not negative");
+
+/// XCP's links and connections, as its family has them too.
+const XCP_LINK: &[Signal] = &[
+    signal("interval_s", "interval", SignalUnit::Seconds, micros),
+    signal("spare_bps", "spare", SignalUnit::One, signed_parts_of::<0>),
+    signal("shuffled_bps", "shuffled", SignalUnit::BitsPerSecond, whole),
+    signal("persistent_queue_bytes", "standing", SignalUnit::One, whole),
+];
+const XCP_SOURCE: &[Signal] = &[
+    signal("allowed_bytes", "allowed", SignalUnit::One, whole),
+    signal("rtt_stated_s", "stated RTT", SignalUnit::Seconds, micros),
+    signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>),
+];
+const XCP_ECHOED: Signal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
+
+/// XCP, or a form of it that shows the same.
+const fn xcp(name: &'static str, host: &'static [u8], router: &'static [u8]) -> Law {
+    Law { name, host, router, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
+}
+
+/// The laws; the first is the default.
+static LAWS: &[Law] = &[
+    Law {
+        name: "maxnet",
+        host: embedded!("host_maxnet"),
+        router: embedded!("router_maxnet"),
+        link: &[
+            signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
+            signal("price_min_s", "lowest", SignalUnit::Seconds, parts_of::<34>),
+            arrival(),
+        ],
+        source: &[
+            signal("price_s", "price", SignalUnit::Seconds, parts_of::<18>),
+            signal("xi", "xi", SignalUnit::One, signed_parts_of::<34>),
+        ],
+        echoed: signal("price_s", "price", SignalUnit::Seconds, parts_of::<58>),
+        words: PRICE,
+    },
+    Law {
+        name: "aecp",
+        host: embedded!("host_aecp"),
+        router: embedded!("router_aecp"),
+        link: &[
+            signal("r", "r", SignalUnit::One, aecp_place),
+            signal("r_max", "highest", SignalUnit::One, aecp_place),
+            arrival(),
+        ],
+        source: &[signal("r", "r", SignalUnit::One, aecp_value), signal("x", "x", SignalUnit::One, aecp_place)],
+        echoed: signal("r", "r", SignalUnit::One, aecp_value),
+        words: words("a factor", "the factor does not fall"),
+    },
+    Law {
+        name: "rcp",
+        host: embedded!("host_rcp"),
+        router: embedded!("router_rcp"),
+        link: &[
+            signal("rate_bps", "rate", SignalUnit::BitsPerSecond, parts_of::<10>),
+            signal("mean_rtt_s", "mean RTT", SignalUnit::Seconds, micros_16),
+            arrival(),
+        ],
+        source: &[signal("rate_heard_bps", "heard", SignalUnit::BitsPerSecond, logarithm_of_rate)],
+        echoed: signal("rate_bps", "rate", SignalUnit::BitsPerSecond, logarithm_of_rate),
+        words: words("a rate", "the rate does not fall"),
+    },
+    xcp("xcp", embedded!("host_xcp"), embedded!("router_xcp")),
+    xcp("pxcp", embedded!("host_pxcp"), embedded!("router_pxcp")),
+    Law {
+        name: "ixcp",
+        host: embedded!("host_ixcp"),
+        router: embedded!("router_ixcp"),
+        link: XCP_LINK,
+        source: &[
+            XCP_SOURCE[0],
+            XCP_SOURCE[1],
+            XCP_SOURCE[2],
+            signal("bottleneck", "bottleneck", SignalUnit::One, whole),
+        ],
+        echoed: XCP_ECHOED,
+        words: FEEDBACK,
+    },
+    Law {
+        name: "jetmax",
+        host: embedded!("host_jetmax"),
+        router: embedded!("router_jetmax"),
+        link: &[
+            signal("target_bps", "target", SignalUnit::BitsPerSecond, whole),
+            signal("flows", "flows", SignalUnit::One, parts_of::<20>),
+            signal("unresponsive_bps", "others", SignalUnit::BitsPerSecond, whole),
+        ],
+        source: &[
+            signal("target_bps", "target", SignalUnit::BitsPerSecond, whole),
+            signal("bottleneck", "bottleneck", SignalUnit::One, whole),
+        ],
+        echoed: signal("share", "share", SignalUnit::One, whole),
+        words: words("a share", "the share does not fall"),
+    },
+    Law {
+        name: "vcp",
+        host: embedded!("host_vcp"),
+        router: embedded!("router_vcp"),
+        link: &[
+            signal("load_code", "code", SignalUnit::One, whole),
+            signal("load_factor", "load factor", SignalUnit::One, parts_of::<24>),
+            arrival(),
+        ],
+        source: &[
+            signal("load_code", "code", SignalUnit::One, whole),
+            signal("window_packets_exact", "packets", SignalUnit::One, parts_of::<32>),
+        ],
+        echoed: signal("load_code", "code", SignalUnit::One, whole),
+        words: words("a load code", "the load code does not rise"),
+    },
+    Law {
+        name: "maxnet2006",
+        host: embedded!("host_maxnet2006"),
+        router: embedded!("router_maxnet2006"),
+        link: &[
+            signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
+            signal("price_min_s", "lowest", SignalUnit::Seconds, parts_of::<34>),
+            arrival(),
+        ],
+        source: &[
+            signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
+            signal("xi", "xi", SignalUnit::One, signed_parts_of::<34>),
+        ],
+        echoed: signal("price_s", "price", SignalUnit::Seconds, parts_of::<18>),
+        words: PRICE,
+    },
+];
+
+/// Returns a law by its name.
+pub(crate) fn find(name: &str) -> Result<&'static Law, String> {
+    LAWS.iter().find(|law| law.name == name).ok_or_else(|| {
+        let names: Vec<_> = LAWS.iter().map(|law| law.name).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+/// Returns the law of a name. A test holds that each name has an entry in the table.
+pub(crate) fn named(name: LawName) -> &'static Law {
+    find(name.0).unwrap_or_else(|_| default())
+}
+
+/// The law of a daemon without `--law`.
+pub(crate) fn default() -> &'static Law {
+    &LAWS[0]
+}
+
+/// All laws.
+pub(crate) fn all() -> impl Iterator<Item = &'static Law> {
+    LAWS.iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::btf::Btf;
+    use libbpf_rs::btf::types::{MemberAttr, Struct};
+
+    use super::LAWS;
+    use crate::daemon::kernel::{object, privileges};
+
+    /// Needs root and skips without.
+    #[test]
+    fn the_kernel_accepts_the_programs_of_every_law() {
+        if let Err(why) = privileges::check() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        for law in LAWS {
+            for (role, bytes) in [("host", law.host), ("router", law.router)] {
+                let loaded = object::open(bytes).unwrap().load();
+                assert!(loaded.is_ok(), "{} {role}: {:#}", law.name, loaded.unwrap_err());
+            }
+        }
+    }
+
+    /// The host's compiler and the kernel programs' place the members of `struct law_params` alike.
+    #[test]
+    fn parameters_have_the_places_of_the_laws_structure() {
+        for law in LAWS {
+            let path = format!("{}/host_{}.bpf.o", env!("OUT_DIR"), law.name);
+            let btf = Btf::from_path(&path).unwrap();
+            let params: Struct<'_> = btf.type_by_name("law_params").unwrap();
+            let mut members = Vec::new();
+            list_members(&btf, &params, "", 0, &mut members);
+            let of_host: Vec<_> =
+                law.kernel().params_fields().map(|(name, offset, _)| (name.to_owned(), offset)).collect();
+            assert_eq!(members, of_host, "{}", law.name);
+        }
+    }
+
+    /// Lists the members of a structure with their places, and those of structures within after a dot.
+    fn list_members(btf: &Btf<'_>, of: &Struct<'_>, prefix: &str, at: usize, members: &mut Vec<(String, usize)>) {
+        for member in of.iter() {
+            let (MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. }) = member.attr;
+            let name = format!("{prefix}{}", member.name.unwrap_or_default().to_string_lossy());
+            let place = at + offset as usize / 8;
+            match btf.type_by_id::<Struct<'_>>(member.ty) {
+                Some(inner) => list_members(btf, &inner, &format!("{name}."), place, members),
+                None => members.push((name, place)),
+            }
+        }
+    }
+}

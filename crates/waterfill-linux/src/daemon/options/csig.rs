@@ -1,0 +1,122 @@
+//! Options of `waterfilld csig` and of `[[csig]]`.
+
+use std::fmt;
+
+use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reading::word;
+use super::values::{DemandTime, Device, Locator, Rate, Text, Tpid};
+
+/// CSIG's tags at one device; needs Linux 6.6.
+#[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CsigOptions {
+    /// Device with Ethernet headers. It may come later, go, and come again
+    #[arg(skip)] // the command line names devices by their role
+    pub(crate) device: Device,
+    /// The neighbour behind the device
+    #[arg(skip)]
+    #[serde(deserialize_with = "word")]
+    pub(crate) role: TagRole,
+    /// The tags that are pushed: 4 bytes with 32 bands, or 8 with 2^20
+    #[arg(long, value_enum, default_value_t)]
+    #[serde(default, deserialize_with = "word")]
+    pub(crate) format: TagFormat,
+    /// The signal that tags carry
+    #[arg(long, value_enum, default_value_t)]
+    #[serde(default, deserialize_with = "word")]
+    pub(crate) signal: TagSignal,
+    /// The first band's end: a rate; of the other signals a time such as "0 s", or a share [default: 100 kbit/s, others 0]
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) from: Option<Text>,
+    /// The last band's end [default: price 250 Gbit/s, abw 100 Gbit/s, delay and nqd 10 ms]
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) to: Option<Text>,
+    /// EtherType of compact tags
+    #[arg(long, value_name = "TPID", default_value_t = COMPACT_TPID)]
+    #[serde(default = "compact_tpid")]
+    pub(crate) tpid_compact: Tpid,
+    /// EtherType of wide tags
+    #[arg(long, value_name = "TPID", default_value_t = WIDE_TPID)]
+    #[serde(default = "wide_tpid")]
+    pub(crate) tpid_wide: Tpid,
+    /// This hop's locator metadata, from 1 to 63, or to 32767 in wide tags
+    #[arg(long, value_name = "N", default_value_t)]
+    #[serde(default)]
+    pub(crate) locator: Locator,
+    /// MaxNet's T of the demand function, for the bands of prices [default: the law's]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) t: Option<DemandTime>,
+    /// MaxNet's largest rate of a connection, for the bands of prices [default: the law's]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) x_max: Option<Rate>,
+}
+
+const COMPACT_TPID: Tpid = Tpid(0x88b5);
+const WIDE_TPID: Tpid = Tpid(0x88b6);
+
+fn compact_tpid() -> Tpid {
+    COMPACT_TPID
+}
+
+fn wide_tpid() -> Tpid {
+    WIDE_TPID
+}
+
+/// The neighbour behind a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TagRole {
+    /// A neighbour that reads tags: frames leave with one.
+    #[default]
+    Inside,
+    /// One that does not: no frame leaves with a tag, and none that arrives is believed.
+    Edge,
+    /// As inside, and prices go into MaxNet's option on arrival, as this host is in the domain.
+    End,
+}
+
+/// The format of tags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TagFormat {
+    /// 4 bytes with 32 bands.
+    Compact,
+    /// 8 bytes with 2²⁰ bands.
+    #[default]
+    Wide,
+}
+
+/// The signal that tags carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TagSignal {
+    /// MaxNet's price; the highest on the path (type 7, which is not assigned)
+    #[default]
+    Price,
+    /// Available bandwidth; the smallest
+    Abw,
+    /// Available bandwidth over capacity; the smallest
+    Abwc,
+    /// The queue's delay; the longest
+    Delay,
+    /// The queue over the port's speed; the largest
+    Nqd,
+}
+
+/// Writes the name that the file and the command line have for a variant.
+macro_rules! names {
+    ($type:ident { $($variant:ident = $name:literal),+ }) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(match self { $(Self::$variant => $name),+ })
+            }
+        }
+    };
+}
+
+names!(TagRole { Inside = "inside", Edge = "edge", End = "end" });
+names!(TagFormat { Compact = "compact", Wide = "wide" });
+names!(TagSignal { Price = "price", Abw = "abw", Abwc = "abwc", Delay = "delay", Nqd = "nqd" });

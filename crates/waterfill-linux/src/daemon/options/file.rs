@@ -1,0 +1,148 @@
+//! The configuration file's tables. Doc comments are the descriptions in its JSON Schema.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::reading::{OneOrMany, table, word};
+use super::values::{Address, Burst, LogInterval};
+use super::{CsigOptions, HostOptions, RouterOptions};
+
+/// The file's usual place.
+pub(crate) const DEFAULT_FILE: &str = "/etc/waterfill/waterfilld.toml";
+/// The control socket's usual place.
+pub(crate) const DEFAULT_CONTROL: &str = "/run/waterfill/control.sock";
+
+/// Longest path of a socket: `sun_path` has 108 bytes with the NUL at the end.
+const MAX_PATH_BYTES: usize = 107;
+
+/// The configuration of waterfilld: what `waterfilld run` loads and serves.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "waterfilld.toml")]
+pub(crate) struct File {
+    /// Laws of this end host; [[host]] for several.
+    #[serde(default)]
+    pub(crate) host: OneOrMany<HostOptions>,
+    /// Links of this router: a table for each device and law.
+    #[serde(default)]
+    pub(crate) router: OneOrMany<RouterOptions>,
+    /// Devices of a CSIG domain: a table for each device.
+    #[serde(default)]
+    pub(crate) csig: OneOrMany<CsigOptions>,
+    /// Metrics for Prometheus.
+    #[serde(default, deserialize_with = "table")]
+    pub(crate) metrics: MetricsOptions,
+    /// The log, on standard error.
+    #[serde(default, deserialize_with = "table")]
+    pub(crate) log: LogOptions,
+    /// Where kernel programs are pinned.
+    #[serde(default, deserialize_with = "table")]
+    pub(crate) pins: PinsOptions,
+    /// The socket of `waterfilld reload`.
+    #[serde(default, deserialize_with = "table")]
+    pub(crate) control: ControlOptions,
+}
+
+/// Metrics for Prometheus.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MetricsOptions {
+    /// Address and port, such as 127.0.0.1:9465. Default: no metrics.
+    pub(crate) listen: Option<Address>,
+}
+
+/// The log, on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LogOptions {
+    /// Lowest level that is logged; the environment's `RUST_LOG` overrides it. Default: info.
+    #[serde(deserialize_with = "word")]
+    pub(crate) level: LogLevel,
+    /// Lines of text, or one JSON object a line. Default: text.
+    #[serde(deserialize_with = "word")]
+    pub(crate) format: LogFormat,
+    /// Messages of one kind that are logged in an interval; the others are counted. Default: 20.
+    pub(crate) burst: Burst,
+    /// The interval of `burst`. Default: 10 s.
+    pub(crate) interval: LogInterval,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        let interval = LogInterval(Duration::from_secs(10));
+        Self { level: LogLevel::Info, format: LogFormat::Text, burst: Burst(20), interval }
+    }
+}
+
+/// The lowest level that is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl LogLevel {
+    /// Returns its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// The form of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Where kernel programs are pinned.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PinsOptions {
+    /// Folder on a BPF file system. Default: waterfill on the mounted one.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// The socket of `waterfilld reload`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ControlOptions {
+    /// Path of the socket; its folder is made with mode 0700. Default: /run/waterfill/control.sock.
+    pub(crate) path: PathBuf,
+}
+
+impl Default for ControlOptions {
+    fn default() -> Self {
+        Self { path: DEFAULT_CONTROL.into() }
+    }
+}
+
+/// Checks the path of a socket as far as its text goes.
+pub(crate) fn check_socket_path(path: &Path) -> Result<(), String> {
+    let bytes = path.as_os_str().as_bytes();
+    if !path.is_absolute() || path.parent().is_none() {
+        return Err("expected an absolute path of a file".into());
+    }
+    if bytes.contains(&0) {
+        return Err("expected a path without a NUL character".into());
+    }
+    if bytes.len() > MAX_PATH_BYTES {
+        return Err(format!("expected a path of up to {MAX_PATH_BYTES} bytes, got {}", bytes.len()));
+    }
+    Ok(())
+}

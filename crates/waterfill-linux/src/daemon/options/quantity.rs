@@ -1,0 +1,229 @@
+//! Quantities as people write and read them: "622 Mbit/s", "1gbit", "14.5 ms", "250 kB".
+//!
+//! Rates are stored in bit/s, volumes in bytes, times as `Duration`. The spelling is that of scenarios; rates may also be
+//! written as in `tc`, without "/s" and in lower case.
+
+use std::time::Duration;
+
+/// The slowest rate that the law's fields can encode.
+pub(crate) const MIN_RATE_BPS: u64 = 32;
+/// The fastest rate that the law's fields can encode.
+pub(crate) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
+
+const LARGE: [(&str, i32); 6] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15)];
+// Both micro signs: U+00B5 is on keyboards, U+03BC is the Greek letter.
+const SMALL: [(&str, i32); 6] = [("", 0), ("m", -3), ("u", -6), ("\u{b5}", -6), ("\u{3bc}", -6), ("n", -9)];
+
+/// Parses a rate from 32 bit/s to 1 Pbit/s. Returns bit/s.
+pub(crate) fn rate(text: &str) -> Result<u64, String> {
+    const EXPECTED: &str = "expected a rate such as \"940 Mbit/s\" or 1gbit";
+    let (number, unit) = split(text).ok_or(EXPECTED)?;
+    let (exponent, bits) = if let Some(e) = prefix(unit, "bit/s", &LARGE).or_else(|| prefix(unit, "bit", &LARGE)) {
+        (e, 1.0)
+    } else if let Some(e) = prefix(unit, "B/s", &LARGE) {
+        (e, 8.0)
+    } else {
+        // As tc prints and reads them: 1gbit, 100mbit.
+        (LARGE.iter().find(|(p, _)| unit == format!("{}bit", p.to_lowercase())).ok_or(EXPECTED)?.1, 1.0)
+    };
+    let value = (bits * scaled(number, exponent).ok_or(EXPECTED)?).round();
+    if value < MIN_RATE_BPS as f64 || value > MAX_RATE_BPS as f64 {
+        return Err("expected a rate from 32 bit/s to 1 Pbit/s".into());
+    }
+    Ok(value as u64)
+}
+
+/// Parses a time, rounded to a nanosecond.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    const EXPECTED: &str = "expected a time such as \"1 ms\"";
+    let (number, unit) = split(text).ok_or(EXPECTED)?;
+    let seconds = prefix(unit, "s", &SMALL).and_then(|e| scaled(number, e)).ok_or(EXPECTED)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.into())
+}
+
+/// Parses a volume; a number without a unit is bytes. Returns bytes.
+pub(crate) fn volume(text: &str) -> Result<u64, String> {
+    const EXPECTED: &str = "expected a volume such as \"250 kB\"";
+    let (number, unit) = split(text).ok_or(EXPECTED)?;
+    let exponent = if unit.is_empty() { Some(0) } else { prefix(unit, "B", &LARGE) };
+    let value = exponent.and_then(|e| scaled(number, e)).ok_or(EXPECTED)?;
+    if value < 1.0 || value > 2f64.powi(40) || value.fract() != 0.0 {
+        return Err("expected a volume in whole bytes, from 1 B to 1 TB".into());
+    }
+    Ok(value as u64)
+}
+
+/// Splits text into a number and its unit; `None` without a number. "1e9 bit/s" has an exponent, "1 EB" has not.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim();
+    let digits = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
+    let mut end = digits(0);
+    if end == 0 {
+        return None;
+    }
+    if text[end..].starts_with('.') {
+        end += 1 + digits(end + 1);
+    }
+    if text[end..].starts_with(['e', 'E']) {
+        let sign = usize::from(text[end + 1..].starts_with(['+', '-']));
+        let exponent = digits(end + 1 + sign);
+        if exponent > 0 {
+            end += 1 + sign + exponent;
+        }
+    }
+    Some((&text[..end], text[end..].trim_start()))
+}
+
+/// Returns the exponent of the prefix that turns `base` into `unit`.
+fn prefix(unit: &str, base: &str, prefixes: &[(&str, i32)]) -> Option<i32> {
+    let before = unit.strip_suffix(base)?;
+    prefixes.iter().find(|(p, _)| *p == before).map(|(_, e)| *e)
+}
+
+/// Returns number · 10^exponent, computed in decimal: in binary, 14.5 · 1e-3 is not the number nearest to 0.0145.
+fn scaled(number: &str, exponent: i32) -> Option<f64> {
+    let (mantissa, own) = match number.split_once(['e', 'E']) {
+        Some((mantissa, own)) => (mantissa, own.parse::<i32>().ok()?),
+        None => (number, 0),
+    };
+    let value: f64 = format!("{mantissa}e{}", own.checked_add(exponent)?).parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// Formats a rate with three significant digits.
+pub(crate) fn show_rate(bps: u64) -> String {
+    show(bps as f64, "bit/s", &LARGE)
+}
+
+/// Formats a volume.
+pub(crate) fn show_volume(bytes: u64) -> String {
+    show(bytes as f64, "B", &LARGE)
+}
+
+/// Formats a number of things with three significant digits.
+pub(crate) fn show_count(count: u64) -> String {
+    if count < 100_000 { count.to_string() } else { show(count as f64, "", &LARGE) }
+}
+
+/// Formats a time.
+pub(crate) fn show_time(seconds: f64) -> String {
+    let scale = SMALL.iter().find(|(_, e)| seconds.abs() >= 0.9995 * 10f64.powi(*e));
+    match scale {
+        Some((p, e)) => format!("{} {p}s", digits(seconds / 10f64.powi(*e))),
+        None if seconds == 0.0 => "0 s".into(),
+        None => format!("{} ns", digits(seconds * 1e9)),
+    }
+}
+
+fn show(value: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
+    let (p, e) = prefixes.iter().rev().find(|(_, e)| value >= 0.9995 * 10f64.powi(*e)).unwrap_or(&("", 0));
+    format!("{} {p}{unit}", digits(value / 10f64.powi(*e)))
+}
+
+/// Formats three significant digits, without trailing zeros of a fraction.
+fn digits(value: f64) -> String {
+    let places = if value.abs() >= 99.95 { 0 } else { 1 + usize::from(value.abs() < 9.995) };
+    let text = format!("{value:.places$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_parsed_as_in_scenarios_and_tc() {
+        for (text, bps) in [
+            ("1 Gbit/s", 1_000_000_000),
+            ("940Mbit/s", 940_000_000),
+            ("1gbit", 1_000_000_000),
+            ("100mbit", 100_000_000),
+            ("2.5Gbit", 2_500_000_000),
+            ("9600 bit/s", 9600),
+            ("125 MB/s", 1_000_000_000),
+            ("1e9 bit/s", 1_000_000_000),
+            ("1.5e3kbit/s", 1_500_000),
+            (" 32 bit/s ", 32),
+            ("1 Pbit/s", MAX_RATE_BPS),
+        ] {
+            assert_eq!(rate(text), Ok(bps), "{text}");
+        }
+    }
+
+    #[test]
+    fn malformed_rates_are_refused() {
+        for text in [
+            "",
+            "1",
+            "fast",
+            "1 mbit/s",
+            "1 GB",
+            "-1 Gbit/s",
+            "NaN bit/s",
+            "1e999 bit/s",
+            "1e99999999999 bit/s",
+            "1 Gbit/s x",
+            "1..5 Gbit/s",
+        ] {
+            assert!(rate(text).is_err_and(|why| why.contains("expected a rate such as")), "{text}");
+        }
+        for text in ["0 bit/s", "31 bit/s", "1.1 Pbit/s"] {
+            assert!(rate(text).is_err_and(|why| why.contains("from 32 bit/s to 1 Pbit/s")), "{text}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, wanted) in [
+            ("1 ms", Duration::from_millis(1)),
+            ("1ms", Duration::from_millis(1)),
+            ("14.5 ms", Duration::from_micros(14_500)),
+            ("250us", Duration::from_micros(250)),
+            ("250 \u{b5}s", Duration::from_micros(250)),
+            ("0.13 s", Duration::from_millis(130)),
+            ("7 ns", Duration::from_nanos(7)),
+        ] {
+            assert_eq!(time(text), Ok(wanted), "{text}");
+        }
+        for text in ["", "1", "1 min", "-1 s", "1 Ms", "1e300 s"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn volumes() {
+        assert_eq!(volume("250 kB"), Ok(250_000));
+        assert_eq!(volume("1500"), Ok(1500));
+        assert_eq!(volume("1.5 MB"), Ok(1_500_000));
+        for text in ["", "0 B", "1.5 B", "2 TB", "1 KiB", "-5"] {
+            assert!(volume(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_have_three_digits() {
+        assert_eq!(show_rate(0), "0 bit/s");
+        assert_eq!(show_rate(941_620_000), "942 Mbit/s");
+        assert_eq!(show_rate(1_000_000_000), "1 Gbit/s");
+        assert_eq!(show_rate(999_990_000), "1 Gbit/s");
+        assert_eq!(show_rate(1_250), "1.25 kbit/s");
+        assert_eq!(show_volume(87_600), "87.6 kB");
+        assert_eq!(show_time(0.0285), "28.5 ms");
+        assert_eq!(show_time(0.0), "0 s");
+        assert_eq!(show_time(3.8147e-6), "3.81 us");
+        assert_eq!(show_time(2.5), "2.5 s");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in ".{0,12}") {
+            let _ = (rate(&text), time(&text), volume(&text));
+        }
+
+        #[test]
+        fn a_formatted_rate_parses_to_itself(bps in MIN_RATE_BPS..MAX_RATE_BPS) {
+            let again = rate(&show_rate(bps)).unwrap() as f64;
+            proptest::prop_assert!((again / bps as f64 - 1.0).abs() <= 0.0051);
+        }
+    }
+}

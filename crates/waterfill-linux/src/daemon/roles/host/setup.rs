@@ -1,0 +1,100 @@
+//! A host to load: its options, checked, with what follows from them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+
+use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::laws;
+use crate::daemon::kernel::probe::System;
+use crate::daemon::options::values::OptionKind;
+use crate::daemon::options::{HostOptions, Names, Wrong};
+use crate::daemon::roles::law_parameters;
+
+/// One law on this host.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HostSetup {
+    /// As they were given, but for the law's parameters, which are in `parameters`.
+    pub(crate) options: HostOptions,
+    pub(crate) law: &'static Law,
+    /// The law's `struct law_params`.
+    pub(crate) parameters: Vec<u8>,
+    /// The congestion control's name in TCP's list.
+    pub(crate) name: String,
+    pub(crate) cgroup: PathBuf,
+}
+
+impl HostSetup {
+    /// Checks options against each other, without the kernel. `root` returns the root of the control groups.
+    pub(crate) fn of(options: &HostOptions, names: Names, root: impl FnOnce() -> Result<PathBuf>) -> Result<Self> {
+        let (law, name, parameters) = check(options, names)?;
+        Ok(Self {
+            options: HostOptions { params: Vec::new(), ..options.clone() },
+            law,
+            parameters,
+            name,
+            cgroup: options.cgroup.clone().map_or_else(root, Ok)?,
+        })
+    }
+
+    /// Reads the keys of a table; for tests.
+    #[cfg(test)]
+    pub(crate) fn read(text: &str) -> Self {
+        Self::of(&toml::from_str(text).unwrap(), Names::Keys, || System::find()?.cgroup()).unwrap()
+    }
+
+    /// Checks it against this host.
+    pub(crate) fn check_kernel(&self, system: &System, names: Names) -> Result<(), Wrong> {
+        let cgroup = self.cgroup.display();
+        let wrong = |why: String| Err(Wrong::new("cgroup", format!("{} {cgroup}: {why}", names.of("cgroup"))));
+        match statfs(&self.cgroup) {
+            Err(e) => return wrong(e.desc().into()),
+            Ok(found) if found.filesystem_type() != CGROUP2_SUPER_MAGIC => {
+                let below = |point: &PathBuf| format!(", below {}", point.display());
+                let place = system.cgroup2.as_ref().map_or_else(String::new, below);
+                return wrong(format!("expected a control group of version 2{place}"));
+            }
+            Ok(_) => {}
+        }
+        let fallback = &self.options.fallback.0;
+        if !system.congestion_controls.contains(fallback) {
+            let (name, known) = (names.of("fallback"), system.congestion_controls.join(", "));
+            let text = format!("{name} {fallback}: expected a loaded congestion control: {known}");
+            return Err(Wrong::new("fallback", text));
+        }
+        Ok(())
+    }
+}
+
+/// Checks options against each other. Returns the law, the congestion control's name, and the law's parameters.
+pub(crate) fn check(options: &HostOptions, names: Names) -> Result<(&'static Law, String, Vec<u8>), Wrong> {
+    let law = laws::named(options.law);
+    if options.option_kind == OptionKind::Paper && !law.is_default() {
+        let (kind, of_law) = (names.of("option_kind"), names.of("law"));
+        return Err(Wrong::new("option_kind", format!("{kind} 42: expected 253 with {of_law} {}", law.name)));
+    }
+    let name = options.name.as_ref().map_or_else(|| law.congestion_control(), |name| name.0.clone());
+    if options.fallback.0 == name {
+        let text = format!("{} {name}: expected another than the law's own name", names.of("fallback"));
+        return Err(Wrong::new("fallback", text));
+    }
+    let parameters = law_parameters(law, names, &options.params, None)?;
+    Ok((law, name, parameters))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_cgroup_is_named() {
+        for (text, said) in [
+            ("cgroup = '/proc'", "--cgroup /proc: expected a control group"),
+            ("cgroup = '/no/such/folder'", "--cgroup /no/such/folder"),
+        ] {
+            let wrong = HostSetup::read(text).check_kernel(&System::default(), Names::Options).unwrap_err();
+            assert!(wrong.text.contains(said), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The shaper (`--shape`): limits a device to a rate, for a link that is slower than its device.
+//!
+//! It is a token bucket (tbf) as the device's root qdisc, set up by the program `tc`.
+//!
+//! - **Rate.** A packet counts with its IP length and the link's overhead, as for the price. The bucket counts frames, so a
+//!   size table (stab) subtracts the Ethernet header and adds the overhead.
+//! - **Depth.** What the rate sends in 250 us, to make up for a late timer, and at least two of the largest packets. A deeper
+//!   bucket would send bursts that queue in front of the slower link, unseen. Larger super-packets are segmented.
+//! - **Buffer.** By default what the rate sends in 100 ms, the RTT for which buffers are usually sized, and at least ten
+//!   packets. MaxNet keeps it empty; it serves flows without prices and flows that start.
+//! - **Two queues.** With a queue per class the root is htb with a class of the rate and two below it, each with a buffer of
+//!   this size. Each gets its own rate first, then what the other leaves; explicit packets are first at both.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::daemon::kernel::tc::{Qdisc, json, qdiscs, run};
+use crate::daemon::options::error::user_error;
+
+/// The handle by which our qdisc is recognised.
+const HANDLE: &str = "5746:";
+/// The classes of explicit packets and of the rest, as in a packet's priority.
+pub(super) const QUEUES: (u32, u32) = (0x5746_0001, 0x5746_0002);
+/// The queue of the rest.
+const OTHER_QUEUE: &str = "5748:";
+/// Delay of a timer that the bucket makes up for.
+const TIMER_DELAY_S: f64 = 250e-6;
+/// Default buffer, in time.
+const BUFFER_S: f64 = 0.1;
+/// Smallest default buffer.
+const BUFFER_PACKETS: u64 = 10;
+
+/// The shape of a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shaping {
+    pub(super) rate_bps: u64,
+    /// Added to the length of a frame to get its length on the link.
+    pub(super) correction_bytes: i32,
+    /// `None`: 100 ms at the rate.
+    pub(super) buffer_bytes: Option<u64>,
+    /// A queue for explicit packets and one for the rest.
+    pub(super) separate: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Device {
+    mtu: u64,
+}
+
+/// Shapes a device. Fails if it has another root qdisc; our own is changed in place and keeps its packets.
+pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
+    if let Some(other) = qdiscs(device)?.into_iter().find(|q| q.root && q.handle != "0:" && q.handle != HANDLE) {
+        bail!(user_error(format!(
+            "--shape: device {device} already has a root qdisc, {} {}: expected none (tc qdisc del dev {device} root removes it)",
+            other.kind, other.handle
+        )));
+    }
+    let kind = if shaping.separate { "htb" } else { "tbf" };
+    // A qdisc cannot become one of another kind, and htb none with another size table.
+    if qdiscs(device)?.iter().any(|q| q.root && q.handle == HANDLE && (q.kind != "tbf" || kind != "tbf")) {
+        remove(device)?;
+    }
+    let frame = frame_bytes(device, shaping.correction_bytes)?;
+    let rate = format!("{}bit", shaping.rate_bps);
+    let burst = bucket_bytes(shaping.rate_bps, frame).to_string();
+    let limit = shaping.buffer_bytes.unwrap_or_else(|| default_buffer_bytes(shaping.rate_bps, frame)).to_string();
+    let correction = shaping.correction_bytes.to_string();
+    let mut arguments = vec!["qdisc", "replace", "dev", device, "root", "handle", HANDLE];
+    if shaping.correction_bytes != 0 {
+        arguments.extend(["stab", "overhead", &correction, "linklayer", "ethernet"]);
+    }
+    if !shaping.separate {
+        arguments.extend(["tbf", "rate", &rate, "burst", &burst, "limit", &limit]);
+        run("tc", &arguments).with_context(|| format!("cannot shape {device}"))?;
+        return Ok(());
+    }
+    arguments.extend(["htb", "default", "2"]);
+    let install = || -> Result<()> {
+        run("tc", &arguments)?;
+        class(device, "5746:", "5746:3", [shaping.rate_bps; 2], frame, "0")?;
+        divide(device, shaping, 0.5)?;
+        for (class, queue) in [("5746:1", "5747:"), ("5746:2", OTHER_QUEUE)] {
+            let leaf = ["qdisc", "add", "dev", device, "parent", class, "handle", queue, "bfifo", "limit", &limit];
+            run("tc", &leaf)?;
+        }
+        Ok(())
+    };
+    install().with_context(|| format!("cannot shape {device}"))
+}
+
+/// Divides the rate of a device with two queues: this part for explicit packets, the remainder for the rest.
+pub(super) fn divide(device: &str, shaping: &Shaping, explicit_part: f64) -> Result<()> {
+    let rate_bps = shaping.rate_bps;
+    let explicit_bps = ((rate_bps as f64 * explicit_part) as u64).clamp(8, rate_bps.max(16) - 8);
+    let frame = frame_bytes(device, shaping.correction_bytes)?;
+    class(device, "5746:3", "5746:1", [explicit_bps, rate_bps], frame, "0")?;
+    class(device, "5746:3", "5746:2", [rate_bps - explicit_bps, rate_bps], frame, "1")
+}
+
+/// Adds a class of htb, or changes it. `rates`: its own, and the largest with what others leave.
+fn class(device: &str, parent: &str, id: &str, rates: [u64; 2], frame: u64, priority: &str) -> Result<()> {
+    let [rate, ceil] = rates.map(|rate| format!("{rate}bit"));
+    let [burst, cburst] = rates.map(|rate| bucket_bytes(rate, frame).to_string());
+    let quantum = frame.to_string();
+    let mut arguments = vec!["class", "replace", "dev", device, "parent", parent, "classid", id, "htb"];
+    arguments.extend(["rate", &rate, "ceil", &ceil, "burst", &burst, "cburst", &cburst]);
+    arguments.extend(["quantum", &quantum, "prio", priority]);
+    run("tc", &arguments).with_context(|| format!("cannot set the queues of {device}"))?;
+    Ok(())
+}
+
+/// Returns what waits in the queue for packets that are not explicit, in bytes.
+pub(super) fn other_backlog(device: &str) -> Result<u64> {
+    let qdiscs: Vec<Qdisc> = json("tc", &["-s", "-j", "qdisc", "show", "dev", device])?;
+    Ok(qdiscs.iter().find(|q| q.handle == OTHER_QUEUE).map_or(0, |q| q.backlog))
+}
+
+/// Returns the length of a device's largest frame on the link.
+fn frame_bytes(device: &str, correction_bytes: i32) -> Result<u64> {
+    let devices: Vec<Device> = json("ip", &["-j", "link", "show", "dev", device])?;
+    Ok(devices.first().map_or(1500, |d| d.mtu).saturating_add_signed(correction_bytes.max(0).into()) + 22)
+}
+
+/// Removes our shaper, if there is one; the kernel restores the default qdisc.
+pub(super) fn remove(device: &str) -> Result<()> {
+    if qdiscs(device)?.iter().any(|q| q.root && q.handle == HANDLE) {
+        run("tc", &["qdisc", "del", "dev", device, "root", "handle", HANDLE])
+            .with_context(|| format!("cannot remove the shaper of {device}"))?;
+    }
+    Ok(())
+}
+
+/// Lists the devices of this network namespace that have clsact or a shaper of ours, and whether they have that.
+pub(super) fn marked_devices() -> Result<BTreeMap<String, bool>> {
+    let qdiscs: Vec<Qdisc> = json("tc", &["-j", "qdisc", "show"])?;
+    let mut marked = BTreeMap::new();
+    for qdisc in qdiscs {
+        let ours = qdisc.root && qdisc.handle == HANDLE;
+        if ours || qdisc.kind == "clsact" {
+            *marked.entry(qdisc.dev).or_default() |= ours;
+        }
+    }
+    Ok(marked)
+}
+
+fn bucket_bytes(rate_bps: u64, frame: u64) -> u64 {
+    ((rate_bps as f64 / 8.0 * TIMER_DELAY_S).round() as u64).max(2 * frame)
+}
+
+fn default_buffer_bytes(rate_bps: u64, frame: u64) -> u64 {
+    ((rate_bps as f64 / 8.0 * BUFFER_S).round() as u64).max(BUFFER_PACKETS * frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_makes_up_for_a_late_timer_and_holds_any_packet() {
+        assert_eq!(bucket_bytes(1_000_000_000, 1522), 31_250);
+        assert_eq!(bucket_bytes(10_000_000, 1522), 3044);
+    }
+
+    #[test]
+    fn the_default_buffer_is_a_tenth_of_a_second() {
+        assert_eq!(default_buffer_bytes(100_000_000, 1522), 1_250_000);
+        assert_eq!(default_buffer_bytes(64_000, 1522), 15_220);
+    }
+}

@@ -1,0 +1,131 @@
+//! Links as the router program shows them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::cohabit::CohabitStatus;
+use crate::daemon::kernel::device;
+use crate::daemon::kernel::hook::Chain;
+use crate::daemon::kernel::interface::{Count, Request};
+use crate::daemon::kernel::law::{Law, Signal};
+use crate::daemon::roles::scone::SconeStatus;
+
+/// Counters of packets that pass unchanged, with the reasons that `status --json` and the metrics name.
+const UNTOUCHED: [(Count, &str); 5] = [
+    (Count::WATERFILL_COUNT_NO_OPTION, "no option"),
+    (Count::WATERFILL_COUNT_FRAGMENT, "fragment"),
+    (Count::WATERFILL_COUNT_MALFORMED, "malformed"),
+    (Count::WATERFILL_COUNT_SIGNED, "signed"),
+    (Count::WATERFILL_COUNT_NO_MEMORY, "no memory"),
+];
+
+/// The state of a link.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct LinkStatus {
+    /// When the rest was read.
+    #[serde(skip)]
+    pub(crate) read: Option<Instant>,
+    pub(crate) device: String,
+    pub(crate) ifindex: u32,
+    pub(crate) rate_bps: u64,
+    /// Share of the rate to fill; `None`: the law's own.
+    pub(crate) target: Option<f64>,
+    /// The law, as in the protocols' list.
+    pub(crate) law: &'static str,
+    /// What the law shows of the link, such as `price_s`.
+    #[serde(flatten)]
+    pub(crate) signals: BTreeMap<&'static str, f64>,
+    /// The same for a table, in the law's order: titles and texts.
+    #[serde(skip)]
+    pub(crate) shown: Vec<(&'static str, String)>,
+    /// y/C over the last full interval; `None` of a law that does not show what arrived.
+    pub(crate) load: Option<f64>,
+    /// The device's queue when it was last read; `None` where it cannot be read.
+    pub(crate) queue_bytes: Option<u64>,
+    /// The queue that a link of exactly its rate would have; `None` where the device's queue is read.
+    pub(crate) virtual_queue_bytes: Option<u64>,
+    pub(crate) packets: u64,
+    /// Packets on the wire: a super-packet counts as its segments.
+    pub(crate) segments: u64,
+    /// IP bytes and overhead.
+    pub(crate) bytes: u64,
+    /// TCP segments with the law's option.
+    pub(crate) seen: u64,
+    pub(crate) marked: u64,
+    pub(crate) starts: u64,
+    /// Packets that passed unchanged, by reason.
+    pub(crate) left_untouched: BTreeMap<String, u64>,
+    /// Other programs at the device's egress, in the order in which they run. One before ours may keep packets from it.
+    pub(crate) programs_before: Vec<String>,
+    pub(crate) programs_after: Vec<String>,
+    /// The cohabitation module; `None` without.
+    pub(crate) cohabit: Option<CohabitStatus>,
+    /// The SCONE element; `None` without.
+    pub(crate) scone: Option<SconeStatus>,
+}
+
+impl LinkStatus {
+    /// Reads the answers to a request.
+    pub(crate) fn of(law: &'static Law, answer: &Request, chain: Chain) -> Self {
+        let values: Vec<(&Signal, f64)> =
+            law.link.iter().zip(answer.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();
+        let (arrival, shown): (Vec<_>, Vec<_>) = values.into_iter().partition(|(signal, _)| signal.is_arrival());
+        let count = |which: Count| answer.counts[which.0 as usize];
+        let seen = count(Count::WATERFILL_COUNT_OPTION);
+        let mut left_untouched: BTreeMap<String, u64> =
+            UNTOUCHED.iter().map(|(which, why)| ((*why).to_owned(), count(*which))).collect();
+        let tcp = left_untouched.values().fold(seen, |sum, n| sum.saturating_add(*n)); // a map may hold any numbers
+        left_untouched.insert("not TCP".into(), answer.packets.saturating_sub(tcp));
+        let queue = |measured: bool| ((answer.queue_measured != 0) == measured).then_some(answer.queue);
+        Self {
+            read: Some(Instant::now()),
+            device: device::name(answer.ifindex, &answer.attachment),
+            ifindex: answer.ifindex,
+            rate_bps: answer.rate,
+            target: (answer.target != 0).then(|| f64::from(answer.target) / 1e6),
+            law: law.name,
+            signals: shown.iter().map(|(signal, value)| (signal.name, *value)).collect(),
+            shown: shown.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
+            load: arrival.first().map(|(_, rate)| rate / answer.rate.max(1) as f64),
+            queue_bytes: queue(true),
+            virtual_queue_bytes: queue(false),
+            packets: answer.packets,
+            segments: answer.segments,
+            bytes: answer.bytes,
+            seen,
+            marked: count(Count::WATERFILL_COUNT_MARKED),
+            starts: count(Count::WATERFILL_COUNT_START_RATE),
+            left_untouched,
+            cohabit: None,
+            scone: None,
+            programs_before: chain.before,
+            programs_after: chain.after,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_without_a_counter_are_not_tcp() {
+        let mut answer = Request { rate: 8, packets: 20, queue: 5, queue_measured: 1, ..Request::default() };
+        for (which, n) in [
+            (Count::WATERFILL_COUNT_OPTION, 3),
+            (Count::WATERFILL_COUNT_MARKED, 2),
+            (Count::WATERFILL_COUNT_START_RATE, 1),
+            (Count::WATERFILL_COUNT_NO_OPTION, 4),
+            (Count::WATERFILL_COUNT_SIGNED, 5),
+        ] {
+            answer.counts[which.0 as usize] = n;
+        }
+        let link = LinkStatus::of(crate::daemon::kernel::laws::default(), &answer, Chain::default());
+        assert_eq!((link.seen, link.marked, link.starts), (3, 2, 1));
+        assert_eq!((link.queue_bytes, link.virtual_queue_bytes), (Some(5), None));
+        let reasons: Vec<_> = link.left_untouched.iter().filter(|(_, n)| **n > 0).collect();
+        assert_eq!(format!("{reasons:?}"), r#"[("no option", 4), ("not TCP", 8), ("signed", 5)]"#);
+    }
+}
