@@ -56,7 +56,9 @@ lock: .venv/.run ## update the lock files from pyproject.toml and Cargo.toml (UP
 clean: ## remove .venv and everything built; results in out/ stay
 	rm -rf .venv target build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis python/waterfill/_core*.so
 
-# Names of targets up to release 0.2: each says the new one and runs it. They go with the release after the next.
+# Names of targets up to release 0.2: each prints the new name and runs it. The release after the next drops them. Variables of
+# the command line are part of the new command, so make must not pass them on a second time: TARGET would replace TARGET=python.
+MAKEOVERRIDES =
 define moved
 .PHONY: $(1)
 $(1):
