@@ -36,7 +36,13 @@ _ADDRESSES = {"a": ("10.89.1.1", "10.89.1.2"), "b": ("10.89.2.1", "10.89.2.2")}
 # The laws whose hosts can be logged: parameters of all, and of host b alone, which select other
 # equations. With its own parameters AECP needs seconds to start.
 HOSTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
-    "maxnet": ((), ("--set", "average=false", "--set", "compensate=false", "--set", "order=rate-first")),
+    "maxnet": (
+        (),
+        (
+            *("--set", "average=false", "--set", "compensate=false"),
+            *("--set", "order=rate-first"),
+        ),
+    ),
     "maxnet2006": (
         (),
         (
