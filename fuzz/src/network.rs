@@ -6,7 +6,7 @@
 use arbitrary::Unstructured;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::{FlowSpec, LinkSpec, Network};
+use waterfill_network::{BufferSpec, FlowSpec, LinkSpec, Network};
 use waterfill_sim::Simulation;
 
 use crate::input::{below, byte, decades, number};
@@ -86,7 +86,11 @@ fn bounded(sim: &mut Simulation, network: &Network) {
         let burst = spec.shaper.map_or(0.0, |shaper| shaper.depth_bytes * 8.0 / (spec.rate_bps * window_s));
         let used = link.utilization;
         assert!((0.0..=1.0 + burst + ROUNDING).contains(&used), "{}: utilization {used}, burst {burst}", link.name);
-        let queues = [(&link.queue_bytes, spec.buffer_bytes), (&link.queue_packets, spec.buffer_packets)];
+        let (bytes, packets) = match spec.buffer {
+            BufferSpec::Bytes(bytes) => (Some(bytes), None),
+            BufferSpec::Packets(packets) => (None, Some(packets)),
+        };
+        let queues = [(&link.queue_bytes, bytes), (&link.queue_packets, packets)];
         for (queue, buffer) in queues {
             assert!(buffer.is_none_or(|most| queue.max <= most as f64), "{}: {queue:?} of {buffer:?}", link.name);
             assert!(0.0 <= queue.mean && queue.mean <= queue.max * (1.0 + ROUNDING), "{}: {queue:?}", link.name);
@@ -202,8 +206,8 @@ fn vary(u: &mut Unstructured<'_>, link: &mut LinkSpec, duration_s: f64) {
                 });
             }
         }
-        2 => link.buffer_packets = Some(u64::from(byte(u))),
-        3 => link.buffer_bytes = None,
+        2 => link.buffer = BufferSpec::Packets(u64::from(byte(u))),
+        3 => link.buffer = BufferSpec::UNLIMITED,
         4 => link.target = Some(share(u)),
         5 => link.routers = Some(vec!["maxnet".into()]),
         6 => link.faults = faults::of_link(u, duration_s),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waterfill.contract.droptail import Droptail
-from waterfill.contract.network import FlowSpec, LinkSpec, Network
+from waterfill.contract.network import BufferSpec, FlowSpec, LinkSpec, Network
 from waterfill.runs.result import Columns, Result, Which, summarise
 
 STEP_S = 0.1
@@ -72,8 +72,7 @@ def link_spec(name: str) -> LinkSpec:
         name=name,
         rate_bps=100e6,
         delay_s=0.005,
-        buffer_bytes=125_000,
-        buffer_packets=None,
+        buffer=BufferSpec("bytes", 125_000),
         shaper=None,
         queue=Droptail(mark_at=None),
         loss=0.0,

@@ -244,8 +244,6 @@ impl Fluid {
             None => delay + Duration::from_secs(bytes * 8.0 / spec.rate_bps),
             Some(course) => course.latency_min(bytes),
         };
-        let bytes = spec.buffer_bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
-        let packets = spec.buffer_packets.map_or(f64::INFINITY, |packets| packets as f64 * packet_bytes);
         let mut pipe =
             Pipe::new(self.step, (latency(packet_bytes), latency(ack_bytes)), destinations.data, destinations.plain);
         if course.is_some() {
@@ -254,7 +252,7 @@ impl Fluid {
         LinkParts {
             view: view(i, spec),
             delay,
-            buffer_bytes: bytes.min(packets),
+            buffer_bytes: spec.buffer.as_bytes(packet_bytes),
             packet_bytes,
             pipe,
             streams,

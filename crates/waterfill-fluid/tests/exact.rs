@@ -171,7 +171,7 @@ proptest! {
         for (link, spec) in fluid.summary().links.iter().zip(&net.links) {
             let (used, queue) = (link.utilization, link.queue_bytes.max);
             prop_assert!((0.0..=1.0 + 1e-9).contains(&used), "{used}");
-            prop_assert!(queue <= spec.buffer_bytes.unwrap() as f64, "{queue}");
+            prop_assert!(queue <= spec.buffer.as_bytes(1500.0), "{queue}");
         }
     }
 }

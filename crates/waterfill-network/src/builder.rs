@@ -4,7 +4,7 @@ use waterfill_laws::protocols::own;
 use waterfill_laws::units::{Duration, Rate, Volume};
 
 use crate::flow::FlowSpec;
-use crate::link::LinkSpec;
+use crate::link::{BufferSpec, LinkSpec};
 use crate::network::{Network, ParamValue, Params};
 use crate::queue::QueueSpec;
 use crate::traffic::{TrafficKind, TrafficSpec};
@@ -108,8 +108,7 @@ impl LinkSpec {
             changes: Vec::new(),
             shaper: None,
             delay_s: delay.as_secs(),
-            buffer_bytes: Some(buffer.as_bytes() as u64),
-            buffer_packets: None,
+            buffer: BufferSpec::Bytes(buffer.as_bytes() as u64),
             queue: QueueSpec::default(),
             loss: 0.0,
             loss_model: None,

@@ -37,7 +37,7 @@ pub use distribution::Distribution;
 pub use estimate::Estimate;
 pub use fault::{Effect, FaultSpec, HostEffect, HostFaultSpec, Lie};
 pub use flow::FlowSpec;
-pub use link::{LinkSpec, ReorderSpec, ShaperSpec};
+pub use link::{BufferSpec, LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
 pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};
 pub use queue::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};

@@ -23,10 +23,8 @@ pub struct LinkSpec {
     pub shaper: Option<ShaperSpec>,
     /// Propagation delay at the start.
     pub delay_s: f64,
-    /// Maximum number of waiting bytes; none means no limit in bytes.
-    pub buffer_bytes: Option<u64>,
-    /// Maximum number of waiting packets; none means no limit in packets.
-    pub buffer_packets: Option<u64>,
+    /// Maximum backlog.
+    pub buffer: BufferSpec,
     /// Queue discipline.
     pub queue: QueueSpec,
     /// Probability that a packet is lost on the wire; zero if there is a `loss_model`.
@@ -44,6 +42,30 @@ pub struct LinkSpec {
     pub target: Option<f64>,
     /// Protocols whose router law runs here; none means every protocol whose data crosses the link.
     pub routers: Option<Vec<String>>,
+}
+
+/// The largest backlog of a link, the packet in service excluded.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(tag = "unit", content = "size", rename_all = "lowercase", deny_unknown_fields)]
+pub enum BufferSpec {
+    /// Waiting bytes.
+    Bytes(u64),
+    /// Waiting packets.
+    Packets(u64),
+}
+
+impl BufferSpec {
+    /// A buffer without a limit.
+    pub const UNLIMITED: Self = Self::Bytes(u64::MAX);
+
+    /// Returns the size in bytes, of packets of `packet_bytes`.
+    #[must_use]
+    pub fn as_bytes(self, packet_bytes: f64) -> f64 {
+        match self {
+            Self::Bytes(bytes) => bytes as f64,
+            Self::Packets(packets) => packets as f64 * packet_bytes,
+        }
+    }
 }
 
 /// A token bucket: packets leave at the line's rate, on average not above the link's capacity.

@@ -48,10 +48,8 @@ fn add_packets(estimate: &mut Estimate, network: &Network, entries: &[Entry<'_>]
         let per_s = entry.packets_per_s * entry.carried;
         for (&l, is_data) in out.iter().map(|l| (l, true)).chain(back.iter().map(|l| (l, false))) {
             let link = &network.links[l as usize];
-            let bits = f64::from(network.packet_bytes) * 8.0;
-            let bytes_s = link.buffer_bytes.map_or(0.0, |bytes| bytes as f64 * 8.0 / link.rate_bps);
-            let packets_s = link.buffer_packets.map_or(bytes_s, |packets| packets as f64 * bits / link.rate_bps);
-            let queue_s = if is_data { packets_s.min(MAX_QUEUE_S) } else { 0.0 };
+            let buffer_s = link.buffer.as_bytes(f64::from(network.packet_bytes)) * 8.0 / link.rate_bps;
+            let queue_s = if is_data { buffer_s.min(MAX_QUEUE_S) } else { 0.0 };
             let share = if is_data { 1.0 } else { entry.acks };
             let held = (per_s * share * (link.delay_s + queue_s)).min(entry.packets);
             estimate.bytes.add(held * packet_bytes, || format!("link.{}.delay", link.name));

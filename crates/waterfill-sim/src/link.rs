@@ -148,10 +148,7 @@ impl Link {
             shaper: spec.shaper.as_ref().map(|shaper| Box::new(Shaper::new(shaper, view.capacity))),
             plain: queue.is_drop_tail() && spec.shaper.is_none() && faults.is_none() && !varies,
             delay: Duration::from_secs(spec.delay_s),
-            limit: BufferLimit {
-                bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
-                packets: spec.buffer_packets.unwrap_or(u64::MAX),
-            },
+            limit: spec.buffer.into(),
             queue,
             outcome: QueueOutcome::default(),
             faults,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{assert_close, assert_within, column, flow, link, mean, network, run};
-use waterfill_network::{ChangeSpec, Level, Network, ParamValue, QueueSpec};
+use waterfill_network::{BufferSpec, ChangeSpec, Level, Network, ParamValue, QueueSpec};
 use waterfill_sim::Simulation;
 
 const RTT_S: f64 = 0.1;
@@ -150,7 +150,7 @@ fn the_smallest_share_of_a_path_holds() {
 fn a_full_buffer_is_answered_by_cubic() {
     let losses = |fallback: &str| {
         let mut n = alone(12e6, 4, 0.133);
-        n.links[0].buffer_bytes = Some(12 * 1500);
+        n.links[0].buffer = BufferSpec::Bytes(12 * 1500);
         n.set_param("abc", "fallback", ParamValue::Word(fallback.into()));
         let (_, summary) = run(&n);
         (summary.links[0].drops, summary.links[0].utilization)
@@ -167,7 +167,7 @@ fn a_bottleneck_without_abc_makes_it_cubic() {
         let figures = |protocol: &str| {
             let mut n = alone(12e6, 2, 0.133);
             for link in &mut n.links {
-                (link.routers, link.buffer_bytes) = (Some(Vec::new()), Some(150 * 1500));
+                (link.routers, link.buffer) = (Some(Vec::new()), BufferSpec::Bytes(150 * 1500));
                 link.queue = QueueSpec::Droptail { mark_at: marks.then_some(Level::Packets(75.0)) };
             }
             n.flows[0].protocol = protocol.into();

@@ -4,7 +4,7 @@ mod common;
 
 use common::{flow, link, network, run, set};
 use waterfill_laws::units::{Duration, Rate};
-use waterfill_network::{Network, TrafficSpec};
+use waterfill_network::{BufferSpec, Network, TrafficSpec};
 use waterfill_sim::estimate;
 
 fn dumbbell(protocol: &str) -> Network {
@@ -21,7 +21,7 @@ fn events_are_of_the_estimated_order() {
     let mut source = dumbbell("reno");
     source.traffic.push(TrafficSpec::cbr("t", &[0], Rate::from_bps(8e6), span));
     let mut counted = dumbbell("reno");
-    (counted.links[0].buffer_bytes, counted.links[0].buffer_packets) = (None, Some(30));
+    counted.links[0].buffer = BufferSpec::Packets(30);
     cases.extend([sized, source, counted]);
     for n in cases {
         let (needs, (_, summary)) = (estimate(&n), run(&n));

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{assert_close, cbr, column, flow, link, network, run, run_until};
+use waterfill_network::BufferSpec;
 
 /// 10 Mbit/s and 20 ms: 1500 bytes take 1.2 ms, so the pipe holds 40/1.2 + 1 packets. The rest of the window waits in
 /// the queue, less the packet in service.
@@ -33,7 +34,7 @@ fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
 fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
     let mut n = network(3.0, link("l", 4e6, 0.01, 0).to_vec(), vec![]);
     n.links.truncate(1);
-    (n.links[0].buffer_bytes, n.links[0].buffer_packets) = (None, Some(10));
+    n.links[0].buffer = BufferSpec::Packets(10);
     n.traffic = vec![cbr("cbr", &[0], 8e6, [0.0, 3.0], 1000)];
     let (sim, summary) = run(&n);
     assert_eq!(summary.links[0].utilization, 1.0);

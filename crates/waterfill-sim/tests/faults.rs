@@ -6,7 +6,9 @@ use common::{cbr, flow, link, network, refusal, run, run_until};
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::{CodelSpec, FqCodelSpec, Level, LinkSpec, LossSpec, Network, QueueSpec, RedSpec, ReorderSpec};
+use waterfill_network::{
+    BufferSpec, CodelSpec, FqCodelSpec, Level, LinkSpec, LossSpec, Network, QueueSpec, RedSpec, ReorderSpec,
+};
 
 /// One flow without congestion: a window of ten packets on a link that holds eight hundred.
 fn uncongested(faults: impl FnOnce(&mut LinkSpec)) -> Network {
@@ -174,8 +176,7 @@ impl Impairment {
             link.reorder = Some(ReorderSpec { share, delay_s });
         }
         link.duplicate = self.duplicate;
-        link.buffer_packets = Some(self.buffer_packets);
-        link.buffer_bytes = None;
+        link.buffer = BufferSpec::Packets(self.buffer_packets);
     }
 }
 

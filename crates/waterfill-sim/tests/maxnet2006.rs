@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_within, column, flow, link, mean, network, run};
-use waterfill_network::{Network, ParamValue};
+use waterfill_network::{BufferSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
 /// One-way delay of the WAN-in-Lab backbone (§5).
@@ -188,7 +188,7 @@ fn a_shorter_rtt_is_compensated() {
             let mut n = scenario(4.0, 1e9, &[(0.3, 4.0, 0.0)]);
             n.sample_s = 0.014;
             // 1 ms of buffer on the reverse link is kept full until 2 s; until then no RTT is shorter.
-            n.links[1].buffer_bytes = Some(125_000);
+            n.links[1].buffer = BufferSpec::Bytes(125_000);
             cbr(&mut n, 1, 1.01e9, 1500, 0.0, 2.0);
             set(&mut n, "compensate", compensate);
             set(&mut n, "arithmetic", arithmetic);

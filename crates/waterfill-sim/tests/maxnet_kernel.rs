@@ -9,8 +9,8 @@
 mod common;
 
 use common::{cbr, column, flow, link, network, run};
-use waterfill_network::Network;
 use waterfill_network::summary::Summary;
+use waterfill_network::{BufferSpec, Network};
 
 const FLOW_BOUND: f64 = 5e-3;
 const LINK_BOUND: f64 = 5e-4;
@@ -97,7 +97,7 @@ fn a_parking_lot() {
 fn a_shorter_rtt_is_compensated() {
     let mut n = scenario(1, &[("a", &[0], 0.0)]);
     // 1 ms of buffer on the reverse link is kept full until 3 s; until then no RTT is shorter.
-    n.links[1].buffer_bytes = Some(50_000);
+    n.links[1].buffer = BufferSpec::Bytes(50_000);
     n.traffic = vec![cbr("back", &[1], 4.04e8, [0.0, 3.0], 1500)];
     n.flows[0].start_s = 0.3;
     n.sample_s = 0.01;

@@ -70,7 +70,7 @@ proptest! {
     fn queues_and_links_stay_within_their_limits(n in networks()) {
         let (sim, summary) = run(&n);
         for (link, spec) in summary.links.iter().zip(&n.links) {
-            prop_assert!(link.queue_bytes.max <= spec.buffer_bytes.unwrap() as f64);
+            prop_assert!(link.queue_bytes.max <= spec.buffer.as_bytes(1500.0));
             prop_assert!(0.0 <= link.queue_bytes.mean && link.queue_bytes.mean <= link.queue_bytes.max);
             prop_assert!(link.queue_bytes.p99 <= link.queue_bytes.max);
             prop_assert!((0.0..=1.0 + ROUNDING).contains(&link.utilization), "{}", link.utilization);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{cbr, column, flow, link, mean, network, refusal, run};
 use waterfill_network::summary::Summary;
-use waterfill_network::{CodelSpec, FqCodelSpec, Level, Network, QueueSpec, RedSpec};
+use waterfill_network::{BufferSpec, CodelSpec, FqCodelSpec, Level, Network, QueueSpec, RedSpec};
 
 /// `count` flows and, if its rate is given, an unresponsive source over one bottleneck of 10 Mbit/s.
 fn bottleneck(queue: &QueueSpec, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Network {
@@ -96,7 +96,7 @@ fn codel_holds_its_target() {
             for l in 0..2 {
                 n.links[l].rate_bps = 1e8;
                 n.links[l].delay_s = 0.005;
-                n.links[l].buffer_bytes = Some(1_250_000);
+                n.links[l].buffer = BufferSpec::Bytes(1_250_000);
             }
             let (sim, s) = run(&n);
             assert!(s.links[0].utilization > 0.98, "{protocol} {count}: {}", s.links[0].utilization);
@@ -161,7 +161,7 @@ fn choke_limits_an_unresponsive_source() {
         for l in 0..2 {
             n.links[l].rate_bps = 1e6;
             n.links[l].delay_s = 0.001;
-            n.links[l].buffer_bytes = Some(300_000);
+            n.links[l].buffer = BufferSpec::Bytes(300_000);
         }
         let s = run(&n).1;
         assert!(s.links[0].utilization > 0.97, "{}", s.links[0].utilization);
@@ -205,7 +205,7 @@ fn a_passive_scheduler_equals_the_drop_tail_fifo() {
         n.measure_s = [2.0, 8.0];
         for l in 0..2 {
             n.links[l].delay_s = delay_s;
-            n.links[l].buffer_bytes = Some(20_000);
+            n.links[l].buffer = BufferSpec::Bytes(20_000);
         }
         n.flows[0].pad_s = 0.01;
         n.links[0].loss = 0.01;

@@ -48,6 +48,18 @@ class LinkChange:
     clock_step_s: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BufferSpec:
+    """The largest backlog of a link, the packet in service excluded."""
+
+    unit: Literal["bytes", "packets"]
+    size: int
+
+    def as_bytes(self, packet_bytes: int) -> int:
+        """Return the size in bytes, of packets of `packet_bytes`."""
+        return self.size if self.unit == "bytes" else self.size * packet_bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
     """One link direction; `routers` are the protocols whose law runs here, None means all.
@@ -60,8 +72,7 @@ class LinkSpec:
     rate_bps: float
     shaper: ShaperSpec | None
     delay_s: float
-    buffer_bytes: int | None
-    buffer_packets: int | None
+    buffer: BufferSpec
     queue: QueueSpec
     loss: float
     loss_model: LossSpec | None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from waterfill.contract.network import (
     ArrivalSpec,
+    BufferSpec,
     FlowSpec,
     LinkSpec,
     Network,
@@ -505,13 +506,13 @@ def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
         # Both directions of a link share one largest RTT: the reverse is identical.
         rtt_s = largest_s[i] if back is None else max(largest_s[i], largest_s[back])
         rtt_s = rtt_s or NOMINAL_RTT_S
-        amount = _buffer(graph.scenario, link, packet_bytes, rtt_s)
-        found.append(_link(link, amount, packet_bytes, rtt_s, duration_s))
+        buffer = _buffer(graph.scenario, link, packet_bytes, rtt_s)
+        found.append(_link(link, buffer, packet_bytes, rtt_s, duration_s))
     return tuple(found)
 
 
-def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: float) -> float:
-    """Return a link's buffer in packets where it is given in packets, else in bytes."""
+def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: float) -> BufferSpec:
+    """Return a link's buffer, in packets where it is given in packets, else in bytes."""
     buffer = link.buffer
     amount = buffer.amount
     if buffer.unit == "bdp" and amount > 0:
@@ -523,22 +524,22 @@ def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: fl
         got = f"{shown(buffer.format())} of {rate} × {TIME.format(rtt)}"
         key = scenario.key("link", scenario.link.index(link))
         raise scenario.error(f"{key}.buffer", f"must be at most {limit}, got {got}")
-    return amount
+    if buffer.unit == "packets":
+        return BufferSpec("packets", int(amount))
+    return BufferSpec("bytes", round(amount))
 
 
 def _link(
-    link: Link, amount: float, packet_bytes: int, largest_rtt_s: float, duration_s: float
+    link: Link, buffer: BufferSpec, packet_bytes: int, largest_rtt_s: float, duration_s: float
 ) -> LinkSpec:
-    """Return the forward direction of a link; its buffer is of this many packets or bytes."""
-    in_packets = link.buffer.unit == "packets"
+    """Return the forward direction of a link."""
     rate_bps, changes = links.changes(link, True, duration_s)
     return LinkSpec(
         name=link.name,
         rate_bps=rate_bps,
         shaper=links.shaper(link),
         delay_s=link.delay,
-        buffer_bytes=None if in_packets else round(amount),
-        buffer_packets=int(amount) if in_packets else None,
+        buffer=buffer,
         queue=_queue(link, largest_rtt_s),
         loss=link.loss,
         loss_model=links.loss_model(link),
@@ -567,8 +568,7 @@ def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> L
         rate_bps=rate_bps,
         shaper=forward.shaper,
         delay_s=forward.delay_s,
-        buffer_bytes=forward.buffer_bytes,
-        buffer_packets=forward.buffer_packets,
+        buffer=forward.buffer,
         queue=forward.queue,
         loss=link.loss_reverse,
         loss_model=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from waterfill.contract.network import Network, plain
+from waterfill.contract.network import LinkSpec, Network, plain
 from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
@@ -68,10 +68,19 @@ def _refusal(scenario: Scenario, backend: str) -> str | None:
 
 def _links(network: Network, of_laws: dict[str, float]) -> list[dict[str, Any]]:
     targets = maxmin.link_targets(network, protocols.targets(network.params) | of_laws)
-    return [
-        plain(link) | {"target": target}
-        for link, target in zip(network.links, targets, strict=True)
-    ]
+    return [_link(link, target) for link, target in zip(network.links, targets, strict=True)]
+
+
+def _link(link: LinkSpec, target: float) -> dict[str, Any]:
+    """Return a link's entry, with its buffer under a key of its own for bytes and packets."""
+    entry: dict[str, Any] = {}
+    for key, value in plain(link).items():
+        if key == "buffer":
+            entry["buffer_bytes"] = link.buffer.size if link.buffer.unit == "bytes" else None
+            entry["buffer_packets"] = link.buffer.size if link.buffer.unit == "packets" else None
+        else:
+            entry[key] = value
+    return entry | {"target": target}
 
 
 def _flows(network: Network) -> list[dict[str, Any]]:

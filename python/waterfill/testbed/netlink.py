@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from waterfill.contract.network import BufferSpec
+
 _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_DUMP = 0x1, 0x4, 0x300
 _NLM_F_CREATE, _NLM_F_EXCL, _NLM_F_REPLACE = 0x400, 0x200, 0x100
 # Without it newer kernels (seen on 6.18) do not answer a request for one queue.
@@ -108,20 +110,20 @@ class Route(_Socket):
         super().__init__(_NETLINK_ROUTE)
 
     def shape(
-        self, ifindex: int, *, rate_bps: float, burst_bytes: int, limit_bytes: int,
-        overhead_bytes: int, limit_packets: int | None = None, change: bool = False,
+        self, ifindex: int, *, rate_bps: float, burst_bytes: int, limit: BufferSpec,
+        overhead_bytes: int, change: bool = False, failed: bool = False,
     ) -> None:  # fmt: skip
         """Attach a token bucket (tbf) to an interface.
 
         `overhead_bytes` is added to each frame's length before anything is counted: -14 makes
-        rate, limit and statistics count IP bytes. With `limit_packets` the queue is bounded in
-        packets instead of bytes. With `change` the bucket is there, and keeps its packets; it is
-        full afterwards. Raises OSError if the kernel refuses.
+        rate, limit and statistics count IP bytes. A limit in packets is that of a queue inside the
+        bucket. With `change` the bucket is there, and keeps its packets; it is full afterwards.
+        After `fail` it has no queue whose limit could be set. Raises OSError if the kernel refuses.
         """
         bytes_per_s = round(rate_bps / 8)
         rate = struct.pack("=BBHhHI", 0, _LINKLAYER_ETHERNET, 0, 0, 0, min(bytes_per_s, 0xFFFFFFFF))
         # The bucket's depth in ticks is overridden by TCA_TBF_BURST in bytes.
-        parameters = rate + bytes(12) + struct.pack("=III", limit_bytes, 1, 0)
+        parameters = rate + bytes(12) + struct.pack("=III", limit.size, 1, 0)
         options = attribute(1, parameters) + attribute(6, struct.pack("=I", burst_bytes))
         if bytes_per_s > 0xFFFFFFFF:
             options += attribute(4, struct.pack("=Q", bytes_per_s))
@@ -134,21 +136,19 @@ class Route(_Socket):
         )
         create = _NLM_F_ACK if change else _NLM_F_CREATE | _NLM_F_EXCL | _NLM_F_ACK
         self.ask(_RTM_NEWQDISC, body, create)
-        if limit_packets is not None:
+        if limit.unit == "packets" and not failed:
             child = struct.pack("=BxxxiIII", 0, ifindex, _QUEUE_HANDLE, _TBF_HANDLE | 1, 0)
-            child += attribute(1, b"pfifo\0") + attribute(2, struct.pack("=I", limit_packets))
+            child += attribute(1, b"pfifo\0") + attribute(2, struct.pack("=I", limit.size))
             self.ask(_RTM_NEWQDISC, child, create)
 
     def fail(self, ifindex: int) -> None:
         """Drop what waits in an interface's token bucket, and what arrives until `restore`."""
         self._queue_inside(ifindex, _FAILED_HANDLE, b"blackhole", b"")
 
-    def restore(self, ifindex: int, *, limit_bytes: int, limit_packets: int | None = None) -> None:
+    def restore(self, ifindex: int, limit: BufferSpec) -> None:
         """Give a token bucket its queue back, empty, after `fail`."""
-        kind, limit = b"bfifo", limit_bytes
-        if limit_packets is not None:
-            kind, limit = b"pfifo", limit_packets
-        self._queue_inside(ifindex, _QUEUE_HANDLE, kind, struct.pack("=I", limit))
+        kind = b"bfifo" if limit.unit == "bytes" else b"pfifo"
+        self._queue_inside(ifindex, _QUEUE_HANDLE, kind, struct.pack("=I", limit.size))
 
     def _queue_inside(self, ifindex: int, handle: int, kind: bytes, options: bytes) -> None:
         body = struct.pack("=BxxxiIII", 0, ifindex, handle, _TBF_HANDLE | 1, 0)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from waterfill.contract import elements
 from waterfill.contract.elements import FaultSpec, LossSpec
-from waterfill.contract.network import FlowSpec, LinkSpec, Network, TrafficSpec
+from waterfill.contract.network import BufferSpec, FlowSpec, LinkSpec, Network, TrafficSpec
 from waterfill.network.resolve import Graph
 from waterfill.scenario.document import Scenario
 from waterfill.testbed import cohabit
@@ -46,15 +46,14 @@ class Port:
 class Shaper:
     """The queue of one link direction: a token bucket. Bytes are IP bytes.
 
-    The limits are the scenario's buffer plus one packet: they include the packet in service, which
+    The limit is the scenario's buffer plus one packet: it includes the packet in service, which
     waits in the bucket's queue for its tokens.
     """
 
     direction: int
     rate_bps: float
     burst_bytes: int
-    limit_bytes: int
-    limit_packets: int | None
+    limit: BufferSpec
 
 
 @dataclass(frozen=True)
@@ -328,27 +327,20 @@ class _Planner:
     def _shaper(self, i: int) -> Shaper:
         link = self.resolved.links[i]
         packet = self.plan.mtu_bytes
-        in_packets = link.buffer_packets
         burst = max(2 * packet, round(_most_bps(link) / 8 * _LATE_TIMER_S))
         return Shaper(
             direction=i,
             rate_bps=link.rate_bps,
             burst_bytes=burst,
-            # A queue in packets is a child queue of the bucket, which then needs no limit.
-            limit_bytes=(link.buffer_bytes or 0) + packet,
-            limit_packets=None if in_packets is None else in_packets + 1,
+            limit=replace(
+                link.buffer, size=link.buffer.size + (packet if link.buffer.unit == "bytes" else 1)
+            ),
         )
-
-    def _queue_bytes(self, i: int) -> int:
-        link = self.resolved.links[i]
-        if link.buffer_bytes is not None:
-            return link.buffer_bytes
-        return (link.buffer_packets or 0) * self.plan.mtu_bytes
 
     def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
         """Return four times what can be in flight and waiting on a path."""
         rate_bps = min(_most_bps(self.resolved.links[i]) for i in forward)
-        waiting = sum(self._queue_bytes(i) for i in forward)
+        waiting = sum(self.resolved.links[i].buffer.as_bytes(self.plan.mtu_bytes) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
 
     def _recovery_window(self, flow: FlowSpec, forward: Sequence[int], window: int) -> int:

@@ -149,8 +149,7 @@ class Topology:
         for port, shaper in self.plan.shapers():
             self.routes[port.namespace].shape(
                 self.index(port), rate_bps=shaper.rate_bps, burst_bytes=shaper.burst_bytes,
-                limit_bytes=shaper.limit_bytes, overhead_bytes=-ETHERNET_BYTES,
-                limit_packets=shaper.limit_packets,
+                limit=shaper.limit, overhead_bytes=-ETHERNET_BYTES,
             )  # fmt: skip
         for stream in self.plan.streams:
             self._host(stream, stream.source, stream.source_address)

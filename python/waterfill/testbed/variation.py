@@ -93,9 +93,7 @@ class Variation:
             failed = shaper.direction in self._down
             route.shape(
                 index, rate_bps=change.rate_bps, burst_bytes=shaper.burst_bytes,
-                limit_bytes=shaper.limit_bytes, overhead_bytes=-ETHERNET_BYTES, change=True,
-                # A link that is down has no queue whose limit could be set.
-                limit_packets=None if failed else shaper.limit_packets,
+                limit=shaper.limit, overhead_bytes=-ETHERNET_BYTES, change=True, failed=failed,
             )  # fmt: skip
             if self._laws is not None:
                 self._laws.set_rate(shaper.direction, change.rate_bps, change.at_s)
@@ -103,7 +101,7 @@ class Variation:
             self._laws.restart_routers(shaper.direction, change.at_s)
         if change.up and shaper.direction in self._down:
             self._down.remove(shaper.direction)
-            route.restore(index, limit_bytes=shaper.limit_bytes, limit_packets=shaper.limit_packets)
+            route.restore(index, shaper.limit)
 
     def applied(self, start_s: float) -> list[Document]:
         """Return each change with `at_s` and `late_s`; `start_s` is time 0 (monotonic)."""

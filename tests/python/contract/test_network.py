@@ -106,7 +106,8 @@ def everything() -> Network:
         at_s=0.5, rate_bps=5e7, delay_s=0.01, up=True, restart=True, clock_step_s=-0.1
     )
     links[2] = replace(links[2], changes=(change,), faults=FAULTS)
-    links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9, buffer_packets=50)
+    links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9)
+    links[0] = replace(links[0], buffer=spec.BufferSpec("packets", 50))
     flow = synthetic.flow_spec("f", 1, 1.0)._replace(
         forward=tuple(range(len(links))), reverse=(0,), size_bytes=10**6, demand_bps=1e6,
         pacing=True, ecn=False, access_bps=1e9, faults=HOST_FAULTS,
@@ -176,7 +177,7 @@ def refusal(path: tuple[Any, ...], change: dict[str, Any]) -> str:
 
 def named(message: str) -> set[str]:
     """The names that serde lists after `expected`."""
-    return set(re.findall("`([^`]*)`", message.partition("expected")[2]))
+    return set(re.findall('[`"]([^`"]*)[`"]', message.partition("expected")[2]))
 
 
 def test_the_core_takes_every_class_as_it_takes_plain_data():

@@ -213,7 +213,7 @@ def test_an_rtt_that_is_the_path_s_own_pads_nothing():
 
 def buffers(links, *flows):
     found = core(links, flows).links
-    return {entry.name: (entry.buffer_bytes, entry.buffer_packets) for entry in found}
+    return {entry.name: (entry.buffer.unit, entry.buffer.size) for entry in found}
 
 
 def test_a_bdp_is_rate_times_the_largest_base_rtt_that_crosses():
@@ -224,15 +224,15 @@ def test_a_bdp_is_rate_times_the_largest_base_rtt_that_crosses():
         {"path": ["l1", "l2"], "rtt": "80 ms"},
         {"path": ["half"]},
     )
-    assert found["l1"] == found["l1:rev"] == (1_000_000, None)
-    assert found["l2"] == (1_000_000, None)
-    assert found["idle"] == (1_250_000, None)  # 100 ms where nothing crosses
-    assert found["half"] == (125_000, None)
+    assert found["l1"] == found["l1:rev"] == ("bytes", 1_000_000)
+    assert found["l2"] == ("bytes", 1_000_000)
+    assert found["idle"] == ("bytes", 1_250_000)  # 100 ms where nothing crosses
+    assert found["half"] == ("bytes", 125_000)
 
 
 def test_acknowledgements_cross_a_link_too():
     links = [link("up", "r1", "r2", duplex=False), link("down", "r2", "r1", duplex=False)]
-    assert buffers(links, {"path": ["up"], "rtt": "60 ms"})["down"] == (750_000, None)
+    assert buffers(links, {"path": ["up"], "rtt": "60 ms"})["down"] == ("bytes", 750_000)
 
 
 def test_buffers_in_packets_and_bytes():
@@ -244,11 +244,11 @@ def test_buffers_in_packets_and_bytes():
         link("l5", "e", "f", delay="0 s"),
     ]
     found = buffers(links, {"path": ["l1", "l2", "l3"]}, {"path": ["l4"]}, {"path": ["l5"]})
-    assert found["l1"] == found["l1:rev"] == (None, 500)
-    assert found["l2"] == (2_000_000, None)
-    assert found["l3"] == (None, 0)
-    assert found["l4"] == (1500, None)  # a bdp is one packet at least
-    assert found["l5"] == (1_250_000, None)  # no RTT to take: the nominal one
+    assert found["l1"] == found["l1:rev"] == ("packets", 500)
+    assert found["l2"] == ("bytes", 2_000_000)
+    assert found["l3"] == ("packets", 0)
+    assert found["l4"] == ("bytes", 1500)  # a bdp is one packet at least
+    assert found["l5"] == ("bytes", 1_250_000)  # no RTT to take: the nominal one
 
 
 def test_loss_acts_forward_unless_the_reverse_is_named():
@@ -335,8 +335,7 @@ def test_the_whole_document():
         "name": "link1",
         "rate_bps": 622e6,
         "delay_s": 0.0145,
-        "buffer_bytes": 6_220_000,
-        "buffer_packets": None,
+        "buffer": {"unit": "bytes", "size": 6_220_000},
         "queue": {"kind": "droptail", "mark_at": None},
         "loss": 0.0,
         "loss_model": None,

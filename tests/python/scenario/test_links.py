@@ -269,7 +269,7 @@ def test_a_shaper_sets_the_capacity_of_both_directions():
         assert direction["rate_bps"] == 3e6
         assert direction["shaper"] == {"line_bps": 12e6, "depth_bytes": 4500, "timer_s": 0.01}
         # 1 bdp of 3 Mbit/s and 2 ms is less than a packet.
-        assert direction["buffer_bytes"] == 1500
+        assert direction["buffer"]["size"] == 1500
     assert core_of('shaper = {rate = "3 Mbit/s", depth = "4500 B"}')[0]["shaper"]["timer_s"] == 0
 
 

@@ -143,7 +143,7 @@ def test_a_buffer_of_one_bdp_and_a_target_count_the_routes_of_a_pattern():
         del link["buffer"]
     network = resolve.to_core(from_dict(document), PROTOCOLS)
     # Four hops of 10 us each way: 80 us.
-    assert network.links[0].buffer_bytes == round(1e9 / 8 * 80e-6)
+    assert network.links[0].buffer.size == round(1e9 / 8 * 80e-6)
 
 
 def test_flows_of_a_pattern_complete_and_know_their_own_ideal_times():

@@ -392,7 +392,7 @@ def test_web_flows_bring_their_protocol_s_target_and_their_rtt():
     (interval,) = document(HEAD + WEB + flow)
     assert interval["flows"][0]["rate_bps"] == pytest.approx(9e6)  # maxnet's 0.9 of 10 Mbit/s
     found = from_toml(HEAD + WEB + 'rtt = "80 ms"\n' + flow)
-    assert resolve.to_core(found, PROTOCOLS).links[0].buffer_bytes == 10e6 / 8 * 0.08
+    assert resolve.to_core(found, PROTOCOLS).links[0].buffer.size == 10e6 / 8 * 0.08
 
 
 def test_a_scenario_of_traffic_alone_runs():

@@ -9,6 +9,7 @@ import pytest
 
 import synthetic
 from waterfill.contract.elements import GilbertElliott, Hold, Strip
+from waterfill.contract.network import BufferSpec
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo
@@ -94,8 +95,8 @@ def test_buffers_are_the_scenarios_and_the_packet_in_service():
     shapers = {s.direction: s for _, s in planned().shapers()}
     assert sorted(shapers) == [0, 1, 2, 3]  # both links, both ways
     bdp = round(100e6 / 8 * 30e-3)
-    assert (shapers[0].limit_bytes, shapers[0].limit_packets) == (bdp + 1500, None)
-    assert shapers[2].limit_packets == 21
+    assert shapers[0].limit == BufferSpec("bytes", bdp + 1500)
+    assert shapers[2].limit == BufferSpec("packets", 21)
 
 
 def test_padding_is_held_on_the_senders_access_both_ways():

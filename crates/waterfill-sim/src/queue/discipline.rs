@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use rand_pcg::Pcg64;
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::units::{Duration, Instant, Rate};
-use waterfill_network::Level;
+use waterfill_network::{BufferSpec, Level};
 
 use crate::packet::{Flags, Packet, Role, SackId};
 
@@ -42,6 +42,15 @@ impl Backlog {
 pub(crate) struct BufferLimit {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
+}
+
+impl From<BufferSpec> for BufferLimit {
+    fn from(spec: BufferSpec) -> Self {
+        match spec {
+            BufferSpec::Bytes(bytes) => Self { bytes, packets: u64::MAX },
+            BufferSpec::Packets(packets) => Self { bytes: u64::MAX, packets },
+        }
+    }
 }
 
 impl BufferLimit {
