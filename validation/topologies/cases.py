@@ -10,7 +10,7 @@ from pathlib import Path
 from waterfill.contract.network import Network
 from waterfill.formats.build import Options, imported
 from waterfill.formats.writing import text
-from waterfill.network import maxmin, protocols, resolve
+from waterfill.network import graph, maxmin, protocols, resolve
 from waterfill.runs.result import Document
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict, read_toml
@@ -115,11 +115,11 @@ def set_rates(document: Document) -> None:
 
 def set_delays(document: Document) -> None:
     """Shorten long RTTs and lengthen short links, and pad short RTTs at the sources."""
-    longest_s = max(resolve.base_rtts(from_dict(document)).values())
+    longest_s = max(graph.base_rtts(from_dict(document)).values())
     scale = min(1.0, MAX_RTT_S / longest_s)
     for link in document["link"]:
         link["delay"] = TIME.format(max(TIME.parse(link["delay"]) * scale, MIN_DELAY_S))
-    rtts_s = resolve.base_rtts(from_dict(document))
+    rtts_s = graph.base_rtts(from_dict(document))
     for flow in document["flow"]:
         flow["rtt"] = TIME.format(max(rtts_s[flow["name"]], MIN_RTT_S))
 

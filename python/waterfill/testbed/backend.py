@@ -11,8 +11,9 @@ from typing import ClassVar
 from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, shown
 from waterfill.network import maxmin, protocols
+from waterfill.network.graph import Direction, Graph
 from waterfill.network.protocols import ProtocolInfo
-from waterfill.network.resolve import Direction, Graph, to_core
+from waterfill.network.resolve import to_core
 from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise

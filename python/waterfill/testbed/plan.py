@@ -17,7 +17,7 @@ from typing import Any, Literal
 from waterfill.contract import elements
 from waterfill.contract.elements import FaultSpec, LossSpec
 from waterfill.contract.network import BufferSpec, FlowSpec, LinkSpec, Network, TrafficSpec
-from waterfill.network.resolve import Graph
+from waterfill.network.graph import Graph
 from waterfill.scenario.document import Scenario
 from waterfill.testbed import cohabit
 

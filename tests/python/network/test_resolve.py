@@ -5,7 +5,7 @@ import pytest
 from known import PROTOCOLS
 from waterfill.contract.network import TrafficSpec
 from waterfill.errors import InputError
-from waterfill.network import protocols, resolve
+from waterfill.network import graph, protocols, resolve
 from waterfill.scenario.loading import from_dict
 
 
@@ -181,7 +181,7 @@ def test_traffic_needs_no_way_back():
 
 def test_base_rtt_is_twice_the_propagation_and_rtt_pads_it():
     found = build(LINE, [{"path": ["l1", "l2"]}, {"path": ["l2"], "rtt": "80 ms"}])
-    assert resolve.base_rtts(found) == {"f0": 0.04, "f1": 0.08}
+    assert graph.base_rtts(found) == {"f0": 0.04, "f1": 0.08}
     pads = [flow.pad_s for flow in resolve.to_core(found, PROTOCOLS).flows]
     assert pads == [0.0, pytest.approx(0.03, abs=1e-15)]
 
@@ -197,7 +197,7 @@ def test_an_access_rate_adds_nothing_to_the_base_rtt_or_to_a_buffer():
 
 def test_a_way_back_of_another_length_counts():
     links = [link("up", "r1", "r2", duplex=False), link("down", "r2", "r1", delay="250 ms")]
-    assert resolve.base_rtts(build(links, [{"path": ["up"]}])) == {"f0": 0.26}
+    assert graph.base_rtts(build(links, [{"path": ["up"]}])) == {"f0": 0.26}
 
 
 def test_an_rtt_that_is_the_path_s_own_pads_nothing():

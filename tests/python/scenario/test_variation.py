@@ -9,7 +9,7 @@ import pytest
 
 import waterfill
 from waterfill.errors import InputError
-from waterfill.network import maxmin, resolve
+from waterfill.network import graph, maxmin, resolve
 from waterfill.network.protocols import load
 from waterfill.scenario import traces
 from waterfill.scenario.loading import from_toml
@@ -81,7 +81,7 @@ def test_events_are_of_both_directions_and_survive_being_written():
 
 
 def test_the_base_rtt_is_that_of_the_smallest_delay():
-    assert resolve.base_rtts(scenario_of(EVENTS)) == {"f": 0.008}
+    assert graph.base_rtts(scenario_of(EVENTS)) == {"f": 0.008}
 
 
 def test_shares_follow_the_rate_and_the_state():

@@ -1,0 +1,338 @@
+"""The graph of a scenario's links, and the routes of its flows over it.
+
+A duplex link is two directions, `link1` and `link1:rev`; the core knows directions by their index.
+Errors in routes are `InputError`s.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from waterfill.errors import InputError, nearest, shown
+from waterfill.network import patterns
+from waterfill.network.shortest import Step, entries
+from waterfill.scenario.document import Flow, Link, Scenario, Traffic
+from waterfill.scenario.units import TIME
+
+# Route lengths are hops, then delay in picoseconds, in one integer: routes tie only if equal.
+_HOP = 1 << 80
+
+
+class Direction(NamedTuple):
+    """One direction of a link; `back` is the index of the other, None on a simplex link."""
+
+    link: Link
+    name: str
+    start: str
+    end: str
+    back: int | None
+
+    @property
+    def loss(self) -> float:
+        """Probability of random loss in this direction."""
+        return self.link.loss_reverse if self.name != self.link.name else self.link.loss
+
+
+class Route(NamedTuple):
+    """A flow's route: direction indexes of data and of acknowledgements, and times in seconds.
+
+    `pad_s` is the delay added at the source's access in each direction; the base RTT includes it.
+    """
+
+    forward: tuple[int, ...]
+    reverse: tuple[int, ...]
+    pad_s: float
+    base_rtt_s: float
+
+
+# What flows must share to share their directions: from, to, path and return path.
+_Ends: TypeAlias = tuple[str | None, str | None, tuple[str, ...] | None, tuple[str, ...] | None]
+
+
+class Graph:
+    """The graph of a scenario's links, and the routes over it.
+
+    Directions keep the file's order, each link followed by its reverse.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.directions: list[Direction] = []
+        self._named: dict[str, tuple[int, ...]] = {}
+        for link in scenario.link:
+            i = len(self.directions)
+            pair = (i, i + 1) if link.duplex else (i,)
+            forward = Direction(
+                link, link.name, link.from_, link.to, pair[-1] if pair[1:] else None
+            )
+            self.directions.append(forward)
+            self._named[link.name] = pair
+            if link.duplex:
+                name = f"{link.name}:rev"
+                self.directions.append(Direction(link, name, link.to, link.from_, i))
+                self._named[name] = (i + 1,)
+        self._nodes = {node for link in scenario.link for node in (link.from_, link.to)}
+        # By direction: what routes are made of, as lists, which are read in half the time.
+        self._starts = [direction.start for direction in self.directions]
+        self._ends = [direction.end for direction in self.directions]
+        self._backs = [direction.back for direction in self.directions]
+        self._delays_s = [direction.link.min_delay for direction in self.directions]
+        self._entries: dict[str, dict[str, list[int]]] = {}
+        self._flow_keys = scenario.keys("flow")
+        self._ways: dict[_Ends, Route] = {}
+        self._patterns: dict[int, list[list[Route]]] = {}
+
+    def routes(self) -> list[Route]:
+        """Return the routes of all [[flow]]s, in order; raise InputError where there is none."""
+        return list(map(self._route, self.scenario.flow, self._flow_keys))
+
+    def route(self, index: int) -> Route:
+        """Return the route of the index-th [[flow]]; raise InputError if there is none."""
+        return self._route(self.scenario.flow[index], self._flow_keys[index])
+
+    def web_route(self, index: int) -> Route | None:
+        """Return the route of the index-th [[traffic]]'s flows; None for a source of packets."""
+        traffic = self.scenario.traffic[index]
+        if not traffic.starts_flows:
+            return None
+        if traffic.pattern is not None:
+            return self.pattern_routes(index)[0][0]
+        return self._route(traffic, self.scenario.key("traffic", index))
+
+    def pattern_routes(self, index: int) -> list[list[Route]]:
+        """Return the routes of the index-th [[traffic]], which has a pattern, in its groups.
+
+        A route between two hosts is one of the shortest, drawn from the seed. Raises InputError
+        where there is none.
+        """
+        if index not in self._patterns:
+            self._patterns[index] = self._pattern_routes(index)
+        return self._patterns[index]
+
+    def _pattern_routes(self, index: int) -> list[list[Route]]:
+        scenario, traffic = self.scenario, self.scenario.traffic[index]
+        key = scenario.key("traffic", index)
+        assert traffic.pattern is not None
+        hosts = self.hosts(index)
+        for host in hosts if traffic.to is None else [*hosts, traffic.to]:
+            if host not in self._nodes:
+                at = "to" if host not in hosts else "hosts"
+                raise scenario.error(f"{key}.{at}", f"no link ends at {shown(host)}")
+        pairs = patterns.groups(traffic.pattern, hosts, traffic.to, scenario.seed)
+        fewest = min(map(len, pairs))
+        if traffic.fan_in is not None and traffic.fan_in > fewest:
+            message = f"must be at most {fewest}, the number of other hosts, got {traffic.fan_in}"
+            raise scenario.error(f"{key}.fan_in", message)
+        return [[self._drawn(traffic, key, pair) for pair in group] for group in pairs]
+
+    def hosts(self, index: int) -> list[str]:
+        """Return the hosts of the index-th [[traffic]]'s pattern."""
+        return self.scenario.traffic[index].hosts or patterns.ends(self._hops())
+
+    def capacity_bps(self, index: int) -> float:
+        """Return the rate (bit/s) of which the index-th [[traffic]]'s load is a share.
+
+        On one path it is that of the slowest link. With a pattern it is what its hosts can send,
+        or what the only receiver of an incast can receive.
+        """
+        traffic = self.scenario.traffic[index]
+        if traffic.pattern is None:
+            path = self.forward(traffic, self.scenario.key("traffic", index))
+            rates = [self.directions[i].link.capacity for i in path]
+            return min([*rates, traffic.access_rate or math.inf])
+        if traffic.to is not None:
+            return sum(hop.rate_bps for hop in self._hops() if hop.end == traffic.to)
+        return patterns.capacity_bps(self._hops(), self.hosts(index))
+
+    def _hops(self) -> list[patterns.Hop]:
+        return [patterns.Hop(d.start, d.end, d.link.capacity) for d in self.directions]
+
+    def _drawn(self, traffic: Traffic, key: str, pair: patterns.Pair) -> Route:
+        """Return a route between two hosts of a pattern."""
+        start, end = pair
+        chance = random.Random(f"route/{self.scenario.seed}/{start}/{end}")
+        forward = self._shortest(start, end, f"{key}.hosts", chance)
+        if not forward:
+            raise self.scenario.error(f"{key}.hosts", _no_route(start, end), "add a link")
+        backwards = [self.directions[i].back for i in reversed(forward)]
+        reverse = tuple(i for i in backwards if i is not None)
+        if len(reverse) < len(backwards):
+            found = self._shortest(end, start, f"{key}.hosts", chance)
+            if not found:
+                raise self.scenario.error(f"{key}.hosts", _no_route(end, start), "add a link")
+            reverse = found
+        return self._padded(traffic, key, self._unpadded(forward, reverse))
+
+    def _unpadded(self, forward: tuple[int, ...], reverse: tuple[int, ...]) -> Route:
+        own_s = math.fsum([self._delays_s[i] for i in forward + reverse])
+        return Route(forward, reverse, 0.0, own_s)
+
+    def _route(self, flow: Flow | Traffic, key: str) -> Route:
+        """Return the route of a flow; without padding the same object for all alike."""
+        path, back = flow.path, flow.return_path
+        ends = (
+            flow.from_,
+            flow.to,
+            None if path is None else tuple(path),
+            None if back is None else tuple(back),
+        )
+        way = self._ways.get(ends)
+        if way is None:
+            forward = self.forward(flow, key)
+            way = self._ways[ends] = self._unpadded(forward, self._reverse(flow, key, forward))
+        return way if flow.rtt is None else self._padded(flow, key, way)
+
+    def _padded(self, flow: Flow | Traffic, key: str, way: Route) -> Route:
+        """Return a route with the padding that the flow's `rtt` asks for."""
+        forward, reverse, _, own_s = way
+        if flow.rtt is None:
+            return way
+        if flow.rtt < own_s * (1 - 1e-12):
+            raise self.scenario.error(
+                f"{key}.rtt",
+                f"must be at least the path's RTT of {TIME.format(round(own_s, 12))}, "
+                f"got {TIME.format(flow.rtt)}",
+            )
+        return Route(forward, reverse, max(0.0, (flow.rtt - own_s) / 2), flow.rtt)
+
+    def _reverse(self, flow: Flow | Traffic, key: str, forward: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the directions of the acknowledgements of data that cross these."""
+        start, end = self._starts[forward[0]], self._ends[forward[-1]]
+        if flow.return_path is not None:
+            return self._walk(flow.return_path, end, start, f"{key}.return_path")
+        backwards = tuple([back for i in reversed(forward) if (back := self._backs[i]) is not None])
+        if len(backwards) == len(forward):
+            return backwards
+        found = self._shortest(end, start, f"{key}.return_path")
+        if found is None:
+            raise self.scenario.error(
+                f"{key}.path",
+                f"{_no_route(end, start)} for acknowledgements",
+                "add a link or a `return_path`",
+            )
+        return found
+
+    def forward(self, entry: Flow | Traffic, key: str) -> tuple[int, ...]:
+        """Return the directions that an entry's data cross: its `path`, else the shortest route."""
+        if entry.from_ is not None and entry.from_ == entry.to:
+            message = f"must differ from `from`, got {shown(entry.to)}"
+            raise self.scenario.error(f"{key}.to", message)
+        if entry.path is not None:
+            return self._walk(entry.path, entry.from_, entry.to, f"{key}.path")
+        if entry.from_ is None or entry.to is None:
+            raise self.scenario.error(f"{key}.path", "missing", "write a path, or from and to")
+        for host in (entry.from_, entry.to):
+            if host not in self._nodes:
+                message = f"no link ends at {shown(host)}"
+                raise self.scenario.error(f"{key}.path", message, "add a link or a `path`")
+        found = self._shortest(entry.from_, entry.to, f"{key}.path")
+        if found is None:
+            raise self.scenario.error(
+                f"{key}.path", _no_route(entry.from_, entry.to), "add a link or a `path`"
+            )
+        return found
+
+    def _walk(
+        self, names: list[str], start: str | None, end: str | None, key: str
+    ) -> tuple[int, ...]:
+        """Return the directions of a path that names its links.
+
+        A host that is no link's end is joined to the path's end by its access link.
+        """
+        if not names:
+            raise self.scenario.error(key, "must name at least one link, got []")
+        if len(set(names)) < len(names) or not self._named.keys() >= set(names):
+            raise self._wrong_names(names, key)
+        routes: list[list[int]] = []
+        reached = 0
+        # The direction of the first link, forward tried first, determines all others.
+        for first in self._named[names[0]]:
+            route = [first]
+            for name in names[1:]:
+                here = self._ends[route[-1]]
+                for i in self._named[name]:
+                    if self._starts[i] == here:
+                        route.append(i)
+                        break
+                else:
+                    break
+            reached = max(reached, len(route))
+            if len(route) == len(names):
+                routes.append(route)
+        if not routes:
+            raise self.scenario.error(
+                key,
+                f"{shown(names[reached - 1])} and {shown(names[reached])} share no node",
+            )
+        for route in routes:
+            ends = (self._starts[route[0]], self._ends[route[-1]])
+            if (start is None and end is None) or all(
+                host is None or host not in self._nodes or host == node
+                for host, node in zip((start, end), ends, strict=True)
+            ):
+                return tuple(route)
+        ends = (self._starts[routes[0][0]], self._ends[routes[0][-1]])
+        wanted = " ".join(
+            f"{word} {shown(host)}" for word, host in (("from", start), ("to", end)) if host
+        )
+        raise self.scenario.error(
+            key, f"leads from {shown(ends[0])} to {shown(ends[1])}, must lead {wanted}"
+        )
+
+    def _wrong_names(self, names: list[str], key: str) -> InputError:
+        """Return the error of a path that names a link twice, or an unknown link."""
+        for i, name in enumerate(names):
+            if name not in self._named:
+                known = nearest(name, (link.name for link in self.scenario.link))
+                return self.scenario.error(key, f"unknown link {shown(name)}{known}")
+            if name in names[:i]:
+                break
+        return self.scenario.error(key, f"must name each link once, got {shown(name)} twice")
+
+    @cached_property
+    def _leaving(self) -> dict[str, list[Step]]:
+        """By node, the directions that leave it: for routes that no path names."""
+        leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
+        for i, d in enumerate(self.directions):
+            leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.delay * 1e12)))
+        return leaving
+
+    def _shortest(
+        self, start: str, end: str, key: str, chance: random.Random | None = None
+    ) -> tuple[int, ...] | None:
+        """Find the route with fewest hops, then smallest delay.
+
+        `chance` decides between equal ones; without it they raise InputError.
+        """
+        if start not in self._entries:
+            self._entries[start] = entries(self._leaving, start)
+        into = self._entries[start]
+        if end not in into:
+            return None
+        route: list[int] = []
+        node = end
+        while node != start:
+            equal = into[node]
+            if len(equal) > 1 and chance is None:
+                raise self.scenario.error(
+                    key,
+                    f"several shortest routes lead from {shown(start)} to {shown(end)}",
+                    "list the links of one",
+                )
+            route.append(equal[0] if chance is None or len(equal) == 1 else chance.choice(equal))
+            node = self.directions[route[-1]].start
+        return tuple(reversed(route))
+
+
+def _no_route(start: str, end: str) -> str:
+    return f"no route from {shown(start)} to {shown(end)}"
+
+
+def base_rtts(scenario: Scenario) -> dict[str, float]:
+    """Return the base RTT (s) of every [[flow]] by name: propagation and padding, both ways."""
+    graph = Graph(scenario)
+    names = (flow.name for flow in scenario.flow)
+    return {n: route.base_rtt_s for n, route in zip(names, graph.routes(), strict=True)}
