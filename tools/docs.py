@@ -1,7 +1,7 @@
 """Write the reference pages that are made from the code: protocols, keys, commands, claims.
 
 docs/reference/protocols/<name>.md, one page per protocol, is made here from the Rust module docs;
-tools/reference.py makes the others.
+tools/reference.py makes the others. The dissector's table of laws is made here too.
 
 A page is the module doc of a protocol's file, its headings one level down, with the parameters and
 the wire sizes that the core reports. It ends in *Validation*, so that the reader last sees how far
@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tools import reference
 from waterfill.cli import tables
+from waterfill.contract.summary import KernelEntry
 from waterfill.network import protocols
 from waterfill.network.protocols import ParamInfo, ProtocolInfo
 from waterfill.scenario.units import RATE, TIME, VOLUME
@@ -25,6 +26,9 @@ from waterfill.scenario.units import RATE, TIME, VOLUME
 ROOT = Path(__file__).resolve().parent.parent
 LAWS = Path("crates/waterfill-laws/src/protocols")
 PAGES = Path("docs/reference/protocols")
+DISSECTOR = Path("packaging/wireshark/waterfill.lua")
+_LUA_FROM = "-- Made from the laws by tools/docs.py (make docs):\n"
+_LUA_TO = "-- end of what is made\n"
 
 # The headings of every protocol file, in this order; it may have others in between.
 HEADINGS = (
@@ -179,6 +183,36 @@ def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, st
     return made
 
 
+def dissector(known: Mapping[str, ProtocolInfo], lua: str) -> str:
+    """Return the dissector with the numbers, sizes and defaults that it shares with the laws."""
+    laws = {law.kernel["number"]: (law.name, law.kernel) for law in known.values() if law.kernel}
+
+    def table(name: str, cell: Callable[[str, KernelEntry], object]) -> str:
+        cells = (f"[{number}] = {cell(*laws[number])}" for number in sorted(laws))
+        return f"local {name} = {{ {', '.join(cells)} }}"
+
+    made = [
+        table("LAWS", lambda name, _: f'"{name}"'),
+        table("FORWARD_BYTES", lambda _, kernel: kernel["forward_bytes"]),
+        table("ECHO_BYTES", lambda _, kernel: kernel["echo_bytes"]),
+    ]
+    for name in ("x_max", "t"):
+        made.append(f'local DEFAULT_{name.upper()} = "{_number(known["maxnet"].param(name))}"')
+    before, rest = lua.split(_LUA_FROM, 1)
+    _, after = rest.split(_LUA_TO, 1)
+    return before + _LUA_FROM + "\n".join(made) + "\n" + _LUA_TO + after
+
+
+def _number(param: ParamInfo) -> str:
+    return f"{param.default:.15g}".replace("e+", "e")
+
+
+def all_pages(known: Mapping[str, ProtocolInfo]) -> dict[Path, str]:
+    """Return every file that is made from the code, by its path below the root."""
+    lua = (ROOT / DISSECTOR).read_text(encoding="utf-8")
+    return {**pages(known), **reference.pages(), DISSECTOR: dissector(known, lua)}
+
+
 def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
     """Return the pages that are missing, not current, or without a protocol."""
     changed = [path for path, text in made.items() if _text(root / path) != text]
@@ -189,7 +223,7 @@ def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
 def main(arguments: list[str]) -> int:
     """Write the pages, or with `--check` only list those to change; return the exit code."""
     try:
-        made = {**pages(protocols.load()), **reference.pages()}
+        made = all_pages(protocols.load())
     except PageError as error:
         print(error, file=sys.stderr)
         return 1
@@ -284,15 +318,25 @@ def _wire(protocol: ProtocolInfo) -> str:
 def _parameters(protocol: ProtocolInfo) -> str:
     if not protocol.params:
         return "None to set."
-    rows = [
-        f"| `{param.name}` | {_unit(param)} | {_default(param)} | {_cell(plain_links(param.doc))} "
-        f"| {_cell(plain_links(param.source)) or '–'} |"
-        for param in protocol.params
-    ]
-    head = ["| name | unit | default | meaning | source |", "|---|---|---|---|---|"]
+    head, rows = ["name", "unit", "default", "meaning", "source"], []
+    for param in protocol.params:
+        texts = [_cell(plain_links(param.doc)), _cell(plain_links(param.source)) or "–"]
+        rows.append([f"`{param.name}`", _unit(param), _default(param), *texts])
+    if protocol.kernel is not None:
+        head.insert(3, "in the kernel")
+        for row, param in zip(rows, protocol.params, strict=True):
+            row.insert(3, _in_kernel(param))
+    table = [head, ["---"] * len(head), *rows]
     return f"Set as `params.{protocol.name}.NAME`, in a scenario or with `--set`.\n\n" + "\n".join(
-        [*head, *rows]
+        f"| {' | '.join(row)} |" if row[0] != "---" else f"|{'|'.join(row)}|" for row in table
     )
+
+
+def _in_kernel(param: ParamInfo) -> str:
+    """Return the values that the C code supports, in short: `all`, or `–` where it has none."""
+    if param.kernel is None:
+        return "–"
+    return (param.kernel["supported"] or "all").removeprefix("a value from ")
 
 
 def _unit(param: ParamInfo) -> str:

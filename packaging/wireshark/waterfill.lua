@@ -23,16 +23,19 @@ local EXID = 0x5746
 local KIND_EXPERIMENT, KIND_PAPER = 253, 42
 local FORWARD, ECHO, BOTH = 1, 2, 3
 
+-- Made from the laws by tools/docs.py (make docs):
+local LAWS = { [0] = "maxnet", [1] = "maxnet2006", [2] = "aecp", [3] = "rcp", [4] = "vcp", [5] = "xcp", [6] = "pxcp", [7] = "ixcp", [8] = "jetmax" }
+local FORWARD_BYTES = { [0] = 3, [1] = 3, [2] = 3, [3] = 5, [4] = 3, [5] = 11, [6] = 11, [7] = 15, [8] = 12 }
+local ECHO_BYTES = { [0] = 3, [1] = 3, [2] = 3, [3] = 3, [4] = 3, [5] = 6, [6] = 6, [7] = 8, [8] = 11 }
+local DEFAULT_X_MAX = "1e15"
+local DEFAULT_T = "0.4"
+-- end of what is made
+
 -- What the wire leaves to the network's configuration: these must be the hosts' and routers' own.
-local DEFAULT_X_MAX, DEFAULT_T = "1e15", "0.4"
 waterfill.prefs.x_max = Pref.string("Largest rate, bit/s", DEFAULT_X_MAX, "MaxNet's x_max, for start rates and demand")
 waterfill.prefs.t = Pref.string("T, s", DEFAULT_T, "MaxNet's T, for the rate that a price stands for")
 waterfill.prefs.paper = Pref.bool("Decode kind 42", true, "The papers' own form of MaxNet's option, of 8 bytes")
 
-local LAWS = {
-	[0] = "maxnet", [1] = "maxnet2006", [2] = "aecp", [3] = "rcp", [4] = "vcp",
-	[5] = "xcp", [6] = "pxcp", [7] = "ixcp", [8] = "jetmax",
-}
 local TITLES = {
 	[0] = "MaxNet", [1] = "MaxNet (2006)", [2] = "AECP", [3] = "RCP", [4] = "VCP",
 	[5] = "XCP", [6] = "P-XCP", [7] = "iXCP", [8] = "JetMax",
@@ -286,10 +289,6 @@ read[8] = function(value, range)
 	value.tree:add(value:field("bottleneck"), at, math.floor(hops / 32) % 32)
 	value.tree:add(value:field("next_bottleneck"), at, hops % 32)
 end
-
--- Bytes of the forward value and of the echo, by law.
-local FORWARD_BYTES = { [0] = 3, 3, 3, 5, 3, 11, 11, 15, 12 }
-local ECHO_BYTES = { [0] = 3, 3, 3, 3, 3, 6, 6, 8, 11 }
 
 -- ------------------------------------------------------------------ the option
 

@@ -318,6 +318,12 @@ fn protocol(id: ProtocolId) -> Json {
         "echo_bytes": id.echo_bytes(),
         "summary": info.summary,
         "params": id.params_list().iter().map(param).collect::<Vec<_>>(),
+        "kernel": waterfill_laws::kernel::Law::by_name(info.name).map(|law| json!({
+            "number": law.number(),
+            "forward_bytes": law.forward_bytes(),
+            "echo_bytes": law.echo_bytes(),
+            "members": law.params_fields().map(|(name, _, bytes)| json!({"name": name, "bytes": bytes})).collect::<Vec<_>>(),
+        })),
         "signals": info.signals.iter().map(|s| json!({"name": s.name, "unit": s.unit, "doc": s.doc})).collect::<Vec<_>>(),
     })
 }
@@ -332,7 +338,25 @@ fn param(info: &ParamInfo) -> Json {
         Value::Word(w) => json!(w),
         Value::Flag(b) => json!(b),
     };
-    json!({"name": info.name, "unit": info.unit.name(), "default": default, "choices": choices, "doc": info.doc, "source": info.source})
+    let kernel = info.kernel.map(|form| {
+        let supported = form.supported(info.unit, &info.default);
+        json!({
+            "member": form.member_of(info.name),
+            "scale": form.scale,
+            "min": form.min,
+            "max": form.max,
+            "supported": supported,
+        })
+    });
+    json!({
+        "name": info.name,
+        "unit": info.unit.name(),
+        "default": default,
+        "choices": choices,
+        "doc": info.doc,
+        "source": info.source,
+        "kernel": kernel,
+    })
 }
 
 /// Returns the target utilization of every protocol under these parameters.

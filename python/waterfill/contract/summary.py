@@ -205,6 +205,20 @@ REQUIRED = tuple(sorted(Summary.__required_keys__))
 """Keys that every summary has."""
 
 
+class KernelParam(TypedDict):
+    """A parameter's form in the kernel: its member of `struct law_params`, and the member's scale.
+
+    `min` and `max`, in SI units, are None where only the type limits the number. `supported` says
+    which values the C code supports, where it does not support all.
+    """
+
+    member: str | None
+    scale: float
+    min: float | None
+    max: float | None
+    supported: str | None
+
+
 class ParamEntry(TypedDict):
     """One parameter in the core's list of protocols."""
 
@@ -214,6 +228,7 @@ class ParamEntry(TypedDict):
     choices: list[str] | None
     doc: str
     source: str
+    kernel: KernelParam | None
 
 
 class SignalEntry(TypedDict):
@@ -222,6 +237,22 @@ class SignalEntry(TypedDict):
     name: str
     unit: str
     doc: str
+
+
+class KernelMember(TypedDict):
+    """One member of a law's `struct law_params`, in C's order."""
+
+    name: str
+    bytes: int
+
+
+class KernelEntry(TypedDict):
+    """A law's C code: its number and the sizes of its values on the wire, and its parameters."""
+
+    number: int
+    forward_bytes: int
+    echo_bytes: int
+    members: list[KernelMember]
 
 
 class ProtocolEntry(TypedDict):
@@ -235,4 +266,5 @@ class ProtocolEntry(TypedDict):
     echo_bytes: int
     summary: str
     params: list[ParamEntry]
+    kernel: KernelEntry | None
     signals: list[SignalEntry]

@@ -7,13 +7,13 @@ No code here names a protocol. Functions that need the descriptions take them as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 
 from waterfill.contract.network import ParamValue
-from waterfill.contract.summary import ProtocolEntry
+from waterfill.contract.summary import KernelEntry, KernelParam, ProtocolEntry
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
 
@@ -31,6 +31,7 @@ class ParamInfo:
     choices: tuple[str, ...] = ()
     doc: str = ""
     source: str = ""
+    kernel: KernelParam | None = field(default=None, hash=False)
 
     def parse(self, value: object) -> ParamValue:
         """Parse a scenario's value and return it in SI units; raise ValueError for a wrong one."""
@@ -82,6 +83,7 @@ class ProtocolInfo:
     summary: str = ""
     signals: tuple[str, ...] = ()
     paced: bool = False
+    kernel: KernelEntry | None = field(default=None, hash=False)
 
     def param(self, name: str) -> ParamInfo:
         """Return the parameter of that name; raise ValueError if there is none."""
@@ -111,6 +113,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
         summary=entry["summary"],
         paced=entry["paced"],
         signals=tuple(signal["name"] for signal in entry["signals"]),
+        kernel=entry["kernel"],
         params=tuple(
             ParamInfo(
                 name=param["name"],
@@ -119,6 +122,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
                 choices=tuple(param["choices"] or ()),
                 doc=param["doc"],
                 source=param["source"],
+                kernel=param["kernel"],
             )
             for param in entry["params"]
         ),

@@ -80,5 +80,8 @@ def test_protocols():
         assert set(entry) == required(summary.ProtocolEntry)
         for param in entry["params"]:
             assert set(param) == required(summary.ParamEntry)
+            assert param["kernel"] is None or set(param["kernel"]) == required(summary.KernelParam)
+        kernel = entry["kernel"]
+        assert kernel is None or set(kernel) == required(summary.KernelEntry)
         for signal in entry["signals"]:
             assert set(signal) == required(summary.SignalEntry)

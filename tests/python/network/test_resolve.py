@@ -414,7 +414,8 @@ def test_protocols_are_read_from_the_registry_s_list():
         "name": "maxnet", "kind": "explicit", "backends": ["sim"], "paced": True,
         "header_bytes": 8, "echo_bytes": 8, "summary": "s",
         "signals": [{"name": "price", "unit": "s", "doc": "d"}],
-        "params": [param | {"doc": "d", "source": "x"} for param in (order, time)],
+        "kernel": None,
+        "params": [param | {"doc": "d", "source": "x", "kernel": None} for param in (order, time)],
     }  # fmt: skip
     found = protocols.from_registry([entry])["maxnet"]
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from validation.certificates.fixed.arithmetic import ONE, log2, one_less_exp, part
-from validation.certificates.fixed.log import U64, Layout, layout
+from validation.certificates.fixed.log import U64, Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import field24
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
@@ -31,7 +31,7 @@ _FORM_IS_EXACT, _STEP_IS_RTT = 1, 0
 _DT_MAX_US, _BILLION = 1 << 30, 1_000_000_000
 
 LAYOUTS: Mapping[str, Layout] = {
-    "params": layout("", "alpha beta t t_2 q_0 x_0 r_0 form step ceiling rounding unused"),
+    "params": params_layout("aecp"),
     "sums": layout("bytes_sum data_bytes_sum data_segments_sum"),
     "cpu": layout("cpu_bytes cpu_data_bytes cpu_data_segments cpu_residue"),
     "link": layout(

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from validation.certificates.fixed import codes
 from validation.certificates.fixed.arithmetic import part
-from validation.certificates.fixed.log import U64, Layout, layout
+from validation.certificates.fixed.log import U64, Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import header
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
@@ -30,7 +30,7 @@ _WINDOW_MAX = 1 << 40
 _PATIENCE = 4
 
 LAYOUTS: Mapping[str, Layout] = {
-    "params": layout("x_min", "gamma tau interval epsilon urgent weight"),
+    "params": params_layout("jetmax"),
     "sums": layout("bytes_sum own_sum membership_sum"),
     "cpu": layout("cpu_bytes cpu_own cpu_membership"),
     "link": layout(

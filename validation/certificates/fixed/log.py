@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from validation.certificates.log import Header, Step, Values
 from waterfill.errors import InputError
+from waterfill.network import protocols
 
 MAGIC = b"WFSTEPS1"
 BACKEND = "linux"
@@ -40,6 +41,27 @@ _VALUE_BYTES = 16
 def layout(wide: str, narrow: str = "") -> Layout:
     """Return a structure's fields: names of 64 bits, then names of 32 bits."""
     return (*((name, "Q") for name in wide.split()), *((name, "I") for name in narrow.split()))
+
+
+def params_layout(law: str) -> Layout:
+    """Return the fields of a law's `struct law_params`, from the core.
+
+    A member of a structure within has its own name there, or its parameter's where another member
+    has that name. Unused members are numbered.
+    """
+    info = protocols.load()[law]
+    if info.kernel is None:
+        raise ValueError(f"{law} has no C code")
+    nested = {p.kernel["member"]: p.name for p in info.params if p.kernel is not None}
+    fields = []
+    for number, member in enumerate(info.kernel["members"]):
+        name = member["name"].rpartition(".")[2]
+        if name == "reserved":
+            name = f"reserved_{number}"
+        elif name != member["name"]:
+            name = nested.get(member["name"], name)
+        fields.append((name, "Q" if member["bytes"] == 8 else "I"))
+    return fields
 
 
 def is_log(path: Path) -> bool:

@@ -20,7 +20,7 @@ from validation.certificates.fixed.arithmetic import (
     price_code,
     rate_code,
 )
-from validation.certificates.fixed.log import Layout, layout
+from validation.certificates.fixed.log import Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import field24
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
@@ -39,10 +39,7 @@ _ROUND_US = 200_000
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "params": layout(
-        "x_max",
-        "alpha eta t dt_min average compensate xi_first unused dt_p t_0 promise unused_2",
-    ),
+    "params": params_layout("maxnet"),
     "sums": (("bytes_sum", "Q"),),
     "cpu": (("cpu_bytes", "Q"),),
     "link": layout(

@@ -19,7 +19,7 @@ from validation.certificates.fixed.arithmetic import (
     price_code,
     rate_code,
 )
-from validation.certificates.fixed.log import Layout, layout
+from validation.certificates.fixed.log import Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import field24
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
@@ -35,11 +35,7 @@ _XI_MAX, _RATE_MAX = 1 << 61, 1 << 57
 _BIT_US = 8 * _MILLION  # bit/s times µs, in a byte
 
 LAYOUTS: Mapping[str, Layout] = {
-    "params": layout(
-        "x_max",
-        "alpha eta t dt_source rtt_unit rateinc mindeltaq wnd_update_freq max_wnd average "
-        "compensate unused epsilon qs_min_divisor dt quickstart",
-    ),
+    "params": params_layout("maxnet2006"),
     "sums": layout("bytes_sum"),
     "cpu": layout("cpu_bytes"),
     "link": layout(

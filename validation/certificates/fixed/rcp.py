@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from validation.certificates.fixed.arithmetic import ONE, exp2_down, exp_down, log2, part, rate_code
-from validation.certificates.fixed.log import U64, Layout, layout
+from validation.certificates.fixed.log import U64, Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import field24, header
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
@@ -34,7 +34,7 @@ _RTT_FRACTION_BITS = 11
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "params": layout("", "alpha beta first_rate max_interval first_rtt r_min average unused"),
+    "params": params_layout("rcp"),
     "sums": layout("bytes_sum timed_bytes_sum rtt_bytes_sum"),
     "cpu": layout("cpu_bytes cpu_timed_bytes cpu_rtt_bytes"),
     "link": layout(

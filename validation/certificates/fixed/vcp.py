@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from validation.certificates.fixed.arithmetic import ONE, exp_less_one, log_one_plus, power
-from validation.certificates.fixed.log import Layout, layout
+from validation.certificates.fixed.log import Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import field24
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
@@ -31,10 +31,7 @@ _AI_SHORT, _AI_LONG = 8 * 20_000, 8 * 500_000
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "params": layout(
-        "",
-        "t_rho t_q kappa_q gamma queue_weight xi alpha beta freeze whole_percent t_d unused",
-    ),
+    "params": params_layout("vcp"),
     "sums": (("bytes_sum", "Q"),),
     "cpu": (("cpu_bytes", "Q"),),
     "link": layout(

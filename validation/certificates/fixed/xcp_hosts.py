@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from validation.certificates.fixed import codes
-from validation.certificates.fixed.log import U64, Layout, layout
+from validation.certificates.fixed.log import U64, Layout, layout, params_layout
 from validation.certificates.log import Step
 from validation.certificates.receivers import header
 from validation.certificates.replay import Check, Expected, by_call
@@ -29,11 +29,7 @@ _MILLION = 1_000_000
 def layouts(local: bool) -> Mapping[str, Layout]:
     """Return the structures of C; `local`: of iXCP."""
     return {
-        "params": layout(
-            "",
-            "alpha beta gamma min_interval max_interval first_interval first_window "
-            "halve_on_loss weight count_own" + (" link claim_least shuffle_draft reserved") * local,
-        ),
+        "params": params_layout("ixcp" if local else "xcp"),
         "source": layout("window total rtt", "rtt_code time_code packet weight heard bottleneck"),
         "receiver": layout("total", "heard next_bottleneck"),
     }

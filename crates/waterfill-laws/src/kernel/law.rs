@@ -189,6 +189,11 @@ macro_rules! call {
 }
 
 impl Law {
+    /// Returns the law of a protocol's name; `None` if it has no C code.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        Self::all().into_iter().find(|(of, _)| *of == name).map(|(_, law)| law)
+    }
     /// Its number on the wire.
     #[must_use]
     pub const fn number(&self) -> u32 {

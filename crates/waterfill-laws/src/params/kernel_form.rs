@@ -139,30 +139,30 @@ impl KernelForm {
     pub(super) fn check(&self, name: &str, unit: Unit, default: &Value, value: &Value) -> Result<(), ParamError> {
         // Times are compared in whole picoseconds, as the simulator stores them.
         let exact = |x: f64| if unit == Unit::Time { (x * 1e12).round() } else { x };
-        let expected = match (self.place, value) {
-            (KernelPlace::Nowhere, _) if value != default => quoted(unit, default),
-            (KernelPlace::Member(_) | KernelPlace::LinkTarget, Value::Number(n))
-                if !(exact(self.min)..=exact(self.max)).contains(&exact(*n)) =>
-            {
-                self.show_range(unit)
-            }
-            (KernelPlace::Member(_), value)
-                if self.words.is_some_and(|words| !words.contains(&word_of(unit, value))) =>
-            {
-                self.words.unwrap_or_default().iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
-            }
-            _ => return Ok(()),
+        let supports = match (self.place, value) {
+            (KernelPlace::Nowhere, value) => value == default,
+            (_, Value::Number(n)) => (exact(self.min)..=exact(self.max)).contains(&exact(*n)),
+            (_, value) => self.words.is_none_or(|words| words.contains(&word_of(unit, value))),
         };
+        if supports {
+            return Ok(());
+        }
+        let expected = self.supported(unit, default).unwrap_or_default();
         Err(ParamError(format!("{name}: expected {expected} in kernel arithmetic, got {}", quoted(unit, value))))
     }
 
-    /// Returns the range as people read it.
+    /// Returns the values that the C code supports, as a table shows them; `None`: all that the parameter can have.
     #[must_use]
-    pub fn show_range(&self, unit: Unit) -> String {
+    pub fn supported(&self, unit: Unit, default: &Value) -> Option<String> {
         let show = |n: f64| unit.show(&Value::Number(n));
-        match (self.min, self.max) {
-            (min, f64::INFINITY) => format!("at least {}", show(min)),
-            (min, max) => format!("a value from {} to {}", show(min), show(max)),
+        match (self.place, self.words, self.min, self.max) {
+            (KernelPlace::Nowhere, ..) => Some(quoted(unit, default)),
+            (_, Some(words), ..) => {
+                Some(words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or "))
+            }
+            (_, None, f64::NEG_INFINITY, _) => None,
+            (_, None, min, f64::INFINITY) => Some(format!("at least {}", show(min))),
+            (_, None, min, max) => Some(format!("a value from {} to {}", show(min), show(max))),
         }
     }
 }

@@ -116,8 +116,7 @@ impl Law {
 
     /// Returns the C code.
     pub(crate) fn kernel(&self) -> &'static kernel::Law {
-        let mut laws = kernel::Law::all().into_iter();
-        laws.find(|(name, _)| *name == self.name).expect("every law has C code").1
+        kernel::Law::by_name(self.name).expect("every law has C code")
     }
 
     /// Returns the parameters that `struct law_params` has, but for a link's name.
