@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Rewrites requirements.lock (group build: what building and running need), requirements-dev.lock (group dev: that, and what
-# tests and linters need), requirements-wheel.lock (group wheel: what a wheel's build and audit need), requirements-fuzz.lock
-# (group fuzz: the fuzzer of Python code) and requirements-supply.lock (group supply: lists of what is built in) from
-# pyproject.toml: every package with its hashes, for Python 3.10 and newer, on every
-# platform. Pins stay unless pyproject.toml no longer allows them; 'tools/lock.sh --upgrade' moves all of them to the newest.
+# Rewrites requirements.lock (group build: to build and run), requirements-dev.lock (group dev: also to test and lint) and
+# requirements-tools.lock (group tools: fuzzer, wheel and bill of materials) from pyproject.toml: every package with its hashes,
+# for Python 3.10 and newer, on every platform. Pins stay unless pyproject.toml no longer allows them; 'tools/lock.sh --upgrade'
+# moves all of them to the newest.
 # Not uv.lock: it records the address of the package index, which is each user's own setting.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +21,4 @@ compile requirements-dev.lock --group dev "$@"
 sed -n 's/^\([^# ][^\\]*[^\\ ]\) *\\$/\1/p' requirements-dev.lock >"$work/pins"
 rm -f requirements.lock
 compile requirements.lock --group build --constraints "$work/pins"
-compile requirements-wheel.lock --group wheel --constraints "$work/pins"
-compile requirements-fuzz.lock --group fuzz --constraints "$work/pins"
-compile requirements-supply.lock --group supply --constraints "$work/pins"
+compile requirements-tools.lock --group tools --constraints "$work/pins"

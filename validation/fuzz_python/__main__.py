@@ -1,6 +1,6 @@
 """Run targets: `python -m validation.fuzz_python TARGET … [--seconds 60 | --executions N]`.
 
-With atheris (requirements-fuzz.lock) inputs are guided by coverage of the package; without it, or
+With atheris (requirements-tools.lock) inputs are guided by coverage of the package; without it, or
 with `--plain`, they are drawn at random. Each execution has a time limit, the process a limit of
 memory. What is found is kept in out/fuzz-python/found, one input and one traceback for each
 defect, and the run goes on; the exit code is then 1. Executions are added up in
@@ -170,7 +170,7 @@ def _guided() -> Any:
     try:
         import atheris
     except ImportError:
-        print("atheris is not installed (requirements-fuzz.lock): inputs are drawn at random")
+        print("atheris is not installed (requirements-tools.lock): inputs are drawn at random")
         return None
     return atheris
 
