@@ -18,10 +18,12 @@ from waterfill.cli import commands
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
 
-# A shell without job control starts what it puts into the background with SIGINT ignored. Programs
-# that the tests start would inherit that, and no Ctrl-C would end them.
+# A shell without job control starts background jobs with SIGINT ignored, and nohup ignores SIGHUP.
+# Programs that the tests start would inherit both, and neither signal would end them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Lists the studies, or runs one: `python -m validation [NAME [OPTIONS]]`.
 
-`--list` prints a line for each, for other programs. The name `tonight` stands for one that needs
-nothing of the host and takes two hours at most; which one depends on the date.
+`--list` prints a line for each, for other programs. The name `tonight` stands for one that this
+host can run in two hours; which one depends on the date.
 """
 
 from __future__ import annotations
@@ -103,9 +103,10 @@ def lines() -> str:
 
 
 def tonight(day: datetime.date) -> str:
-    """Return the study whose turn it is: short, and without needs."""
-    studies = ((name, load(name)) for name in STUDIES)
-    able = [n for n, study in studies if not study.needs and study.minutes <= _TONIGHT_MINUTES]
+    """Return the study whose turn it is, of those that this host can run in two hours."""
+    studies = [(name, load(name)) for name in STUDIES]
+    short = [(name, study) for name, study in studies if study.minutes <= _TONIGHT_MINUTES]
+    able = [name for name, study in short if not any(need.lacks() for need in study.needs)]
     return able[day.toordinal() % len(able)]
 
 
