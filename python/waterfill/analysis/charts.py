@@ -33,6 +33,8 @@ COLOURS = 7
 """Colours of every palette: blue, red, green, pink, orange, light blue, black (white on dark)."""
 
 BLUE, RED, GREEN, PINK, ORANGE, LIGHT_BLUE, BLACK = range(COLOURS)
+GREY = -1
+"""Colour of a reference, such as max-min shares; only bars may have it."""
 
 # A flow named after a colour has it: "red-blue" in blue would mislead.
 _NAMED = {

@@ -37,7 +37,7 @@ _MAP = "cividis"
 _MAX_LEGEND = 14
 # A heat map with more cells has no numbers in them; an axis of it has up to so many ticks.
 _MAX_CELLS, _MAX_TICKS = 40, 6
-# Below this width (inches) of a chart more than six large numbers on an axis would overlap.
+# In a chart narrower than this (inches) long titles are cut, and more than six numbers overlap.
 _NARROW = 6.0
 # The formats that `save` writes, and the sizes (inches) that `resize` accepts.
 FORMATS = ("png", "svg", "pdf")
@@ -114,9 +114,10 @@ def figure(
             if first is not axis:
                 axis.sharey(first)
         _draw(axis, chart, norm)
-        if size[0] / columns < _NARROW and not (
-            chart.log_x or chart.ticks or len(chart.x_ticks) or chart.heat
-        ):
+        narrow = size[0] / columns < _NARROW
+        axis.set_title(printable(chart.title), loc="left", parse_math=False,
+                       fontsize="medium" if narrow else "large")  # fmt: skip
+        if narrow and not (chart.log_x or chart.ticks or len(chart.x_ticks) or chart.heat):
             axis.locator_params(axis="x", nbins=6)
         if legend != "below":
             _legend(axis, legend, chart.legend)
@@ -176,7 +177,7 @@ def _legend(axis: Any, where: Legend, corner: str) -> None:
 
 
 def _draw(axis: Any, chart: Chart, norm: Any) -> None:
-    """Draw everything of a chart but its labels and its legend."""
+    """Draw everything of a chart but its title, its labels and its legend."""
     _guides(axis, [guide for guide in chart.guides if not guide.name])
     for span in chart.spans:
         axis.axvspan(span.low, span.high, color=_COLOURS[span.colour], alpha=0.15, label=span.name)
@@ -199,8 +200,6 @@ def _draw(axis: Any, chart: Chart, norm: Any) -> None:
             axis.annotate(mark.text, (mark.x, mark.y), xytext=(4, -14),
                           textcoords="offset points", fontsize="small")  # fmt: skip
     _guides(axis, [guide for guide in chart.guides if guide.name])
-    if chart.title:
-        axis.set_title(printable(chart.title), loc="left", parse_math=False)
     _axes(axis, chart)
 
 
@@ -298,7 +297,8 @@ def _shares(axis: Any, lines: Sequence[Line], chart: Chart) -> None:
 def _bars(axis: Any, line: Line, place: int, count: int) -> None:
     width = 0.8 / count
     x = np.arange(len(line.y)) + (place - (count - 1) / 2) * width
-    axis.bar(x, line.y, 0.95 * width, color=_COLOURS[line.colour], label=_plain(line.name),
+    colour = _SHARE if line.colour == charts.GREY else _COLOURS[line.colour]
+    axis.bar(x, line.y, 0.95 * width, color=colour, label=_plain(line.name),
              hatch="//" if place else None, edgecolor="white")  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from waterfill.analysis.binning import Binned, Grid, Matrix, grid_of, grid_with
 from waterfill.analysis.charts import Band, Chart, Line, Units
 from waterfill.analysis.series import Series, numbers
 from waterfill.analysis.shares import Allocation
+from waterfill.analysis.tables import OVER_SEEDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -444,17 +445,6 @@ def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
     )  # fmt: skip
 
 
-# Quantities over seeds: key, label, unit's size.
-_OVER_SEEDS = (
-    ("utilization", "utilization of the bottleneck (%)", 0.01),
-    ("queue_bytes.mean", "mean queue (kB)", 1e3),
-    ("jain_index", "Jain's index", 1.0),
-    ("share_ratio.worst", "smallest rate / max-min share", 1.0),
-    ("settling_s.worst", "settling time, slowest flow (s)", 1.0),
-    ("slowdown.p99", "slowdown, 99th percentile", 1.0),
-)
-
-
 def over_seeds(document: Mapping[str, Any]) -> list[Chart]:
     """Return a chart per quantity: each run's mean with its 95 % interval, and each seed's value.
 
@@ -462,18 +452,19 @@ def over_seeds(document: Mapping[str, Any]) -> list[Chart]:
     """
     runs = document["over_seeds"]
     found = []
-    for key, label, unit in _OVER_SEEDS:
+    for one in OVER_SEEDS:
+        key, label, unit = one.key, one.axis, one.size
         of_run = [run.get(key, {"values": (), "interval": None}) for run in runs.values()]
-        if all(value is None for one in of_run for value in one["values"]):
+        seeds = [(place, value / unit) for place, mine in enumerate(of_run)
+                 for value in mine["values"] if value is not None]  # fmt: skip
+        if not (one.drawn and seeds):
             continue
-        seeds = [(place, value / unit) for place, one in enumerate(of_run)
-                 for value in one["values"] if value is not None]  # fmt: skip
         x, y = np.array(seeds).T
         lines = [Line("each seed", y, role="sample", x=x)]
-        for place, (name, one) in enumerate(zip(runs, of_run, strict=True)):
-            if one["interval"] is not None:
-                low, high = (np.array([end / unit]) for end in one["interval"])
-                mean, at = np.array([one["mean"] / unit]), np.array([float(place)])
+        for place, (name, mine) in enumerate(zip(runs, of_run, strict=True)):
+            if mine["interval"] is not None:
+                low, high = (np.array([end / unit]) for end in mine["interval"])
+                mean, at = np.array([mine["mean"] / unit]), np.array([float(place)])
                 lines.append(Line(name, mean, place, "points", at, low, high))
         found.append(Chart(f"seeds-{key}", label, "", label, lines=lines, ticks=list(runs)))
     return found

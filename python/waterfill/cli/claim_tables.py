@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from waterfill.analysis.tables import Cell, Column
+from waterfill.cli.tables import printed
 from waterfill.papers.claims.text import (
     SHORT_TITLE,
     is_short,
@@ -20,29 +22,25 @@ from waterfill.papers.claims.verdict import Judged
 _VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
 
 
+_COLUMNS: Sequence[Column[Judged]] = (
+    Column("claim", lambda claim: claim.statement),
+    Column("paper", lambda claim: Cell(paper_value(claim), 0.0)),
+    Column("measured", lambda claim: Cell(measured_value(claim), 0.0)),
+    Column("verdict", lambda claim: _verdict(claim)),
+)
+
+
+def _verdict(claim: Judged) -> Cell:
+    short = " (short)" if claim.short is not None else ""
+    expected = f" (expected: {claim.expect})" if claim.verdict != claim.expect else ""
+    text = textwrap.fill(f"{claim.verdict}{short}{expected}", 12)
+    return Cell(text, kind=_VERDICT_STYLES[claim.verdict])
+
+
 def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
     """Return one experiment's claims: the paper's value, ours, the verdict; then remarks."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        collapse_padding=True,
-        expand=True,
-    )
-    table.add_column("claim", overflow="fold", ratio=1)
-    table.add_column("paper", justify="right")
-    table.add_column("measured", justify="right")
-    table.add_column("verdict", max_width=12)
-    for claim in judged:
-        verdict = Text(claim.verdict, style=_VERDICT_STYLES[claim.verdict])
-        if claim.short is not None:
-            verdict.append(" (short)")
-        if claim.verdict != claim.expect:
-            verdict.append(f" (expected: {claim.expect})")
-        table.add_row(claim.statement, paper_value(claim), measured_value(claim), verdict)
     notes = [Text(f"{claim.id}: {text}") for claim in judged if (text := remark(claim))]
     head = [Text(title, style="bold")]
     if is_short(judged):
         head.append(Text(SHORT_TITLE, style="yellow"))
-    return [*head, table, *notes]
+    return [*head, printed(_COLUMNS, judged, expand=True), *notes]

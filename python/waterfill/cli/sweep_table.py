@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from waterfill.analysis.tables import NONE, Cell, Column
+from waterfill.cli.tables import printed
 from waterfill.errors import one_line
 from waterfill.sweeps import table
+from waterfill.sweeps.refine import Boundary
 from waterfill.sweeps.table import Estimate, Group, number
 
 if TYPE_CHECKING:
@@ -67,22 +70,15 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     found = table.groups(sweep, columns)
     if not found:
         return parts
-    names = table.axes(sweep)
     used = [name for name in columns if any(name in group.estimates for group in found)]
-    grid = _grid()
     units = {one.key: one.unit for one in sweep.plan.design.axes()}
-    for name in names:
-        grid.add_column(_header(name, units[name]), justify="left")
-    seeds = any(group.count > 1 for group in found)
-    if seeds:
-        grid.add_column("seeds", justify="right")
-    for name in used:
-        grid.add_column(name.replace("_", "\n"), justify="right", no_wrap=True)
-    for group in found[:MAX_ROWS]:
-        cells = [_value(group.values[name]) for name in names]
-        cells += [_count(group)] if seeds else []
-        grid.add_row(*cells, *(_estimate(group.estimates.get(name)) for name in used))
-    parts.append(grid)
+    shown: list[Column[Group]] = [
+        Column(_header(name, units[name]), partial(_place, name)) for name in table.axes(sweep)
+    ]
+    if any(group.count > 1 for group in found):
+        shown.append(Column("seeds", _count))
+    shown += [Column(name.replace("_", "\n"), partial(_estimate, name)) for name in used]
+    parts.append(printed(shown, found[:MAX_ROWS]))
     if len(found) > MAX_ROWS:
         parts.append(Text(f"and {len(found) - MAX_ROWS} more combinations, in the dataset"))
     several = [e for group in found for e in group.estimates.values() if e.half is not None]
@@ -97,32 +93,33 @@ def _boundaries(sweep: Sweep) -> list[Table | Text]:
     span, verdict = sweep.plan.span, sweep.plan.verdict
     assert span is not None
     unit = span.axis([span.low]).unit
-    grid = _grid()
     units = {one.key: one.unit for one in sweep.plan.design.axes()}
-    for name in units:
-        grid.add_column(_header(name, units[name]))
-    grid.add_column(_header(span.key, unit), justify="right")
-    grid.add_column("within", justify="right")
-    grid.add_column("points", justify="right")
-    for found in sweep.boundaries:
-        place, within = found.state, ""
-        if found.low is not None and found.high is not None:
-            # In the dataset's unit, in which the range may not be written.
-            low, high = span.axis([found.low, found.high]).numbers
-            assert isinstance(low, float)
-            assert isinstance(high, float)
-            place = number((low + high) / 2)
-            within = f"{low:.6g} to {high:.6g}"
-        cells = [_value(value) for value in found.values.values()]
-        grid.add_row(*cells, place, within, str(found.runs))
+
+    def ends(found: Boundary) -> tuple[float, float] | None:
+        if found.low is None or found.high is None:
+            return None
+        # In the dataset's unit, in which the range may not be written.
+        low, high = span.axis([found.low, found.high]).numbers
+        assert isinstance(low, float)
+        assert isinstance(high, float)
+        return low, high
+
+    def place(found: Boundary) -> Cell:
+        there = ends(found)
+        return Cell(number(sum(there) / 2) if there else found.state, 0.0)
+
+    def within(found: Boundary) -> Cell:
+        there = ends(found)
+        return Cell(f"{there[0]:.6g} to {there[1]:.6g}" if there else "", 0.0)
+
+    shown: list[Column[Boundary]] = [
+        *(Column(_header(name, units[name]), partial(_place, name)) for name in units),
+        Column(_header(span.key, unit), place),
+        Column("within", within),
+        Column("points", lambda found: found.runs),
+    ]
     change = f"{span.key} where the verdict {verdict} changes, between the two values of within."
-    return [grid, Text(change)]
-
-
-def _grid() -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.padding = (0, 1, 0, 0)
-    return table
+    return [printed(shown, sweep.boundaries), Text(change)]
 
 
 def _header(name: str, unit: str) -> str:
@@ -130,22 +127,23 @@ def _header(name: str, unit: str) -> str:
     return "\n".join([*name.replace(".", ".\n").split("\n"), *([unit] if unit else [])])
 
 
-def _value(value: Any) -> str:
-    return number(value) if isinstance(value, float) else one_line(str(value))
+def _place(name: str, row: Group | Boundary) -> str:
+    value = row.values[name]
+    return number(value) if isinstance(value, float) else str(value)
 
 
-def _count(group: Group) -> str:
+def _count(group: Group) -> Cell:
     done = group.count - group.failed
-    return str(done) if not group.failed else f"{done} of {group.count}"
+    return Cell(f"{done} of {group.count}" if group.failed else str(done), done)
 
 
 def _varies(found: Estimate) -> bool:
     return found.half is not None and found.half > _SAME * abs(found.mean)
 
 
-def _estimate(found: Estimate | None) -> str:
+def _estimate(name: str, group: Group) -> Cell:
+    found = group.estimates.get(name)
     if found is None:
-        return "–"
-    if found.half is None or not _varies(found):
-        return number(found.mean)
-    return f"{number(found.mean)}\n±{number(float(f'{found.half:.2g}'))}"
+        return NONE
+    half = "" if not _varies(found) else f"\n±{number(float(f'{found.half:.2g}'))}"
+    return Cell(f"{number(found.mean)}{half}", found.mean)

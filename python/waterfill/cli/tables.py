@@ -4,51 +4,78 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from waterfill.contract.summary import (
-    FlowSummary,
-    LinkSummary,
-    StepCheck,
-    Summary,
-    Times,
-    TrafficSummary,
-)
+from waterfill.analysis import tables as model
+from waterfill.analysis.tables import NONE, Cell, Column, LinkRow
+from waterfill.contract.summary import FlowSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
 from waterfill.runs.result import Document
-from waterfill.scenario.units import VOLUME
 
 if TYPE_CHECKING:
     from waterfill.analysis.transfers import SizeBin
-    from waterfill.network.protocols import ProtocolInfo
+    from waterfill.network.protocols import ParamInfo, ProtocolInfo
+
+Row = TypeVar("Row")
 
 # Tables list up to this many flows one by one, more by group.
 MAX_LINES = 20
+# A checked scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
+_MAX_ROWS = 100
 
 # How tables write a parameter's unit; the other units are written as they are.
 UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
 
 
+def printed(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], *, tight: bool = False, **more: Any
+) -> Table:
+    """Return a table for a terminal: numbers right, texts left and folded where they are long.
+
+    A `tight` table has separators only, and a first column that is never folded.
+    """
+    shown = model.Table("", "", columns, rows).shown("terminal")
+    padding = (0, 0, 0, 0) if tight else (0, 1, 0, 0)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding, **more)
+    cells = [[column.cell(row, "terminal") for column in shown] for row in rows]
+    for place, column in enumerate(shown):
+        heading = column.heading("terminal")
+        if place and any(row[place].number is not None for row in cells):
+            table.add_column(heading, justify="right")
+        else:
+            table.add_column(heading, overflow="fold", no_wrap=tight)
+    for row in cells:
+        table.add_row(*(Text(cell.text, style=cell.kind) for cell in row))
+    return table
+
+
+def _head(summary: Mapping[str, Any]) -> Text:
+    start_s, stop_s = summary["measure_s"]
+    return Text(
+        f"{one_line(summary['scenario'])} on {summary['backend']}, seed {summary['seed']}: "
+        f"{start_s:g} s to {stop_s:g} s of {summary['duration_s']:g} s",
+        style="bold",
+    )
+
+
 def run(summary: Summary) -> list[Table | Text]:
     """Return the tables of a run: flows (or groups), links, traffic, completion times."""
-    start_s, stop_s = summary["measure_s"]
-    head = (
-        f"{one_line(summary['scenario'])} on {summary['backend']}, seed {summary['seed']}: "
-        f"{start_s:g} s to {stop_s:g} s of {summary['duration_s']:g} s"
-    )
-    parts: list[Table | Text] = [Text(head, style="bold")]
+    parts: list[Table | Text] = [_head(summary)]
     if "interrupted_at_s" in summary:
         parts.append(Text(f"interrupted at {summary['interrupted_at_s']:g} s", style="yellow"))
     flows = summary["flows"]
-    if flows:
-        parts.append(_flows(flows) if len(flows) <= MAX_LINES else _groups(flows))
-    parts.append(_links(summary["links"]))
+    if len(flows) > MAX_LINES:
+        parts.append(_groups(flows))
+    elif flows:
+        parts.append(printed(model.FLOWS, flows))
+    parts.append(printed(model.LINKS, [LinkRow(link) for link in summary["links"]]))
     if summary["traffic"]:
-        parts.append(_traffic(summary["traffic"]))
+        parts.append(printed(model.TRAFFIC, summary["traffic"]))
     sources = [
         (s["name"], s["flows_started"], s["flows_completed"], s["flow_completion_ms"])
         for s in summary["traffic"]
@@ -60,7 +87,8 @@ def run(summary: Summary) -> list[Table | Text]:
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
             parts.append(_completion(title, entries))
-    parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
+    index = summary["jain_index"]
+    parts.append(Text(f"Jain's index {'–' if index is None else format(index, '.4f')}"))
     if any(flow["retransmissions"] for flow in flows):
         parts.append(Text("retransmissions: of the whole run; drops: of the window."))
     if "check_step" in summary:
@@ -79,36 +107,74 @@ def _step_check(check: StepCheck) -> Text:
     return Text(f"{change}: rates may be off by more than 1 %", style="yellow")
 
 
+_Group = tuple[str, list[FlowSummary]]
+
+
+def _groups(flows: Sequence[FlowSummary]) -> Table:
+    groups: dict[str, list[FlowSummary]] = {}
+    for flow in flows:
+        groups.setdefault(flow["group"], []).append(flow)
+
+    def rates(group: _Group) -> list[float]:
+        return [rate for flow in group[1] if (rate := flow["rate_bps"]) is not None]
+
+    def shares(group: _Group) -> list[float]:
+        return [share for flow in group[1] if (share := flow["max_min_bps"]) is not None]
+
+    def rtts(group: _Group) -> list[float]:
+        return [rtt for flow in group[1] if (rtt := flow["rtt_ms"]["mean"]) is not None]
+
+    columns: Sequence[Column[_Group]] = (
+        Column("group", lambda group: group[0]),
+        Column("protocol", lambda group: group[1][0]["protocol"]),
+        Column("flows", lambda group: len(group[1])),
+        Column("rate mean", lambda group: _mean(rates(group)), "Mbit/s", 1e6, ".2f"),
+        Column("min", lambda group: min(rates(group), default=None), size=1e6, form=".2f"),
+        Column("max", lambda group: max(rates(group), default=None), size=1e6, form=".2f"),
+        Column("max-min\nmean", lambda group: _mean(shares(group)), size=1e6, form=".2f"),
+        Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f"),
+        Column("retrans-\nmissions", lambda group: sum(f["retransmissions"] for f in group[1])),
+    )
+    return printed(columns, list(groups.items()))
+
+
+def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> Table:
+    """Return completion times, one row per source or group: name, started, completed, times."""
+
+    def time(key: str, row: tuple[str, int, int, Times]) -> float | None:
+        found: float | None = row[3][key]  # type: ignore[literal-required]
+        return found
+
+    columns: list[Column[tuple[str, int, int, Times]]] = [
+        Column(title, lambda row: row[0]),
+        Column("flows\nstarted", lambda row: row[1]),
+        Column("\ncompleted", lambda row: row[2]),
+        Column("completion mean", partial(time, "mean"), "ms", form=".1f"),
+        *(
+            Column(key, partial(time, key), "ms", form=".1f")
+            for key in ("p50", "p90", "p99", "max")
+        ),
+    ]
+    return printed(columns, entries)
+
+
+def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
+    """Return the slowdowns of a run's transfers by size, and a note; nothing without flows."""
+    return [printed(model.TRANSFERS, rows), Text(model.SLOWDOWN)] if rows else []
+
+
 def response(document: Document) -> list[Table | Text]:
     """Return one table per protocol and kind of loss: mean windows and their references."""
     parts: list[Table | Text] = []
     groups: dict[tuple[str, str], list[Document]] = {}
-    for cell in document["cells"]:
-        groups.setdefault((cell["protocol"], cell["loss"]), []).append(cell)
-    for (protocol, loss), cells in groups.items():
+    for case in document["cells"]:
+        groups.setdefault((case["protocol"], case["loss"]), []).append(case)
+    for (protocol, loss), cases in groups.items():
         parts.append(Text(f"{protocol} under {loss} loss: mean window in packets", style="bold"))
-        table = _table("loss", "RTT ms")
-        names = list(cells[0]["closed_forms_packets"])
-        reference = names[0] if loss == "periodic" else "Monte-Carlo"
+        names = list(cases[0]["closed_forms_packets"])
         others = names if loss == "independent" else names[1:]
-        for header in ("simulated", reference, "difference", *others, "losses", "time-outs", ""):
-            table.add_column(header, justify="right")
-        for cell in cells:
-            table.add_row(
-                f"{cell['p']:g}",
-                f"{cell['rtt_s'] * 1e3:g}",
-                _number(cell["window_packets"], ".1f"),
-                _number(cell["reference_packets"], ".1f"),
-                _number(cell["error"] * 100, "+.1f") + " %",
-                *[
-                    f"{(cell['window_packets'] / cell['closed_forms_packets'][n] - 1) * 100:+.0f} %"
-                    for n in others
-                ],
-                str(cell["losses"]),
-                str(cell["timeouts"]),
-                "not judged" if not cell["judged"] else "" if cell["within"] else "OUTSIDE",
-            )
-        parts.append(table)
+        reference = names[0] if loss == "periodic" else "Monte-Carlo"
+        parts.append(printed(_response_columns(reference, others), cases))
     parts.append(
         Text(
             f"{document['outside']} of {len(document['cells'])} cases differ from their reference "
@@ -119,135 +185,25 @@ def response(document: Document) -> list[Table | Text]:
     return parts
 
 
-def _flows(flows: Sequence[FlowSummary]) -> Table:
-    table = _table("flow", "protocol")
-    for header in ("rate\nMbit/s", "max-min\nMbit/s", "goodput\nMbit/s", "RTT mean\nms", "p99\nms"):
-        table.add_column(header, justify="right")
-    table.add_column("retrans-\nmissions", justify="right")
-    for flow in flows:
-        table.add_row(
-            one_line(flow["name"]),
-            flow["protocol"],
-            _mega(flow["rate_bps"]),
-            _mega(flow["max_min_bps"]),
-            _mega(flow["goodput_bps"]),
-            _number(flow["rtt_ms"]["mean"], ".1f"),
-            _number(flow["rtt_ms"]["p99"], ".1f"),
-            str(flow["retransmissions"]),
-        )
-    return table
+def _response_columns(reference: str, others: Sequence[str]) -> list[Column[Document]]:
+    def off(name: str, case: Document) -> Cell:
+        ratio = case["window_packets"] / case["closed_forms_packets"][name] - 1
+        return Cell(f"{ratio * 100:+.0f} %", ratio)
 
+    def warning(case: Document) -> str:
+        return "not judged" if not case["judged"] else "" if case["within"] else "OUTSIDE"
 
-def _groups(flows: Sequence[FlowSummary]) -> Table:
-    table = _table("group", "protocol")
-    headers = (
-        "flows",
-        "rate mean\nMbit/s",
-        "min",
-        "max",
-        "max-min\nmean",
-        "RTT mean\nms",
-        "retrans-\nmissions",
-    )
-    for header in headers:
-        table.add_column(header, justify="right")
-    groups: dict[str, list[FlowSummary]] = {}
-    for flow in flows:
-        groups.setdefault(flow["group"], []).append(flow)
-    for name, members in groups.items():
-        rates = _known(flow["rate_bps"] for flow in members)
-        table.add_row(
-            one_line(name),
-            members[0]["protocol"],
-            str(len(members)),
-            _mega(_mean(rates)),
-            _mega(min(rates, default=None)),
-            _mega(max(rates, default=None)),
-            _mega(_mean(_known(flow["max_min_bps"] for flow in members))),
-            _number(_mean(_known(flow["rtt_ms"]["mean"] for flow in members)), ".1f"),
-            str(sum(flow["retransmissions"] for flow in members)),
-        )
-    return table
-
-
-def _links(links: Sequence[LinkSummary]) -> Table:
-    table = _table("link")
-    counts: list[Literal["drops", "marks", "lost"]] = ["drops", "lost"]
-    if any(link["marks"] for link in links):
-        counts.insert(1, "marks")
-    for header in ("utilization\n%", "queue mean\nkB", "p99\nkB", "max\nkB", *counts):
-        table.add_column(header, justify="right")
-    for link in links:
-        queue = link["queue_bytes"]
-        table.add_row(
-            one_line(link["name"]),
-            _number(_scaled(link["utilization"], 0.01), ".2f"),
-            *(_number(_scaled(queue[kind], 1e3), ".1f") for kind in ("mean", "p99", "max")),
-            *(str(link[count]) for count in counts),
-        )
-    return table
-
-
-def _traffic(sources: Sequence[TrafficSummary]) -> Table:
-    table = _table("traffic", "kind")
-    for header in ("rate\nMbit/s", "packets\nsent", "\nreceived"):
-        table.add_column(header, justify="right")
-    for source in sources:
-        table.add_row(
-            one_line(source["name"]),
-            source["kind"],
-            _mega(source["rate_bps"]),
-            str(source["packets_sent"]),
-            str(source["packets_received"]),
-        )
-    return table
-
-
-def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> Table:
-    """Return completion times, one row per source or group: name, started, completed, times."""
-    table = _table(title)
-    table.add_column("flows\nstarted", justify="right")
-    table.add_column("\ncompleted", justify="right")
-    for header in ("completion mean\nms", "p50\nms", "p90\nms", "p99\nms", "max\nms"):
-        table.add_column(header, justify="right")
-    for name, started, completed, times in entries:
-        columns = (times["mean"], times["p50"], times["p90"], times["p99"], times["max"])
-        table.add_row(
-            one_line(name),
-            str(started),
-            str(completed),
-            *(_number(value, ".1f") for value in columns),
-        )
-    return table
-
-
-def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
-    """Return the slowdowns of a run's transfers by size, and a note; nothing without flows."""
-    if not rows:
-        return []
-    table = _table("flows by size")
-    headers = ("flows", "un-\nfinished", "slowdown\nmean", "p50", "p90", "p99", "time p50\nms")
-    for header in (*headers, "p99\nms"):
-        table.add_column(header, justify="right")
-    for row in rows:
-        slowdown, took_s = row["slowdown"], row["completion_s"]
-        table.add_row(
-            _sizes(row["above_bytes"], row["to_bytes"]),
-            str(row["flows"]),
-            str(row["unfinished"]),
-            *(_number(slowdown[kind], ".2f") for kind in ("mean", "p50", "p90", "p99")),
-            *(_number(_scaled(value, 1e-3), ".3g") for value in (took_s["p50"], took_s["p99"])),
-        )
-    return [table, Text(_SLOWDOWN)]
-
-
-_SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of completed flows."
-
-
-def _sizes(above_bytes: float, to_bytes: float | None) -> str:
-    if to_bytes is None:
-        return f"above {VOLUME.format(above_bytes)}" if above_bytes else "all"
-    return f"to {VOLUME.format(to_bytes)}"
+    return [
+        Column("loss", lambda case: f"{case['p']:g}"),
+        Column("RTT ms", lambda case: f"{case['rtt_s'] * 1e3:g}"),
+        Column("simulated", lambda case: case["window_packets"], form=".1f"),
+        Column(reference, lambda case: case["reference_packets"], form=".1f"),
+        Column("difference", lambda case: Cell(f"{case['error'] * 100:+.1f} %", case["error"])),
+        *(Column(name, partial(off, name)) for name in others),
+        Column("losses", lambda case: case["losses"]),
+        Column("time-outs", lambda case: case["timeouts"]),
+        Column("", warning),
+    ]
 
 
 def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
@@ -256,41 +212,16 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
     `runs` is {protocol: run document}, at least one.
     """
     first = next(iter(runs.values()))
-    start_s, stop_s = first["measure_s"]
-    head = (
-        f"{one_line(first['scenario'])} on {first['backend']}, seed {first['seed']}: "
-        f"{start_s:g} s to {stop_s:g} s of {first['duration_s']:g} s"
-    )
-    parts: list[Table | Text] = [Text(head, style="bold")]
+    parts: list[Table | Text] = [_head(first)]
     for name, run in runs.items():
         if "interrupted_at_s" in run:
             at_s = run["interrupted_at_s"]
             parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))
-    table = _table()
-    table.padding = 0  # eleven columns: the separators suffice
-    table.add_column("protocol", no_wrap=True)
-    headers = (
-        *("util.\n%", "queue\nkB", "p99\nkB", "max\nkB", "drops", "Jain", "min\nshare"),
-        *("settle\ns", "start\ns", "slowest\ns"),
-    )
-    for header in headers:
-        table.add_column(header, justify="right")
-    for name, run in runs.items():
-        mine = run["compare"]
-        queue = mine["queue_bytes"]
-        table.add_row(
-            name,
-            _number(_scaled(mine["utilization"], 0.01), ".2f"),
-            *(_kilo(queue[kind]) for kind in ("mean", "p99", "max")),
-            str(mine["drops"]),
-            _number(mine["jain_index"], ".4f"),
-            _number(mine["share_ratio"]["worst"], ".3f"),
-            _number(mine["settling_s"]["worst"], ".2f"),
-            _number(mine["start_up_s"]["median"], ".2f"),
-            _number(mine["start_up_s"]["worst"], ".2f"),
-        )
-    parts.append(table)
-    parts += _compared_transfers(runs)
+    rows = [(name, run["compare"]) for name, run in runs.items()]
+    parts.append(printed(model.RUNS, rows, tight=True))
+    moved = [(name, mine) for name, mine in rows if mine["transfers"]]
+    if moved:
+        parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved), Text(model.SLOWDOWN)]
     mine = first["compare"]
     average_s = mine["average_s"]
     notes = (
@@ -305,83 +236,31 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
     return [*parts, *map(Text, notes)]
 
 
-# Quantities over seeds: key, name, heading, unit's size, form.
-_OVER_SEEDS = (
-    ("utilization", "utilization", "util.\n%", 0.01, ".2f"),
-    ("queue_bytes.mean", "queue", "queue\nkB", 1e3, ".1f"),
-    ("queue_bytes.p99", "queue p99", "p99\nkB", 1e3, ".1f"),
-    ("drops", "drops", "drops", 1.0, ".1f"),
-    ("jain_index", "Jain", "Jain", 1.0, ".4f"),
-    ("share_ratio.worst", "min share", "min\nshare", 1.0, ".3f"),
-    ("settling_s.worst", "settle", "settle\ns", 1.0, ".2f"),
-    ("start_up_s.median", "start", "start\ns", 1.0, ".2f"),
-    ("slowdown.p50", "slowdown p50", "slow-\ndown", 1.0, ".2f"),
-    ("slowdown.p99", "slowdown p99", "p99", 1.0, ".2f"),
-)
-
-
 def over_seeds(document: Document) -> list[Table | Text]:
     """Return means and intervals over the seeds, one row per protocol, and what differs."""
     runs, rows = document["over_seeds"], document["differences_over_seeds"]
     count = len(document["seeds"])
-    values = [found["values"] for mine in runs.values() for found in mine.values()]
-    if count > 1 and not rows and all(len(set(mine)) == 1 for mine in values):
+    if count > 1 and not rows and model.all_same(runs):
         same = f"All {count} seeds give the same result: nothing in this scenario is random, so"
         return [Text(), Text(f"{same} there are no intervals and no tests.")]
-    there = set(next(iter(runs.values())))
-    columns = [column for column in _OVER_SEEDS if column[0] in there]
-    table = _table()
-    table.padding = (0, 0, 0, 0)
-    table.add_column("protocol", no_wrap=True)
-    for _, _, heading, _, _ in columns:
-        table.add_column(heading, justify="right")
-    for name, mine in runs.items():
-        cells = []
-        for key, _, _, unit, form in columns:
-            found = mine[key]
-            half = None if found["interval"] is None else found["interval"][1] - found["mean"]
-            mean, half = _scaled(found["mean"], unit), _scaled(half, unit)
-            cells.append(_number(mean, form) + ("" if half is None else f"\n±{half:{form}}"))
-        table.add_row(name, *cells)
+    found = model.over_seeds(runs)
     lines = [
         f"{count} seeds, from {document['seeds'][0]}: mean ± half the 95 % interval (Student's t).",
     ]
-    for key, what, _, _, _ in columns:
-        pairs = [row for row in rows if row["quantity"] == key]
+    for one in model.OVER_SEEDS:
+        pairs = [row for row in rows if row["quantity"] == one.key]
         if pairs:
             alike = [f"{r['first']} and {r['second']}" for r in pairs if not r["significant"]]
             shown = ", ".join(alike if len(alike) <= 3 else [*alike[:3], f"{len(alike) - 3} more"])
             but = f"; not {shown}" if alike and len(alike) < len(pairs) else ""
             apart = len(pairs) - len(alike)
-            lines.append(f"  {what}: {apart} of {len(pairs)} pairs of protocols differ{but}")
+            lines.append(f"  {one.name}: {apart} of {len(pairs)} pairs of protocols differ{but}")
     if len(lines) > 1:
         lines[1:1] = [
             "Differences at the 5 % level (paired t-tests over the seeds, corrected for the number "
             "of pairs by Benjamini and Yekutieli):"
         ]
-    return [Text(), table, *map(Text, lines)]
-
-
-def _compared_transfers(runs: Mapping[str, Document]) -> list[Table | Text]:
-    """Return the completion times and slowdowns of runs that have transfers, as a table."""
-    found = {name: run["compare"]["transfers"] for name, run in runs.items()}
-    if not any(found.values()):
-        return []
-    table = _table("protocol")
-    headers = ("flows", "unfinished", "time p50\nms", "p99\nms", "slowdown\np50", "p99")
-    for header in headers:
-        table.add_column(header, justify="right")
-    for name, mine in found.items():
-        if mine is not None:
-            took_s, slowdown = mine["completion_s"], mine["slowdown"]
-            table.add_row(
-                name,
-                str(mine["flows"]),
-                str(mine["unfinished"]),
-                *(_number(_scaled(took_s[kind], 1e-3), ".3g") for kind in ("p50", "p99")),
-                *(_number(slowdown[kind], ".2f") for kind in ("p50", "p99")),
-            )
-    return [Text(), table, Text(_SLOWDOWN)]
+    return [Text(), printed(found.columns, found.rows, tight=True), *map(Text, lines)]
 
 
 def effective(document: Document) -> list[Table | Text]:
@@ -398,38 +277,11 @@ def effective(document: Document) -> list[Table | Text]:
     for backend, refusal in document["backends"].items():
         text = f"{backend}: can run it" if refusal is None else f"{backend}: {refusal}"
         parts.append(Text(text, style="" if refusal is None else "yellow"))
-    links = _table("link")
-    for header in ("rate\nMbit/s", "delay\nms", "buffer", "target\n%"):
-        links.add_column(header, justify="right")
-    links.add_column("queue")
-    for link in document["links"][:_MAX_ROWS]:
-        packets = link["buffer_packets"]
-        size = f"{link['buffer_bytes'] / 1e3:g} kB" if packets is None else f"{packets} packets"
-        links.add_row(
-            one_line(link["name"]),
-            f"{link['rate_bps'] / 1e6:g}",
-            f"{link['delay_s'] * 1e3:g}",
-            size,
-            f"{link['target'] * 100:g}",
-            link["queue"]["kind"],
-        )
-    parts.append(links)
-    parts += _others(document["links"], "links")
+    parts += _listed(_EFFECTIVE_LINKS, document["links"], "links")
     if document["flows"]:
-        parts.append(_effective_flows(document["flows"][:_MAX_ROWS]))
-        parts += _others(document["flows"], "flows")
+        parts += _listed(_EFFECTIVE_FLOWS, document["flows"], "flows")
     if document["traffic"]:
-        traffic = _table("traffic", "kind")
-        for header in ("rate\nMbit/s", "from\ns", "to\ns"):
-            traffic.add_column(header, justify="right")
-        traffic.add_column("path", overflow="fold")
-        for source in document["traffic"]:
-            times = (f"{source['start_s']:g}", f"{source['stop_s']:g}")
-            routes = sum(map(len, (source["flows"] or {}).get("routes", ())))
-            path = f"{routes} routes" if routes else one_line(", ".join(source["path"]))
-            rate = _mega(source["rate_bps"])
-            traffic.add_row(one_line(source["name"]), source["kind"], rate, *times, path)
-        parts.append(traffic)
+        parts.append(printed(_EFFECTIVE_TRAFFIC, document["traffic"]))
     for protocol, values in document["params"].items():
         if values:
             listed = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
@@ -437,62 +289,83 @@ def effective(document: Document) -> list[Table | Text]:
     return parts
 
 
-# A checked scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
-_MAX_ROWS = 100
+def _buffer(link: Document) -> Cell:
+    packets = link["buffer_packets"]
+    size = f"{link['buffer_bytes'] / 1e3:g} kB" if packets is None else f"{packets} packets"
+    return Cell(size, 0.0)
 
 
-def _others(rows: Sequence[Document], what: str) -> list[Text]:
+def _path(source: Document) -> str:
+    routes = sum(map(len, (source["flows"] or {}).get("routes", ())))
+    return f"{routes} routes" if routes else ", ".join(source["path"])
+
+
+_EFFECTIVE_LINKS: Sequence[Column[Document]] = (
+    Column("link", lambda link: link["name"]),
+    Column("rate", lambda link: link["rate_bps"], "Mbit/s", 1e6, "g"),
+    Column("delay", lambda link: link["delay_s"], "ms", 1e-3, "g"),
+    Column("buffer", _buffer),
+    Column("target", lambda link: link["target"], "%", 0.01, "g"),
+    Column("queue", lambda link: link["queue"]["kind"]),
+)
+_EFFECTIVE_FLOWS: Sequence[Column[Document]] = (
+    Column("flow", lambda flow: flow["name"]),
+    Column("protocol", lambda flow: flow["protocol"]),
+    Column("count", lambda flow: flow["count"]),
+    Column("base RTT", lambda flow: flow["base_rtt_s"], "ms", 1e-3, "g"),
+    Column("from", lambda flow: flow["start_s"], "s", form="g"),
+    Column("to", lambda flow: flow["stop_s"], "s", form="g"),
+    Column("path", lambda flow: ", ".join(flow["forward"])),
+)
+_EFFECTIVE_TRAFFIC: Sequence[Column[Document]] = (
+    Column("traffic", lambda source: source["name"]),
+    Column("kind", lambda source: source["kind"]),
+    Column("rate", lambda source: source["rate_bps"], "Mbit/s", 1e6, ".2f"),
+    Column("from", lambda source: source["start_s"], "s", form="g"),
+    Column("to", lambda source: source["stop_s"], "s", form="g"),
+    Column("path", _path),
+)
+
+
+def _listed(
+    columns: Sequence[Column[Document]], rows: Sequence[Document], what: str
+) -> list[Table | Text]:
+    """Return the table of the first rows, and how many others there are."""
     left = len(rows) - _MAX_ROWS
-    return [Text(f"… and {left} other {what}; --json lists all.")] if left > 0 else []
-
-
-def _effective_flows(flows: Sequence[Document]) -> Table:
-    table = _table("flow", "protocol")
-    for header in ("count", "base RTT\nms", "from\ns", "to\ns"):
-        table.add_column(header, justify="right")
-    table.add_column("path", overflow="fold")
-    for flow in flows:
-        table.add_row(
-            one_line(flow["name"]),
-            flow["protocol"],
-            str(flow["count"]),
-            f"{flow['base_rtt_s'] * 1e3:g}",
-            f"{flow['start_s']:g}",
-            f"{flow['stop_s']:g}",
-            one_line(", ".join(flow["forward"])),
-        )
-    return table
+    others = [Text(f"… and {left} other {what}; --json lists all.")] if left > 0 else []
+    return [printed(columns, rows[:_MAX_ROWS]), *others]
 
 
 def maxmin(document: Document) -> list[Table | Text]:
     """Return one table: interval, flow, exact max-min rate, bottleneck link."""
-    table = _table("from s", "to s", "flow")
-    table.add_column("rate\nMbit/s", justify="right")
-    table.add_column("bottleneck", overflow="fold")
+    rows: list[tuple[str, str, Document]] = []
     for interval in document["intervals"]:
-        times = [f"{interval['from_s']:g}", f"{interval['to_s']:g}"]
+        times = (f"{interval['from_s']:g}", f"{interval['to_s']:g}")
         for flow in interval["flows"] or [{"name": "–", "rate_bps": None, "bottleneck": None}]:
-            name, bottleneck = one_line(flow["name"]), flow["bottleneck"]
-            table.add_row(*times, name, _mega(flow["rate_bps"]), one_line(bottleneck or "–"))
-            times = ["", ""]
-    return [table]
+            rows.append((*times, flow))
+            times = ("", "")
+    columns: Sequence[Column[tuple[str, str, Document]]] = (
+        Column("from s", lambda row: row[0]),
+        Column("to s", lambda row: row[1]),
+        Column("flow", lambda row: row[2]["name"]),
+        Column("rate", lambda row: row[2]["rate_bps"], "Mbit/s", 1e6, ".2f"),
+        Column("bottleneck", lambda row: row[2]["bottleneck"] or "–"),
+    )
+    return [printed(columns, rows)]
 
 
 def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
     """Return one line per protocol, and where to find its parameters."""
-    table = _table("protocol", "kind")
-    table.add_column("header\nB", justify="right")
-    table.add_column("backends")
-    table.add_column("summary", overflow="fold")
-    for protocol in known:
-        table.add_row(
-            protocol.name,
-            f"{protocol.kind},\npaced" if protocol.paced else protocol.kind,
-            str(protocol.header_bytes),
-            ", ".join(protocol.backends),
-            protocol.summary,
-        )
-    return [table, Text("waterfill protocols PROTOCOL shows parameters, defaults and sources.")]
+    columns: Sequence[Column[ProtocolInfo]] = (
+        Column("protocol", lambda protocol: protocol.name),
+        Column("kind", lambda protocol: Cell(
+            f"{protocol.kind},\npaced" if protocol.paced else protocol.kind)),
+        Column("header", lambda protocol: protocol.header_bytes, "B"),
+        Column("backends", lambda protocol: ", ".join(protocol.backends)),
+        Column("summary", lambda protocol: protocol.summary),
+    )  # fmt: skip
+    last = Text("waterfill protocols PROTOCOL shows parameters, defaults and sources.")
+    return [printed(columns, list(known)), last]
 
 
 def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
@@ -506,16 +379,17 @@ def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
         head.append(f". {protocol.summary}", style="not bold")
         parts.append(head)
         if protocol.params:
-            table = _table("parameter")
-            table.add_column("default", justify="right")
-            table.add_column("unit")
-            table.add_column("meaning", overflow="fold")
-            for param in protocol.params:
-                meaning = f"{param.doc} ({param.source})" if param.source else param.doc
-                unit = " | ".join(param.choices) or UNITS.get(param.unit, param.unit)
-                table.add_row(param.name, _plain(param.default), unit, meaning)
-            parts.append(table)
+            parts.append(printed(_PARAMETERS, protocol.params))
     return parts
+
+
+_PARAMETERS: Sequence[Column[ParamInfo]] = (
+    Column("parameter", lambda param: param.name),
+    Column("default", lambda param: Cell(_plain(param.default), 0.0)),
+    Column("unit", lambda param: " | ".join(param.choices) or UNITS.get(param.unit, param.unit)),
+    Column("meaning", lambda param: (
+        f"{param.doc} ({param.source})" if param.source else param.doc)),
+)  # fmt: skip
 
 
 def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
@@ -545,17 +419,39 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
     ]
 
 
-def _table(*columns: str) -> Table:
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=(0, 1, 0, 0),
-        collapse_padding=True,
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def differences(rows: Sequence[Document]) -> list[Table | Text]:
+    """Return the results of two backends side by side, for up to `MAX_LINES` flows."""
+    if not rows:
+        return []
+    columns: list[Column[Document]] = [
+        Column("protocol", lambda row: row["protocol"]),
+        Column("quantity", lambda row: row["what"]),
+    ]
+    for place, backend in enumerate(rows[0]["backends"]):
+        columns.append(Column(backend, partial(_value, place)))
+    columns.append(Column("difference", _difference))
+    return [printed(columns, rows[: 5 * MAX_LINES])]
+
+
+def _value(place: int, row: Document) -> Cell:
+    scale, unit = _readable(row["unit"])
+    value = row["values"][place]
+    known = value is not None and math.isfinite(value)
+    return Cell(f"{format(value / scale, '.4g') if known else '–'}{unit}", 0.0)
+
+
+def _difference(row: Document) -> Cell:
+    scale, unit = _readable(row["unit"])
+    change = row["difference"]
+    if change is None:
+        return NONE
+    return Cell(f"{change:+.1%}" if row["relative"] else f"{change / scale:+.3g}{unit}", change)
+
+
+def _readable(unit: str) -> tuple[float, str]:
+    """Return the scale of the unit that tables use for this one, and its name after a space."""
+    scale, name = {"bit/s": (1e6, "Mbit/s"), "B": (1e3, "kB")}.get(unit, (1.0, unit))
+    return scale, f" {name}" if name else ""
 
 
 def _plain(value: object) -> str:
@@ -564,56 +460,5 @@ def _plain(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else "–" if value is None else str(value)
 
 
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _scaled(value: float | None, unit: float) -> float | None:
-    return None if value is None else value / unit
-
-
-def _kilo(value: float | None) -> str:
-    # Without decimals above 1 MB: the table must fit 80 columns.
-    return _number(_scaled(value, 1e3), ".1f" if value is None or value < 1e6 else ".0f")
-
-
-def _mega(value: float | None) -> str:
-    return _number(_scaled(value, 1e6), ".2f")
-
-
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None or not math.isfinite(value) else format(value, form)
-
-
-def differences(rows: Sequence[Document]) -> list[Table | Text]:
-    """Return the results of two backends side by side, for up to `MAX_LINES` flows."""
-    if not rows:
-        return []
-    first, second = rows[0]["backends"]
-    table = _table("protocol", "quantity")
-    for header in (first, second, "difference"):
-        table.add_column(header, justify="right")
-    for row in rows[: 5 * MAX_LINES]:
-        scale, unit = _readable(row["unit"])
-        change = row["difference"]
-        if change is None:
-            shown = "–"
-        elif row["relative"]:
-            shown = f"{change:+.1%}"
-        else:
-            shown = f"{change / scale:+.3g}{unit}"
-        values = (_number(_scaled(v, scale), ".4g") for v in row["values"])
-        table.add_row(
-            row["protocol"], one_line(row["what"]), *(f"{v}{unit}" for v in values), shown
-        )
-    return [table]
-
-
-def _readable(unit: str) -> tuple[float, str]:
-    """Return the scale of the unit that tables use for this one, and its name after a space."""
-    scale, name = {"bit/s": (1e6, "Mbit/s"), "B": (1e3, "kB")}.get(unit, (1.0, unit))
-    return scale, f" {name}" if name else ""

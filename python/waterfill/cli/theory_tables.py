@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from waterfill.analysis.tables import Cell, Column
+from waterfill.cli.tables import printed
 from waterfill.errors import one_line
 
 
@@ -27,17 +29,25 @@ def rows(document: dict[str, Any]) -> list[Table | Text]:
 
 
 def _rows(entries: list[dict[str, Any]]) -> Table:
-    paper = any(entry["paper"] is not None for entry in entries)
-    table = _table("", "computed")
-    if paper:
-        table.add_column("paper", justify="right")
-        table.add_column("source")
-    for entry in entries:
-        cells = [entry["what"], _value(entry["value"], entry["unit"])]
-        if paper:
-            cells += [_value(entry["paper"], ""), entry["source"]]
-        table.add_row(*cells)
-    return table
+    columns: list[Column[dict[str, Any]]] = [
+        Column("", lambda entry: entry["what"]),
+        Column("computed", lambda entry: _number(entry["value"], entry["unit"])),
+    ]
+    if any(entry["paper"] is not None for entry in entries):
+        columns += [
+            Column("paper", lambda entry: _number(entry["paper"])),
+            Column("source", lambda entry: entry["source"]),
+        ]
+    return printed(columns, entries)
+
+
+_CHECKS: Sequence[Column[dict[str, Any]]] = (
+    Column("condition", lambda check: check["what"]),
+    Column("worst", lambda check: _number(check["value"])),
+    Column("bound", lambda check: Cell(check["bound"], 0.0)),
+    Column("holds", lambda check: _value(check["holds"], "")),
+    Column("checked at", lambda check: check["points"]),
+)
 
 
 def _certificate(title: str, found: dict[str, Any]) -> list[Table | Text]:
@@ -48,49 +58,39 @@ def _certificate(title: str, found: dict[str, Any]) -> list[Table | Text]:
         f" (Algorithm 3: {_value(found['by_algorithm_3'], '')}, "
         f"Lemma 1: {_value(found['by_lemma_1'], '')})"
     )
-    table = _table("condition", "worst")
-    table.add_column("bound", justify="right")
-    table.add_column("holds")
-    table.add_column("checked at", overflow="fold")
-    for check in [*found["checks"], found["proposition_2"]]:
-        table.add_row(
-            check["what"], _value(check["value"], ""), check["bound"],
-            _value(check["holds"], ""), check["points"],
-        )  # fmt: skip
-    return [Text(head, style="bold"), table]
+    return [Text(head, style="bold"), printed(_CHECKS, [*found["checks"], found["proposition_2"]])]
+
+
+_FLOWS: Sequence[Column[dict[str, Any]]] = (
+    Column("flow", lambda flow: flow["name"]),
+    Column("count", lambda flow: flow["count"]),
+    Column("rate", lambda flow: flow["rate_bps"], "Mbit/s", 1e6, ".3f"),
+    Column("max-min", lambda flow: flow["max_min_bps"], "Mbit/s", 1e6, ".3f"),
+    Column("rate of\nmax-min %", lambda flow: flow["ratio"], size=0.01, form=".1f"),
+    Column("bottleneck", lambda flow: flow["bottleneck"]),
+)
+_LINKS: Sequence[Column[dict[str, Any]]] = (
+    Column("link", lambda link: link["name"]),
+    Column("utilization", lambda link: link["utilization"], "%", 0.01, ".1f"),
+    Column("losses\nallocated", lambda link: link["losses_kept"], form=".3f"),
+)
 
 
 def equilibrium(document: dict[str, Any]) -> list[Table | Text]:
     """Return the flows, one row per entry, with their max-min shares; then the links."""
     head = f"{document['scenario']}: equilibrium of {document['protocol']} ({document['model']})"
-    table = _table("flow", "count")
-    for header in ("rate\nMbit/s", "max-min\nMbit/s", "rate of\nmax-min %"):
-        table.add_column(header, justify="right")
-    table.add_column("bottleneck", overflow="fold")
-    for flow in document["flows"]:
-        table.add_row(
-            one_line(flow["name"]), str(flow["count"]), f"{flow['rate_bps'] / 1e6:.3f}",
-            f"{flow['max_min_bps'] / 1e6:.3f}",
-            "–" if flow["ratio"] is None else f"{100 * flow['ratio']:.1f}",
-            one_line(flow["bottleneck"]),
-        )  # fmt: skip
-    parts: list[Table | Text] = [Text(one_line(head), style="bold"), table]
+    parts: list[Table | Text] = [
+        Text(one_line(head), style="bold"),
+        printed(_FLOWS, document["flows"]),
+    ]
     used = [link for link in document["links"] if link["utilization"] > 0]
     if used:
-        links = _table("link", "utilization\n%")
-        links.add_column("losses\nallocated", justify="right")
-        for link in used:
-            kept = "–" if link["losses_kept"] is None else f"{link['losses_kept']:.3f}"
-            links.add_row(one_line(link["name"]), f"{100 * link['utilization']:.1f}", kept)
-        parts.append(links)
+        parts.append(printed(_LINKS, used))
     return parts
 
 
-def _table(first: str, second: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(first, overflow="fold")
-    table.add_column(second, justify="right")
-    return table
+def _number(value: Any, unit: str = "") -> Cell:
+    return Cell(_value(value, unit), 0.0)
 
 
 def _value(value: Any, unit: str) -> str:

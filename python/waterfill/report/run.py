@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from waterfill.analysis import tables as model
 from waterfill.analysis import transfers
 from waterfill.analysis.run_charts import PAGE, RunCharts
+from waterfill.analysis.tables import Column, LinkRow
 from waterfill.report import checks, tables, topology
-from waterfill.report.tables import Cell, Table, count, number, text
+from waterfill.report.tables import Table
 from waterfill.runs import effective, files
 from waterfill.runs.result import to_json
 from waterfill.scenario.loading import from_toml
@@ -68,80 +72,17 @@ def facts(result: Result) -> list[tuple[str, str]]:
 
 def result_tables(result: Result, prefix: str = "") -> list[Table]:
     """Return the tables of a run: flows, links, traffic, completion times by size."""
-    found = [_flows(result, prefix), _links(result, prefix)]
-    if result.summary["traffic"]:
-        found.append(_traffic(result, prefix))
-    if result.network.has_transfers:
-        found.append(_transfers(result, prefix))
-    return [table for table in found if table.rows]
-
-
-def _flows(result: Result, prefix: str) -> Table:
-    columns = ("flow", "protocol", "rate (Mbit/s)", "max-min (Mbit/s)", "rate / max-min",
-               "goodput (Mbit/s)", "RTT mean (ms)", "RTT p99 (ms)", "retransmissions",
-               "completed (s)")  # fmt: skip
-    rows = []
-    for flow in result.summary["flows"]:
-        rate, share, rtt = flow["rate_bps"], flow["max_min_bps"], flow["rtt_ms"]
-        ratio = rate / share if rate is not None and share else None
-        many = f" ×{flow['count']}" if flow.get("count", 1) > 1 else ""
-        rows.append([
-            text(flow["name"] + many), text(flow["protocol"]), number(rate, 1e6),
-            number(share, 1e6), number(ratio, form=".3f"), number(flow["goodput_bps"], 1e6),
-            number(rtt["mean"]), number(rtt["p99"]), count(flow["retransmissions"]),
-            number(flow["completed_s"]),
-        ])  # fmt: skip
-    return tables.table(f"{prefix}flows", "Flows", columns, rows)
-
-
-def _links(result: Result, prefix: str) -> Table:
-    columns = ("link", "rate (Mbit/s)", "delay (ms)", "utilization (%)", "queue mean (kB)",
-               "queue p99 (kB)", "queue max (kB)", "drops", "marks", "lost")  # fmt: skip
+    summary = result.summary
     spec = {link.name: link for link in result.network.links}
-    rows = []
-    for link in result.summary["links"]:
-        known, queue = spec.get(link["name"]), link["queue_bytes"]
-        rows.append([
-            text(link["name"]),
-            number(None if known is None else known.rate_bps, 1e6),
-            number(None if known is None else known.delay_s, 1e-3),
-            number(link["utilization"], 0.01, ".2f"),
-            *(number(queue[kind], 1e3) for kind in ("mean", "p99", "max")),
-            count(link["drops"]), count(link["marks"]), count(link["lost"]),
-        ])  # fmt: skip
-    return tables.table(f"{prefix}links", "Links", columns, rows)
-
-
-def _traffic(result: Result, prefix: str) -> Table:
-    columns = ("traffic", "kind", "rate (Mbit/s)", "packets sent", "packets received",
-               "flows started", "flows completed")  # fmt: skip
-    rows = [
-        [
-            text(source["name"]), text(source["kind"]), number(source["rate_bps"], 1e6),
-            count(source["packets_sent"]), count(source["packets_received"]),
-            count(source.get("flows_started")), count(source.get("flows_completed")),
-        ]
-        for source in result.summary["traffic"]
-    ]  # fmt: skip
-    return tables.table(f"{prefix}traffic", "Other traffic", columns, rows)
-
-
-def _transfers(result: Result, prefix: str) -> Table:
-    columns = ("size", "flows", "unfinished", "completion p50 (s)", "completion p99 (s)",
-               "slowdown p50", "slowdown p99")  # fmt: skip
-    rows: list[list[Cell]] = []
-    for size in transfers.by_size(result.transfers):
-        above, to = size["above_bytes"], size["to_bytes"]
-        words = "all sizes" if to is None and not above else (
-            f"above {above / 1e3:g} kB" if to is None else f"up to {to / 1e3:g} kB"
-        )  # fmt: skip
-        rows.append([
-            Cell(words, float("inf") if to is None else to), count(size["flows"]),
-            count(size["unfinished"]), number(size["completion_s"]["p50"]),
-            number(size["completion_s"]["p99"]), number(size["slowdown"]["p50"]),
-            number(size["slowdown"]["p99"]),
-        ])  # fmt: skip
-    return tables.table(f"{prefix}transfers", "Completion times by size", columns, rows)
+    links = [LinkRow(link, spec.get(link["name"])) for link in summary["links"]]
+    sizes = transfers.by_size(result.transfers) if result.network.has_transfers else []
+    found: list[model.Table[Any]] = [
+        model.Table("flows", "Flows", model.FLOWS, summary["flows"]),
+        model.Table("links", "Links", model.LINKS, links),
+        model.Table("traffic", "Other traffic", model.TRAFFIC, summary["traffic"]),
+        model.Table("transfers", "Completion times by size", model.TRANSFERS, sizes),
+    ]
+    return [tables.of(table, prefix) for table in found if table.rows]
 
 
 # --- configuration -----------------------------------------------------------------------------
@@ -152,7 +93,7 @@ def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     summary = result.summary
     found = effective.in_force(scenario, laws=summary.get("laws"))
     rows = [
-        [text(protocol), text(name), text(_plain(value))]
+        (protocol, name, _plain(value))
         for protocol, values in summary["params"].items()
         for name, value in values.items()
     ]
@@ -165,9 +106,17 @@ def configuration(scenario: Scenario, result: Result, command: str) -> Document:
         "command": command + backend,
         "scenario_toml": result.scenario_toml,
         "effective": to_json(found),
-        "params": tables.table("params", "Parameters of the protocols",
-                               ("protocol", "parameter", "value (SI units)"), rows),
-    }  # fmt: skip
+        "params": tables.of(
+            model.Table("params", "Parameters of the protocols", _PARAMETERS, rows)
+        ),
+    }
+
+
+_PARAMETERS: Sequence[Column[tuple[str, str, str]]] = (
+    Column("protocol", itemgetter(0)),
+    Column("parameter", itemgetter(1)),
+    Column("value (SI units)", itemgetter(2)),
+)
 
 
 def _plain(value: Any) -> str:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from waterfill.analysis import tables as model
+from waterfill.analysis.tables import NONE, Cell, Column
 from waterfill.errors import InputError
 from waterfill.report import checks, tables
-from waterfill.report.tables import Cell, Table, number, text
+from waterfill.report.tables import Table
 from waterfill.sweeps import dataset, figure
 from waterfill.sweeps.figure import Varying
-from waterfill.sweeps.table import DEFAULT, Estimate, Group, estimate
+from waterfill.sweeps.table import DEFAULT, Group, estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,43 +157,52 @@ def _facts(
 def _estimates(groups: Sequence[Group], axes: Varying, figures: Sequence[str]) -> Table:
     keys = [*axes.names, *axes.numeric]
     shown = [name for name in DEFAULT if name in figures] or list(figures)[:5]
-    rows = []
-    for group in groups:
-        row = [_value(group.values[key]) for key in keys] or [text("all")]
-        done = group.count - group.failed
-        row.append(Cell(f"{done} of {group.count}", float(done)))
-        row += [_estimate(group.estimates.get(name)) for name in shown]
-        rows.append(row)
-    columns = [*([axes.label(key) for key in keys] or ["points"]), "points done", *shown]
+    columns: list[Column[Group]] = [
+        Column(axes.label(key), partial(_place, key), form=".4g") for key in keys
+    ]
+    columns = columns or [Column("points", lambda _: "all")]
+    columns += [Column("points done", _done), *(Column(n, partial(_estimate, n)) for n in shown)]
     note = "Means over the seeds, ± half of the 95 % interval."
-    return tables.table("means", "Means by combination", columns, rows, note)
+    return tables.of(model.Table("means", "Means by combination", columns, groups, note))
 
 
-def _estimate(found: Estimate | None) -> Cell:
+def _place(key: str, group: Group) -> Any:
+    return group.values[key]
+
+
+def _done(group: Group) -> Cell:
+    done = group.count - group.failed
+    return Cell(f"{done} of {group.count}", float(done))
+
+
+def _estimate(name: str, group: Group) -> Cell:
+    found = group.estimates.get(name)
     if found is None:
-        return number(None)
+        return NONE
     spread = "" if found.half is None else f" ± {found.half:.2g}"
     return Cell(f"{found.mean:.4g}{spread}", found.mean)
 
 
 def _listed(points: Sequence[Mapping[str, Any]], axes: Varying, figures: Sequence[str]) -> Table:
     keys = [*axes.names, *axes.numeric]
-    rows = []
-    order = sorted(points, key=lambda row: [_order(row[key]) for key in keys])
-    for row in order:
-        rows.append([
-            text(row["overrides"]), text(row["status"]),
-            *(number(row[name]) for name in figures), text(row.get("error") or ""),
-        ])  # fmt: skip
-    columns = ["point", "status", *figures, "error"]
-    note = "A point's name is what sets it: `waterfill run scenario.toml --set …` repeats it."
-    return tables.table("points", "Points", columns, rows, note.replace("`", ""))
+    columns: list[Column[Mapping[str, Any]]] = [
+        Column("point", itemgetter("overrides")),
+        Column("status", itemgetter("status")),
+        *(Column(name, partial(_of, name), form=".4g") for name in figures),
+        Column("error", lambda row: row.get("error") or ""),
+    ]
+    rows = sorted(points, key=lambda row: [_order(row[key]) for key in keys])
+    note = "A point's name is what sets it: waterfill run scenario.toml --set … repeats it."
+    return tables.of(model.Table("points", "Points", columns, rows, note))
 
 
-def _value(value: Any) -> Cell:
-    return number(float(value)) if isinstance(value, (int, float)) else text(value)
+def _of(name: str, row: Mapping[str, Any]) -> Any:
+    return row[name]
 
 
 def _meanings(about: Document, figures: Sequence[str]) -> Table:
-    rows = [[text(name), text(about["meanings"].get(name, ""))] for name in figures]
-    return tables.table("meanings", "What the figures mean", ("figure", "meaning"), rows)
+    columns: list[Column[str]] = [
+        Column("figure", str),
+        Column("meaning", lambda name: about["meanings"].get(name, "")),
+    ]
+    return tables.of(model.Table("meanings", "What the figures mean", columns, figures))

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from waterfill.analysis import tables as model
+from waterfill.analysis.tables import Cell
 
 # A page lists up to this many rows; a note says how many there are.
 MAX_ROWS = 2000
-
-
-class Cell(NamedTuple):
-    """One cell: its text, the number to sort by (None: sort by text), and a class of its own."""
-
-    text: str
-    number: float | None = None
-    kind: str = ""
 
 
 class Table(NamedTuple):
@@ -36,28 +30,9 @@ class Table(NamedTuple):
         ]
 
 
-def table(
-    key: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], note: str = ""
-) -> Table:
-    """Return a table of the first `MAX_ROWS` rows."""
-    listed = list(rows)
-    return Table(key, title, columns, listed[:MAX_ROWS], len(listed), note)
-
-
-def number(value: float | None, unit: float = 1.0, form: str = ".4g") -> Cell:
-    """Return a number in a unit, a dash where there is none, "never" for infinity."""
-    if value is None or math.isnan(value):
-        return Cell("–", -math.inf)
-    if math.isinf(value):
-        return Cell("never", value)
-    return Cell(format(value / unit, form), value)
-
-
-def count(value: int | None) -> Cell:
-    """Return a whole number with separators."""
-    return Cell("–", -math.inf) if value is None else Cell(f"{value:,}", float(value))
-
-
-def text(value: object, kind: str = "") -> Cell:
-    """Return a text."""
-    return Cell(str(value), None, kind)
+def of(found: model.Table[Any], prefix: str = "") -> Table:
+    """Return a page's table of a model's, with the columns that pages have."""
+    columns = found.shown("page")
+    names = [column.heading("page") for column in columns]
+    rows = [[column.cell(row, "page") for column in columns] for row in found.rows[:MAX_ROWS]]
+    return Table(prefix + found.key, found.title, names, rows, len(found.rows), found.note)

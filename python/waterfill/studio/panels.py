@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any
 
 from waterfill.analysis.charts import Chart
 from waterfill.analysis.run_charts import SCREEN, RunCharts
+from waterfill.analysis.tables import FLOWS
 from waterfill.runs.result import Result
 
 
@@ -19,7 +19,8 @@ def all_charts(result: Result) -> list[Chart]:
 
 # --- tables -------------------------------------------------------------------------------------
 
-_COLUMNS = ("flow", "protocol", "rate (Mbit/s)", "max-min (Mbit/s)", "RTT (ms)", "retransmissions")
+# The columns of a run's flows that the studio shows.
+_COLUMNS = ("flow", "protocol", "rate", "max-min", "RTT mean", "retransmissions")
 MAX_ROWS = 12
 
 
@@ -27,21 +28,14 @@ def table(result: Result) -> str:
     """Return the table of the flows' mean rates in the measured window as HTML."""
     window = result.summary["measure_s"]
     flows = result.summary["flows"]
+    columns = [column for column in FLOWS if column.name in _COLUMNS]
     rows = [
-        (
-            escape(flow["name"]),
-            escape(flow["protocol"]),
-            _number(flow["rate_bps"], 1e-6),
-            _number(flow["max_min_bps"], 1e-6),
-            _number(flow["rtt_ms"]["mean"]),
-            _number(flow["retransmissions"]),
-        )
-        for flow in flows[:MAX_ROWS]
+        [escape(column.cell(flow, "page").text) for column in columns] for flow in flows[:MAX_ROWS]
     ]
     caption = f"Means from {window[0]:.3g} s to {window[1]:.3g} s"
     if len(flows) > MAX_ROWS:
         caption += f", the first {MAX_ROWS} of {len(flows)} flows"
-    return html_table(_COLUMNS, rows, caption)
+    return html_table([column.heading("page") for column in columns], rows, caption)
 
 
 def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> str:
@@ -53,7 +47,3 @@ def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]], caption: s
         f'<table class="wf-table"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _number(value: Any, scale: float = 1.0) -> str:
-    return "–" if value is None else f"{value * scale:.4g}"

@@ -13,7 +13,7 @@ from waterfill.analysis.charts import (
     BLACK,
     BLUE,
     GREEN,
-    ORANGE,
+    GREY,
     PINK,
     RED,
     Chart,
@@ -227,7 +227,7 @@ def equilibrium(document: Mapping[str, Any]) -> Figure:
     lines = [
         Line(name, np.array([flow[key] for flow in flows]) / 1e6, colour, "bar")
         for name, key, colour in (
-            ("max-min", "max_min_bps", ORANGE), (document["protocol"], "rate_bps", BLUE),
+            ("max-min", "max_min_bps", GREY), (document["protocol"], "rate_bps", BLUE),
         )
     ]  # fmt: skip
     names = [flow["name"] for flow in flows]

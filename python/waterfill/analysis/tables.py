@@ -1,0 +1,323 @@
+"""Tables as data: columns with units and forms, for terminals and pages.
+
+`waterfill.cli.tables` prints them, `waterfill.report` and the studio put them on pages. A column
+of the same quantity is stated once, here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+from waterfill.analysis.transfers import SizeBin
+from waterfill.contract.network import LinkSpec
+from waterfill.contract.summary import FlowSummary, LinkSummary, TrafficSummary
+from waterfill.errors import one_line
+from waterfill.scenario.units import VOLUME
+
+Row = TypeVar("Row")
+Place: TypeAlias = Literal["terminal", "page"]
+
+
+class Cell(NamedTuple):
+    """One cell: its text, the number to sort by (None: sort by text), and a class of its own."""
+
+    text: str
+    number: float | None = None
+    kind: str = ""
+
+
+NONE = Cell("–", -math.inf)
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """One column: its name and unit, and the function that returns a row's value.
+
+    Numbers are divided by `size`, the column's unit in units of the value. `form` is the format on
+    a terminal, where decimals align, or a function that chooses it; `page` is the format on a page.
+    Numbers without a form are counts. A value may be a finished `Cell`. `short` is the terminal's
+    heading if the name is too long, `where` the only place that has the column. An `optional`
+    column without values is left out.
+    """
+
+    name: str
+    value: Callable[[Row], Any]
+    unit: str = ""
+    size: float = 1.0
+    form: str | Callable[[float], str] = ""
+    page: str = ".4g"
+    short: str = ""
+    where: Place | None = None
+    optional: bool = False
+
+    def heading(self, place: Place) -> str:
+        """Return the column's name with its unit."""
+        if place == "page":
+            return f"{self.name} ({self.unit})" if self.unit else self.name
+        return "\n".join(filter(None, (self.short or self.name, self.unit)))
+
+    def cell(self, row: Row, place: Place) -> Cell:
+        """Return a row's cell."""
+        value = self.value(row)
+        if isinstance(value, Cell):
+            return value
+        if value is None:
+            return NONE
+        if isinstance(value, str):
+            return Cell(one_line(value) if place == "terminal" else value)
+        if not self.form:
+            return Cell(f"{value:,}" if place == "page" else str(value), float(value))
+        if math.isnan(value):
+            return NONE
+        if math.isinf(value):
+            return Cell("never" if place == "page" else "–", value)
+        form = self.form if place == "terminal" else self.page
+        chosen = form(value) if callable(form) else form
+        return Cell(format(value / self.size, chosen), float(value))
+
+
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """One table; the first column names the row."""
+
+    key: str
+    title: str
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row]
+    note: str = ""
+
+    def shown(self, place: Place) -> list[Column[Row]]:
+        """Return the columns that a place has."""
+        return [
+            column for column in self.columns
+            if column.where in (None, place)
+            and not (column.optional and not any(map(column.value, self.rows)))
+        ]  # fmt: skip
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+class LinkRow(NamedTuple):
+    """A link of a run: what was measured, and its specification where it is known."""
+
+    measured: LinkSummary
+    spec: LinkSpec | None = None
+
+
+def _ratio(flow: FlowSummary) -> float | None:
+    rate, share = flow["rate_bps"], flow["max_min_bps"]
+    return rate / share if rate is not None and share else None
+
+
+def _named(flow: FlowSummary) -> str:
+    count = flow.get("count", 1)
+    return f"{flow['name']} ×{count}" if count > 1 else flow["name"]
+
+
+FLOWS: Sequence[Column[FlowSummary]] = (
+    Column("flow", _named),
+    Column("protocol", lambda flow: flow["protocol"]),
+    Column("rate", lambda flow: flow["rate_bps"], "Mbit/s", 1e6, ".2f"),
+    Column("max-min", lambda flow: flow["max_min_bps"], "Mbit/s", 1e6, ".2f"),
+    Column("rate / max-min", _ratio, form=".3f", page=".3f", where="page"),
+    Column("goodput", lambda flow: flow["goodput_bps"], "Mbit/s", 1e6, ".2f"),
+    Column("RTT mean", lambda flow: flow["rtt_ms"]["mean"], "ms", form=".1f"),
+    Column("RTT p99", lambda flow: flow["rtt_ms"]["p99"], "ms", form=".1f", short="p99"),
+    Column("retransmissions", lambda flow: flow["retransmissions"], short="retrans-\nmissions"),
+    Column("completed", lambda flow: flow["completed_s"], "s", form=".2f", where="page"),
+)
+
+LINKS: Sequence[Column[LinkRow]] = (
+    Column("link", lambda link: link.measured["name"]),
+    Column("rate", lambda link: link.spec and link.spec.rate_bps, "Mbit/s", 1e6, "g",
+           where="page"),
+    Column("delay", lambda link: link.spec and link.spec.delay_s, "ms", 1e-3, "g", where="page"),
+    Column("utilization", lambda link: link.measured["utilization"], "%", 0.01, ".2f", ".2f"),
+    Column("queue mean", lambda link: link.measured["queue_bytes"]["mean"], "kB", 1e3, ".1f"),
+    Column("queue p99", lambda link: link.measured["queue_bytes"]["p99"], "kB", 1e3, ".1f",
+           short="p99"),
+    Column("queue max", lambda link: link.measured["queue_bytes"]["max"], "kB", 1e3, ".1f",
+           short="max"),
+    Column("drops", lambda link: link.measured["drops"]),
+    Column("marks", lambda link: link.measured["marks"], optional=True),
+    Column("lost", lambda link: link.measured["lost"]),
+)  # fmt: skip
+
+TRAFFIC: Sequence[Column[TrafficSummary]] = (
+    Column("traffic", lambda source: source["name"]),
+    Column("kind", lambda source: source["kind"]),
+    Column("rate", lambda source: source["rate_bps"], "Mbit/s", 1e6, ".2f"),
+    Column("packets sent", lambda source: source["packets_sent"], short="packets\nsent"),
+    Column("packets received", lambda source: source["packets_received"], short="\nreceived"),
+    Column("flows started", lambda source: source.get("flows_started"), where="page"),
+    Column("flows completed", lambda source: source.get("flows_completed"), where="page"),
+)
+
+
+def _size(bin: SizeBin) -> Cell:
+    above, to = bin["above_bytes"], bin["to_bytes"]
+    if to is not None:
+        return Cell(f"to {VOLUME.format(to)}", to)
+    return Cell(f"above {VOLUME.format(above)}" if above else "all", math.inf)
+
+
+TRANSFERS: Sequence[Column[SizeBin]] = (
+    Column("flows by size", _size),
+    Column("flows", lambda size: size["flows"]),
+    Column("unfinished", lambda size: size["unfinished"], short="un-\nfinished"),
+    Column("slowdown mean", lambda size: size["slowdown"]["mean"], form=".2f",
+           short="slowdown\nmean"),
+    Column("slowdown p50", lambda size: size["slowdown"]["p50"], form=".2f", short="p50"),
+    Column("slowdown p90", lambda size: size["slowdown"]["p90"], form=".2f", short="p90"),
+    Column("slowdown p99", lambda size: size["slowdown"]["p99"], form=".2f", short="p99"),
+    Column("completion p50", lambda size: size["completion_s"]["p50"], "ms", 1e-3, ".3g",
+           short="time p50"),
+    Column("completion p99", lambda size: size["completion_s"]["p99"], "ms", 1e-3, ".3g",
+           short="p99"),
+)  # fmt: skip
+
+SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of completed flows."
+
+
+# --- comparisons -------------------------------------------------------------------------------
+
+Compared: TypeAlias = tuple[str, Mapping[str, Any]]
+"""A run's name, and what a comparison says of it."""
+
+
+def _kilo(value: float) -> str:
+    # Without decimals above 1 MB: the table must fit 80 columns.
+    return ".1f" if value < 1e6 else ".0f"
+
+
+def _worst(key: str, which: str = "worst") -> Callable[[Compared], Any]:
+    return lambda run: run[1][key][which]
+
+
+def _moved(run: Compared) -> Cell:
+    moved = run[1]["transfers"]
+    if moved is None:
+        return NONE
+    done = moved["flows"] - moved["unfinished"]
+    return Cell(f"{done:,} of {moved['flows']:,}", float(done))
+
+
+def _of_transfers(key: str, which: str) -> Callable[[Compared], Any]:
+    def value(run: Compared) -> Any:
+        moved = run[1]["transfers"]
+        return None if moved is None else moved[key][which]
+
+    return value
+
+
+RUNS: Sequence[Column[Compared]] = (
+    Column("run", lambda run: run[0], short="protocol"),
+    Column("utilization", lambda run: run[1]["utilization"], "%", 0.01, ".2f", ".2f", "util."),
+    Column("queue mean", _worst("queue_bytes", "mean"), "kB", 1e3, _kilo, short="queue"),
+    Column("queue p99", _worst("queue_bytes", "p99"), "kB", 1e3, _kilo, short="p99"),
+    Column("queue max", _worst("queue_bytes", "max"), "kB", 1e3, _kilo, short="max"),
+    Column("drops", lambda run: run[1]["drops"]),
+    Column("Jain's index", lambda run: run[1]["jain_index"], form=".4f", page=".4f", short="Jain"),
+    Column("smallest rate / share", _worst("share_ratio"), form=".3f", page=".3f",
+           short="min\nshare"),
+    Column("largest rate / share", _worst("share_ratio", "most"), form=".3f", page=".3f",
+           where="page"),
+    Column("settling, slowest", _worst("settling_s"), "s", form=".2f", short="settle"),
+    Column("start-up, median", _worst("start_up_s", "median"), "s", form=".2f", short="start"),
+    Column("start-up, slowest", _worst("start_up_s"), "s", form=".2f", short="slowest"),
+)  # fmt: skip
+
+MOVED: Sequence[Column[Compared]] = (
+    Column("completed", _moved, where="page"),
+    Column("flows", lambda run: run[1]["transfers"]["flows"], where="terminal"),
+    Column("unfinished", lambda run: run[1]["transfers"]["unfinished"], where="terminal"),
+    Column("completion p50", _of_transfers("completion_s", "p50"), "ms", 1e-3, ".3g",
+           short="time p50"),
+    Column("completion p99", _of_transfers("completion_s", "p99"), "ms", 1e-3, ".3g", short="p99"),
+    Column("slowdown p50", _of_transfers("slowdown", "p50"), form=".2f", short="slowdown\np50"),
+    Column("slowdown p99", _of_transfers("slowdown", "p99"), form=".2f", short="p99"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity over seeds: its key in a comparison, its name in text, heading, label and unit."""
+
+    key: str
+    name: str
+    short: str
+    label: str
+    unit: str = ""
+    size: float = 1.0
+    form: str = ".2f"
+    drawn: bool = False
+    """Whether the figure of the seeds has a panel for it."""
+
+    @property
+    def axis(self) -> str:
+        """The label of an axis."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+OVER_SEEDS = (
+    Quantity("utilization", "utilization", "util.", "utilization of the bottleneck", "%", 0.01,
+             drawn=True),
+    Quantity("queue_bytes.mean", "queue", "queue", "mean queue", "kB", 1e3, ".1f", drawn=True),
+    Quantity("queue_bytes.p99", "queue p99", "p99", "queue p99", "kB", 1e3, ".1f"),
+    Quantity("drops", "drops", "drops", "drops", form=".1f"),
+    Quantity("jain_index", "Jain", "Jain", "Jain's index", form=".4f", drawn=True),
+    Quantity("share_ratio.worst", "min share", "min\nshare", "smallest rate / max-min share",
+             form=".3f", drawn=True),
+    Quantity("settling_s.worst", "settle", "settle", "settling time, slowest flow", "s",
+             drawn=True),
+    Quantity("start_up_s.median", "start", "start", "start-up, median", "s"),
+    Quantity("slowdown.p50", "slowdown p50", "slow-\ndown", "slowdown, median"),
+    Quantity("slowdown.p99", "slowdown p99", "p99", "slowdown, 99th percentile", drawn=True),
+)  # fmt: skip
+
+
+def over_seeds(runs: Mapping[str, Mapping[str, Any]], note: str = "") -> Table[Any]:
+    """Return the table of means and intervals over the seeds, a row for each of `runs`."""
+    there = set(next(iter(runs.values())))
+    columns: list[Column[tuple[str, Mapping[str, Any]]]] = [
+        Column("run", lambda run: run[0], short="protocol")
+    ]
+    for one in OVER_SEEDS:
+        if one.key in there:
+            columns += [
+                Column(one.label, _interval(one, "terminal"), one.unit, short=one.short,
+                       where="terminal"),
+                Column(one.label, _interval(one, "page"), one.unit, where="page"),
+            ]  # fmt: skip
+    return Table("over-seeds", "Over all seeds", columns, list(runs.items()), note)
+
+
+def all_same(runs: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether all seeds of each run gave the same values."""
+    return all(len(set(found["values"])) == 1 for run in runs.values() for found in run.values())
+
+
+def _interval(one: Quantity, place: Place) -> Callable[[tuple[str, Mapping[str, Any]]], Cell]:
+    """Return what writes a quantity's mean with its 95 % interval."""
+
+    def cell(run: tuple[str, Mapping[str, Any]]) -> Cell:
+        found = run[1].get(one.key)
+        if found is None or found["mean"] is None:
+            return NONE
+        mean, span = found["mean"], found["interval"]
+        if place == "page":
+            text = f"{mean / one.size:.4g}"
+            if span is not None:
+                low, high = (end / one.size for end in span)
+                text += f" ({low:.4g} to {high:.4g})"
+            return Cell(text, mean)
+        text = format(mean / one.size, one.form)
+        if span is not None:
+            text += f"\n±{format((span[1] - mean) / one.size, one.form)}"
+        return Cell(text, mean)
+
+    return cell
