@@ -109,7 +109,9 @@ def pytest() -> Outcome:
     outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}"]
+        # One file stays in one process, so that its tests share a browser, a build or a namespace.
+        spread = ["--numprocesses=auto", "--maxprocesses=4", "--dist=loadfile"]
+        command = [sys.executable, "-m", "pytest", *spread, f"--junitxml={report}"]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         cases = list(ET.parse(report).iter("testcase")) if report.exists() else []
     for case in cases:
