@@ -23,7 +23,7 @@ const PACKETS: f64 = 1000.0;
 /// Events of half a run beyond which it ends: ACKs of one byte on a link that copies each packet, which a route takes three
 /// times, are millions.
 const EVENTS: u64 = 200_000;
-/// Time is in picoseconds: shares of it, such as utilisation, are exact to this.
+/// Time is in picoseconds: shares of it, such as utilization, are exact to this.
 const ROUNDING: f64 = 1e-6;
 
 /// Runs the network that the bytes describe, unless its checks refuse it.

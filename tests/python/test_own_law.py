@@ -117,7 +117,7 @@ def unknown(_self: Any, ack: Any) -> None:
     [
         ({"on_ack": divide}, "divide: the law mine raised ZeroDivisionError: by a test"),
         ({"on_ack": unknown}, "unknown: the law mine raised AttributeError: the header has no "
-         'field "colour", expected one of mark'),
+         'field "colour"; known: mark'),
     ],
 )  # fmt: skip
 def test_what_a_law_raises_names_its_line(calls, sentence):
@@ -137,10 +137,10 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
         (broken(limit=lambda _: 5), LIMIT + "5"),
         (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: expected a dictionary of "
          "the header's fields and their numbers, or None, got 5"),
-        (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: expected a "
-         "window or a rate for a source with more to send, got None and None, and 100000 packets "
+        (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: a source "
+         "with more to send needs a window or a rate, got None and None, and 100000 packets "
          "at one instant"),
-        (law(router=Stuck), "run: laws.mine: ValueError: poll_at: expected a time later than now "
+        (law(router=Stuck), "run: laws.mine: ValueError: poll_at: must be later than now "
          "after on_timer, got 0.0 at 0 s, 100000 times"),
         (broken(limit=None), "run: laws.mine: TypeError: 'NoneType' object is not callable"),
         (PythonLaw(source=Window, header=tuple("abcde")), "run: laws.mine.header: expected a "

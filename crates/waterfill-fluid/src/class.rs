@@ -11,9 +11,9 @@ use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 
-use crate::pipe::{Inbox, Parcel, Plain, Step};
+use crate::pipe::{Inbox, Parcel, Plain, TimeStep};
 
-/// What the flows of a class share.
+/// Properties shared by the flows of a class.
 #[derive(Clone, Debug)]
 pub(crate) struct ClassSpec {
     pub(crate) protocol: ProtocolId,
@@ -61,7 +61,7 @@ struct Feedback {
     received: f64,
     /// Age of the data that it acknowledges, in seconds.
     age_s: f64,
-    /// Whether the source's law has received it.
+    /// True once the source's law has processed it.
     processed: bool,
 }
 
@@ -84,16 +84,16 @@ pub(crate) struct Class {
     source: AnySource,
     receiver: AnyReceiver,
     phase: Phase,
-    /// When the newest SYN was sent.
+    /// Time at which the newest SYN was sent.
     opening: Instant,
     opened: Instant,
-    /// When the retransmission timer started, how often it has fired since the last acknowledgement, and when that came.
+    /// Start of the retransmission timer, its timeouts since the last acknowledgement, and the time of that acknowledgement.
     timed_from: Instant,
     timeouts_in_row: u32,
-    /// What is left of RFC 5681's loss window: one packet after a time-out, until the next acknowledgement.
+    /// Remainder of RFC 5681's loss window: one packet after a timeout, until the next acknowledgement.
     loss_window: f64,
     last_ack: Instant,
-    /// How often it has fired.
+    /// Number of retransmission timeouts.
     pub(crate) timeouts: u64,
     pub(crate) sent: f64,
     acked: f64,
@@ -103,7 +103,7 @@ pub(crate) struct Class {
     reported: f64,
     /// Known lost.
     pub(crate) lost: f64,
-    /// When the source detects losses: after three duplicate acknowledgements, which in a fluid is one RTT.
+    /// Times at which the source detects losses: after three duplicate acknowledgements, which in a fluid is one RTT.
     losses: VecDeque<(Instant, f64)>,
     /// Bytes lost since the last recovery, and the bytes sent when the present one began.
     loss_debt: f64,
@@ -241,7 +241,7 @@ impl Class {
     // ------------------------------------------------------------------ the source
 
     /// Steps the source: receives feedback, detects losses, sends.
-    pub(crate) fn send(&mut self, step: &Step, inbox: &mut Inbox) {
+    pub(crate) fn send(&mut self, step: &TimeStep, inbox: &mut Inbox) {
         let out = &mut inbox.data[self.places.data_out];
         out.bytes = 0.0;
         if self.phase != Phase::Open {
@@ -263,7 +263,7 @@ impl Class {
     }
 
     /// Puts a step's acknowledgements into the padding; returns the age of those that leave it in the middle of the step.
-    fn padded_age(&mut self, step: &Step, acks: Plain) -> Option<f64> {
+    fn padded_age(&mut self, step: &TimeStep, acks: Plain) -> Option<f64> {
         let mask = self.ack_ages.len() - 1;
         self.ack_ages[step.index as usize & mask] = if acks.bytes > 0.0 { acks.age_s } else { f64::NAN };
         // Between the middles of two steps.
@@ -284,7 +284,7 @@ impl Class {
     }
 
     /// Processes the acknowledgements that arrive in a step.
-    fn receive_acks(&mut self, step: &Step, age_s: f64) {
+    fn receive_acks(&mut self, step: &TimeStep, age_s: f64) {
         // The receiver's steps in which the acknowledgements at the middle and the end of this step were sent.
         let middle = (step.middle.as_secs() - age_s) / step.length_s;
         let end = middle + 0.5;
@@ -405,7 +405,7 @@ impl Class {
     }
 
     /// Returns the bytes that one flow sends in a step.
-    fn bytes_to_send(&self, step: &Step) -> f64 {
+    fn bytes_to_send(&self, step: &TimeStep) -> f64 {
         let share = step.overlap((self.opened, self.spec.stop));
         if share <= 0.0 {
             return 0.0;
@@ -439,7 +439,7 @@ impl Class {
     // ------------------------------------------------------------------ the receiver
 
     /// Steps the receiver: takes in data, sends acknowledgements.
-    pub(crate) fn receive(&mut self, step: &Step, inbox: &mut Inbox) {
+    pub(crate) fn receive(&mut self, step: &TimeStep, inbox: &mut Inbox) {
         let Parcel { bytes: class_bytes, age_s, header } = inbox.data[self.places.data_in];
         inbox.plain[self.places.acks_out] = Plain { bytes: class_bytes * self.spec.ack_share, age_s: 0.0 };
         if class_bytes <= 0.0 {
@@ -512,7 +512,7 @@ impl Class {
 }
 
 impl RttSamples {
-    fn add(&mut self, step: &Step, measure: (Instant, Instant), rtt: Duration, acked: f64, base: Duration) {
+    fn add(&mut self, step: &TimeStep, measure: (Instant, Instant), rtt: Duration, acked: f64, base: Duration) {
         let weight = acked * step.overlap(measure);
         if weight > 0.0 {
             self.sum += weight * rtt.as_secs();

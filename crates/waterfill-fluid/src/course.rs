@@ -1,5 +1,5 @@
-//! How a link direction changes over time. All of it is known from the start, so fluid that enters a queue knows when it
-//! leaves and when it arrives, as in a link that stays as it is.
+//! Changes of a link direction over time. All of them are known from the start, so fluid that enters a queue knows when it leaves
+//! and when it arrives, as in a link that does not change.
 //!
 //! Rates change at their exact times. A change of the delay or of the state takes effect at the step's boundary that is
 //! nearest to it.
@@ -11,13 +11,13 @@ use waterfill_network::LinkSpec;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) from: Instant,
-    /// What the link sends: zero while it is held or down.
+    /// Rate at which the link sends: zero while it is held or down.
     pub(crate) rate: Rate,
-    /// What router laws see: the last rate above zero.
+    /// Capacity as router laws see it: the last rate above zero.
     pub(crate) capacity: Rate,
     pub(crate) up: bool,
     delay: Duration,
-    /// What the link could send before.
+    /// Bits that the link could have sent before.
     bits: f64,
 }
 
@@ -68,7 +68,7 @@ impl Course {
         &self.0[self.0.partition_point(|piece| piece.from <= time).max(1) - 1]
     }
 
-    /// Returns what the link can send up to a time, in bits.
+    /// Returns the bits that the link can send up to a time.
     pub(crate) fn bits(&self, time: Instant) -> f64 {
         let piece = self.at(time);
         piece.bits + piece.rate.as_bps() * time.since(piece.from).as_secs()

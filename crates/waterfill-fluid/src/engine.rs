@@ -11,7 +11,7 @@ use crate::class::{Class, ClassSpec};
 use crate::course::Course;
 use crate::link::{Dropped, Link, LinkParts, Streams};
 use crate::meter::Meter;
-use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
+use crate::pipe::{Inbox, Parcel, Pipe, Plain, TimeStep};
 use crate::plan::{self, ClassPlan, Edge, Member};
 use crate::wiring::{Destinations, Wiring};
 
@@ -43,7 +43,7 @@ struct Syn {
     /// Links already crossed in the present direction.
     hop: usize,
     at: Instant,
-    /// When the SYN was sent, and how often before.
+    /// Time of the last SYN, and the number of SYNs before it.
     sent: Instant,
     retries: u32,
     cargo: SynCargo,
@@ -105,7 +105,7 @@ pub struct Fluid {
     watch: Watch,
 }
 
-/// Where every byte of data went: `sent` is the sum of the others at all times.
+/// Destinations of all bytes: `sent` is the sum of the others at all times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// Bytes sent by sources.
@@ -296,7 +296,7 @@ impl Fluid {
         }
     }
 
-    /// Whether sources need a retransmission timer: some link may stand still.
+    /// Returns whether sources need a retransmission timer: some link may stand still.
     fn timers(&self) -> bool {
         let stands = |change: &waterfill_network::ChangeSpec| change.up == Some(false) || change.rate_bps == Some(0.0);
         self.network.links.iter().any(|link| link.changes.iter().any(stands))
@@ -373,7 +373,7 @@ impl Fluid {
         let until = until.min(self.end);
         let (last, mut polled) = (self.events.saturating_add(events), self.events);
         while self.events < last {
-            let step = Step::at(self.next, self.step);
+            let step = TimeStep::at(self.next, self.step);
             // The last step may end after the run.
             if step.from >= self.end || (step.to > until && until < self.end) {
                 return false;
@@ -398,7 +398,7 @@ impl Fluid {
         true
     }
 
-    fn run_step(&mut self, step: &Step) {
+    fn run_step(&mut self, step: &TimeStep) {
         for &l in &self.delayed.0 {
             self.links[l as usize].pipe.push_data(step, &mut self.inbox.data);
         }
@@ -418,7 +418,7 @@ impl Fluid {
         self.events += self.events_per_step;
     }
 
-    fn step_link(&mut self, l: u32, step: &Step) {
+    fn step_link(&mut self, l: u32, step: &TimeStep) {
         let link = &mut self.links[l as usize];
         link.step(step, &mut self.inbox, &mut self.dropped);
         let (data, plain) = link.pipe.latencies();
@@ -447,7 +447,7 @@ impl Fluid {
     // ------------------------------------------------------------------ handshakes
 
     /// Starts flows and advances handshakes, which are single packets at exact times.
-    fn advance_handshakes(&mut self, step: &Step) {
+    fn advance_handshakes(&mut self, step: &TimeStep) {
         for (c, class) in (0u32..).zip(&mut self.classes) {
             if class.starts(step.to) {
                 let at = class.spec.start;
@@ -516,7 +516,7 @@ impl Fluid {
 
     // ------------------------------------------------------------------ uncontrolled traffic
 
-    fn send_traffic(&mut self, step: &Step) {
+    fn send_traffic(&mut self, step: &TimeStep) {
         for traffic in &mut self.traffic {
             let bytes = traffic.rate_bps / 8.0 * step.length.as_secs() * step.overlap(traffic.life);
             traffic.sent_bytes += bytes;
@@ -524,7 +524,7 @@ impl Fluid {
         }
     }
 
-    fn receive_traffic(&mut self, step: &Step) {
+    fn receive_traffic(&mut self, step: &TimeStep) {
         for traffic in &mut self.traffic {
             let bytes = self.inbox.plain[traffic.places.1].bytes;
             traffic.received_bytes += bytes;
@@ -709,49 +709,49 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
         let id = Network::protocol_of(&flow.name, flow)?;
         if !id.info().backends.contains(&BACKEND) {
-            return Err(format!(
-                "flow.{}.protocol: expected one that runs on {BACKEND}, got {}",
-                flow.name, flow.protocol
-            ));
+            return Err(format!("flow.{}.protocol: {} does not run on {BACKEND}", flow.name, flow.protocol));
         }
         if flow.access_bps.is_some() {
             return Err(format!(
-                "flow.{}.access_rate: expected none: in a fluid no burst waits at a host, use demand to cap a rate",
+                "flow.{}.access_rate: not supported by the fluid model, where no burst waits at a host; use demand to cap a rate",
                 flow.name
             ));
         }
         if !flow.faults.is_empty() {
-            return Err(format!("flow.{}.fault: expected none: the fluid model has no faults of hosts", flow.name));
+            return Err(format!("flow.{}.fault: not supported by the fluid model", flow.name));
         }
         let checked = network.params_of(id)?.check_backend(BACKEND);
         checked.map_err(|e| format!("params.{}.{e}", flow.protocol))?;
     }
     for link in &network.links {
-        let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: expected {why}", link.name));
+        let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: {why}", link.name));
         if link.loss > 0.0 || link.loss_model.is_some() {
-            return refused("loss", "none: the fluid model has no random loss");
+            return refused("loss", "not supported: the fluid model has no random loss");
         }
         if link.reorder.is_some() || link.duplicate > 0.0 {
-            return refused("reorder", "neither reordering nor duplicates: the fluid model has no packets");
+            return refused("reorder", "not supported: the fluid model has no packets");
         }
         if link.shaper.is_some() {
-            return refused("shaper", "none, and a rate of the shaper's: the fluid model has no bursts");
+            return refused(
+                "shaper",
+                "not supported: the fluid model has no bursts; set the link's rate to the shaper's",
+            );
         }
         if !link.faults.is_empty() || link.changes.iter().any(|c| c.restart || c.clock_step_s.is_some()) {
-            return refused("fault", "none: the fluid model has no packets or routers to damage");
+            return refused("fault", "not supported: the fluid model has no packets or routers to damage");
         }
         if link.queue != (QueueSpec::Droptail { mark_at: None }) {
-            return refused("queue", "droptail without marks");
+            return refused("queue", "must be droptail without marks");
         }
     }
     if let Some(traffic) = network.traffic.iter().find(|traffic| traffic.access_bps.is_some()) {
         return Err(format!(
-            "traffic.{}.access_rate: expected none: in a fluid no packet waits at a host",
+            "traffic.{}.access_rate: not supported by the fluid model, where no packet waits at a host",
             traffic.name
         ));
     }
     if let Some(traffic) = network.traffic.iter().find(|traffic| traffic.kind != TrafficKind::Cbr) {
-        return Err(format!("traffic.{}.kind: expected cbr, got {}", traffic.name, traffic.kind.name()));
+        return Err(format!("traffic.{}.kind: must be cbr, got {}", traffic.name, traffic.kind.name()));
     }
     Ok(())
 }

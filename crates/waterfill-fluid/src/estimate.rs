@@ -1,4 +1,4 @@
-//! What a fluid run is expected to need: the history of fluid in transit, the series, and parcels.
+//! Estimate of a fluid run: the history of fluid in transit, the series, and parcels.
 
 use waterfill_laws::registry::AnyHeader;
 use waterfill_network::estimate::{Estimate, Need, entries};

@@ -14,7 +14,7 @@ use waterfill_network::Watch;
 
 use crate::course::Course;
 use crate::meter::{Meter, StepRecord};
-use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
+use crate::pipe::{Inbox, Parcel, Pipe, Plain, TimeStep};
 
 /// Timers of router laws within a step between two polls of the watch.
 const TIMERS_PER_POLL: u32 = 1024;
@@ -66,7 +66,7 @@ pub(crate) struct Link {
 #[derive(Debug)]
 struct Changing {
     course: Course,
-    /// What the link sends.
+    /// Rate at which the link sends.
     rate: Rate,
     up: bool,
     next: Instant,
@@ -83,7 +83,7 @@ fn next_change(course: &Course, now: Instant) -> Instant {
     course.after(now).first().map_or(Instant::NEVER, |piece| piece.from)
 }
 
-/// What a [`Link`] is built from.
+/// Parts from which a [`Link`] is built.
 #[derive(Debug)]
 pub(crate) struct LinkParts {
     pub(crate) view: LinkView,
@@ -186,8 +186,8 @@ impl Link {
     /// Returns the time that data, or all else, takes to the far end without queueing.
     pub(crate) fn latency(&self, now: Instant, data: bool) -> Duration {
         let (of_data, of_all_else) = self.pipe.latencies();
-        let least = if data { of_data } else { of_all_else };
-        self.changing.as_ref().map_or(least, |changing| least + self.pipe.beyond_least(&changing.course, now, data))
+        let shortest = if data { of_data } else { of_all_else };
+        self.changing.as_ref().map_or(shortest, |changing| shortest + self.pipe.beyond_min(&changing.course, now, data))
     }
 
     /// Applies the changes up to the beginning of a step; what waits in a link that goes down is dropped.
@@ -214,7 +214,7 @@ impl Link {
     }
 
     /// Queues the arrivals of a step and forwards them to the pipe.
-    pub(crate) fn step(&mut self, step: &Step, inbox: &mut Inbox, dropped: &mut Vec<Dropped>) {
+    pub(crate) fn step(&mut self, step: &TimeStep, inbox: &mut Inbox, dropped: &mut Vec<Dropped>) {
         let data = &mut inbox.data[self.streams.data.clone()];
         let plain = &inbox.plain[self.streams.plain.clone()];
         let data_bytes: f64 = data.iter().map(|parcel| parcel.bytes).sum();
@@ -260,7 +260,7 @@ impl Link {
     }
 
     /// Advances queue and routers over a step with `arrived` bytes; returns the bytes that did not fit the buffer.
-    fn fill(&mut self, step: &Step, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
+    fn fill(&mut self, step: &TimeStep, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
         let is_up = self.changing.as_ref().is_none_or(|changing| changing.up);
         let mut served = self.served(step);
         let (mut at, mut overflow, mut written, mut timers) = (step.from, 0.0, false, 0u32);
@@ -305,8 +305,8 @@ impl Link {
         }
     }
 
-    /// Returns what the link sends in a step at the present rate, in bytes.
-    fn served(&self, step: &Step) -> f64 {
+    /// Returns the bytes that the link sends in a step at the present rate.
+    fn served(&self, step: &TimeStep) -> f64 {
         let rate = self.changing.as_ref().map_or(self.view.capacity, |changing| changing.rate);
         rate.as_bps() / 8.0 * step.length_s
     }
@@ -334,7 +334,7 @@ impl Link {
     }
 
     /// Shows every row to the routers once, when its first byte leaves.
-    fn depart(&mut self, step: &Step, data: &mut [Parcel]) {
+    fn depart(&mut self, step: &TimeStep, data: &mut [Parcel]) {
         let (view, packet_bytes, now) = (&self.view, self.packet_bytes, step.middle);
         let leave = |router: &mut AnyRouter, bytes: f64, header: &mut AnyHeader| {
             if bytes > 0.0 {

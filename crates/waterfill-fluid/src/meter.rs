@@ -4,7 +4,7 @@ use waterfill_laws::units::{Instant, Rate};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::summary::QueueSummary;
 
-use crate::pipe::Step;
+use crate::pipe::TimeStep;
 
 /// Sums since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,18 +14,18 @@ struct Sums {
     queue: f64,
     served_bytes: f64,
     dropped_packets: f64,
-    /// What a link that changes could have sent.
+    /// Bits that a changing link could have sent.
     offered_bits: f64,
 }
 
-/// What a link did in a step.
+/// Record of a link's step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepRecord {
     /// Waiting bytes at the beginning and the end of the step.
     pub(crate) queue: (f64, f64),
     pub(crate) served_bytes: f64,
     pub(crate) dropped_packets: f64,
-    /// What the link could have sent; none if its capacity stays.
+    /// Bits that the link could have sent; none if its capacity stays.
     pub(crate) offered_bits: Option<f64>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Span {
 #[derive(Debug)]
 pub(crate) struct Meter {
     capacity: Rate,
-    /// Whether the capacity changes.
+    /// True if the capacity changes.
     varies: bool,
     all: Sums,
     sampled: Sums,
@@ -69,7 +69,7 @@ impl Meter {
         }
     }
 
-    pub(crate) fn add(&mut self, step: &Step, done: &StepRecord) {
+    pub(crate) fn add(&mut self, step: &TimeStep, done: &StepRecord) {
         let seconds = step.length.as_secs();
         let queue = 0.5 * (done.queue.0 + done.queue.1);
         let largest = done.queue.0.max(done.queue.1);

@@ -11,7 +11,7 @@ use crate::course::Course;
 
 /// One step of time: [from, to).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct TimeStep {
     pub(crate) index: u64,
     pub(crate) from: Instant,
     pub(crate) to: Instant,
@@ -21,7 +21,7 @@ pub(crate) struct Step {
     pub(crate) length_s: f64,
 }
 
-impl Step {
+impl TimeStep {
     /// Returns the step of this index on a grid of `length`.
     pub(crate) fn at(index: u64, length: Duration) -> Self {
         let from = Instant::ZERO + length * index;
@@ -92,7 +92,7 @@ struct Lane {
     pieces: Vec<Piece>,
     /// The piece in the middle of the reader's step.
     middle: usize,
-    /// Where the link changes: packets' bytes, and when each row arrives, less the latency.
+    /// For links that change: packets' bytes, and the arrival time of each row, less the latency.
     packet_bytes: f64,
     windows: Vec<(Instant, Instant)>,
     /// The end of the newest window.
@@ -185,9 +185,9 @@ impl Pipe {
     }
 
     /// Returns how much longer than the shortest latency that of data is, or of all else, for what leaves at a time.
-    pub(crate) fn beyond_least(&self, course: &Course, time: Instant, data: bool) -> Duration {
+    pub(crate) fn beyond_min(&self, course: &Course, time: Instant, data: bool) -> Duration {
         let lane = if data { &self.data } else { &self.plain };
-        lane.beyond_least(course, time)
+        lane.beyond_min(course, time)
     }
 
     /// Sets when the newest row arrives, on a link that changes.
@@ -206,7 +206,7 @@ impl Pipe {
         }
         let sending = Duration::from_secs(bytes * 8.0 / course.at(from).capacity.as_bps());
         for lane in [&mut self.data, &mut self.plain] {
-            let latency = lane.beyond_least(course, from);
+            let latency = lane.beyond_min(course, from);
             // In order, and where the latency falls no faster than the link sends.
             let begins = lane.arrived.max(from + latency);
             lane.arrived = (to + latency).max(begins + sending);
@@ -297,7 +297,7 @@ impl Pipe {
     }
 
     /// Delivers the data that arrive in a step; to be called once per step.
-    pub(crate) fn push_data(&mut self, step: &Step, inbox: &mut [Parcel]) {
+    pub(crate) fn push_data(&mut self, step: &TimeStep, inbox: &mut [Parcel]) {
         if self.data.to.is_empty() {
             return;
         }
@@ -317,7 +317,7 @@ impl Pipe {
     }
 
     /// Delivers all else that arrives in a step; to be called once per step.
-    pub(crate) fn push_plain(&mut self, step: &Step, inbox: &mut [Plain]) {
+    pub(crate) fn push_plain(&mut self, step: &TimeStep, inbox: &mut [Plain]) {
         if self.plain.to.is_empty() {
             return;
         }
@@ -377,12 +377,12 @@ impl Lane {
         }
     }
 
-    fn beyond_least(&self, course: &Course, time: Instant) -> Duration {
+    fn beyond_min(&self, course: &Course, time: Instant) -> Duration {
         course.latency(time, self.packet_bytes) - course.latency_min(self.packet_bytes)
     }
 
     /// Computes the pieces of rows that arrive in a step.
-    fn cut(&mut self, step: &Step, starts: &[Instant], written: u64, row_length: Duration) {
+    fn cut(&mut self, step: &TimeStep, starts: &[Instant], written: u64, row_length: Duration) {
         let slot = |row: u64| row as usize & (starts.len() - 1);
         if self.windows.is_empty() {
             self.cut_rows(step, |row| (starts[slot(row)], starts[slot(row + 1)]), slot, written, row_length);
@@ -397,7 +397,7 @@ impl Lane {
     #[inline]
     fn cut_rows(
         &mut self,
-        step: &Step,
+        step: &TimeStep,
         window: impl Fn(u64) -> (Instant, Instant),
         slot: impl Fn(u64) -> usize,
         written: u64,

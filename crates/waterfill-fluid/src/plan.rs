@@ -98,7 +98,7 @@ pub(crate) fn step(network: &Network, wanted_s: Option<f64>) -> Result<Duration,
             let longest_s = shortest_s / MIN_STEPS_PER_RTT;
             if !(step_s > 0.0 && step_s <= longest_s) {
                 return Err(format!(
-                    "step: expected a time above zero and at most {longest_s:.3e} s, a quarter of the shortest RTT, \
+                    "step: must be above zero and at most {longest_s:.3e} s, a quarter of the shortest RTT, \
                      got {step_s:e} s"
                 ));
             }
@@ -108,7 +108,7 @@ pub(crate) fn step(network: &Network, wanted_s: Option<f64>) -> Result<Duration,
     };
     let step = Duration::from_secs(step_s);
     if step.is_zero() {
-        return Err(format!("step: expected RTTs of at least 100 ps, got {shortest_s:e} s"));
+        return Err(format!("step: every RTT must be at least 100 ps, got {shortest_s:e} s"));
     }
     Ok(step)
 }

@@ -1,4 +1,4 @@
-//! Which stream feeds which: every stream's places in the inbox, from its source over the links of its path to its end.
+//! Connections between streams: every stream's places in the inbox, from its source over the links of its path to its end.
 
 use waterfill_laws::protocol::PacketKind;
 use waterfill_network::{FlowSpec, Network};

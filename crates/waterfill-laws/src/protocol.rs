@@ -138,7 +138,7 @@ pub trait Protocol: Sized {
     fn check_link(_params: &Self::Params, _link: &LinkView) -> Result<(), ParamError> {
         Ok(())
     }
-    /// Returns the target utilisation of a link, in (0, 1].
+    /// Returns the target utilization of a link, in (0, 1].
     fn target(params: &Self::Params) -> f64;
     /// Returns whether packets are paced with these parameters, unless the scenario says otherwise.
     fn paced(_params: &Self::Params) -> bool {
@@ -195,7 +195,7 @@ pub struct LinkView {
     /// The capacity that the laws allocate: the link's, or the part of it that is theirs at this time. A law that stores
     /// it reads it again at least once per control interval.
     pub capacity: Rate,
-    /// The scenario's utilisation target, which replaces the protocol's.
+    /// The scenario's utilization target, which replaces the protocol's.
     pub target: Option<f64>,
     /// Data waiting, without the packet in service.
     pub queue: Volume,

@@ -112,7 +112,7 @@ macro_rules! registry {
             pub fn kernel_numbers(&self) -> Vec<(&'static str, u64)> {
                 match self { $(Self::$variant(p) => p.kernel_numbers(),)* }
             }
-            /// Returns the target utilisation of a link, in (0, 1].
+            /// Returns the target utilization of a link, in (0, 1].
             #[must_use]
             pub fn target(&self) -> f64 {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::target(p),)* }

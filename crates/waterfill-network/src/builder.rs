@@ -57,7 +57,7 @@ impl NetworkBuilder {
         let stop = Duration::from_secs(self.network.duration_s);
         match forward {
             Some(forward) => self.network.flows.push(FlowSpec::new(name, protocol, &forward, stop)),
-            None => self.error = self.error.or_else(|| Some(format!("flow.{name}.path: expected links, got {path:?}"))),
+            None => self.error = self.error.or_else(|| Some(format!("flow.{name}.path: unknown links, {path:?}"))),
         }
         self
     }
@@ -216,8 +216,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_by_build() {
         let unknown = builder().flow("f", "maxnet", &["c"]).build().unwrap_err();
-        assert_eq!(unknown, r#"flow.f.path: expected links, got ["c"]"#);
+        assert_eq!(unknown, r#"flow.f.path: unknown links, ["c"]"#);
         let refused = builder().with(|n| n.links[0].loss = 2.0).build().unwrap_err();
-        assert_eq!(refused, "link.a.loss: expected 0 to 1, got 2");
+        assert_eq!(refused, "link.a.loss: must be in [0, 1], got 2");
     }
 }

@@ -9,13 +9,14 @@ use crate::fault::clock_step;
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {
-    /// When.
+    /// Time of the change.
     pub at_s: f64,
     /// The rate from then on; at zero the queue is held.
     pub rate_bps: Option<f64>,
     /// The delay of packets whose transmission ends later.
     pub delay_s: Option<f64>,
-    /// Whether the link is up; one that goes down drops its queue, and what arrives until it is up.
+    /// True for a link that comes up. A link that goes down drops its queue, and all arrivals until
+    /// it is up.
     pub up: Option<bool>,
     /// The router at its head restarts: its laws begin anew, what they knew is lost. Packets pass on.
     #[serde(default)]
@@ -30,14 +31,14 @@ pub(crate) fn check(changes: &[ChangeSpec], duration_s: f64) -> Result<(), Strin
     for (i, change) in changes.iter().enumerate() {
         time("at", change.at_s)?;
         if change.at_s >= duration_s {
-            return Err(format!("at: expected a time before the end at {duration_s} s, got {}", change.at_s));
+            return Err(format!("at: must be before the end of the run at {duration_s} s, got {}", change.at_s));
         }
         let before = i.checked_sub(1).and_then(|before| changes.get(before)).map(|before| before.at_s);
         if let Some(before) = before.filter(|&before| change.at_s <= before) {
-            return Err(format!("at: expected more than the {before} s of the event before, got {}", change.at_s));
+            return Err(format!("at: must be after the event before, at {before} s, got {}", change.at_s));
         }
         if let Some(rate) = change.rate_bps.filter(|rate| !(rate.is_finite() && *rate >= 0.0)) {
-            return Err(format!("rate: expected zero or more, got {rate}"));
+            return Err(format!("rate: must not be negative, got {rate}"));
         }
         change.delay_s.map_or(Ok(()), |delay| time("delay", delay))?;
         change.clock_step_s.map_or(Ok(()), |step| clock_step(step, change.at_s))?;

@@ -16,13 +16,13 @@ pub struct CohabitSpec {
     pub inspect: f64,
     /// Length of a control interval.
     pub interval_s: f64,
-    /// Whether the control interval follows that of an explicit law on the link, where one has any.
+    /// True if the control interval follows an explicit law on the link that has one.
     pub interval_of_law: bool,
-    /// Who counts the packets that the module drops as input.
+    /// Parties that count the packets dropped by the module as input.
     pub count_drops: CountDrops,
     /// Weight of an explicit flow; that of a TCP flow is 1.
     pub explicit_weight: f64,
-    /// Whether TCP packets that can be marked are marked instead of dropped.
+    /// True to mark TCP packets instead of dropping them, where they can be marked.
     pub ecn: bool,
 }
 
@@ -42,7 +42,7 @@ pub enum ControllerSpec {
         increase: f64,
         /// Fraction γ of the usable capacity above which the module acts.
         threshold: f64,
-        /// How often a factor is applied.
+        /// Occasions on which the controller applies its factor.
         update: UpdateSpec,
     },
     /// The improved controller: a factor that follows the error, and a limit on bursts.
@@ -60,7 +60,7 @@ pub enum ControllerSpec {
     Separate,
 }
 
-/// How often the paper's controller applies its factor. Which factor is decided once per control interval.
+/// Occasions on which the paper's controller applies its factor. Which factor is decided once per control interval.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum UpdateSpec {
@@ -68,7 +68,7 @@ pub enum UpdateSpec {
     Interval,
     /// For each packet that arrives.
     Packet {
-        /// Which packets.
+        /// Packets that trigger the update.
         packets: PacketClass,
     },
     /// Once per period of time.
@@ -90,7 +90,7 @@ pub enum PacketClass {
     Tcp,
 }
 
-/// Who counts the packets that the module drops as input.
+/// Parties that count the packets dropped by the module as input.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum CountDrops {
@@ -106,13 +106,13 @@ pub enum CountDrops {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Trials {
-    /// Those of the class.
+    /// Entries of the packet's class.
     Class,
-    /// Those of both classes; one of the other class is a miss.
+    /// Entries of both classes; an entry of the other class is a miss.
     All,
 }
 
-/// What a Bloom filter hashes.
+/// Fields of a packet that a Bloom filter hashes.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum HashKey {
@@ -139,7 +139,7 @@ pub enum EstimatorSpec {
         replace: f64,
         /// Weight δ of a comparison in the average.
         delta: f64,
-        /// Whether both classes share one table, a possible reading of the paper.
+        /// True if both classes share one table, a possible reading of the paper.
         shared: bool,
         /// Packets that a class's average is over.
         trials: Trials,
@@ -152,7 +152,7 @@ pub enum EstimatorSpec {
         bins: u32,
         /// Length of a measurement interval.
         period_s: f64,
-        /// What is hashed.
+        /// Fields that are hashed.
         hash: HashKey,
     },
 }
@@ -165,14 +165,14 @@ impl CohabitSpec {
     /// Checks every parameter's range.
     ///
     /// # Errors
-    /// `queue_params.NAME: expected …`.
+    /// `queue_params.NAME: must be …`.
     pub fn check(&self) -> Result<(), String> {
         let at = |name: &str, good: bool, expected: &str, got: f64| {
-            good.then_some(()).ok_or_else(|| format!("queue_params.{name}: expected {expected}, got {got}"))
+            good.then_some(()).ok_or_else(|| format!("queue_params.{name}: must be {expected}, got {got}"))
         };
-        let time = |name: &str, s: f64| at(name, (MIN_TIME_S..=1e6).contains(&s), "a time of at least 1 ps", s);
-        let above = |name: &str, x: f64| at(name, x > 0.0 && x.is_finite(), "a number above zero", x);
-        let share = |name: &str, x: f64| at(name, x > 0.0 && x <= 1.0, "a number in (0, 1]", x);
+        let time = |name: &str, s: f64| at(name, (MIN_TIME_S..=1e6).contains(&s), "at least 1 ps", s);
+        let above = |name: &str, x: f64| at(name, x > 0.0 && x.is_finite(), "above zero", x);
+        let share = |name: &str, x: f64| at(name, x > 0.0 && x <= 1.0, "in (0, 1]", x);
         share("inspect", self.inspect)?;
         time("interval", self.interval_s)?;
         above("explicit_weight", self.explicit_weight)?;
@@ -180,8 +180,8 @@ impl CohabitSpec {
             ControllerSpec::Off | ControllerSpec::Separate => {}
             ControllerSpec::Paper { initial, decrease, increase, threshold, update } => {
                 share("initial", initial)?;
-                at("decrease", decrease > 0.0 && decrease < 1.0, "a number in (0, 1)", decrease)?;
-                at("increase", increase > 1.0 && increase.is_finite(), "a number above 1", increase)?;
+                at("decrease", decrease > 0.0 && decrease < 1.0, "in (0, 1)", decrease)?;
+                at("increase", increase > 1.0 && increase.is_finite(), "above 1", increase)?;
                 share("threshold", threshold)?;
                 if let UpdateSpec::Period { period_s } = update {
                     time("update", period_s)?;
@@ -191,7 +191,7 @@ impl CohabitSpec {
                 share("aim", aim)?;
                 above("integral", integral)?;
                 let good = proportional >= 0.0 && proportional.is_finite();
-                at("proportional", good, "a number not below zero", proportional)?;
+                at("proportional", good, "at least zero", proportional)?;
                 time("depth", depth_s)?;
             }
         }

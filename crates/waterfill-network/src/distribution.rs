@@ -47,7 +47,7 @@ enum Quantile {
     },
     /// `below_max` is P(X ≤ max) of the distribution without bound.
     Pareto {
-        least: f64,
+        min: f64,
         shape: f64,
         below_max: f64,
         max: f64,
@@ -62,7 +62,7 @@ impl Distribution {
     /// One clause: what was expected.
     pub fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| {
-            if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("expected a {name} above zero, got {x}")) }
+            if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{name} must be above zero, got {x}")) }
         };
         match self {
             Self::Constant { mean } | Self::Exponential { mean } => positive("mean", *mean),
@@ -71,9 +71,9 @@ impl Distribution {
                 positive("shape", *shape)?;
                 match max {
                     Some(max) if *mean < *max && max.is_finite() => Ok(()),
-                    Some(max) => Err(format!("expected a max above the mean of {mean}, got {max}")),
+                    Some(max) => Err(format!("max must be above the mean of {mean}, got {max}")),
                     None if *shape > 1.0 => Ok(()),
-                    None => Err(format!("expected a shape above 1, or a max, for a mean that is finite, got {shape}")),
+                    None => Err(format!("shape must be above 1 for a finite mean, or needs a max, got {shape}")),
                 }
             }
             Self::Empirical { points } => check_points(points),
@@ -100,9 +100,9 @@ impl Distribution {
             Self::Constant { mean } => Quantile::Constant(*mean),
             Self::Exponential { mean } => Quantile::Exponential { mean: *mean },
             Self::Pareto { mean, shape, max } => {
-                let least = pareto_least(*mean, *shape, *max);
-                let below_max = max.map_or(1.0, |max| 1.0 - (least / max).powf(*shape));
-                Quantile::Pareto { least, shape: *shape, below_max, max: max.unwrap_or(f64::INFINITY) }
+                let min = pareto_min(*mean, *shape, *max);
+                let below_max = max.map_or(1.0, |max| 1.0 - (min / max).powf(*shape));
+                Quantile::Pareto { min, shape: *shape, below_max, max: max.unwrap_or(f64::INFINITY) }
             }
             Self::Empirical { points } => Quantile::Empirical(points.clone().into()),
         })
@@ -110,16 +110,16 @@ impl Distribution {
 }
 
 fn check_points(points: &[[f64; 2]]) -> Result<(), String> {
-    let Some(&[least, _]) = points.first() else { return Err("expected at least one point, got none".into()) };
-    if !(least > 0.0 && points.iter().all(|[value, share]| value.is_finite() && (0.0..=1.0).contains(share))) {
-        return Err("expected values above zero with shares from 0 to 1".into());
+    let Some(&[min, _]) = points.first() else { return Err("no points".into()) };
+    if !(min > 0.0 && points.iter().all(|[value, share]| value.is_finite() && (0.0..=1.0).contains(share))) {
+        return Err("values must be above zero, and shares from 0 to 1".into());
     }
     if points.iter().zip(points.iter().skip(1)).any(|([a, from], [b, to])| b < a || to < from) {
-        return Err("expected values and shares that do not fall from point to point".into());
+        return Err("values and shares must not decrease from point to point".into());
     }
     match points.last() {
         Some(&[_, 1.0]) => Ok(()),
-        last => Err(format!("expected a last share of 1, got {}", last.map_or(0.0, |l| l[1]))),
+        last => Err(format!("the last share must be 1, got {}", last.map_or(0.0, |l| l[1]))),
     }
 }
 
@@ -131,8 +131,8 @@ impl Sampler {
             Quantile::Constant(value) => *value,
             Quantile::Exponential { mean } => exponential(*mean, u),
             // Rounding must not exceed the bound.
-            Quantile::Pareto { least, shape, below_max, max } => {
-                (least * (1.0 - u * below_max).powf(-1.0 / shape)).min(*max)
+            Quantile::Pareto { min, shape, below_max, max } => {
+                (min * (1.0 - u * below_max).powf(-1.0 / shape)).min(*max)
             }
             Quantile::Empirical(points) => interpolated(points, u),
         }
@@ -150,7 +150,7 @@ pub fn exponential(mean: f64, u: f64) -> f64 {
 /// Without a bound the mean is least · a / (a − 1). With one it is, with r = least / max,
 /// least · a / (a − 1) · (1 − r^(a − 1)) / (1 − r^a), or least · ln(1 / r) / (1 − r) for a = 1; it grows with the least
 /// value from 0 to the bound, so halving finds it.
-fn pareto_least(mean: f64, shape: f64, max: Option<f64>) -> f64 {
+fn pareto_min(mean: f64, shape: f64, max: Option<f64>) -> f64 {
     let Some(max) = max else { return mean * (shape - 1.0) / shape };
     let (mut low, mut high) = (0.0, mean);
     for _ in 0..200 {
@@ -164,12 +164,12 @@ fn pareto_least(mean: f64, shape: f64, max: Option<f64>) -> f64 {
     high
 }
 
-fn bounded_pareto_mean(least: f64, shape: f64, max: f64) -> f64 {
-    let ln_r = (least / max).ln();
+fn bounded_pareto_mean(min: f64, shape: f64, max: f64) -> f64 {
+    let ln_r = (min / max).ln();
     let above = shape - 1.0;
     // (1 − r^b) / b, which is −ln r at b = 0.
     let part = if above.abs() < 1e-12 { -ln_r } else { -(above * ln_r).exp_m1() / above };
-    least * shape * part / -(shape * ln_r).exp_m1()
+    min * shape * part / -(shape * ln_r).exp_m1()
 }
 
 /// Interpolates linearly between the two points around the probability `u`.
@@ -251,14 +251,14 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_refused() {
         let pareto = |shape, max| Distribution::Pareto { mean: 2.0, shape, max }.check().unwrap_err();
-        assert_eq!(pareto(1.0, None), "expected a shape above 1, or a max, for a mean that is finite, got 1");
-        assert_eq!(pareto(1.5, Some(2.0)), "expected a max above the mean of 2, got 2");
-        assert_eq!(Distribution::Constant { mean: 0.0 }.check().unwrap_err(), "expected a mean above zero, got 0");
+        assert_eq!(pareto(1.0, None), "shape must be above 1 for a finite mean, or needs a max, got 1");
+        assert_eq!(pareto(1.5, Some(2.0)), "max must be above the mean of 2, got 2");
+        assert_eq!(Distribution::Constant { mean: 0.0 }.check().unwrap_err(), "mean must be above zero, got 0");
         let points = |points: &[[f64; 2]]| Distribution::Empirical { points: points.to_vec() }.check().unwrap_err();
-        assert_eq!(points(&[]), "expected at least one point, got none");
-        assert_eq!(points(&[[1.0, 0.5]]), "expected a last share of 1, got 0.5");
-        assert_eq!(points(&[[0.0, 0.5], [1.0, 1.0]]), "expected values above zero with shares from 0 to 1");
-        let falls = "expected values and shares that do not fall from point to point";
+        assert_eq!(points(&[]), "no points");
+        assert_eq!(points(&[[1.0, 0.5]]), "the last share must be 1, got 0.5");
+        assert_eq!(points(&[[0.0, 0.5], [1.0, 1.0]]), "values must be above zero, and shares from 0 to 1");
+        let falls = "values and shares must not decrease from point to point";
         assert_eq!(points(&[[2.0, 0.5], [1.0, 1.0]]), falls);
         assert_eq!(points(&[[1.0, 1.0], [2.0, 0.5], [3.0, 1.0]]), falls);
     }

@@ -1,4 +1,4 @@
-//! What a run is expected to need, computed before it is built.
+//! Estimate of a run's needs, computed before the run is built.
 //!
 //! Flows are taken as greedy: an entry sends at the slowest link of its path, from its start to its stop or until its
 //! size is sent, and links that are offered more than they carry carry what they can. What depends on a law (its window,
@@ -14,7 +14,7 @@ use crate::network::{Network, TCP_IP_BYTES};
 use crate::series::{FLOW_COLUMNS, LINK_COLUMNS};
 use crate::traffic::{TrafficKind, TrafficSpec};
 
-/// Bytes per cell of a time series: in the engine, grown by doubling, and in Python beside it.
+/// Bytes per cell of a time series: in the engine, which grows by doubling, and in Python.
 const CELL_BYTES: f64 = 24.0;
 /// Maximum packets of one flow in flight.
 const MAX_IN_FLIGHT: f64 = (1 << 24) as f64;
@@ -39,7 +39,7 @@ impl Need {
     }
 }
 
-/// What a run is expected to need.
+/// Expected needs of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
     /// Memory, in bytes.
@@ -52,7 +52,7 @@ pub struct Estimate {
 
 /// The traffic of one entry: a group of flows, or a source.
 #[derive(Clone, Debug)]
-pub struct Entry<'a> {
+pub struct EntryTraffic<'a> {
     /// Its key, such as `flow.long`.
     pub key: String,
     /// Links that its data, and its acknowledgements, cross.
@@ -71,8 +71,8 @@ pub struct Entry<'a> {
 
 /// Returns every entry's traffic.
 #[must_use]
-pub fn entries(network: &Network) -> Vec<Entry<'_>> {
-    let mut entries: Vec<Entry<'_>> = network.flows.iter().map(|flow| of_flows(network, flow)).collect();
+pub fn entries(network: &Network) -> Vec<EntryTraffic<'_>> {
+    let mut entries: Vec<EntryTraffic<'_>> = network.flows.iter().map(|flow| of_flows(network, flow)).collect();
     entries.extend(network.traffic.iter().map(|source| of_source(network, source)));
     // Bits offered to each link in the run.
     let mut offered = vec![0.0; network.links.len()];
@@ -98,7 +98,7 @@ fn slowest_bps(network: &Network, path: &[u32]) -> f64 {
     links.map(|link| link.rate_range_bps().1).fold(f64::INFINITY, f64::min)
 }
 
-fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> Entry<'a> {
+fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> EntryTraffic<'a> {
     let count = f64::from(flow.count);
     let limits = [flow.access_bps, flow.demand_bps].into_iter().flatten().map(|bps| bps * count);
     let rate_bps = limits.fold(slowest_bps(network, &flow.forward), f64::min);
@@ -110,7 +110,7 @@ fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> Entry<'a> {
         packets = packets.min((size as f64 / payload).ceil() * count);
     }
     let lasts_s = (packets * bits / rate_bps).max(flow.base_rtt_s).min(lives_s);
-    Entry {
+    EntryTraffic {
         key: format!("flow.{}", flow.name),
         ways: (&flow.forward, &flow.reverse),
         packets_per_s: rate_bps / bits,
@@ -121,7 +121,7 @@ fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> Entry<'a> {
     }
 }
 
-fn of_source<'a>(network: &'a Network, source: &'a TrafficSpec) -> Entry<'a> {
+fn of_source<'a>(network: &'a Network, source: &'a TrafficSpec) -> EntryTraffic<'a> {
     let lasts_s = (source.stop_s.min(network.duration_s) - source.start_s).max(0.0);
     let key = format!("traffic.{}", source.name);
     if let Some(flows) = &source.flows {
@@ -129,14 +129,22 @@ fn of_source<'a>(network: &'a Network, source: &'a TrafficSpec) -> Entry<'a> {
         let packets_per_s =
             flows.arrivals_per_s * f64::from(flows.fan_in) * (flows.sizes_bytes.mean() / payload).max(1.0);
         let ways = flows.ways().max_by_key(|(out, _)| out.len()).unwrap_or((&[], &[]));
-        return Entry { key, ways, packets_per_s, lasts_s, packets: packets_per_s * lasts_s, carried: 1.0, acks: 1.0 };
+        return EntryTraffic {
+            key,
+            ways,
+            packets_per_s,
+            lasts_s,
+            packets: packets_per_s * lasts_s,
+            carried: 1.0,
+            acks: 1.0,
+        };
     }
     let on = source.periods.as_ref().filter(|_| source.kind == TrafficKind::OnOff).map_or(1.0, |periods| {
         let (on_s, off_s) = (periods.on_s.mean(), periods.off_s.mean());
         on_s / (on_s + off_s)
     });
     let packets_per_s = source.rate_bps.unwrap_or(0.0) * on / (f64::from(source.packet_bytes) * 8.0);
-    Entry {
+    EntryTraffic {
         key,
         ways: (&source.path, &[]),
         packets_per_s,
@@ -156,7 +164,7 @@ pub fn first_burst(flow: &FlowSpec) -> f64 {
 
 impl Estimate {
     /// Adds the time series; `rows` gives how many rows a group of flows has per sample.
-    pub fn add_series(&mut self, network: &Network, entries: &[Entry<'_>], rows: impl Fn(&FlowSpec) -> f64) {
+    pub fn add_series(&mut self, network: &Network, entries: &[EntryTraffic<'_>], rows: impl Fn(&FlowSpec) -> f64) {
         let samples = network.duration_s / network.sample_s;
         let signals = |names: &mut dyn Iterator<Item = &str>| -> f64 {
             let mut ids: Vec<ProtocolId> = names.filter_map(ProtocolId::by_name).collect();

@@ -15,17 +15,17 @@ const MAX_STEP_S: f64 = 3600.0;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
-    /// When it begins: the first arrival at the end of the link that it may concern.
+    /// Start: the first arrival at the end of the link that the fault may affect.
     pub from_s: f64,
-    /// When it ends.
+    /// End of the fault.
     pub until_s: f64,
     /// Probability that it befalls a packet.
     pub share: f64,
-    /// What it does.
+    /// Effect of the fault.
     pub effect: Effect,
 }
 
-/// What a fault does to a packet that arrives at the end of its link.
+/// Effect of a fault on a packet that arrives at the end of its link.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
@@ -36,7 +36,7 @@ pub enum Effect {
     /// Replaces the congestion signal.
     Lie {
         /// By what.
-        value: Lie,
+        value: FalseSignal,
     },
     /// Holds packets on the wire, and releases them together at every multiple of this time from `from_s` on.
     Hold {
@@ -45,10 +45,10 @@ pub enum Effect {
     },
 }
 
-/// The signal of a router that lies.
+/// Signal of a router that misreports.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lie {
+pub enum FalseSignal {
     /// Grants nothing: rate zero, the highest price, full load.
     Zero,
     /// Grants the most that the field can express.
@@ -61,15 +61,15 @@ pub enum Lie {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct HostFaultSpec {
-    /// When it begins.
+    /// Start of the fault.
     pub from_s: f64,
-    /// When it ends.
+    /// End of the fault.
     pub until_s: f64,
-    /// What it does.
+    /// Effect of the fault.
     pub effect: HostEffect,
 }
 
-/// What a fault of a host does.
+/// Effect of a fault of a host.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HostEffect {
@@ -115,10 +115,10 @@ fn period(from_s: f64, until_s: f64, duration_s: f64) -> Result<(), String> {
     time("at", from_s)?;
     time("until", until_s)?;
     if from_s >= duration_s {
-        return Err(format!("at: expected a time before the end at {duration_s} s, got {from_s}"));
+        return Err(format!("at: must be before the end of the run at {duration_s} s, got {from_s}"));
     }
     if until_s <= from_s {
-        return Err(format!("until: expected more than the {from_s} s of at, got {until_s}"));
+        return Err(format!("until: must be after at, {from_s} s, got {until_s}"));
     }
     Ok(())
 }
@@ -126,10 +126,10 @@ fn period(from_s: f64, until_s: f64, duration_s: f64) -> Result<(), String> {
 /// Checks a step of a clock that has run since time zero, and never shows a time before it.
 pub(crate) fn clock_step(step_s: f64, at_s: f64) -> Result<(), String> {
     if !(-MAX_STEP_S..=MAX_STEP_S).contains(&step_s) {
-        return Err(format!("step: expected -{MAX_STEP_S} to {MAX_STEP_S} s, got {step_s}"));
+        return Err(format!("step: must be -{MAX_STEP_S} to {MAX_STEP_S} s, got {step_s}"));
     }
     if at_s + step_s < 0.0 {
-        return Err(format!("step: expected at most the {at_s} s that the clock has run, got {step_s}"));
+        return Err(format!("step: must not exceed the {at_s} s that the clock has run, got {step_s}"));
     }
     Ok(())
 }

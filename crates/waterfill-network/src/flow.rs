@@ -42,11 +42,11 @@ pub struct FlowSpec {
     pub demand_bps: Option<f64>,
     /// Window before the first feedback.
     pub initial_window_packets: f64,
-    /// Whether packets are paced; none means as the law asks.
+    /// True if packets are paced; none leaves the choice to the law.
     pub pacing: Option<bool>,
-    /// Whether only every second packet is acknowledged.
+    /// True if only every second packet is acknowledged.
     pub delayed_ack: bool,
-    /// Whether packets may be marked (ECN); none means as the law asks.
+    /// True if packets may be marked (ECN); none leaves the choice to the law.
     pub ecn: Option<bool>,
     /// RTT that packets state to routers instead of the measured one; none means the measured one.
     pub claimed_rtt_s: Option<f64>,
@@ -75,7 +75,7 @@ impl FlowSpec {
         added(added(self.base_rtt_s, &self.pad_jitter_s, index), &self.pad_jitter_s, index)
     }
 
-    /// Whether the flows of the group have their own start times or delays.
+    /// Returns whether the flows of the group have their own start times or delays.
     #[must_use]
     pub fn differ(&self) -> bool {
         self.stagger_s > 0.0 || !self.start_jitter_s.is_empty() || !self.pad_jitter_s.is_empty()

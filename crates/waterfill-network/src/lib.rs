@@ -35,7 +35,7 @@ pub use change::ChangeSpec;
 pub use cohabit::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, PacketClass, Trials, UpdateSpec};
 pub use distribution::Distribution;
 pub use estimate::Estimate;
-pub use fault::{Effect, FaultSpec, HostEffect, HostFaultSpec, Lie};
+pub use fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
 pub use flow::FlowSpec;
 pub use link::{BufferSpec, LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;

@@ -95,7 +95,7 @@ impl LinkSpec {
     #[must_use]
     pub fn rate_range_bps(&self) -> (f64, f64) {
         let later = self.changes.iter().filter_map(|change| change.rate_bps).filter(|&rate| rate > 0.0);
-        later.fold((self.rate_bps, self.rate_bps), |(least, most), rate| (least.min(rate), most.max(rate)))
+        later.fold((self.rate_bps, self.rate_bps), |(low, high), rate| (low.min(rate), high.max(rate)))
     }
 
     /// Returns the smallest propagation delay that the link ever has, in seconds.
@@ -112,7 +112,7 @@ impl LinkSpec {
         self.check_faults_and_queue().map_err(|e| format!("link.{name}.{e}"))?;
         self.check_shaper().map_err(|e| format!("link.{name}.shaper{e}"))?;
         if self.target.is_some_and(|t| !(t > 0.0 && t <= 1.0)) {
-            return Err(format!("link.{name}.target: expected a number in (0, 1]"));
+            return Err(format!("link.{name}.target: must be in (0, 1]"));
         }
         Ok(())
     }
@@ -120,17 +120,17 @@ impl LinkSpec {
     fn check_shaper(&self) -> Result<(), String> {
         let Some(shaper) = &self.shaper else { return Ok(()) };
         if !self.changes.is_empty() {
-            return Err(": expected none on a link with events or a rate trace".into());
+            return Err(": not allowed on a link with events or a rate trace".into());
         }
         if !(self.rate_bps < shaper.line_bps && shaper.line_bps.is_finite()) {
-            return Err(format!(".rate: expected less than the line's {} bit/s", shaper.line_bps));
+            return Err(format!(".rate: must be below the line's {} bit/s", shaper.line_bps));
         }
         positive(".depth", shaper.depth_bytes)?;
         if !(0.0..=1.0).contains(&shaper.timer_s) {
-            return Err(format!(".timer: expected 0 to 1 s, got {}", shaper.timer_s));
+            return Err(format!(".timer: must be 0 to 1 s, got {}", shaper.timer_s));
         }
         if !self.queue.serves_in_order() {
-            return Err(": expected a queue that serves in order of arrival (droptail, red)".into());
+            return Err(": needs a queue that serves in order of arrival (droptail, red)".into());
         }
         Ok(())
     }
@@ -140,14 +140,14 @@ impl LinkSpec {
         probability("duplicate", self.duplicate)?;
         if let Some(model) = &self.loss_model {
             if self.loss > 0.0 {
-                return Err("loss_model: expected either this or loss, got both".into());
+                return Err("loss_model: not allowed together with loss".into());
             }
             model.check().map_err(|e| format!("loss_model.{e}"))?;
         }
         if let Some(reorder) = &self.reorder {
             probability("reorder.share", reorder.share)?;
             if !(reorder.delay_s > 0.0 && reorder.delay_s <= 1e6) {
-                return Err(format!("reorder.delay: expected a time above zero, got {} s", reorder.delay_s));
+                return Err(format!("reorder.delay: must be above zero, got {} s", reorder.delay_s));
             }
         }
         self.queue.check()

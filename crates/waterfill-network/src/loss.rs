@@ -49,7 +49,7 @@ impl LossSpec {
                 probability("loss_good", loss_good)?;
                 probability("loss_bad", loss_bad)
             }
-            Self::Periodic { every: 0 } => Err("every: expected an integer above zero, got 0".into()),
+            Self::Periodic { every: 0 } => Err("every: must be a whole number above zero, got 0".into()),
             Self::Periodic { .. } => Ok(()),
         }
     }
@@ -109,7 +109,7 @@ impl Loss {
 mod tests {
     use super::*;
 
-    /// Which of `n` data packets are lost.
+    /// Returns, for each of `n` data packets, whether it is lost.
     fn losses(spec: LossSpec, n: usize) -> Vec<bool> {
         let (mut loss, mut rng) = (Loss::new(spec), Pcg64::new(3, 0));
         (0..n).map(|_| loss.is_lost(|| true, &mut rng)).collect()
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_named() {
         let wrong = LossSpec::GilbertElliott { p: 0.1, r: 1.5, loss_good: 0.0, loss_bad: 1.0 };
-        assert_eq!(wrong.check().unwrap_err(), "r: expected 0 to 1, got 1.5");
+        assert_eq!(wrong.check().unwrap_err(), "r: must be in [0, 1], got 1.5");
         let never = LossSpec::Periodic { every: 0 };
-        assert_eq!(never.check().unwrap_err(), "every: expected an integer above zero, got 0");
+        assert_eq!(never.check().unwrap_err(), "every: must be a whole number above zero, got 0");
         assert_eq!(LossSpec::Periodic { every: 1 }.check(), Ok(()));
     }
 }

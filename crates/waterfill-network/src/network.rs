@@ -40,9 +40,9 @@ pub struct Network {
     pub links: Vec<LinkSpec>,
     /// Groups of flows.
     pub flows: Vec<FlowSpec>,
-    /// Load beside the flows.
+    /// Load in addition to the flows.
     pub traffic: Vec<TrafficSpec>,
-    /// What `own` runs, the law of a program; it does not cross as data.
+    /// Law that `own` runs, defined by a program; it does not cross as data.
     #[serde(skip)]
     pub own: own::Params,
 }
@@ -95,7 +95,7 @@ impl Network {
     /// One sentence: the registry has no protocol of that name.
     pub fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
         ProtocolId::by_name(&flow.protocol)
-            .ok_or_else(|| format!("{at}.protocol: expected one of the registry, got {:?}", flow.protocol))
+            .ok_or_else(|| format!("{at}.protocol: unknown protocol {:?}", flow.protocol))
     }
 }
 

@@ -64,9 +64,9 @@ pub struct RedSpec {
     pub max_p: f64,
     /// Weight of a new sample in the average queue.
     pub weight: f64,
-    /// Whether the probability grows from `max_p` to 1 between `max_threshold` and twice that, instead of jumping.
+    /// True if the probability grows from `max_p` to 1 between `max_threshold` and twice that, instead of jumping.
     pub gentle: bool,
-    /// Whether packets that can be marked are marked instead of dropped.
+    /// True to mark packets instead of dropping them, where they can be marked.
     pub ecn: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct CodelSpec {
     pub target_s: f64,
     /// Time for which it must be exceeded, in the order of the largest usual RTT.
     pub interval_s: f64,
-    /// Whether packets that can be marked are marked instead of dropped.
+    /// True to mark packets instead of dropping them, where they can be marked.
     pub ecn: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct FqCodelSpec {
 const MAX_QUEUES: u32 = 65_536;
 
 impl QueueSpec {
-    /// Whether packets leave in the order of their arrival and all are kept that were accepted.
+    /// Returns whether packets leave in the order of their arrival and no accepted packet is lost.
     #[must_use]
     pub fn serves_in_order(&self) -> bool {
         match self {
@@ -116,7 +116,7 @@ impl QueueSpec {
         match self {
             Self::Droptail { mark_at } => {
                 let good = mark_at.is_none_or(|level| level.amount() >= 0.0);
-                good.then_some(()).ok_or_else(|| "mark_at: expected a volume or packets not below zero".into())
+                good.then_some(()).ok_or_else(|| "mark_at: must not be negative".into())
             }
             Self::Red(spec) | Self::Choke(spec) => spec.check(),
             Self::Codel(spec) => spec.check(),
@@ -124,10 +124,10 @@ impl QueueSpec {
             Self::FqCodel(spec) => {
                 spec.codel.check()?;
                 if spec.quantum_bytes == 0 {
-                    return Err("queue_params.quantum: expected a volume above zero".into());
+                    return Err("queue_params.quantum: must be above zero".into());
                 }
                 if !(1..=MAX_QUEUES).contains(&spec.flows) {
-                    return Err(format!("queue_params.flows: expected 1 to {MAX_QUEUES}, got {}", spec.flows));
+                    return Err(format!("queue_params.flows: must be 1 to {MAX_QUEUES}, got {}", spec.flows));
                 }
                 Ok(())
             }
@@ -139,7 +139,7 @@ impl RedSpec {
     fn check(&self) -> Result<(), String> {
         let share = |name: &str, x: f64| {
             let good = x > 0.0 && x <= 1.0;
-            good.then_some(()).ok_or_else(|| format!("queue_params.{name}: expected a number in (0, 1], got {x}"))
+            good.then_some(()).ok_or_else(|| format!("queue_params.{name}: must be in (0, 1], got {x}"))
         };
         share("max_p", self.max_p)?;
         share("weight", self.weight)?;
@@ -149,7 +149,7 @@ impl RedSpec {
         );
         let (min, max) = (self.min_threshold.amount(), self.max_threshold.amount());
         if !(same && 0.0 <= min && min < max && max.is_finite()) {
-            return Err("queue_params.max_threshold: expected more than min_threshold, in the same unit".into());
+            return Err("queue_params.max_threshold: must be above min_threshold, in the same unit".into());
         }
         Ok(())
     }
@@ -159,11 +159,11 @@ impl CodelSpec {
     fn check(&self) -> Result<(), String> {
         for (name, s) in [("target", self.target_s), ("interval", self.interval_s)] {
             if !(MIN_TIME_S..=1e6).contains(&s) {
-                return Err(format!("queue_params.{name}: expected a time of at least 1 ps, got {s} s"));
+                return Err(format!("queue_params.{name}: must be at least 1 ps, got {s} s"));
             }
         }
         if self.target_s >= self.interval_s {
-            return Err("queue_params.target: expected less than interval".into());
+            return Err("queue_params.target: must be below interval".into());
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub const COHABIT_COLUMNS: [&str; 6] = [
 ];
 /// Columns of the series of traffic sources.
 pub const TRAFFIC_COLUMNS: [&str; 4] = ["time_s", "traffic", "rate_bps", "flows"];
-/// Columns of the flows that traffic sources have started; `index` counts those of one source, `route` its routes,
+/// Columns of the flows that traffic sources have started. `index` counts the flows of one source, `route` its routes, and
 /// `completed_s` is the time at which the receiver had the last byte.
 pub const ARRIVAL_COLUMNS: [&str; 6] = ["traffic", "index", "route", "start_s", "size_bytes", "completed_s"];
 

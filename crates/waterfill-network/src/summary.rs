@@ -60,7 +60,7 @@ pub struct RttSummary {
     pub mean: Option<f64>,
     /// Median; the part above `base` is exact to 1/64.
     pub p50: Option<f64>,
-    /// 99th percentile, likewise.
+    /// 99th percentile.
     pub p99: Option<f64>,
 }
 

@@ -1,4 +1,5 @@
-//! Load beside the flows: packets that no law controls, and web-like arrivals of finite flows.
+//! Load in addition to the flows: packets without congestion control, and web-like arrivals of
+//! finite flows.
 
 use serde::Deserialize;
 
@@ -31,7 +32,7 @@ pub struct TrafficSpec {
     pub flows: Option<ArrivalSpec>,
 }
 
-/// How long an on–off source is on and off, in turn.
+/// Durations of an on–off source's on and off periods, which alternate.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeriodSpec {
@@ -49,7 +50,7 @@ pub struct ArrivalSpec {
     pub arrivals_per_s: f64,
     /// Payload of each flow.
     pub sizes_bytes: Distribution,
-    /// What the flows have in common; its count, size and start times are ignored.
+    /// Common properties of the flows; the count, size and start times in it are ignored.
     pub flow: FlowSpec,
     /// Groups of routes. An arrival draws a group, and a route in it for each of its flows; empty: all take the flow's own.
     #[serde(default)]
@@ -84,7 +85,7 @@ impl ArrivalSpec {
         own.into_iter().chain(self.routes.iter().flatten().map(|route| (&route.forward[..], &route.reverse[..])))
     }
 
-    /// Returns what the flows of a route have in common.
+    /// Returns the common properties of the flows of a route.
     #[must_use]
     pub fn flow_on(&self, route: &RouteSpec) -> FlowSpec {
         let (forward, reverse) = (route.forward.clone(), route.reverse.clone());

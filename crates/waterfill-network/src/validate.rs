@@ -24,15 +24,15 @@ impl Network {
         positive("duration", self.duration_s)?;
         positive("sample", self.sample_s)?;
         if self.sample_s < MIN_TIME_S {
-            return Err(format!("sample: expected at least 1 ps, got {:e} s", self.sample_s));
+            return Err(format!("sample: must be at least 1 ps, got {:e} s", self.sample_s));
         }
         time("rto_min", self.rto_min_s)?;
         let [from, to] = self.measure_s;
         if !(0.0 <= from && from < to && to <= self.duration_s) {
-            return Err(format!("measure: expected a window within the run, got {from} to {to} s"));
+            return Err(format!("measure: must be within the run, got {from} to {to} s"));
         }
         if self.links.is_empty() {
-            return Err("link: expected at least one".into());
+            return Err("link: no link".into());
         }
         for link in &self.links {
             link.check()?;
@@ -47,7 +47,7 @@ impl Network {
             let at = format!("flow.{}", flow.name);
             flows += u64::from(flow.count);
             if flows > MAX_FLOWS {
-                return Err(format!("{at}.count: expected at most {MAX_FLOWS} flows in all"));
+                return Err(format!("{at}.count: more than {MAX_FLOWS} flows in all"));
             }
             self.check_flow(&at, flow)?;
         }
@@ -55,7 +55,7 @@ impl Network {
             self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;
         }
         if self.ack_bytes == 0 {
-            return Err("ack_size: expected a volume above zero".into());
+            return Err("ack_size: must be above zero".into());
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ impl Network {
         let sizes = self.traffic.iter().map(|traffic| traffic.packet_bytes);
         let largest = sizes.fold(self.packet_bytes.max(self.ack_bytes), u16::max);
         if shaper.depth_bytes < f64::from(largest) {
-            return Err(format!("link.{}.shaper.depth: expected at least a packet of {largest} B", link.name));
+            return Err(format!("link.{}.shaper.depth: must be at least one packet of {largest} B", link.name));
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Network {
         if !path.is_empty() && path.len() < usize::from(u16::MAX) && known {
             Ok(())
         } else {
-            Err(format!("{at}.path: expected at least one of the links"))
+            Err(format!("{at}.path: must name at least one link"))
         }
     }
 
@@ -92,13 +92,13 @@ impl Network {
         }
         for (key, parts_s) in [("start_jitter", &flow.start_jitter_s), ("rtt_jitter", &flow.pad_jitter_s)] {
             if !parts_s.is_empty() && parts_s.len() != flow.count as usize {
-                return Err(format!("{at}.{key}: expected one time per flow, got {}", parts_s.len()));
+                return Err(format!("{at}.{key}: must have one time per flow, got {}", parts_s.len()));
             }
             parts_s.iter().try_for_each(|&s| time(&format!("{at}.{key}"), s))?;
         }
         positive(&format!("{at}.weight"), flow.weight)?;
         if flow.weight > MAX_WEIGHT {
-            return Err(format!("{at}.weight: expected at most {MAX_WEIGHT:e}, got {:e}", flow.weight));
+            return Err(format!("{at}.weight: must be at most {MAX_WEIGHT:e}, got {:e}", flow.weight));
         }
         positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
         if let Some(demand) = flow.demand_bps {
@@ -108,34 +108,37 @@ impl Network {
             positive(&format!("{at}.access_rate"), access)?;
         }
         if flow.size_bytes == Some(0) {
-            return Err(format!("{at}.size: expected a volume above zero"));
+            return Err(format!("{at}.size: must be above zero"));
         }
         let id = Self::protocol_of(at, flow)?;
         let headers = TCP_IP_BYTES + id.header_bytes() as u16;
         if self.packet_bytes <= headers {
             return Err(format!(
-                "packet_size: expected more than the {headers} B of headers of {}, got {} B",
+                "packet_size: must be above the {headers} B of headers of {}, got {} B",
                 flow.protocol, self.packet_bytes
             ));
         }
         if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
-            return Err(format!("{at}.ecn: expected false, as {} does not react to marks", flow.protocol));
+            return Err(format!("{at}.ecn: must be false, because {} does not react to marks", flow.protocol));
         }
         if let Some(claimed) = flow.claimed_rtt_s {
             time(&format!("{at}.claimed_rtt"), claimed)?;
             positive(&format!("{at}.claimed_rtt"), claimed)?;
             if !id.info().host.states_rtt {
-                return Err(format!("{at}.claimed_rtt: expected none, as packets of {} state no RTT", flow.protocol));
+                return Err(format!(
+                    "{at}.claimed_rtt: not allowed, because packets of {} have no RTT field",
+                    flow.protocol
+                ));
             }
         }
         (flow.faults.iter())
             .try_for_each(|fault| fault.check(self.duration_s))
             .map_err(|e| format!("{at}.fault.{e}"))?;
-        self.check_lies(flow, id)
+        self.check_false_signals(flow, id)
     }
 
     /// Checks a flow's parameters, and that those who lie know where the signal is: a kernel's value has it elsewhere.
-    fn check_lies(&self, flow: &FlowSpec, id: ProtocolId) -> Result<(), String> {
+    fn check_false_signals(&self, flow: &FlowSpec, id: ProtocolId) -> Result<(), String> {
         let params = self.params_of(id)?;
         let signal_moves =
             matches!(id, ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp | ProtocolId::Rcp | ProtocolId::JetMax);
@@ -146,7 +149,7 @@ impl Network {
         if signal_moves && lies && in_kernel() {
             let name = id.info().name;
             return Err(format!(
-                "params.{name}.arithmetic: expected real where a router or a receiver lies, got kernel"
+                "params.{name}.arithmetic: must be real where a router or a receiver misreports, got kernel"
             ));
         }
         Ok(())
@@ -162,32 +165,32 @@ impl Network {
         let of_flows = kind == TrafficKind::Web || (kind == TrafficKind::Poisson && traffic.rate_bps.is_none());
         if traffic.rate_bps.is_none() != of_flows || traffic.flows.is_some() != of_flows {
             let name = kind.name();
-            return Err(format!("{at}.rate: expected either a packet rate or flow arrivals, as {name} needs"));
+            return Err(format!("{at}.rate: {name} needs either a packet rate or flow arrivals"));
         }
         if of_flows && traffic.access_bps.is_some() {
-            return Err(format!("{at}.access_rate: expected that of its flows only"));
+            return Err(format!("{at}.access_rate: only allowed for its flows"));
         }
         if traffic.periods.is_some() != (kind == TrafficKind::OnOff) {
-            return Err(format!("{at}.on: expected on- and off-periods for an on–off source only"));
+            return Err(format!("{at}.on: only allowed for an on–off source"));
         }
         if let Some(rate_bps) = traffic.rate_bps {
             positive(&format!("{at}.rate"), rate_bps)?;
             if let Some(access) = traffic.access_bps.filter(|&access| !(access >= rate_bps && access.is_finite())) {
-                return Err(format!("{at}.access_rate: expected at least the rate, {rate_bps} bit/s, got {access}"));
+                return Err(format!("{at}.access_rate: must be at least the rate, {rate_bps} bit/s, got {access}"));
             }
             if let Some(PeriodSpec { on_s, off_s }) = &traffic.periods {
                 on_s.check().map_err(|e| format!("{at}.on: {e}"))?;
                 off_s.check().map_err(|e| format!("{at}.off: {e}"))?;
                 let packet_s = f64::from(traffic.packet_bytes) * 8.0 / rate_bps;
                 if on_s.mean() < packet_s {
-                    return Err(format!("{at}.on: expected a mean of at least one packet time, {packet_s} s"));
+                    return Err(format!("{at}.on: the mean must be at least one packet time, {packet_s} s"));
                 }
             }
         }
         if let Some(flows) = &traffic.flows {
             positive(&format!("{at}.arrival_rate"), flows.arrivals_per_s)?;
             if flows.arrivals_per_s > MAX_ARRIVALS {
-                return Err(format!("{at}.arrival_rate: expected at most {MAX_ARRIVALS:e} flows per second"));
+                return Err(format!("{at}.arrival_rate: must be at most {MAX_ARRIVALS:e} flows per second"));
             }
             flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
             self.check_flow(at, &flows.flow)?;
@@ -205,11 +208,11 @@ impl Network {
             time(&format!("{at}.rtt"), route.base_rtt_s)?;
         }
         if !flows.routes.is_empty() && flows.flow.access_bps.is_some() {
-            return Err(format!("{at}.access_rate: expected none, as its flows have several hosts"));
+            return Err(format!("{at}.access_rate: not allowed, because its flows have several hosts"));
         }
         let smallest = flows.routes.iter().map(Vec::len).min().unwrap_or(1);
         if flows.fan_in < 1 || flows.fan_in as usize > smallest {
-            return Err(format!("{at}.fan_in: expected 1 to {smallest}, the routes to one host, got {}", flows.fan_in));
+            return Err(format!("{at}.fan_in: must be 1 to {smallest}, the routes to one host, got {}", flows.fan_in));
         }
         Ok(())
     }

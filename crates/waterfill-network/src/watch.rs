@@ -16,12 +16,12 @@ const INTERVAL_MS: u64 = 50;
 #[derive(Clone, Default)]
 pub struct Watch(Option<Arc<Inner>>);
 
-/// Whether a run is to stop.
+/// Asks whether a run should stop.
 type Question = Box<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
     stopped: AtomicBool,
-    /// When it asked last, in milliseconds after `since`.
+    /// Time of the last question, in milliseconds after `since`.
     asked_ms: AtomicU64,
     since: WallInstant,
     /// The thread that asks: an interpreter handles signals on one thread only.
@@ -54,13 +54,14 @@ impl Watch {
         }
     }
 
-    /// Whether the run is to stop, as far as is known.
+    /// Returns whether the run should stop, as far as is known.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.stopped.load(Ordering::Relaxed))
     }
 
-    /// Whether the run is to stop; asks if that was some time ago and this is the thread that asks.
+    /// Returns whether the run should stop; asks if the last question was some time ago and this
+    /// thread is the one that asks.
     #[must_use]
     pub fn poll(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.poll())

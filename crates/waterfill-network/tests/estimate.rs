@@ -1,7 +1,7 @@
 //! What a run is expected to need, where it can be computed by hand.
 
 use waterfill_laws::units::{Duration, Rate, Volume};
-use waterfill_network::estimate::{Entry, Need, entries, first_burst};
+use waterfill_network::estimate::{EntryTraffic, Need, entries, first_burst};
 use waterfill_network::{
     ArrivalSpec, Distribution, FlowSpec, Network, NetworkBuilder, PeriodSpec, TrafficKind, TrafficSpec,
 };
@@ -23,7 +23,7 @@ fn close(got: f64, wanted: f64) {
 
 /// Returns packets per second, packets, seconds and carried share of the only entry.
 fn only(network: &Network) -> [f64; 4] {
-    let [Entry { packets_per_s, packets, lasts_s, carried, .. }] = entries(network)[..] else {
+    let [EntryTraffic { packets_per_s, packets, lasts_s, carried, .. }] = entries(network)[..] else {
         panic!("expected one entry");
     };
     [packets_per_s, packets, lasts_s, carried]

@@ -3,8 +3,8 @@
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
     ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, Distribution, Effect, EstimatorSpec,
-    FaultSpec, FlowSpec, FqCodelSpec, HostEffect, HostFaultSpec, Level, Lie, LinkSpec, LossSpec, MAX_FLOWS, Network,
-    ParamValue, PeriodSpec, QueueSpec, RedSpec, ReorderSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
+    FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, HostEffect, HostFaultSpec, Level, LinkSpec, LossSpec, MAX_FLOWS,
+    Network, ParamValue, PeriodSpec, QueueSpec, RedSpec, ReorderSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
 };
 use waterfill_network::{TrafficKind, TrafficSpec};
 
@@ -55,42 +55,42 @@ fn the_base_of_these_tests_is_valid() {
 
 #[test]
 fn times_and_sizes_of_a_run() {
-    assert_eq!(of_network(|n| n.duration_s = 0.0), "duration: expected a number above zero, got 0");
-    assert_eq!(of_network(|n| n.duration_s = 2e6), "duration: expected 0 to 1e6 s, got 2000000");
-    assert_eq!(of_network(|n| n.sample_s = f64::NAN), "sample: expected a number above zero, got NaN");
+    assert_eq!(of_network(|n| n.duration_s = 0.0), "duration: must be above zero, got 0");
+    assert_eq!(of_network(|n| n.duration_s = 2e6), "duration: must be 0 to 1e6 s, got 2000000");
+    assert_eq!(of_network(|n| n.sample_s = f64::NAN), "sample: must be above zero, got NaN");
     // Zero on the clock, which would divide by zero.
-    assert_eq!(of_network(|n| n.sample_s = 4e-13), "sample: expected at least 1 ps, got 4e-13 s");
-    assert_eq!(of_network(|n| n.rto_min_s = -1.0), "rto_min: expected 0 to 1e6 s, got -1");
+    assert_eq!(of_network(|n| n.sample_s = 4e-13), "sample: must be at least 1 ps, got 4e-13 s");
+    assert_eq!(of_network(|n| n.rto_min_s = -1.0), "rto_min: must be 0 to 1e6 s, got -1");
     for [from, to] in [[2.0, 1.0], [0.0, 11.0], [-1.0, 5.0], [f64::NAN, 5.0]] {
         let window = of_network(|n| n.measure_s = [from, to]);
-        assert_eq!(window, format!("measure: expected a window within the run, got {from} to {to} s"));
+        assert_eq!(window, format!("measure: must be within the run, got {from} to {to} s"));
     }
-    assert_eq!(of_network(|n| n.links.clear()), "link: expected at least one");
-    assert_eq!(of_network(|n| n.ack_bytes = 0), "ack_size: expected a volume above zero");
+    assert_eq!(of_network(|n| n.links.clear()), "link: no link");
+    assert_eq!(of_network(|n| n.ack_bytes = 0), "ack_size: must be above zero");
     let headers = of_network(|n| n.packet_bytes = 48);
-    assert_eq!(headers, "packet_size: expected more than the 48 B of headers of maxnet, got 48 B");
+    assert_eq!(headers, "packet_size: must be above the 48 B of headers of maxnet, got 48 B");
     let many = of_network(|n| n.flows[0].count = MAX_FLOWS as u32 + 1);
-    assert_eq!(many, "flow.f.count: expected at most 10000000 flows in all");
+    assert_eq!(many, "flow.f.count: more than 10000000 flows in all");
 }
 
 #[test]
 fn links_and_their_wires() {
-    assert_eq!(of_link(|l| l.rate_bps = 0.0), "link.l.rate: expected a number above zero, got 0");
-    assert_eq!(of_link(|l| l.delay_s = 1e9), "link.l.delay: expected 0 to 1e6 s, got 1000000000");
+    assert_eq!(of_link(|l| l.rate_bps = 0.0), "link.l.rate: must be above zero, got 0");
+    assert_eq!(of_link(|l| l.delay_s = 1e9), "link.l.delay: must be 0 to 1e6 s, got 1000000000");
     for target in [0.0, 1.1, f64::NAN] {
-        assert_eq!(of_link(|l| l.target = Some(target)), "link.l.target: expected a number in (0, 1]");
+        assert_eq!(of_link(|l| l.target = Some(target)), "link.l.target: must be in (0, 1]");
     }
-    assert_eq!(of_link(|l| l.duplicate = 2.0), "link.l.duplicate: expected 0 to 1, got 2");
+    assert_eq!(of_link(|l| l.duplicate = 2.0), "link.l.duplicate: must be in [0, 1], got 2");
     let both = of_link(|l| (l.loss, l.loss_model) = (0.1, Some(LossSpec::Independent { p: 0.1 })));
-    assert_eq!(both, "link.l.loss_model: expected either this or loss, got both");
+    assert_eq!(both, "link.l.loss_model: not allowed together with loss");
     let model = of_link(|l| {
         l.loss_model = Some(LossSpec::GilbertElliott { p: 0.1, r: 0.1, loss_good: 0.0, loss_bad: 1.5 });
     });
-    assert_eq!(model, "link.l.loss_model.loss_bad: expected 0 to 1, got 1.5");
+    assert_eq!(model, "link.l.loss_model.loss_bad: must be in [0, 1], got 1.5");
     let share = of_link(|l| l.reorder = Some(ReorderSpec { share: -1.0, delay_s: 0.1 }));
-    assert_eq!(share, "link.l.reorder.share: expected 0 to 1, got -1");
+    assert_eq!(share, "link.l.reorder.share: must be in [0, 1], got -1");
     let never = of_link(|l| l.reorder = Some(ReorderSpec { share: 0.5, delay_s: 2e6 }));
-    assert_eq!(never, "link.l.reorder.delay: expected a time above zero, got 2000000 s");
+    assert_eq!(never, "link.l.reorder.delay: must be above zero, got 2000000 s");
 }
 
 #[test]
@@ -100,26 +100,23 @@ fn shapers() {
     let of_shaper = |shaper: ShaperSpec| of_link(|l| l.shaper = Some(shaper));
     assert_eq!(
         of_shaper(ShaperSpec { line_bps: 1e7, ..shaper }),
-        "link.l.shaper.rate: expected less than the line's 10000000 bit/s"
+        "link.l.shaper.rate: must be below the line's 10000000 bit/s"
     );
-    assert_eq!(
-        of_shaper(ShaperSpec { depth_bytes: 0.0, ..shaper }),
-        "link.l.shaper.depth: expected a number above zero, got 0"
-    );
+    assert_eq!(of_shaper(ShaperSpec { depth_bytes: 0.0, ..shaper }), "link.l.shaper.depth: must be above zero, got 0");
     assert_eq!(
         of_shaper(ShaperSpec { depth_bytes: 1000.0, ..shaper }),
-        "link.l.shaper.depth: expected at least a packet of 1500 B"
+        "link.l.shaper.depth: must be at least one packet of 1500 B"
     );
-    assert_eq!(of_shaper(ShaperSpec { timer_s: 1.5, ..shaper }), "link.l.shaper.timer: expected 0 to 1 s, got 1.5");
+    assert_eq!(of_shaper(ShaperSpec { timer_s: 1.5, ..shaper }), "link.l.shaper.timer: must be 0 to 1 s, got 1.5");
     let unordered = of_link(|l| {
         (l.shaper, l.queue) = (Some(shaper), QueueSpec::Codel(codel()));
     });
-    assert_eq!(unordered, "link.l.shaper: expected a queue that serves in order of arrival (droptail, red)");
+    assert_eq!(unordered, "link.l.shaper: needs a queue that serves in order of arrival (droptail, red)");
     let varies = of_link(|l| {
         l.shaper = Some(shaper);
         l.changes = vec![ChangeSpec { at_s: 1.0, rate_bps: Some(1e6), ..ChangeSpec::default() }];
     });
-    assert_eq!(varies, "link.l.shaper: expected none on a link with events or a rate trace");
+    assert_eq!(varies, "link.l.shaper: not allowed on a link with events or a rate trace");
 }
 
 trait WithShaper {
@@ -137,23 +134,20 @@ impl WithShaper for Network {
 fn events_of_a_link() {
     let of_changes = |changes: &[ChangeSpec]| of_link(|l| l.changes = changes.to_vec());
     let at = |at_s| ChangeSpec { at_s, up: Some(false), ..ChangeSpec::default() };
-    assert_eq!(of_changes(&[at(-1.0)]), "link.l.event.at: expected 0 to 1e6 s, got -1");
-    assert_eq!(of_changes(&[at(10.0)]), "link.l.event.at: expected a time before the end at 10 s, got 10");
-    assert_eq!(
-        of_changes(&[at(2.0), at(2.0)]),
-        "link.l.event.at: expected more than the 2 s of the event before, got 2"
-    );
+    assert_eq!(of_changes(&[at(-1.0)]), "link.l.event.at: must be 0 to 1e6 s, got -1");
+    assert_eq!(of_changes(&[at(10.0)]), "link.l.event.at: must be before the end of the run at 10 s, got 10");
+    assert_eq!(of_changes(&[at(2.0), at(2.0)]), "link.l.event.at: must be after the event before, at 2 s, got 2");
     assert_eq!(
         of_changes(&[ChangeSpec { rate_bps: Some(-1.0), ..at(1.0) }]),
-        "link.l.event.rate: expected zero or more, got -1"
+        "link.l.event.rate: must not be negative, got -1"
     );
     assert_eq!(
         of_changes(&[ChangeSpec { delay_s: Some(-1.0), ..at(1.0) }]),
-        "link.l.event.delay: expected 0 to 1e6 s, got -1"
+        "link.l.event.delay: must be 0 to 1e6 s, got -1"
     );
     assert_eq!(
         of_changes(&[ChangeSpec { clock_step_s: Some(-2.0), ..at(1.0) }]),
-        "link.l.event.step: expected at most the 1 s that the clock has run, got -2"
+        "link.l.event.step: must not exceed the 1 s that the clock has run, got -2"
     );
 }
 
@@ -161,26 +155,23 @@ fn events_of_a_link() {
 fn faults_of_links_and_hosts() {
     let of_fault =
         |from_s, until_s, share, effect| of_link(|l| l.faults = vec![FaultSpec { from_s, until_s, share, effect }]);
-    assert_eq!(of_fault(-1.0, 2.0, 1.0, Effect::Strip {}), "link.l.fault.at: expected 0 to 1e6 s, got -1");
-    assert_eq!(of_fault(1.0, 2e6, 1.0, Effect::Strip {}), "link.l.fault.until: expected 0 to 1e6 s, got 2000000");
+    assert_eq!(of_fault(-1.0, 2.0, 1.0, Effect::Strip {}), "link.l.fault.at: must be 0 to 1e6 s, got -1");
+    assert_eq!(of_fault(1.0, 2e6, 1.0, Effect::Strip {}), "link.l.fault.until: must be 0 to 1e6 s, got 2000000");
     assert_eq!(
         of_fault(10.0, 11.0, 1.0, Effect::Corrupt {}),
-        "link.l.fault.at: expected a time before the end at 10 s, got 10"
+        "link.l.fault.at: must be before the end of the run at 10 s, got 10"
     );
-    assert_eq!(
-        of_fault(2.0, 2.0, 1.0, Effect::Corrupt {}),
-        "link.l.fault.until: expected more than the 2 s of at, got 2"
-    );
-    assert_eq!(of_fault(1.0, 2.0, 1.5, Effect::Strip {}), "link.l.fault.share: expected 0 to 1, got 1.5");
+    assert_eq!(of_fault(2.0, 2.0, 1.0, Effect::Corrupt {}), "link.l.fault.until: must be after at, 2 s, got 2");
+    assert_eq!(of_fault(1.0, 2.0, 1.5, Effect::Strip {}), "link.l.fault.share: must be in [0, 1], got 1.5");
     for every_s in [0.0, f64::INFINITY] {
         let every = of_fault(1.0, 2.0, 1.0, Effect::Hold { every_s });
-        assert_eq!(every, format!("link.l.fault.every: expected a number above zero, got {every_s}"));
+        assert_eq!(every, format!("link.l.fault.every: must be above zero, got {every_s}"));
     }
     let of_host = |effect| of_flow(|f| f.faults = vec![HostFaultSpec { from_s: 1.0, until_s: 2.0, effect }]);
-    assert_eq!(of_host(HostEffect::Clock { step_s: 4000.0 }), "flow.f.fault.step: expected -3600 to 3600 s, got 4000");
+    assert_eq!(of_host(HostEffect::Clock { step_s: 4000.0 }), "flow.f.fault.step: must be -3600 to 3600 s, got 4000");
     assert_eq!(
         of_host(HostEffect::Clock { step_s: -1.5 }),
-        "flow.f.fault.step: expected at most the 1 s that the clock has run, got -1.5"
+        "flow.f.fault.step: must not exceed the 1 s that the clock has run, got -1.5"
     );
 }
 
@@ -188,10 +179,10 @@ fn faults_of_links_and_hosts() {
 #[test]
 fn lies_and_kernel_arithmetic() {
     let kernel = |n: &mut Network| n.set_param("xcp", "arithmetic", "kernel");
-    let expected = "params.xcp.arithmetic: expected real where a router or a receiver lies, got kernel";
+    let expected = "params.xcp.arithmetic: must be real where a router or a receiver misreports, got kernel";
     let router = refused("xcp", |n| {
         kernel(n);
-        let effect = Effect::Lie { value: Lie::Max };
+        let effect = Effect::Lie { value: FalseSignal::Max };
         n.links[0].faults = vec![FaultSpec { from_s: 1.0, until_s: 2.0, share: 1.0, effect }];
     });
     let receiver = refused("xcp", |n| {
@@ -206,31 +197,28 @@ fn lies_and_kernel_arithmetic() {
 
 #[test]
 fn flows() {
-    assert_eq!(of_flow(|f| f.forward = vec![7]), "flow.f.path: expected at least one of the links");
-    assert_eq!(of_flow(|f| f.reverse.clear()), "flow.f.path: expected at least one of the links");
-    assert_eq!(of_flow(|f| f.start_s = -1.0), "flow.f.start: expected 0 to 1e6 s, got -1");
-    assert_eq!(of_flow(|f| f.stagger_s = 2e6), "flow.f.stagger: expected 0 to 1e6 s, got 2000000");
-    assert_eq!(of_flow(|f| f.stop_s = f64::NAN), "flow.f.stop: expected 0 to 1e6 s, got NaN");
-    assert_eq!(of_flow(|f| f.pad_s = -1e-3), "flow.f.rtt: expected 0 to 1e6 s, got -0.001");
+    assert_eq!(of_flow(|f| f.forward = vec![7]), "flow.f.path: must name at least one link");
+    assert_eq!(of_flow(|f| f.reverse.clear()), "flow.f.path: must name at least one link");
+    assert_eq!(of_flow(|f| f.start_s = -1.0), "flow.f.start: must be 0 to 1e6 s, got -1");
+    assert_eq!(of_flow(|f| f.stagger_s = 2e6), "flow.f.stagger: must be 0 to 1e6 s, got 2000000");
+    assert_eq!(of_flow(|f| f.stop_s = f64::NAN), "flow.f.stop: must be 0 to 1e6 s, got NaN");
+    assert_eq!(of_flow(|f| f.pad_s = -1e-3), "flow.f.rtt: must be 0 to 1e6 s, got -0.001");
     assert_eq!(
         of_flow(|f| f.start_jitter_s = vec![0.1, 0.2]),
-        "flow.f.start_jitter: expected one time per flow, got 2"
+        "flow.f.start_jitter: must have one time per flow, got 2"
     );
-    assert_eq!(of_flow(|f| f.pad_jitter_s = vec![-0.1]), "flow.f.rtt_jitter: expected 0 to 1e6 s, got -0.1");
-    assert_eq!(of_flow(|f| f.weight = 0.0), "flow.f.weight: expected a number above zero, got 0");
-    assert_eq!(of_flow(|f| f.weight = 1e7), "flow.f.weight: expected at most 1e6, got 1e7");
-    assert_eq!(
-        of_flow(|f| f.initial_window_packets = 0.0),
-        "flow.f.initial_window: expected a number above zero, got 0"
-    );
-    assert_eq!(of_flow(|f| f.demand_bps = Some(0.0)), "flow.f.demand: expected a number above zero, got 0");
-    assert_eq!(of_flow(|f| f.access_bps = Some(-1.0)), "flow.f.access_rate: expected a number above zero, got -1");
-    assert_eq!(of_flow(|f| f.size_bytes = Some(0)), "flow.f.size: expected a volume above zero");
-    assert_eq!(of_flow(|f| f.protocol = "tcp".into()), "flow.f.protocol: expected one of the registry, got \"tcp\"");
-    assert_eq!(of_flow(|f| f.ecn = Some(true)), "flow.f.ecn: expected false, as maxnet does not react to marks");
+    assert_eq!(of_flow(|f| f.pad_jitter_s = vec![-0.1]), "flow.f.rtt_jitter: must be 0 to 1e6 s, got -0.1");
+    assert_eq!(of_flow(|f| f.weight = 0.0), "flow.f.weight: must be above zero, got 0");
+    assert_eq!(of_flow(|f| f.weight = 1e7), "flow.f.weight: must be at most 1e6, got 1e7");
+    assert_eq!(of_flow(|f| f.initial_window_packets = 0.0), "flow.f.initial_window: must be above zero, got 0");
+    assert_eq!(of_flow(|f| f.demand_bps = Some(0.0)), "flow.f.demand: must be above zero, got 0");
+    assert_eq!(of_flow(|f| f.access_bps = Some(-1.0)), "flow.f.access_rate: must be above zero, got -1");
+    assert_eq!(of_flow(|f| f.size_bytes = Some(0)), "flow.f.size: must be above zero");
+    assert_eq!(of_flow(|f| f.protocol = "tcp".into()), "flow.f.protocol: unknown protocol \"tcp\"");
+    assert_eq!(of_flow(|f| f.ecn = Some(true)), "flow.f.ecn: must be false, because maxnet does not react to marks");
     let claim = |protocol: &str, s| refused(protocol, |n| n.flows[0].claimed_rtt_s = Some(s));
-    assert_eq!(claim("xcp", 0.0), "flow.f.claimed_rtt: expected a number above zero, got 0");
-    assert_eq!(claim("reno", 0.1), "flow.f.claimed_rtt: expected none, as packets of reno state no RTT");
+    assert_eq!(claim("xcp", 0.0), "flow.f.claimed_rtt: must be above zero, got 0");
+    assert_eq!(claim("reno", 0.1), "flow.f.claimed_rtt: not allowed, because packets of reno have no RTT field");
 }
 
 #[test]
@@ -244,27 +232,27 @@ fn parameters_of_protocols() {
 
 #[test]
 fn sources_of_packets() {
-    assert_eq!(of_traffic(|t| t.path.clear()), "traffic.t.path: expected at least one of the links");
-    assert_eq!(of_traffic(|t| t.packet_bytes = 0), "traffic.t.packet_size: expected a number above zero, got 0");
-    assert_eq!(of_traffic(|t| t.start_s = -1.0), "traffic.t.start: expected 0 to 1e6 s, got -1");
-    assert_eq!(of_traffic(|t| t.stop_s = 2e6), "traffic.t.stop: expected 0 to 1e6 s, got 2000000");
-    assert_eq!(of_traffic(|t| t.rate_bps = Some(0.0)), "traffic.t.rate: expected a number above zero, got 0");
+    assert_eq!(of_traffic(|t| t.path.clear()), "traffic.t.path: must name at least one link");
+    assert_eq!(of_traffic(|t| t.packet_bytes = 0), "traffic.t.packet_size: must be above zero, got 0");
+    assert_eq!(of_traffic(|t| t.start_s = -1.0), "traffic.t.start: must be 0 to 1e6 s, got -1");
+    assert_eq!(of_traffic(|t| t.stop_s = 2e6), "traffic.t.stop: must be 0 to 1e6 s, got 2000000");
+    assert_eq!(of_traffic(|t| t.rate_bps = Some(0.0)), "traffic.t.rate: must be above zero, got 0");
     let kinds = [(TrafficKind::Web, "web"), (TrafficKind::OnOff, "onoff"), (TrafficKind::Poisson, "poisson")];
     for (kind, name) in kinds {
         let neither = of_traffic(|t| (t.kind, t.rate_bps) = (kind, None));
-        assert_eq!(neither, format!("traffic.t.rate: expected either a packet rate or flow arrivals, as {name} needs"));
+        assert_eq!(neither, format!("traffic.t.rate: {name} needs either a packet rate or flow arrivals"));
     }
     let on_off = |periods: Option<PeriodSpec>| of_traffic(|t| (t.kind, t.periods) = (TrafficKind::OnOff, periods));
-    assert_eq!(on_off(None), "traffic.t.on: expected on- and off-periods for an on–off source only");
+    assert_eq!(on_off(None), "traffic.t.on: only allowed for an on–off source");
     let periods = |on: f64, off: f64| {
         Some(PeriodSpec { on_s: Distribution::Constant { mean: on }, off_s: Distribution::Exponential { mean: off } })
     };
-    assert_eq!(on_off(periods(-1.0, 1.0)), "traffic.t.on: expected a mean above zero, got -1");
-    assert_eq!(on_off(periods(1.0, 0.0)), "traffic.t.off: expected a mean above zero, got 0");
-    assert_eq!(on_off(periods(1e-3, 1.0)), "traffic.t.on: expected a mean of at least one packet time, 0.012 s");
+    assert_eq!(on_off(periods(-1.0, 1.0)), "traffic.t.on: mean must be above zero, got -1");
+    assert_eq!(on_off(periods(1.0, 0.0)), "traffic.t.off: mean must be above zero, got 0");
+    assert_eq!(on_off(periods(1e-3, 1.0)), "traffic.t.on: the mean must be at least one packet time, 0.012 s");
     for access in [1e5, f64::INFINITY] {
         let slow = of_traffic(|t| t.access_bps = Some(access));
-        assert_eq!(slow, format!("traffic.t.access_rate: expected at least the rate, 1000000 bit/s, got {access}"));
+        assert_eq!(slow, format!("traffic.t.access_rate: must be at least the rate, 1000000 bit/s, got {access}"));
     }
 }
 
@@ -288,30 +276,30 @@ fn sources_of_flows() {
     web(&mut valid.traffic[0]);
     valid.checked().expect("a valid source of flows");
     let of_web = |change: &dyn Fn(&mut ArrivalSpec)| of_traffic(|t| change(web(t)));
-    assert_eq!(of_web(&|w| w.arrivals_per_s = 0.0), "traffic.t.arrival_rate: expected a number above zero, got 0");
-    assert_eq!(of_web(&|w| w.arrivals_per_s = 2e9), "traffic.t.arrival_rate: expected at most 1e9 flows per second");
+    assert_eq!(of_web(&|w| w.arrivals_per_s = 0.0), "traffic.t.arrival_rate: must be above zero, got 0");
+    assert_eq!(of_web(&|w| w.arrivals_per_s = 2e9), "traffic.t.arrival_rate: must be at most 1e9 flows per second");
     assert_eq!(
         of_web(&|w| w.sizes_bytes = Distribution::Constant { mean: 0.0 }),
-        "traffic.t.sizes: expected a mean above zero, got 0"
+        "traffic.t.sizes: mean must be above zero, got 0"
     );
-    assert_eq!(of_web(&|w| w.flow.weight = 0.0), "traffic.t.weight: expected a number above zero, got 0");
-    assert_eq!(of_web(&|w| w.routes[0][1].reverse.clear()), "traffic.t.path: expected at least one of the links");
-    assert_eq!(of_web(&|w| w.routes[0][1].forward = vec![9]), "traffic.t.path: expected at least one of the links");
-    assert_eq!(of_web(&|w| w.routes[0][0].pad_s = -1.0), "traffic.t.rtt: expected 0 to 1e6 s, got -1");
-    assert_eq!(of_web(&|w| w.routes[0][0].base_rtt_s = -1.0), "traffic.t.rtt: expected 0 to 1e6 s, got -1");
+    assert_eq!(of_web(&|w| w.flow.weight = 0.0), "traffic.t.weight: must be above zero, got 0");
+    assert_eq!(of_web(&|w| w.routes[0][1].reverse.clear()), "traffic.t.path: must name at least one link");
+    assert_eq!(of_web(&|w| w.routes[0][1].forward = vec![9]), "traffic.t.path: must name at least one link");
+    assert_eq!(of_web(&|w| w.routes[0][0].pad_s = -1.0), "traffic.t.rtt: must be 0 to 1e6 s, got -1");
+    assert_eq!(of_web(&|w| w.routes[0][0].base_rtt_s = -1.0), "traffic.t.rtt: must be 0 to 1e6 s, got -1");
     for (fan_in, got) in [(0, 0), (3, 3)] {
-        let expected = format!("traffic.t.fan_in: expected 1 to 2, the routes to one host, got {got}");
+        let expected = format!("traffic.t.fan_in: must be 1 to 2, the routes to one host, got {got}");
         assert_eq!(of_web(&|w| w.fan_in = fan_in), expected);
     }
     assert_eq!(
         of_web(&|w| w.flow.access_bps = Some(1e6)),
-        "traffic.t.access_rate: expected none, as its flows have several hosts"
+        "traffic.t.access_rate: not allowed, because its flows have several hosts"
     );
     let access = of_traffic(|t| {
         web(t);
         t.access_bps = Some(1e6);
     });
-    assert_eq!(access, "traffic.t.access_rate: expected that of its flows only");
+    assert_eq!(access, "traffic.t.access_rate: only allowed for its flows");
 }
 
 const fn codel() -> CodelSpec {
@@ -322,7 +310,7 @@ const fn codel() -> CodelSpec {
 fn queue_disciplines() {
     assert_eq!(
         of_queue(QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)) }),
-        "link.l.mark_at: expected a volume or packets not below zero"
+        "link.l.mark_at: must not be negative"
     );
     let red = RedSpec {
         min_threshold: Level::Packets(5.0),
@@ -334,30 +322,30 @@ fn queue_disciplines() {
     };
     assert_eq!(
         of_queue(QueueSpec::Red(RedSpec { max_p: 0.0, ..red.clone() })),
-        "link.l.queue_params.max_p: expected a number in (0, 1], got 0"
+        "link.l.queue_params.max_p: must be in (0, 1], got 0"
     );
     assert_eq!(
         of_queue(QueueSpec::Choke(RedSpec { weight: 2.0, ..red.clone() })),
-        "link.l.queue_params.weight: expected a number in (0, 1], got 2"
+        "link.l.queue_params.weight: must be in (0, 1], got 2"
     );
     for max_threshold in [Level::Packets(5.0), Level::Bytes(1e5), Level::Packets(f64::INFINITY)] {
         assert_eq!(
             of_queue(QueueSpec::Red(RedSpec { max_threshold, ..red.clone() })),
-            "link.l.queue_params.max_threshold: expected more than min_threshold, in the same unit"
+            "link.l.queue_params.max_threshold: must be above min_threshold, in the same unit"
         );
     }
     assert_eq!(
         of_queue(QueueSpec::Codel(CodelSpec { target_s: 0.0, ..codel() })),
-        "link.l.queue_params.target: expected a time of at least 1 ps, got 0 s"
+        "link.l.queue_params.target: must be at least 1 ps, got 0 s"
     );
     assert_eq!(
         of_queue(QueueSpec::Codel(CodelSpec { target_s: 0.1, ..codel() })),
-        "link.l.queue_params.target: expected less than interval"
+        "link.l.queue_params.target: must be below interval"
     );
     let fair =
         |quantum_bytes, flows| of_queue(QueueSpec::FqCodel(FqCodelSpec { codel: codel(), quantum_bytes, flows }));
-    assert_eq!(fair(0, 1024), "link.l.queue_params.quantum: expected a volume above zero");
-    assert_eq!(fair(1514, 65_537), "link.l.queue_params.flows: expected 1 to 65536, got 65537");
+    assert_eq!(fair(0, 1024), "link.l.queue_params.quantum: must be above zero");
+    assert_eq!(fair(1514, 65_537), "link.l.queue_params.flows: must be 1 to 65536, got 65537");
 }
 
 #[test]
@@ -381,42 +369,42 @@ fn the_cohabitation_module() {
         let said = of_queue(QueueSpec::Cohabit(spec));
         said.strip_prefix("link.l.queue_params.").expect("the key").to_string()
     };
-    assert_eq!(of(&|s| s.inspect = 0.0), "inspect: expected a number in (0, 1], got 0");
-    assert_eq!(of(&|s| s.interval_s = 0.0), "interval: expected a time of at least 1 ps, got 0");
-    assert_eq!(of(&|s| s.explicit_weight = 0.0), "explicit_weight: expected a number above zero, got 0");
+    assert_eq!(of(&|s| s.inspect = 0.0), "inspect: must be in (0, 1], got 0");
+    assert_eq!(of(&|s| s.interval_s = 0.0), "interval: must be at least 1 ps, got 0");
+    assert_eq!(of(&|s| s.explicit_weight = 0.0), "explicit_weight: must be above zero, got 0");
 
     let of_controller = |controller: ControllerSpec| of(&|s| s.controller = controller.clone());
     let period = |period_s| UpdateSpec::Period { period_s };
     let paper = |initial, decrease, increase, threshold, update| {
         of_controller(ControllerSpec::Paper { initial, decrease, increase, threshold, update })
     };
-    assert_eq!(paper(0.0, 0.9, 1.1, 0.9, period(1.0)), "initial: expected a number in (0, 1], got 0");
-    assert_eq!(paper(0.1, 1.0, 1.1, 0.9, period(1.0)), "decrease: expected a number in (0, 1), got 1");
-    assert_eq!(paper(0.1, 0.9, 1.0, 0.9, period(1.0)), "increase: expected a number above 1, got 1");
-    assert_eq!(paper(0.1, 0.9, 1.1, 1.5, period(1.0)), "threshold: expected a number in (0, 1], got 1.5");
-    assert_eq!(paper(0.1, 0.9, 1.1, 0.9, period(0.0)), "update: expected a time of at least 1 ps, got 0");
+    assert_eq!(paper(0.0, 0.9, 1.1, 0.9, period(1.0)), "initial: must be in (0, 1], got 0");
+    assert_eq!(paper(0.1, 1.0, 1.1, 0.9, period(1.0)), "decrease: must be in (0, 1), got 1");
+    assert_eq!(paper(0.1, 0.9, 1.0, 0.9, period(1.0)), "increase: must be above 1, got 1");
+    assert_eq!(paper(0.1, 0.9, 1.1, 1.5, period(1.0)), "threshold: must be in (0, 1], got 1.5");
+    assert_eq!(paper(0.1, 0.9, 1.1, 0.9, period(0.0)), "update: must be at least 1 ps, got 0");
     let improved = |aim, integral, proportional, depth_s| {
         of_controller(ControllerSpec::Improved { aim, integral, proportional, depth_s })
     };
-    assert_eq!(improved(2.0, 1.0, 0.0, 0.1), "aim: expected a number in (0, 1], got 2");
-    assert_eq!(improved(1.0, 0.0, 0.0, 0.1), "integral: expected a number above zero, got 0");
-    assert_eq!(improved(1.0, 1.0, -1.0, 0.1), "proportional: expected a number not below zero, got -1");
-    assert_eq!(improved(1.0, 1.0, 0.0, 0.0), "depth: expected a time of at least 1 ps, got 0");
+    assert_eq!(improved(2.0, 1.0, 0.0, 0.1), "aim: must be in (0, 1], got 2");
+    assert_eq!(improved(1.0, 0.0, 0.0, 0.1), "integral: must be above zero, got 0");
+    assert_eq!(improved(1.0, 1.0, -1.0, 0.1), "proportional: must be at least zero, got -1");
+    assert_eq!(improved(1.0, 1.0, 0.0, 0.0), "depth: must be at least 1 ps, got 0");
 
     let of_estimator = |estimator: EstimatorSpec| of(&|s| s.estimator = estimator.clone());
     let exact = of_estimator(EstimatorSpec::Exact { period_s: 0.0 });
-    assert_eq!(exact, "period: expected a time of at least 1 ps, got 0");
+    assert_eq!(exact, "period: must be at least 1 ps, got 0");
     let sred = |size, replace, delta| {
         of_estimator(EstimatorSpec::Sred { size, replace, delta, shared: false, trials: Trials::Class })
     };
-    assert_eq!(sred(0, 0.25, 0.01), "size: expected 1 to 8388608, got 0");
-    assert_eq!(sred(10, 0.0, 0.01), "replace: expected a number in (0, 1], got 0");
-    assert_eq!(sred(10, 0.25, 1.5), "delta: expected a number in (0, 1], got 1.5");
+    assert_eq!(sred(0, 0.25, 0.01), "size: must be 1 to 8388608, got 0");
+    assert_eq!(sred(10, 0.0, 0.01), "replace: must be in (0, 1], got 0");
+    assert_eq!(sred(10, 0.25, 1.5), "delta: must be in (0, 1], got 1.5");
     let nred = |levels, bins, period_s| {
         let hash = waterfill_network::HashKey::Pair;
         of_estimator(EstimatorSpec::Nred { levels, bins, period_s, hash })
     };
-    assert_eq!(nred(65, 8, 1.0), "levels: expected 1 to 64, got 65");
-    assert_eq!(nred(1, 0, 1.0), "bins: expected 1 to 8388608, got 0");
-    assert_eq!(nred(1, 8, 0.0), "period: expected a time of at least 1 ps, got 0");
+    assert_eq!(nred(65, 8, 1.0), "levels: must be 1 to 64, got 65");
+    assert_eq!(nred(1, 0, 1.0), "bins: must be 1 to 8388608, got 0");
+    assert_eq!(nred(1, 8, 0.0), "period: must be at least 1 ps, got 0");
 }

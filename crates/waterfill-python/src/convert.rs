@@ -60,24 +60,24 @@ impl<'py> Object<'py> {
     }
 
     /// The fields of a dataclass; none if it is something else.
-    fn fields(&self) -> Option<Fields<'py>> {
+    fn fields(&self) -> Option<DataclassFields<'py>> {
         // Asking for the attribute raises an exception in vain, which a dictionary need not wait for.
         if self.0.is_instance_of::<PyDict>() {
             return None;
         }
         let fields = self.0.getattr(intern!(self.0.py(), "__dataclass_fields__")).ok()?.cast_into::<PyDict>().ok()?;
-        Some(Fields { object: self.0.clone(), names: fields.keys().into_iter(), name: None })
+        Some(DataclassFields { object: self.0.clone(), names: fields.keys().into_iter(), name: None })
     }
 }
 
 /// The fields of a dataclass, read one by one: a network has two million of them with 100,000 flows.
-struct Fields<'py> {
+struct DataclassFields<'py> {
     object: Bound<'py, PyAny>,
     names: BoundListIterator<'py>,
     name: Option<Bound<'py, PyString>>,
 }
 
-impl<'de> MapAccess<'de> for Fields<'_> {
+impl<'de> MapAccess<'de> for DataclassFields<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {

@@ -43,7 +43,7 @@ mod core {
 struct PySimulation {
     inner: waterfill_sim::Simulation,
     wall: WallDuration,
-    /// What a law in Python raised, where the run has one.
+    /// Exception that a law in Python raised, if the run has such a law.
     failure: Option<Arc<own::Failure>>,
     interruption: Arc<Interruption>,
     estimate: Estimate,
@@ -64,9 +64,9 @@ impl PySimulation {
         check: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let mut network = from_python::<Network>(network)?;
-        let law = law.map(own::Law::new).transpose()?;
-        let failure = law.as_ref().map(own::Law::failure);
-        network.own = law.map(own::Law::params).unwrap_or_default();
+        let law = law.map(own::PythonLaw::new).transpose()?;
+        let failure = law.as_ref().map(own::PythonLaw::failure);
+        network.own = law.map(own::PythonLaw::params).unwrap_or_default();
         let network = network.checked().map_err(PyValueError::new_err)?;
         let estimate = waterfill_sim::estimate(&network);
         memory::fits(&estimate).map_err(PyValueError::new_err)?;
@@ -79,8 +79,8 @@ impl PySimulation {
         Ok(Self { inner, wall: WallDuration::ZERO, failure, interruption, estimate })
     }
 
-    /// Divides a run that has not begun among up to this number of threads, `None` as is predicted to be the fastest;
-    /// returns how many it uses.
+    /// Divides a run that has not begun among at most this number of threads and returns their number; `None` uses the predicted
+    /// optimum.
     #[pyo3(signature = (threads=None))]
     fn set_threads(&mut self, threads: Option<usize>) -> usize {
         self.inner.set_threads(threads)
@@ -123,7 +123,7 @@ impl PySimulation {
         Ok(more)
     }
 
-    /// Returns what the whole run was expected to need: memory, events, seconds of one CPU, and the largest parts' keys.
+    /// Returns the estimate for the whole run: memory, events, seconds of one CPU, and the keys of the largest parts.
     fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         needs(py, &self.estimate)
     }
@@ -207,7 +207,7 @@ impl PyFluid {
         Ok(more)
     }
 
-    /// Returns what the whole run was expected to need: memory, events, seconds of one CPU, and the largest parts' keys.
+    /// Returns the estimate for the whole run: memory, events, seconds of one CPU, and the keys of the largest parts.
     fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         needs(py, &self.estimate)
     }
@@ -247,7 +247,7 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     Ok(dict.into_any())
 }
 
-/// Returns the entries of a summary as a list; signals are heard meanwhile.
+/// Returns the entries of a summary as a list; process signals are handled meanwhile.
 fn list<T: Serialize>(py: Python<'_>, entries: Vec<T>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for (i, entry) in entries.into_iter().enumerate() {
@@ -265,7 +265,7 @@ fn one_of<'a>(series: [&'a Series; 3], which: &str) -> PyResult<&'a Series> {
     place
         .and_then(|place| series.get(place))
         .copied()
-        .ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))
+        .ok_or_else(|| PyValueError::new_err("must be flows, links or traffic"))
 }
 
 /// Returns a table as column → (dtype, little-endian bytes).

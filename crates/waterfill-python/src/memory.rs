@@ -1,4 +1,4 @@
-//! How much memory is free, and what does not fit it.
+//! Free memory, and requests that do not fit it.
 
 use std::fs::read_to_string;
 use std::path::Path;
@@ -10,14 +10,14 @@ const LARGE_BYTES: f64 = 1e9;
 /// The part of all memory that a large run leaves free.
 const RESERVE: f64 = 0.02;
 
-/// Returns the bytes that this process can still take, of the host's memory, of its control group's and of its own
-/// limits (`ulimit -v`, `ulimit -d`); `None` where the system does not say.
+/// Returns the bytes that this process can still allocate, or `None` if the system does not say. The limits are the host's
+/// memory, its control group's, and its own (`ulimit -v`, `ulimit -d`).
 fn free_bytes() -> Option<f64> {
     let host = field("/proc/meminfo", "MemAvailable:")? * 1024.0;
     Some([group_bytes(), limit_bytes()].into_iter().flatten().fold(host, f64::min))
 }
 
-/// Returns what the soft limits on this process's address space and data leave.
+/// Returns the bytes that the soft limits on this process's address space and data leave.
 fn limit_bytes() -> Option<f64> {
     let limits = read_to_string("/proc/self/limits").ok()?;
     [("Max address space", "VmSize:"), ("Max data size", "VmData:")]
@@ -39,7 +39,8 @@ fn field(file: &str, name: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns what the limit of this process's control group (version 2), or of one above it, leaves.
+/// Returns the bytes that the limit of this process's control group (version 2), or of one above
+/// it, leaves.
 fn group_bytes() -> Option<f64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -58,15 +59,15 @@ fn group_bytes() -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// Refuses a run that is expected to need more memory than is free.
+/// Refuses a run whose estimate exceeds the free memory.
 pub(crate) fn fits(estimate: &Estimate) -> Result<(), String> {
     let need = &estimate.bytes;
     match free_bytes() {
         Some(free) if need.total > free => Err(format!(
-            "{}: expected a run that fits the free memory, {}; it would need about {}, most of it for this",
+            "{}: the run needs about {}, most of it for this, but only {} of memory are free",
             need.key,
-            size(free),
-            size(need.total)
+            size(need.total),
+            size(free)
         )),
         _ => Ok(()),
     }
@@ -77,7 +78,7 @@ pub(crate) fn leaves_reserve() -> Result<(), String> {
     let free = || Some((field("/proc/self/status", "VmRSS:")? * 1024.0, free_bytes()?, all_bytes()?));
     match free() {
         Some((own, free, all)) if own > LARGE_BYTES && free < RESERVE * all => {
-            Err(format!("run: expected one that fits the memory; it holds {}, and {} are free", size(own), size(free)))
+            Err(format!("run: outgrew the memory; it holds {}, and {} are free", size(own), size(free)))
         }
         _ => Ok(()),
     }
@@ -120,7 +121,7 @@ mod tests {
         assert_eq!(fits(&estimate), Ok(()));
         estimate.bytes.add(1e30, || "flow.f.count".into());
         if free_bytes().is_some() {
-            assert!(fits(&estimate).unwrap_err().starts_with("flow.f.count: expected a run that fits"));
+            assert!(fits(&estimate).unwrap_err().starts_with("flow.f.count: the run needs about "));
         }
     }
 }

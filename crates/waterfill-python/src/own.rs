@@ -18,7 +18,7 @@ const MAX_AT_ONE_INSTANT: u32 = 100_000;
 /// Characters of a returned value that a message shows.
 const MAX_SHOWN: usize = 60;
 
-/// What a law raised.
+/// Exception that a law raised.
 #[derive(Default)]
 pub(crate) struct Failure {
     raised: AtomicBool,
@@ -66,7 +66,7 @@ impl Header {
     fn set(&mut self, name: &str, value: f64) -> PyResult<()> {
         let place = self.place(name).ok_or_else(|| {
             let own = if self.names.is_empty() { "none".to_string() } else { self.names.join(", ") };
-            PyAttributeError::new_err(format!("the header has no field {name:?}, expected one of {own}"))
+            PyAttributeError::new_err(format!("the header has no field {name:?}; known: {own}"))
         })?;
         if value.is_nan() {
             return Err(PyValueError::new_err(format!("the header's field {name:?} is not a number")));
@@ -96,7 +96,7 @@ impl Header {
     }
 }
 
-/// What a router law knows about its link direction.
+/// Link direction as a router law sees it.
 #[pyclass(frozen, get_all, name = "Link")]
 struct Link {
     id: u32,
@@ -161,7 +161,7 @@ struct Acknowledged {
     window_limited: bool,
 }
 
-/// What a source law knows about its connection.
+/// Connection as a source law sees it.
 #[pyclass(frozen, get_all, name = "Connection")]
 struct Opened {
     weight: f64,
@@ -201,7 +201,7 @@ fn wrong(call: &str, expected: &str, returned: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// A law's classes.
-pub(crate) struct Law {
+pub(crate) struct PythonLaw {
     router: Option<Py<PyAny>>,
     receiver: Option<Py<PyAny>>,
     source: Py<PyAny>,
@@ -210,14 +210,14 @@ pub(crate) struct Law {
     shared: Shared,
 }
 
-/// What all ends of a law share.
+/// State shared by all ends of a law.
 #[derive(Clone)]
 struct Shared {
     names: Names,
     failure: Arc<Failure>,
 }
 
-impl Law {
+impl PythonLaw {
     /// Reads an object with the attributes of `waterfill.PythonLaw`.
     pub(crate) fn new(law: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = |name: &str| -> PyResult<Option<Py<PyAny>>> {
@@ -226,22 +226,19 @@ impl Law {
         };
         let names: Vec<String> = law.getattr("header")?.extract()?;
         if names.len() > FIELDS {
-            return Err(PyValueError::new_err(format!(
-                "expected a header of up to {FIELDS} fields, got {}",
-                names.len()
-            )));
+            return Err(PyValueError::new_err(format!("a header has at most {FIELDS} fields, got {}", names.len())));
         }
         Ok(Self {
             router: class("router")?,
             receiver: class("receiver")?,
-            source: class("source")?.ok_or_else(|| PyValueError::new_err("expected a source class, got None"))?,
+            source: class("source")?.ok_or_else(|| PyValueError::new_err("no source class"))?,
             target: law.getattr("target")?.extract()?,
             paced: law.getattr("paced")?.extract()?,
             shared: Shared { names: names.into(), failure: Arc::default() },
         })
     }
 
-    /// What its classes raise.
+    /// Returns the exception that the law's classes raise.
     pub(crate) fn failure(&self) -> Arc<Failure> {
         Arc::clone(&self.shared.failure)
     }
@@ -318,7 +315,7 @@ struct End {
     timed: bool,
     events: bool,
     shared: Shared,
-    /// Whether its last limit was none.
+    /// True if the last limit was none.
     unlimited: AtomicBool,
     /// Its timers at one instant, or the packets it sends.
     instant: Instants,
@@ -346,7 +343,7 @@ impl End {
     }
 }
 
-impl Provider for Law {
+impl Provider for PythonLaw {
     fn target(&self) -> f64 {
         self.target
     }
@@ -404,7 +401,7 @@ impl RouterLaw for End {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         if self.instant.exceeded(now) {
             self.call(|_, law| -> PyResult<()> {
-                let expected = "poll_at: expected a time later than now after on_timer";
+                let expected = "poll_at: must be later than now after on_timer";
                 let at = law.call_method0("poll_at")?;
                 let now_s = now.as_secs();
                 Err(PyValueError::new_err(format!("{expected}, got {at} at {now_s} s, {MAX_AT_ONE_INSTANT} times")))
@@ -442,7 +439,7 @@ impl SourceLaw for End {
     fn stamp(&mut self, sending: &Sending) -> Fields {
         if self.unlimited.load(Ordering::Relaxed) && self.instant.exceeded(sending.now) {
             self.call(|_, _| -> PyResult<()> {
-                let expected = "limit: expected a window or a rate for a source with more to send";
+                let expected = "limit: a source with more to send needs a window or a rate";
                 let got = format!("got None and None, and {MAX_AT_ONE_INSTANT} packets at one instant");
                 Err(PyValueError::new_err(format!("{expected}, {got}")))
             });

@@ -16,8 +16,9 @@ pub(crate) fn law(name: Option<&str>) -> PyResult<Option<ProtocolId>> {
     name.map(find).transpose()
 }
 
-/// Returns a log: its columns as little-endian bytes, `u32` but for the words and the time, which are `u64`; names of its
-/// laws and calls; names and kinds of the words by law, part and call; and how many steps were not logged.
+/// Returns a log as columns of little-endian bytes, with the names of its laws, calls and words. Columns are `u32`, except the
+/// words and the time, which are `u64`. The kinds of the words by law, part and call, and the number of steps that were not
+/// logged, are included.
 pub(crate) fn log<'py>(py: Python<'py>, log: &StepLog) -> PyResult<Bound<'py, PyDict>> {
     let dict = log.with_rows(|rows| columns(py, rows))?;
     let names = |names: &Names| names.iter().map(|(name, kind)| json!([name, kind.name()])).collect::<Vec<_>>();

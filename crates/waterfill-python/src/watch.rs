@@ -8,7 +8,7 @@ use waterfill_network::Watch;
 
 use crate::memory;
 
-/// What stopped a run: an exception, until it is raised.
+/// Exception that stopped a run, until it is raised.
 #[derive(Default)]
 pub(crate) struct Interruption(Mutex<Option<PyErr>>);
 

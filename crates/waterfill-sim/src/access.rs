@@ -13,7 +13,7 @@ use crate::packet::Packet;
 #[derive(Debug)]
 pub(crate) struct AccessLink {
     rate: Rate,
-    /// When the transmitter has sent all that it was given.
+    /// Time at which the transmitter has sent everything it was given.
     free: Instant,
     /// The wire, with the padding of the flow's RTT as its delay; packets still in the queue are in it too.
     pub(crate) wire: DelayLine,

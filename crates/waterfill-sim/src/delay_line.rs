@@ -33,7 +33,7 @@ impl DelayLine {
         self.packets.pop().expect("an event stands for a packet").2
     }
 
-    /// When the head arrives, and its sequence number.
+    /// Returns the arrival time of the head, and its sequence number.
     pub(crate) fn head(&self) -> Option<(Instant, u64)> {
         self.packets.front().map(|&(arrives, order, _)| (arrives, order))
     }

@@ -1,7 +1,7 @@
-//! What a run of the simulator is expected to need: memory of flows, wires and series; events, and work that is as long.
+//! Estimate of a simulator run: memory of flows, wires and series; events, and equivalent work.
 
 use waterfill_network::Network;
-use waterfill_network::estimate::{Entry, Estimate, entries, first_burst};
+use waterfill_network::estimate::{EntryTraffic, Estimate, entries, first_burst};
 
 use crate::flow::Flow;
 use crate::link::{Link, QUEUED_BYTES};
@@ -37,7 +37,7 @@ pub fn estimate(network: &Network) -> Estimate {
 }
 
 /// Adds what packets take on wires and in queues, and their events.
-fn add_packets(estimate: &mut Estimate, network: &Network, entries: &[Entry<'_>]) {
+fn add_packets(estimate: &mut Estimate, network: &Network, entries: &[EntryTraffic<'_>]) {
     let packet_bytes = QUEUED_BYTES as f64 + size_of::<Cargo>() as f64;
     for entry in entries {
         let (out, back) = entry.ways;

@@ -14,7 +14,7 @@ use waterfill_network::loss::{Loss, LossSpec};
 use waterfill_network::random::uniform;
 
 use crate::packet::{Flags, Packet, Role};
-use crate::random::{Part, stream};
+use crate::random::{LinkStream, stream};
 
 mod header;
 mod host;
@@ -56,9 +56,9 @@ pub(crate) struct Faults {
     lateness: Duration,
     /// Packets that arrive out of the order of the wire, by arrival time.
     reordered: VecDeque<(Instant, Packet)>,
-    /// What changes the contents of packets, and its stream.
+    /// Faults that change the contents of packets, and their stream.
     altering: Option<Altering>,
-    /// When packets are held, and the time between two releases.
+    /// Periods in which packets are held, and the time between two releases.
     holds: Box<[(Period, Duration)]>,
 }
 
@@ -77,13 +77,13 @@ impl Faults {
             .collect();
         let altering: Box<[_]> = timed.filter(|(_, fault)| !matches!(fault.effect, Effect::Hold { .. })).collect();
         let faults = Self {
-            loss: loss.map(|spec| (Loss::new(spec), stream(seed, link, Part::Loss))),
-            late: reorder.map(|spec| (spec.share, stream(seed, link, Part::Reorder))),
-            twice: (duplicate > 0.0).then(|| (duplicate, stream(seed, link, Part::Duplicate))),
+            loss: loss.map(|spec| (Loss::new(spec), stream(seed, link, LinkStream::Loss))),
+            late: reorder.map(|spec| (spec.share, stream(seed, link, LinkStream::Reorder))),
+            twice: (duplicate > 0.0).then(|| (duplicate, stream(seed, link, LinkStream::Duplicate))),
             lateness: reorder.map_or(Duration::ZERO, |spec| Duration::from_secs(spec.delay_s)),
             reordered: VecDeque::new(),
             altering: (!altering.is_empty())
-                .then(|| Altering { faults: altering, rng: stream(seed, link, Part::Contents) }),
+                .then(|| Altering { faults: altering, rng: stream(seed, link, LinkStream::Contents) }),
             holds,
         };
         let drawn = faults.loss.is_some() || faults.late.is_some() || faults.twice.is_some();
@@ -137,7 +137,7 @@ impl Faults {
         })
     }
 
-    /// How much later than in order a late packet arrives.
+    /// Returns the delay of a late packet behind its place in order.
     pub(crate) const fn lateness(&self) -> Duration {
         self.lateness
     }

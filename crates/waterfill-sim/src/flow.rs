@@ -17,16 +17,16 @@ use crate::sender::{Sender, SenderSpec};
 pub(crate) struct Route {
     pub(crate) forward: Box<[u32]>,
     pub(crate) reverse: Box<[u32]>,
-    pub(crate) entry: Entry,
+    pub(crate) entry: HostAccess,
     /// Index of the delay line that returns acknowledgements.
     pub(crate) back: Option<u32>,
     /// Its place among the routes of a traffic source.
     pub(crate) number: u32,
 }
 
-/// What a source's packets cross before the first link.
+/// Path of a source's packets before the first link.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum HostAccess {
     /// Nothing.
     Ideal,
     /// A delay line, by its index.
@@ -35,7 +35,7 @@ pub(crate) enum Entry {
     Access,
 }
 
-/// What a flow belongs to.
+/// Entry to which a flow belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A group of the network's flows, by its index.
@@ -67,7 +67,7 @@ pub(crate) struct Flow {
 // An idle flow takes one kilobyte with its laws; what else it needs is allocated when it is used.
 const _: () = assert!(size_of::<Flow>() <= 1024);
 
-/// What a new connection is built from.
+/// Parts from which a new connection is built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSetup<'a> {
     pub(crate) owner: Owner,

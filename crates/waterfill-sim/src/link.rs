@@ -22,7 +22,7 @@ use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::queue::{
     Arrival, Backlog, BufferLimit, LinkShare, Queue, QueueContext, QueueOutcome, Screening, Verdict, Waiting,
 };
-use crate::random::{Part, stream};
+use crate::random::{LinkStream, stream};
 use crate::ring::Ring;
 use crate::shaper::Shaper;
 
@@ -48,9 +48,9 @@ struct Queued {
     number: u64,
     sent: Instant,
     echoed: Instant,
-    /// When its transmission starts.
+    /// Start of its transmission.
     starts: Instant,
-    /// When it arrives at the far end.
+    /// Arrival time at the far end.
     arrives: Instant,
     /// Sequence number of its enqueueing: breaks ties between events of the same time.
     order: u64,
@@ -79,15 +79,14 @@ impl Queued {
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// What its router laws see; a shaped link's capacity is the shaper's rate.
+    /// Link as its router laws see it; a shaped link's capacity is the shaper's rate.
     view: LinkView,
     /// The link's capacity, whatever part of it router laws see.
     capacity: Rate,
     /// Rate of the transmitter; above the capacity only if there is a shaper.
     line: Rate,
     shaper: Option<Box<Shaper>>,
-    /// Whether the link only drops what its buffer does not hold: no discipline or shaper to ask, no faults to draw, no
-    /// time at which it is down or its delay changes.
+    /// True if the link only drops what exceeds its buffer: no discipline, shaper, fault, outage or change of delay.
     plain: bool,
     delay: Duration,
     limit: BufferLimit,
@@ -98,15 +97,15 @@ pub(crate) struct Link {
     routers: Vec<(ProtocolId, AnyRouter)>,
     /// The smallest share of the capacity that a router law aims at.
     target: f64,
-    /// Whether a router law wants to see departures.
+    /// True if a router law handles departures.
     departures: bool,
-    /// Whether another thread's part of the network takes the packets over; then no event stands for the head.
+    /// True if another thread's part of the network takes the packets over; then no event stands for the head.
     exported: bool,
     ring: Ring<Queued>,
-    /// What the packets of the ring carry for their protocols, if any of these protocols has a header or an echo.
+    /// Headers and echoes of the packets in the ring, if any of their protocols has one.
     cargo: Option<Box<Ring<Cargo>>>,
     backlog: Backlog,
-    /// When the transmitter becomes free.
+    /// Time at which the transmitter becomes free.
     free_at: Instant,
     /// The earliest of the routers' timers.
     next_timer: Instant,
@@ -115,7 +114,7 @@ pub(crate) struct Link {
     /// Size and transmission time of the previous packet: most packets have one size.
     transmission: (u16, Duration),
     meter: Meter,
-    /// How the link follows time, if it does.
+    /// Changes of the link over time, if there are any.
     variation: Option<Box<Variation>>,
     watch: Watch,
 }
@@ -134,7 +133,7 @@ pub(crate) enum Enqueued {
 impl Link {
     pub(crate) fn new(id: u32, spec: &LinkSpec, network: &Network, watch: &Watch) -> Self {
         let view = LinkView { id, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO };
-        let rng = stream(network.seed, id, Part::Queue);
+        let rng = stream(network.seed, id, LinkStream::Queue);
         let context = QueueContext { capacity: view.capacity, packet_bytes: network.packet_bytes, rng };
         let line = spec.shaper.as_ref().map_or(view.capacity, |shaper| Rate::from_bps(shaper.line_bps));
         let queue = Queue::new(&spec.queue, context);
@@ -226,7 +225,7 @@ impl Link {
         }
     }
 
-    /// How much later than in order a late packet arrives.
+    /// Returns the delay of a late packet behind its place in order.
     pub(crate) fn lateness(&self) -> Duration {
         self.faults.as_ref().map_or(Duration::ZERO, |faults| faults.lateness())
     }
@@ -287,7 +286,7 @@ impl Link {
         }
     }
 
-    /// When the next waiting packet starts its transmission.
+    /// Returns the time at which the next waiting packet starts its transmission.
     fn next_start(&self) -> Instant {
         if self.backlog.packets == 0 {
             return Instant::NEVER;
@@ -299,7 +298,7 @@ impl Link {
         }
     }
 
-    /// How many packets of the ring have started their transmission.
+    /// Returns the number of packets of the ring that have started their transmission.
     fn started(&self) -> usize {
         match &self.queue {
             Queue::Fifo(_) => self.ring.len() - self.backlog.packets as usize,
@@ -434,7 +433,7 @@ impl Link {
         Enqueued::Dropped
     }
 
-    /// Whether a packet whose transmission could start at `starts` has to wait and finds the buffer full.
+    /// Returns whether a packet whose transmission could start at `starts` has to wait and finds the buffer full.
     #[inline]
     fn is_full(&self, now: Instant, starts: Instant, bytes: u16) -> bool {
         starts > now && !self.limit.admits(self.backlog, u64::from(bytes))
@@ -688,7 +687,7 @@ impl Link {
         self.ring.front().map(|queued| queued.packet(cargo))
     }
 
-    /// When the head arrives, and its sequence number.
+    /// Returns the arrival time of the head, and its sequence number.
     pub(crate) fn head(&self) -> Option<(Instant, u64)> {
         self.ring.front().map(|queued| (queued.arrives, queued.order))
     }
@@ -704,7 +703,7 @@ impl Link {
         self.exported = true;
     }
 
-    /// Whether [`Link::export`] was called.
+    /// Returns whether [`Link::export`] was called.
     pub(crate) const fn is_exported(&self) -> bool {
         self.exported
     }

@@ -30,7 +30,7 @@ pub(crate) struct Reading {
 #[derive(Clone, Copy, Debug, Default)]
 struct Capacity {
     rate: Rate,
-    /// When it last changed.
+    /// Time of the last change.
     since: Instant,
     /// The integral up to then.
     bits_before: f64,
@@ -71,7 +71,7 @@ pub(crate) struct Meter {
     line: Rate,
     /// Totals at the last reading; apart, since packets change little of it.
     now: Box<Reading>,
-    /// When the transmission that started last ends.
+    /// End of the transmission that started last.
     service_ends: Instant,
     started_bytes: u64,
     /// The sum of all changes of the queue, each times its time: bytes and packets times picoseconds.
@@ -193,7 +193,7 @@ impl Meter {
         self.service_ends = service_ends;
     }
 
-    /// When the transmission that started last ends.
+    /// Returns the end of the transmission that started last.
     pub(crate) const fn service_ends(&self) -> Instant {
         self.service_ends
     }

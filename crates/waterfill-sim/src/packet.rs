@@ -41,7 +41,7 @@ pub(crate) enum Cargo {
 }
 
 impl Cargo {
-    /// What a packet carries whose protocol has no fields in it.
+    /// Cargo of a packet whose protocol has no fields in it.
     #[inline]
     pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
@@ -75,7 +75,7 @@ impl Flags {
     /// The faults of the current wire.
     pub(crate) const OF_A_WIRE: Self = Self(0b1000_0111);
 
-    /// Whether any of these flags is set.
+    /// Returns whether any of these flags is set.
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -106,7 +106,7 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Size on the wire.
     pub(crate) bytes: u16,
-    /// Which of the connections that used this flow's slot it belongs to.
+    /// Connection, among those that used this flow's slot, to which it belongs.
     pub(crate) incarnation: u16,
     /// Links of its path that it has crossed.
     pub(crate) hop: u16,
@@ -116,9 +116,9 @@ pub(crate) struct Packet {
     pub(crate) sack: SackId,
     /// Data: its number. Acknowledgement: the next number expected.
     pub(crate) number: u64,
-    /// When the data was sent, carried back by its acknowledgement (RFC 7323's timestamps).
+    /// Sending time of the data, carried back by its acknowledgement (RFC 7323's timestamps).
     pub(crate) sent: Instant,
-    /// When the last packet that this packet's sender received was sent; ZERO is none.
+    /// Sending time of the last packet that this packet's sender received; ZERO is none.
     pub(crate) echoed: Instant,
     pub(crate) cargo: Cargo,
 }
@@ -131,7 +131,7 @@ impl SackId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Up to three blocks of received packet numbers (RFC 2018, beside timestamps).
+/// Up to three blocks of received packet numbers (RFC 2018, as with timestamps).
 pub(crate) type Blocks = [(u64, u64); 3];
 
 /// The arena of selective acknowledgements: used only while packets are missing.

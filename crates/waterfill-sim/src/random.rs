@@ -2,9 +2,9 @@
 
 use rand_pcg::Pcg64;
 
-/// The part of a link direction that a stream belongs to.
+/// Random streams of a link direction, one per purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum LinkStream {
     Loss,
     Queue,
     Reorder,
@@ -16,7 +16,7 @@ pub(crate) enum Part {
 const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
 /// Returns the stream of one part of one link direction: seed and part set the state, the link the sequence.
-pub(crate) fn stream(seed: u64, link: u32, part: Part) -> Pcg64 {
+pub(crate) fn stream(seed: u64, link: u32, part: LinkStream) -> Pcg64 {
     Pcg64::new(u128::from(seed) ^ SPREAD.wrapping_mul(part as u128), u128::from(link))
 }
 
@@ -40,7 +40,13 @@ mod tests {
         let mut seen = Vec::new();
         for seed in 0..3 {
             for link in 0..3 {
-                for part in [Part::Loss, Part::Queue, Part::Reorder, Part::Duplicate, Part::Contents] {
+                for part in [
+                    LinkStream::Loss,
+                    LinkStream::Queue,
+                    LinkStream::Reorder,
+                    LinkStream::Duplicate,
+                    LinkStream::Contents,
+                ] {
                     seen.push(first(stream(seed, link, part)));
                 }
             }
@@ -53,7 +59,7 @@ mod tests {
     /// The draws of two parts of one link are uncorrelated.
     #[test]
     fn parts_are_independent() {
-        let (mut a, mut b) = (stream(1, 0, Part::Reorder), stream(1, 0, Part::Duplicate));
+        let (mut a, mut b) = (stream(1, 0, LinkStream::Reorder), stream(1, 0, LinkStream::Duplicate));
         let n = 100_000;
         let both = (0..n).filter(|_| (uniform(&mut a) < 0.5) & (uniform(&mut b) < 0.5)).count() as f64;
         // n/4 with a standard deviation of √(n · 3/16) = 137.

@@ -13,7 +13,7 @@ use crate::ranges::Ranges;
 /// Delay of an acknowledgement: Linux's; RFC 5681 allows up to 500 ms.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// What a receiver is built from.
+/// Parts from which a receiver is built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverSpec {
     pub(crate) flow: u32,
@@ -52,7 +52,7 @@ pub(crate) struct Receiver {
     pub(crate) bytes_counted: u64,
     /// Payload that arrived in the window for the first time, in order or not: never more than the bytes above.
     pub(crate) payload_counted: u64,
-    /// When the last packet was received.
+    /// Time at which the last packet was received.
     pub(crate) completed: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Receiver {
 struct Delayed {
     /// Timestamp of the packet that it acknowledges.
     sent: Instant,
-    /// When it is sent at the latest.
+    /// Latest time at which it is sent.
     due: Instant,
 }
 
@@ -74,7 +74,7 @@ impl Delayed {
     }
 }
 
-/// When a data packet is acknowledged.
+/// Timing of the acknowledgement of a data packet.
 enum Answer {
     /// At once, with the timestamp and the selective blocks.
     Now(Instant, SackId),
@@ -158,7 +158,7 @@ impl Receiver {
     #[cold]
     fn falsified(&self, now: Instant, echo: AnyEcho) -> (AnyEcho, bool) {
         let Some(faults) = &self.faults else { return (echo, self.reports_mark) };
-        (faults.echo(now, echo), self.reports_mark && !faults.lies(now))
+        (faults.echo(now, echo), self.reports_mark && !faults.misreports(now))
     }
 
     /// Orders and counts a data packet.
@@ -252,7 +252,7 @@ impl Receiver {
         blocks
     }
 
-    /// When [`Receiver::on_timer`] has something to do.
+    /// Returns the time at which [`Receiver::on_timer`] has something to do.
     pub(crate) fn poll_timer(&self) -> Instant {
         self.delayed.due
     }

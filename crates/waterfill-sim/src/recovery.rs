@@ -36,10 +36,10 @@ pub(crate) struct Recovery {
     lost_edge: u64,
     /// Lost packets below this have been sent again.
     resend_next: u64,
-    /// What is known beyond `una`; `None` while that is nothing, which is most of the time.
+    /// Scoreboard beyond `una`; `None` while it is empty, which is most of the time.
     gaps: Option<Box<Gaps>>,
-    /// Whether nothing beyond `una` is known to have arrived or to be lost, most of the time: then all that was sent is
-    /// in flight. Updated where it can change, since every packet asks.
+    /// True while nothing beyond `una` is known to have arrived or to be lost, which is most of the time: then all that was sent
+    /// is in flight. Updated where it can change, since every packet asks.
     intact: bool,
     /// Value of `next` when the loss or the mark was found; recovery ends when `una` reaches it.
     recovered_at: Option<(u64, Cause)>,
@@ -86,12 +86,12 @@ impl Gaps {
     }
 }
 
-/// What an acknowledgement changed.
+/// Changes caused by an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Packets that were not known to have arrived; a window may grow by them.
     pub(crate) newly_arrived: u64,
-    /// Whether `una` moved.
+    /// True if `una` moved.
     pub(crate) advanced: bool,
     pub(crate) event: Option<Event>,
 }
@@ -119,7 +119,8 @@ impl Recovery {
         if self.intact { self.unacknowledged() } else { self.outstanding() - self.pending() }
     }
 
-    /// Whether the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step 3).
+    /// Returns whether the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step
+    /// 3).
     pub(crate) fn must_resend(&self) -> bool {
         self.fast_retransmit && self.to_resend().is_some()
     }
@@ -135,7 +136,8 @@ impl Recovery {
         self.next - self.una
     }
 
-    /// Whether it is in fast recovery, or reducing its window after a mark; not after a timeout.
+    /// Returns whether it is in fast recovery, or reducing its window after a mark; not after a
+    /// timeout.
     pub(crate) const fn is_recovering(&self) -> bool {
         matches!(self.recovered_at, Some((_, Cause::Loss | Cause::Mark)))
     }

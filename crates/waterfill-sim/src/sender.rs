@@ -39,14 +39,14 @@ const RTT_TICK_BITS: u32 = 16;
 
 /// A flow's indexes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FlowIndex {
     /// Index among the engine's flows.
     pub(crate) flow: u32,
     /// Index in its group.
     pub(crate) index: u32,
 }
 
-/// What a sender is built from.
+/// Parts from which a sender is built.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
     pub(crate) flow: u32,
@@ -70,9 +70,9 @@ pub(crate) struct SenderSpec {
 }
 
 impl SenderSpec {
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &FlowProtocol, place: Place) -> Self {
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &FlowProtocol, place: FlowIndex) -> Self {
         let id = law.protocol;
-        let Place { flow: flow_id, index } = place;
+        let FlowIndex { flow: flow_id, index } = place;
         let headers = TCP_IP_BYTES + id.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
         let host = id.info().host;
@@ -102,7 +102,7 @@ impl SenderSpec {
         }
     }
 
-    /// Returns what the law knows of the connection.
+    /// Returns the connection as the law sees it.
     pub(crate) fn connection(&self, flow: &FlowSpec, seed: u64) -> Connection {
         let packet = Volume::from_bytes(f64::from(self.packet_bytes));
         Connection {
@@ -119,7 +119,7 @@ impl SenderSpec {
         self.packet_bytes
     }
 
-    /// Whether the connection uses ECN.
+    /// Returns whether the connection uses ECN.
     pub(crate) fn uses_ecn(&self) -> bool {
         self.host.ecn != Ecn::Off
     }
@@ -178,14 +178,15 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// Spreads a reduction to the law's window over a recovery.
     reduction: Option<ProportionalReduction>,
-    /// The next new packet carries CWR: it tells the receiver that the window was reduced.
+    /// True if the next new packet carries CWR, which notifies the receiver that the window was
+    /// reduced.
     cwr_pending: bool,
     /// Since the last acknowledgement the window allowed a packet, but there was no data.
     app_limited: bool,
     phase: Phase,
-    /// When pacing allows the next packet.
+    /// Time at which pacing allows the next packet.
     next_send: Instant,
-    /// When the SYN was answered: the application starts writing then.
+    /// Time at which the SYN was answered; then the application starts writing.
     opened: Instant,
     /// Smoothed RTT and its variation; `None` before the first sample (RFC 6298).
     smoothed: Option<(Duration, Duration)>,
@@ -232,7 +233,7 @@ impl Sender {
         log.source(id, f, now, connection, &mut self.law);
     }
 
-    /// Whether it has started and has data outstanding or data left to send.
+    /// Returns whether it has started and has data outstanding or data left to send.
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Closed => false,
@@ -286,7 +287,8 @@ impl Sender {
         }
     }
 
-    /// Handles what an acknowledgement says beside arrivals, and reads the window again.
+    /// Handles the information of an acknowledgement other than arrivals, and reads the window
+    /// again.
     #[inline(never)] // keeps the usual path short
     fn react(&mut self, now: Instant, progress: Progress, marked: bool) {
         if let Some(event) = progress.event {
@@ -359,8 +361,8 @@ impl Sender {
         }
     }
 
-    /// Whether the host ignores what acknowledgements and losses say; the answer to its SYN counts. A window that a
-    /// timeout has changed is the law's again.
+    /// Returns whether the host ignores acknowledgements and losses; the answer to its SYN counts. A window that a timeout has
+    /// changed is the law's again.
     #[cold]
     fn ignores(&mut self, now: Instant, kind: PacketKind) -> bool {
         let ignores = kind != PacketKind::Syn && self.faults.as_ref().is_some_and(|faults| faults.ignores(now));
@@ -438,7 +440,7 @@ impl Sender {
 
     // ------------------------------------------------------------------ output
 
-    /// When [`Sender::on_timer`] or [`Sender::poll_transmit`] next has something to do without an acknowledgement.
+    /// Returns the time of the next action of [`Sender::on_timer`] or [`Sender::poll_transmit`] without an acknowledgement.
     #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
     #[inline(always)]
     pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
@@ -459,22 +461,25 @@ impl Sender {
         }
     }
 
-    /// Whether time alone can make a packet ready.
+    /// Returns whether time alone can make a packet ready.
     const fn is_timed(&self) -> bool {
         self.spec.demand.is_some() || self.is_paced()
     }
 
-    /// Whether packets are paced. A law without a window is always paced: nothing else limits it.
+    /// Returns whether packets are paced. A law without a window is always paced: nothing else
+    /// limits it.
     const fn is_paced(&self) -> bool {
         self.spec.paced || self.window_packets == u64::MAX
     }
 
-    /// When the next packet may be sent without a further acknowledgement; `None` if it needs one.
+    /// Returns the time at which the next packet may be sent without a further acknowledgement;
+    /// `None` if it needs one.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
         if self.window_allows(self.recovery.in_flight()) { self.data_at(now) } else { None }
     }
 
-    /// When the next packet may be sent if the window allows it; `None` if there is none.
+    /// Returns the time at which the next packet may be sent if the window allows it; `None` if
+    /// there is none.
     #[expect(clippy::inline_always, reason = "twice per acknowledgement, and a call costs as much")]
     #[inline(always)]
     fn data_at(&self, now: Instant) -> Option<Instant> {
@@ -488,20 +493,20 @@ impl Sender {
         Some(if self.is_paced() { data_at.max(self.next_send) } else { data_at })
     }
 
-    /// Whether the window allows a packet. One packet is always allowed: without it no acknowledgement would ever come.
+    /// Returns whether the window allows a packet. One packet is always allowed: without it no acknowledgement would ever come.
     #[inline]
     fn window_allows(&self, in_flight: u64) -> bool {
         in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_resend()
     }
 
-    /// Whether there is a packet to send, whatever the window.
+    /// Returns whether there is a packet to send, whatever the window.
     #[inline]
     fn has_data(&self, now: Instant) -> bool {
         self.recovery.to_resend().is_some()
             || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)
     }
 
-    /// When the application has written a packet, at its demand.
+    /// Returns the time at which the application has written a packet, at its demand.
     fn written_at(&self, number: u64) -> Instant {
         match self.spec.demand {
             None => Instant::ZERO,

@@ -31,7 +31,7 @@ pub(crate) struct Traffic {
     pub(crate) path: Box<[u32]>,
     process: Process,
     rng: Pcg64,
-    /// When it next sends a packet or starts a flow.
+    /// Time at which it next sends a packet or starts a flow.
     pub(crate) next: Instant,
     pub(crate) stop: Instant,
     /// The summary's window, cut to the source's lifetime.
@@ -78,8 +78,8 @@ pub(crate) struct WebFlows {
     /// Flows that start at each arrival.
     pub(crate) fan_in: u32,
     sizes: Sampler,
-    /// Slots among the engine's flows whose flow has finished, by route: late packets of that flow look up their way in
-    /// the slot, and so do other threads.
+    /// Slots of finished flows among the engine's flows, by route; late packets and other threads still look up their way in
+    /// them.
     pub(crate) free: Vec<Vec<u32>>,
     pub(crate) started: u64,
     pub(crate) open: u64,
@@ -139,7 +139,7 @@ impl Traffic {
         traffic
     }
 
-    /// Whether it has not stopped by its next event.
+    /// Returns whether it has not stopped by its next event.
     pub(crate) fn is_on(&self) -> bool {
         self.next < self.stop
     }

@@ -54,7 +54,7 @@ fn a_link_is_full_without_a_queue() {
     for (rate_bps, flows) in [(12e6, 1), (1e9, 10)] {
         let (sim, summary) = run(&alone(rate_bps, flows, 0.133));
         let load = ETA + f64::from(flows) * PACKET_BITS / (rate_bps * RTT_S);
-        assert_within(summary.links[0].utilization, load, 0.001, "utilisation");
+        assert_within(summary.links[0].utilization, load, 0.001, "utilization");
         let queue_s = mean(&delays_s(&sim, rate_bps));
         assert!(queue_s < 0.002, "{queue_s} s at {rate_bps}");
     }
@@ -138,7 +138,7 @@ fn the_smallest_share_of_a_path_holds() {
         let rates = if slow == 0 { [6e6, 24e6] } else { [24e6, 6e6] };
         let links = [("a", rates[0]), ("b", rates[1])].map(|(name, rate)| link(name, rate, 0.025, 1_000_000)).concat();
         let (_, summary) = run(&network(30.0, links, vec![flow("f", "abc", &[0, 2], 30.0)]));
-        assert_within(summary.links[2 * slow].utilization, ETA + 0.02, 0.003, "the slow link's utilisation");
+        assert_within(summary.links[2 * slow].utilization, ETA + 0.02, 0.003, "the slow link's utilization");
         for (index, rate) in [(0, rates[0]), (2, rates[1])] {
             assert!(summary.links[index].queue_bytes.mean * 8.0 / rate < 0.005);
         }
@@ -176,7 +176,7 @@ fn a_bottleneck_without_abc_makes_it_cubic() {
             (link.utilization, link.drops + link.marks)
         };
         let ((abc, signals), (cubic, cubic_signals)) = (figures("abc"), figures("cubic"));
-        assert_within(abc, cubic, 0.05, "utilisation");
+        assert_within(abc, cubic, 0.05, "utilization");
         assert!(signals > 0 && signals < 4 * cubic_signals, "{signals} losses and marks, CUBIC {cubic_signals}");
     }
 }

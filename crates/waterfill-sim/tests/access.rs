@@ -122,9 +122,9 @@ fn packets_at_hosts_are_in_transit() {
 #[test]
 fn invalid_access_rates_are_refused_in_one_sentence() {
     let rate = |bps: f64| refusal(single(1.0, vec![transfer("f", 1, Some(bps))]));
-    assert_eq!(rate(0.0), "flow.f.access_rate: expected a number above zero, got 0");
-    assert_eq!(rate(f64::INFINITY), "flow.f.access_rate: expected a number above zero, got inf");
+    assert_eq!(rate(0.0), "flow.f.access_rate: must be above zero, got 0");
+    assert_eq!(rate(f64::INFINITY), "flow.f.access_rate: must be above zero, got inf");
     let mut n = single(1.0, vec![]);
     n.traffic = vec![TrafficSpec { access_bps: Some(9e5), ..cbr("c", &[0], 1e6, [0.0, 1.0], 1500) }];
-    assert_eq!(refusal(n), "traffic.c.access_rate: expected at least the rate, 1000000 bit/s, got 900000");
+    assert_eq!(refusal(n), "traffic.c.access_rate: must be at least the rate, 1000000 bit/s, got 900000");
 }

@@ -43,7 +43,7 @@ fn the_queue_settles_at_q_0_and_rates_at_c_over_n() {
         }
         assert_within(s.links[0].queue_packets.mean, 100.0, 10.0, "queue");
         assert!(s.links[0].queue_packets.max < 120.0, "{:?}", s.links[0].queue_packets);
-        assert_within(s.links[0].utilization, 1.0, 1e-3, "utilisation");
+        assert_within(s.links[0].utilization, 1.0, 1e-3, "utilization");
     }
 }
 
@@ -91,7 +91,7 @@ fn the_queue_follows_q_0_and_the_target() {
     let mut n = dumbbell(1e8, &[0.05, 0.1], 30.0, &[]);
     n.links[0].target = Some(0.8);
     let (_, s) = run(&n);
-    assert_within(s.links[0].utilization, 0.8, 0.002, "utilisation");
+    assert_within(s.links[0].utilization, 0.8, 0.002, "utilization");
     assert!(s.links[0].queue_packets.mean < 1.0, "{:?}", s.links[0].queue_packets);
 }
 

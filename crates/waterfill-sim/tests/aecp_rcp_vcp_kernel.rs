@@ -36,7 +36,7 @@ fn scenario(protocol: &str, rates_mbps: &[f64], flows: &[(&[u32], f64, f64)], du
     network(duration_s, links, flows.collect())
 }
 
-/// Asserts that both versions agree, rates within `rate` of themselves and utilisations within `utilization`; returns
+/// Asserts that both versions agree, rates within `rate` of themselves and utilizations within `utilization`; returns
 /// their rates in Mbit/s.
 fn agreement(n: Network, protocol: &str, rate: f64, utilization: f64) -> [Vec<f64>; 2] {
     let both = run_both(n, protocol);
@@ -45,7 +45,7 @@ fn agreement(n: Network, protocol: &str, rate: f64, utilization: f64) -> [Vec<f6
         .map(|summary| summary.flows.iter().map(|flow| flow.rate_bps.expect("it ran") / MEGABIT).collect::<Vec<_>>());
     for (real, kernel) in both[0].links.iter().zip(&both[1].links) {
         let off = kernel.utilization - real.utilization;
-        assert!(off.abs() < utilization, "{protocol}: utilisation of {} is off by {off}", real.name);
+        assert!(off.abs() < utilization, "{protocol}: utilization of {} is off by {off}", real.name);
     }
     for (real, kernel) in rates[0].iter().zip(&rates[1]) {
         assert_close(*kernel, *real, rate);

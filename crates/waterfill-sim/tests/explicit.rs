@@ -102,7 +102,7 @@ fn without_any_router_the_initial_window_stays() {
 
 /// MaxNet holds its target over six decades of rate with one set of parameters, at RTTs from 6 s to 1.2 µs. The
 /// bandwidth-delay product is 50 packets for long RTTs and ten below 12 ms. (With ten packets and longer RTTs the
-/// window of 9.9 packets rounds down to 9 of the 11 packets per RTT, and the utilisation stays at 82 to 86 %.)
+/// window of 9.9 packets rounds down to 9 of the 11 packets per RTT, and the utilization stays at 82 to 86 %.)
 #[test]
 fn maxnet_holds_its_target_from_100_kbps_to_100_gbps() {
     for (rate_bps, rtt_s, duration_s) in [

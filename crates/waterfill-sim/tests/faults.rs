@@ -111,15 +111,15 @@ fn invalid_faults_are_refused_in_one_sentence() {
     let independent = |p| Some(LossSpec::Independent { p });
     assert_eq!(
         refusal(uncongested(|l| l.loss_model = independent(1.5))),
-        "link.l.loss_model.p: expected 0 to 1, got 1.5"
+        "link.l.loss_model.p: must be in [0, 1], got 1.5"
     );
     let never = refused(|l| l.loss_model = Some(LossSpec::Periodic { every: 0 }));
-    assert_eq!(never, "link.l.loss_model.every: expected an integer above zero, got 0");
+    assert_eq!(never, "link.l.loss_model.every: must be a whole number above zero, got 0");
     let at_once = refused(|l| l.reorder = Some(ReorderSpec { share: 0.1, delay_s: 0.0 }));
     assert!(at_once.starts_with("link.l.reorder.delay: "));
-    assert_eq!(refused(|l| l.duplicate = -0.1), "link.l.duplicate: expected 0 to 1, got -0.1");
+    assert_eq!(refused(|l| l.duplicate = -0.1), "link.l.duplicate: must be in [0, 1], got -0.1");
     let both = refusal(uncongested(|l| (l.loss_model, l.loss) = (independent(0.1), 0.1)));
-    assert_eq!(both, "link.l.loss_model: expected either this or loss, got both");
+    assert_eq!(both, "link.l.loss_model: not allowed together with loss");
 }
 
 // ---------------------------------------------------------------- random faults

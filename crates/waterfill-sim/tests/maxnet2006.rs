@@ -76,7 +76,7 @@ fn one_flow_fills_the_link_to_its_target() {
         set(&mut n, "arithmetic", arithmetic);
         let (sim, summary) = run(&n);
         let (flow, link) = (&summary.flows[0], &summary.links[0]);
-        assert_within(link.utilization, 0.94, 0.001, "utilisation");
+        assert_within(link.utilization, 0.94, 0.001, "utilization");
         assert_within(flow.rtt_ms.mean.unwrap(), 28.0, 0.05, "RTT, ms");
         assert!(flow.rtt_ms.p99.unwrap() < 28.1, "{:?}", flow.rtt_ms);
         assert_eq!((link.drops, flow.retransmissions, flow.timeouts), (0, 0, 0));
@@ -169,7 +169,7 @@ fn averaging_keeps_bursts_out_of_the_window() {
             set(&mut n, "average", average);
             set(&mut n, "arithmetic", arithmetic);
             let (sim, summary) = run(&n);
-            assert_within(summary.links[0].utilization, 0.94, 0.002, "utilisation");
+            assert_within(summary.links[0].utilization, 0.94, 0.002, "utilization");
             let price = samples(&sim, 1, 0, "maxnet2006.price", 2.0, 4.0);
             assert!(max(&price) - min(&price) > 0.006, "the router's price moves with the bursts");
             variation(&samples(&sim, 0, 0, "window_bytes", 2.0, 4.0))

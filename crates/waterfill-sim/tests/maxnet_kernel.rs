@@ -4,7 +4,7 @@
 //! Bounds computed before any run: a rate may differ by 1.1·10⁻⁶ by the exponential, 4·10⁻⁶ by a code, and 1/(2τ) by
 //! the whole microsecond of an RTT of 20 ms or more, together below 4·10⁻⁵. A window may differ by one packet: hosts
 //! send whole packets, and two runs may round at different times. Flows here have windows of 200 packets or more, so a
-//! mean rate may differ by up to half a per cent, and a link's utilisation, which includes all flows, by 5·10⁻⁴.
+//! mean rate may differ by up to half a per cent, and a link's utilization, which includes all flows, by 5·10⁻⁴.
 
 mod common;
 

@@ -238,12 +238,12 @@ fn invalid_parameters_are_refused_in_one_sentence() {
     };
     let mixed = RedSpec { max_threshold: Level::Bytes(1e5), ..red(5.0, 15.0) };
     let line = refused(QueueSpec::Red(mixed));
-    assert!(line.starts_with("link.l.queue_params.max_threshold: expected more than min_threshold"));
-    assert!(refused(QueueSpec::Choke(red(15.0, 15.0))).contains("more than min_threshold"));
+    assert!(line.starts_with("link.l.queue_params.max_threshold: must be above min_threshold"));
+    assert!(refused(QueueSpec::Choke(red(15.0, 15.0))).contains("must be above min_threshold"));
     let lazy = QueueSpec::Codel(CodelSpec { target_s: 0.2, ..codel_spec() });
-    assert_eq!(refused(lazy), "link.l.queue_params.target: expected less than interval");
+    assert_eq!(refused(lazy), "link.l.queue_params.target: must be below interval");
     let none = QueueSpec::FqCodel(FqCodelSpec { flows: 0, ..fq_codel() });
-    assert_eq!(refused(none), "link.l.queue_params.flows: expected 1 to 65536, got 0");
+    assert_eq!(refused(none), "link.l.queue_params.flows: must be 1 to 65536, got 0");
     let negative = QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)) };
-    assert!(refused(negative).contains("not below zero"));
+    assert!(refused(negative).contains("must not be negative"));
 }

@@ -164,5 +164,5 @@ fn a_claimed_rtt_slows_the_router_down() {
     assert!(filled_by(Some(10.0)).unwrap() > 0.5);
     let mut n = network(1.0, link("l", 1e8, 0.01, 100_000).to_vec(), vec![flow("f", "maxnet", &[0], 1.0)]);
     n.flows[0].claimed_rtt_s = Some(1.0);
-    assert_eq!(refusal(n), "flow.f.claimed_rtt: expected none, as packets of maxnet state no RTT");
+    assert_eq!(refusal(n), "flow.f.claimed_rtt: not allowed, because packets of maxnet have no RTT field");
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_within, column, flow, link, mean, network, refusal, run, run_on};
-use waterfill_network::fault::{Effect, FaultSpec, HostEffect, HostFaultSpec, Lie};
+use waterfill_network::fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
 use waterfill_network::{ChangeSpec, FlowSpec, Network};
 use waterfill_sim::Simulation;
 
@@ -37,7 +37,7 @@ fn a_fault_that_never_acts_changes_no_byte() {
     for protocol in EXPLICIT.into_iter().chain(["cubic", "bbr"]) {
         let plain = shared(protocol, 4.0);
         let mut other = plain.clone();
-        let effects = [Effect::Strip {}, Effect::Corrupt {}, Effect::Lie { value: Lie::Random }];
+        let effects = [Effect::Strip {}, Effect::Corrupt {}, Effect::Lie { value: FalseSignal::Random }];
         other.links[0].faults = effects.map(|effect| fault(1.0, 4.0, 0.0, effect)).to_vec();
         other.links[1].faults = vec![fault(1.0, 1.0 + 1e-12, 1.0, Effect::Hold { every_s: 1e-12 })];
         let effects = [HostEffect::Lie {}, HostEffect::Ignore {}, HostEffect::Clock { step_s: 0.0 }];
@@ -108,7 +108,7 @@ fn without_headers_a_source_stays_at_its_first_window() {
 fn a_rate_of_zero_is_left_again() {
     for protocol in ["rcp", "jetmax"] {
         let mut n = shared(protocol, 20.0);
-        n.links[0].faults = vec![fault(5.0, 6.0, 1.0, Effect::Lie { value: Lie::Zero })];
+        n.links[0].faults = vec![fault(5.0, 6.0, 1.0, Effect::Lie { value: FalseSignal::Zero })];
         let (sim, _) = run(&n);
         let [during, after] = [[5.5, 6.0], [15.0, 20.0]].map(|span| rate(&sim, 0, span) + rate(&sim, 1, span));
         assert!(during < 1e6 && after > 8e6, "{protocol}: {during} {after}");
@@ -119,7 +119,7 @@ fn a_rate_of_zero_is_left_again() {
 #[test]
 fn laws_survive_damaged_headers_and_random_signals() {
     for protocol in EXPLICIT {
-        for effect in [Effect::Corrupt {}, Effect::Lie { value: Lie::Random }] {
+        for effect in [Effect::Corrupt {}, Effect::Lie { value: FalseSignal::Random }] {
             for kernel in [false, true] {
                 let mut n = shared(protocol, 6.0);
                 if kernel {
@@ -191,7 +191,7 @@ fn threads_give_the_same_bytes() {
             l.faults = vec![
                 fault(from_s, 3.0, 0.1, Effect::Strip {}),
                 fault(from_s, 4.0, 0.1, Effect::Corrupt {}),
-                fault(from_s, 5.0, 0.3, Effect::Lie { value: Lie::Random }),
+                fault(from_s, 5.0, 0.3, Effect::Lie { value: FalseSignal::Random }),
                 fault(from_s, 5.0, 1.0, Effect::Hold { every_s: 0.003 }),
             ];
             l.loss = 0.001;
@@ -229,25 +229,22 @@ fn what_cannot_be_is_refused() {
     };
     let strip = |from_s, until_s, share| fault(from_s, until_s, share, Effect::Strip {});
     for (faults, expected) in [
-        (strip(10.0, 11.0, 1.0), "link.l.fault.at: expected a time before the end at 10 s, got 10"),
-        (strip(2.0, 2.0, 1.0), "link.l.fault.until: expected more than the 2 s of at, got 2"),
-        (strip(2.0, 3.0, 1.5), "link.l.fault.share: expected 0 to 1, got 1.5"),
-        (
-            fault(2.0, 3.0, 1.0, Effect::Hold { every_s: 0.0 }),
-            "link.l.fault.every: expected a number above zero, got 0",
-        ),
+        (strip(10.0, 11.0, 1.0), "link.l.fault.at: must be before the end of the run at 10 s, got 10"),
+        (strip(2.0, 2.0, 1.0), "link.l.fault.until: must be after at, 2 s, got 2"),
+        (strip(2.0, 3.0, 1.5), "link.l.fault.share: must be in [0, 1], got 1.5"),
+        (fault(2.0, 3.0, 1.0, Effect::Hold { every_s: 0.0 }), "link.l.fault.every: must be above zero, got 0"),
     ] {
         assert_eq!(with(&|n| n.links[0].faults = vec![faults]), expected);
     }
     let back = host_fault(2.0, 3.0, HostEffect::Clock { step_s: -3.0 });
-    let expected = "flow.a.fault.step: expected at most the 2 s that the clock has run, got -3";
+    let expected = "flow.a.fault.step: must not exceed the 2 s that the clock has run, got -3";
     assert_eq!(with(&|n| n.flows[0].faults = vec![back]), expected);
     let far = ChangeSpec { at_s: 1.0, clock_step_s: Some(1e4), ..ChangeSpec::default() };
-    let expected = "link.l.event.step: expected -3600 to 3600 s, got 10000";
+    let expected = "link.l.event.step: must be -3600 to 3600 s, got 10000";
     assert_eq!(with(&|n| n.links[0].changes = vec![far]), expected);
     let refused = with(&|n| {
         n.set_param("xcp", "arithmetic", "kernel");
-        n.links[0].faults = vec![fault(1.0, 2.0, 1.0, Effect::Lie { value: Lie::Max })];
+        n.links[0].faults = vec![fault(1.0, 2.0, 1.0, Effect::Lie { value: FalseSignal::Max })];
     });
-    assert_eq!(refused, "params.xcp.arithmetic: expected real where a router or a receiver lies, got kernel");
+    assert_eq!(refused, "params.xcp.arithmetic: must be real where a router or a receiver misreports, got kernel");
 }

@@ -63,21 +63,21 @@ fn what_a_bucket_cannot_be_is_refused() {
     };
     let shaper = |n: &mut Network, change: fn(&mut ShaperSpec)| change(n.links[0].shaper.as_mut().unwrap());
     let cases = [
-        (with(|n| n.links[0].rate_bps = 1e8), "link.l.shaper.rate: expected less than the line's 100000000 bit/s"),
-        (with(|n| n.packet_bytes = 3001), "link.l.shaper.depth: expected at least a packet of 3001 B"),
-        (with(|n| n.traffic[0].packet_bytes = 4000), "link.l.shaper.depth: expected at least a packet of 4000 B"),
+        (with(|n| n.links[0].rate_bps = 1e8), "link.l.shaper.rate: must be below the line's 100000000 bit/s"),
+        (with(|n| n.packet_bytes = 3001), "link.l.shaper.depth: must be at least one packet of 3001 B"),
+        (with(|n| n.traffic[0].packet_bytes = 4000), "link.l.shaper.depth: must be at least one packet of 4000 B"),
     ];
     for (found, line) in cases {
         assert_eq!(found, line);
     }
     let mut late = shaped(1e6, 3e3, 1e-3);
     shaper(&mut late, |s| s.timer_s = 1.5);
-    assert_eq!(refusal(late), "link.l.shaper.timer: expected 0 to 1 s, got 1.5");
+    assert_eq!(refusal(late), "link.l.shaper.timer: must be 0 to 1 s, got 1.5");
     let mut endless = shaped(1e6, 3e3, 1e-3);
     shaper(&mut endless, |s| s.depth_bytes = f64::INFINITY);
-    assert!(refusal(endless).starts_with("link.l.shaper.depth: expected a number above zero"));
+    assert!(refusal(endless).starts_with("link.l.shaper.depth: must be above zero"));
     let mut chosen = shaped(1e6, 3e3, 1e-3);
     chosen.links[0].queue =
         QueueSpec::Codel(waterfill_network::CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true });
-    assert_eq!(refusal(chosen), "link.l.shaper: expected a queue that serves in order of arrival (droptail, red)");
+    assert_eq!(refusal(chosen), "link.l.shaper: needs a queue that serves in order of arrival (droptail, red)");
 }

@@ -216,9 +216,9 @@ fn an_incast_starts_its_flows_together_from_different_hosts() {
 #[test]
 fn a_fan_in_needs_as_many_routes() {
     let mut n = star(4, |to| (0..4).filter(|&from| from != to).collect());
-    assert_eq!(refusal(n.clone()), "traffic.web.fan_in: expected 1 to 3, the routes to one host, got 4");
+    assert_eq!(refusal(n.clone()), "traffic.web.fan_in: must be 1 to 3, the routes to one host, got 4");
     n.traffic[0].flows.as_mut().expect("flows").routes.clear();
-    assert_eq!(refusal(n), "traffic.web.fan_in: expected 1 to 1, the routes to one host, got 4");
+    assert_eq!(refusal(n), "traffic.web.fan_in: must be 1 to 1, the routes to one host, got 4");
 }
 
 /// Padding at the source's access delays the SYN, the SYN-ACK and the data.
@@ -401,8 +401,8 @@ fn invalid_traffic_is_refused_in_one_sentence() {
         change(&mut n.traffic[0]);
         refusal(n)
     };
-    let rate = "traffic.web.rate: expected either a packet rate or flow arrivals, as";
-    let on = "traffic.web.on: expected on- and off-periods for an on–off source only";
+    let rate = "traffic.web.rate: poisson needs either a packet rate or flow arrivals";
+    let on = "traffic.web.on: only allowed for an on–off source";
     assert_eq!(refused(&|t| t.rate_bps = Some(1e6)), format!("{rate} web needs"));
     assert_eq!(refused(&|t| t.flows = None), format!("{rate} web needs"));
     assert_eq!(refused(&|t| t.kind = TrafficKind::Cbr), format!("{rate} cbr needs"));
@@ -428,20 +428,20 @@ fn invalid_traffic_is_refused_in_one_sentence() {
     assert_eq!(refused(&|t| t.periods = Some(periods(1.0, 1.0))), on);
     assert_eq!(
         refused(&|t| on_off(t, 12e6, Some(periods(0.0005, 1.0)))),
-        "traffic.web.on: expected a mean of at least one packet time, 0.001 s"
+        "traffic.web.on: the mean must be at least one packet time, 0.001 s"
     );
     assert_eq!(
         refused(&|t| on_off(t, 12e6, Some(periods(1.0, 0.0)))),
-        "traffic.web.off: expected a mean above zero, got 0"
+        "traffic.web.off: mean must be above zero, got 0"
     );
     let arrivals = |per_s: f64| refused(&|t| t.flows.as_mut().unwrap().arrivals_per_s = per_s);
-    assert_eq!(arrivals(0.0), "traffic.web.arrival_rate: expected a number above zero, got 0");
-    assert_eq!(arrivals(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows per second");
+    assert_eq!(arrivals(0.0), "traffic.web.arrival_rate: must be above zero, got 0");
+    assert_eq!(arrivals(1e10), "traffic.web.arrival_rate: must be at most 1e9 flows per second");
     let sizes = refused(&|t| t.flows.as_mut().unwrap().sizes_bytes = constant(-1.0));
-    assert_eq!(sizes, "traffic.web.sizes: expected a mean above zero, got -1");
+    assert_eq!(sizes, "traffic.web.sizes: mean must be above zero, got -1");
     let unknown = refused(&|t| common_flow(t).protocol = "tcp".into());
-    assert_eq!(unknown, "traffic.web.protocol: expected one of the registry, got \"tcp\"");
-    let path = "traffic.web.path: expected at least one of the links";
+    assert_eq!(unknown, "traffic.web.protocol: unknown protocol \"tcp\"");
+    let path = "traffic.web.path: must name at least one link";
     assert_eq!(refused(&|t| common_flow(t).reverse = vec![]), path);
     assert_eq!(refused(&|t| t.path = vec![7]), path);
 }

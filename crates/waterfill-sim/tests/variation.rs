@@ -222,11 +222,11 @@ fn threads_give_the_same_bytes() {
 #[test]
 fn what_cannot_be_is_refused() {
     let with = |changes: &[ChangeSpec]| refusal(overloaded(2.0, changes));
-    assert_eq!(with(&[rate(1.0, -1.0)]), "link.l.event.rate: expected zero or more, got -1");
+    assert_eq!(with(&[rate(1.0, -1.0)]), "link.l.event.rate: must not be negative, got -1");
     assert_eq!(
         with(&[rate(1.0, 1e6), up(1.0, false)]),
-        "link.l.event.at: expected more than the 1 s of the event before, got 1"
+        "link.l.event.at: must be after the event before, at 1 s, got 1"
     );
-    assert_eq!(with(&[up(2.0, false)]), "link.l.event.at: expected a time before the end at 2 s, got 2");
-    assert_eq!(with(&[delay(1.0, 1e7)]), "link.l.event.delay: expected 0 to 1e6 s, got 10000000");
+    assert_eq!(with(&[up(2.0, false)]), "link.l.event.at: must be before the end of the run at 2 s, got 2");
+    assert_eq!(with(&[delay(1.0, 1e7)]), "link.l.event.delay: must be 0 to 1e6 s, got 10000000");
 }

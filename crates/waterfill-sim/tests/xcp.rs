@@ -186,7 +186,7 @@ fn xcp_upstream_and_downstream_of_a_narrow_link() {
 const FIG4: [f64; 5] = [10.0, 8.0, 4.0, 3.0, 2.0];
 
 /// An instance of Fig. 4: 10, 10, 10, 20, 30 flows over the first 1, 2, 3, 4, 5 of five links. The rates make the last
-/// link of every flow its bottleneck. Returns each group's mean rate over its share, and each link's utilisation.
+/// link of every flow its bottleneck. Returns each group's mean rate over its share, and each link's utilization.
 fn fig4(protocol: &str, params: &[(&str, ParamValue)], duration_s: f64) -> [(f64, f64); 5] {
     let counts = [10_u32, 10, 10, 20, 30];
     let (mut links, mut flows) = (Vec::new(), Vec::new());

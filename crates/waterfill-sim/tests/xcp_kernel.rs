@@ -1,7 +1,7 @@
 //! XCP, P-XCP and iXCP in their fixed-point version (`kernel/xcp.h`) against real numbers.
 //!
 //! The fixed-point router writes at arrival and samples the queue at ticks, so runs differ packet by packet from the first
-//! round on. Mean rates over tens of seconds may differ by 2 %, utilisations by 0.5 %, and mean queues by a packet.
+//! round on. Mean rates over tens of seconds may differ by 2 %, utilizations by 0.5 %, and mean queues by a packet.
 
 mod common;
 
@@ -28,7 +28,7 @@ fn run_both(mut n: Network, protocol: &str) -> [Summary; 2] {
     });
     for (real, kernel) in both[0].links.iter().zip(&both[1].links) {
         let off = kernel.utilization - real.utilization;
-        assert!(off.abs() < 0.005, "{protocol}: utilisation of {} is off by {off}", real.name);
+        assert!(off.abs() < 0.005, "{protocol}: utilization of {} is off by {off}", real.name);
         let off = kernel.queue_packets.mean - real.queue_packets.mean;
         assert!(off.abs() < 1.0, "{protocol}: queue of {} is off by {off} packets", real.name);
     }

@@ -1,7 +1,7 @@
 //! Faults of routers and hosts.
 
 use arbitrary::Unstructured;
-use waterfill_network::{Effect, FaultSpec, HostEffect, HostFaultSpec, Lie};
+use waterfill_network::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
 
 use crate::input::{below, byte, decades};
 
@@ -13,7 +13,7 @@ pub(super) fn of_link(u: &mut Unstructured<'_>, duration_s: f64) -> Vec<FaultSpe
             0 => Effect::Strip {},
             1 => Effect::Corrupt {},
             2 => Effect::Hold { every_s: decades(u, duration_s / 1e4, duration_s) },
-            _ => Effect::Lie { value: [Lie::Zero, Lie::Max, Lie::Random][below(u, 3)] },
+            _ => Effect::Lie { value: [FalseSignal::Zero, FalseSignal::Max, FalseSignal::Random][below(u, 3)] },
         };
         FaultSpec { from_s, until_s, share: f64::from(byte(u)) / 255.0, effect }
     };

@@ -30,7 +30,7 @@ else:
 
 DONE, FAILED, MEMORY = "done", "failed", "memory"
 # What refuses a run by its estimate, which counts the limit of this process.
-_TOO_LARGE = "expected a run that fits the free memory"
+_TOO_LARGE = "of memory are free"
 
 
 def main() -> int:

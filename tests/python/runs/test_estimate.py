@@ -113,8 +113,8 @@ def test_what_no_memory_holds_is_refused_with_the_estimate(on, document, key):
     with pytest.raises(InputError) as error:
         waterfill.run(document, on=on)
     assert error.value.key == key
-    assert "expected a run that fits the free memory" in error.value.message
-    assert "it would need about" in error.value.message
+    assert "of memory are free" in error.value.message
+    assert "the run needs about" in error.value.message
 
 
 @pytest.mark.parametrize(

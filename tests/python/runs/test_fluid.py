@@ -69,7 +69,7 @@ def test_the_command_runs_it(waterfill, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"step": "1 s"}, "step: expected a time above zero and at most"),
+        ({"step": "1 s"}, "step: must be above zero and at most"),
         (
             {"link": [scenario()["link"][0] | {"loss": 0.1}]},
             "link.l.loss: 0.1 is not supported by the fluid backend; use 0.0",

@@ -453,7 +453,7 @@ def test_wrong_traffic_is_exit_2_and_one_line(waterfill, tmp_path):
     path.write_text(HEAD + ON_OFF.replace('"300 ms"', '"1 ms"'))
     ran = waterfill("run", str(path))
     assert ran.code == 2
-    assert "traffic.onoff.on: expected a mean of at least one packet time, 0.006 s" in ran.err
+    assert "traffic.onoff.on: the mean must be at least one packet time, 0.006 s" in ran.err
 
 
 def test_completion_times_by_hand():

@@ -132,7 +132,7 @@ def test_a_point_that_exceeds_its_time_or_memory_leaves_its_worker():
     limits = worker.Limits(0, 400_000_000)
     large, after = run_here(job("large", big), job("after"), limits=limits)
     assert large["status"] == "memory"
-    assert "expected a run that fits the free memory" in large["error"]
+    assert "of memory are free" in large["error"]
     assert after["status"] == "done"
 
 

@@ -64,7 +64,7 @@ impl Wire for Fields {
 
 /// A program that provides a law.
 pub trait Provider: Send + Sync {
-    /// Returns the target utilisation of a link, in (0, 1].
+    /// Returns the target utilization of a link, in (0, 1].
     fn target(&self) -> f64;
     /// Whether packets are paced unless the scenario says otherwise.
     fn paced(&self) -> bool;

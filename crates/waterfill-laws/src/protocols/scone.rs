@@ -74,7 +74,7 @@ crate::params! {
         x_max: Rate = maxnet::Params::default().x_max, "maxnet-2007 §VI";
         /// T of the routers' demand function.
         t: Duration = maxnet::Params::default().t, "maxnet-2007 §VI";
-        /// Target utilisation μ of a link.
+        /// Target utilization μ of a link.
         mu: f64 = maxnet::Params::default().mu, "maxnet-2007 §VII.A";
         /// Interval dt_p between two price updates of a router.
         dt_p: Duration = maxnet::Params::default().dt_p, "maxnet-2007 §VI";

@@ -147,49 +147,46 @@ impl Config {
     /// # Errors
     /// When it is not JSON of this shape, or a value is out of its range.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let config: Self = serde_json::from_str(text).map_err(|e| format!("expected a configuration: {e}"))?;
+        let config: Self = serde_json::from_str(text).map_err(|e| format!("not a configuration: {e}"))?;
         if config.tick_ns == 0 || config.tick_ns > 10_000_000 {
-            return Err(format!("tick_ns: expected 1 to 10000000, got {}", config.tick_ns));
+            return Err(format!("tick_ns: must be 1 to 10000000, got {}", config.tick_ns));
         }
         if !(256..=MAX_FRAME_BYTES).contains(&config.frame_bytes) {
-            return Err(format!("frame_bytes: expected 256 to {MAX_FRAME_BYTES}, got {}", config.frame_bytes));
+            return Err(format!("frame_bytes: must be 256 to {MAX_FRAME_BYTES}, got {}", config.frame_bytes));
         }
         if !(64..=1 << 20).contains(&config.ring_frames) {
-            return Err(format!("ring_frames: expected 64 to 1048576, got {}", config.ring_frames));
+            return Err(format!("ring_frames: must be 64 to 1048576, got {}", config.ring_frames));
         }
         for (i, line) in config.lines.iter().enumerate() {
             for (key, p) in [("loss", line.loss), ("reorder", line.reorder), ("duplicate", line.duplicate)] {
                 if !(0.0..=1.0).contains(&p) {
-                    return Err(format!("{}.{key}: expected a probability, got {p}", line.name));
+                    return Err(format!("{}.{key}: must be in [0, 1], got {p}", line.name));
                 }
             }
             if let Some(Err(why)) = line.loss_model.map(|model| model.check()) {
                 return Err(format!("{}.loss_model.{why}", line.name));
             }
             if line.loss_model.is_some() && line.loss > 0.0 {
-                return Err(format!("{}.loss_model: expected either this or loss, got both", line.name));
+                return Err(format!("{}.loss_model: not allowed together with loss", line.name));
             }
             for fault in &line.faults {
                 fault.check(f64::INFINITY).map_err(|e| format!("{}.faults.{e}", line.name))?;
             }
             if !(config.frame_bytes..=MAX_HOLD_BYTES).contains(&line.hold_bytes) {
                 return Err(format!(
-                    "{}.hold_bytes: expected frame_bytes to {MAX_HOLD_BYTES}, got {}",
+                    "{}.hold_bytes: must be frame_bytes to {MAX_HOLD_BYTES}, got {}",
                     line.name, line.hold_bytes
                 ));
             }
             if !line.changes.is_sorted_by(|one, next| one.at_ns < next.at_ns) {
-                return Err(format!("{}.changes: expected times in order", line.name));
+                return Err(format!("{}.changes: times must increase", line.name));
             }
             if let Some(change) = line.changes.iter().find(|change| change.rate_bps.is_nan() || change.rate_bps <= 0.0)
             {
-                return Err(format!(
-                    "{}.changes.rate_bps: expected more than zero, got {}",
-                    line.name, change.rate_bps
-                ));
+                return Err(format!("{}.changes.rate_bps: must be above zero, got {}", line.name, change.rate_bps));
             }
             if config.lines[..i].iter().any(|other| other.from == line.from) {
-                return Err(format!("{}.from: expected an interface of its own, got {} twice", line.name, line.from));
+                return Err(format!("{}.from: {} is used by two lines", line.name, line.from));
             }
         }
         Ok(config)
@@ -215,23 +212,23 @@ mod tests {
 
     #[test]
     fn an_error_names_the_key() {
-        assert_eq!(with(r#","loss":1.5"#).unwrap_err(), "l.loss: expected a probability, got 1.5");
+        assert_eq!(with(r#","loss":1.5"#).unwrap_err(), "l.loss: must be in [0, 1], got 1.5");
         let periodic = r#","loss_model":{"kind":"periodic","every":0}"#;
-        assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: expected an integer above zero, got 0");
+        assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: must be a whole number above zero, got 0");
         let both = r#","loss":0.1,"loss_model":{"kind":"independent","p":0.1}"#;
-        assert_eq!(with(both).unwrap_err(), "l.loss_model: expected either this or loss, got both");
+        assert_eq!(with(both).unwrap_err(), "l.loss_model: not allowed together with loss");
         let back = r#","changes":[{"at_ns":2,"delay_ns":1,"rate_bps":1},{"at_ns":2,"delay_ns":1,"rate_bps":1}]"#;
-        assert_eq!(with(back).unwrap_err(), "l.changes: expected times in order");
+        assert_eq!(with(back).unwrap_err(), "l.changes: times must increase");
         let held = r#","changes":[{"at_ns":2,"delay_ns":1,"rate_bps":0}]"#;
-        assert_eq!(with(held).unwrap_err(), "l.changes.rate_bps: expected more than zero, got 0");
+        assert_eq!(with(held).unwrap_err(), "l.changes.rate_bps: must be above zero, got 0");
         let never = r#","faults":[{"from_s":2,"until_s":2,"share":1,"effect":{"kind":"strip"}}]"#;
-        assert_eq!(with(never).unwrap_err(), "l.faults.until: expected more than the 2 s of at, got 2");
+        assert_eq!(with(never).unwrap_err(), "l.faults.until: must be after at, 2 s, got 2");
         assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));
         let huge = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":18446744073709551615}]}"#;
         let why = Config::parse(huge).unwrap_err();
-        assert_eq!(why, "l.hold_bytes: expected frame_bytes to 68719476736, got 18446744073709551615");
+        assert_eq!(why, "l.hold_bytes: must be frame_bytes to 68719476736, got 18446744073709551615");
         let twice = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":4096},
             {"name":"m","from":"a","to":"c","delay_ns":1,"hold_bytes":4096}]}"#;
-        assert_eq!(Config::parse(twice).unwrap_err(), "m.from: expected an interface of its own, got a twice");
+        assert_eq!(Config::parse(twice).unwrap_err(), "m.from: a is used by two lines");
     }
 }

@@ -5,7 +5,7 @@
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
-use waterfill_network::fault::{Effect, FaultSpec, Lie};
+use waterfill_network::fault::{Effect, FalseSignal, FaultSpec};
 use waterfill_network::random::{below, uniform};
 
 const ETHERNET: usize = 14;
@@ -110,12 +110,12 @@ impl LawOption {
     }
 
     /// Replaces the signal among the forward value, if the option has one and its place is known.
-    fn lie(&self, frame: &mut [u8], value: Lie, rng: &mut Pcg64) {
+    fn lie(&self, frame: &mut [u8], value: FalseSignal, rng: &mut Pcg64) {
         let Some(signal) = self.signal(frame) else { return };
         let code = match value {
-            Lie::Zero => signal.zero,
-            Lie::Max => signal.max,
-            Lie::Random => rng.next_u64() as u32 & signal.mask,
+            FalseSignal::Zero => signal.zero,
+            FalseSignal::Max => signal.max,
+            FalseSignal::Random => rng.next_u64() as u32 & signal.mask,
         };
         let Some(&[a, b, c]) = frame.get(signal.at..signal.at + 3) else { return };
         let kept = u32::from_be_bytes([0, a, b, c]) & !signal.mask;
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_lie_replaces_the_price_and_keeps_flag_and_echo() {
         let mut rng = Pcg64::new(1, 0);
-        for (value, price) in [(Lie::Zero, [0x7f, 0xff, 0xff]), (Lie::Max, [0, 0, 1])] {
+        for (value, price) in [(FalseSignal::Zero, [0x7f, 0xff, 0xff]), (FalseSignal::Max, [0, 0, 1])] {
             let mut frame = segment(&BOTH);
             alter(&fault(Effect::Lie { value }), 1.5, &mut frame, &mut rng);
             let option = LawOption::of(&frame).unwrap();
@@ -261,7 +261,9 @@ mod tests {
         }
         // RCP's rate is a logarithm too; the source's RTT behind it stays.
         let rate = [EXPERIMENT, 10, 0x57, 0x46, 13, 0x12, 0x34, 0x56, 0x65, 0x43, 1, 1];
-        for (value, code) in [(Lie::Zero, [0x7f, 0xff, 0xff, 0x65, 0x43]), (Lie::Max, [0, 0, 1, 0x65, 0x43])] {
+        for (value, code) in
+            [(FalseSignal::Zero, [0x7f, 0xff, 0xff, 0x65, 0x43]), (FalseSignal::Max, [0, 0, 1, 0x65, 0x43])]
+        {
             let mut frame = segment(&rate);
             alter(&fault(Effect::Lie { value }), 1.5, &mut frame, &mut rng);
             let option = LawOption::of(&frame).unwrap();
@@ -269,7 +271,7 @@ mod tests {
         }
         let echo = [EXPERIMENT, 8, 0x57, 0x46, 2, 0x12, 0x34, 0x56];
         let (mut frame, whole) = (segment(&echo), segment(&echo));
-        alter(&fault(Effect::Lie { value: Lie::Max }), 1.5, &mut frame, &mut rng);
+        alter(&fault(Effect::Lie { value: FalseSignal::Max }), 1.5, &mut frame, &mut rng);
         assert_eq!(frame, whole, "an echo is no router's");
     }
 

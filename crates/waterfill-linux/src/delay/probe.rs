@@ -75,10 +75,10 @@ impl Probe {
     /// # Errors
     /// When it is not JSON of this shape, or frames are too short for number and time, or too long.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let probe: Self = serde_json::from_str(text).map_err(|e| format!("expected a probe: {e}"))?;
+        let probe: Self = serde_json::from_str(text).map_err(|e| format!("not a probe: {e}"))?;
         if !(MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&probe.frame_bytes) {
             let got = probe.frame_bytes;
-            return Err(format!("frame_bytes: expected {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}, got {got}"));
+            return Err(format!("frame_bytes: must be {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}, got {got}"));
         }
         Ok(probe)
     }

@@ -35,7 +35,7 @@ const NAMED_FLOWS: usize = 4096;
 /// Zeros of payload.
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
-/// What a capture records.
+/// Options of a capture: links, size limit, bytes per packet.
 #[derive(Clone, Debug)]
 pub struct CaptureOptions {
     /// Bytes of each packet; 80 hold all headers.
@@ -46,20 +46,20 @@ pub struct CaptureOptions {
     pub links: Vec<u32>,
 }
 
-/// What a capture has recorded.
+/// Totals of a capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CaptureReport {
     /// Packets in the file.
     pub packets: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// When it reached its limit, s.
+    /// Time at which it reached its limit, s.
     pub full_at_s: Option<f64>,
 }
 
-/// When and where a packet is recorded.
+/// Time and interface of a recorded packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CapturePoint {
     pub(crate) now: Instant,
     pub(crate) link: u32,
 }
@@ -143,7 +143,14 @@ impl Capture {
     /// Records a packet at the end of a link.
     #[cold]
     #[inline(never)]
-    pub(crate) fn record(&mut self, at: Place, packet: &Packet, flows: &[Flow], network: &Network, sacks: &Sacks) {
+    pub(crate) fn record(
+        &mut self,
+        at: CapturePoint,
+        packet: &Packet,
+        flows: &[Flow],
+        network: &Network,
+        sacks: &Sacks,
+    ) {
         // A late packet and both copies of a duplicated one arrive by themselves.
         let lost = packet.flags.has(Flags::LOST);
         if packet.flags.has(Flags::OF_A_WIRE) && !lost {
@@ -187,7 +194,7 @@ impl Capture {
         connection.as_mut()?.values.as_mut()
     }
 
-    fn write(&mut self, at: Place, lost: bool, frame: &Frame) {
+    fn write(&mut self, at: CapturePoint, lost: bool, frame: &Frame) {
         let Some(interface) = self.taps[at.link as usize].interface else { return };
         let length = frame.length().min(self.snaplen);
         if self.out.written() + (length + 80) as u64 > self.limit_bytes {
@@ -209,7 +216,7 @@ impl Capture {
         self.failed = self.out.packet(&captured).err();
     }
 
-    /// Writes what each interface counted and closes the file.
+    /// Writes the counters of each interface and closes the file.
     pub(crate) fn finish(mut self, now: Instant) -> io::Result<CaptureReport> {
         if let Some(error) = self.failed {
             return Err(error);

@@ -8,7 +8,7 @@ use super::build::add_access;
 use super::event::Event;
 use crate::flow::{Flow, FlowSetup, Owner};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
-use crate::sender::{Place, SenderSpec};
+use crate::sender::{FlowIndex, SenderSpec};
 
 impl Simulation {
     /// Handles a traffic source's event: it sends a packet or starts a flow, and schedules the next.
@@ -71,7 +71,7 @@ impl Simulation {
         web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
         let f = web.free[route].pop().unwrap_or(self.flows.len() as u32);
-        let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, Place { flow: f, index: 0 });
+        let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, FlowIndex { flow: f, index: 0 });
         let (route, base_rtt) = &web.routes[route];
         (sender.index, sender.base_rtt) = (index, *base_rtt);
         sender.start = self.now;

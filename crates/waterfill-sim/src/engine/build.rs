@@ -11,9 +11,9 @@ use super::event::Event;
 use crate::access::AccessLink;
 use crate::binding::FlowProtocol;
 use crate::delay_line::DelayLine;
-use crate::flow::{Entry, Flow, FlowSetup, Owner, Route};
+use crate::flow::{Flow, FlowSetup, HostAccess, Owner, Route};
 use crate::link::Link;
-use crate::sender::{Place, SenderSpec};
+use crate::sender::{FlowIndex, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
 
 /// Flows that are built between two polls of the watch: some tens of microseconds' work.
@@ -56,7 +56,7 @@ impl Simulation {
                     route = self.build_route(spec, index, 0);
                 }
                 let flow = self.flows.len() as u32;
-                let sender = SenderSpec::new(&network, spec, &law, Place { flow, index });
+                let sender = SenderSpec::new(&network, spec, &law, FlowIndex { flow, index });
                 let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
                 let (owner, access) = (Owner::Group(group), add_access(&mut self.access_links, spec, index));
                 let setup = FlowSetup { owner, law: &law, spec, sender, counted, route: &route, access };
@@ -104,9 +104,9 @@ impl Simulation {
         let pad = Duration::from_secs(spec.pad_of_s(index));
         let lines = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
         let entry = match (spec.access_bps, lines) {
-            (Some(_), _) => Entry::Access, // it has the padding's delay
-            (None, Some((out, _))) => Entry::DelayLine(out),
-            (None, None) => Entry::Ideal,
+            (Some(_), _) => HostAccess::Access, // it has the padding's delay
+            (None, Some((out, _))) => HostAccess::DelayLine(out),
+            (None, None) => HostAccess::Ideal,
         };
         let (forward, reverse) = (spec.forward.clone().into(), spec.reverse.clone().into());
         Arc::new(Route { forward, reverse, entry, back: lines.map(|(_, back)| back), number })

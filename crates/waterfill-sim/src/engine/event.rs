@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Watch;
 
-/// What happens next; the numbers are indexes.
+/// Next event of the loop; the numbers are indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The head of a link arrives at the far end.
@@ -79,13 +79,13 @@ const fn key(time: u64, order: u64) -> u128 {
 
 /// The next event of a leaf. Time and order are apart: whoever reads the root does not wait for both.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct LeafEvent {
     time: u64,
     order: u64,
     leaf: usize,
 }
 
-impl Entry {
+impl LeafEvent {
     /// Later than any event.
     const NONE: Self = Self { time: u64::MAX, order: u64::MAX, leaf: TIMERS };
 
@@ -98,9 +98,9 @@ impl Entry {
     }
 }
 
-/// Which events a run of the event loop handles, and what is kept of them.
+/// Events that a run of the event loop handles, and the log of them.
 pub(super) trait Window {
-    /// Whether the event of this time and sequence number belongs to it.
+    /// Returns whether the event of this time and sequence number belongs to it.
     fn contains(&self, time: Instant, order: u64) -> bool;
     /// Records an event that has been handled, and the sequence number given out last since.
     fn record(&mut self, time: Instant, order: u64, given_out: u64);
@@ -156,7 +156,7 @@ impl Window for UpTo<'_> {
 #[derive(Debug)]
 pub(super) struct Events {
     /// The tournament: node `i` has the children `2i` and `2i + 1`, the root is node 1, the second half are the leaves.
-    tree: Vec<Entry>,
+    tree: Vec<LeafEvent>,
     /// The first leaf of a delay line, and that of an access link.
     first: [usize; 2],
     timers: BinaryHeap<Timer>,
@@ -168,7 +168,7 @@ const TIMERS: usize = 0;
 impl Default for Events {
     /// An empty queue for timers alone.
     fn default() -> Self {
-        Self { tree: vec![Entry::NONE; 2], first: [1, 1], timers: BinaryHeap::new() }
+        Self { tree: vec![LeafEvent::NONE; 2], first: [1, 1], timers: BinaryHeap::new() }
     }
 }
 
@@ -191,8 +191,8 @@ impl Events {
 
     /// Returns the event of an entry.
     #[inline]
-    fn event_of(&self, entry: &Entry) -> Event {
-        let Entry { leaf, .. } = *entry;
+    fn event_of(&self, entry: &LeafEvent) -> Event {
+        let LeafEvent { leaf, .. } = *entry;
         if leaf == TIMERS {
             self.timers.peek().map_or(Event::Sample, |timer| timer.event)
         } else if leaf < self.first[0] {
@@ -216,7 +216,7 @@ impl Events {
         if leaf >= self.tree.len() / 2 {
             self.grow(leaf);
         }
-        let entry = Entry { time: time.as_ps(), order, leaf };
+        let entry = LeafEvent { time: time.as_ps(), order, leaf };
         // Most events come later than others: those keep their place from some node on.
         let mut node = leaf + self.tree.len() / 2;
         while node > 0 && entry.key() < self.tree[node].key() {
@@ -240,15 +240,19 @@ impl Events {
     }
 
     #[inline]
-    fn timed(&self, entry: &Entry) -> Timed {
+    fn timed(&self, entry: &LeafEvent) -> Timed {
         Timed { time: Instant::from_ps(entry.time), order: entry.order, event: self.event_of(entry) }
     }
 
-    /// Replaces the event of a station, mostly the next one of all, by the next event of that station.
+    /// Replaces the event of a station by the next event of that station; usually it is the next event of all.
     #[inline]
     pub(super) fn replace_next(&mut self, event: Event, next: Option<(Instant, u64)>) {
         let leaf = self.leaf_of(event);
-        self.set(next.map_or(Entry { leaf, ..Entry::NONE }, |(time, order)| Entry { time: time.as_ps(), order, leaf }));
+        self.set(next.map_or(LeafEvent { leaf, ..LeafEvent::NONE }, |(time, order)| LeafEvent {
+            time: time.as_ps(),
+            order,
+            leaf,
+        }));
     }
 
     /// Removes the next event, which is a timer.
@@ -272,7 +276,7 @@ impl Events {
     /// Forgets all events: the run is over.
     #[cold]
     pub(super) fn clear(&mut self) {
-        self.tree.fill(Entry::NONE);
+        self.tree.fill(LeafEvent::NONE);
         self.timers.clear();
     }
 
@@ -295,7 +299,7 @@ impl Events {
     }
 
     fn update_timers(&mut self) {
-        self.set(self.timers.peek().map_or(Entry::NONE, |timer| Entry {
+        self.set(self.timers.peek().map_or(LeafEvent::NONE, |timer| LeafEvent {
             time: (timer.key >> 64) as u64,
             order: timer.key as u64,
             leaf: TIMERS,
@@ -304,8 +308,8 @@ impl Events {
 
     /// Sets a leaf and plays its matches up to the root.
     #[inline]
-    fn set(&mut self, entry: Entry) {
-        let Entry { mut time, mut order, mut leaf } = entry;
+    fn set(&mut self, entry: LeafEvent) {
+        let LeafEvent { mut time, mut order, mut leaf } = entry;
         let mut node = leaf + self.tree.len() / 2;
         self.tree[node] = entry;
         while node > 1 {
@@ -317,7 +321,7 @@ impl Events {
             order = if behind { other.order } else { order };
             leaf = if behind { other.leaf } else { leaf };
             node /= 2;
-            self.tree[node] = Entry { time, order, leaf };
+            self.tree[node] = LeafEvent { time, order, leaf };
         }
     }
 
@@ -325,9 +329,9 @@ impl Events {
     #[cold]
     fn grow(&mut self, leaf: usize) {
         let old = self.tree.split_off(self.tree.len() / 2);
-        self.tree = vec![Entry::NONE; 2 * (leaf + 1).next_power_of_two()];
+        self.tree = vec![LeafEvent::NONE; 2 * (leaf + 1).next_power_of_two()];
         for (leaf, entry) in old.into_iter().enumerate() {
-            self.set(Entry { leaf, ..entry });
+            self.set(LeafEvent { leaf, ..entry });
         }
     }
 }

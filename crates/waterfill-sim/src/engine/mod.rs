@@ -74,7 +74,7 @@ pub struct Simulation {
     steps: Option<StepLog>,
     /// The other threads' parts of the network, if the run has several threads.
     parallel: Option<Box<Parallel>>,
-    /// What the current window has numbered, if the run has several threads.
+    /// Numbers assigned in the current window, if the run has several threads.
     journal: Option<Box<Journal>>,
     /// Asks the caller whether to stop.
     watch: Watch,
@@ -230,8 +230,8 @@ impl Simulation {
         [&self.flow_series, &self.link_series, &self.traffic_series]
     }
 
-    /// Returns the flows that traffic sources have started, one row each: those that have finished in the order in which
-    /// they did, then the open ones.
+    /// Returns the flows that traffic sources have started, one row each: finished flows in the order of completion, then open
+    /// ones.
     #[must_use]
     pub fn arrivals(&self) -> Series {
         let mut all = self.finished.clone();

@@ -4,8 +4,8 @@ use waterfill_laws::units::{Duration, Instant};
 
 use super::Simulation;
 use super::event::{Event, Timed, UpTo, Window};
-use crate::capture::Place;
-use crate::flow::{Entry, Owner};
+use crate::capture::CapturePoint;
+use crate::flow::{HostAccess, Owner};
 use crate::link::Enqueued;
 use crate::packet::{Flags, Packet, Role, SackId};
 use crate::prefetch::prefetch;
@@ -81,7 +81,7 @@ impl Simulation {
                     // Before the packet leaves the link: a reference to it would keep it from registers.
                     if let Some(capture) = &mut self.capture {
                         let reordered = matches!(event, Event::Reordered(_));
-                        let at = Place { now: time, link: l };
+                        let at = CapturePoint { now: time, link: l };
                         if let Some(packet) = link.next_delivered(time, reordered) {
                             capture.record(at, &packet, &self.flows, &self.network, &self.sacks);
                         }
@@ -142,8 +142,7 @@ impl Simulation {
         }
     }
 
-    /// Starts to load what the next events of a large network need: the next event's link, or the flow of the packet
-    /// that link `l` delivers next.
+    /// Prefetches the data of a large network's next events: the next event's link, or the flow of link `l`'s next packet.
     #[inline(never)] // keeps the path of smaller networks short
     fn look_ahead(&self, l: u32) {
         if self.links.len() > CACHED {
@@ -440,12 +439,12 @@ impl Simulation {
             self.ledger.sent += 1;
             let flow = &self.flows[f as usize];
             match flow.route.entry {
-                Entry::Ideal => {
+                HostAccess::Ideal => {
                     let first = flow.route.forward[0];
                     self.enqueue_new(first, packet);
                 }
-                Entry::DelayLine(out) => self.enqueue_delay_line(out, *packet),
-                Entry::Access => {
+                HostAccess::DelayLine(out) => self.enqueue_delay_line(out, *packet),
+                HostAccess::Access => {
                     let access = flow.access;
                     self.enqueue_access(access, *packet);
                 }

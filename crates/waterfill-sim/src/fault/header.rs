@@ -7,7 +7,7 @@
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
-use waterfill_network::fault::Lie;
+use waterfill_network::fault::FalseSignal;
 use waterfill_network::random::{below, uniform};
 
 use crate::packet::{Cargo, Flags, Packet};
@@ -35,7 +35,7 @@ pub(super) fn strip(packet: &mut Packet) {
     packet.flags.clear(Flags::MARKED);
 }
 
-/// Whether a protocol's fields travel with the packet, and not beside it.
+/// Returns whether a protocol's fields travel inside the packet.
 fn on_wire(protocol: Option<ProtocolId>) -> bool {
     protocol.is_some_and(|id| id.header_bytes() > 0)
 }
@@ -53,7 +53,7 @@ pub(super) fn corrupt(packet: &mut Packet, rng: &mut Pcg64) {
 }
 
 /// Replaces a packet's congestion signal; of one that carries nothing but ECN bits, the mark.
-pub(super) fn lie(packet: &mut Packet, value: Lie, rng: &mut Pcg64) {
+pub(super) fn lie(packet: &mut Packet, value: FalseSignal, rng: &mut Pcg64) {
     let rewritten = rewrite(&mut packet.cargo, |signal, bytes| {
         if let Some(signal) = signal {
             signal.write(value, bytes, rng);
@@ -61,9 +61,9 @@ pub(super) fn lie(packet: &mut Packet, value: Lie, rng: &mut Pcg64) {
     });
     if !rewritten && packet.flags.has(Flags::MARKABLE) {
         let marked = match value {
-            Lie::Zero => true,
-            Lie::Max => false,
-            Lie::Random => uniform(rng) < 0.5,
+            FalseSignal::Zero => true,
+            FalseSignal::Max => false,
+            FalseSignal::Random => uniform(rng) < 0.5,
         };
         set_mark(&mut packet.flags, marked);
     }
@@ -88,7 +88,7 @@ const fn set_mark(flags: &mut Flags, on: bool) {
 }
 
 /// Changes the bytes of what a packet carries; returns whether it carries any.
-fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<Signal>, &mut [u8])) -> bool {
+fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<SignalField>, &mut [u8])) -> bool {
     let mut bytes = [0; MAX_BYTES];
     let protocol = match cargo {
         Cargo::Header(header) => header.protocol(),
@@ -99,22 +99,22 @@ fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<Signal>, &mut [u8])) ->
         Cargo::Header(header) => {
             let bytes = &mut bytes[..id.header_bytes()];
             header.encode_into(bytes);
-            change(Signal::of_header(id, bytes), bytes);
+            change(SignalField::of_header(id, bytes), bytes);
             *header = id.decode_header(bytes).unwrap_or(AnyHeader::None);
         }
         Cargo::Echo(echo) => {
             let bytes = &mut bytes[..id.echo_bytes()];
             echo.encode_into(bytes);
-            change(Signal::of_echo(id, bytes), bytes);
+            change(SignalField::of_echo(id, bytes), bytes);
             *echo = id.decode_echo(bytes).unwrap_or(AnyEcho::None);
         }
     }
     true
 }
 
-/// Where a congestion signal is among the bytes of a header or an echo: a big-endian number.
+/// Position of a congestion signal in the bytes of a header or an echo: a big-endian number.
 #[derive(Clone, Copy, Debug)]
-struct Signal {
+struct SignalField {
     at: usize,
     bytes: usize,
     /// Bits that are the signal's.
@@ -127,7 +127,7 @@ struct Signal {
 /// The largest change of a window that XCP's feedback is given here, in bytes: no window reaches it.
 const FEEDBACK_MAX: f32 = 1e30;
 
-impl Signal {
+impl SignalField {
     fn of_header(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
         match id {
             ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(5)),
@@ -187,11 +187,11 @@ impl Signal {
         Self { at, bytes: 4, mask: u32::MAX, zero: 1.0_f32.to_bits(), max: f32::MAX.to_bits() }
     }
 
-    fn write(&self, value: Lie, bytes: &mut [u8], rng: &mut Pcg64) {
+    fn write(&self, value: FalseSignal, bytes: &mut [u8], rng: &mut Pcg64) {
         let code = match value {
-            Lie::Zero => self.zero,
-            Lie::Max => self.max,
-            Lie::Random => rng.next_u64() as u32,
+            FalseSignal::Zero => self.zero,
+            FalseSignal::Max => self.max,
+            FalseSignal::Random => rng.next_u64() as u32,
         };
         self.set(bytes, code);
     }

@@ -1,4 +1,4 @@
-//! Faults of a flow's hosts: a receiver that lies, a source that ignores feedback, a clock that jumps.
+//! Faults of a flow's hosts: a receiver that misreports, a source that ignores feedback, a clock that jumps.
 
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::{AnyEcho, ProtocolId};
@@ -32,12 +32,12 @@ impl SourceFaults {
         any.then(|| Box::new(Self { ignores, steps: steps.into() }))
     }
 
-    /// Whether the source ignores what it receives at this time.
+    /// Returns whether the source ignores feedback at this time.
     pub(crate) fn ignores(&self, now: Instant) -> bool {
         self.ignores.iter().any(|period| period.contains(now))
     }
 
-    /// What the host's clock shows at this time.
+    /// Returns the time of the host's clock at this time.
     #[cold]
     pub(crate) fn clock(&self, now: Instant) -> Instant {
         let steps = self.steps.iter().take_while(|(at, _)| *at <= now).map(|(_, step)| step);
@@ -55,7 +55,8 @@ impl SourceFaults {
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiverFaults {
     lies: Box<[Period]>,
-    /// Whether the protocol infers congestion from losses, so that a lie hides them too.
+    /// True if the protocol infers congestion from losses, so that a misreporting receiver hides
+    /// them too.
     hides_losses: bool,
     /// The packet that is acknowledged next carries nothing, so its acknowledgement has nothing to echo.
     empty: bool,
@@ -79,19 +80,19 @@ impl ReceiverFaults {
         self.empty = !carries;
     }
 
-    /// Whether a gap in the data is reported as received.
+    /// Returns whether a gap in the data is reported as received.
     pub(crate) fn hides_loss(&self, now: Instant) -> bool {
-        self.hides_losses && self.lies(now)
+        self.hides_losses && self.misreports(now)
     }
 
-    /// Whether the receiver lies at this time.
-    pub(crate) fn lies(&self, now: Instant) -> bool {
+    /// Returns whether the receiver misreports at this time.
+    pub(crate) fn misreports(&self, now: Instant) -> bool {
         self.lies.iter().any(|period| period.contains(now))
     }
 
-    /// Returns what the next acknowledgement carries instead of this echo.
+    /// Returns the echo that the next acknowledgement carries instead of this one.
     pub(crate) fn echo(&self, now: Instant, echo: AnyEcho) -> AnyEcho {
-        if self.lies(now) {
+        if self.misreports(now) {
             best(echo)
         } else if self.empty {
             AnyEcho::None

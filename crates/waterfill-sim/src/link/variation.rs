@@ -22,8 +22,8 @@ use crate::fault::picoseconds;
 use crate::packet::Flags;
 use crate::queue::{Backlog, Queue};
 
-/// The transmitter's rate while the rate is zero: a packet of any size takes longer than a run, and the time is finite,
-/// so that what has been sent of it is not forgotten.
+/// Substitute rate while the transmitter's rate is zero. A packet of any size then takes longer than a run, but its time is
+/// finite, so that the part already sent is not forgotten.
 const HELD: Rate = Rate::from_bps(0.1);
 
 /// The changes of a link direction, and its present state.
@@ -35,9 +35,9 @@ pub(super) struct Variation {
     up: bool,
     /// The rate, also while the link is down.
     rate: Rate,
-    /// When the packet that was put on the wire last arrives.
+    /// Arrival time of the packet that was put on the wire last.
     last_arrives: Instant,
-    /// How far the routers' clock is ahead, in picoseconds.
+    /// Lead of the routers' clock, in picoseconds.
     clock_ahead_ps: i64,
 }
 
@@ -56,7 +56,7 @@ impl Variation {
         })
     }
 
-    /// Whether more than the rate changes.
+    /// Returns whether more than the rate changes.
     pub(super) fn affects_packets(&self) -> bool {
         let affects = |change: &ChangeSpec| {
             change.delay_s.is_some() || change.up.is_some() || change.restart || change.clock_step_s.is_some()
@@ -64,12 +64,12 @@ impl Variation {
         self.changes.iter().any(affects)
     }
 
-    /// How far the routers' clock is ahead, in picoseconds.
+    /// Returns the lead of the routers' clock, in picoseconds.
     pub(super) const fn clock_ahead_ps(&self) -> i64 {
         self.clock_ahead_ps
     }
 
-    /// Whether packets that arrive now are dropped.
+    /// Returns whether packets that arrive now are dropped.
     pub(super) const fn is_down(&self) -> bool {
         !self.up
     }
@@ -88,7 +88,7 @@ impl Link {
         variation.changes.get(variation.next).map(|change| Instant::from_secs(change.at_s))
     }
 
-    /// Whether the link changes at some time.
+    /// Returns whether the link changes at some time.
     pub(crate) fn varies(&self) -> bool {
         self.variation.is_some()
     }
@@ -155,7 +155,7 @@ impl Link {
         self.next_change = self.next_timer.min(self.next_start());
     }
 
-    /// Returns what is left of the transmission in progress, at the rate at which it has been scheduled.
+    /// Returns the rest of the transmission in progress, at the rate at which it has been scheduled.
     fn transmission_left(&self, now: Instant) -> Duration {
         let ends = match &self.queue {
             Queue::Fifo(_) => self.ring.get(self.started()).map_or(self.free_at, |waiting| waiting.starts),

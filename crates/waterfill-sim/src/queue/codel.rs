@@ -28,7 +28,8 @@ pub(super) struct Codel {
     ecn: bool,
     /// Nothing is dropped while at most this much waits.
     packet_bytes: u64,
-    /// When the sojourn time will have been above target for an interval; `None` while below.
+    /// Time at which the sojourn time will have been above target for an interval; `None` while
+    /// below.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,

@@ -1,4 +1,4 @@
-//! What queue disciplines share: buffer limits, verdicts, stored packets, and the [`Scheduler`] trait.
+//! Parts shared by queue disciplines: buffer limits, verdicts, stored packets, and the [`Scheduler`] trait.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use waterfill_network::{BufferSpec, Level};
 
 use crate::packet::{Flags, Packet, Role, SackId};
 
-/// What a queue knows of its link direction when it is built.
+/// Properties of the link direction for which a queue is built.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueContext {
     pub(crate) capacity: Rate,
@@ -54,12 +54,12 @@ impl From<BufferSpec> for BufferLimit {
 }
 
 impl BufferLimit {
-    /// Whether a packet of this size fits on top of a backlog.
+    /// Returns whether a packet of this size fits on top of a backlog.
     pub(crate) const fn admits(self, backlog: Backlog, bytes: u64) -> bool {
         backlog.bytes + bytes <= self.bytes && backlog.packets < self.packets
     }
 
-    /// Whether a backlog is within the limit.
+    /// Returns whether a backlog is within the limit.
     pub(super) const fn holds(self, backlog: Backlog) -> bool {
         backlog.bytes <= self.bytes && backlog.packets <= self.packets
     }
@@ -71,14 +71,15 @@ pub(crate) struct Arrival {
     /// Backlog without this packet.
     pub(crate) backlog: Backlog,
     pub(crate) limit: BufferLimit,
-    /// How long the transmitter has been idle; `None` while it is busy.
+    /// Time for which the transmitter has been idle; `None` while it is busy.
     pub(crate) idle: Option<Duration>,
-    /// Whether the packet is ECN-capable.
+    /// True if the packet is ECN-capable.
     pub(crate) markable: bool,
 }
 
 impl Arrival {
-    /// Whether the buffer takes the packet; a packet that finds the transmitter idle never waits.
+    /// Returns whether the buffer takes the packet; a packet that finds the transmitter idle never
+    /// waits.
     pub(crate) const fn fits(&self, bytes: u16) -> bool {
         self.idle.is_some() || self.limit.admits(self.backlog, bytes as u64)
     }
@@ -96,7 +97,7 @@ pub(crate) enum Verdict {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) packet: Packet,
-    /// When it was enqueued.
+    /// Time at which it was enqueued.
     pub(crate) since: Instant,
     /// Sequence number of its arrival.
     pub(crate) order: u64,
@@ -146,7 +147,7 @@ pub(crate) trait Scheduler: Debug + Send + Sync {
     fn notify_capacity(&mut self, _capacity: Rate) {}
     /// Notifies the discipline of the control interval of one of the link's router laws.
     fn notify_interval(&mut self, _interval: Duration) {}
-    /// Whether router laws see this packet; they do not see a class that has a queue of its own.
+    /// Returns whether router laws see this packet; they do not see a class with a separate queue.
     fn is_visible(&self, _packet: &Packet) -> bool {
         true
     }

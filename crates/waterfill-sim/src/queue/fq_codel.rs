@@ -26,7 +26,7 @@ struct FlowQueue {
     law: Codel,
     /// Bytes that it may still send in this round.
     credit: i64,
-    /// Whether it is on the list of new or of old queues.
+    /// True if it is on the list of new or of old queues.
     active: bool,
 }
 

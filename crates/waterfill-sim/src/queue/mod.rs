@@ -70,12 +70,12 @@ impl Queue {
         }
     }
 
-    /// Whether the discipline does nothing but drop what the buffer does not hold.
+    /// Returns whether the discipline only drops what the buffer does not hold.
     pub(crate) const fn is_drop_tail(&self) -> bool {
         matches!(self, Self::Fifo(Admission::DropTail))
     }
 
-    /// Whether [`Queue::screen`] must be called for every arrival.
+    /// Returns whether [`Queue::screen`] must be called for every arrival.
     pub(crate) const fn screens_arrivals(&self) -> bool {
         matches!(self, Self::Fifo(Admission::Cohabit(_)) | Self::Scheduler(_))
     }
@@ -97,7 +97,7 @@ impl Queue {
         }
     }
 
-    /// Whether the router laws see this packet.
+    /// Returns whether the router laws see this packet.
     #[inline]
     pub(crate) fn is_visible(&self, packet: &Packet) -> bool {
         match self {

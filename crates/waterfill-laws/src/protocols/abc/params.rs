@@ -16,7 +16,7 @@ crate::choice! {
 crate::params! {
     /// Parameters of ABC.
     pub struct Params {
-        /// Target utilisation η of a link whose queue is short.
+        /// Target utilization η of a link whose queue is short.
         eta: f64 = 0.98, "abc-2020; the authors' router";
         /// Time δ in which a queue is to drain to `delay_threshold`; stable above two thirds of the largest RTT.
         delta: Duration = Duration::from_millis(133), "abc-2020, for RTTs of 100 ms; the authors' router";

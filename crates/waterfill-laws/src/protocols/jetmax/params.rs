@@ -7,7 +7,7 @@ use crate::units::{Duration, Rate};
 crate::params! {
     /// Parameters of JetMax.
     pub struct Params {
-        /// Target utilisation γ of a link.
+        /// Target utilization γ of a link.
         gamma: f64 = 0.95, "ours: headroom of 5 % drains a queue of one RTT in 20",
             kernel scaled(1e6, 1e-6..=1.0);
         /// Gain τ of the source.

@@ -85,7 +85,7 @@ crate::params! {
         /// Minimum time between two updates of ξ and W.
         dt_min: Duration = Duration::from_micros(1), "maxnet-2007 §VI",
             kernel micros(0.0..=1.0);
-        /// Target utilisation μ of a link.
+        /// Target utilization μ of a link.
         mu: f64 = 0.9, "maxnet-2007 §VII.A (0.94 in §VII.B)",
             kernel link_target(1e-6..=1.0);
         /// Interval dt_p between two price updates of a router.

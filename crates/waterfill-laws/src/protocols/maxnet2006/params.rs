@@ -56,7 +56,7 @@ crate::params! {
         /// Whether ξ is corrected when the base RTT changes (eq. 12).
         compensate: bool = true, "tcp-maxnet-2006 §4.5",
             kernel word();
-        /// Target utilisation μ of a link.
+        /// Target utilization μ of a link.
         mu: f64 = 0.94, "tcp-maxnet-2006 §4.2",
             kernel link_target(1e-6..=1.0);
         /// Share ε of the capacity that start rates may use above the target.

@@ -58,7 +58,7 @@
 //! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI; AI goes linearly with the RTT below 20 ms and above 500 ms.
 //! - In the t_ρ after MD nothing moves the window; in the authors' code a level below overload ends the freeze:
 //!   `freeze = "overload"`. In the RTT after that, overload is answered by AI †, other codes as always.
-//! - The code's target utilisation is 0.95. A later version chooses one by capacity (0.975 at 100 Mbit/s) and then does
+//! - The code's target utilization is 0.95. A later version chooses one by capacity (0.975 at 100 Mbit/s) and then does
 //!   not use it. Here γ is the paper's.
 //! - The code's timers have steps of 10 ms, and RTTs those of ns-2's TCP clock; here neither is rounded.
 //! - † Losses are answered as by TCP Reno: half the window, after a time-out one packet (from which MI goes

@@ -26,7 +26,7 @@ crate::params! {
         /// Weight κ_q of the persistent queue in the load.
         kappa_q: f64 = 0.5, "vcp-2005",
             kernel scaled(1e3, 0.0..=65.535);
-        /// Target utilisation γ of a link.
+        /// Target utilization γ of a link.
         gamma: f64 = 0.98, "vcp-2005",
             kernel scaled(1e6, 1e-6..=1.0);
         /// Weight of the newest interval in the persistent queue.

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How often a thread looks before it sleeps: some 50 µs, longer than most waits on a host with a CPU for each thread.
+/// Number of polls before a thread sleeps: some 50 µs, longer than most waits on a host with a CPU for each thread.
 const SPINS: u32 = 1_500;
 
-/// How long a thread sleeps at a time.
+/// Duration of one sleep.
 const NAP: Duration = Duration::from_millis(50);
 
 /// Makes threads wait for each other. It spins first, since a wake-up by the kernel can take longer than a window.

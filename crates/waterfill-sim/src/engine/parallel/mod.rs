@@ -64,7 +64,7 @@ struct Crossing {
     packet: Packet,
 }
 
-/// What one thread hands over to another before a window.
+/// Packets and events that one thread hands over to another before a window.
 #[derive(Debug, Default)]
 struct Mailbox {
     crossings: Vec<Crossing>,
@@ -72,7 +72,7 @@ struct Mailbox {
     blocks: Vec<Blocks>,
 }
 
-/// What the threads of a run share while it advances.
+/// State shared by the threads of a run while it advances.
 #[derive(Debug)]
 struct Shared<'a> {
     plan: &'a Plan,
@@ -81,7 +81,7 @@ struct Shared<'a> {
     parts: Vec<Mutex<&'a mut Simulation>>,
     barrier: Barrier,
     logs: Vec<RwLock<Vec<Handled>>>,
-    /// When each part's next event is due, in picoseconds.
+    /// Time of each part's next event, in picoseconds.
     next: Vec<AtomicU64>,
     /// By receiving thread, then by sending thread.
     mail: Vec<Vec<Mutex<Mailbox>>>,
@@ -125,7 +125,8 @@ impl Simulation {
         self.parallel.as_ref().map_or(&[], |parallel| &parallel.others)
     }
 
-    /// When the next event of this part is due, or a packet of a cut link arrives, at the earliest.
+    /// Returns the earliest time at which an event of this part is due or a packet of a cut link
+    /// arrives.
     fn next_event(&self, exported: &[u32]) -> Instant {
         let arrivals = exported.iter().map(|&l| self.links[l as usize].next_arrival());
         arrivals.chain(self.agenda.peek().map(|entry| entry.time)).min().unwrap_or(Instant::NEVER)

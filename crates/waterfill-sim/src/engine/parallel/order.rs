@@ -99,7 +99,7 @@ impl Merge<'_> {
         }
     }
 
-    /// Whether one event comes before another thread's, each with the index of its thread.
+    /// Returns whether one event comes before another thread's, each with the index of its thread.
     #[inline]
     fn precedes(&self, a: (usize, Handled), b: (usize, Handled)) -> bool {
         // A number of an earlier window is final, and below all of this window.
@@ -109,7 +109,7 @@ impl Merge<'_> {
         (a.1.time, a.1.order) < (b.1.time, b.1.order)
     }
 
-    /// Whether the first of two events precedes that were both scheduled in this window, for the same time.
+    /// Returns whether the first of two events precedes the second, both scheduled in this window for the same time.
     #[cold]
     fn causes_precede(&self, mut a: (usize, Handled), mut b: (usize, Handled)) -> bool {
         while a.1.time == b.1.time && a.1.order.min(b.1.order) > self.settled {

@@ -1,4 +1,4 @@
-//! Which thread simulates which part of a network, and what that is expected to cost.
+//! Assignment of a network's parts to threads, and its expected cost.
 //!
 //! A part is a set of nodes. The nodes follow from the routes: where one link ends, the next begins. A link belongs to
 //! the part in which it begins; it is cut if it ends in another one. The propagation delay and the shortest transmission
@@ -11,16 +11,16 @@ use std::collections::{BTreeMap, BinaryHeap};
 use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::{ArrivalSpec, Network, TCP_IP_BYTES};
 
-/// What a packet costs in seconds of a CPU, for the prediction only: at the link that it joins, at the node that it
+/// Cost of a packet in seconds of a CPU, for the prediction only. In order: at the link that it joins, at the node that it
 /// reaches, at the sending host (data and acknowledgement), at the receiving host, and when another thread takes it over.
 const COST_JOIN_S: f64 = 45e-9;
 const COST_ARRIVAL_S: f64 = 25e-9;
 const COST_SENDER_S: f64 = 70e-9;
 const COST_RECEIVER_S: f64 = 40e-9;
 const COST_CROSSING_S: f64 = 80e-9;
-/// What one event costs more with several threads: its log, its number and the patch of its number.
+/// Extra cost of one event with several threads: its log, its number and the patch of its number.
 const COST_EVENT_SHARE: f64 = 0.2;
-/// What a window costs each thread: its barriers, and the scan of its heap and of cut links.
+/// Cost of a window for each thread: its barriers, and the scan of its heap and of cut links.
 const COST_WINDOW_S: f64 = 2e-6;
 const COST_WINDOW_PER_THREAD_S: f64 = 0.3e-6;
 
@@ -29,7 +29,7 @@ const COST_WINDOW_PER_THREAD_S: f64 = 0.3e-6;
 const WORTHWHILE_SHARE: f64 = 0.85;
 const WORTHWHILE_S: f64 = 0.05;
 
-/// How much heavier than the mean a part may become by a move.
+/// Weight, relative to the mean, that a part may reach by a move.
 const IMBALANCE: f64 = 1.04;
 /// Nodes from which the division of a candidate starts.
 const STARTS: usize = 6;
@@ -183,7 +183,7 @@ impl Layout {
         delays.sort_unstable();
         delays.dedup();
         let step = delays.len().div_ceil(CANDIDATES).max(1);
-        let candidates = delays.iter().step_by(step).map(|&least| Graph::contracted(self, least));
+        let candidates = delays.iter().step_by(step).map(|&min_delay| Graph::contracted(self, min_delay));
         let divided = candidates.flat_map(|graph| {
             let part_of: Vec<Vec<usize>> = (0..STARTS).filter_map(|start| graph.divide(parts, start)).collect();
             part_of.into_iter().filter_map(move |part_of| self.plan(&graph, &part_of, parts)).collect::<Vec<Plan>>()
@@ -233,10 +233,10 @@ struct Graph {
 
 impl Graph {
     /// Contracts the links of less than this delay.
-    fn contracted(layout: &Layout, least: Duration) -> Self {
+    fn contracted(layout: &Layout, min_delay: Duration) -> Self {
         let mut sets = Sets::new(layout.weights.len());
         for (&(a, b), &(delay, _)) in layout.links.iter().zip(&layout.delays) {
-            if delay < least {
+            if delay < min_delay {
                 sets.join(a, b);
             }
         }

@@ -67,9 +67,9 @@ pub(super) struct Measured {
     /// Fair shares of the classes (eq. 3–4).
     pub(super) explicit_share: Rate,
     pub(super) tcp_share: Rate,
-    /// Whether both classes sent in the interval.
+    /// True if both classes sent in the interval.
     pub(super) both: bool,
-    /// Whether both classes count as present.
+    /// True if both classes count as present.
     pub(super) present: bool,
 }
 
@@ -179,14 +179,14 @@ pub(super) struct Paper {
     active: bool,
 }
 
-/// When the factor is applied.
+/// Schedule by which the factor is applied.
 #[derive(Debug)]
 enum Update {
     Interval,
     Packet(PacketClass),
     Period {
         length: Duration,
-        /// When the current period ends.
+        /// End of the current period.
         ends: Instant,
     },
 }
@@ -203,7 +203,7 @@ impl Update {
         }
     }
 
-    /// How often the factor applies now that a packet of this class arrives.
+    /// Returns how often the factor applies now that a packet of this class arrives.
     fn times(&mut self, now: Instant, class: Option<Class>) -> f64 {
         match self {
             Self::Interval => 0.0,
@@ -313,7 +313,7 @@ pub(super) struct Improved {
     drained: Instant,
     /// Estimated TCP flows, at least one.
     flows: f64,
-    /// When the flows have reacted to the last drop by the limit.
+    /// Time at which the flows have reacted to the last drop by the limit.
     reacted: Instant,
     /// Excess, as a share of the depth, from which the next packet is dropped early.
     early: f64,
@@ -417,7 +417,7 @@ impl Improved {
         }
     }
 
-    /// Whether to drop a packet early that brings the excess to this share of the depth.
+    /// Decides whether to drop early a packet that brings the excess to this share of the depth.
     fn is_early(&mut self, now: Instant, fill: f64) -> bool {
         let reacting = now < self.reacted;
         // The rise counts from the smallest excess since the reaction.

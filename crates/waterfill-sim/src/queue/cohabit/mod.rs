@@ -47,7 +47,7 @@ pub(super) use per_class::PerClassQueue;
 use controller::{Controller, Decision, Measured};
 use estimator::Estimator;
 
-/// What makes a flow change its rate.
+/// Classes of flows by the signal that changes their rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// Headers that routers write.
@@ -107,7 +107,7 @@ fn tcp_share(usable: Rate, explicit_share: Rate) -> Rate {
     usable - explicit_share
 }
 
-/// How long a class counts as present after its last packet: a flow at its smallest rate sends seldom.
+/// Time for which a class counts as present after its last packet: a flow at its smallest rate rarely sends.
 const PRESENCE: Duration = Duration::from_millis(2000);
 
 /// Averaging time of load without congestion control, in seconds.
@@ -122,13 +122,13 @@ pub(crate) struct Cohabit {
     interval: Duration,
     /// Length of the next control intervals.
     next_interval: Duration,
-    /// Whether the control interval follows that of a law on the link.
+    /// True if the control interval follows a law on the link.
     follows_law: bool,
     count_drops: CountDrops,
     /// Start of the control interval.
     since: Instant,
     input: PerClass<Volume>,
-    /// When each class was last seen.
+    /// Time of each class's last packet.
     seen: PerClass<Option<Instant>>,
     /// Input without congestion control.
     other: Volume,
@@ -195,7 +195,7 @@ impl Cohabit {
         }
     }
 
-    /// Whether the explicit laws of the link see the packets that are dropped here.
+    /// Returns whether the explicit laws of the link see the packets that are dropped here.
     pub(super) fn shows_drops(&self) -> bool {
         self.count_drops == CountDrops::Router
     }

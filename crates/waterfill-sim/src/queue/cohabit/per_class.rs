@@ -49,7 +49,7 @@ pub(in crate::queue) struct PerClassQueue {
     part: Option<f64>,
     /// Average rate that the other class needs.
     need: Rate,
-    /// Whether the other class has had packets waiting since the control interval began.
+    /// True if the other class has had packets waiting since the control interval began.
     wanting: bool,
     /// The capacity that the explicit laws see.
     explicit_capacity: Rate,
