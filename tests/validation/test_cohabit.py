@@ -15,7 +15,7 @@ from waterfill.runs.pool import run_each
 _CELLS = cohabit.cells(short=True)
 
 # Cells of the 24 whose TCP class misses its requirement, and why (docs/validation/cohabitation.md).
-# The explicit class's share and the utilisation are required of them too.
+# The explicit class's share and the utilization are required of them too.
 _TCP_FAILS = {
     "aecp × reno, 20 ms, 10+3": "AECP's own queue fills the buffer: bursts of losses",
 }

@@ -22,9 +22,10 @@ from waterfill.analysis.series import Series
 Role: TypeAlias = Literal[
     "line", "thin", "share", "step", "points", "marked", "limit", "sample", "bar"
 ]
-"""How a line is drawn: as such; thin beside another; as a max-min share, grey and behind; as the
-steps of a distribution; as points; with a marker at each point; as a wide bound; as single values,
-small and grey; as bars."""
+"""Role of a line, which decides its style. A `thin` line is next to another; a `share` is a max-min
+share, grey and behind; a `step` line is a distribution; `marked` has a marker at each point; a
+`limit` is a wide bound; a `sample` is single values, small and grey.
+"""
 
 Units: TypeAlias = Sequence[tuple[float, str]]
 """Units in rising order: size and name."""
@@ -126,7 +127,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Mark:
-    """A point, named in the legend or by a text beside it; without `dot` only the text."""
+    """A point, named in the legend or by a text next to it; without `dot` only the text."""
 
     x: float
     y: float
@@ -137,7 +138,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart; `key` tells it from others of its page and names what it shows.
+    """One chart; `key` identifies it among others of its page and names its content.
 
     `method` says how values were combined, such as "means of 0.1 s", `more` what follows it in a
     note. `ticks` are words in place of the numbers 0, 1, 2 … of the x axis,
@@ -174,7 +175,7 @@ class Chart:
 
     @property
     def note(self) -> str:
-        """How the values were made, as a sentence."""
+        """Method by which the values were made, as a sentence."""
         text = f"{self.method}{self.more}"
         return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -337,7 +337,7 @@ class Comparison:
             worst, settled = found["share_ratio"]["worst"], found["settling_s"]["worst"]
             rows.append([name, 100 * found["utilization"], found["queue_bytes"]["mean"],
                          found["drops"], found["jain_index"], worst, settled])  # fmt: skip
-        columns = ("protocol", "utilisation (%)", "mean queue (B)", "drops", "Jain's index",
+        columns = ("protocol", "utilization (%)", "mean queue (B)", "drops", "Jain's index",
                    "smallest rate ÷ share", "settling (s)")  # fmt: skip
         return html.table(f"bottleneck {self.bottleneck}", columns, rows, len(rows))
 
@@ -366,7 +366,7 @@ class Comparison:
     def write_into(
         self, folder: Path, document: Document, figures: bool = True
     ) -> list[WriteError]:
-        """Write what `write` does into a Stage's folder; return why some of it cannot be written.
+        """Write the files of `write` into a Stage's folder; return why some cannot be written.
 
         A run is written whole or not at all; a figure of it may be missing.
         """
@@ -416,7 +416,7 @@ def of(results: Mapping[str, Result]) -> Comparison:
 def over_seeds(
     comparison: Comparison, first_seed: int, others: Mapping[int, Mapping[str, Document]]
 ) -> Document:
-    """Return what a comparison says over several seeds, to add to its document.
+    """Return the results of a comparison over several seeds, to add to its document.
 
     `others` are the figures of each further seed, by protocol; seeds that lack one are left out.
     `seeds` are the rest with the first, `over_seeds` {protocol: {quantity: estimate}}, and
@@ -513,7 +513,7 @@ def _figures_of(run: Document) -> list[tuple[str, str, bool, float | None]]:
         ]
     for link in run["links"]:
         found += [
-            (f"utilisation of {link['name']}", "", False, link["utilization"]),
+            (f"utilization of {link['name']}", "", False, link["utilization"]),
             (f"mean queue of {link['name']}", "B", True, link["queue_bytes"]["mean"]),
         ]
     found.append(("Jain's index", "", False, run["jain_index"]))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Legend: TypeAlias = Literal["right", "below", "inside"]
-"""Where legends are: beside each chart, once below all, or inside each chart."""
+"""Position of legends: next to each chart, once below all, or inside each chart."""
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":")
@@ -250,7 +250,7 @@ def _axes(axis: Any, chart: Chart) -> None:
 
 
 def _lies(chart: Chart) -> bool:
-    """Return whether a chart of points over words lies on its side, which leaves room for them."""
+    """Return whether a chart of points over words is horizontal, which leaves room for them."""
     return bool(chart.ticks) and all(line.role in ("points", "sample") for line in chart.lines)
 
 

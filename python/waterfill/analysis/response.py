@@ -222,7 +222,7 @@ class Cell:
 
     @property
     def judged(self) -> bool:
-        """Whether the mean window is large enough for the reference to be valid."""
+        """True if the mean window is large enough for the reference to be valid."""
         return self.loss == "independent" or self.reference >= MIN_WINDOW
 
     @property
@@ -232,7 +232,7 @@ class Cell:
 
     @property
     def within(self) -> bool:
-        """Whether the error is within `TOLERANCE`, or the case is not judged."""
+        """True if the error is within `TOLERANCE`, or the case is not judged."""
         return not self.judged or abs(self.error) <= TOLERANCE
 
     def document(self) -> Document:

@@ -50,7 +50,7 @@ class Medium:
     rates: Units
     volumes: Units
     means: bool = False
-    """Whether a queue's means are beside its peaks."""
+    """True to draw a queue's means next to its peaks."""
 
 
 PRINT = Medium(100, 20, 8, 8, charts.RATES[1:2], charts.VOLUMES[1:3])

@@ -55,7 +55,7 @@ def seeds(first: int, count: int) -> list[int]:
 
 
 def quantities(figures: Document) -> dict[str, float | None]:
-    """Return what is compared over seeds, from a run's `compare.figures`."""
+    """Return the quantities compared over seeds, from a run's `compare.figures`."""
     found: dict[str, float | None] = {
         "utilization": figures["utilization"],
         "queue_bytes.mean": figures["queue_bytes"]["mean"],

@@ -1,4 +1,4 @@
-"""What the shell completes: names of protocols, backends, formats and so on, and keys for --set."""
+"""Shell completion: names of protocols, backends, formats and so on, and keys for --set."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _keys(scenario: object) -> Iterator[str]:
 
 
 def _content(scenario: object) -> dict[str, Any]:
-    """Return what the file holds, or nothing if it is not there or not yet right."""
+    """Return the content of the file, or nothing if it is missing or not yet valid."""
     from waterfill.scenario.loading import read_toml
 
     try:

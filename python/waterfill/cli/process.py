@@ -107,7 +107,7 @@ class _Lossy(io.RawIOBase):
 
 
 def _open_streams() -> None:
-    """Open what the caller closed, before a file of ours gets its number."""
+    """Open the streams that the caller closed, before one of our own files gets their number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

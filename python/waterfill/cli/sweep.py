@@ -118,7 +118,7 @@ def sweep(
 
 
 def _end(done: Sweep, chosen: list[str], json: bool) -> None:
-    """Print what a sweep found; exit as it ended."""
+    """Print a sweep's results; exit as the sweep ended."""
     unwritten = Unwritten()
     if done.unwritten is not None:
         unwritten.errors.append(done.unwritten)

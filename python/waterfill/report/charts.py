@@ -23,7 +23,7 @@ _QUANTILES = ("low", "tenth", "median", "ninetieth", "high")
 
 
 def payload(chart: Chart) -> Document:
-    """Return what the page's script draws of a chart."""
+    """Return the data from which the page's script draws a chart."""
     found: Document = {
         "title": chart.title,
         "x_label": chart.x_label,

@@ -83,7 +83,7 @@ class _Claims(TypedDict):
 
 
 def comparison(path: Path) -> Document:
-    """Read compare.json; raise InputError unless it names runs in folders beside it."""
+    """Read compare.json; raise InputError unless it names runs in folders next to it."""
     found = document(path, _Comparisons)
     if not found["runs"]:
         raise InputError(str(path), "runs", "expected at least one run, got none")

@@ -1,4 +1,4 @@
-"""What the page of a comparison says: one table, the runs side by side, then each in a tab."""
+"""Page of a comparison: one table, the runs side by side, then each in a tab."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def content(folder: Path) -> Document:
-    """Return what the template `comparison.html.j2` shows of the comparison in `folder`."""
+    """Return the data of the template `comparison.html.j2` for the comparison in `folder`."""
     document = checks.comparison(folder / compare.DOCUMENT)
     for name in document["runs"]:
         checks.run(folder / name)

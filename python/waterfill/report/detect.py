@@ -1,4 +1,4 @@
-"""What a directory holds, by the files that Waterfill writes into it."""
+"""Detection of a directory's contents, by the files that Waterfill writes into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLAIMS = "claims.json"
 
 
 def kind(directory: Path) -> Kind:
-    """Return what a directory holds; raise InputError if it is nothing that has a report.
+    """Return the kind of a directory's contents; raise InputError if it has no report.
 
     A reproduction is one experiment, whose claims.json is in the directory beside its runs, or
     several in folders PAPER/EXPERIMENT.

@@ -153,7 +153,7 @@ def _papers(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def content(entries: Sequence[Entry]) -> Document:
-    """Return what the template `reproduction.html.j2` shows."""
+    """Return the data of the template `reproduction.html.j2`."""
     return {
         "title": "What the papers say, and whether it holds",
         "subtitle": f"{_summary(entries)}.",

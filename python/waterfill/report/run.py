@@ -1,4 +1,4 @@
-"""What the page of one run says: facts, topology, charts, tables, configuration."""
+"""Page of one run: facts, topology, charts, tables, configuration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_PICKED_NUMBERS = 80_000
 
 
 def content(folder: Path) -> Document:
-    """Return what the template `run.html.j2` shows of the run in `folder`."""
+    """Return the data of the template `run.html.j2` for the run in `folder`."""
     result = checks.run(folder)
     scenario = from_toml(result.scenario_toml, str(folder / "scenario.toml"))
     summary = result.summary
@@ -43,12 +43,12 @@ def content(folder: Path) -> Document:
 
 
 def scenario_path(folder: Path) -> str:
-    """Return the path of the scenario in a directory, as typed beside that directory."""
+    """Return the path of the scenario in a directory, relative to that directory's parent."""
     return f"{files.readable(folder.resolve().name)}/scenario.toml"
 
 
 def facts(result: Result) -> list[tuple[str, str]]:
-    """Return what to know of a run at first sight, as (name, value)."""
+    """Return the main facts of a run, as (name, value)."""
     summary = result.summary
     start_s, stop_s = summary["measure_s"]
     found = [

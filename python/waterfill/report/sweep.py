@@ -1,4 +1,4 @@
-"""What the page of a sweep says: each figure over the axes, and the points."""
+"""Page of a sweep: each figure over the axes, and the points."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COST = {"wall_s", "memory_bytes"}
 
 
 def content(folder: Path) -> Document:
-    """Return what the template `sweep.html.j2` shows of the sweep in `folder`."""
+    """Return the data of the template `sweep.html.j2` for the sweep in `folder`."""
     about = checks.sweep(folder / dataset.DOCUMENT)
     points = _points(folder, about)
     rows: list[dict[str, Any]] = points.to_pylist()

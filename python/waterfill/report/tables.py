@@ -24,7 +24,7 @@ class Table(NamedTuple):
 
     @property
     def numeric(self) -> list[bool]:
-        """Whether each column holds numbers."""
+        """True for each column of numbers."""
         return [
             any(row[i].number is not None for row in self.rows) for i in range(len(self.columns))
         ]

@@ -1,4 +1,4 @@
-"""What every backend does: say what it runs, check a scenario, run it."""
+"""Interface of a backend: state its options, check a scenario, run it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run does in addition to its scenario.
+    """Options of a run in addition to its scenario.
 
     capture: records the packets. threads: the largest number of threads, None for what is
     predicted to be the fastest; results do not depend on it. laws: a law in Python by its name.
@@ -48,10 +48,10 @@ PLAIN = RunOptions()
 
 @runtime_checkable
 class Backend(Protocol):
-    """Where scenarios run. `waterfill.runs.backends` lists all of them."""
+    """A backend, which runs scenarios. `waterfill.runs.backends` lists all of them."""
 
     measures_host: ClassVar[bool] = False
-    """Whether a run is a measurement of this host: such runs go one at a time."""
+    """True if a run is a measurement of this host: such runs go one at a time."""
 
     supports: ClassVar[frozenset[str]] = frozenset()
     """The names of the `RunOptions` that its runs can have."""

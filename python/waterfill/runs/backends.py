@@ -68,7 +68,7 @@ def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = 
 
 
 class _Option(NamedTuple):
-    """Where the user wrote an option, what a run does with it, and options that exclude it."""
+    """Place where the user wrote an option, its effect on a run, and options that exclude it."""
 
     file: str
     key: str
@@ -100,7 +100,9 @@ def refuse(options: RunOptions, on: str) -> None:
 
 @runtime_checkable
 class Checkable(Protocol):
-    """What becomes a checked scenario: `waterfill.Scenario`, which this package does not know."""
+    """An object that becomes a checked scenario: `waterfill.Scenario`, which this package cannot
+    import.
+    """
 
     def checked(self) -> Scenario:
         """Return the checked scenario; raise InputError."""

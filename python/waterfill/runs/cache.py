@@ -144,7 +144,7 @@ def store(scenario: Scenario, backend: str, result: Result, context: str = "") -
 
 
 def _manifest(key: str, folder: Path) -> Mapping[str, Any]:
-    """Return what an entry says of its files: name, bytes and SHA-256 of each."""
+    """Return the files that an entry lists: name, bytes and SHA-256 of each."""
     listed = []
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()

@@ -19,7 +19,7 @@ DEFAULT_LIMIT_BYTES = 256_000_000
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a capture has recorded; `full_at_s` is when it reached its limit."""
+    """Totals of a capture; `full_at_s` is the time at which it reached its limit."""
 
     packets: int
     size_bytes: int
@@ -28,7 +28,7 @@ class Recorded:
 
 @dataclass
 class Capture:
-    """What a capture records, and after the run what it has recorded.
+    """Options of a capture, and after the run its totals.
 
     file: where it is written. snaplen: bytes kept of each packet. limit_bytes: the file grows no
     longer than this. links: names of links, both directions of each; empty for all. failed: why

@@ -15,7 +15,7 @@ from waterfill.scenario.document import Scenario
 
 
 def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
-    """Return what a run of this scenario would use, in SI units.
+    """Return the values that a run of this scenario would use, in SI units.
 
     `backends` is {backend: why it cannot run this scenario here, or None}. `links` has one entry
     per direction, with its buffer, target and queue; `flows` one per [[flow]], with its route and

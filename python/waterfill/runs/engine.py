@@ -98,7 +98,7 @@ class Engine(Backend, Generic[Simulation]):
         """End what `start` began for the options."""
 
     def arrivals(self, simulation: Simulation) -> Callable[[], Columns] | None:
-        """Return what lists the flows that traffic sources have started, if the engine has it."""
+        """Return the method that lists flows started by traffic sources, if the engine has it."""
         return None
 
     def known(self) -> dict[str, protocols.ProtocolInfo]:
@@ -186,7 +186,7 @@ class Sim(Engine[_core.Simulation]):
             options.capture.finish(simulation)
 
     def arrivals(self, simulation: _core.Simulation) -> Callable[[], Columns]:
-        """Return what lists the flows that traffic sources have started."""
+        """Return the method that lists flows started by traffic sources."""
         return simulation.arrivals
 
 

@@ -109,7 +109,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return what a regular file holds; raise OSError as `open_regular` does."""
+    """Return the content of a regular file; raise OSError as `open_regular` does."""
     with open_regular(path) as file:
         return file.read()
 
@@ -166,7 +166,7 @@ def write_new(path: Path, text: str) -> Path:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside; what goes wrong is a WriteError."""
+    """Yield a temporary path in the same folder; an error becomes a WriteError."""
     part = path.with_name(f"{_PREFIX}{os.getpid()}-{threading.get_ident()}.tmp")
     _temporary.add(part)
     try:
@@ -455,7 +455,7 @@ def _is_directory(path: Path) -> bool:
 
 @contextmanager
 def new_folder(folder: Path, replace: bool = False) -> Iterator[Path]:
-    """Yield a hidden directory beside, which becomes `folder` when it is complete.
+    """Yield a hidden directory in the same folder, which becomes `folder` when it is complete.
 
     What is there already stays, or with `replace` is removed. Raises OSError and WriteError.
     """

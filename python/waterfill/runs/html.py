@@ -54,7 +54,7 @@ def result(summary: Summary) -> str:
           "packets (all)", "retransmissions (all)"), flows, len(summary["flows"])),
         (("traffic", "kind", "rate (Mbit/s)", "packets (all)", "flows started (all)",
           "flows completed (all)", "mean completion (ms)"), sources, len(summary["traffic"])),
-        (("link", "utilisation (%)", "mean queue (B)", "largest queue (B)", "drops"),
+        (("link", "utilization (%)", "mean queue (B)", "largest queue (B)", "drops"),
          links, len(summary["links"])),
     ]  # fmt: skip
     titles = [f"{summary['scenario']} on {summary['backend']}, {window}", "", ""]

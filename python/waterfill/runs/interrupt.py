@@ -1,4 +1,4 @@
-"""Whether somebody asked this process to end: what a run asks between its slices.
+"""Requests to end this process, which a run checks between its slices.
 
 A run that can end early with what there is calls `check` often, inside `listening`. Whoever handles
 signals (the command does, in `cli/signals.py`) calls `request`. Without such a handler nothing

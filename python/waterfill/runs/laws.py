@@ -57,7 +57,7 @@ class PythonLaw:
     `source` and `router` are classes with the calls of the traits in
     crates/waterfill-laws/src/protocol.rs, `receiver` too; without one the last header is echoed.
     `header` names up to four numbers of single precision that packets carry. `target` is the
-    utilisation, in (0, 1], of which max-min shares are computed. See docs/howto/
+    utilization, in (0, 1], of which max-min shares are computed. See docs/howto/
     write-a-law-in-python.md.
 
     >>> import waterfill
@@ -150,7 +150,7 @@ def _readable(path: Path) -> None:
 
 
 def used(laws: Mapping[str, PythonLaw], scenario: Scenario) -> dict[str, PythonLaw]:
-    """Return those of the laws that a flow or a link of the scenario names."""
+    """Return the laws that a flow or a link of the scenario names."""
     entries = [*scenario.flow, *(entry for entry in scenario.traffic if entry.starts_flows)]
     names = {entry.protocol or scenario.protocol for entry in entries}
     names.update(name for link in scenario.link for name in link.routers or ())
@@ -168,7 +168,7 @@ def infos(names: Iterable[str]) -> dict[str, ProtocolInfo]:
 
 
 def summary(name: str, law: PythonLaw) -> dict[str, LawSummary]:
-    """Return what a run's summary says of its law, so that stored runs can be read."""
+    """Return a summary's entry about the run's law, so that stored runs can be read."""
     return {name: {"header": list(law.header), "target": law.target}}
 
 
@@ -243,7 +243,7 @@ def errors(name: str, scenario: Scenario, *, building: bool) -> Iterator[None]:
 
 
 def raised(name: str, error: BaseException) -> InputError | None:
-    """Return what to say of an error in a law's code; None if it was not raised there."""
+    """Return the message for an error in a law's code; None if it was not raised there."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

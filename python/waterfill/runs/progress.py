@@ -38,7 +38,7 @@ class Tick:
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over."""
+        """True once the run is over."""
         return self.now_s >= self.duration_s
 
     @property

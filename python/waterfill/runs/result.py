@@ -215,7 +215,8 @@ class Result:
         return [stage.directory / name for name in names]
 
     def write_into(self, folder: Path) -> list[Path]:
-        """Write what `write` does into a folder without files of an earlier run, as a Stage's is.
+        """Write the files of `write` into a folder without files of an earlier run, as a Stage's
+        is.
 
         Raises WriteError, after it has removed what it wrote.
         """

@@ -27,7 +27,7 @@ MAX_ROWS = 5_000_000
 
 @dataclass
 class StepLog:
-    """What a log has, and after the run what was logged.
+    """Size of a log, and after the run its content.
 
     file: where it is written. rows: it has no more, later steps are counted. law: only this one's
     steps; all laws' without. written: its rows. dropped: steps that were not logged. failed: why

@@ -68,7 +68,7 @@ class StoredResult(Result):
 
     @property
     def is_from_a_user(self) -> bool:
-        """Whether the files are as anybody left them, not checked by their hashes."""
+        """True if a user may have edited the files, so that their hashes are not checked."""
         return self._files is None
 
     def has(self, name: str) -> bool:
@@ -250,7 +250,7 @@ def _check_columns(which: str, schema: pa.Schema) -> None:
 
 
 def _identity(summary: Any) -> Any:
-    """Return what a summary and the metadata of its run's Parquet files have in common."""
+    """Return the values common to a summary and the metadata of its run's Parquet files."""
     if not isinstance(summary, dict) or not isinstance(summary.get("engine"), dict):
         return None
     run = {k: v for k, v in summary.items() if not isinstance(v, list) or k == "measure_s"}

@@ -54,7 +54,9 @@ class Transfers:
 
 
 def sources(network: Network) -> list[FlowSpec]:
-    """Return what the flows of each group with a size, then of each source of flows, share."""
+    """Return the common properties of each group of flows with a size, then of each source of
+    flows.
+    """
     return [flow for flow in network.flows if flow.size_bytes is not None] + network.arriving
 
 

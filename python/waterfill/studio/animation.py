@@ -53,7 +53,7 @@ def document(given: Answer) -> str:
 
 
 def replay(given: Answer) -> dict[str, Any]:
-    """Return what the document replays: places, links, flows, and their values per frame."""
+    """Return the data that the document replays: places, links, flows, and values per frame."""
     result, scenario = given.result, given.settings.load()
     network = resolve.to_core(scenario, known())
     places = topology.layout(topology.ends(scenario))
@@ -109,7 +109,7 @@ def replay(given: Answer) -> dict[str, Any]:
 
 
 def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
-    """Return what the link announces per frame, with its name and unit; nothing without a law."""
+    """Return the link's signal per frame, with its name and unit; nothing without a law."""
     protocol = given.result.network.flows[0].protocol
     entry = next(e for e in _core.protocols() if e["name"] == protocol)
     for signal in entry["signals"]:

@@ -1,4 +1,4 @@
-"""How a run is made short enough to answer while a slider moves.
+"""Shortening of runs, so that they answer while a slider moves.
 
 The rule, in this order, so that a link gives the same picture on every host:
 

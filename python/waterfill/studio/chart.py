@@ -25,7 +25,7 @@ _LINE_HEIGHT = 15.0
 
 
 def title(chart: Chart) -> str:
-    """Return what stands above a chart: the label of its y axis with its method, else its title."""
+    """Return a chart's heading: the label of its y axis with its method, else its title."""
     name, _, unit = chart.y_label.partition(" (")
     if not name:
         return chart.title
@@ -155,7 +155,7 @@ def _series(chart: Chart) -> list[tuple[str, int, Series]]:
 
 
 def _spoken(chart: Chart) -> str:
-    """Return what a screen reader says: the title, and where each line ends."""
+    """Return the text for screen readers: the title, and the last value of each line."""
     ends = [
         f"{name} ends at {y[-1]:.3g}"
         for name, _, y in _series(chart)
@@ -242,7 +242,7 @@ def _finite_runs(y: Series) -> list[slice]:
 
 
 def _names(chart: Chart, axes: _Axes) -> list[str]:
-    """Return the names beside the ends of their lines, moved apart where they would overlap."""
+    """Return the names at the ends of their lines, moved apart where they would overlap."""
     wanted: list[tuple[float, str, str]] = []
     for name, colour, y in _series(chart):
         finite = np.flatnonzero(np.isfinite(y))
@@ -266,7 +266,7 @@ def _names(chart: Chart, axes: _Axes) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a name that fits: its end tells flows of a group apart."""
+    """Return a name that fits; its end distinguishes the flows of a group."""
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 6]}…{name[-5:]}"
 
 

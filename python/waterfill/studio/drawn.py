@@ -47,7 +47,7 @@ START = Drawing(
     (LinkRow("a", "b", "100 Mbit/s", "10 ms"), LinkRow("b", "c", "50 Mbit/s", "20 ms")),
     (FlowRow("a", "b", "2", "0 s"), FlowRow("a", "c", "1", "0 s")),
 )
-"""What a new drawing begins with: two links, two groups of flows."""
+"""Initial drawing: two links, two groups of flows."""
 
 
 def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
@@ -111,7 +111,7 @@ CHANGES = {
     "flow+": "Add a flow",
     "flow-": "Remove the last flow",
 }
-"""What changes the number of rows, and the labels of its buttons."""
+"""Actions that change the number of rows, and the labels of their buttons."""
 
 
 def fields(drawing: Drawing) -> dict[str, tuple[str, str]]:

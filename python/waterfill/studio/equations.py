@@ -101,7 +101,7 @@ class Moment:
 
     @property
     def load_bps(self) -> float:
-        """What the link transmitted in the last sample (bit/s)."""
+        """Rate at which the link transmitted in the last sample (bit/s)."""
         return self.of_link("utilization") * self.capacity_bps
 
     @property
@@ -167,7 +167,7 @@ def html(law: Law, terms: Sequence[Term]) -> str:
 
 
 def legend(symbols: Mapping[str, str]) -> str:
-    """Return what each symbol is, as a list of terms."""
+    """Return the meaning of each symbol, as a list of terms."""
     entries = "".join(
         f"<div><dt>{escape(symbol)}</dt><dd>{escape(meaning)}</dd></div>"
         for symbol, meaning in symbols.items()
@@ -340,7 +340,7 @@ _MAXNET = Law(
     symbols={
         "ṗ": "change per second of the link's price p (s)",
         "y": "load, the rate of arrivals",
-        "μ": "target utilisation",
+        "μ": "target utilization",
         "C": "capacity",
         "Q": "queue",
         "T₀": "time in which a standing queue is to drain",

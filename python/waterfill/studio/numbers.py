@@ -225,4 +225,4 @@ MEASURES: Mapping[str, Callable[[Answer, str, Window], float]] = {
     "recovery": _recovery,
     "mathis": _mathis,
 }
-"""What a tour can state: each measure by its name in the tour's file."""
+"""Measures that a tour can state, by their names in the tour's file."""

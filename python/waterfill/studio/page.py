@@ -1,4 +1,4 @@
-"""What the studio shows, as HTML: from a session's choices, without widgets of its own."""
+"""The studio's page as HTML, made from a session's choices."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def sliders(session: Session, widgets: Mapping[str, str]) -> str:
 
 
 def error(problem: InputError) -> str:
-    """Return what is wrong with the settings as a box."""
+    """Return the error in the settings as a box."""
     return f'<div class="wf-error" role="alert">{escape(str(problem))}</div>'
 
 
 def results(session: Session) -> str:
-    """Return what the chosen page shows: a tour's step, the replay, or charts and tables."""
+    """Return the content of the chosen page: a tour's step, the replay, or charts and tables."""
     try:
         if session.show == "tours":
             html = _tour(session)
@@ -164,7 +164,7 @@ def _pair(beside: Answer, now: Answer) -> str:
 
 
 def title(given: Answer) -> str:
-    """Return what a run is in a few words: scenario, protocol, changed keys."""
+    """Return a run's description in a few words: scenario, protocol, changed keys."""
     settings = given.settings
     used = dict.fromkeys(flow["protocol"] for flow in given.result.summary["flows"])
     changes = [f"{key} = {value}" for key, value in settings.sets]

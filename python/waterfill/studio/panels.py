@@ -1,4 +1,4 @@
-"""What a run shows: charts of rates, queues and the routers' signals, and a table of rates."""
+"""Panels of a run: charts of rates, queues and the routers' signals, and a table of rates."""
 
 from __future__ import annotations
 

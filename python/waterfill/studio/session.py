@@ -23,7 +23,7 @@ SHOW = {"charts": "Charts", "animation": "Animated view", "tours": "Guided tours
 OWN = "as in the scenario"
 
 ACTIONS = {"pin": "Pin as A, or let A go", "whole": "Run all of it", "reset": "Reset sliders"}
-"""The buttons beside a run, and their labels."""
+"""Buttons next to a run, and their labels."""
 
 # Answers kept: a pinned run, and steps back and forth in a tour.
 _KEPT = 16
@@ -31,7 +31,7 @@ _KEPT = 16
 
 @dataclass
 class Session:
-    """The page, the run now, the run pinned beside it, the step of a tour, and their answers."""
+    """The page, the current run, the run pinned next to it, the tour step, and their answers."""
 
     settings: Settings = field(default_factory=Settings)
     pinned: Settings | None = None
@@ -76,7 +76,7 @@ class Session:
     # --- lists
 
     def selects(self) -> list[Choice]:
-        """Return what is chosen from lists: the page, a tour, a run's scenario and protocol."""
+        """Return the choices made from lists: the page, a tour, a run's scenario and protocol."""
         titles = [tour.title for tour in tours.load().values()]
         scenarios = [*shipped.names(), DRAWN]
         chosen = self.settings.protocol

@@ -1,4 +1,4 @@
-"""What is chosen in the studio, as a value and as the query of a link that restores it.
+"""Choices made in the studio, as a value and as the query of a link that restores them.
 
 The query's keys are those of the command line: `scenario`, `protocol`, `on`, and `set` once for
 each key that differs from the scenario's (`set=link.first.rate=1 Gbit/s`). A drawn network has
@@ -60,7 +60,7 @@ class Settings:
         return replace(self, scenario=name, sets=kept, drawing=drawing)
 
     def assignments(self) -> list[str]:
-        """Return what follows `--set` on the command line, the protocol included."""
+        """Return the arguments of `--set` on the command line, the protocol included."""
         chosen = [] if self.protocol is None else [f"protocol={self.protocol}"]
         return [*chosen, *(f"{key}={value}" for key, value in self.sets)]
 
@@ -85,7 +85,7 @@ class Settings:
 
 
 def to_query(settings: Settings, pinned: Settings | None = None) -> str:
-    """Return the query that restores the settings, and the run beside where one is pinned."""
+    """Return the query that restores the settings, and the pinned run if there is one."""
     pairs = [("scenario", settings.scenario)]
     if settings.protocol is not None:
         pairs.append(("protocol", settings.protocol))
@@ -101,7 +101,7 @@ def to_query(settings: Settings, pinned: Settings | None = None) -> str:
 
 
 def from_query(query: str | Mapping[str, str | Sequence[str]]) -> tuple[Settings, Settings | None]:
-    """Read a query, as text or by key; return the settings and the run beside.
+    """Read a query, as text or by key; return the settings and the pinned run.
 
     Raises InputError for an unknown scenario or backend, or a value that cannot be read. Keys that
     are not the studio's are left out.

@@ -95,7 +95,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
 
 
 def _unresponsive(traffic: Traffic) -> str:
-    """Return what a source of `[[traffic]]` sends, where and when."""
+    """Return the rate, places and times of a source of `[[traffic]]`, in words."""
     words = [] if traffic.rate is None else [topology.rate_text(traffic.rate)]
     words.append(_KINDS[traffic.kind])
     if traffic.count is not None and traffic.count > 1:
@@ -142,7 +142,7 @@ def directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str
 
 
 def _beside(start: Series, end: Series, away: float) -> Series:
-    """Return the shift of a route beside a link: below it, or to its right where it is steep."""
+    """Return the shift of a route from its link: below it, or to its right where it is steep."""
     along = end - start
     length = float(np.hypot(*along)) or 1.0
     normal = np.array([-along[1], along[0]]) / length

@@ -30,7 +30,7 @@ def render(tour: Tour, place: int, given: Answer) -> str:
 
 
 def complete(tour: Tour) -> str:
-    """Return what stands after the last step."""
+    """Return the content after the last step."""
     links = "".join(
         f'<li><a class="wf-a" href="?{escape(to_query(step.settings))}">'
         f"{escape(step.title)}</a></li>"
@@ -54,7 +54,7 @@ def _question(step: Step) -> str:
 
 
 def _stated(step: Step, given: Answer) -> str:
-    """Return the numbers of the text beside what this run gave: text and run must agree."""
+    """Return the numbers of the text next to those of this run: text and run must agree."""
     if not step.numbers:
         return ""
     rows = []

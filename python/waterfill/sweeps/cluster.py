@@ -1,4 +1,4 @@
-"""Where a sweep's points run: on this host, a scheduler's workers, SLURM's jobs, Kubernetes' pods.
+"""Workers of a sweep: on this host, of a scheduler, of SLURM's jobs, in Kubernetes' pods.
 
     --workers N                 N processes of this host; the scheduler runs in the front end
     --cluster tcp://HOST:PORT   the workers of a scheduler: `dask scheduler`, `dask worker`
@@ -46,7 +46,7 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where to run: `address` of a scheduler, or `kind` of a cluster file, or this host."""
+    """Place to run: `address` of a scheduler, or `kind` of a cluster file, or this host."""
 
     workers: int = 1
     address: str = ""
@@ -132,7 +132,7 @@ def _cpus() -> int:
 
 
 def described(where: Place) -> str:
-    """Return what a cluster's file starts: a SLURM job's script, or a Kubernetes resource (JSON).
+    """Return a cluster's start script: a SLURM job's script, or a Kubernetes resource (JSON).
 
     Raises InputError for options that Dask's cluster does not have.
     """
@@ -276,7 +276,7 @@ class Cluster:
         return self.client is not None
 
     def connected(self) -> bool:
-        """Whether the client still has its scheduler."""
+        """True while the client has its scheduler."""
         return self.client is not None and self.client.status == "running"
 
     def threads(self) -> int:

@@ -33,7 +33,7 @@ _COUNT_WORKERS_S = 1.0
 
 
 class Source(Protocol):
-    """Where points come from: a list, or a search that goes on from the rows it gets.
+    """Source of points: a list, or a search that continues from the rows it gets.
 
     `follows` is whether rows can lead to further points.
     """
@@ -66,7 +66,7 @@ class Listed:
 
 
 class Watcher(Protocol):
-    """Who is shown a sweep's progress."""
+    """Display of a sweep's progress."""
 
     def planned(self, recorded: int, threads: int) -> None:
         """Take the number of points that are recorded already, and of those that run at once."""
@@ -87,7 +87,7 @@ class Watcher(Protocol):
 
 @dataclass
 class Outcome:
-    """How a sweep ended: its points in the order they were asked for, and whether by Ctrl-C.
+    """Outcome of a sweep: its points in the order of request, and whether Ctrl-C ended it.
 
     `unwritten` is why it ended early if its rows could not be recorded any more.
     """
@@ -99,7 +99,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Options:
-    """How each point is run and what is kept of it."""
+    """Conditions of each point's run, and the files to keep."""
 
     columns: Mapping[str, str]
     limits: Limits

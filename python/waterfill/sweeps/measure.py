@@ -1,4 +1,4 @@
-"""What the dataset holds of a run: one number for each column, from its summary and its series."""
+"""Columns of the dataset: numbers of a run, from its summary and its series."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] =
     "rtt_mean_ms": ("mean RTT, mean over flows", lambda s: _mean(_rtts(s, "mean"))),
     "rtt_p99_ms": ("p99 of the RTT, largest of all flows",
                    lambda s: max(_rtts(s, "p99"), default=None)),
-    "utilization": ("utilisation of the busiest link",
+    "utilization": ("utilization of the busiest link",
                     lambda s: max(_links(s, "utilization"), default=None)),
     "queue_mean_bytes": ("mean queue, longest of all links",
                          lambda s: max(_queues(s, "mean"), default=None)),

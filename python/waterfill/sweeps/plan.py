@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Where it writes."""
+        """Output directory."""
         output = self.spec.output
         return Path(f"{self.base.name}.sweep") if output is None else Path(output)
 
@@ -67,7 +67,7 @@ class Plan:
         return measure.numbers(self.extra)
 
     def about(self) -> dict[str, Any]:
-        """Return what the dataset says of itself."""
+        """Return the dataset's description of itself."""
         from waterfill._core import version
 
         found = self.design.axes()

@@ -94,7 +94,7 @@ class Base:
 
     @property
     def place(self) -> str:
-        """The source as an absolute path: files that the scenario names are beside it."""
+        """Absolute path of the source: files that the scenario names are relative to it."""
         return str(Path(self.source).absolute())
 
     def identity(self) -> str:
@@ -122,7 +122,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Design:
-    """What to run: axes, ranges to draw `samples` points from, and how to draw them.
+    """Design of a sweep: axes, ranges to draw `samples` points from, and the method of drawing.
 
     `latin` draws a Latin hypercube. The draws depend on `draw_seed` and nothing else; independent
     draws of more samples begin with those of fewer. `span` is the range that a search covers, in

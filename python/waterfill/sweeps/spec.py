@@ -1,4 +1,4 @@
-"""What a sweep is asked for: the keywords of `waterfill.sweep`, stated once."""
+"""Keywords of `waterfill.sweep`, stated once."""
 
 from __future__ import annotations
 

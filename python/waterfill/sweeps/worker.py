@@ -1,4 +1,4 @@
-"""What runs on a worker: batches of points in child processes, within time and memory.
+"""Execution on a worker: batches of points in child processes, within time and memory.
 
 A worker's thread holds one child for as long as it has points. A child that a limit or a signal
 ended is replaced.
@@ -134,7 +134,7 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it can take another point."""
+        """True if it can take another point."""
         return self._process.poll() is None
 
     def kill(self) -> None:

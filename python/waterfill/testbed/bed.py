@@ -11,10 +11,10 @@ from waterfill.testbed.topology import Topology
 
 
 class Bed:
-    """What traffic runs on, inside a process tree of `isolate`, whose end removes all of it."""
+    """Network of one run, inside a process tree of `isolate`, whose end removes all of it."""
 
     def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:
-        """Build it; `params` are those of every loaded law, `laws` how they are loaded.
+        """Build it; `params` has the parameters of every loaded law, `laws` the way to load each.
 
         Raises OSError, DaemonError or DelayLineError if a part of it fails.
         """

@@ -40,7 +40,7 @@ MIN_IDLE = 0.05
 CLOCK_STEP_S = 1e-3
 LATE_CHANGE_S = 0.01
 HOST_LIMITED = 0.01
-# Utilisation, relative to the law's target, above which a link counts as full.
+# Utilization, relative to the law's target, above which a link counts as full.
 FULL = 0.9
 # Frames per second that one CPU carries over one link with its delay line
 # (docs/reference/testbed.md).
@@ -125,7 +125,7 @@ def _refuse_host(plan: Plan) -> None:
 
 
 def missing(*, http: bool = True, iperf: bool = True, held: bool = True) -> str | None:
-    """Return what this host lacks to run such a scenario, such as "root, got user 1000"."""
+    """Return the features that this host lacks for a scenario, such as "root, got user 1000"."""
     if platform.system() != "Linux":
         return f"a Linux kernel, got {platform.system()}"
     wanted = (_CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN)
@@ -158,7 +158,7 @@ def _free_bytes() -> int:
 
 
 def _tcp_memory_bytes() -> float:
-    """Return what all TCP sockets of this host may hold; infinite if the kernel does not tell."""
+    """Return the limit on memory of all TCP sockets; infinite if the kernel does not report it."""
     told = (_read("/proc/sys/net/ipv4/tcp_mem") or "").split()
     return int(told[2]) * os.sysconf("SC_PAGE_SIZE") if len(told) == 3 else math.inf
 

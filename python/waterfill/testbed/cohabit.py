@@ -67,7 +67,7 @@ def _lacks(queue: spec.Cohabit) -> list[tuple[str, str, object]]:
 
 
 def dropped(samples: Sequence[Document] | None) -> int:
-    """Return the packets that all modules of a run dropped; `samples` are those of its laws."""
+    """Return the packets that all modules of a run dropped; `samples` belong to its laws."""
     links = samples[-1]["links"].values() if samples else ()
     states = [state["cohabit"] for laws in links for state in laws.values() if state.get("cohabit")]
     return sum(state["dropped"] for state in states)

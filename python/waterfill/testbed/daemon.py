@@ -49,7 +49,7 @@ class DaemonRefusal(DaemonError):
 
 
 def binary() -> str | None:
-    """Find the program: WATERFILLD, beside this Python, or on PATH; None if nowhere."""
+    """Find the program: WATERFILLD, next to this Python, or on PATH; None if nowhere."""
     named = os.environ.get("WATERFILLD")
     beside = Path(sys.executable).parent / _NAME
     for path in (named, str(beside)):
@@ -345,7 +345,9 @@ class Laws:
     def __init__(
         self, plan: Plan, params: Mapping[str, Params], spaces: Sequence[Namespace]
     ) -> None:
-        """`params` are those of every loaded law by protocol; `spaces` the plan's namespaces."""
+        """`params` has the parameters of every loaded law by protocol, `spaces` the plan's
+        namespaces.
+        """
         self._plan, self._params, self._spaces = plan, params, spaces
         self._laws, self._infos = laws(), protocols.load()
         self.hosts: list[Daemon] = []

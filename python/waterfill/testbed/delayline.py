@@ -23,7 +23,7 @@ class DelayLineError(RuntimeError):
 
 
 def binary() -> str | None:
-    """Find the program: WATERFILL_DELAY, beside this Python, or on PATH; None if nowhere."""
+    """Find the program: WATERFILL_DELAY, next to this Python, or on PATH; None if nowhere."""
     named = os.environ.get("WATERFILL_DELAY")
     beside = Path(sys.executable).parent / _NAME
     for path in (named, str(beside)):

@@ -48,7 +48,7 @@ class Running:
 
     @property
     def lead_s(self) -> float:
-        """How long before the stream's start its client is started."""
+        """Lead of a client's start over its stream's start."""
         if self.stream.kind == "http":
             return 0.0
         return _IPERF_START_S + _IPERF_RTTS * self.stream.start_rtt_s
@@ -78,7 +78,7 @@ class Running:
 
     @property
     def ready(self) -> bool:
-        """Whether the server listens."""
+        """True once the server listens."""
         port = HTTP_PORT if self.stream.kind == "http" else IPERF_PORT
         return self._diag.listening(self.topology.family, port)
 

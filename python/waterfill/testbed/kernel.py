@@ -40,7 +40,7 @@ WINDOWS = frozenset({"vcp", "xcp", "pxcp", "ixcp"})
 
 
 def variant(info: ProtocolInfo, name: str) -> tuple[ParamValue, ...]:
-    """Return what the kernel has of a loaded law's parameter that its daemon does not take.
+    """Return the kernel's value of a loaded law's parameter that its daemon does not accept.
 
     The first is what results show, the others are accepted too. "kernel" is the arithmetic of
     "kernel-host" without the host's additions. Of others it has the default.
@@ -69,7 +69,7 @@ def loadable(law: str) -> str:
 
 
 def offered() -> list[str]:
-    """Return what a run can use: `available`, and the laws that the daemon can load."""
+    """Return the laws that a run can use: `available`, and the laws that the daemon can load."""
     return available() + [loadable(law) for law in daemon.laws()]
 
 

@@ -199,11 +199,11 @@ class TcpInfo(NamedTuple):
     send_buffer_bytes: int
     """Limit of what the send buffer holds, the kernel's overhead included."""
     send_queued_bytes: int
-    """What it holds of that: data sent and not acknowledged, and data not sent."""
+    """Contents of the send buffer: data sent and not acknowledged, and data not sent."""
 
     @property
     def send_buffer_full(self) -> bool:
-        """Whether only the send buffer keeps the sender from sending: all in it has been sent.
+        """True if only the send buffer keeps the sender from sending: all in it has been sent.
 
         TCP asks the application for more once a third of the buffer is free.
         """

@@ -120,7 +120,7 @@ class Outcome:
         return float(b - a)
 
     def _possible_bits(self, direction: int, times_s: Sequence[float] | Array) -> Array:
-        """Return what a link could send (bit) between each two times: the integral of its rate."""
+        """Return a link's capacity (bit) between each two times: the integral of its rate."""
         spec = self._resolved.links[direction]
         if not spec.changes:
             return np.asarray(spec.rate_bps * np.diff(times_s), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What to build for a scenario: namespaces, cables, queues, delays, addresses, routes. No I/O.
+"""Plan of a scenario's testbed: namespaces, cables, queues, delays, addresses, routes. No I/O.
 
 A node of the scenario is a router in a namespace of its own. Each end of each flow also has its own
 namespace, behind a veth without a rate limit, even if the scenario's host is a link's end: a queue
@@ -71,13 +71,13 @@ class Faults:
 
     @property
     def causes_retransmissions(self) -> bool:
-        """Whether a sender may retransmit packets that were neither dropped nor lost."""
+        """True if a sender may retransmit packets that were neither dropped nor lost."""
         return self.reorder > 0 or self.duplicate > 0
 
 
 @dataclass(frozen=True)
 class DelayChange:
-    """What a wire does from a time on; the rate is the link's, of IP bytes."""
+    """Behaviour of a wire from a time on; the rate is the link's, of IP bytes."""
 
     at_s: float
     delay_s: float
@@ -86,7 +86,7 @@ class DelayChange:
 
 @dataclass(frozen=True)
 class Hold:
-    """What the delay line does to frames of one direction of a cable."""
+    """Treatment of one direction of a cable's frames by the delay line."""
 
     name: str
     delay_s: float
@@ -119,7 +119,7 @@ class Pricing:
     rate_bps: float
     target: float
     own_target: bool = False
-    """Whether the link has the target, not the law."""
+    """True if the link has the target, not the law."""
     cohabit: tuple[str, ...] = ()
     """The daemon's options for `queue = "cohabit"`; only one of a link's laws has them."""
 
@@ -164,15 +164,17 @@ class Stream:
     initial_window_packets: int
     delayed_ack: bool
     paced: bool
-    """Whether to pace it although its law does not."""
+    """True to pace it although its law does not."""
     loaded: bool
-    """Whether a daemon loads its law for the run."""
+    """True if a daemon loads its law for the run."""
     ecn: bool
 
 
 @dataclass
 class Plan:
-    """What `topology` builds and `flows` starts. Namespaces are numbers; 0 is the delay line's."""
+    """Objects that `topology` builds and `flows` starts. Namespaces are numbers; 0 is the delay
+    line's.
+    """
 
     ip_version: int
     mtu_bytes: int
@@ -184,7 +186,7 @@ class Plan:
     pricings: list[Pricing] = field(default_factory=list)
     rto_min_s: float = 1.0
     offloads: bool = False
-    """Whether hosts may exchange frames longer than the MTU; a frame is then several packets."""
+    """True if hosts may exchange frames longer than the MTU; a frame is then several packets."""
 
     @property
     def address_bits(self) -> int:
@@ -192,7 +194,7 @@ class Plan:
         return 32 if self.ip_version == 4 else 128
 
     def holds(self) -> list[Hold]:
-        """Return what the delay line does, in the cables' order."""
+        """Return the delay line's instructions, in the cables' order."""
         return [hold for c in self.cables for hold in (c.there, c.back) if hold is not None]
 
     def shapers(self) -> list[tuple[Port, Shaper]]:
@@ -207,7 +209,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Congestion:
-    """How the kernel runs a protocol: its name there, whether with SACK, whether always paced.
+    """The kernel's form of a protocol: its name there, SACK, and pacing.
 
     A `loaded` law is not the kernel's own: a daemon loads it for the run, on hosts and routers.
     """
@@ -226,7 +228,7 @@ def of(
 ) -> Plan:
     """Return the plan of a resolved scenario; `congestion` says how protocols are run.
 
-    `targets` are the target utilisations of loaded laws, for links without one of their own.
+    `targets` are the target utilizations of loaded laws, for links without one of their own.
     """
     return _Planner(scenario, resolved, congestion, targets or {}).plan
 
@@ -344,7 +346,7 @@ class _Planner:
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
 
     def _recovery_window(self, flow: FlowSpec, forward: Sequence[int], window: int) -> int:
-        """Return what a recovery without SACK can leave unacknowledged, from `window` bytes up.
+        """Return the bytes that a recovery without SACK can leave unacknowledged, from `window` up.
 
         It repairs one lost packet per RTT and sends a window of new ones meanwhile, and what has
         arrived is acknowledged at its end. A path that holds w packets can lose w of them at once,

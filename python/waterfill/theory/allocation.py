@@ -31,7 +31,7 @@ def max_min(
 ) -> list[Group]:
     """Return the max-min allocation, one group per entry of the scenario.
 
-    `targets` maps protocols to their target utilisation. Capacity is target × rate less the other
+    `targets` maps protocols to their target utilization. Capacity is target × rate less the other
     traffic; with `acknowledgements` also less those, since a router counts them as load.
     """
     classes, of_flow = maxmin.classes_of(network)

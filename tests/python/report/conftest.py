@@ -144,7 +144,7 @@ def write_sweep(folder: Path, axes: dict[str, str], rows: list[dict], draw: int 
     about = {
         "version": "0.1.0", "scenario": "swept.toml", "backend": "sim", "sets": [], "axes": axes,
         "draw": {"latin": False, "samples": draw, "seed": 1},
-        "meanings": {"utilization": "utilisation of the busiest link", "drops": "drops"},
+        "meanings": {"utilization": "utilization of the busiest link", "drops": "drops"},
     }  # fmt: skip
     with dataset.Dataset(folder, columns, "identity", about, SWEPT) as made:
         for place, row in enumerate(rows):

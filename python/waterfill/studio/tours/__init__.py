@@ -1,4 +1,4 @@
-"""Guided tours: one TOML file each beside this module, from which one component makes all steps.
+"""Guided tours: one TOML file each in this folder, from which one component makes all steps.
 
 A tour has a title, its place in the list and steps. A step has a title, a text, the run that it
 shows (`scenario`, `protocol`, `set`, `on`), what of it (`show`), what to look at, and a question
@@ -22,7 +22,7 @@ from waterfill.studio.settings import Settings
 _FIELD = re.compile(r"\{(\w+)\}")
 
 SHOWN = ("network", "filling", "rates", "queues", "signal", "nyquist", "equation", "table")
-"""What a step can show of its run, in the order of the page."""
+"""Parts of its run that a step can show, in the order of the page."""
 
 
 @dataclass(frozen=True)
