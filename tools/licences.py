@@ -33,7 +33,7 @@ def pinned(locks: list[Path]) -> set[str]:
 
 
 def licence(name: str) -> str | None:
-    """Return what a package says of its licence; None if it is not installed."""
+    """Return a package's licence as it states it; None if it is not installed."""
     try:
         about = metadata.metadata(name)
     except metadata.PackageNotFoundError:

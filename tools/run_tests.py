@@ -141,7 +141,7 @@ _SOAK = [sys.executable, "-m", "validation", "soak", "--quick"]
 
 
 def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
-    """Return the suite with a short soak of the daemon beside it."""
+    """Return the suite, with a short soak of the daemon in parallel."""
 
     def both() -> Outcome:
         with tempfile.TemporaryFile("w+") as file:

@@ -1,4 +1,4 @@
-"""What `make site` adds to docs/: navigation, the front page, other files of the repository.
+"""Additions of `make site` to docs/: navigation, the front page, other files of the repository.
 
 MkDocs calls the functions `on_…` (mkdocs.yml, `hooks`).
 

@@ -159,7 +159,7 @@ def _private(name: str) -> bool:
 
 
 def subscripts(tree: ast.AST) -> int:
-    """How many subscripts have a string as their key: `flow["rate_bps"]`."""
+    """Number of subscripts that have a string as their key: `flow["rate_bps"]`."""
     return sum(
         isinstance(node, ast.Subscript)
         and isinstance(node.slice, ast.Constant)
@@ -181,7 +181,7 @@ def hints(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def loose(tree: ast.AST) -> dict[str, int]:
-    """How often each name of `LOOSE` stands in an annotation."""
+    """Number of annotations that contain each name of `LOOSE`."""
     counts = dict.fromkeys(LOOSE, 0)
     for annotation in hints(tree):
         for node in ast.walk(annotation):

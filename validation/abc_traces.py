@@ -9,7 +9,7 @@ The network is that of the authors' script: one flow for the length of the run, 
 trace's link with a buffer of 250 packets one way and 12 Mbit/s the other, CoDel with a target of
 50 ms and an interval of 100 ms (and beside it with RFC 8289's 5 ms). The trace becomes a rate in
 bins of 20 ms, the time over which ABC's router measures; so every law sees the capacity averaged
-over it. Utilisation is what arrived over what the link could have sent. The delay is that of the
+over it. Utilization is what arrived over what the link could have sent. The delay is that of the
 95th percentile of the RTT, less the RTT without queues, over samples of 10 ms, each as often as
 packets arrived in it.
 
@@ -95,7 +95,7 @@ class Case:
 
 
 class Outcome(NamedTuple):
-    """One run: utilisation, throughput (bit/s), 95th percentile of the queueing delay (s)."""
+    """One run: utilization, throughput (bit/s), 95th percentile of the queueing delay (s)."""
 
     trace: str
     scheme: str
@@ -228,7 +228,7 @@ def claims(outcomes: Sequence[Outcome], *, judged: bool) -> list[Claim]:
 def table(outcomes: Sequence[Outcome]) -> list[str]:
     """Return the lines of a table: means over all traces, and both relative to ABC."""
     lines = [
-        "| scheme | utilisation | 95 % queueing delay | utilisation / ABC's | delay / ABC's |",
+        "| scheme | utilization | 95 % queueing delay | utilization / ABC's | delay / ABC's |",
         "|---|---:|---:|---:|---:|",
     ]
     for name in dict.fromkeys(one.scheme for one in outcomes):
@@ -264,7 +264,7 @@ def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw the means over all traces: utilisation against delay, better towards the top left."""
+    """Draw the means over all traces: utilization against delay, better towards the top left."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
@@ -285,7 +285,7 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     axis.set_xscale("log")
     axis.margins(x=0.12)
     axis.set_xlabel("95th percentile of the queueing delay (ms)")
-    axis.set_ylabel("utilisation (%)")
+    axis.set_ylabel("utilization (%)")
     axis.grid(alpha=0.3)
     figure.savefig(path)
 

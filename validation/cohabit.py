@@ -8,7 +8,7 @@ controller, with the improved one, and with a separate queue per class.
 A cell is judged from 20 s after the last start:
 
 - the explicit class's rate over its fair share (its flows' `max_min_bps`): smallest mean of 20 s;
-- the link's utilisation: smallest mean of 20 s;
+- the link's utilization: smallest mean of 20 s;
 - the TCP class's rate over the rate of the same flows alone on a link of rate BW_TCP, which is
   target × rate less the explicit class's fair share, with the same RTT and buffer in bytes.
 """

@@ -28,7 +28,7 @@ Backend = Literal["sim", "fluid", "linux"]
 LAW = "maxnet"
 TARGET = 0.94
 RTT_S = 0.028
-# The requirements: utilisation against the target, RTT against the base RTT, rates against the
+# The requirements: utilization against the target, RTT against the base RTT, rates against the
 # simulator's and equal shares, and the fraction of a rate that is left under random loss.
 UTILIZATION_WITHIN = 0.02
 RTT_WITHIN, RTT_WITHIN_S = 0.05, 0.5e-3
@@ -227,7 +227,7 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
     }  # fmt: skip
     mine = _window(5, each_s)
     goals = [
-        Goal("utilisation, against the target",
+        Goal("utilization, against the target",
              Of("utilization_over", {"link": "backbone"} | mine), "%", "near", TARGET,
              UTILIZATION_WITHIN),
         mean_rtt("maxnet", 5, each_s),
@@ -238,7 +238,7 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
         start_s = i * (each_s + gap_s)
         window = (start_s + 5, start_s + each_s)
         goals += [
-            Goal(f"utilisation under {law}",
+            Goal(f"utilization under {law}",
                  Of("utilization_over", {"link": "backbone"} | _window(*window)), "%"),
             mean_rtt(law, *window, base_s=None),
             Goal(f"drops under {law}",

@@ -261,7 +261,7 @@ def _crowd(times: float, slower: int) -> list[Document]:
         goal("mean rate of the fastest flow, against its share", rates[-1], "Mbit/s",
              most=(1 + SHARE_WITHIN) * share),
         goal("mean rate of all flows", statistics.fmean(rates), "Mbit/s"),
-        goal("utilisation", utilization, "%"),
+        goal("utilization", utilization, "%"),
         goal("CPU time", busy, "%"),
         goal("flows with a price at the end", sum(f["price_s"] > 0 for f in modes)),
         *(goal(f"connections without a price: {why}", count) for why, count in reasons.items()),
