@@ -85,7 +85,7 @@ def build(tree: Path = ROOT, target: Path | None = None) -> Path:
 
 
 def host() -> str:
-    """Return what a ratio still depends on: the CPU's model and the number of CPUs."""
+    """Return the factors on which a ratio still depends: the CPU's model and the number of CPUs."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

@@ -67,7 +67,7 @@ SCHEMES = (
 
 
 class Trace(NamedTuple):
-    """What a link could send, under the name that tables print."""
+    """Capacity of a link, under the name that tables print."""
 
     name: str
     rates: traces.Trace

@@ -76,7 +76,7 @@ class Cell:
 
     @property
     def last_start_s(self) -> float:
-        """When the last flow starts."""
+        """Time at which the last flow starts."""
         return TCP_START_S + (self.tcp_flows - 1) * STAGGER_S
 
     def duration_s(self, short: bool) -> float:
@@ -86,7 +86,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a cell measured in one mode, and whether it meets the requirements."""
+    """Measurements of a cell in one mode, and whether it meets the requirements."""
 
     explicit_share: float
     """Smallest mean of 20 s, over the fair share."""

@@ -1,4 +1,4 @@
-"""Which lines of the laws and the engines the Rust tests run, counted by cargo-llvm-cov.
+"""Lines of the laws and the engines that the Rust tests run, counted by cargo-llvm-cov.
 
 The tests of four crates run as in `make test`, with the same profile, but with counters: optimised,
 with overflow checks. Code under `#[cfg(test)]` is not counted. Lines that are not run are named for
@@ -84,7 +84,7 @@ def test_code(text: str) -> tuple[set[int], set[str]]:
 
 
 def without_tests(files: Mapping[str, Lines], root: Path = ROOT) -> dict[str, Lines]:
-    """Return what was counted without the code that only tests have."""
+    """Return the counts without the code that only tests have."""
     shown: dict[str, Lines] = {}
     dropped: set[Path] = set()
     for source in sorted(

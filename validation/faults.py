@@ -23,7 +23,7 @@ SAMPLE_S = 0.1
 MEAN_S = 1.0
 RATE_BPS = 20e6
 ALL_BACK, EACH_BACK = 0.9, 0.7
-"""What of the rates without the fault makes a recovery: of all flows, and of each."""
+"""Shares of the rates without the fault that make a recovery: of all flows, and of each."""
 
 EXPLICIT = (
     *("maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp", "abc"),
@@ -82,7 +82,7 @@ stop = "{stop:g} s"
 
 @dataclass(frozen=True)
 class Times:
-    """When a fault begins and ends, and when the run ends, in seconds."""
+    """Time at which a fault begins and ends, and when the run ends, in seconds."""
 
     from_s: float
     until_s: float
@@ -191,7 +191,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a fault cost; `recovered_s` is None where it did not happen before the run's end.
+    """Cost of a fault; `recovered_s` is None where it did not happen before the run's end.
 
     Of the rates without the fault: `lost_s` is what both flows missed, in seconds of their rate;
     `other` and `subject` are shares from its begin until its end, or as long if it has none.
@@ -281,7 +281,7 @@ def cost(run: Course, plain: Course, fault: Fault, times: Times = LONG) -> Cost:
 
 
 class Case(NamedTuple):
-    """One fault and the protocol that it strikes."""
+    """One fault and the protocol that it affects."""
 
     protocol: str
     fault: str

@@ -163,17 +163,17 @@ class Comparison:
 
     @property
     def rate_ok(self) -> bool:
-        """Whether mean rates are within `RATE`."""
+        """True if mean rates are within `RATE`."""
         return self.rate_apart <= RATE
 
     @property
     def settling_ok(self) -> bool:
-        """Whether settling times are within `SETTLING`."""
+        """True if settling times are within `SETTLING`."""
         return (self.settling_apart or 0.0) <= SETTLING
 
     @property
     def rests(self) -> bool:
-        """Whether rates stay within the settling band on both backends, so that they settle."""
+        """True if rates stay within the settling band on both backends, so that they settle."""
         return max(self.swing.values()) <= 2 * _BAND
 
     def document(self) -> Document:

@@ -91,14 +91,14 @@ def unpack(name: str, long_bytes: int = 0) -> Path:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return what is kept of a target's runs."""
+    """Return the record of a target's runs."""
     path = OUT / f"{name}.json"
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return {"target": name, "executions": 0, "seconds": 0.0, "curve": [], **kept}
 
 
 def write(record: dict[str, Any]) -> None:
-    """Keep a target's record: written beside and renamed."""
+    """Keep a target's record: written to a temporary file and renamed."""
     path = OUT / f"{record['target']}.json"
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps(record, indent=1) + "\n")

@@ -108,7 +108,7 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class End:
-    """How a command ended: its exit code, the time since the signal, and what is wrong."""
+    """End of a command: its exit code, the time since the signal, and any errors."""
 
     code: int
     took_s: float
@@ -186,7 +186,7 @@ def _judge(code: int, number: signal.Signals, took_s: float, said: str) -> str:
 
 
 def _found(command: Command, folder: Path) -> str:
-    """Return what the command left: nothing, the earlier result or a later one."""
+    """Return the command's leftovers: nothing, the earlier result or a later one."""
     output = folder / command.output
     if not output.exists():
         return "nothing"

@@ -82,7 +82,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Response:
-    """What followed one change; `recovered_s` is None where it did not happen in the phase."""
+    """Response to one change; `recovered_s` is None where it did not happen in the phase."""
 
     recovered_s: float | None
     lost_s: float

@@ -102,7 +102,7 @@ class Row:
 
     @property
     def agrees(self) -> bool | None:
-        """Whether the authors' reading is within `TOLERANCE`; None if it is not judged."""
+        """True if the authors' reading is within `TOLERANCE`; None if it is not judged."""
         if self.off is None or self.reading != AUTHORS:
             return None
         if (self.protocol, self.flows) in UNDECIDED:
@@ -198,7 +198,7 @@ def _overloads(results: Iterable[Result]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Phases:
-    """When in a cycle the long flows send, for one reading of RCP."""
+    """Times in a cycle at which the long flows send, for one reading of RCP."""
 
     reading: str
     flows: int

@@ -57,12 +57,12 @@ class Row:
 
     @property
     def same(self) -> bool:
-        """Whether all seeds have one verdict."""
+        """True if all seeds have one verdict."""
         return len(set(self.verdicts)) == 1
 
     @property
     def random(self) -> bool:
-        """Whether the value depends on the seed."""
+        """True if the value depends on the seed."""
         return len(set(self.measured)) > 1
 
     @property
@@ -101,7 +101,7 @@ class Row:
 
     @property
     def complaint(self) -> str | None:
-        """What is wrong with the verdicts or with the recorded range; None if nothing."""
+        """Error in the verdicts or in the recorded range; None if there is none."""
         if not self.same:
             return _tally(self.verdicts)
         found, record = self.single_runs, self.claim.over_seeds
@@ -229,7 +229,7 @@ def complaints(found: Sequence[Row]) -> list[str]:
 def judge(
     chosen: Sequence[Experiment], seeds: Sequence[int], short: bool = False
 ) -> list[dict[str, list[Judged]]]:
-    """Return what each seed gives, {experiment: its judged claims}."""
+    """Return the results of each seed, {experiment: its judged claims}."""
     found = []
     for seed in seeds:
         print(f"seed {seed}", file=sys.stderr, flush=True)

@@ -304,7 +304,7 @@ class LinearVerdict:
 
     @property
     def clear(self) -> bool:
-        """Whether the verdict is neither thin nor split."""
+        """True if the verdict is neither thin nor split."""
         return not self.thin and self.verdict != SPLIT
 
 
@@ -492,12 +492,12 @@ class Comparison:
 
     @property
     def clear(self) -> bool:
-        """Whether the linear verdict as implemented is neither thin nor split."""
+        """True if the linear verdict as implemented is neither thin nor split."""
         return self.linear.clear
 
     @property
     def agree(self) -> bool:
-        """Whether the fluid verdict is the linear one as implemented."""
+        """True if the fluid verdict is the linear one as implemented."""
         return self.linear.verdict == self.fluid.verdict
 
     def document(self) -> Document:

@@ -225,7 +225,7 @@ class Study(Generic[C, R]):
 
     @property
     def needed(self) -> str:
-        """What the study needs, in words."""
+        """Requirements of the study, in words."""
         return ", ".join(dict.fromkeys(need.name for need in self.needs)) or "–"
 
 
@@ -273,7 +273,7 @@ class NotKept(Exception):
 
 @once
 def linux_code() -> str:
-    """Return a hash of everything that a run on linux depends on beside the scenario."""
+    """Return a hash of everything that a run on linux depends on next to the scenario."""
     package = Path(waterfill.__file__).parent / "testbed"
     files = [*sorted(package.rglob("*.py")), daemon.binary(), delayline.binary()]
     total = hashlib.sha256(platform.release().encode())

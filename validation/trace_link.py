@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Whether the goals are met."""
+        """True if the goals are met."""
         return abs(self.ratio - 1) <= RATIO and self.correlation >= CORRELATION
 
 

@@ -1,4 +1,4 @@
-//! What a packet and a flow cost as the network grows: 10 to 10⁶ flows over one link, and 1 to 10⁴ links.
+//! Cost of a packet and of a flow as the network grows: 10 to 10⁶ flows over one link, and 1 to 10⁴ links.
 //!
 //! `growth` runs every point of both tables, each in a process of its own, and prints them; `growth flows N` or
 //! `growth links N` runs one point. A transmission is a packet over one link, acknowledgements included.

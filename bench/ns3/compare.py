@@ -132,7 +132,7 @@ def cells(laws: Iterable[str], losses: int, loss_rates: Sequence[float] = LOSSES
 
 @dataclass(frozen=True)
 class Side:
-    """What one simulator measured."""
+    """Measurement of one simulator."""
 
     packets_per_s: list[list[float]]
     """Packets delivered in order: one row per sample, one column per RTT."""
@@ -176,7 +176,7 @@ class Figure:
     ns3: Estimate
     ours: Estimate
     loss_factor: float = 1.0
-    """What the ratio becomes when both sides lose the same share of packets, over what it is."""
+    """Factor on the ratio if both sides lost the same share of packets."""
 
     @property
     def ratio_at_equal_loss(self) -> float:
@@ -303,7 +303,7 @@ def build() -> Path:
 
 
 def arguments(cell: Cell) -> list[str]:
-    """What dumbbell is called with."""
+    """Arguments of dumbbell."""
     start_s, end_s = cell.measure_s
     values = {
         **NS3[cell.law],
@@ -320,7 +320,7 @@ def arguments(cell: Cell) -> list[str]:
 
 
 def ns3_document(program: Path, cell: Cell) -> Document:
-    """What dumbbell prints for a cell; kept in target/ns3, as nothing of Waterfill changes it."""
+    """Output of dumbbell for a cell; kept in target/ns3, as nothing of Waterfill changes it."""
     command = [str(program), *arguments(cell)]
     key = hashlib.sha256(program.read_bytes() + "\n".join(command[1:]).encode()).hexdigest()
     kept = OUT / f"{key[:24]}.json"

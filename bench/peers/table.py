@@ -1,4 +1,4 @@
-"""Measures packets per CPU second beside other simulators on equal work: `make bench CASE=peers`.
+"""Measures packets per CPU second against other simulators: `make bench CASE=peers`.
 
     python bench/peers/table.py [--seconds S] [--rounds N] [--many] [--skip NAME]
                                  [--htsim DRIVER] [--json]
@@ -34,7 +34,7 @@ NS3_HEADER = "/usr/include/ns3/internet-module.h"
 
 
 class Work(NamedTuple):
-    """What every simulator is given."""
+    """Inputs common to all simulators."""
 
     law: str
     flows: int

@@ -137,7 +137,7 @@ def _flows(
 
 
 def main() -> None:
-    """Write both files beside this program."""
+    """Write both files next to this program."""
     for name, text in (("fat-tree", fat_tree()), ("wan", wan())):
         (HERE / f"{name}.toml").write_text(text, encoding="utf-8")
 

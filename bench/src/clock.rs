@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// How long a piece of work took.
+/// Duration of a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seconds {
     /// Wall time.

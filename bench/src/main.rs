@@ -68,12 +68,12 @@ const SAMPLE_S: f64 = 1.0;
 /// One run of a case.
 struct Run {
     figures: Value,
-    /// What is reported per second of wall time: key and count. The ratio is that of the first.
+    /// Quantity reported per second of wall time: key and count. The first one gives the ratio.
     counts: Vec<(&'static str, f64)>,
     took: Seconds,
 }
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Debug, PartialEq)]
 struct Options {
     /// Names of cases; all if empty.

@@ -241,7 +241,7 @@ impl Path {
         }
     }
 
-    /// What is simulated is what would be sent.
+    /// The simulated header is the one that would be sent.
     fn survives(&self, header: &AnyHeader) {
         assert_eq!(self.id.decode_header(&header.encode()), Some(*header), "{:?}", self.id);
     }

@@ -28,7 +28,7 @@ pub mod wire;
 pub struct Target {
     /// Its name, which is also that of its corpus.
     pub name: &'static str,
-    /// What it checks, in one line.
+    /// Purpose of the target, in one line.
     pub checks: &'static str,
     /// The check: panics if it fails.
     pub run: fn(&[u8]),

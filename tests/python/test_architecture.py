@@ -16,7 +16,7 @@ PYTHON = ROOT / "python" / "waterfill"
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules of ours that a Python file imports, as dotted names."""
+    """Our own modules that a Python file imports, as dotted names."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("waterfill"):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -32,7 +32,7 @@ _SAVED = re.compile(r"[Ss]ave this as `(?P<name>[\w.]+)`")
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of every command of ours in a page: in blocks, and in code spans."""
+    """The words of each of our commands in a page: in blocks, and in code spans."""
     lines = [line for block in _BLOCK.finditer(text) for line in block["text"].splitlines()]
     lines += _INDENTED.findall(text) + _SPAN.findall(text)
     for line in lines:
@@ -46,7 +46,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 @cache
 def cli_help(words: tuple[str, ...]) -> str | None:
-    """What `--help` of a command prints, None where there is no such command or program."""
+    """Output of a command's `--help`, None where there is no such command or program."""
     program = BIN / words[0]
     if not program.exists():
         pytest.skip(f"{words[0]} is not built here")

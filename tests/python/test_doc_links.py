@@ -79,7 +79,7 @@ def broken(page: Path) -> list[str]:
 
 
 def exists(path: str) -> bool:
-    """Whether a path is one of the tree or, as in `tests/router.rs`, of one of its crates."""
+    """True if a path is one of the tree or, as in `tests/router.rs`, of one of its crates."""
     return (ROOT / path).exists() or any((ROOT / "crates").glob(f"*/{path}"))
 
 

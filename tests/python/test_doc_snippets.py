@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type works: commands run or parse, Python runs, TOML is valid.
+"""Snippets of the pages work: commands run or parse, Python runs, TOML is valid.
 
 tests/support/snippets.py says what is done with each snippet and why not more; the tutorial's
 output is compared by test_doc_commands.py.

@@ -43,7 +43,7 @@ def paragraphs(text: str) -> Iterator[list[str]]:
 
 
 def faults(text: str) -> list[str]:
-    """What a page does that it should not, one sentence each."""
+    """Breaches of the style in a page, one sentence each."""
     found = []
     for lines in paragraphs(text):
         if len(lines) > MAX_LINES:

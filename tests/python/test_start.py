@@ -1,4 +1,4 @@
-"""What starting Waterfill must not load: modules that take longer than the command itself."""
+"""Modules that starting Waterfill must not load: they take longer than the command itself."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def words(snippet: Snippet) -> tuple[list[str], str | None]:
 
 
 def treatment(snippet: Snippet) -> tuple[str, str]:
-    """Return what a test does with a snippet, and why not more; KeyError for an unknown program."""
+    """Return a test's treatment of a snippet, and its limits; KeyError for an unknown program."""
     match snippet.kind:
         case "waterfill":
             why = next((why for pattern, why in PARSED if re.search(pattern, snippet.text)), None)

@@ -90,7 +90,7 @@ def served(home: Path) -> Iterator[Server]:
 
 
 def problems(shown: Any) -> list[str]:
-    """Return what went wrong in a page, without what marimo's own page warns of."""
+    """Return the errors of a page, without the warnings of marimo's own page."""
     return [text for text in shown.problems if _MARIMOS not in text]
 
 

@@ -1,4 +1,4 @@
-"""Explicit protocols beside TCPs: the table's cells, and 24 of them run."""
+"""Explicit protocols sharing links with TCPs: the table's cells, and 24 of them run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How laws follow a link that changes: where they run, and what is measured after a change."""
+"""Laws on a link that changes: the setting, and the measurements after a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RCP, VCP and XCP beside their authors' code: the network, rows, phases, and a run of each."""
+"""RCP, VCP and XCP against their authors' code: the network, rows, phases, and a run of each."""
 
 from __future__ import annotations
 

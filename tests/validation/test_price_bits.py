@@ -1,4 +1,4 @@
-"""What few bits of price cost: the theory by hand, the grid, verdicts that can fail."""
+"""Cost of few price bits: the theory by hand, the grid, verdicts that can fail."""
 
 from __future__ import annotations
 

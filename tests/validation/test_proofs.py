@@ -25,7 +25,7 @@ def test_networks_that_differ_by_names_alone_are_one():
 
 
 def test_without_the_largest_price_another_equilibrium_is_found(monkeypatch):
-    """A source that heard of one link alone would not be max-min: the prover has to say so."""
+    """A source notified of one link alone would not be max-min: the prover has to say so."""
     whole = equilibrium.equilibrium
 
     def first_link(network, capacities, rates, name):
@@ -83,7 +83,7 @@ FIXED_INLINE __u64 law_branch(__u64 a, __u64 b)
 @needs_clang
 @pytest.mark.parametrize(("last", "fits"), [("", True), (" + large", False)])
 def test_a_branch_that_is_not_taken_proves_nothing(tmp_path, last, fits):
-    """What holds where b > a must not hide a sum that leaves its type where b < a."""
+    """A fact that holds where b > a must not hide a sum that leaves its type where b < a."""
     header = tmp_path / "branch.h"
     header.write_text('#include "fixed.h"' + BRANCHES % last)
     run = kernels.Run(ranges.Law(str(header), {}), "law_branch")

@@ -226,7 +226,7 @@ class Source(PartChecker):
         return after
 
     def _patient(self, step: Step, since_when: int, urgent: bool | None) -> bool:
-        """Whether the flow has heard of less for long enough to leave."""
+        """True if the flow has received lower rates for long enough to leave."""
         doubted = max(step.time - since_when, 0)
         soon, late = (
             doubted >= self.interval,

@@ -48,7 +48,7 @@ class Step:
 
 @dataclass
 class Header:
-    """What a log says about itself: the parameters of its laws, and the fields of its rows."""
+    """Metadata of a log: the parameters of its laws, and the fields of its rows."""
 
     backend: str
     params: dict[str, dict[str, Any]]

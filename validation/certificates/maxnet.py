@@ -49,7 +49,7 @@ def code_of(value: Real | float) -> Whole | int:
 
 
 def codes(code: Whole | int) -> range:
-    """Return the codes between which rounding decides, mostly one."""
+    """Return the candidate codes: one, or two when the value is within rounding of a boundary."""
     low, high = code.bounds() if isinstance(code, Whole) else (code, code)
     return range(max(low, 0), min(high, CODE_MAX | FLAG) + 1)
 

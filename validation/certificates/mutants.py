@@ -180,7 +180,7 @@ def verdict(case: Case, lines: Sequence[str]) -> replay.Wrong | None:
 
 
 def difference(case: Case, before: Sequence[str], after: Sequence[str]) -> str:
-    """Return what differs first in two logs: a call, inputs, a state, outputs, or their fields."""
+    """Return the first difference of two logs: a call, inputs, a state, outputs, or fields."""
     (_, left), (_, right) = read(case, before), read(case, after)
     for a, b in zip(left, right, strict=False):
         if (a.part, a.entity, a.call, a.time) != (b.part, b.entity, b.call, b.time):
@@ -197,7 +197,7 @@ def difference(case: Case, before: Sequence[str], after: Sequence[str]) -> str:
 
 
 class Trials:
-    """Judges mutants of one law beside the log of the unchanged one."""
+    """Judges mutants of one law next to the log of the unchanged one."""
 
     def __init__(self, tree: Tree, law: str) -> None:
         self.tree, self.unchanged = tree, dict[Case, list[str]]()
@@ -319,7 +319,7 @@ def _trials(law: str) -> Trials:
 
 
 def measure(trial: Trial) -> tuple[str, str]:
-    """Return what becomes of a mutant, and the row that shows it."""
+    """Return the outcome of a mutant, and the row that shows it."""
     return _trials(trial.law).tried(trial.mutant)
 
 

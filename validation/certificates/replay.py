@@ -22,7 +22,7 @@ Params: TypeAlias = "Mapping[str, Any]"
 
 @dataclass
 class Expected:
-    """What a law's equations give: fields of the state that change, and all outputs."""
+    """Results of a law's equations: fields of the state that change, and all outputs."""
 
     after: Mapping[str, object] = field(default_factory=dict)
     outputs: Mapping[str, object] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class PartChecker:
     """Equations of a router, receiver or source: a private method for each call, `_on_ack` …"""
 
     def __call__(self, step: Step) -> Expected:
-        """Return what the equations give for a step; LookupError for a call without equations."""
+        """Return the equations' results for a step; LookupError for a call without equations."""
         check: Check | None = getattr(self, f"_{step.call}", None) if step.call in _CALLS else None
         if check is None:
             raise LookupError(f"no equations for the call {step.call}")

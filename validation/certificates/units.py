@@ -40,7 +40,7 @@ def ratio(ps: int, of: int) -> Real:
 
 
 def given(step: Step, *names: str) -> dict[str, object]:
-    """Return what a new law takes over from its connection."""
+    """Return the state that a new law takes over from its connection."""
     return {name: step.inputs[name] for name in names}
 
 

@@ -53,7 +53,7 @@ def lacks(params: Params) -> str | None:
 
 @dataclass(frozen=True)
 class Family:
-    """How the routers of XCP, iXCP and P-XCP differ."""
+    """Differences between the routers of XCP, iXCP and P-XCP."""
 
     named: bool = False
     """iXCP: packets name their bottleneck."""
@@ -311,7 +311,7 @@ class Router(PartChecker):
 
 
 def over(change: Real, total: float) -> Real | float:
-    """Return what is allocated for each unit of what it is in proportion to."""
+    """Return the allocation per unit of the quantity to which it is proportional."""
     return change / total if total > 0 else 0.0
 
 

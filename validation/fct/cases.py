@@ -126,7 +126,7 @@ def laws() -> list[str]:
 
 
 def measure(case: Case, result: Result) -> dict[str, Any]:
-    """Return what the table needs of a run.
+    """Return the values of a run that the table needs.
 
     Flows that start in the counted time are counted. An unfinished flow has at least the slowdown
     that it had at the end of the run: a mean or percentile with such flows is a lower bound.

@@ -179,7 +179,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def lacks() -> str | None:
-    """Return what the host lacks to build the driver of ns-3, which this builds."""
+    """Return the host's missing requirements for building the ns-3 driver, which this builds."""
     make = ["make", "-s", "-C", str(ROOT / "bench" / "ns3"), f"OUT={DRIVER.parent}", str(DRIVER)]
     built = subprocess.run(make, capture_output=True, check=False).returncode == 0
     return None if built else "ns-3: apt-get install g++ libns3-dev"

@@ -1,4 +1,4 @@
-"""What reading a document may do: give a result, or refuse it with one sentence."""
+"""Allowed outcomes of reading a document: a result, or a refusal in one sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RAW = re.compile(
 
 
 class Finding(AssertionError):
-    """What must not happen, with a name that is the same for the same defect."""
+    """A forbidden outcome, with a name that is the same for the same defect."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -34,7 +34,7 @@ class OutOfTime(BaseException):
 
 
 def read(make: Callable[[], T], quoted: str = "") -> T | None:
-    """Return what `make` returns, None where it refuses; raise Finding for anything else.
+    """Return the result of `make`, None where it refuses; raise Finding for anything else.
 
     `quoted` is text of the input, which a message may quote.
     """

@@ -25,7 +25,7 @@ MODULES = (
 
 
 class Missing(Exception):
-    """What the host lacks, in one sentence."""
+    """A requirement that the host lacks, in one sentence."""
 
 
 @dataclass(frozen=True)

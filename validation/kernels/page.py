@@ -28,7 +28,7 @@ class Run:
 
     @property
     def probe(self) -> dict[str, object]:
-        """What `waterfilld probe --json` printed."""
+        """Output of `waterfilld probe --json`."""
         try:
             return dict(json.loads(self.facts.get("probe", "")))
         except json.JSONDecodeError:

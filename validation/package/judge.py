@@ -29,7 +29,7 @@ KEPT = ("/etc/waterfill", "/var/lib/dpkg/info/waterfilld.", "/var/lib/systemd/")
 
 
 def missing(listing: Iterable[str]) -> list[str]:
-    """Return what a package with these paths lacks."""
+    """Return the files that a package with these paths lacks."""
     have = {path.removeprefix(".").removeprefix("/usr/usr") for path in listing}
     lacks = [path for path in FILES if path not in have and f"/usr{path}" not in have]
     return lacks + [f for f in FOLDERS if not any(p.startswith(f) and p != f for p in have)]

@@ -24,7 +24,7 @@ UNSETTLED = {("maxnet2006", 320)}
 
 
 class Code(NamedTuple):
-    """How a router writes its signal; 0 bits are the law's own encoding."""
+    """Encoding of a router's signal; 0 bits are the law's own encoding."""
 
     name: str
     bits: int
@@ -69,7 +69,7 @@ class Case(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a run shows from 30 to 60 s.
+    """Measurements of a run from 30 to 60 s.
 
     `rates_bps`: means of the flows of each kind: all; or those on both links, on the first, on the
     second. `unfair`: the largest relative difference of a flow from its kind's mean. `deviation`:
@@ -142,7 +142,7 @@ def scenario(case: Case, duration_s: float = DURATION_S) -> Scenario:
 
 
 def measure(case: Case, result: Result) -> Row:
-    """Return what a run shows."""
+    """Return the measurements of a run."""
     start_s = result.summary["measure_s"][0]
     flows = result.summary["flows"]
     names = [link["name"] for link in result.summary["links"] if "access" not in link["name"]]

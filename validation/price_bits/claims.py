@@ -1,4 +1,4 @@
-"""What few bits of price cost, as claims with verdicts."""
+"""Cost of few price bits, as claims with verdicts."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ CODES: dict[str, Sequence[str] | None] = {
 
 
 class KernelRow(NamedTuple):
-    """What a run shows: mean rates, the queue's mean and largest, sampled each 0.1 s."""
+    """Measurements of a run: mean rates, the queue's mean and largest, sampled each 0.1 s."""
 
     code: str
     rates_bps: tuple[float, ...]
@@ -57,13 +57,13 @@ class KernelRow(NamedTuple):
 
 
 def program(name: str, variable: str) -> str | None:
-    """Find a program: named by the variable, beside this Python, or on PATH."""
+    """Find a program: named by the variable, next to this Python, or on PATH."""
     beside = Path(sys.executable).parent / name
     return os.environ.get(variable) or (str(beside) if beside.exists() else shutil.which(name))
 
 
 def missing() -> str | None:
-    """Return what the host lacks; None if nothing."""
+    """Return a requirement that the host lacks; None if there is none."""
     if os.geteuid() != 0:
         return f"root, got user {os.geteuid()}"
     for name, variable in (("waterfilld", "WATERFILLD"), ("waterfill-delay", "WATERFILL_DELAY")):

@@ -374,7 +374,7 @@ def _scone() -> Iterator[Theorem]:
 
 
 def _around(code: int) -> list[Any]:
-    """Return what rising limits are to a code's and to the next one's, or to the end."""
+    """Return the ratios of rising limits to a code and to the next one, or to the end."""
     lower = [_word(f"lower{index}") for index in range(32)]
     end, count = _word("end"), _word("count")
     above = lower[code + 1] if code < 31 else end

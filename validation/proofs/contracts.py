@@ -1,4 +1,4 @@
-"""What the shared functions of `fixed.h` and `float.h` require and ensure.
+"""Requirements and guarantees of the shared functions of `fixed.h` and `float.h`.
 
 A law's proof uses these at each call and proves what they require. `theorems()` proves each
 function's body: from what it requires, no operation leaves its type, and the result is as ensured.

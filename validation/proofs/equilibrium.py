@@ -48,7 +48,7 @@ def networks(links: int, flows: int) -> Iterator[tuple[Route, ...]]:
 def equilibrium(
     network: tuple[Route, ...], capacities: list[z3.ArithRef], rates: list[z3.ArithRef], name: str
 ) -> list[z3.BoolRef]:
-    """Return what holds in an equilibrium with these rates."""
+    """Return the conditions of an equilibrium with these rates."""
     demand = z3.Function("D", z3.RealSort(), z3.RealSort())
     links = len(capacities)
     prices = [z3.Real(f"p{name}{link}") for link in range(links)]

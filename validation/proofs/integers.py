@@ -131,7 +131,7 @@ _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class _Lemmas:
-    """What operations do to intervals, each proved once."""
+    """Effects of operations on intervals, each proved once."""
 
     def __init__(self) -> None:
         self._proved: set[tuple[Any, ...]] = set()
@@ -245,7 +245,7 @@ class Integers:
     # ------------------------------------------------------------ proofs
 
     def _cone(self, roots: Iterable[Any], depth: int) -> list[Any]:
-        """Return what is known of numbers and of those they are made of, so many steps back.
+        """Return the known facts about numbers and their operands, to a depth of so many steps.
 
         A number of a branch that is not the present one says something only where that was taken.
         """
@@ -273,7 +273,7 @@ class Integers:
         return facts
 
     def ask(self, claim: Any, roots: Iterable[Any]) -> Any:
-        """Ask z3 whether a claim can be false where the machine is."""
+        """Ask z3 whether a claim can be false in the current state."""
         if isinstance(claim, bool):
             return z3.unsat if claim else z3.sat
         guard = self._at.live.guard

@@ -99,7 +99,7 @@ class Domain(Protocol):
         ...
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return what holds where one of these does."""
+        """Return the facts that hold where one of these does."""
         ...
 
 
@@ -596,7 +596,7 @@ class Machine:
         return before
 
     def _contract(self, name: str, arguments: list[Value], node: Node) -> Value:
-        """Return what a contract says, and the same again for the same arguments."""
+        """Return a contract's condition, and the same one for the same arguments."""
         key = (name, *(id(argument) for argument in arguments))
         found = self._results.get(key)
         if found and self.live.guard[: len(found[0])] == found[0]:

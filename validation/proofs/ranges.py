@@ -27,7 +27,7 @@ TIME = (0, 1 << 52)  # us: 142 years
 
 @dataclass
 class Law:
-    """What a law's proof assumes, and how its functions are read."""
+    """Assumptions of a law's proof, and the interpretation of its functions."""
 
     header: str
     structures: dict[str, dict[str, Range]]

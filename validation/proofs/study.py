@@ -75,7 +75,7 @@ class Proof(NamedTuple):
 
     @property
     def proved(self) -> bool:
-        """Whether the theorem holds and z3 has decided it."""
+        """True if the theorem holds and z3 has decided it."""
         return self.result.startswith(PROVED)
 
 

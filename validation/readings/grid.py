@@ -122,7 +122,7 @@ class Cell:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims have each verdict."""
+        """Number of claims with each verdict."""
         return {
             verdict: sum(claim.verdict == verdict for claim in self.claims) for verdict in VERDICTS
         }

@@ -68,7 +68,7 @@ class Found:
 
 
 def component(objects: dict[Id, Object], first: Collection[Id]) -> set[Id]:
-    """Return what is connected with `first` by use, in either direction."""
+    """Return the objects connected with `first` by use, in either direction."""
     users: dict[Id, set[Id]] = {}
     for one in objects.values():
         for used in one.uses:
@@ -95,7 +95,7 @@ def scan(law: str, folder: Path, pids: Collection[int]) -> Found:
 
 
 def left(ids: Collection[Id]) -> list[Id]:
-    """Return those of these objects that still exist."""
+    """Return the objects that still exist."""
     existing = {id for kind in _KINDS for id in _ids(kind)}
     return sorted(existing.intersection(ids), key=lambda id: (id.kind, id.number))
 

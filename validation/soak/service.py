@@ -27,7 +27,7 @@ _METRICS = ("127.0.0.1", 9465)
 
 @dataclass(frozen=True)
 class Settings:
-    """What does not change in a run."""
+    """Constants of a run."""
 
     program: str
     law: str

@@ -44,7 +44,7 @@ Steps = Generator[Wanted, None, bool]
 
 @dataclass(frozen=True)
 class Load:
-    """How much traffic one host opens."""
+    """Traffic that one host opens."""
 
     seed: int
     long_flows: int = 8
@@ -52,13 +52,13 @@ class Load:
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
     deadline_s: float = 120.0
     short_flows: tuple[int, int] = (2, 4)
-    """How many a second, least and most."""
+    """Smallest and largest number per second."""
     short_bytes: tuple[int, int] = (10_000, 1_000_000)
 
 
 @dataclass
 class Totals:
-    """What one host's clients have seen so far."""
+    """Counts of one host's clients so far."""
 
     opened: int = 0
     delivered: int = 0
@@ -108,7 +108,7 @@ class _Flow:
         self.steps: Steps | None = None
 
     def describe(self) -> str:
-        """Return what `ss` shows of the socket. It must have a peer."""
+        """Return the socket's line of `ss`. It must have a peer."""
         side = "client" if self.client else "server"
         mine, theirs = self.socket.getsockname()[1], self.socket.getpeername()[1]
         filters = [f"sport = :{mine} and dport = :{theirs}"]
@@ -209,7 +209,7 @@ class Host:
         self._ended = 0
         self.totals = Totals()
         self.arriving = False
-        """Whether clients open new connections."""
+        """True if clients open new connections."""
 
     def serve(self, seconds: float) -> None:
         """Do what is due, for up to this time."""

@@ -1,4 +1,4 @@
-"""What is required of a soak: pure functions of its samples, totals and events."""
+"""Requirements of a soak: pure functions of its samples, totals and events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Event:
 
 @dataclass
 class Run:
-    """All that was observed."""
+    """All observations of a soak."""
 
     samples: list[Sample]
     """While traffic ran."""
@@ -46,11 +46,11 @@ class Run:
     """Of each host."""
     events: list[Event]
     seconds: float
-    """How long flows arrived."""
+    """Duration of arrivals."""
     floors: bool = True
-    """Whether old programs had time to go between two reloads, with the last flow that ran them."""
+    """True if old programs had time to go between two reloads, with the last flow that ran them."""
     rates_bps: dict[str, float] = field(default_factory=dict)
-    """What each of the router's devices carried, averaged over `seconds`."""
+    """Load of each of the router's devices, averaged over `seconds`."""
     not_unloaded: list[str] = field(default_factory=list)
     """Objects that exist after `waterfilld unload`."""
     kernel_errors: list[str] | None = None
@@ -265,7 +265,7 @@ def table(criteria: Sequence[Criterion]) -> str:
 
 
 def summary(run: Run) -> str:
-    """Return what has no limit but is worth knowing, one line each."""
+    """Return notable facts without a limit, one line each."""
     fallbacks = {k: n for k, n in run.after.counters.get("fallbacks", {}).items() if n}
     started = run.after.counters.get("started", 0)
     longest = max(one.longest_s for one in run.totals)

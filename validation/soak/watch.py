@@ -1,4 +1,4 @@
-"""What is observed of the daemon and the kernel while a soak runs."""
+"""Observation of the daemon and the kernel while a soak runs."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class KernelLog:
 
     @property
     def readable(self) -> bool:
-        """Whether the log can be read."""
+        """True if the log can be read."""
         return self._fd is not None
 
     def read(self) -> None:

@@ -1,4 +1,4 @@
-"""What a sweep costs, how it scales, and whether it ends right whatever is killed.
+"""Cost and scaling of a sweep, and its results after any process is killed.
 
 python -m validation.sweep.scale      two workers against one, and the overhead per point
 python -m validation.sweep.kills      workers, scheduler and front end killed at random

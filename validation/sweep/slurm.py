@@ -73,7 +73,7 @@ def _path() -> str:
 
 
 def lacks() -> str | None:
-    """Return what this host lacks of SLURM."""
+    """Return the parts of SLURM that this host lacks."""
     missing = [name for name in _PROGRAMS if shutil.which(name, path=_path()) is None]
     return f"{', '.join(missing)}: apt-get install slurm-wlm munge" if missing else None
 

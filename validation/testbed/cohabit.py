@@ -52,7 +52,7 @@ class Cell:
         return f"{self.tcp}{'-ecn' if self.ecn else ''}-{self.mode}"
 
     def scenario(self) -> Scenario:
-        """Return what runs."""
+        """Return the scenario to run."""
         link: Document = {
             "name": "l", "from": "a", "to": "b", "rate": f"{RATE_BPS / 1e6:g} Mbit/s",
             "delay": "14 ms", "buffer": "1 bdp", "target": TARGET,

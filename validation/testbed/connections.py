@@ -61,7 +61,7 @@ def _nothing(_connection: socket.socket, _law: str) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a connection is made, and which end sends."""
+    """Way in which a connection is made, and the end that sends."""
 
     name: str
     port: int = _RECEIVES
@@ -98,7 +98,7 @@ CURL = "nginx and curl"
 
 @dataclass
 class Found:
-    """What was seen of the connections of a kind."""
+    """Observations of one type of connection."""
 
     name: str
     opened: int = 0
@@ -127,7 +127,7 @@ class Found:
                 self.odd.append(flow)
 
     def faults(self) -> list[str]:
-        """Return what is wrong, one line each; none if every connection asked."""
+        """Return the errors, one line each; none if every connection asked."""
         wrong = []
         if self.counters.get("no_memory"):
             wrong.append(f"{self.counters['no_memory']} connections without memory for their state")

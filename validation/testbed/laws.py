@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WITHIN = 0.05
-"""How far a flow's mean rate may be from the simulator's."""
+"""Largest deviation of a flow's mean rate from the simulator's."""
 
 # Where a law runs: the backend, and whether with the kernel's integers.
 PLACES: Mapping[str, tuple[str, bool]] = {
@@ -56,7 +56,7 @@ _TITLES = {"sim": "simulator", "sim-kernel": "its integers", "fluid": "fluid", "
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An experiment: one law in one scenario, at rest in the measure window."""
+    """An experiment: one law in one scenario, in equilibrium in the measure window."""
 
     name: str
     law: str
@@ -65,7 +65,7 @@ class Case:
     settle_s: float
     measure_s: float
     group: str = ""
-    """The figure that shows it beside others; empty: none."""
+    """The figure that compares it with others; empty: none."""
 
     def scenario(self, place: str) -> Scenario:
         """Return the scenario for a place of PLACES."""

@@ -92,7 +92,7 @@ class Cell:
     panels: Sequence[Panel] = ()
     backends: Sequence[Backend] = ("sim", "fluid", "linux")
     differs: str = ""
-    """How the scenario differs from the paper's."""
+    """Differences of the scenario from the paper's."""
     times: float = 1.0
     """Factor on the scenario's times: below 1 for a trial."""
 

@@ -638,7 +638,7 @@ SPECIALS: Mapping[str, tuple[str, Callable[[float], list[Document]]]] = {
 
 
 def missing(name: str) -> str | None:
-    """Return what this host lacks to run an experiment; None if nothing."""
+    """Return a requirement of an experiment that this host lacks; None if there is none."""
     lacking = checks.missing()
     if lacking is None and name in ("stripped", "syn-dropped") and _clang() is None:
         return "clang 15 or newer, got none"

@@ -121,7 +121,7 @@ def cells(length_s: float | None = None) -> list[Cell]:
 
 
 def figures(run: Mapping[str, Any]) -> Document:
-    """Return what is compared of a run.
+    """Return the quantities of a run to compare.
 
     That is mean rates by group (bit/s), the link's mean queue (bytes), the first flow's mean RTT
     (s), and how many packets were lost at random in which time (s).
@@ -214,7 +214,7 @@ def word(found: Document) -> str:
 
 @dataclass(frozen=True)
 class Sides:
-    """What is compared of a cell's runs, and the checks that the run on linux failed."""
+    """Comparison of a cell's runs, and the checks that the run on linux failed."""
 
     sims: Sequence[Document]
     linux: Document
@@ -229,7 +229,7 @@ def runs(cell: Cell) -> dict[str, Run]:
 
 
 def measure(_: Cell, results: Mapping[str, Result]) -> Sides:
-    """Return what is compared."""
+    """Return the quantities to compare."""
     linux = results["linux"]
     sims = [figures(result.summary) for name, result in results.items() if name != "linux"]
     return Sides(sims, figures(linux.summary), failed_checks(linux))

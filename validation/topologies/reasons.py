@@ -200,7 +200,7 @@ def by_overload(record: Record) -> Reals:
 
 
 def moved(record: Record, case: Case) -> Reals:
-    """Return the largest change of each flow's rate at rest with two other orders of starts."""
+    """Return the largest change of each flow's equilibrium rate with two other orders of starts."""
     rates = np.maximum(np.array(record.rates_bps), 1.0)
     number = len(rates)
     changes = np.zeros(number)

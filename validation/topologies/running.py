@@ -145,7 +145,7 @@ def series(fluid: Any, which: str, entries: int) -> dict[str, Reals]:
 
 
 def signals(case: Case, flows: dict[str, Reals], links: dict[str, Reals]) -> dict[str, list[float]]:
-    """Return what reasons need: means over the last fifth, for VCP over the last half."""
+    """Return the means that reasons need: over the last fifth, for VCP over the last half."""
     found = {
         "rtt_s": fifth(flows["rtt_s"], 1).mean(axis=0),
         "window_bits": 8 * fifth(flows["window_bytes"], 1).mean(axis=0),

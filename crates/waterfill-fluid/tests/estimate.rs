@@ -1,4 +1,4 @@
-//! What a fluid run is expected to need.
+//! Expected needs of a fluid run.
 
 mod common;
 

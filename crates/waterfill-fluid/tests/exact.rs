@@ -1,4 +1,4 @@
-//! What the fluid model computes exactly: delays, volumes, classes.
+//! Exact results of the fluid model: delays, volumes, classes.
 
 mod common;
 use common::{assert_close, flows, link, network, rates, run, run_until};

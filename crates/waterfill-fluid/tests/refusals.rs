@@ -1,4 +1,4 @@
-//! What the fluid model cannot run is refused in one sentence.
+//! Networks that the fluid model cannot run are refused in one sentence.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn networks_that_the_fluid_model_cannot_run_are_refused() {
     assert!(short.starts_with("step: every RTT must be at least 100 ps, got "), "{short}");
 }
 
-/// What an engine of packets has and a fluid has not: ignoring it would give wrong results.
+/// Features of packet engines that the fluid engine lacks: ignoring them would give wrong results.
 #[test]
 fn faults_and_packets_are_refused() {
     let refused = |change: &dyn Fn(&mut Network)| {

@@ -114,7 +114,7 @@ impl Link {
     }
 }
 
-/// Where the IP header begins, as the router counts a packet's volume from there.
+/// Offset of the IP header, from which the router counts a packet's volume.
 fn ip_at(frame: &[u8]) -> usize {
     let mut at = 14;
     for _ in 0..2 {

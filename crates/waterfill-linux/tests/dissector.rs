@@ -23,7 +23,7 @@ struct Path {
     link: [u64; 4],
     source: [u64; 4],
     receiver: u64,
-    /// What the last packet added to the receiver's signal.
+    /// Amount that the last packet added to the receiver's signal.
     gained: i64,
 }
 

@@ -142,7 +142,7 @@ impl Drop for End {
 /// Namespaces `a`, `r` (the path) and `b` in a row.
 struct Network {
     spaces: Namespaces,
-    /// Whether both ends sign their segments.
+    /// True if both ends sign their segments.
     sign: bool,
 }
 

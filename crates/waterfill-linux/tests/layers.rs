@@ -58,7 +58,7 @@ fn module(path: &[String]) -> String {
     path[..if two { 2 } else { 1 }].join("::")
 }
 
-/// Reads what the modules of the daemon import. Tests may import anything.
+/// Reads the imports of the daemon's modules. Tests may import anything.
 fn imports() -> Imports {
     let mut out = Imports::new();
     for file in LAYERS.iter().flat_map(|layer| sources(&daemon().join(layer))) {

@@ -27,7 +27,7 @@ use serde_json::Value;
 const HOST: &str = "127.0.0.1:9465";
 const ROUTER: &str = "127.0.0.1:9466";
 const PROMETHEUS: &str = "127.0.0.1:9090";
-/// What Prometheus may need until every query has data.
+/// Longest time until every query has data.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn packaging(file: &str) -> PathBuf {

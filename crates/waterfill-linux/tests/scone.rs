@@ -131,7 +131,7 @@ impl Element {
 
 // ------------------------------------------------------------------ frames
 
-/// What a frame's UDP checksum is.
+/// Kind of a frame's UDP checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checksum {
     Valid,
@@ -152,7 +152,7 @@ fn udp(ports: [u8; 4], payload: &[u8]) -> Vec<u8> {
     [&ports[..], &length.to_be_bytes(), &[0, 0], payload].concat()
 }
 
-/// What UDP's checksum of the datagram at `at` must be, given the addresses of IP.
+/// Correct UDP checksum of the datagram at `at`, given the addresses of IP.
 fn checksum(frame: &[u8], at: usize, addresses: Range<usize>) -> u16 {
     let length = frame.len() - at;
     let without = sum(&frame[at..]) - sum(&frame[at + 6..at + 8]);

@@ -1,4 +1,4 @@
-//! What the kernel says of connections: the mode of one, and the sums over many. Needs root and skips without.
+//! The kernel's account of connections: the mode of one, and the sums over many. Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 #![expect(unsafe_code, reason = "a program's context is bytes")]

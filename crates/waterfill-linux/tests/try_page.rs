@@ -12,7 +12,7 @@ use std::process::{Command, id};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/howto/try-on-one-host.md");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/prometheus.yml");
-/// What the page installs, and what this test makes a host of its own with.
+/// Packages that the page installs, and those with which this test makes a host of its own.
 const TOOLS: [&str; 10] = ["ip", "tc", "ss", "sysctl", "iperf3", "curl", "prometheus", "promtool", "unshare", "mount"];
 
 /// A host of its own: mounts, processes, network, and control groups, whose root is this test's group. The page waits a

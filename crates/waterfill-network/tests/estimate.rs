@@ -1,4 +1,4 @@
-//! What a run is expected to need, where it can be computed by hand.
+//! Expected needs of a run, where they can be computed by hand.
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::estimate::{EntryTraffic, Need, entries, first_burst};
@@ -101,7 +101,7 @@ fn a_burst_is_no_larger_than_the_flow() {
     assert_eq!(first_burst(&flow), 6.0);
 }
 
-/// The key that a warning names is that of the largest part.
+/// A warning names the key of the largest part.
 #[test]
 fn a_need_names_its_largest_part() {
     let mut need = Need::default();

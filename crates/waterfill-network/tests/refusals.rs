@@ -1,4 +1,4 @@
-//! What a network refuses: each value out of its range, in one sentence that begins with its key.
+//! Refusals of a network: each value out of its range, in one sentence that begins with its key.
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
@@ -19,7 +19,7 @@ fn network(protocol: &str) -> Network {
         .unchecked()
 }
 
-/// Returns what a change of that network is answered with.
+/// Returns the error that a change of that network gives.
 fn refused(protocol: &str, change: impl FnOnce(&mut Network)) -> String {
     let mut changed = network(protocol);
     change(&mut changed);

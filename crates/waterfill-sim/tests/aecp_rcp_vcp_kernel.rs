@@ -93,7 +93,7 @@ fn vcp() {
     agreement(scenario("vcp", &[50.0, 100.0], flows, 90.0), "vcp", 0.02, 0.005);
 }
 
-/// What a header cannot compute is refused with one sentence.
+/// Parameters that a header cannot compute are refused with one sentence.
 #[test]
 fn refusals() {
     let refused = |protocol: &str, name: &str, value: waterfill_network::ParamValue| {

@@ -50,7 +50,7 @@ struct Packet {
     lost: bool,
 }
 
-/// What an interface counted.
+/// Counts of an interface.
 #[derive(Debug, PartialEq)]
 struct Counts {
     received: u64,

@@ -216,7 +216,7 @@ fn ecn_capable_packets_are_marked_instead_of_dropped() {
     }
 }
 
-/// An explicit flow with weight 3 beside one TCP flow gets three quarters.
+/// An explicit flow with weight 3 gets three quarters when it competes with one TCP flow.
 #[test]
 fn the_explicit_weight_sets_the_shares() {
     let queue = CohabitSpec { explicit_weight: 3.0, ..spec(improved(), nred(), 0.02) };

@@ -1,4 +1,4 @@
-//! What a run of the simulator is expected to need, against what it took.
+//! Expected needs of a simulator run, against its measured needs.
 
 mod common;
 

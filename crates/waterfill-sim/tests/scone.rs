@@ -1,4 +1,4 @@
-//! Senders that follow throughput advice, beside MaxNet flows whose price it comes from.
+//! Senders that follow throughput advice, together with MaxNet flows whose price it comes from.
 
 mod common;
 

@@ -50,7 +50,7 @@ fn periods(on_s: f64, off_s: f64) -> PeriodSpec {
     PeriodSpec { on_s: constant(on_s), off_s: constant(off_s) }
 }
 
-/// What the flows of a source have in common.
+/// Common properties of the flows of a source.
 fn common_flow(source: &mut TrafficSpec) -> &mut FlowSpec {
     &mut source.flows.as_mut().expect("a source of flows").flow
 }

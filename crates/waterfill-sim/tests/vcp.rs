@@ -28,7 +28,7 @@ fn rates(sim: &Simulation, flows: usize) -> Vec<(f64, Vec<f64>)> {
     samples.filter(|(_, rates)| rates.len() == flows).collect()
 }
 
-/// When the Jain index exceeds a level for good.
+/// Time at which the Jain index exceeds a level for good.
 fn fair_after(sim: &Simulation, flows: usize, level: f64) -> Option<f64> {
     let samples = rates(sim, flows);
     let last_unfair = samples.iter().rposition(|(_, rates)| jain(rates) <= level);

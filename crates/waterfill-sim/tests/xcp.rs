@@ -38,7 +38,7 @@ fn equilibrium_of_many_flows_leaves_a_fifth_of_the_link_unused() {
     assert_close(equilibrium(FIRST, SECOND, 1.0 + 1e-9), SHORT_SHARE, 1e-3);
 }
 
-/// Which flows of Fig. 1 start first; the others start 5 s later.
+/// Flows of Fig. 1 that start first; the others start 5 s later.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     Short,

@@ -1,4 +1,4 @@
-//! Load beside the flows.
+//! Load next to the flows.
 
 use arbitrary::Unstructured;
 use waterfill_laws::units::{Duration, Rate};

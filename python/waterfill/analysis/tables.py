@@ -255,7 +255,7 @@ class Quantity:
     size: float = 1.0
     form: str = ".2f"
     drawn: bool = False
-    """Whether the figure of the seeds has a panel for it."""
+    """True if the figure of the seeds has a panel for it."""
 
     @property
     def axis(self) -> str:
@@ -302,7 +302,7 @@ def all_same(runs: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def _interval(one: Quantity, place: Place) -> Callable[[tuple[str, Mapping[str, Any]]], Cell]:
-    """Return what writes a quantity's mean with its 95 % interval."""
+    """Return the function that writes a quantity's mean with its 95 % interval."""
 
     def cell(run: tuple[str, Mapping[str, Any]]) -> Cell:
         found = run[1].get(one.key)

@@ -210,7 +210,7 @@ def test_select_refuses(names, message):
 
 
 def plain(result: Any) -> Any:
-    """A run's document without what the machine adds, and its samples."""
+    """A run's document without the host's own values, and its samples."""
     summary = copy.deepcopy(result.summary)
     del summary["engine"]["wall_s"]
     del summary["engine"]["packet_transmissions_per_s"]

@@ -1,4 +1,4 @@
-"""Figures: what a reader can tell apart, what is labelled, what is drawn."""
+"""Figures: distinct lines, labels, and drawn elements."""
 
 from __future__ import annotations
 

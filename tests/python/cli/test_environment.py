@@ -1,4 +1,4 @@
-"""What commands take from their environment: variables, a full standard output, empty names."""
+"""Environment of commands: variables, a full standard output, empty names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the answer and the files: closed streams, full disks, two at once, signals."""
+"""Answers and files under closed streams, full disks, two processes at once, and signals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def limited(size: int = 1000):
-    """Limit the size of files, which a library cannot tell from a full disk."""
+    """Limit the size of files, which looks like a full disk to a library."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

@@ -164,7 +164,7 @@ TAGS = {"kind", "distribution"}
 
 
 def refusal(path: tuple[Any, ...], change: dict[str, Any]) -> str:
-    """What the core says of the whole network with one part changed."""
+    """The core's answer to the whole network with one part changed."""
     document = copy.deepcopy(json.loads(json.dumps(everything().to_dict())))
     place = document
     for step in path:

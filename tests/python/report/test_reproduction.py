@@ -132,7 +132,7 @@ EXPERIMENT = "maxnet-2007/headers"
 
 @pytest.fixture
 def reproduced(tmp_path, known, monkeypatch) -> Path:
-    """A folder with the claims of one experiment of ours."""
+    """A folder with the claims of one of our own experiments."""
     monkeypatch.setattr(loading, "experiments", lambda: known)
     (experiment,) = [one for one in known if one.path == EXPERIMENT]
     claims = [

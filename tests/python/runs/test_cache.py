@@ -1,4 +1,4 @@
-"""What discards kept runs: the code that they depend on, and damage, whatever it is."""
+"""Causes that discard kept runs: a change of the code that they depend on, and any damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKAGE = ROOT / "python" / "waterfill"
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A copy of the package with a core beside it."""
+    """A copy of the package with a core next to it."""
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(PACKAGE, tmp_path / "waterfill", ignore=ignored)
     (tmp_path / "core.so").write_bytes(b"core")

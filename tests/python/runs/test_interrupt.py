@@ -66,7 +66,7 @@ def test_a_signal_is_heard_within_every_long_loop():
 
 @pytest.mark.filterwarnings("ignore::waterfill.runs.engine.LongRun")
 def test_a_report_is_heard_within_a_slice():
-    """What the pool of runs uses: signals arrive on the main thread only."""
+    """The thread of the pool of runs: signals arrive on the main thread only."""
     from waterfill import run
 
     def stop(tick):

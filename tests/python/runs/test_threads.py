@@ -48,7 +48,7 @@ COMMITTED = [*sorted(ROOT.glob("examples/*.toml")), *sorted(ROOT.glob("papers/*/
 
 
 def shown(path, threads, seconds=0.3):
-    """All that a run gives, and the number of threads that it used."""
+    """The whole result of a run, and the number of threads that it used."""
     simulation = _core.Simulation(resolve.to_core(load(path), protocols.load(), "sim"))
     used = simulation.set_threads(threads)
     simulation.advance(seconds)

@@ -1,4 +1,4 @@
-"""What is chosen survives the link that restores it, and wrong links are one sentence."""
+"""Settings survive the link that restores them, and wrong links give one sentence."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Machine:
         return link["price_s"]
 
     def state(self) -> list[str]:
-        """All that a router or a host could have left here."""
+        """Everything that a router or a host could have left here."""
         return [
             self.do("tc", "qdisc", "show"),
             self.do("tc", "filter", "show", "dev", "d0", "egress"),

@@ -621,7 +621,7 @@ rate = "1 Mbit/s"
 
 
 def machine_wide():
-    """What a run could leave behind that namespaces do not hold."""
+    """Possible leftovers of a run that namespaces do not hold."""
     import os
 
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as file:

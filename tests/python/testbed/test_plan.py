@@ -354,7 +354,7 @@ def test_series_stand_on_the_samples_grid():
 
 
 def machine(user=40, clock_s=1.0):
-    """What the host was before and after: ticks of CPUs, drops, its clocks' difference."""
+    """State of the host before and after: ticks of CPUs, drops, its clocks' difference."""
     ticks = {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0, "user": 0}
     after = ticks | {"idle": 90 - user, "softirq": 10, "user": user}
     before = {"softnet_dropped": 5, "realtime_less_monotonic_s": 1.0}
@@ -365,7 +365,7 @@ def machine(user=40, clock_s=1.0):
 
 
 def finished(links=None, **changes):
-    """What a good run leaves for the checks, judged."""
+    """Measurements of a good run for the checks, judged."""
     raw = {
         "plan": {
             "streams": [{"name": "f", "kind": "iperf", "first_rtt_s": 0.01, "rate_bps": None}],

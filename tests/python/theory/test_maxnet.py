@@ -88,7 +88,7 @@ def test_proposition_2_does_not_hold_as_it_is_worded():
 
 
 def test_lemma_2_on_a_grid():
-    """Each of its six statements that a grid can tell, for eq. 13."""
+    """Each of its six statements that a grid can decide, for eq. 13."""
     taus = np.geomspace(1e-3, 1e3, 60)
     thresholds = [maxnet.omega_0(PAPER, float(tau)) for tau in taus]
     assert np.all(np.diff(thresholds) < 0)  # 1

@@ -1,4 +1,4 @@
-"""How to cite: one title and one version wherever they stand."""
+"""Citations: one title and one version in all places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison beside TCP: its scenarios are valid, and shares follow from rates."""
+"""Comparison with TCP on one link: its scenarios are valid, and shares follow from rates."""
 
 from __future__ import annotations
 

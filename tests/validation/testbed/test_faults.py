@@ -1,4 +1,4 @@
-"""Faults on the kernel beside the simulator: which run, how they are judged and shown."""
+"""Faults on the kernel next to the simulator: which run, how they are judged and shown."""
 
 from __future__ import annotations
 

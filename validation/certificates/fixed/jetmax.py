@@ -72,11 +72,11 @@ def router(_: Params) -> Check:
     """`membership`, `W`, `fair-rate` and `loss`."""
 
     def within(s: State, rate: int) -> int:
-        """What a router names: more than nothing, and not above γC."""
+        """Rate that a router names: above zero, and at most γC."""
         return min(max(rate, 1), int(s["goal"]))
 
     def derived(s: State) -> State:
-        """What packets get until the next interval."""
+        """Rate that packets get until the next interval."""
         others = s["unresponsive"]
         return {
             "target_code": codes.code(s["target"]),
@@ -199,7 +199,7 @@ def join(p: State, s: State, router: int) -> None:
 
 
 def sent(s: State, rate: int) -> int:
-    """What a source sends: from x_min on."""
+    """Rate of a source: at least x_min."""
     return max(min(rate, _RATE_MAX), int(s["x_min"]))
 
 

@@ -36,7 +36,7 @@ _FLOW_SECOND = 1_099_512  # 2⁴⁰ in a microsecond
 
 @dataclass(frozen=True)
 class Form:
-    """Which of the three laws: P-XCP scales gains, iXCP shuffles among the packets that name it."""
+    """One of the three laws: P-XCP scales gains, iXCP shuffles among the packets that name it."""
 
     scaled: bool = False
     local: bool = False
@@ -104,7 +104,7 @@ def sample_us(s: State) -> int:
 
 
 def intervals(form: Form, s: State) -> tuple[Any, Any]:
-    """Return what advances a link's time, and what ends a control interval without an RTT."""
+    """Return the calls that advance a link's time, and those that end an interval with no RTT."""
 
     def start() -> None:
         for name in form.sums:

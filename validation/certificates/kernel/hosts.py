@@ -64,13 +64,13 @@ HOSTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 
 
 def laws() -> list[str]:
-    """Return those of them whose hosts have equations."""
+    """Return the laws whose hosts have equations."""
     layouts = LAYOUTS
     return [law for law in HOSTS if "source" in layouts[law]]
 
 
 def lacking() -> str | None:
-    """Return what a log of hosts in the kernel needs that is not here."""
+    """Return the missing requirements of a log of hosts in the kernel."""
     if os.geteuid() != 0:
         return "root"
     for name, path in (("waterfilld", daemon.binary()), ("waterfill-delay", delayline.binary())):

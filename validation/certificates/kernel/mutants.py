@@ -245,7 +245,7 @@ def cases(options: Options) -> list[Case]:
 
 
 def measure(case: Case) -> str:
-    """Return what becomes of a mutant."""
+    """Return the outcome of a mutant."""
     steps = _steps(case.law, case.logs)
     return tried(case.law, case.mutant, steps, _drawn(case.law, case.drawn))
 

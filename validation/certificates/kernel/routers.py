@@ -77,7 +77,7 @@ ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
 
 
 def lacking() -> str | None:
-    """Return what a log of the kernel needs that is not here."""
+    """Return the missing requirements of a log of the kernel."""
     if os.geteuid() != 0:
         return "root"
     return next(
@@ -86,7 +86,7 @@ def lacking() -> str | None:
 
 
 def found(program: str) -> str | None:
-    """Return the path of a program; one beside this interpreter comes first."""
+    """Return the path of a program; one next to this interpreter comes first."""
     beside = Path(sys.executable).with_name(program)
     return str(beside) if beside.exists() else shutil.which(program)
 

@@ -1,4 +1,4 @@
-//! What outside bytes reach, for the fuzz targets (`fuzz/src/daemon.rs`): none of these functions asks the kernel.
+//! Parsers of outside bytes, for the fuzz targets (`fuzz/src/daemon.rs`): none of these functions asks the kernel.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -19,10 +19,10 @@ pub struct Config {
     /// Frames that a receive ring holds between two reads.
     #[serde(default = "default_ring_frames")]
     pub ring_frames: usize,
-    /// How frames reach user space.
+    /// Way in which frames reach user space.
     #[serde(default)]
     pub port: PortKind,
-    /// Whether to use real-time priority (SCHED_FIFO) and locked memory.
+    /// True if to use real-time priority (SCHED_FIFO) and locked memory.
     #[serde(default = "default_true")]
     pub realtime: bool,
     /// The lines. An interface may be the start of one line, and the end of any number.
@@ -39,7 +39,7 @@ pub struct LineConfig {
     pub from: String,
     /// Interface that it sends them out of.
     pub to: String,
-    /// How long each frame is held.
+    /// Time for which each frame is held.
     pub delay_ns: u64,
     /// Changes of the delay, in order of time.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct LineConfig {
     /// Probability that a frame is held `reorder_extra_ns` longer, so that later ones overtake it.
     #[serde(default)]
     pub reorder: f64,
-    /// How much longer a reordered frame is held.
+    /// Additional time for which a reordered frame is held.
     #[serde(default)]
     pub reorder_extra_ns: u64,
     /// Probability that a frame is delivered twice.
@@ -72,13 +72,13 @@ pub struct LineConfig {
 pub struct DelayChange {
     /// Time since the run's start, which the control line `start` gives.
     pub at_ns: u64,
-    /// How long each frame is held that arrives later.
+    /// Time for which later frames are held.
     pub delay_ns: u64,
     /// Rate of the link in bit/s, IP bytes: where the delay falls, frames leave no faster.
     pub rate_bps: f64,
 }
 
-/// How frames reach user space: what docs/validation/delay-line.md compares.
+/// Ways in which frames reach user space, compared in docs/validation/delay-line.md.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {

@@ -23,7 +23,7 @@ const EXID: [u8; 2] = [0x57, 0x46];
 const PAPER: u8 = 42;
 /// Bytes of the experiment's option before its values.
 const HEAD: usize = 5;
-/// Where the forward value is in the papers' own option.
+/// Position of the forward value in the papers' own option.
 const PAPER_FORWARD: usize = 5;
 
 /// Changes a frame by the faults that act at `at_s`, in seconds of the run.
@@ -58,7 +58,7 @@ fn nanoseconds(s: f64) -> u64 {
     (s * 1e9).round() as u64
 }
 
-/// Where a frame has its TCP header, and in it the laws' option.
+/// Positions of a frame's TCP header and of the laws' option in it.
 #[derive(Clone, Copy, Debug)]
 struct LawOption {
     tcp: usize,
@@ -167,7 +167,7 @@ impl LawOption {
     }
 }
 
-/// Where a signal of up to 24 bits is in a frame, and its codes that grant nothing and the most.
+/// Position in a frame of a signal of up to 24 bits, and its codes for no rate and the highest rate.
 #[derive(Clone, Copy, Debug)]
 struct Signal {
     at: usize,

@@ -1,4 +1,4 @@
-//! What happens to a frame between two interfaces: loss, duplication, delay, reordering. No I/O.
+//! Treatment of a frame between two interfaces: loss, duplication, delay, reordering. No I/O.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,9 +35,9 @@ pub struct Line {
     /// Frames held longer, the next due first; ties in the order of arrival.
     late: BinaryHeap<Reverse<(Nanos, u64, Vec<u8>)>>,
     late_bytes_free: usize,
-    /// What it has done.
+    /// Counts of the line.
     pub counts: Counts,
-    /// How exact it was.
+    /// Timing errors of the line.
     pub lateness: Lateness,
 }
 
@@ -191,7 +191,7 @@ impl Line {
     }
 }
 
-/// When frames are due: the delay over time, counted in the frames' own times of arrival.
+/// Times at which frames are due: the delay over time, counted in the frames' own times of arrival.
 #[derive(Debug)]
 struct Schedule {
     delay_ns: u64,

@@ -20,7 +20,7 @@ const MIN_FRAME_BYTES: usize = HEAD.len() + MAGIC.len() + 16;
 const TICK_NS: u64 = 50_000;
 const BATCH: u64 = 64;
 
-/// What to send and where.
+/// Frames to send, and their interface.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
@@ -32,7 +32,7 @@ pub struct Probe {
     pub frame_bytes: usize,
     /// Frames per second; zero: as many as possible.
     pub rate_per_s: u64,
-    /// How long to send, in nanoseconds.
+    /// Duration of sending, in nanoseconds.
     pub send_ns: u64,
     /// The path's nominal delay, in nanoseconds.
     pub delay_ns: u64,

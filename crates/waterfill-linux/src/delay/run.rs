@@ -40,7 +40,7 @@ pub struct Stats {
     pub lines: Vec<LineStats>,
     /// CPU time so far, including the receiving hosts' network stack, which runs in `sendmmsg`.
     pub cpu_s: f64,
-    /// How often the loop has run.
+    /// Number of passes of the loop.
     pub wakes: u64,
     /// The scheduling that the process got, if it requested real-time scheduling.
     pub punctuality: Option<Scheduling>,

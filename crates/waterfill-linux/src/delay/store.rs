@@ -66,7 +66,7 @@ impl Store {
         self.frames.len()
     }
 
-    /// Whether no frame waits.
+    /// Returns whether no frame waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()

@@ -75,7 +75,7 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(()) // a parent that ended before this call has closed our standard input
 }
 
-/// What [`request_realtime`] got.
+/// Result of [`request_realtime`].
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Scheduling {
     /// Runs before every ordinary process.
@@ -110,7 +110,7 @@ pub fn cpu_s() -> f64 {
     [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6).sum()
 }
 
-/// Whether a descriptor can be read, or its other end has closed. Does not block.
+/// Returns whether a descriptor can be read, or its other end has closed. Does not block.
 pub fn readable(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one pollfd.

@@ -1,4 +1,4 @@
-//! What libbpf-cargo generated from `bpf/`, as a module.
+//! Code that libbpf-cargo generated from `bpf/`, as a module.
 
 /// Declares a module of generated code: `generated!(skeleton, "scone.skel.rs")`.
 macro_rules! generated {

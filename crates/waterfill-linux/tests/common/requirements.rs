@@ -1,4 +1,4 @@
-//! What loading kernel programs needs.
+//! Requirements of loading kernel programs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

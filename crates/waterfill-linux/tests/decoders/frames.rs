@@ -132,7 +132,7 @@ impl Frames {
         frame
     }
 
-    /// Changes some bytes of two frames in three, mostly of the headers; cuts some off.
+    /// Changes some bytes, usually of the headers, in two of three frames; cuts some off.
     fn damage(&mut self, frame: &mut Vec<u8>) {
         let changes = self.one(&[0, 1, 3]);
         for _ in 0..changes {

@@ -18,14 +18,14 @@ pub(crate) struct Host {
     option: unsafe extern "C" fn(*const u8, u32, u32, *mut u8, *mut i32, *mut u8, *mut u8) -> u32,
 }
 
-/// What a host reads from a TCP header's options.
+/// Values that a host reads from a TCP header's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Option {
-    /// Which values follow; 0: none.
+    /// Bits of the values that follow; 0: none.
     pub(crate) values: u32,
     pub(crate) forward: [u8; 16],
     pub(crate) echo: [u8; 16],
-    /// What the kernel's search gives and returns.
+    /// Results of the kernel's search.
     pub(crate) raw: [u8; OPTION_MAX_BYTES],
     pub(crate) length: i32,
 }

@@ -21,7 +21,7 @@ pub(crate) struct Kernel {
     slots: MapHandle,
 }
 
-/// How a super-packet is sent.
+/// Segmentation of a super-packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gso {
     pub(crate) segments: u32,

@@ -12,7 +12,7 @@ pub(crate) fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/wireshark/waterfill.lua")
 }
 
-/// What tshark shows for each packet. Values of a field that occurs several times are joined by `|`.
+/// Fields that tshark shows for each packet. Values of a field that occurs several times are joined by `|`.
 const FIELDS: [&str; 33] = [
     "_ws.expert.message",
     "waterfill.law",
@@ -79,7 +79,7 @@ impl Decoded {
         Some(word.parse().unwrap_or_else(|_| panic!("{field} is {word}")))
     }
 
-    /// Whether one of a field's occurrences has this name, or number.
+    /// Returns whether one of a field's occurrences has this name, or number.
     pub(crate) fn contains(&self, field: &str, name: &str) -> bool {
         let names: &[&str] = match field {
             "waterfill.law" => &["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"],
@@ -136,7 +136,7 @@ impl Capture {
         self.0.push(packet);
     }
 
-    /// Returns what tshark finds in each packet; `None` without tshark.
+    /// Returns the fields that tshark finds in each packet; `None` without tshark.
     pub(crate) fn decoded(&self) -> Option<Vec<Decoded>> {
         let mut bytes = Vec::new();
         for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 101] {

@@ -86,11 +86,11 @@ pub(crate) const FORGERIES: [Forgery; 23] = [
     Noise,
     Removed,
 ];
-/// Those that can raise the price far above the true one, so that a sender has to wait.
+/// Forgeries that can raise the price far above the true one, so that a sender has to wait.
 pub(crate) const RAISED: [Forgery; 3] = [Max, Random, SecondBefore];
-/// Those that leave an option.
+/// Forgeries that leave an option.
 pub(crate) const WELL_FORMED: [Forgery; 6] = [Zero, Min, StartRate, SecondAfter, Repeated, OtherKindBefore];
-/// Those that leave no option that a host can read.
+/// Forgeries that leave no option that a host can read.
 pub(crate) const UNREADABLE: [Forgery; 14] = [
     Length0,
     Length1,

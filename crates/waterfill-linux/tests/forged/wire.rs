@@ -14,7 +14,7 @@ use waterfill_linux::delay::tap::Tap;
 use crate::forgery::{FORGERIES, Forger, Forgery, RAISED, Segment, UNREADABLE, WELL_FORMED};
 use crate::packet::{Found, START_RATE, find, has_valid_checksum, set_checksum};
 
-/// Which packets are forged.
+/// Selection of the packets to forge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
     /// Every packet of a handshake.

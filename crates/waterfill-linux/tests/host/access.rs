@@ -1,4 +1,4 @@
-//! Who may select the law.
+//! Users that may select the law.
 
 use std::ffi::OsString;
 use std::process::Command;

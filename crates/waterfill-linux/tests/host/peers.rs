@@ -1,4 +1,4 @@
-//! Which connections use the option, and what the others keep.
+//! Connections that use the option, and the behaviour of the others.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;

@@ -64,7 +64,7 @@ impl Drop for Pinned {
     }
 }
 
-/// Whether TCP's list has a congestion control of this name.
+/// Returns whether TCP's list has a congestion control of this name.
 pub(crate) fn is_listed(law: &str) -> bool {
     let laws = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     laws.split_whitespace().any(|listed| listed == law)

@@ -91,7 +91,7 @@ pub(crate) fn set_checksum(packet: &mut [u8], at: usize, addresses: std::ops::Ra
     packet[at + 16..at + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Whether that checksum is valid.
+/// Returns whether that checksum is valid.
 pub(crate) fn has_valid_checksum(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> bool {
     folded(segment_sum(packet, at, addresses)) == 0xffff
 }
@@ -112,7 +112,7 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// What a router finds in a packet.
+/// Contents of a packet that a router finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A forward value at `value`, in the segment at `tcp`.

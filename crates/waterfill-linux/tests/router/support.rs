@@ -79,7 +79,7 @@ impl Request {
     }
 }
 
-/// How a super-packet is sent.
+/// Segmentation of a super-packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Gso {
     pub(crate) wire_length: u32,

@@ -98,7 +98,7 @@ fn exchange<T>(namespaces: &Namespaces, bytes: usize, expected: bool, act: impl 
     (done, echo.join().unwrap(), back)
 }
 
-/// Returns what the pins show of a device's tags.
+/// Returns the state of a device's tags as shown by the pins.
 fn tags(service: &Service, device: &str) -> Value {
     let status = service.status();
     let found = status["csig"].as_array().and_then(|all| all.iter().find(|tags| tags["device"] == device));

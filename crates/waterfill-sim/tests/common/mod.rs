@@ -38,7 +38,7 @@ pub fn set(network: &mut Network, protocol: &str, params: &[(&str, ParamValue)])
     }
 }
 
-/// Returns what is wrong with a network.
+/// Returns the error of an invalid network.
 pub fn refusal(network: Network) -> String {
     network.checked().expect_err("a network that cannot run")
 }

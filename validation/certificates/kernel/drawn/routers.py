@@ -113,7 +113,7 @@ def vcp(state: State) -> None:
 
 
 def maxnet(state: State) -> None:
-    """Keep what MaxNet of 2006 keeps, and the age of a promise."""
+    """Keep the state of MaxNet of 2006, and the age of a promise."""
     maxnet2006(state)
     state["promised_age"] = min(state["promised_age"], EXP_MAX)
 

@@ -24,7 +24,7 @@ const WORKERS: usize = 16;
 const REQUEST_TIME: Duration = Duration::from_secs(2);
 /// In which a client must have taken the response: a scraper's usual patience.
 const RESPONSE_TIME: Duration = Duration::from_secs(10);
-/// How long a thread waits after a failed accept().
+/// Wait of a thread after a failed accept().
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest request, longer than any scraper's.
 const MAX_REQUEST_BYTES: usize = 8192;
@@ -36,7 +36,7 @@ pub(crate) struct HttpRequest {
     head: String,
 }
 
-/// What is answered.
+/// Answers of the server.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
     /// Code and reason, such as "200 OK".
@@ -58,7 +58,7 @@ impl HttpRequest {
         (method == "GET" && words.next()?.starts_with("HTTP/1.")).then(|| target.split('?').next().unwrap_or(target))
     }
 
-    /// Whether the head names this media type.
+    /// Returns whether the head names this media type.
     pub(crate) fn mentions(&self, media_type: &str) -> bool {
         self.head.contains(media_type)
     }

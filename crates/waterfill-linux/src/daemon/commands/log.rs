@@ -88,7 +88,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Output<S> {
     }
 }
 
-/// Whether an event is to be written; otherwise it is counted.
+/// Returns whether an event is to be written; otherwise it is counted.
 fn admit(event: &Event<'_>) -> bool {
     let about = event.metadata();
     if *about.level() > Level::INFO || about.target() == SUPPRESSED {
@@ -113,12 +113,12 @@ fn admit(event: &Event<'_>) -> bool {
     admitted
 }
 
-/// How many messages of a kind are logged in an interval.
+/// Number of messages of one sort that are logged in an interval.
 struct MessageLimit {
     burst: u32,
     interval: Duration,
     kinds: HashMap<Identifier, MessageKind>,
-    /// Whether a thread waits to say what was suppressed.
+    /// True if a thread waits to say what was suppressed.
     waits: bool,
 }
 

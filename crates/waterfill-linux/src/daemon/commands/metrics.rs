@@ -81,7 +81,7 @@ struct FallbackLabel {
     reason: String,
 }
 
-/// Which quantile of a distribution.
+/// Quantile of a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QuantileLabel {
     at: &'static str,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Whether the process was started without standard output.
+/// True if the process was started without standard output.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Runs before Rust's start-up code, which opens /dev/null in the place of a closed stream: writes to it succeed.

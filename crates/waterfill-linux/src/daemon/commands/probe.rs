@@ -10,7 +10,7 @@ use super::table::{Align, table};
 use crate::daemon::kernel::privileges;
 use crate::daemon::kernel::probe::{Feature, System};
 
-/// Prints what was found.
+/// Prints the findings.
 pub(crate) fn run(command: &ListCommand) -> Result<()> {
     let found = System::find()?;
     let text = if command.json { serde_json::to_string(&found)? + "\n" } else { tables(&found) };

@@ -228,7 +228,7 @@ struct Changed<'a> {
     /// The line: its first word, and the others.
     #[serde(flatten)]
     change: Change<'a>,
-    /// When the link was changed, on CLOCK_MONOTONIC.
+    /// Time at which the link was changed, on CLOCK_MONOTONIC.
     at_s: f64,
     /// Why the link stays as it is.
     error: Option<String>,

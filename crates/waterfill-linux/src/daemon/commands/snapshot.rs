@@ -38,13 +38,13 @@ pub(crate) struct Snapshot {
 /// The life of `waterfilld run`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunStatus {
-    /// When it started, in s since 1970.
+    /// Time at which it started, in s since 1970.
     pub(crate) started_s: f64,
     /// Reloads since then: applied, refused as the file was wrong, and undone as the kernel refused a change.
     pub(crate) applied: u64,
     pub(crate) refused: u64,
     pub(crate) failed: u64,
-    /// Whether the file was applied when it was last read.
+    /// True if the file was applied when it was last read.
     pub(crate) current: bool,
     /// Devices of the file that do not exist.
     pub(crate) missing: usize,
@@ -136,7 +136,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether a role is loaded.
+    /// Returns whether a role is loaded.
     pub(crate) fn has(&self, role: Role) -> bool {
         self.roles.contains(&role.name())
     }

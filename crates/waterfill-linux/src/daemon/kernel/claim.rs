@@ -15,7 +15,7 @@ use crate::daemon::kernel::law::Law;
 use crate::daemon::kernel::safety;
 use crate::daemon::options::error::user_error;
 
-/// Where the daemon keeps files while it runs.
+/// Folder of the daemon's files while it runs.
 pub(crate) const FOLDER: &str = "/run/waterfill";
 
 /// A claimed device, until this is dropped.
@@ -56,7 +56,7 @@ fn claim(command: &str, what: &str, device: &str) -> Result<Claim> {
     }
 }
 
-/// Whether a running router has claimed a device of this network namespace.
+/// Returns whether a running router has claimed a device of this network namespace.
 pub(crate) fn is_claimed(law: &Law, device: &str) -> Result<bool> {
     let path = path_in(Path::new(FOLDER), &router(law), device)?;
     let Ok(file) = File::open(&path) else { return Ok(false) };

@@ -132,12 +132,12 @@ pub(crate) fn filter_chain(device: &str) -> Result<Option<Chain>> {
     Ok(at.map(|at| Chain::split(filters.iter().map(tc::Filter::name).collect(), at)))
 }
 
-/// Whether a filter has a handle of ours.
+/// Returns whether a filter has one of our handles.
 pub(crate) fn is_ours(filter: &tc::Filter) -> bool {
     filter.is(FILTER) || filter.is(FILTER_AND_CLSACT)
 }
 
-/// Whether a filter of ours is there that says that we made clsact.
+/// Returns whether one of our filters is there which records that we made clsact.
 pub(crate) fn made_clsact(device: &str) -> Result<bool> {
     Ok(tc::egress_filters(device)?.iter().any(|filter| filter.is(FILTER_AND_CLSACT)))
 }

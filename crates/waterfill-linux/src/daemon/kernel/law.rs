@@ -23,23 +23,23 @@ pub(crate) struct Law {
     pub(crate) host: &'static [u8],
     /// The router's.
     pub(crate) router: &'static [u8],
-    /// What a link shows.
+    /// Signals that a link shows.
     pub(crate) link: &'static [Signal],
-    /// What a connection shows.
+    /// Signals that a connection shows.
     pub(crate) source: &'static [Signal],
-    /// What its receiving end echoes.
+    /// Signals that its receiving end echoes.
     pub(crate) echoed: Signal,
     pub(crate) words: Words,
 }
 
-/// How texts name what the law's routers write.
+/// Name, in texts, of the value that the law's routers write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Words {
     /// "no router on the path writes …".
     pub(crate) value: &'static str,
-    /// What contradicts a bottleneck that writes: "packets are lost while …".
+    /// Observation that contradicts a bottleneck that writes: "packets are lost while …".
     pub(crate) unmoved: &'static str,
-    /// What a table calls the mode "priced".
+    /// Name of the mode "priced" in a table.
     pub(crate) controlled: &'static str,
 }
 
@@ -91,7 +91,7 @@ impl Signal {
         (self.convert)(raw)
     }
 
-    /// Whether it is the rate that arrived in the last interval.
+    /// Returns whether it is the rate that arrived in the last interval.
     pub(crate) fn is_arrival(&self) -> bool {
         self.name == ARRIVAL
     }
@@ -133,7 +133,7 @@ impl Law {
         }
     }
 
-    /// Whether its links have names.
+    /// Returns whether its links have names.
     pub(crate) fn names_links(&self) -> bool {
         self.kernel().has_param(LINK_NAME)
     }
@@ -154,7 +154,7 @@ impl Law {
         Some(u64::from_le_bytes(word))
     }
 
-    /// Whether it is the law of a daemon without `--law`.
+    /// Returns whether it is the law of a daemon without `--law`.
     pub(crate) fn is_default(&self) -> bool {
         self.name == LawName::default().0
     }
@@ -207,7 +207,7 @@ impl Law {
     }
 }
 
-/// Returns a parameter's name beside the sentence about it.
+/// Returns a parameter's name next to the sentence about it.
 fn wrong(ParamError(text): ParamError) -> Wrong {
     (text.split(':').next().unwrap_or_default().to_owned(), text)
 }

@@ -133,7 +133,7 @@ impl Pins {
         self.folder.as_ref().map(|folder| folder.join(name))
     }
 
-    /// Whether a role's folder exists: something is pinned, or a process died while pinning.
+    /// Returns whether a role's folder exists: something is pinned, or a process died while pinning.
     pub(crate) fn has(&self, role: Role) -> bool {
         self.path(role.name()).is_some_and(|folder| folder.is_dir())
     }
@@ -233,13 +233,13 @@ fn names_in(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether a BPF file system has only what the kernel puts into a new one.
+/// Returns whether a BPF file system has only what the kernel puts into a new one.
 fn is_empty(mount: &Path) -> std::io::Result<bool> {
     let mut names = fs::read_dir(mount)?.map(|entry| entry.map(|entry| entry.file_name()));
     names.try_fold(true, |empty, name| name.map(|name| empty && (name == "maps.debug" || name == "progs.debug")))
 }
 
-/// Whether a map is pinned under this name in a folder of a BPF file system that is mounted here.
+/// Returns whether a map is pinned under this name in a folder of a BPF file system that is mounted here.
 pub(crate) fn is_pinned(map_id: u32, name: &str) -> Result<bool> {
     let mut folders: Vec<PathBuf> = bpf_mounts()?.into_iter().map(|mount| mount.point).collect();
     while let Some(folder) = folders.pop() {

@@ -39,7 +39,7 @@ pub(crate) struct Feature {
     pub(crate) without: Option<&'static str>,
 }
 
-/// How a feature is found.
+/// Way to detect a feature.
 #[derive(Clone, Copy, Debug)]
 enum Sign {
     TypeInformation,
@@ -155,7 +155,7 @@ impl System {
         Self { kernel: "6.1.0-test".into(), features: features.collect(), ..Self::default() }
     }
 
-    /// Whether the kernel has a feature.
+    /// Returns whether the kernel has a feature.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.features.iter().any(|feature| feature.name == name && feature.present)
     }
@@ -200,7 +200,7 @@ fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
     Some(function.len())
 }
 
-/// Whether a module is built in, loaded, or can be loaded on first use.
+/// Returns whether a module is built in, loaded, or can be loaded on first use.
 fn module(kernel: &str, name: &str) -> bool {
     module_below(Path::new("/"), kernel, name)
 }

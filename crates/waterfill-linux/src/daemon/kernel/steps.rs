@@ -20,7 +20,7 @@ use crate::daemon::options::error::user_error;
 
 /// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"WFSTEPS1";
-/// How long the reader waits for records before it looks whether to end.
+/// Longest wait of the reader for records before it checks whether to end.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// A log that is to be written.
@@ -38,7 +38,7 @@ pub(crate) struct StepLog {
     writer: Option<JoinHandle<()>>,
 }
 
-/// What the thread has written.
+/// Totals of the thread.
 struct Output {
     file: BufWriter<File>,
     written: u64,

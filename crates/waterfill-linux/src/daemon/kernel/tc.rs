@@ -49,7 +49,7 @@ struct FilterProgram {
 }
 
 impl Filter {
-    /// Whether it is the bpf filter with this handle.
+    /// Returns whether it is the bpf filter with this handle.
     pub(crate) fn is(&self, handle: u32) -> bool {
         let its = self.options.as_ref().and_then(|options| options.handle.as_ref()?.as_str());
         self.kind == "bpf" && its == Some(&format!("{handle:#x}"))
@@ -74,12 +74,12 @@ pub(crate) fn egress_filters(device: &str) -> Result<Vec<Filter>> {
     Ok(filters)
 }
 
-/// Whether a device has clsact.
+/// Returns whether a device has clsact.
 pub(crate) fn has_clsact(device: &str) -> Result<bool> {
     Ok(qdiscs(device)?.iter().any(|q| q.kind == "clsact"))
 }
 
-/// Whether a device's clsact has filters, of either direction.
+/// Returns whether a device's clsact has filters, of either direction.
 pub(crate) fn has_filters(device: &str) -> Result<bool> {
     for side in ["ingress", "egress"] {
         if !run("tc", &["filter", "show", "dev", device, side])?.trim().is_empty() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::user_error;
 
-/// How messages name a setting.
+/// Form in which messages name a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     /// As options: `--virtual-queue`.

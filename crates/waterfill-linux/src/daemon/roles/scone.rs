@@ -28,7 +28,7 @@ use crate::daemon::options::quantity;
 /// The programs' name in the kernel, which keeps 15 bytes. They run behind the router's by intention.
 pub(crate) const PROGRAM: &str = "waterfill_scone";
 
-/// How a law's first signal gives the fair rate of its flows.
+/// Rule by which a law's first signal gives the fair rate of its flows.
 fn rule(law: &Law) -> Option<(SconeRule, u32)> {
     match law.name {
         "maxnet" | "maxnet2006" => Some((SconeRule::SCONE_DEMAND, 0)),
@@ -60,7 +60,7 @@ fn advice(law: &Law, parameters: &[u8]) -> Result<SconeLink> {
     Ok(link)
 }
 
-/// What became of SCONE packets on a link, and the advice that it gives now.
+/// Counts of SCONE packets on a link, and its current advice.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(crate) struct SconeStatus {
     /// The rate signal, 0 to 126; `None`: no advice.

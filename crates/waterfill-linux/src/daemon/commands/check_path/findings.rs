@@ -1,4 +1,4 @@
-//! What on the path strips or drops the option: a comparison of what both ends have counted.
+//! Devices on the path that strip or drop the option, found from the counts of both ends.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::watch::{Connection, Seen};
 /// A statement about the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Which check: `syn`, `syn-ack`, `data`, `echo`, `price`, `path` or `connection`.
+    /// Name of the check: `syn`, `syn-ack`, `data`, `echo`, `price`, `path` or `connection`.
     pub(super) check: &'static str,
     pub(super) ok: bool,
     pub(super) text: String,

@@ -32,20 +32,20 @@ const REPORT: &str = "waterfill-check report";
 /// A SYN with the option may be lost once or twice.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long one write may wait for space.
+/// Longest wait of one write for space.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
-/// How often acknowledgements are looked at once all is written.
+/// Interval at which acknowledgements are checked once all is written.
 const POLL: Duration = Duration::from_millis(2);
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// What the far end has counted of a connection.
+/// The far end's counts of a connection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Report {
     /// `None`: it may not watch packets.
     seen: Option<Connection>,
 }
 
-/// What a law achieved.
+/// Result of a law.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     congestion_control: String,
@@ -65,12 +65,12 @@ struct Document<'a> {
     host: &'a str,
     address: SocketAddr,
     law: &'a str,
-    /// Whether `check-path --serve` answered.
+    /// True if `check-path --serve` answered.
     served: bool,
     baseline: Measured,
     measured: Measured,
     findings: Vec<Finding>,
-    /// Whether connections with the law get what they need.
+    /// True if connections with the law get what they need.
     ok: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn run(command: &CheckPathCommand) -> Result<()> {
     Ok(())
 }
 
-/// Says what a packet socket needs.
+/// States the needs of a packet socket.
 fn packet_socket_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::PermissionDenied {
         return user_error("check-path needs root, or CAP_NET_RAW, to see the options of packets");

@@ -26,7 +26,7 @@ pub(super) fn connect_with(law: &str, to: SocketAddr, timeout: Duration) -> io::
     Ok(fd.into())
 }
 
-/// What TCP knows of a connection.
+/// TCP's own account of a connection.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Info {
     pub(super) rtt_s: f64,

@@ -1,4 +1,4 @@
-//! What arrives and leaves at this end of a connection: packets with the option, and without.
+//! Arrivals and departures at this end of a connection: packets with the option, and without.
 //!
 //! A packet socket shows what is on the wire, so a path that changes options shows as a difference between both ends.
 
@@ -81,7 +81,7 @@ impl Watch {
         Ok(Self { connections, stop, thread: Some(thread) })
     }
 
-    /// Returns what has been seen of a connection.
+    /// Returns the counts of a connection.
     pub(super) fn of(&self, client: Client) -> Connection {
         let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.get(&client).copied().unwrap_or_default()
@@ -194,7 +194,7 @@ fn find_option(mut options: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where a law's option shows that a router wrote: kernel/<law>.h.
+/// Position of the value that shows that a router wrote into a law's option: kernel/<law>.h.
 const XCP_LAWS: [u8; 3] = [5, 6, 7];
 const JETMAX: u8 = 8;
 

@@ -82,7 +82,7 @@ pub(crate) struct Common {
     log_limit: u64,
 }
 
-/// How long programs stay, and what the process does meanwhile.
+/// Lifetime of the programs, and the process's work meanwhile.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Life {
     /// Pin nothing: the programs end with this process

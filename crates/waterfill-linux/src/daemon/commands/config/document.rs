@@ -14,7 +14,7 @@ pub(super) struct Document<'t> {
     pub(super) text: &'t str,
 }
 
-/// What serde calls the types that it reads itself, and what this file's users do.
+/// Serde's names of the types that it reads itself, with those that users of the file know.
 const SERDE_WORDS: [(&str, &str); 4] = [
     ("path string", "a path in quotes"),
     ("a boolean", "true or false"),
@@ -140,7 +140,7 @@ fn add_value(places: &mut Vec<Place>, value: &Spanned<DeValue<'_>>, path: &str, 
     }
 }
 
-/// What was expected in place of a name that is not known: the nearest, or all of them.
+/// Expected names in place of an unknown one: the nearest, or all of them.
 fn expected(unknown: &str, known: &[&str]) -> String {
     let near = known.iter().map(|name| (strsim::jaro_winkler(unknown, name), name));
     match near.max_by(|a, b| a.0.total_cmp(&b.0)) {

@@ -34,7 +34,7 @@ pub(crate) use schema::print as print_schema;
 /// Largest file: thousands of devices fit.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// What the file says, with defaults for the rest.
+/// Contents of the file, with defaults for the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
     pub(crate) file: PathBuf,

@@ -28,7 +28,7 @@ use crate::daemon::options::file::check_socket_path;
 
 /// In which a client must have sent its line, and taken the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// How long a client waits for the daemon: a reload of many devices starts `tc` for each.
+/// Longest wait of a client for the daemon: a reload of many devices starts `tc` for each.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
 /// Longest line.
 const MAX_LINE_BYTES: usize = 256;
@@ -37,7 +37,7 @@ const MAX_ANSWER_BYTES: u64 = 64 << 10;
 /// Clients served at the same time.
 const MAX_CLIENTS: usize = 8;
 
-/// What a client asks for.
+/// Request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlCommand {
     /// Read the file again.
@@ -46,7 +46,7 @@ pub(crate) enum ControlCommand {
     Status,
 }
 
-/// What a client gets: the exit code, and a sentence.
+/// Answer to a client: the exit code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControlReply {
     code: u8,

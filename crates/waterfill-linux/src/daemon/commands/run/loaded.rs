@@ -1,4 +1,4 @@
-//! What is loaded, and how it becomes what the file says.
+//! Loaded programs, and the changes that make them match the file.
 //!
 //! Every change keeps the kernel's state: a link that stays keeps its price and counters, a connection its window.
 
@@ -20,7 +20,7 @@ use crate::daemon::roles::csig::{self, Csig, TagSetup};
 use crate::daemon::roles::host::{self, Host, HostSetup};
 use crate::daemon::roles::router::{self, LinkSetup, Router};
 
-/// What the file wants loaded.
+/// Programs that the file wants loaded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     hosts: Vec<HostSetup>,
@@ -29,7 +29,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns what a file wants, checked against this host.
+    /// Returns the programs that a file wants, checked against this host.
     pub(super) fn of(config: &Config, system: &System) -> Result<Self> {
         let mut wanted = Self::default();
         let refused = |key: String, wrong| config.refuse(&key, &wrong);
@@ -69,7 +69,7 @@ impl Wanted {
 /// Names of each kind of change that a reload prints; the log has all.
 const MAX_NAMES: usize = 8;
 
-/// What a reload changed: hosts and devices by name, such as `router maxnet on eth0`.
+/// Changes made by a reload: hosts and devices by name, such as `router maxnet on eth0`.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     added: Vec<String>,
@@ -99,17 +99,17 @@ impl Changes {
     }
 }
 
-/// How a reload names a law's host.
+/// Name of a law's host in a reload's answer.
 fn host_name(law: &str) -> String {
     format!("host {law}")
 }
 
-/// How a reload names a law's router at a device.
+/// Name of a law's router at a device in a reload's answer.
 fn link_name(law: &str, device: &str) -> String {
     format!("router {law} on {device}")
 }
 
-/// How a reload names CSIG's tags at a device.
+/// Name of CSIG's tags at a device in a reload's answer.
 fn tags_name(device: &str) -> String {
     format!("csig on {device}")
 }
@@ -118,7 +118,7 @@ fn tags_name(device: &str) -> String {
 struct HostRole {
     host: Host,
     options: HostSetup,
-    /// Whether nothing was pinned before this process.
+    /// True if nothing was pinned before this process.
     first: bool,
     _lock: Lock,
 }
@@ -130,7 +130,7 @@ struct RouterRole {
     /// By device.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, LinkSetup>,
-    /// Whether nothing was pinned before this process.
+    /// True if nothing was pinned before this process.
     first: bool,
     _lock: Lock,
 }
@@ -141,7 +141,7 @@ struct CsigRole {
     /// By device.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, TagSetup>,
-    /// Whether nothing was pinned before this process.
+    /// True if nothing was pinned before this process.
     first: bool,
     _lock: Lock,
 }
@@ -227,7 +227,7 @@ impl Loaded {
         })
     }
 
-    /// What is loaded now.
+    /// Programs that are loaded now.
     fn wanted(&self) -> Wanted {
         let routers =
             self.routers.iter().map(|(name, role)| (*name, (role.law, role.options.values().cloned().collect())));
@@ -387,7 +387,7 @@ impl Loaded {
         }
     }
 
-    /// Whether a device has a queue per class.
+    /// Returns whether a device has a queue per class.
     pub(super) fn divides(&self) -> bool {
         self.routers.values().any(|role| role.router.divides())
     }

@@ -29,7 +29,7 @@ use crate::daemon::roles::router;
 use control::{ControlCommand, ControlReply};
 use loaded::{Loaded, Wanted};
 
-/// How often the reasons of fallbacks are counted for the log.
+/// Interval at which the reasons of fallbacks are counted for the log.
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 /// Fallbacks for one reason in that interval that are worth a line.
 const BURST: u64 = 10;

@@ -55,7 +55,7 @@ pub(super) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
-/// Says what is loaded.
+/// States the loaded programs.
 pub(super) fn status(status: &str) {
     notify(&[NotifyState::Status(status)]);
 }

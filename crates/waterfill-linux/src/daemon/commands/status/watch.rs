@@ -31,7 +31,7 @@ use crate::daemon::roles::csig::TagStatus;
 use crate::daemon::roles::host::{FlowStatus, NONE};
 use crate::daemon::roles::router::LinkStatus;
 
-/// How long a key or a signal may wait.
+/// Longest wait of a key or a signal.
 const KEY_INTERVAL: Duration = Duration::from_millis(100);
 /// Values in a link's course.
 const COURSE: usize = 16;
@@ -65,7 +65,7 @@ pub(super) fn run(pins: Pins) -> Result<()> {
     follow(&mut view, &inbox)
 }
 
-/// What the main thread waits for beside keys.
+/// Events other than keys that the main thread waits for.
 enum Input {
     State(Result<Box<Snapshot>>),
     End,
@@ -232,14 +232,14 @@ impl Order {
     }
 }
 
-/// What is shown, and how.
+/// Contents and state of the view.
 struct View {
     state: Snapshot,
     /// A link's last signals, by law and device.
     courses: BTreeMap<(&'static str, String), VecDeque<f64>>,
     order: Order,
     filter: String,
-    /// Whether keys write the filter.
+    /// True if keys write the filter.
     writing: bool,
     paused: bool,
     /// First connection on the screen.
@@ -589,7 +589,7 @@ mod tests {
         assert!(matches!(inbox.recv(), Ok(Input::State(Err(_)))));
     }
 
-    /// What the next test runs in a terminal.
+    /// Command that the next test runs in a terminal.
     #[test]
     #[ignore = "takes a terminal over"]
     fn panics_on_the_screen() {

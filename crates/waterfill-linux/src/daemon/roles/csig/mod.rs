@@ -264,7 +264,7 @@ impl Csig {
         Ok(())
     }
 
-    /// Tells the programs what to do at a device; packets find the old configuration or the new one.
+    /// Configures the programs for a device; packets find the old configuration or the new one.
     fn configure(&self, setup: &TagSetup, ifindex: u32) -> Result<()> {
         if header_bytes(setup.device())? == 0 {
             bail!(user_error("expected one with Ethernet headers, as tags follow addresses"));
@@ -291,7 +291,7 @@ impl Csig {
         Ok(maps.csig_devices.update(&key, config.as_bytes(), MapFlags::ANY)?)
     }
 
-    /// Returns what a device is configured for.
+    /// Returns the configuration of a device.
     fn configured(&self, ifindex: u32) -> Result<Option<CsigDevice>> {
         let found = self.skeleton.maps.csig_devices.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY)?;
         Ok(found.and_then(|bytes| CsigDevice::from_prefix(&bytes)))
@@ -367,7 +367,7 @@ fn pinned_maps(pins: &Pins) -> Result<Option<Vec<MapHandle>>> {
     Ok(Some(maps))
 }
 
-/// Whether pinned maps are of this version's layout. Maps without devices have nothing to keep.
+/// Returns whether pinned maps are of this version's layout. Maps without devices have nothing to keep.
 fn is_compatible(own: &[MapHandle]) -> bool {
     let sizes = [size_of::<CsigDevice>(), size_of::<CsigCounts>()];
     let same = own.iter().zip(sizes).all(|(map, size)| map.value_size() as usize == size);
@@ -400,7 +400,7 @@ fn ids(maps: &[MapHandle]) -> Result<Vec<u32>> {
     maps.iter().map(|map| Ok(map.info()?.info.id)).collect()
 }
 
-/// Whether a link is at a device.
+/// Returns whether a link is at a device.
 fn is_at(info: &LinkTypeInfo, ifindex: u32) -> bool {
     matches!(info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == ifindex)
 }

@@ -214,7 +214,7 @@ fn demand(options: &CsigOptions, names: Names, fastest: f64) -> Result<Demand, W
     Ok(Demand { t_s: options.t.map_or_else(|| default("t"), |time| time.0.as_secs_f64()), x_max_bps: x_max })
 }
 
-/// Reads what a device's configuration says of its tags.
+/// Reads the tag settings of a device's configuration.
 pub(super) fn read(config: &CsigDevice) -> (TagRole, TagFormat, TagSignal) {
     let role = match CsigRole(config.role) {
         CsigRole::CSIG_INSIDE => TagRole::Inside,

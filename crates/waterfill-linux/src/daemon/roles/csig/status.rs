@@ -1,4 +1,4 @@
-//! What was done with frames at the devices of a domain, and what their tags would carry now.
+//! Counts of frames at the devices of a domain, and the signals that their tags would carry now.
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput, ProgramMut};

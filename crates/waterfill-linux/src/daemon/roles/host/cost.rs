@@ -1,4 +1,4 @@
-//! What a scrape of 10,000 connections costs, as sums and as a list. A measurement, run by name:
+//! Cost of a scrape of 10,000 connections, as sums and as a list. A measurement, run by name:
 //! `ulimit -n 30000; cargo test -p waterfill-linux --features daemon --lib -- --ignored --nocapture scrape_cost`.
 
 use std::net::{TcpListener, TcpStream};

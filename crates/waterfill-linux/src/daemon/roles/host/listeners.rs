@@ -8,7 +8,7 @@ use super::status::address;
 use crate::daemon::kernel::interface::{Bytes as _, HostListener};
 use crate::daemon::kernel::object;
 
-/// How many a message names.
+/// Number of listeners that a message names.
 const SHOWN: usize = 8;
 
 /// Lets them answer, in all network namespaces that this process may enter. The log has those that keep silent.
@@ -54,11 +54,11 @@ pub(crate) fn describe<'a>(addresses: impl ExactSizeIterator<Item = &'a str>) ->
 #[derive(Debug, PartialEq)]
 pub(super) struct Listener {
     pub(super) address: String,
-    /// Whether it answers from now on.
+    /// True if it answers from now on.
     pub(super) enabled: bool,
 }
 
-/// Reads what an iterator program over this thread's network namespace writes.
+/// Reads the output of an iterator program over this thread's network namespace.
 pub(super) fn read(link: &Link) -> Result<Vec<Listener>> {
     parse(&super::read(Iter::new(link)?)?)
 }

@@ -215,7 +215,7 @@ impl Host {
     }
 }
 
-/// Reads what an iterator program writes. The kernel interrupts itself after a million sockets without output.
+/// Reads the output of an iterator program. The kernel interrupts itself after a million sockets without output.
 fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
     loop {

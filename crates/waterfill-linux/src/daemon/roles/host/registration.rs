@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use libbpf_rs::{ErrorKind, Link, MapCore as _, MapHandle, MapMut, libbpf_sys};
 use nix::errno::Errno;
 
-/// How long the kernel may take to free a congestion control's name after its last pin is gone.
+/// Longest time in which the kernel frees a congestion control's name after its last pin is gone.
 const NAME_RELEASE_TIME: Duration = Duration::from_secs(2);
 
 /// Registers the law `map` under `name`, and pins it at `pin`. An older one that is pinned there is replaced: existing

@@ -18,12 +18,12 @@ use crate::daemon::kernel::pins;
 /// The kernel's structure of such a map's value, and of what is in it.
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
 const OPERATIONS: &str = "tcp_congestion_ops";
-/// Where the state is, and the state of a law that TCP has (BPF_STRUCT_OPS_STATE_INUSE).
+/// Offset of the state, and the state of a law that TCP has (BPF_STRUCT_OPS_STATE_INUSE).
 const STATE: usize = 4;
 const IN_USE: u32 = 1;
 const NAME_BYTES: usize = 16;
 
-/// Removes laws of ours that no process holds and no pin keeps: all, or the one of this name. Returns their names.
+/// Removes our laws that no process holds and no pin keeps: all, or the one of this name. Returns their names.
 pub(crate) fn remove_stale(name: Option<&str>) -> Result<Vec<String>> {
     let maps: Vec<_> = MapInfoIter::default().filter(is_ours).collect();
     if maps.is_empty() {
@@ -47,7 +47,7 @@ pub(crate) fn remove_stale(name: Option<&str>) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Whether a map is a law of ours without a link. One with a link ends with that.
+/// Returns whether a map is one of our laws without a link. One with a link ends with that link.
 fn is_ours(info: &MapInfo) -> bool {
     info.ty == MapType::StructOps && info.name == LAW_MAP && info.map_flags & libbpf_sys::BPF_F_LINK == 0
 }

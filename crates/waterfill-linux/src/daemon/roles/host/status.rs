@@ -17,7 +17,7 @@ pub(crate) struct FlowStatus {
     /// The law, as in the protocols' list.
     pub(crate) law: &'static str,
     pub(crate) mode: String,
-    /// What the law shows of itself; 0 before it has started.
+    /// Signals of the law; 0 before it has started.
     #[serde(flatten)]
     pub(crate) signals: BTreeMap<&'static str, f64>,
     /// The same for a table, in the law's order: titles and texts.
@@ -33,7 +33,7 @@ pub(crate) struct FlowStatus {
     pub(crate) fallback_brief: Option<&'static str>,
     /// TCP's window, packets.
     pub(crate) window_packets: u32,
-    /// What this end echoes for the other end's data, such as `echoed_price_s`, an average; 0: none.
+    /// Echo of this end for the other end's data, such as `echoed_price_s`, an average; 0: none.
     #[serde(flatten)]
     pub(crate) echoed: BTreeMap<String, f64>,
     pub(crate) echoes: u32,

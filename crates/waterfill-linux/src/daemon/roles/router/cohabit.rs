@@ -56,7 +56,7 @@ pub(crate) struct CohabitParams {
     pub(crate) update: Update,
 }
 
-/// When the paper's factor is applied.
+/// Time at which the paper's factor is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
     Interval,
@@ -206,7 +206,7 @@ fn getrandom(into: &mut [u8]) -> Result<()> {
     fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(into)).context("cannot read random bytes")
 }
 
-/// What the module did and measured on a link.
+/// Counts and measurements of the module on a link.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub(crate) struct CohabitStatus {
     pub(crate) drop_probability: f64,
@@ -355,7 +355,7 @@ pub(super) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     }
 }
 
-/// Returns what a device's module did; `None` if it has none. `loaded` is this process's.
+/// Returns the status of a device's module; `None` if it has none. `loaded` belongs to this process.
 pub(super) fn status(loaded: Option<&Cohabit>, pins: &Pins, ifindex: u32) -> Result<Option<CohabitStatus>> {
     Ok(state(loaded, pins, ifindex)?.as_ref().map(CohabitStatus::of))
 }

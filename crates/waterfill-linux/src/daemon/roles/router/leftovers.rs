@@ -1,4 +1,4 @@
-//! What a killed router without pins left on devices: its filter and clsact before tcx (Linux 6.6), and its shaper.
+//! Leftovers of a killed router without pins: its filter and clsact before tcx (Linux 6.6), and its shaper.
 //!
 //! It is found in the kernel, by our handles and the program's name. A device that a running router has claimed, or to
 //! which a router's programs are pinned, is left alone.
@@ -55,7 +55,7 @@ fn our_filter(device: &str) -> Result<Option<tc::Filter>> {
     Ok(filters.find(|filter| hook::is_ours(filter) && is_program(&filter.name())))
 }
 
-/// Whether a program's name, which the kernel cuts off, is the router's.
+/// Returns whether a program's name, which the kernel cuts off, is the router's.
 fn is_program(name: &str) -> bool {
     name == &PROGRAM[..NAME_BYTES.min(PROGRAM.len())]
 }

@@ -196,7 +196,7 @@ impl Router {
         self.apply_modules(setup, None)
     }
 
-    /// Attaches the programs beside the router's as these setup say. What was there with the setup `before` stays.
+    /// Attaches the programs next to the router's as these setup say. What was there with the setup `before` stays.
     fn apply_modules(&mut self, setup: &LinkSetup, before: Option<&LinkSetup>) -> Result<()> {
         let ifindex = if_nametoindex(setup.device())?;
         let header = header_bytes(setup.device())?;
@@ -545,7 +545,7 @@ impl Drop for Router {
     }
 }
 
-/// Which kind of hook to use.
+/// Kernel hook to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hook {
     Newest,
@@ -578,13 +578,13 @@ fn unset(links: &Map<'_>, ifindex: u32, attachment: &Attachment) -> Result<()> {
     Ok(links.update(&ifindex.to_ne_bytes(), &value, MapFlags::ANY)?)
 }
 
-/// Whether a pinned map has this version's layout.
+/// Returns whether a pinned map has this version's layout.
 fn is_compatible(map: &MapHandle) -> Result<bool> {
     let mut set = attachments(map)?.into_values().filter(|attachment| attachment.layout != 0);
     Ok(set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
 }
 
-/// Whether pinned maps have the sizes of those in an object.
+/// Returns whether pinned maps have the sizes of those in an object.
 fn have_the_sizes(open: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<bool> {
     for (name, path) in pinned {
         let Ok(map) = MapHandle::from_pinned_path(path) else { return Ok(false) };

@@ -19,20 +19,20 @@ pub(crate) const UPDATE: Duration = Duration::from_millis(200);
 const AVERAGE_S: f64 = 0.5;
 /// Smallest part of a class.
 const MIN_PART: f64 = 0.01;
-/// How long a class counts as present after its last data: `COHABIT_PRESENCE_NS`.
+/// Time for which a class counts as present after its last data: `COHABIT_PRESENCE_NS`.
 const PRESENCE_NS: u64 = 2_000_000_000;
 /// The part of each class before both were seen.
 const EQUAL_PART: f64 = 0.5;
 /// Smallest change that is worth setting, relative to the whole.
 const STEP: f64 = 0.005;
 
-/// How a link is divided between explicit packets and the rest.
+/// Division of a link between explicit packets and the rest.
 #[derive(Debug, PartialEq)]
 pub(super) struct Division {
     capacity_bps: f64,
     /// Average rate that the rest needs.
     need_bps: f64,
-    /// Whether packets of the rest waited at the last update.
+    /// True if packets of the rest waited at the last update.
     waited: bool,
     /// Of the last interval that was used: its end, and all bytes of the rest until then.
     ended_ns: Option<u64>,
@@ -90,7 +90,7 @@ impl Division {
 }
 
 impl Router {
-    /// Whether any device has a queue per class.
+    /// Returns whether any device has a queue per class.
     pub(crate) fn divides(&self) -> bool {
         self.followed.values().any(|(setup, _)| setup.options.separate)
     }

@@ -66,7 +66,7 @@ impl LinkSetup {
         Self { options: RouterOptions { rate: Rate(bps), ..self.options.clone() }, ..self.clone() }
     }
 
-    /// Whether the module that protects explicit flows would be set up in the same way.
+    /// Returns whether the module that protects explicit flows would be set up in the same way.
     pub(super) fn same_cohabit(&self, other: &Self) -> bool {
         let of = |setup: &Self| {
             let RouterOptions { rate, overhead, separate, .. } = &setup.options;

@@ -111,7 +111,7 @@ fn class(device: &str, parent: &str, id: &str, rates: [u64; 2], frame: u64, prio
     Ok(())
 }
 
-/// Returns what waits in the queue for packets that are not explicit, in bytes.
+/// Returns the queue of packets that are not explicit, in bytes.
 pub(super) fn other_backlog(device: &str) -> Result<u64> {
     let qdiscs: Vec<Qdisc> = json("tc", &["-s", "-j", "qdisc", "show", "dev", device])?;
     Ok(qdiscs.iter().find(|q| q.handle == OTHER_QUEUE).map_or(0, |q| q.backlog))
@@ -132,7 +132,7 @@ pub(super) fn remove(device: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lists the devices of this network namespace that have clsact or a shaper of ours, and whether they have that.
+/// Lists the devices of this network namespace that have clsact or one of our shapers, and which of both.
 pub(super) fn marked_devices() -> Result<BTreeMap<String, bool>> {
     let qdiscs: Vec<Qdisc> = json("tc", &["-j", "qdisc", "show"])?;
     let mut marked = BTreeMap::new();

@@ -24,7 +24,7 @@ const UNTOUCHED: [(Count, &str); 5] = [
 /// The state of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LinkStatus {
-    /// When the rest was read.
+    /// Time at which the rest was read.
     #[serde(skip)]
     pub(crate) read: Option<Instant>,
     pub(crate) device: String,
@@ -34,7 +34,7 @@ pub(crate) struct LinkStatus {
     pub(crate) target: Option<f64>,
     /// The law, as in the protocols' list.
     pub(crate) law: &'static str,
-    /// What the law shows of the link, such as `price_s`.
+    /// Signals of the link's law, such as `price_s`.
     #[serde(flatten)]
     pub(crate) signals: BTreeMap<&'static str, f64>,
     /// The same for a table, in the law's order: titles and texts.

@@ -91,7 +91,7 @@ fn a_kernel_without_tcx_uses_a_filter() {
     assert_eq!(state(), before);
 }
 
-/// A link with another rate keeps its price, its counters and its program, with and without other programs beside it.
+/// A link with another rate keeps its price, its counters and its program, with and without other programs next to it.
 #[test]
 fn a_rate_changes_in_place() {
     if !inside("a_rate_changes_in_place") {
