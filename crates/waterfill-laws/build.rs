@@ -1,13 +1,11 @@
 //! Compiles the fixed-point versions of laws (`kernel/`) for the host: the same C that the BPF programs include.
 
-/// Laws behind the interface of `kernel/law.h`: src/kernel/mod.rs says how to add one.
-const LAWS: &[&str] = &["aecp", "ixcp", "jetmax", "maxnet_law", "maxnet2006_law", "pxcp", "rcp", "vcp", "xcp"];
-
 fn main() {
     println!("cargo::rerun-if-changed=kernel");
-    let files = ["law", "maxnet", "maxnet2006", "cohabit", "csig", "scone"]
-        .into_iter()
-        .chain(LAWS.iter().copied())
-        .map(|name| format!("kernel/{name}.c"));
+    let folder = std::fs::read_dir("kernel").expect("the folder of the C code");
+    let mut files: Vec<_> = folder.map(|entry| entry.expect("a file").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "c"));
+    files.retain(|file| !file.to_string_lossy().ends_with(".inc.c"));
+    files.sort();
     cc::Build::new().files(files).std("c11").extra_warnings(true).compile("waterfill_kernel");
 }

@@ -21,8 +21,7 @@ mod daemon {
     /// The laws' programs, which the daemon embeds: one object for each law and role.
     const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
     /// Loaded by tests, which read the object's path from this variable.
-    const TEST_OBJECTS: [(&str, &str); 6] = [
-        ("replay", "REPLAY_OBJECT"),
+    const TEST_OBJECTS: [(&str, &str); 5] = [
         ("path", "PATH_OBJECT"),
         ("cost", "COST_OBJECT"),
         ("shared", "SHARED_OBJECT"),

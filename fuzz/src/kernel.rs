@@ -1,10 +1,10 @@
-//! Target `kernel`: the C that a kernel runs, called on the host with any values, and its wire formats beside those in Rust.
+//! Target `kernel`: the C that a kernel runs, called on the host with any values, and the options that carry its values.
 
 use arbitrary::Unstructured;
 use waterfill_laws::csig::{Format, Tag};
-use waterfill_laws::kernel::{KernelLaw, Law, Packet, Tcp, VALUE_MAX, Value, Words};
-use waterfill_laws::protocol::Wire;
-use waterfill_laws::protocols::{aecp, ixcp, jetmax, pxcp, rcp, vcp, xcp};
+use waterfill_laws::kernel::option::{Carries, OPTION_MAX};
+use waterfill_laws::kernel::{KernelLaw, Packet, Tcp, VALUE_MAX, Value, Words};
+use waterfill_laws::registry::kernel_protocols;
 use waterfill_laws::scone;
 
 use crate::input::{below, byte, decades};
@@ -56,41 +56,31 @@ fn csig_tag(u: &mut Unstructured<'_>) {
     }
 }
 
-/// A law's value survives the simulator's header, which carries it, and the header its encoding.
-fn survives<P: KernelLaw>(value: &Value) {
-    let law = P::law();
-    let (mut forward, mut echo) = (*value, *value);
-    forward[law.forward_bytes()..].fill(0);
-    echo[law.echo_bytes()..].fill(0);
-    let (header, answer) = (P::header_of(&forward), P::echo_of(&echo));
-    let mut bytes = vec![0; P::Header::BYTES.max(P::Echo::BYTES)];
-    header.encode(&mut bytes);
-    assert_eq!(P::Header::decode(&bytes), Some(header), "{}", P::INFO.name);
-    if let Some(back) = P::value_of(&header) {
-        assert_eq!(P::header_of(&back), header, "{}", P::INFO.name);
-    }
-    answer.encode(&mut bytes);
-    assert_eq!(P::Echo::decode(&bytes), Some(answer), "{}", P::INFO.name);
-    if let Some(back) = P::value_of_echo(&answer) {
-        assert_eq!(P::echo_of(&back), answer, "{}", P::INFO.name);
-    }
-}
-
+/// A law's value survives the option that carries it in the simulator, and any other bytes are refused or come back.
 fn values(u: &mut Unstructured<'_>) {
     let value: Value = u.arbitrary().unwrap_or_default();
-    survives::<aecp::Aecp>(&value);
-    survives::<ixcp::IXcp>(&value);
-    survives::<jetmax::JetMax>(&value);
-    survives::<pxcp::PXcp>(&value);
-    survives::<rcp::Rcp>(&value);
-    survives::<vcp::Vcp>(&value);
-    survives::<xcp::Xcp>(&value);
+    for (name, form) in kernel_protocols() {
+        let law = form.law();
+        for (carries, length) in [(Carries::Forward, law.forward_bytes()), (Carries::Echo, law.echo_bytes())] {
+            let mut own = value;
+            own[length..].fill(0);
+            let mut bytes = [0; OPTION_MAX];
+            carries.write(law, &own, &mut bytes);
+            assert_eq!(carries.read(law, &bytes), Some(own), "{name}");
+            bytes[usize::from(value[0]) % carries.segment_bytes(law)] ^= value[1];
+            if let Some(read) = carries.read(law, &bytes) {
+                let mut again = bytes;
+                carries.write(law, &read, &mut again);
+                assert_eq!(again, bytes, "{name}");
+            }
+        }
+    }
 }
 
 /// A link and a connection of one law.
 struct State {
     name: &'static str,
-    law: &'static Law,
+    law: &'static KernelLaw,
     params: Words,
     link: Words,
     cpu: Words,
@@ -101,9 +91,9 @@ struct State {
 }
 
 fn calls(u: &mut Unstructured<'_>) {
-    let laws = Law::all();
-    let (name, law) = laws[below(u, laws.len())];
-    let sets = Law::parameter_sets(name);
+    let laws = kernel_protocols();
+    let (name, form) = laws[below(u, laws.len())];
+    let (law, sets) = (form.law(), form.recorded());
     let params = law.params(&sets[below(u, sets.len())]);
     let packet = u.int_in_range(64..=9000).unwrap_or(1500);
     let mut s = State {

@@ -61,7 +61,6 @@ fn path(u: &mut Unstructured<'_>) -> Option<Path> {
     let which = usize::from(byte(u)) % ProtocolId::ALL.len();
     let id = ProtocolId::ALL[which];
     let params = parameters(u, id.params(), &param_lists()[which]);
-    params.check_backend("sim").ok()?;
     let link = LinkView {
         id: u32::from(byte(u)),
         capacity: Rate::from_bps(decades(u, 1.0, 1e18)),

@@ -85,7 +85,7 @@ def test_lines_are_named_as_ranges() -> None:
 @pytest.mark.parametrize(
     ("name", "law"),
     [
-        ("crates/waterfill-laws/src/protocols/maxnet/fixed_point/host.rs", "maxnet"),
+        ("crates/waterfill-laws/src/protocols/maxnet/fixed_point/tests.rs", "maxnet"),
         ("crates/waterfill-laws/src/protocols/pxcp.rs", "pxcp"),
         ("crates/waterfill-laws/src/protocols/tcp/bbr/model.rs", "tcp/bbr"),
         ("crates/waterfill-laws/src/protocols/tcp/cubic.rs", "tcp/cubic"),

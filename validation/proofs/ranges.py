@@ -213,8 +213,10 @@ _MAXNET_PARAMS = {
     "source.average": SWITCH,
     "source.compensate": SWITCH,
     "source.xi_first": SWITCH,
+    "source.bare": SWITCH,
     "dt_p": (1, 10**6),
     "promise": SWITCH,
+    "weight": (0, 1000),  # at most 1: larger ones are not proved
 }
 MAXNET = Law(
     "maxnet.h",

@@ -1,7 +1,8 @@
 //! The fluid model: builds a network and advances it in steps.
 
+use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::{Connection, Kind, LinkView};
-use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
@@ -14,9 +15,6 @@ use crate::meter::Meter;
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, TimeStep};
 use crate::plan::{self, ClassPlan, Edge, Member};
 use crate::wiring::{Destinations, Wiring};
-
-/// The backend's name in [`waterfill_laws::protocol::Info::backends`].
-pub const BACKEND: &str = "fluid";
 
 /// Parcels between two polls of the watch: about a millisecond's work.
 const EVENTS_PER_POLL: u64 = 1 << 12;
@@ -208,7 +206,7 @@ impl Fluid {
                 claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
                 seed: network.seed,
             };
-            let spec = self.class_spec(flow, (id, params.paced()), plan);
+            let spec = self.class_spec(flow, &params, plan);
             self.classes.push(Class::new(spec, places, &params, &connection, self.step));
             self.paths.push(Path { forward: flow.forward.clone().into(), reverse: flow.reverse.clone().into() });
         }
@@ -263,11 +261,9 @@ impl Fluid {
         }
     }
 
-    /// `law` is the flow's protocol, and whether its packets are paced unless the flow says otherwise.
-    fn class_spec(&self, flow: &FlowSpec, law: (ProtocolId, bool), plan: &ClassPlan) -> ClassSpec {
-        let (id, paced) = law;
+    fn class_spec(&self, flow: &FlowSpec, params: &AnyParams, plan: &ClassPlan) -> ClassSpec {
         let packet_bytes = f64::from(self.network.packet_bytes);
-        let headers = f64::from(TCP_IP_BYTES) + id.header_bytes() as f64;
+        let headers = f64::from(TCP_IP_BYTES) + params.header_bytes() as f64;
         let payload = packet_bytes - headers;
         let wire_bytes = flow.size_bytes.map_or(f64::INFINITY, |size| {
             let size = size as f64;
@@ -278,7 +274,7 @@ impl Fluid {
         let pad = Duration::from_secs(flow.pad_of_s(plan.index));
         let acks_per_packet = if flow.delayed_ack { 0.5 } else { 1.0 };
         ClassSpec {
-            protocol: id,
+            protocol: params.protocol(),
             count: f64::from(plan.count),
             start: start + pad,
             stop: stop + pad,
@@ -288,7 +284,7 @@ impl Fluid {
             wire_bytes,
             payload_share,
             demand: flow.demand_bps.map(Rate::from_bps),
-            paced: flow.pacing.unwrap_or(paced),
+            paced: flow.pacing.unwrap_or_else(|| params.paced()),
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(plan.index)),
             rto_min: self.timers().then(|| Duration::from_secs(self.network.rto_min_s)),
             measure: self.measure,
@@ -708,8 +704,8 @@ fn add_routers(
 pub(crate) fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
         let id = Network::protocol_of(&flow.name, flow)?;
-        if !id.info().backends.contains(&BACKEND) {
-            return Err(format!("flow.{}.protocol: {} does not run on {BACKEND}", flow.name, flow.protocol));
+        if id.info().needs_packets {
+            return Err(format!("flow.{}.protocol: {} does not run on fluid", flow.name, flow.protocol));
         }
         if flow.access_bps.is_some() {
             return Err(format!(
@@ -720,8 +716,14 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
         if !flow.faults.is_empty() {
             return Err(format!("flow.{}.fault: not supported by the fluid model", flow.name));
         }
-        let checked = network.params_of(id)?.check_backend(BACKEND);
-        checked.map_err(|e| format!("params.{}.{e}", flow.protocol))?;
+        if network.params_of(id)?.needs_packets() {
+            let kernel = id.kernel().is_some_and(|form| !form.needs_packets(Arithmetic::Kernel));
+            return Err(format!(
+                "params.{}.arithmetic: must be {} on fluid, which has no packets to count or to pace",
+                flow.protocol,
+                if kernel { "real or kernel" } else { "real" }
+            ));
+        }
     }
     for link in &network.links {
         let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: {why}", link.name));

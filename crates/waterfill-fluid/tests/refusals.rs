@@ -23,7 +23,8 @@ fn networks_that_the_fluid_model_cannot_run_are_refused() {
         common::fluid(&changed, None).err().unwrap_or_default()
     };
     let host = refused(&|n| n.set_param("maxnet", "arithmetic", "kernel-host"));
-    let expected = "params.maxnet.arithmetic: expected real or kernel on fluid, which has no packets to pace";
+    let expected =
+        "params.maxnet.arithmetic: must be real or kernel on fluid, which has no packets to count or to pace";
     assert!(host.starts_with(expected), "{host}");
     let fast = refused(&|n| n.links[0].rate_bps = 1e17);
     assert!(fast.starts_with("params.maxnet.x_max: ") && fast.ends_with("(for link a)"), "{fast}");

@@ -10,7 +10,8 @@
 
 use std::io::Write as _;
 
-use waterfill_laws::kernel::{Law, Record, Words};
+use waterfill_laws::kernel::{KernelLaw, Record, Words};
+use waterfill_laws::registry::ProtocolId;
 
 /// `enum replay_call`.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +35,12 @@ enum Call {
     Tightens,
     Receive,
     Echo,
+    Control,
+    HostTimeOut,
 }
 
 /// How many kinds of calls there are.
-pub const CALLS: usize = Call::Echo as usize + 1;
+pub const CALLS: usize = Call::HostTimeOut as usize + 1;
 /// Words of a record, and records between two starts.
 const WORDS: usize = 12;
 const EPISODE: u64 = 4096;
@@ -48,7 +51,7 @@ const PACKET: u64 = 1500;
 type Wire = [u64; 2];
 
 struct Recorder<'a, W> {
-    law: &'a Law,
+    law: &'a KernelLaw,
     state: Words,
     out: &'a mut W,
     written: u64,
@@ -129,8 +132,8 @@ impl Connection {
 /// # Panics
 /// There is no such law.
 pub fn record(name: &str, count: u64, out: &mut impl std::io::Write) -> std::io::Result<()> {
-    let law = Law::all().into_iter().find(|(law, _)| *law == name).expect("a law with a kernel version").1;
-    let sets = Law::parameter_sets(name);
+    let form = ProtocolId::by_name(name).and_then(ProtocolId::kernel).expect("a law with a kernel form");
+    let (law, sets) = (form.law(), form.recorded());
     let mut r = Recorder { law, state: law.replay(), out, written: 0, count, seed: 1 };
     for episode in 0_usize.. {
         if r.written >= count {
@@ -216,6 +219,7 @@ fn step<W: std::io::Write>(
             let has_echo = u64::from(r.random(20) > 0) << 32;
             r.call(Call::Ack as u64 | has_echo, &tcp, heard)?;
             r.call(Call::Limit as u64, &tcp, [0; 2])?;
+            r.call(Call::Control as u64, &tcp, [0; 2])?;
         }
         90 => *echo = handshake(r, source)?,
         91 => {
@@ -228,7 +232,10 @@ fn step<W: std::io::Write>(
             r.make(Call::LinkSet, &[capacity * tenths / 10 + 1, target])?;
         }
         93 => drop(r.make(Call::Loss, &[])?),
-        94 => drop(r.make(Call::Timeout, &[])?),
+        94 => {
+            r.make(Call::Timeout, &[])?;
+            r.make(Call::HostTimeOut, &[])?;
+        }
         95 => {
             let shift = 1 + r.random(8);
             r.make(Call::Reduce, &[shift])?;

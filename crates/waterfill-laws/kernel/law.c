@@ -2,6 +2,8 @@
 /* The structures of law.h and of the shim, field by field, for the tests of their mirrors in src/kernel. */
 #include "shim.h"
 #include "float.h"
+#define LAW_PACED 1
+#include "host.h"
 
 const struct waterfill_field *waterfill_law_packet_fields(void)
 {
@@ -53,6 +55,34 @@ const struct waterfill_field *waterfill_law_limit_fields(void)
 	return fields;
 }
 
+const struct waterfill_field *waterfill_host_pace_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(host_pace, called_us),
+		FIELD(host_pace, boost_rate),
+		FIELD(host_pace, boost_since_us),
+		FIELD(host_pace, boost_delivered),
+		FIELD(host_pace, pacing_boost),
+		FIELD(host_pace, restart_window),
+		FIELD(host_pace, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_host_send_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(host_send, rate),
+		FIELD(host_send, window),
+		FIELD(host_send, ack_clocked),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
 #define SHIM(field) FIELD(waterfill_shim, field)
 
 const struct waterfill_field *waterfill_shim_fields(void)
@@ -65,14 +95,41 @@ const struct waterfill_field *waterfill_shim_fields(void)
 		SHIM(link_restore), SHIM(source_init),	SHIM(request),	      SHIM(forward),	  SHIM(heard),
 		SHIM(ack),	   SHIM(loss),		SHIM(timeout),	      SHIM(limit),	  SHIM(reduce),
 		SHIM(evidence),	   SHIM(tightens),	SHIM(source_read),    SHIM(receive),	  SHIM(echo),
-		SHIM(receiver_read), SHIM(replay_step),
+		SHIM(receiver_read), SHIM(replay_step), SHIM(host_control),
 		END_OF_FIELDS,
 	};
 
 	return fields;
 }
 
+/* What every law's host shares. */
+
+void waterfill_host_init(struct host_pace *pace)
+{
+	host_init(pace);
+}
+
+__u32 waterfill_host_is_due(struct host_pace *pace, const struct law_tcp *tcp, __u64 rate)
+{
+	return (__u32)host_is_due(pace, tcp, rate);
+}
+
+void waterfill_host_time_out(struct host_pace *pace)
+{
+	host_time_out(pace);
+}
+
 /* One function each of fixed.h, for tests. */
+
+__u64 waterfill_fixed_exp(__u64 scale, __u64 u)
+{
+	return fixed_exp(scale, u);
+}
+
+__u32 waterfill_fixed_rate_code(__u64 rate, __u64 x_max)
+{
+	return fixed_rate_code(rate, x_max);
+}
 
 __u64 waterfill_fixed_log2(__u64 n)
 {

@@ -83,7 +83,7 @@
  *   - A rise of MaxStart is rounded up to a whole bit/s, so that MaxStart ends.
  *   - A weight is a whole number of thousandths.
  *   - `rate` may be less than a packet per RTT and is at least 1 bit/s; `window` is at least a packet. A host that
- *     paces can send at the fraction. maxnet_pacing() gives the rate of the real law, which is at least a packet per RTT.
+ *     paces can send at the fraction, where the real law sends at least a packet per RTT.
  *
  *
  * On a host
@@ -148,7 +148,7 @@ struct maxnet_params {
 	__u32 average;    /* 1: the receiver averages prices over an RTT */
 	__u32 compensate; /* 1: xi is corrected when the base RTT changes */
 	__u32 xi_first;   /* 1: xi is updated before the rate, as Fig. 2 prints it */
-	__u32 reserved;
+	__u32 bare;       /* 1: without what hosts add below; 0 in kernels */
 };
 
 enum maxnet_mode {
@@ -205,20 +205,6 @@ struct maxnet_link {
 	__u32 t_0;          /* us */
 	__u32 promise;      /* 1: promised start rates are remembered for T_0 */
 };
-
-/* The defaults of section VI, and the thesis's eq. 12: everywhere the same (docs/explanation/decisions.md). */
-MAXNET_INLINE void maxnet_params_default(struct maxnet_params *p)
-{
-	p->x_max = 1000000000000000ull;
-	p->alpha = 660;
-	p->eta = 60;
-	p->t = 400;
-	p->dt_min = 1;
-	p->average = 1;
-	p->compensate = 1;
-	p->xi_first = 1;
-	p->reserved = 0;
-}
 
 /* Returns the time since `then`: 0 if that is later, and at most MAXNET_DT_MAX_US. */
 MAXNET_INLINE __u64 maxnet_since(__u64 then, __u64 now)
@@ -498,17 +484,6 @@ MAXNET_INLINE void maxnet_set_rate(struct maxnet_source *s, __u64 rate)
 	s->window = window > s->packet ? window : s->packet;
 }
 
-/* Returns the rate, at least a packet per RTT; 0 before the first field of a router. */
-MAXNET_INLINE __u64 maxnet_pacing(const struct maxnet_source *s)
-{
-	__u64 min;
-
-	if (!s->rate || !s->base_rtt)
-		return 0;
-	min = (__u64)s->packet * 8000000 / s->base_rtt; /* 32 + 23 bits */
-	return s->rate > min ? s->rate : min;
-}
-
 /* Initialises a connection with its first window. `weight` in 10^-3. */
 MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxnet_source *s, __u32 packet_bytes,
 				      __u64 window_bytes, __u32 weight)
@@ -681,9 +656,9 @@ MAXNET_INLINE __u32 maxnet_host_tau(const struct maxnet_source *s, __u32 base_rt
 MAXNET_INLINE void maxnet_host_echo(const struct maxnet_params *p, struct maxnet_source *s, __u64 now_us,
 				    __u32 base_rtt_us, __u32 has_echo, __u32 field)
 {
-	__u32 tau = maxnet_host_tau(s, base_rtt_us);
+	__u32 tau = p->bare ? base_rtt_us : maxnet_host_tau(s, base_rtt_us);
 
-	if (tau >= 2 * s->base_rtt || s->rate < host_min_rate(s->packet))
+	if (!p->bare && (tau >= 2 * s->base_rtt || s->rate < host_min_rate(s->packet)))
 		s->has_price = 0;
 	if (has_echo)
 		maxnet_ack(p, s, now_us, tau, field);
@@ -695,7 +670,7 @@ MAXNET_INLINE void maxnet_host_echo(const struct maxnet_params *p, struct maxnet
 MAXNET_INLINE void maxnet_host_receive(const struct maxnet_params *p, struct maxnet_receiver *r, __u64 now_us,
 				       __u32 rtt_us, __u32 field)
 {
-	if (rtt_us && rtt_us < MAXNET_HOST_TAU_MIN_US)
+	if (!p->bare && rtt_us && rtt_us < MAXNET_HOST_TAU_MIN_US)
 		rtt_us = MAXNET_HOST_TAU_MIN_US;
 	maxnet_receive(p, r, now_us, rtt_us, field);
 }
@@ -710,7 +685,7 @@ struct law_params {
 	__u32 dt_p;    /* us */
 	__u32 t_0;     /* us */
 	__u32 promise; /* 1: promised start rates are remembered for T_0 */
-	__u32 reserved;
+	__u32 weight;  /* 10^-3 of this connection; 0: 1 */
 };
 
 struct law_link {
@@ -823,7 +798,7 @@ struct law_source {
 
 FIXED_INLINE void law_source_init(const struct law_params *p, struct law_source *s, __u32 packet, __u64 window)
 {
-	maxnet_source_init(&p->source, &s->maxnet, packet, window, 1000);
+	maxnet_source_init(&p->source, &s->maxnet, packet, window, p->weight ? p->weight : 1000);
 }
 
 /* A SYN asks for a start rate, */

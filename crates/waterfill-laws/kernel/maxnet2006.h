@@ -94,7 +94,7 @@ struct maxnet2006_params {
 	__u32 max_wnd;     /* packets */
 	__u32 average;     /* 1: average prices over an RTT */
 	__u32 compensate;  /* 1: eq. 12 */
-	__u32 reserved;
+	__u32 weight;      /* 10^-3 of this connection, at most 10^6; 0: 1 */
 };
 
 enum maxnet2006_mode {
@@ -549,7 +549,13 @@ FIXED_INLINE void law_link_restore(struct law_link *link, __u64 price)
 
 FIXED_INLINE void law_source_init(const struct law_params *p, struct law_source *s, __u32 packet, __u64 window)
 {
-	s->maxnet.demand_max = p->source.x_max;
+	__u32 weight = p->source.weight ? p->source.weight : 1000;
+
+	s->maxnet.demand_max = fixed_scale(p->source.x_max, weight < 1000000 ? weight : 1000000, 1000); /* 40 + 20; 10 + 20 bits */
+	if (s->maxnet.demand_max > MAXNET2006_RATE_MAX_BPS)
+		s->maxnet.demand_max = MAXNET2006_RATE_MAX_BPS;
+	if (!s->maxnet.demand_max)
+		s->maxnet.demand_max = 1;
 	s->maxnet.packet = packet;
 	s->maxnet.window = window;
 }

@@ -7,6 +7,8 @@
 #ifndef WATERFILL_REPLAY_H
 #define WATERFILL_REPLAY_H
 
+#include "host.h"
+
 #define REPLAY_CPUS 2
 
 enum replay_call {
@@ -29,6 +31,8 @@ enum replay_call {
 	REPLAY_TIGHTENS, /* in: evidence, us */
 	REPLAY_RECEIVE,	 /* in: now, RTT, segments; value */
 	REPLAY_ECHO,
+	REPLAY_CONTROL, /* in: struct law_tcp; the host's additions, with the last limit */
+	REPLAY_TIME_OUT, /* of the host */
 };
 
 struct replay_record {
@@ -47,6 +51,8 @@ struct replay_state {
 	struct law_sums sums;	 /* of the last interval */
 	struct law_source source;
 	struct law_receiver receiver;
+	struct host_pace pace;
+	struct host_send send;
 	/* Results of the last call. */
 	struct law_limit limit;
 	__u64 result[LAW_SIGNALS];
@@ -99,28 +105,40 @@ FIXED_INLINE void replay_mark(struct replay_state *s, const struct replay_record
 	s->result[0] = law_mark(&s->link, cpu, &packet, s->value);
 }
 
-/* Makes a record's call and returns the hash after it; the value that it writes is in the state. */
-FIXED_INLINE __u64 replay_step(struct replay_state *s, const struct replay_record *r)
+/* A connection with packets and a first window of so many bytes. */
+FIXED_INLINE void replay_source_init(struct replay_state *s, __u32 packet, __u64 window)
 {
-	const struct law_tcp *tcp = (const struct law_tcp *)r->in;
+	law_source_init(&s->params, &s->source, packet, window);
+	host_init(&s->pace);
+	s->send.window = packet ? (__u32)(window / packet) : 1;
+}
+
+/* What the host does with an acknowledgement after the law. */
+FIXED_INLINE void replay_control(struct replay_state *s, const struct law_tcp *tcp)
+{
+	s->result[0] = (__u64)host_is_due(&s->pace, tcp, s->limit.rate);
+	if (s->result[0])
+		host_control(&s->pace, &s->limit, tcp, 1, &s->send);
+}
+
+/* Words of the parameters. */
+FIXED_INLINE void replay_params(struct replay_state *s, const struct replay_record *r)
+{
 	__u32 i;
 
-	for (i = 0; i < LAW_SIGNALS; i++)
-		s->result[i] = 0;
-	__builtin_memcpy(s->value, r->value, sizeof(s->value));
-	switch ((__u32)r->call) {
-	case REPLAY_START:
-		__builtin_memset(s, 0, sizeof(*s));
-		break;
-	case REPLAY_PARAMS:
-		for (i = 0; i < 6; i++) {
-			__u64 word = r->in[0] + i;
+	for (i = 0; i < 6; i++) {
+		__u64 word = r->in[0] + i;
 
-			__asm__("" : "+r"(word)); /* the verifier needs the comparison with this register */
-			if (word < sizeof(struct law_params) / sizeof(__u64))
-				((__u64 *)&s->params)[word] = r->in[1 + i];
-		}
-		break;
+		__asm__("" : "+r"(word)); /* the verifier needs the comparison with this register */
+		if (word < sizeof(struct law_params) / sizeof(__u64))
+			((__u64 *)&s->params)[word] = r->in[1 + i];
+	}
+}
+
+/* A call of the link's. */
+FIXED_INLINE void replay_link(struct replay_state *s, const struct replay_record *r)
+{
+	switch ((__u32)r->call) {
 	case REPLAY_LINK_SET:
 		law_link_set(&s->link, &s->params, r->in[0], (__u32)r->in[1]);
 		s->result[0] = law_interval(&s->link);
@@ -141,11 +159,37 @@ FIXED_INLINE __u64 replay_step(struct replay_state *s, const struct replay_recor
 		law_idle(&s->link, r->in[0], r->in[1]);
 		law_link_read(&s->link, s->result);
 		break;
-	case REPLAY_RESTORE:
+	default: /* REPLAY_RESTORE */
 		law_link_restore(&s->link, r->in[0]);
+	}
+}
+
+/* Makes a record's call and returns the hash after it; the value that it writes is in the state. */
+FIXED_INLINE __u64 replay_step(struct replay_state *s, const struct replay_record *r)
+{
+	const struct law_tcp *tcp = (const struct law_tcp *)r->in;
+	__u32 i;
+
+	for (i = 0; i < LAW_SIGNALS; i++)
+		s->result[i] = 0;
+	__builtin_memcpy(s->value, r->value, sizeof(s->value));
+	switch ((__u32)r->call) {
+	case REPLAY_START:
+		__builtin_memset(s, 0, sizeof(*s));
+		break;
+	case REPLAY_PARAMS:
+		replay_params(s, r);
+		break;
+	case REPLAY_LINK_SET:
+	case REPLAY_COUNT:
+	case REPLAY_MARK:
+	case REPLAY_TICK:
+	case REPLAY_IDLE:
+	case REPLAY_RESTORE:
+		replay_link(s, r);
 		break;
 	case REPLAY_SOURCE_INIT:
-		law_source_init(&s->params, &s->source, (__u32)r->in[0], r->in[1]);
+		replay_source_init(s, (__u32)r->in[0], r->in[1]);
 		break;
 	case REPLAY_REQUEST:
 		law_request(&s->params, s->value);
@@ -177,9 +221,15 @@ FIXED_INLINE __u64 replay_step(struct replay_state *s, const struct replay_recor
 		s->result[0] = (__u64)law_heard(s->value);
 		law_receive(&s->params, &s->receiver, r->in[0], (__u32)r->in[1], s->value, (__u32)r->in[2]);
 		break;
-	default: /* REPLAY_ECHO */
+	case REPLAY_ECHO:
 		law_echo(&s->receiver, s->value);
 		s->result[0] = law_receiver_read(&s->receiver);
+		break;
+	case REPLAY_CONTROL:
+		replay_control(s, tcp);
+		break;
+	default: /* REPLAY_TIME_OUT */
+		host_time_out(&s->pace);
 	}
 	return replay_hash(s);
 }

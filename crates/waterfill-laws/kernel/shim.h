@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A law's functions and sizes as one object per law, for the host only: src/kernel.rs calls laws through it. */
+/* A law's functions and sizes as one object per law, for the host only: src/kernel/law.rs calls laws through it. */
 #ifndef WATERFILL_SHIM_H
 #define WATERFILL_SHIM_H
 
@@ -14,9 +14,12 @@ typedef int64_t __s64;
 #include "law.h"
 #include "mirror.h"
 
-/* State is passed as words: all structures of a law consist of whole words (shim.inc.c asserts it). src/kernel.rs mirrors
+/* State is passed as words: all structures of a law consist of whole words (shim.inc.c asserts it). src/kernel/law.rs mirrors
  * this structure.
  */
+struct host_pace;
+struct host_send;
+
 struct waterfill_shim {
 	__u32 number;
 	__u32 forward_bytes;
@@ -61,6 +64,9 @@ struct waterfill_shim {
 	__u64 (*receiver_read)(const __u64 *receiver);
 	/* Plays a record of 12 words; returns the hash, and the results of `struct replay_state` in its last six words. */
 	__u64 (*replay_step)(__u64 *state, const __u64 *record);
+	/* Host, while echoes arrive. */
+	void (*host_control)(struct host_pace *pace, const struct law_limit *limit, const struct law_tcp *tcp,
+			     struct host_send *send);
 };
 
 #endif

@@ -165,6 +165,12 @@ static __u64 shim_replay_step(__u64 *state, const __u64 *record)
 	return replay_step((struct replay_state *)state, (const struct replay_record *)record);
 }
 
+static void shim_host_control(struct host_pace *pace, const struct law_limit *limit, const struct law_tcp *tcp,
+			      struct host_send *send)
+{
+	host_control(pace, limit, tcp, 1, send);
+}
+
 const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.number = LAW,
 	.forward_bytes = LAW_FORWARD_BYTES,
@@ -203,4 +209,5 @@ const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.echo = shim_echo,
 	.receiver_read = shim_receiver_read,
 	.replay_step = shim_replay_step,
+	.host_control = shim_host_control,
 };

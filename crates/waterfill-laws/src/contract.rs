@@ -96,6 +96,7 @@ const LIMITS: &[Limits] = &[
             ("dt", "1e-6 1 | 0.9e-6 1.001"),
             ("dt_source", "1 | 1.001"),
             ("rtt_unit", "1e-6 1 | 0.9e-6 1.001"),
+            ("mark_every", "1 | 2"),
             ("code_bits", "0 | 5"),
         ],
     ),
@@ -273,6 +274,8 @@ fn laws_of_rates_are_paced() {
         ("maxnet", "arithmetic=kernel-host", true),
         ("aecp", "", true),
         ("aecp", "source=window", false),
+        ("rcp", "arithmetic=kernel-host", true),
+        ("xcp", "arithmetic=kernel-host", false),
         ("xcp", "", false),
         ("rcp", "", true),
     ] {
@@ -280,22 +283,16 @@ fn laws_of_rates_are_paced() {
     }
 }
 
-/// A fluid has no packets that the fixed-point version could count.
+/// A fluid has no packets that a law could count in kernel arithmetic, or a host pace.
 #[test]
-fn backends_refuse_arithmetic_that_they_cannot_run() {
-    for law in ["xcp", "ixcp", "pxcp", "rcp", "aecp", "jetmax", "vcp"] {
-        let kernel = with(law, "arithmetic=kernel");
-        assert!(kernel.check_backend("fluid").is_err_and(|e| e.0.starts_with("arithmetic: ")), "{law}");
-        for backend in ["sim", "linux"] {
-            assert_eq!(kernel.check_backend(backend), Ok(()), "{law} on {backend}");
-        }
-        assert_eq!(with(law, "").check_backend("fluid"), Ok(()), "{law}");
+fn arithmetics_that_need_packets() {
+    for law in EXPLICIT {
+        let needed = ["real", "kernel", "kernel-host"]
+            .map(|arithmetic| with(law, &format!("arithmetic={arithmetic}")).needs_packets());
+        assert_eq!(needed, [false, !law.starts_with("maxnet"), true], "{law}");
     }
-    let host = with("maxnet", "arithmetic=kernel-host");
-    assert!(host.check_backend("fluid").is_err_and(|e| e.0.starts_with("arithmetic: ")));
-    for (settings, backend) in [("arithmetic=kernel-host", "sim"), ("arithmetic=kernel", "fluid"), ("", "fluid")] {
-        assert_eq!(with("maxnet", settings).check_backend(backend), Ok(()), "{settings} on {backend}");
-    }
+    assert!(!with("maxnet2006", "arithmetic=printed").needs_packets());
+    assert!(with("cubic", "").needs_packets() && !with("window", "").needs_packets());
 }
 
 /// x_max is above every link's capacity, and the price of a thousandth of it is below 32 s: with x_max = 10¹⁵ bit/s and
@@ -400,12 +397,8 @@ const EXPLICIT: [&str; 9] = ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "rcp
 #[test]
 fn laws_show_the_signals_that_they_list() {
     for law in EXPLICIT {
-        let mut arithmetics = vec!["real", "kernel"];
-        match law {
-            "maxnet" => arithmetics.push("kernel-host"),
-            "maxnet2006" => arithmetics.push("printed"),
-            _ => {}
-        }
+        let mut arithmetics = vec!["real", "kernel", "kernel-host"];
+        arithmetics.extend((law == "maxnet2006").then_some("printed"));
         let expected = protocol(law).info().signals.iter().map(|signal| signal.name).collect::<Vec<_>>();
         for arithmetic in arithmetics {
             let Exchange { router, source, .. } =

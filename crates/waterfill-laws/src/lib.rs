@@ -6,7 +6,7 @@
 //! Reading order: [`units`], [`mod@params`], [`protocol`] (the traits), then any file of [`protocols`] beside its paper,
 //! and last [`registry`], the list of all protocols.
 
-pub mod arithmetic;
+pub mod capture;
 pub mod cohabit;
 #[cfg(test)]
 mod contract;

@@ -302,13 +302,21 @@ macro_rules! choice {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name { $($(#[doc = $doc])+ $variant,)* }
 
+        impl $name {
+            /// Returns the word.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
         impl $crate::params::ParamType for $name {
             const UNIT: $crate::params::Unit = $crate::params::Unit::Choice(&[$($word),*]);
             fn to_value(&self) -> $crate::params::Value {
-                $crate::params::Value::Word(match self { $(Self::$variant => $word,)* }.to_string())
+                $crate::params::Value::Word(self.word().to_string())
             }
             fn kernel_number(&self, form: &$crate::params::KernelForm) -> u64 {
-                form.place_of(&[$($word),*], match self { $(Self::$variant => $word,)* })
+                form.place_of(&[$($word),*], self.word())
             }
             fn from_value(value: &$crate::params::Value) -> Option<Self> {
                 match value {

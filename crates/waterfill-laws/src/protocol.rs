@@ -16,8 +16,8 @@ pub struct Info {
     pub summary: &'static str,
     /// Who sets the rate.
     pub kind: Kind,
-    /// Backends that run it: `sim`, `fluid`, `linux` (the kernel's own TCPs are not named here).
-    pub backends: &'static [&'static str],
+    /// Whether its law needs packets, which a fluid model does not have.
+    pub needs_packets: bool,
     /// Whether packets are paced unless the scenario says otherwise.
     pub paced: bool,
     /// What the law requires of the host for losses and marks.
@@ -116,7 +116,7 @@ pub enum Ecn {
 
 /// A congestion-control protocol: its parameters, its wire format and its three laws.
 pub trait Protocol: Sized {
-    /// Name, kind, backends and signals.
+    /// Name, kind, needs and signals.
     const INFO: Info;
     /// Its parameters.
     type Params: Params;
@@ -143,13 +143,6 @@ pub trait Protocol: Sized {
     /// Returns whether packets are paced with these parameters, unless the scenario says otherwise.
     fn paced(_params: &Self::Params) -> bool {
         Self::INFO.paced
-    }
-    /// Checks that a backend can run these parameters; [`Info::backends`] says which run the protocol at all.
-    ///
-    /// # Errors
-    /// Names the first parameter that it cannot run, and what was expected.
-    fn check_backend(_params: &Self::Params, _backend: &str) -> Result<(), ParamError> {
-        Ok(())
     }
 }
 

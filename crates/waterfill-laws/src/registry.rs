@@ -2,8 +2,11 @@
 //! virtual call, always inlined) and the lists that the command line prints.
 //!
 //! To add a protocol, add its file, its line in `protocols/mod.rs` and its line at the end of this file;
-//! `make new-protocol` writes all three.
+//! `make new-protocol` writes all three. A law that also runs in a kernel says so there: in its arithmetic each end is the
+//! variant `Kernel`.
 
+use crate::kernel::option::Carries;
+use crate::kernel::{self, Arithmetic, KernelLaw, KernelProtocol};
 use crate::params::{ParamError, ParamInfo, Params as _, Value};
 use crate::protocol::{
     Ack, Connection, Event, Info, Limit, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, Sending,
@@ -12,11 +15,10 @@ use crate::protocol::{
 #[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
 use crate::protocols::*;
 use crate::state::StateFields;
-use crate::steps::Logged;
 use crate::units::{Duration, Instant};
 
 macro_rules! registry {
-    ($($variant:ident : $protocol:ty,)*) => {
+    ($($variant:ident : $protocol:ty $(, in $kernel:ident)?;)*) => {
         /// Which protocol.
         #[expect(missing_docs, reason = "one variant per protocol; its Info describes it")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,12 +28,21 @@ macro_rules! registry {
             /// All protocols, in the order of the registry.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns name, kind, backends and signals.
+            /// Returns name, kind, needs and signals.
             #[must_use]
             pub const fn info(self) -> &'static Info {
                 match self { $(Self::$variant => &<$protocol as Protocol>::INFO,)* }
             }
-            /// Returns the bytes of header in a data packet.
+            /// Returns the kernel form of its law, if it has one.
+            #[must_use]
+            pub const fn kernel(self) -> Option<&'static KernelProtocol> {
+                match self {
+                    $($(Self::$variant => Some($kernel::KernelProtocol::of::<$protocol>()),)?)*
+                    #[allow(unreachable_patterns, reason = "where every law runs in a kernel")]
+                    _ => None,
+                }
+            }
+            /// Returns the bytes of header in a data packet in real arithmetic.
             #[must_use]
             pub const fn header_bytes(self) -> usize {
                 if self.info().host.notes {
@@ -39,7 +50,7 @@ macro_rules! registry {
                 }
                 match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::BYTES,)* }
             }
-            /// Returns the bytes of header in an acknowledgement.
+            /// Returns the bytes of header in an acknowledgement in real arithmetic.
             #[must_use]
             pub const fn echo_bytes(self) -> usize {
                 if self.info().host.notes {
@@ -64,7 +75,7 @@ macro_rules! registry {
             pub fn params(self) -> AnyParams {
                 match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
             }
-            /// Decodes a header of this protocol; `None` if the bytes are not valid.
+            /// Decodes a header of this protocol in real arithmetic; `None` if the bytes are not valid.
             #[must_use]
             pub fn decode_header(self, bytes: &[u8]) -> Option<AnyHeader> {
                 match self { $(Self::$variant => {
@@ -72,7 +83,7 @@ macro_rules! registry {
                     Some(if size_of_val(&header) == 0 { AnyHeader::None } else { AnyHeader::$variant(header) })
                 })* }
             }
-            /// Decodes an echo of this protocol; `None` if the bytes are not valid.
+            /// Decodes an echo of this protocol in real arithmetic; `None` if the bytes are not valid.
             #[must_use]
             pub fn decode_echo(self, bytes: &[u8]) -> Option<AnyEcho> {
                 match self { $(Self::$variant => {
@@ -88,6 +99,20 @@ macro_rules! registry {
         pub enum AnyParams { $($variant(<$protocol as Protocol>::Params),)* }
 
         impl AnyParams {
+            /// Returns the protocol.
+            #[must_use]
+            pub const fn protocol(&self) -> ProtocolId {
+                match self { $(Self::$variant(_) => ProtocolId::$variant,)* }
+            }
+            /// Returns the arithmetic that the law is to compute with.
+            #[must_use]
+            pub fn arithmetic(&self) -> Arithmetic {
+                match self {
+                    $($(Self::$variant(p) => <$protocol as $kernel::RunsInKernel>::arithmetic(p),)?)*
+                    #[allow(unreachable_patterns, reason = "where every law runs in a kernel")]
+                    _ => Arithmetic::Real,
+                }
+            }
             /// Sets a parameter by name.
             ///
             /// # Errors
@@ -120,14 +145,10 @@ macro_rules! registry {
             /// Returns whether packets are paced unless the scenario says otherwise.
             #[must_use]
             pub fn paced(&self) -> bool {
-                match self { $(Self::$variant(p) => <$protocol as Protocol>::paced(p),)* }
-            }
-            /// Checks that a backend can run these parameters.
-            ///
-            /// # Errors
-            /// Names the first parameter that it cannot run, and what was expected.
-            pub fn check_backend(&self, backend: &str) -> Result<(), ParamError> {
-                match self { $(Self::$variant(p) => <$protocol as Protocol>::check_backend(p, backend),)* }
+                match self.host() {
+                    Some(law) => law.paced(),
+                    None => match self { $(Self::$variant(p) => <$protocol as Protocol>::paced(p),)* },
+                }
             }
             /// Checks that these parameters can control this link.
             ///
@@ -139,35 +160,62 @@ macro_rules! registry {
             /// Creates the router law of one link direction.
             #[must_use]
             pub fn router(&self, link: &LinkView) -> AnyRouter {
-                match self { $(Self::$variant(p) => AnyRouter::$variant(Router::<$protocol>::new(p, link)),)* }
+                match self { $(Self::$variant(p) => {
+                    $(if self.arithmetic() != Arithmetic::Real {
+                        return AnyRouter::Kernel(ProtocolId::$variant, $kernel::Router::new::<$protocol>(p, link));
+                    })?
+                    AnyRouter::$variant(Router::<$protocol>::new(p, link))
+                })* }
             }
             /// Creates the receiving end of one connection.
             #[must_use]
             pub fn receiver(&self) -> AnyReceiver {
-                match self { $(Self::$variant(p) => AnyReceiver::$variant(Receiver::<$protocol>::new(p)),)* }
+                match self { $(Self::$variant(p) => {
+                    $(if self.arithmetic() != Arithmetic::Real {
+                        return AnyReceiver::Kernel(ProtocolId::$variant, $kernel::Receiver::new::<$protocol>(p));
+                    })?
+                    AnyReceiver::$variant(Receiver::<$protocol>::new(p))
+                })* }
             }
             /// Creates the sending end of one connection.
             #[must_use]
             pub fn source(&self, connection: &Connection) -> AnySource {
-                match self { $(Self::$variant(p) => AnySource::$variant(Source::<$protocol>::new(p, connection)),)* }
+                match self { $(Self::$variant(p) => {
+                    $(if self.arithmetic() != Arithmetic::Real {
+                        return AnySource::Kernel(ProtocolId::$variant, $kernel::Source::new::<$protocol>(p, connection));
+                    })?
+                    AnySource::$variant(Source::<$protocol>::new(p, connection))
+                })* }
             }
         }
 
         /// Any protocol's header; none also stands for the header of a protocol that has no fields in it.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
         #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
+        pub enum AnyHeader {
+            #[default]
+            None,
+            $($variant(<$protocol as Protocol>::Header),)*
+            /// A value in kernel arithmetic.
+            Kernel(KernelValue),
+        }
 
         impl AnyHeader {
             /// Whether a field is a sum over packets: [`Wire::EXTENSIVE`].
             #[must_use]
             pub const fn is_extensive(&self) -> bool {
-                match self { Self::None => false, $(Self::$variant(_) => <<$protocol as Protocol>::Header as Wire>::EXTENSIVE,)* }
+                match self {
+                    Self::None | Self::Kernel(_) => false,
+                    $(Self::$variant(_) => <<$protocol as Protocol>::Header as Wire>::EXTENSIVE,)*
+                }
             }
             /// Returns the header of a part of a parcel: [`Wire::part`].
             #[must_use]
             pub fn part(&self, share: f64) -> Self {
-                match self { Self::None => Self::None, $(Self::$variant(h) => Self::$variant(h.part(share)),)* }
+                match self {
+                    Self::None | Self::Kernel(_) => *self,
+                    $(Self::$variant(h) => Self::$variant(h.part(share)),)*
+                }
             }
             /// Returns the header of two parcels together: [`Wire::joined`]; of two protocols, the next parcel's.
             #[must_use]
@@ -177,38 +225,126 @@ macro_rules! registry {
             /// Returns its protocol.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
-                match self { Self::None => None, $(Self::$variant(_) => Some(ProtocolId::$variant),)* }
+                match self {
+                    Self::None => None,
+                    Self::Kernel(v) => Some(v.protocol),
+                    $(Self::$variant(_) => Some(ProtocolId::$variant),)*
+                }
+            }
+            /// Returns the bytes that it takes on the wire.
+            #[must_use]
+            pub fn wire_bytes(&self) -> usize {
+                match self {
+                    Self::None => 0,
+                    Self::Kernel(v) => v.protocol.law().map_or(0, |law| Carries::Forward.segment_bytes(law)),
+                    $(Self::$variant(_) => ProtocolId::$variant.header_bytes(),)*
+                }
             }
             /// Encodes it as on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
-                match self { Self::None => Vec::new(), $(Self::$variant(h) => bytes_of(h),)* }
+                match self {
+                    Self::None => Vec::new(),
+                    $(Self::$variant(h) => bytes_of(h),)*
+                    Self::Kernel(_) => {
+                        let mut out = vec![0; self.wire_bytes()];
+                        self.encode_into(&mut out);
+                        out
+                    }
+                }
             }
-            /// Encodes it into the first bytes of `out`, which has at least as many as its protocol's header.
+            /// Encodes it into the first bytes of `out`, which has at least [`Self::wire_bytes`].
             pub fn encode_into(&self, out: &mut [u8]) {
-                match self { Self::None => {}, $(Self::$variant(h) => h.encode(out),)* }
+                match self {
+                    Self::None => {}
+                    $(Self::$variant(h) => h.encode(out),)*
+                    Self::Kernel(v) => {
+                        if let Some(law) = v.protocol.law() {
+                            Carries::Forward.write(law, &v.value, out);
+                        }
+                    }
+                }
+            }
+            /// Decodes bytes of the same protocol and arithmetic; `None` if they are not valid.
+            #[must_use]
+            pub fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
+                match self {
+                    Self::None => Some(Self::None),
+                    Self::Kernel(KernelValue { protocol, .. }) => {
+                        let value = Carries::Forward.read(protocol.law()?, bytes)?;
+                        Some(Self::Kernel(KernelValue { protocol: *protocol, value }))
+                    }
+                    $(Self::$variant(_) => ProtocolId::$variant.decode_header(bytes),)*
+                }
             }
         }
 
         /// Any protocol's echo; none also stands for the echo of a protocol that has no fields in it.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
         #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
+        pub enum AnyEcho {
+            #[default]
+            None,
+            $($variant(<$protocol as Protocol>::Echo),)*
+            /// A value in kernel arithmetic.
+            Kernel(KernelValue),
+        }
 
         impl AnyEcho {
             /// Returns its protocol.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
-                match self { Self::None => None, $(Self::$variant(_) => Some(ProtocolId::$variant),)* }
+                match self {
+                    Self::None => None,
+                    Self::Kernel(v) => Some(v.protocol),
+                    $(Self::$variant(_) => Some(ProtocolId::$variant),)*
+                }
+            }
+            /// Returns the bytes that it takes on the wire.
+            #[must_use]
+            pub fn wire_bytes(&self) -> usize {
+                match self {
+                    Self::None => 0,
+                    Self::Kernel(v) => v.protocol.law().map_or(0, |law| Carries::Echo.segment_bytes(law)),
+                    $(Self::$variant(_) => ProtocolId::$variant.echo_bytes(),)*
+                }
             }
             /// Encodes it as on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
-                match self { Self::None => Vec::new(), $(Self::$variant(e) => bytes_of(e),)* }
+                match self {
+                    Self::None => Vec::new(),
+                    $(Self::$variant(e) => bytes_of(e),)*
+                    Self::Kernel(_) => {
+                        let mut out = vec![0; self.wire_bytes()];
+                        self.encode_into(&mut out);
+                        out
+                    }
+                }
             }
-            /// Encodes it into the first bytes of `out`, which has at least as many as its protocol's echo.
+            /// Encodes it into the first bytes of `out`, which has at least [`Self::wire_bytes`].
             pub fn encode_into(&self, out: &mut [u8]) {
-                match self { Self::None => {}, $(Self::$variant(e) => e.encode(out),)* }
+                match self {
+                    Self::None => {}
+                    $(Self::$variant(e) => e.encode(out),)*
+                    Self::Kernel(v) => {
+                        if let Some(law) = v.protocol.law() {
+                            Carries::Echo.write(law, &v.value, out);
+                        }
+                    }
+                }
+            }
+            /// Decodes bytes of the same protocol and arithmetic; `None` if they are not valid.
+            #[must_use]
+            pub fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
+                match self {
+                    Self::None => Some(Self::None),
+                    Self::Kernel(KernelValue { protocol, .. }) => {
+                        let value = Carries::Echo.read(protocol.law()?, bytes)?;
+                        Some(Self::Kernel(KernelValue { protocol: *protocol, value }))
+                    }
+                    $(Self::$variant(_) => ProtocolId::$variant.decode_echo(bytes),)*
+                }
             }
         }
 
@@ -217,9 +353,11 @@ macro_rules! registry {
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyRouter {
             $($variant(<$protocol as Protocol>::Router),)*
-            /// One whose calls are logged; last, so that no other variant's place changes. It gets copies of what a call
-            /// gets: a reference to that, even on a path never taken, would keep it out of registers (4 to 8 % of a run).
-            Logged(Box<Logged<Self>>),
+            /// One in kernel arithmetic. This and the next get copies of what a call gets: a reference to that, even on a
+            /// path never taken, would keep it out of registers (4 to 8 % of a run).
+            Kernel(ProtocolId, kernel::Router),
+            /// One whose calls are logged.
+            Logged(Box<dyn LoggedRouter>),
         }
 
         impl AnyRouter {
@@ -229,7 +367,13 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => {
                     let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
                     Router::<$protocol>::on_arrival(r, link, &mut passing.with_header(own));
-                })* Self::Logged(r) => {
+                })* Self::Kernel(id, r) => {
+                    let mut value = passing.header.as_deref().and_then(|header| header.value_of(*id));
+                    r.on_arrival(&mut passing.with_header(|_| value.as_mut()));
+                    if let (Some(own), Some(value)) = (passing.header.as_deref_mut(), value) {
+                        *own = AnyHeader::Kernel(KernelValue { protocol: *id, value });
+                    }
+                } Self::Logged(r) => {
                     let mut header = passing.header.as_deref().copied();
                     r.on_arrival(link, &mut passing.with_header(|_| header.as_mut()));
                     if let (Some(own), Some(header)) = (passing.header.as_deref_mut(), header) {
@@ -240,7 +384,7 @@ macro_rules! registry {
             /// See [`Router::sees_departures`].
             #[must_use]
             pub fn sees_departures(&self) -> bool {
-                match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* Self::Logged(r) => r.law().sees_departures() }
+                match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* Self::Kernel(_, _) => false, Self::Logged(r) => r.law().sees_departures() }
             }
             /// See [`Router::on_departure`].
             #[inline(always)]
@@ -248,7 +392,7 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => {
                     let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
                     Router::<$protocol>::on_departure(r, link, &mut passing.with_header(own));
-                })* Self::Logged(r) => {
+                })* Self::Kernel(..) => {} Self::Logged(r) => {
                     let mut header = passing.header.as_deref().copied();
                     r.on_departure(link, &mut passing.with_header(|_| header.as_mut()));
                     if let (Some(own), Some(header)) = (passing.header.as_deref_mut(), header) {
@@ -259,20 +403,20 @@ macro_rules! registry {
             /// See [`Router::poll_at`].
             #[must_use]
             pub fn poll_at(&self) -> Instant {
-                match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* Self::Logged(r) => r.law().poll_at() }
+                match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* Self::Kernel(_, r) => r.poll_at(), Self::Logged(r) => r.law().poll_at() }
             }
             /// See [`Router::on_timer`].
             pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
-                match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* Self::Logged(r) => r.on_timer(link, now) }
+                match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* Self::Kernel(_, r) => r.on_timer(link, now), Self::Logged(r) => r.on_timer(link, now) }
             }
             /// See [`Router::interval`].
             #[must_use]
             pub fn interval(&self) -> Option<Duration> {
-                match self { $(Self::$variant(r) => Router::<$protocol>::interval(r),)* Self::Logged(r) => r.law().interval() }
+                match self { $(Self::$variant(r) => Router::<$protocol>::interval(r),)* Self::Kernel(_, r) => r.interval(), Self::Logged(r) => r.law().interval() }
             }
             /// See [`Router::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
-                match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* Self::Logged(r) => r.law().observe(probe) }
+                match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* Self::Kernel(_, r) => r.observe(probe), Self::Logged(r) => r.law().observe(probe) }
             }
             /// Replaces it by a new one, as after a reboot; a log of its calls goes on.
             pub fn restart(&mut self, link: &LinkView, law: Self) {
@@ -280,7 +424,7 @@ macro_rules! registry {
             }
             /// See [`Router::state`].
             pub fn state(&self, fields: &mut StateFields) {
-                match self { $(Self::$variant(r) => Router::<$protocol>::state(r, fields),)* Self::Logged(_) => {} }
+                match self { $(Self::$variant(r) => Router::<$protocol>::state(r, fields),)* Self::Kernel(_, r) => r.state(fields), Self::Logged(_) => {} }
             }
         }
 
@@ -289,8 +433,10 @@ macro_rules! registry {
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyReceiver {
             $($variant(<$protocol as Protocol>::Receiver),)*
-            /// One whose calls are logged; last, so that no other variant's place changes.
-            Logged(Box<Logged<Self>>),
+            /// One in kernel arithmetic.
+            Kernel(ProtocolId, kernel::Receiver),
+            /// One whose calls are logged.
+            Logged(Box<dyn LoggedReceiver>),
         }
 
         impl AnyReceiver {
@@ -304,7 +450,11 @@ macro_rules! registry {
                         _ => return,
                     };
                     Receiver::<$protocol>::on_data(r, &received.with_header(header));
-                })* Self::Logged(r) => {
+                })* Self::Kernel(id, r) => {
+                    if let Some(value) = received.header.value_of(*id) {
+                        r.on_data(&received.with_header(value));
+                    }
+                } Self::Logged(r) => {
                     let header = *received.header;
                     r.on_data(&received.with_header(&header));
                 } }
@@ -315,11 +465,14 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => {
                     let echo = Receiver::<$protocol>::echo(r, now);
                     if size_of::<<$protocol as Protocol>::Echo>() == 0 { AnyEcho::None } else { AnyEcho::$variant(echo) }
-                })* Self::Logged(r) => r.echo(now) }
+                })*
+                    Self::Kernel(id, r) => AnyEcho::Kernel(KernelValue { protocol: *id, value: r.echo() }),
+                    Self::Logged(r) => r.echo(now),
+                }
             }
             /// See [`Receiver::state`].
             pub fn state(&self, fields: &mut StateFields) {
-                match self { $(Self::$variant(r) => Receiver::<$protocol>::state(r, fields),)* Self::Logged(_) => {} }
+                match self { $(Self::$variant(r) => Receiver::<$protocol>::state(r, fields),)* Self::Kernel(_, r) => r.state(fields), Self::Logged(_) => {} }
             }
         }
 
@@ -328,8 +481,10 @@ macro_rules! registry {
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnySource {
             $($variant(<$protocol as Protocol>::Source),)*
-            /// One whose calls are logged; last, so that no other variant's place changes.
-            Logged(Box<Logged<Self>>),
+            /// One in kernel arithmetic.
+            Kernel(ProtocolId, kernel::Source),
+            /// One whose calls are logged.
+            Logged(Box<dyn LoggedSource>),
         }
 
         impl AnySource {
@@ -339,7 +494,10 @@ macro_rules! registry {
                 match self { $(Self::$variant(s) => {
                     let header = Source::<$protocol>::stamp(s, sending);
                     if size_of::<<$protocol as Protocol>::Header>() == 0 { AnyHeader::None } else { AnyHeader::$variant(header) }
-                })* Self::Logged(s) => s.stamp(&{ *sending }) }
+                })*
+                    Self::Kernel(id, s) => AnyHeader::Kernel(KernelValue { protocol: *id, value: s.stamp(&{ *sending }) }),
+                    Self::Logged(s) => s.stamp(&{ *sending }),
+                }
             }
             /// See [`Source::on_ack`]; returns the [`Source::limit`] after it. An echo of another protocol is ignored.
             #[inline(always)]
@@ -354,28 +512,33 @@ macro_rules! registry {
                         Source::<$protocol>::on_ack(s, &ack.with_echo(echo));
                     }
                     Source::<$protocol>::limit(s)
-                })* Self::Logged(s) => {
+                })* Self::Kernel(id, s) => {
+                    if let Some(value) = ack.echo.value_of(*id) {
+                        s.on_ack(&ack.with_echo(value));
+                    }
+                    s.limit()
+                } Self::Logged(s) => {
                     let echo = *ack.echo;
                     s.on_ack(&ack.with_echo(&echo))
                 } }
             }
             /// See [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {
-                match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* Self::Logged(s) => s.on_event(now, event) }
+                match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* Self::Kernel(_, s) => s.on_event(event), Self::Logged(s) => s.on_event(now, event) }
             }
             /// See [`Source::limit`].
             #[must_use]
             #[inline(always)]
             pub fn limit(&self) -> Limit {
-                match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* Self::Logged(s) => s.limit() }
+                match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* Self::Kernel(_, s) => s.limit(), Self::Logged(s) => s.law().limit() }
             }
             /// See [`Source::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
-                match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* Self::Logged(s) => s.observe(probe) }
+                match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* Self::Kernel(_, s) => s.observe(probe), Self::Logged(s) => s.law().observe(probe) }
             }
             /// See [`Source::state`].
             pub fn state(&self, fields: &mut StateFields) {
-                match self { $(Self::$variant(s) => Source::<$protocol>::state(s, fields),)* Self::Logged(_) => {} }
+                match self { $(Self::$variant(s) => Source::<$protocol>::state(s, fields),)* Self::Kernel(_, s) => s.state(fields), Self::Logged(_) => {} }
             }
         }
     };
@@ -387,7 +550,126 @@ fn bytes_of<W: Wire>(wire: &W) -> Vec<u8> {
     out
 }
 
+/// A value of a law in kernel arithmetic: what the TCP option of a kernel's host carries ([`kernel::option`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelValue {
+    /// The law's protocol.
+    pub protocol: ProtocolId,
+    /// The bytes, zeros after their end.
+    pub value: kernel::Value,
+}
+
+impl AnyHeader {
+    /// Returns the value of this protocol's law in kernel arithmetic.
+    fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
+        match self {
+            Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl AnyEcho {
+    /// Returns the value of this protocol's law in kernel arithmetic.
+    fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
+        match self {
+            Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl AnyParams {
+    /// Returns the law in kernel arithmetic; none in real numbers.
+    fn law(&self) -> Option<&'static KernelLaw> {
+        if self.arithmetic() == Arithmetic::Real { None } else { self.protocol().law() }
+    }
+    /// Returns the law whose host's program runs.
+    fn host(&self) -> Option<&'static KernelLaw> {
+        self.law().filter(|_| self.arithmetic() == Arithmetic::KernelHost)
+    }
+    /// Returns the bytes of header in a data packet.
+    #[must_use]
+    pub fn header_bytes(&self) -> usize {
+        self.law().map_or_else(|| self.protocol().header_bytes(), |law| Carries::Forward.segment_bytes(law))
+    }
+    /// Returns the bytes of header in an acknowledgement.
+    #[must_use]
+    pub fn echo_bytes(&self) -> usize {
+        self.law().map_or_else(|| self.protocol().echo_bytes(), |law| Carries::Echo.segment_bytes(law))
+    }
+    /// Whether a run needs packets: the law counts them, or its host paces them.
+    #[must_use]
+    pub fn needs_packets(&self) -> bool {
+        let in_kernel = || self.protocol().kernel().is_some_and(|form| form.needs_packets(self.arithmetic()));
+        self.protocol().info().needs_packets || in_kernel()
+    }
+}
+
+/// A router law whose calls are logged.
+pub trait LoggedRouter: std::fmt::Debug + Send + Sync {
+    /// See [`Router::on_arrival`].
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
+    /// See [`Router::on_departure`].
+    fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
+    /// See [`Router::on_timer`].
+    fn on_timer(&mut self, link: &LinkView, now: Instant);
+    /// See [`AnyRouter::restart`].
+    fn restart(&mut self, link: &LinkView, law: AnyRouter);
+    /// Returns the law.
+    fn law(&self) -> &AnyRouter;
+    /// Copies the law with its state; both write to the same log.
+    fn boxed(&self) -> Box<dyn LoggedRouter>;
+}
+
+/// A receiver law whose calls are logged.
+pub trait LoggedReceiver: std::fmt::Debug + Send + Sync {
+    /// See [`Receiver::on_data`].
+    fn on_data(&mut self, received: &Received<&AnyHeader>);
+    /// See [`Receiver::echo`].
+    fn echo(&mut self, now: Instant) -> AnyEcho;
+    /// Copies the law with its state; both write to the same log.
+    fn boxed(&self) -> Box<dyn LoggedReceiver>;
+}
+
+/// A source law whose calls are logged.
+pub trait LoggedSource: std::fmt::Debug + Send + Sync {
+    /// See [`Source::stamp`].
+    fn stamp(&mut self, sending: &Sending) -> AnyHeader;
+    /// See [`AnySource::on_ack`].
+    fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit;
+    /// See [`Source::on_event`].
+    fn on_event(&mut self, now: Instant, event: Event);
+    /// Returns the law.
+    fn law(&self) -> &AnySource;
+    /// Copies the law with its state; both write to the same log.
+    fn boxed(&self) -> Box<dyn LoggedSource>;
+}
+
+impl Clone for Box<dyn LoggedRouter> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl Clone for Box<dyn LoggedReceiver> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+impl Clone for Box<dyn LoggedSource> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
 impl ProtocolId {
+    /// Returns its law's C functions, if it has a kernel form.
+    #[must_use]
+    pub fn law(self) -> Option<&'static KernelLaw> {
+        self.kernel().map(KernelProtocol::law)
+    }
     /// Returns the protocol of this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
@@ -395,31 +677,43 @@ impl ProtocolId {
     }
 }
 
+/// Returns all laws with a kernel form, sorted by name.
+#[must_use]
+pub fn kernel_protocols() -> Vec<(&'static str, &'static KernelProtocol)> {
+    let mut forms: Vec<_> =
+        ProtocolId::ALL.iter().filter_map(|id| id.kernel().map(|form| (id.info().name, form))).collect();
+    forms.sort_by_key(|&(name, _)| name);
+    forms
+}
+
+// A packet of a run in real numbers is no longer for the kernel's values.
+const _: () = assert!(size_of::<AnyHeader>() == 24 && size_of::<AnyEcho>() == 24);
+
 registry! {
-    MaxNet: maxnet::MaxNet,
-    MaxNet2006: maxnet2006::MaxNet2006,
-    Xcp: xcp::Xcp,
-    IXcp: ixcp::IXcp,
-    PXcp: pxcp::PXcp,
-    Aecp: aecp::Aecp,
-    Rcp: rcp::Rcp,
-    JetMax: jetmax::JetMax,
-    Vcp: vcp::Vcp,
-    Abc: abc::Abc,
-    Reno: tcp::Tcp<tcp::reno::Reno>,
-    NewReno: tcp::Tcp<tcp::newreno::NewReno>,
-    Sack: tcp::Tcp<tcp::sack::Sack>,
-    Cubic: tcp::Tcp<tcp::cubic::Cubic>,
-    Bic: tcp::Tcp<tcp::bic::Bic>,
-    HighSpeed: tcp::Tcp<tcp::highspeed::HighSpeed>,
-    Scalable: tcp::Tcp<tcp::scalable::Scalable>,
-    Htcp: tcp::Tcp<tcp::htcp::Htcp>,
-    Westwood: tcp::Tcp<tcp::westwood::Westwood>,
-    Vegas: tcp::Tcp<tcp::vegas::Vegas>,
-    Fast: tcp::Tcp<tcp::fast::Fast>,
-    Dctcp: tcp::Tcp<tcp::dctcp::Dctcp>,
-    Bbr: tcp::bbr::Bbr,
-    Scone: scone::Scone,
-    Window: window::Window,
-    Own: own::Own,
+    MaxNet: maxnet::MaxNet, in kernel;
+    MaxNet2006: maxnet2006::MaxNet2006, in kernel;
+    Xcp: xcp::Xcp, in kernel;
+    IXcp: ixcp::IXcp, in kernel;
+    PXcp: pxcp::PXcp, in kernel;
+    Aecp: aecp::Aecp, in kernel;
+    Rcp: rcp::Rcp, in kernel;
+    JetMax: jetmax::JetMax, in kernel;
+    Vcp: vcp::Vcp, in kernel;
+    Abc: abc::Abc;
+    Reno: tcp::Tcp<tcp::reno::Reno>;
+    NewReno: tcp::Tcp<tcp::newreno::NewReno>;
+    Sack: tcp::Tcp<tcp::sack::Sack>;
+    Cubic: tcp::Tcp<tcp::cubic::Cubic>;
+    Bic: tcp::Tcp<tcp::bic::Bic>;
+    HighSpeed: tcp::Tcp<tcp::highspeed::HighSpeed>;
+    Scalable: tcp::Tcp<tcp::scalable::Scalable>;
+    Htcp: tcp::Tcp<tcp::htcp::Htcp>;
+    Westwood: tcp::Tcp<tcp::westwood::Westwood>;
+    Vegas: tcp::Tcp<tcp::vegas::Vegas>;
+    Fast: tcp::Tcp<tcp::fast::Fast>;
+    Dctcp: tcp::Tcp<tcp::dctcp::Dctcp>;
+    Bbr: tcp::bbr::Bbr;
+    Scone: scone::Scone;
+    Window: window::Window;
+    Own: own::Own;
 }

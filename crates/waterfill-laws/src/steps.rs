@@ -1,6 +1,6 @@
 //! A log of the steps of laws: what each call got, the law's state before and after it, and what it returned.
 //!
-//! A law that is logged is wrapped in [`Logged`], a variant of [`AnyRouter`], [`AnyReceiver`] and [`AnySource`]. So a run
+//! A law that is logged is wrapped in `Logged`, behind a variant of [`AnyRouter`], [`AnyReceiver`] and [`AnySource`]. So a run
 //! without a log has no test for one on the packet path. `validation/certificates` computes every step again from the papers'
 //! equations and compares.
 //!
@@ -9,8 +9,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::protocol::{Ack, Connection, Event, Limit, LinkView, Passing, Probe, Received, Sending};
-use crate::registry::{AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, ProtocolId};
+use crate::kernel::option::Carries;
+use crate::protocol::{Ack, Connection, Event, Limit, LinkView, Passing, Received, Sending};
+use crate::registry::{
+    AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, LoggedReceiver, LoggedRouter, LoggedSource, ProtocolId,
+};
 use crate::state::{Names, StateFields};
 use crate::state_of;
 use crate::units::Instant;
@@ -154,12 +157,39 @@ impl StepLog {
     }
 }
 
+/// The law that a row is of.
+#[derive(Clone, Copy, Debug)]
+struct LoggedLaw {
+    id: ProtocolId,
+    /// In kernel arithmetic, whose headers have sizes of their own.
+    in_kernel: bool,
+}
+
+impl LoggedLaw {
+    /// Adds its header, or zeros, and whether there is one.
+    fn put_header(self, fields: &mut StateFields, header: Option<&AnyHeader>) {
+        let own = header.filter(|header| header.protocol() == Some(self.id));
+        let law = self.id.law().filter(|_| self.in_kernel);
+        let bytes = law.map_or_else(|| self.id.header_bytes(), |law| Carries::Forward.segment_bytes(law));
+        fields.put("has_header", &own.is_some());
+        fields.put_wire("header", &own.map(AnyHeader::encode).unwrap_or_default(), bytes);
+    }
+    /// Adds its echo, or zeros, and whether there is one.
+    fn put_echo(self, fields: &mut StateFields, echo: &AnyEcho) {
+        let own = Some(echo).filter(|echo| echo.protocol() == Some(self.id));
+        let law = self.id.law().filter(|_| self.in_kernel);
+        let bytes = law.map_or_else(|| self.id.echo_bytes(), |law| Carries::Echo.segment_bytes(law));
+        fields.put("has_echo", &own.is_some());
+        fields.put_wire("echo", &own.map(AnyEcho::encode).unwrap_or_default(), bytes);
+    }
+}
+
 /// A law whose calls are logged.
 #[derive(Clone, Debug)]
-pub struct Logged<L> {
+struct Logged<L> {
     law: L,
     log: StepLog,
-    id: ProtocolId,
+    of: LoggedLaw,
     part: Part,
     entity: u32,
 }
@@ -175,7 +205,7 @@ impl<L> Logged<L> {
         make: impl FnOnce(&mut L) -> T,
         outputs: impl FnOnce(&L, T, &mut StateFields),
     ) -> T {
-        let key = (self.id, self.part, call as u32);
+        let key = (self.of.id, self.part, call as u32);
         let named = {
             let mut inner = self.log.inner();
             if inner.rows.law.len() >= inner.limit {
@@ -193,7 +223,7 @@ impl<L> Logged<L> {
         outputs(&self.law, made, &mut lists[3]);
         let mut inner = self.log.inner();
         let rows = &mut inner.rows;
-        rows.law.push(ProtocolId::ALL.iter().position(|&id| id == self.id).unwrap_or_default() as u32);
+        rows.law.push(ProtocolId::ALL.iter().position(|&id| id == self.of.id).unwrap_or_default() as u32);
         rows.part.push(self.part as u32);
         rows.entity.push(self.entity);
         rows.call.push(call as u32);
@@ -208,32 +238,19 @@ impl<L> Logged<L> {
     }
 }
 
-/// Adds this law's header, or zeros, and whether there is one.
-fn put_header(fields: &mut StateFields, id: ProtocolId, header: Option<&AnyHeader>) {
-    let own = header.filter(|header| header.protocol() == Some(id));
-    fields.put("has_header", &own.is_some());
-    fields.put_wire("header", &own.map(AnyHeader::encode).unwrap_or_default(), id.header_bytes());
-}
-
-fn put_echo(fields: &mut StateFields, id: ProtocolId, echo: &AnyEcho) {
-    let own = Some(echo).filter(|echo| echo.protocol() == Some(id));
-    fields.put("has_echo", &own.is_some());
-    fields.put_wire("echo", &own.map(AnyEcho::encode).unwrap_or_default(), id.echo_bytes());
-}
-
 fn put_poll(law: &AnyRouter, (): (), fields: &mut StateFields) {
     fields.put("poll_at", &law.poll_at());
 }
 
 impl Logged<AnyRouter> {
     fn passing(&mut self, call: usize, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
-        let id = self.id;
+        let of = self.of;
         let get = |fields: &mut StateFields, passing: &Passing<'_, AnyHeader>| {
             fields.put_link(link);
             fields.put("volume", &passing.volume);
             fields.put("packets", &passing.packets);
             fields.put("kind", &passing.kind);
-            put_header(fields, id, passing.header.as_deref());
+            of.put_header(fields, passing.header.as_deref());
         };
         let mut inputs = StateFields::named(true);
         get(&mut inputs, passing);
@@ -253,53 +270,62 @@ impl Logged<AnyRouter> {
                 header = passing.header.as_deref().copied().unwrap_or_default();
                 header
             },
-            |_, header, fields| put_header(fields, id, Some(&header)),
+            |_, header, fields| of.put_header(fields, Some(&header)),
         );
-    }
-    #[cold]
-    pub(crate) fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
-        self.passing(1, link, passing);
-    }
-    #[cold]
-    pub(crate) fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
-        self.passing(2, link, passing);
-    }
-    #[cold]
-    pub(crate) fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        let inputs = |fields: &mut StateFields| fields.put_link(link);
-        self.step(3, now, inputs, AnyRouter::state, |law| law.on_timer(link, now), put_poll);
     }
 }
 
-impl Logged<AnyReceiver> {
+impl LoggedRouter for Logged<AnyRouter> {
     #[cold]
-    pub(crate) fn on_data(&mut self, received: &Received<&AnyHeader>) {
-        let id = self.id;
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
+        self.passing(1, link, passing);
+    }
+    #[cold]
+    fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
+        self.passing(2, link, passing);
+    }
+    #[cold]
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        let inputs = |fields: &mut StateFields| fields.put_link(link);
+        self.step(3, now, inputs, AnyRouter::state, |law| law.on_timer(link, now), put_poll);
+    }
+    fn restart(&mut self, link: &LinkView, law: AnyRouter) {
+        self.law = law;
+        self.step(0, Instant::ZERO, |fields| fields.put_new_link(link), AnyRouter::state, |_| (), put_poll);
+    }
+    fn law(&self) -> &AnyRouter {
+        &self.law
+    }
+    fn boxed(&self) -> Box<dyn LoggedRouter> {
+        Box::new(self.clone())
+    }
+}
+
+impl LoggedReceiver for Logged<AnyReceiver> {
+    #[cold]
+    fn on_data(&mut self, received: &Received<&AnyHeader>) {
+        let of = self.of;
         let inputs = |fields: &mut StateFields| {
             fields.put("kind", &received.kind);
             fields.put("rtt", &received.rtt);
-            put_header(fields, id, Some(received.header));
+            of.put_header(fields, Some(received.header));
         };
         self.step(4, received.now, inputs, AnyReceiver::state, |law| law.on_data(received), |_, (), _| {});
     }
     #[cold]
-    pub(crate) fn echo(&mut self, now: Instant) -> AnyEcho {
-        let id = self.id;
-        self.step(
-            5,
-            now,
-            |_| {},
-            AnyReceiver::state,
-            |law| law.echo(now),
-            |_, echo, fields| put_echo(fields, id, &echo),
-        )
+    fn echo(&mut self, now: Instant) -> AnyEcho {
+        let of = self.of;
+        self.step(5, now, |_| {}, AnyReceiver::state, |law| law.echo(now), |_, echo, fields| of.put_echo(fields, &echo))
+    }
+    fn boxed(&self) -> Box<dyn LoggedReceiver> {
+        Box::new(self.clone())
     }
 }
 
-impl Logged<AnySource> {
+impl LoggedSource for Logged<AnySource> {
     #[cold]
-    pub(crate) fn stamp(&mut self, sending: &Sending) -> AnyHeader {
-        let id = self.id;
+    fn stamp(&mut self, sending: &Sending) -> AnyHeader {
+        let of = self.of;
         let inputs = |fields: &mut StateFields| state_of!(fields, sending: kind, volume, in_flight, app_limited);
         self.step(
             6,
@@ -307,16 +333,16 @@ impl Logged<AnySource> {
             inputs,
             AnySource::state,
             |law| law.stamp(sending),
-            |_, header, fields| put_header(fields, id, Some(&header)),
+            |_, header, fields| of.put_header(fields, Some(&header)),
         )
     }
     #[cold]
-    pub(crate) fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit {
-        let id = self.id;
+    fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit {
+        let of = self.of;
         let inputs = |fields: &mut StateFields| {
             state_of!(fields, ack: kind, acked, marked, rtt, smoothed_rtt, base_rtt, in_flight);
             state_of!(fields, ack: recovering, window_limited);
-            put_echo(fields, id, ack.echo);
+            of.put_echo(fields, ack.echo);
         };
         self.step(
             7,
@@ -328,30 +354,16 @@ impl Logged<AnySource> {
         )
     }
     #[cold]
-    pub(crate) fn on_event(&mut self, now: Instant, event: Event) {
+    fn on_event(&mut self, now: Instant, event: Event) {
         let inputs = |fields: &mut StateFields| fields.put("event", &event);
         let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
         self.step(CALLS.len(), now, inputs, AnySource::state, |law| law.on_event(now, event), limit);
     }
-    pub(crate) fn limit(&self) -> Limit {
-        self.law.limit()
-    }
-    pub(crate) fn observe(&self, probe: &mut dyn Probe) {
-        self.law.observe(probe);
-    }
-}
-
-impl Logged<AnyRouter> {
-    pub(crate) const fn law(&self) -> &AnyRouter {
+    fn law(&self) -> &AnySource {
         &self.law
     }
-}
-
-impl Logged<AnyRouter> {
-    /// Replaces the law by a new one, whose calls are logged likewise.
-    pub(crate) fn restart(&mut self, link: &LinkView, law: AnyRouter) {
-        self.law = law;
-        self.step(0, Instant::ZERO, |fields| fields.put_new_link(link), AnyRouter::state, |_| (), put_poll);
+    fn boxed(&self) -> Box<dyn LoggedSource> {
+        Box::new(self.clone())
     }
 }
 
@@ -359,8 +371,8 @@ impl StepLog {
     /// Logs a router law's calls from now on; its first row is its state.
     pub fn router(&self, id: ProtocolId, entity: u32, link: &LinkView, law: &mut AnyRouter) {
         if self.has(id) {
-            let part = Part::Router;
-            let mut logged = Logged { law: law.clone(), log: self.clone(), id, part, entity };
+            let (part, of) = (Part::Router, LoggedLaw { id, in_kernel: matches!(law, AnyRouter::Kernel(..)) });
+            let mut logged = Logged { law: law.clone(), log: self.clone(), of, part, entity };
             logged.step(0, Instant::ZERO, |fields| fields.put_new_link(link), AnyRouter::state, |_| (), put_poll);
             *law = AnyRouter::Logged(Box::new(logged));
         }
@@ -368,8 +380,8 @@ impl StepLog {
     /// Logs a receiver law's calls from now on.
     pub fn receiver(&self, id: ProtocolId, entity: u32, now: Instant, law: &mut AnyReceiver) {
         if self.has(id) {
-            let part = Part::Receiver;
-            let mut logged = Logged { law: law.clone(), log: self.clone(), id, part, entity };
+            let (part, of) = (Part::Receiver, LoggedLaw { id, in_kernel: matches!(law, AnyReceiver::Kernel(..)) });
+            let mut logged = Logged { law: law.clone(), log: self.clone(), of, part, entity };
             logged.step(0, now, |_| {}, AnyReceiver::state, |_| (), |_, (), _| {});
             *law = AnyReceiver::Logged(Box::new(logged));
         }
@@ -377,8 +389,8 @@ impl StepLog {
     /// Logs a source law's calls from now on.
     pub fn source(&self, id: ProtocolId, entity: u32, now: Instant, connection: &Connection, law: &mut AnySource) {
         if self.has(id) {
-            let part = Part::Source;
-            let mut logged = Logged { law: law.clone(), log: self.clone(), id, part, entity };
+            let (part, of) = (Part::Source, LoggedLaw { id, in_kernel: matches!(law, AnySource::Kernel(..)) });
+            let mut logged = Logged { law: law.clone(), log: self.clone(), of, part, entity };
             let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
             let inputs = |fields: &mut StateFields| {
                 state_of!(fields, connection: weight, packet, initial_window, claimed_rtt);

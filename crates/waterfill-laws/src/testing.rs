@@ -1,6 +1,8 @@
 //! What the unit tests of several laws share.
 
+use crate::kernel::{RunsInKernel, Value};
 use crate::protocol::{Connection, LinkView, PacketKind, Passing, Protocol, Received, Receiver as _, Router};
+use crate::registry::{AnyEcho, AnyHeader, AnyParams, KernelValue, ProtocolId};
 use crate::units::{Instant, Rate, Volume};
 
 /// Asserts that `a` is `b` within `relative` of it.
@@ -40,6 +42,42 @@ pub(crate) fn echo_after<P: Protocol>(params: &P::Params, headers: &[P::Header])
         receiver.on_data(&Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None });
     }
     receiver.echo(Instant::ZERO)
+}
+
+fn valued<P: RunsInKernel>(value: Value) -> KernelValue {
+    KernelValue { protocol: ProtocolId::by_name(P::INFO.name).expect("a protocol"), value }
+}
+
+/// A header in kernel arithmetic.
+pub(crate) fn header_of<P: RunsInKernel>(value: Value) -> AnyHeader {
+    AnyHeader::Kernel(valued::<P>(value))
+}
+
+/// An echo in kernel arithmetic.
+pub(crate) fn echo_of<P: RunsInKernel>(value: Value) -> AnyEcho {
+    AnyEcho::Kernel(valued::<P>(value))
+}
+
+/// Returns the value of a header in kernel arithmetic.
+#[track_caller]
+pub(crate) fn value_of(header: &AnyHeader) -> Value {
+    match header {
+        AnyHeader::Kernel(header) => header.value,
+        other => panic!("{other:?} is not in kernel arithmetic"),
+    }
+}
+
+/// Returns the echo of a receiver in kernel arithmetic after data packets with these values.
+pub(crate) fn answer_to<P: RunsInKernel>(params: &AnyParams, values: &[Value]) -> Value {
+    let mut receiver = params.receiver();
+    for &value in values {
+        let (header, now) = (header_of::<P>(value), Instant::ZERO);
+        receiver.on_data(&Received { now, kind: PacketKind::Data, header: &header, rtt: None });
+    }
+    match receiver.echo(Instant::ZERO) {
+        AnyEcho::Kernel(echo) => echo.value,
+        other => panic!("{other:?} is not in kernel arithmetic"),
+    }
 }
 
 /// Returns a repeatable stream of numbers in [0, n).

@@ -1,7 +1,8 @@
 //! Fixed-point laws at the ends of their ranges, where proofs found that numbers wrapped (docs/validation/proofs.md).
 
 use waterfill_laws::cohabit::{self, IMPROVED, Measured, Verdict};
-use waterfill_laws::kernel::{Law, Packet, Tcp, VALUE_MAX, Value, Words};
+use waterfill_laws::kernel::{KernelLaw, Packet, RunsInKernel as _, Tcp, VALUE_MAX, Value, Words};
+use waterfill_laws::protocols::{ixcp::IXcp, pxcp::PXcp, rcp::Rcp, xcp::Xcp};
 
 /// The largest rate of the XCPs, 2⁻¹⁶ byte/s, and a link whose capacity is clamped to it.
 const RATE_MAX: u64 = 1 << 62;
@@ -12,7 +13,7 @@ const FEEDBACK_ZERO: u64 = 1 << 39;
 const INTERVAL_US: u64 = 50_000;
 
 /// `struct law_params` of XCP and P-XCP, or of iXCP for a link of the name 1.
-fn params(law: &Law, alpha: u64, gamma: u64, weight: u64) -> Words {
+fn params(law: &KernelLaw, alpha: u64, gamma: u64, weight: u64) -> Words {
     let mut numbers = vec![
         ("alpha", alpha),
         ("gamma", gamma),
@@ -28,7 +29,7 @@ fn params(law: &Law, alpha: u64, gamma: u64, weight: u64) -> Words {
 }
 
 /// Returns a link after one control interval with these arrivals, by words of `struct law_sums`.
-fn after_an_interval(law: &Law, params: &Words, arrivals: &[u64]) -> Words {
+fn after_an_interval(law: &KernelLaw, params: &Words, arrivals: &[u64]) -> Words {
     let mut link = law.link();
     law.link_set(&mut link, params, PETABIT, 0);
     let mut sums = law.sums();
@@ -46,7 +47,7 @@ fn after_an_interval(law: &Law, params: &Words, arrivals: &[u64]) -> Words {
 }
 
 /// Returns a CPU on which all of these arrivals were, and that takes the link's residues with the next packet.
-fn cpu_of(law: &Law, arrivals: &[u64]) -> Words {
+fn cpu_of(law: &KernelLaw, arrivals: &[u64]) -> Words {
     let mut cpu = law.cpu();
     for (word, &count) in arrivals.iter().enumerate() {
         cpu.set(word, count);
@@ -66,7 +67,7 @@ fn value(rtt_code: u32, time_code: u32, feedback: u64, bottleneck: u16) -> Value
 /// A queue of 2^48 bytes is a long one, and is measured again after 2 ms. `law_idle()` shifted its upper bits out.
 #[test]
 fn an_idle_xcp_link_clamps_the_queue() {
-    for law in [Law::xcp(), Law::pxcp(), Law::ixcp()] {
+    for law in [Xcp::law(), PXcp::law(), IXcp::law()] {
         let params = params(law, 400_000, 100_000, 0);
         let mut link = law.link();
         law.link_set(&mut link, &params, 10_000_000_000, 0);
@@ -84,7 +85,7 @@ fn an_idle_xcp_link_clamps_the_queue() {
 /// wrapped to a short one.
 #[test]
 fn a_source_of_xcp_states_a_long_time_per_byte() {
-    for law in [Law::xcp(), Law::pxcp(), Law::ixcp()] {
+    for law in [Xcp::law(), PXcp::law(), IXcp::law()] {
         let params = params(law, 400_000, 100_000, 1_000_000);
         let mut source = law.source();
         law.source_init(&params, &mut source, 1, 1);
@@ -99,7 +100,7 @@ fn a_source_of_xcp_states_a_long_time_per_byte() {
 #[test]
 fn residues_of_pxcp_stay_below_the_largest_rate() {
     const GAIN_LEFT: usize = 7; // of struct law_cpu
-    let law = Law::pxcp();
+    let law = PXcp::law();
     let params = params(law, 999_999, 0, 0);
     // Bytes, volume, X, rtt X, and X of packets lowered: N/N_b is 1.9.
     let arrivals = [1_000_000, 1_000_000, 1 << 50, 1 << 45, 592_592_481_486_592];
@@ -114,7 +115,7 @@ fn residues_of_pxcp_stay_below_the_largest_rate() {
 #[test]
 fn a_local_packet_of_ixcp_takes_what_is_left() {
     const GAIN_LEFT: usize = 10; // of struct law_cpu
-    let law = Law::ixcp();
+    let law = IXcp::law();
     let params = params(law, 400_000, 100_000, 0);
     let bytes = (0.9 * 2_f64.powi(46) * 0.05) as u64;
     let (x, local_x) = (5_700_000_000_000_000, 7_100_000_000_000_000);
@@ -155,7 +156,7 @@ fn cohabitation_limits_the_largest_packets() {
 
 /// RCP's link at 1 Gbit/s with α = 1, whose first rate is `first_rate` millionths of it.
 fn rcp_link(first_rate: u64, first_rtt_us: u64) -> Words {
-    let law = Law::rcp();
+    let law = Rcp::law();
     let params = law.params(&[
         ("alpha", 1000),
         ("first_rate", first_rate),
@@ -170,21 +171,21 @@ fn rcp_link(first_rate: u64, first_rtt_us: u64) -> Words {
 
 /// R in bit/s.
 fn rcp_rate(link: &Words) -> f64 {
-    Law::rcp().link_signals(link)[0] as f64 / 1024.0
+    Rcp::law().link_signals(link)[0] as f64 / 1024.0
 }
 
 /// With α = 1 and T = d, an idle interval doubles R. Several had the effect of one.
 #[test]
 fn idle_intervals_of_rcp_double_the_rate_each() {
     let mut link = rcp_link(10_000, 100_000);
-    Law::rcp().idle(&mut link, 3, 0);
+    Rcp::law().idle(&mut link, 3, 0);
     assert!((rcp_rate(&link) / 80e6 - 1.0).abs() < 1e-5, "{}", rcp_rate(&link));
 }
 
 /// The mean RTT falls from 100 to 50 ms in an interval without load: g is 2, and R (1 + g) is 90 % of C. R became C.
 #[test]
 fn growth_of_rcp_above_one_is_multiplied() {
-    let law = Law::rcp();
+    let law = Rcp::law();
     let mut link = rcp_link(300_000, 100_000);
     let mut sums = law.sums();
     for (word, count) in [0, 1, 50_000].into_iter().enumerate() {

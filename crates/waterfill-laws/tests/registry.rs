@@ -1,9 +1,9 @@
-//! What the registry says of every protocol: parcels of fluid, bytes on the wire, backends.
+//! What the registry says of every protocol: parcels of fluid, bytes on the wire.
 
 use waterfill_laws::params::Value;
 use waterfill_laws::protocol::{Connection, LinkView, PacketKind, Sending};
 use waterfill_laws::protocols::{ixcp, xcp};
-use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId, kernel_protocols};
 use waterfill_laws::units::{Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
@@ -72,28 +72,38 @@ fn encoding_into_a_buffer_is_encoding() {
     assert_eq!((AnyHeader::None.protocol(), AnyEcho::None.protocol()), (None, None));
 }
 
-/// The fluid model has no packets: fixed-point versions that count them, or pace them, do not run there.
+/// In kernel arithmetic, packets carry a kernel's TCP option, filled up to whole words of four bytes.
 #[test]
-fn backends_that_cannot_run_an_arithmetic_say_so() {
-    for &id in ProtocolId::ALL {
-        let of = |word: &str| {
-            let mut params = id.params();
-            params.set("arithmetic", &Value::Word(word.into())).ok().map(|()| params)
-        };
-        for backend in ["sim", "fluid", "linux"] {
-            assert_eq!(id.params().check_backend(backend), Ok(()), "{id:?} on {backend}");
+fn headers_in_kernel_arithmetic_are_a_kernels_options() {
+    let sizes = [
+        ("maxnet", 8, 8),
+        ("maxnet2006", 8, 8),
+        ("aecp", 8, 8),
+        ("rcp", 12, 8),
+        ("vcp", 8, 8),
+        ("xcp", 16, 12),
+        ("pxcp", 16, 12),
+        ("ixcp", 20, 16),
+        ("jetmax", 20, 16),
+    ];
+    assert_eq!(sizes.len(), kernel_protocols().len());
+    for (name, forward, echo) in sizes {
+        let mut params = ProtocolId::by_name(name).expect("a protocol").params();
+        for word in ["kernel", "kernel-host"] {
+            params.set("arithmetic", &Value::Word(word.into())).expect("a word of it");
+            assert_eq!((params.header_bytes(), params.echo_bytes()), (forward, echo), "{name}");
         }
-        let counts = id != ProtocolId::MaxNet && id != ProtocolId::MaxNet2006;
-        if let Some(kernel) = of("kernel") {
-            assert_eq!(kernel.check_backend("sim"), Ok(()), "{id:?}");
-            let said = kernel.check_backend("fluid").map_err(|e| e.0);
-            let expected = "arithmetic: expected real on fluid, which has no packets to count";
-            assert_eq!(said, if counts { Err(expected.into()) } else { Ok(()) }, "{id:?}");
-        }
-        if let Some(host) = of("kernel-host") {
-            let expected = "arithmetic: expected real or kernel on fluid, which has no packets to pace";
-            assert_eq!(host.check_backend("fluid").map_err(|e| e.0), Err(expected.into()), "{id:?}");
-        }
+        let connection =
+            Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
+        let header = params.source(&connection).stamp(&Sending::new(Instant::ZERO, PacketKind::Data, PACKET));
+        let wire = header.encode();
+        assert_eq!((wire.len(), header.wire_bytes(), wire[0]), (forward, forward, 253), "{name}");
+        assert_eq!(header.decode_alike(&wire), Some(header), "{name}");
+        assert_eq!(header.decode_alike(&wire[..forward - 1]), None, "{name}");
+        let other = if name == "maxnet" { "rcp" } else { "maxnet" };
+        assert_eq!(ProtocolId::by_name(other).and_then(|id| id.decode_header(&wire)), None, "{name}");
+        let echo = params.receiver().echo(Instant::ZERO);
+        assert_eq!(echo.decode_alike(&echo.encode()), Some(echo), "{name}");
     }
 }
 

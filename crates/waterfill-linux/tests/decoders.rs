@@ -28,7 +28,8 @@ use frames::{Frames, MAX_BYTES};
 use generated::generated;
 use kernel::{Gso, Kernel, objects};
 use packet::Found;
-use waterfill_laws::kernel::{Law, Packet, Value, Words};
+use waterfill_laws::kernel::{KernelLaw, KernelProtocol, Packet, Value, Words};
+use waterfill_laws::registry::kernel_protocols;
 
 generated!(interface, "interface.skel.rs");
 generated!(scone, "scone.skel.rs"); // for the context of a packet
@@ -88,13 +89,13 @@ fn rust_and_c_read_the_same_from_every_options() {
 
 /// A law's link as C on the host has it, in step with the kernel's.
 struct Link {
-    law: &'static Law,
+    law: &'static KernelLaw,
     state: Words,
     cpu: Words,
 }
 
 impl Link {
-    fn new(law: &'static Law, params: &Words, capacity: u64, signal: u64) -> Self {
+    fn new(law: &'static KernelLaw, params: &Words, capacity: u64, signal: u64) -> Self {
         let (mut state, cpu) = (law.link(), law.cpu());
         law.link_set(&mut state, params, capacity, 0);
         law.link_restore(&mut state, signal);
@@ -129,9 +130,9 @@ fn ip_at(frame: &[u8]) -> usize {
 
 /// Gives frames to a law's programs in the kernel: the verdict is that of Rust, and the router's program writes what the
 /// law's C does on the host, in place, with the checksum; every frame is counted for its verdict.
-fn route_frames(decoder: &Decoder, kernel: &Kernel, law: &'static Law, n: u64, seed: u128) {
+fn route_frames(decoder: &Decoder, kernel: &Kernel, form: &KernelProtocol, n: u64, seed: u128) {
     let mut frames = Frames::new(seed);
-    let sets = Law::parameter_sets(decoder.host.law);
+    let (law, sets) = (form.law(), form.recorded());
     let (mut out, mut written) = (Vec::new(), 0);
     let (mut counts, mut packets, mut link) = ([0_u64; 7], 0, None);
     for i in 0..n {
@@ -209,14 +210,14 @@ fn the_kernel_has_the_same_verdict_and_writes_what_the_law_computes() {
         return;
     }
     pin_to_one_cpu();
-    let laws = Law::all();
+    let forms = kernel_protocols();
     let objects = objects();
     for (n, decoder) in decoders().iter().enumerate() {
         let name = decoder.host.law;
         let (_, path) = objects.iter().find(|(law, _)| *law == name).expect("an object for every law");
-        let (_, law) = laws.iter().find(|(law, _)| *law == name).expect("a law");
+        let (_, form) = forms.iter().find(|(law, _)| *law == name).expect("a law");
         let kernel = Kernel::load(path);
-        route_frames(decoder, &kernel, law, frames_per_law() / 4, 1000 + n as u128);
+        route_frames(decoder, &kernel, form, frames_per_law() / 4, 1000 + n as u128);
         let mut frames = Frames::new(2000 + n as u128);
         let records: Vec<u8> = (0..frames_per_law()).flat_map(|_| record(decoder, &mut frames)).collect();
         assert_replays(&kernel, &records, name);

@@ -9,7 +9,8 @@ mod tshark;
 
 use tshark::Capture;
 use waterfill_laws::kernel::option::{encode, encode_syn_ack};
-use waterfill_laws::kernel::{Law, Packet, Tcp, VALUE_MAX, Value};
+use waterfill_laws::kernel::{KernelLaw, Packet, Tcp, VALUE_MAX, Value};
+use waterfill_laws::registry::{ProtocolId, kernel_protocols};
 
 const CAPACITY: u64 = 1_000_000_000;
 const PACKET: u32 = 1500;
@@ -27,8 +28,8 @@ struct Path {
     gained: i64,
 }
 
-fn path(name: &str, law: &Law) -> Path {
-    let params = law.params(&Law::parameter_sets(name)[0]);
+fn path(law: &KernelLaw, params: &[(&str, u64)]) -> Path {
+    let params = law.params(params);
     let (mut link, mut cpu, mut source, mut receiver) = (law.link(), law.cpu(), law.source(), law.receiver());
     law.link_set(&mut link, &params, CAPACITY, 0);
     law.source_init(&params, &mut source, PACKET, 10 * u64::from(PACKET));
@@ -127,8 +128,9 @@ fn tolerance(field: &str) -> f64 {
 fn values_of_every_law_are_those_of_its_own_code() {
     let mut capture = Capture::default();
     let mut expected = Vec::new();
-    for (name, law) in Law::all() {
-        let path = path(name, law);
+    for (name, form) in kernel_protocols() {
+        let law = form.law();
+        let path = path(law, &form.recorded()[0]);
         assert!(law.heard(&path.echo), "{name}: the link has written");
         capture.add(encode(law, Some(&path.forward), None).unwrap().as_bytes());
         capture.add(encode(law, None, Some(&path.echo)).unwrap().as_bytes());
@@ -155,8 +157,9 @@ fn values_of_every_law_are_those_of_its_own_code() {
 
 #[test]
 fn start_rates_are_shown_on_syns() {
-    let law = Law::maxnet();
-    let params = law.params(&Law::parameter_sets("maxnet")[0]);
+    let form = ProtocolId::MaxNet.kernel().unwrap();
+    let law = form.law();
+    let params = law.params(&form.recorded()[0]);
     let (mut link, mut cpu, mut receiver) = (law.link(), law.cpu(), law.receiver());
     law.link_set(&mut link, &params, CAPACITY, 900_000);
     let asked = law.request(&params);

@@ -4,7 +4,7 @@
 #![cfg(feature = "daemon")]
 
 use libbpf_rs::ObjectBuilder;
-use waterfill_laws::kernel::Law;
+use waterfill_laws::registry::kernel_protocols;
 
 #[allow(unreachable_pub, reason = "an example, used as a module here")]
 #[path = "../../waterfill-laws/examples/law_record.rs"]
@@ -34,7 +34,11 @@ fn the_kernel_and_the_host_compute_the_same_for_every_law() {
     }
     let mut names: Vec<_> = objects().into_iter().map(|(name, _)| name).collect();
     names.sort_unstable();
-    assert_eq!(names, Law::all().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), "an object for every law");
+    assert_eq!(
+        names,
+        kernel_protocols().into_iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "an object for every law"
+    );
     for (law, path) in objects() {
         let object = ObjectBuilder::default().open_file(path).unwrap().load().unwrap();
         let mut recorded = Vec::new();

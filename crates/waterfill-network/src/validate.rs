@@ -1,8 +1,8 @@
 //! Checks of a whole network. Every error is one sentence, `KEY: expected …`.
 
-use waterfill_laws::params::Value;
+use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::Ecn;
-use waterfill_laws::registry::ProtocolId;
+use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::change;
 use crate::check::{MIN_TIME_S, positive, time};
@@ -111,7 +111,8 @@ impl Network {
             return Err(format!("{at}.size: must be above zero"));
         }
         let id = Self::protocol_of(at, flow)?;
-        let headers = TCP_IP_BYTES + id.header_bytes() as u16;
+        let params = self.params_of(id)?;
+        let headers = TCP_IP_BYTES + params.header_bytes() as u16;
         if self.packet_bytes <= headers {
             return Err(format!(
                 "packet_size: must be above the {headers} B of headers of {}, got {} B",
@@ -134,22 +135,22 @@ impl Network {
         (flow.faults.iter())
             .try_for_each(|fault| fault.check(self.duration_s))
             .map_err(|e| format!("{at}.fault.{e}"))?;
-        self.check_false_signals(flow, id)
+        self.check_false_signals(flow, &params)
     }
 
-    /// Checks a flow's parameters, and that those who lie know where the signal is: a kernel's value has it elsewhere.
-    fn check_false_signals(&self, flow: &FlowSpec, id: ProtocolId) -> Result<(), String> {
-        let params = self.params_of(id)?;
+    /// Checks that those who misreport know where the signal is: a kernel's value has it elsewhere.
+    fn check_false_signals(&self, flow: &FlowSpec, params: &AnyParams) -> Result<(), String> {
+        let id = params.protocol();
         let signal_moves =
             matches!(id, ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp | ProtocolId::Rcp | ProtocolId::JetMax);
-        let in_kernel = || params.values().contains(&("arithmetic", Value::Word("kernel".into())));
         let lies = |link: &LinkSpec| link.faults.iter().any(|f| matches!(f.effect, Effect::Lie { .. }));
         let router = |l: &u32| self.links.get(*l as usize).is_some_and(lies);
         let lies = flow.faults.iter().any(|f| f.effect == HostEffect::Lie {}) || flow.forward.iter().any(router);
-        if signal_moves && lies && in_kernel() {
-            let name = id.info().name;
+        let arithmetic = params.arithmetic();
+        if signal_moves && lies && arithmetic != Arithmetic::Real {
+            let (name, got) = (id.info().name, arithmetic.word());
             return Err(format!(
-                "params.{name}.arithmetic: must be real where a router or a receiver misreports, got kernel"
+                "params.{name}.arithmetic: must be real where a router or a receiver misreports, got {got}"
             ));
         }
         Ok(())

@@ -301,10 +301,17 @@ fn buffer<'py, const N: usize>(
 /// Returns a description of every protocol with its parameters and signals.
 #[pyfunction]
 fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    // One that no backend runs is a program's law, which has its own name.
-    let listed = ProtocolId::ALL.iter().filter(|id| !id.info().backends.is_empty());
+    // A program's law has its own name.
+    let listed = ProtocolId::ALL.iter().filter(|&&id| id != ProtocolId::Own);
     let list: Vec<Json> = listed.map(|&id| protocol(id)).collect();
     to_python(py, &list)
+}
+
+/// Returns the backends that run a protocol, by what its law needs. The kernel's own TCPs are not named here.
+fn backends(id: ProtocolId) -> Vec<&'static str> {
+    let fluid = (!id.info().needs_packets).then_some("fluid");
+    let linux = id.kernel().map(|_| "linux");
+    std::iter::once("sim").chain(fluid).chain(linux).collect()
 }
 
 fn protocol(id: ProtocolId) -> Json {
@@ -312,13 +319,13 @@ fn protocol(id: ProtocolId) -> Json {
     json!({
         "name": info.name,
         "kind": match info.kind { Kind::Explicit => "explicit", Kind::EndToEnd => "end-to-end" },
-        "backends": info.backends,
+        "backends": backends(id),
         "paced": id.params().paced(),
         "header_bytes": id.header_bytes(),
         "echo_bytes": id.echo_bytes(),
         "summary": info.summary,
         "params": id.params_list().iter().map(param).collect::<Vec<_>>(),
-        "kernel": waterfill_laws::kernel::Law::by_name(info.name).map(|law| json!({
+        "kernel": id.law().map(|law| json!({
             "number": law.number(),
             "forward_bytes": law.forward_bytes(),
             "echo_bytes": law.echo_bytes(),

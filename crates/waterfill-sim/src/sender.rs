@@ -73,7 +73,7 @@ impl SenderSpec {
     pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &FlowProtocol, place: FlowIndex) -> Self {
         let id = law.protocol;
         let FlowIndex { flow: flow_id, index } = place;
-        let headers = TCP_IP_BYTES + id.header_bytes() as u16;
+        let headers = TCP_IP_BYTES + law.params.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
         let host = id.info().host;
         // A law with accurate marks (RFC 8257) depends on them; the others use them where the scenario says so.

@@ -462,10 +462,10 @@ def test_the_tree_tells_a_refusal_from_a_failure():
 def test_the_integers_are_all_that_linux_has():
     known = protocols.load()
     assert kernel.variant(known["maxnet"], "arithmetic") == ("kernel-host", "kernel")
-    assert kernel.variant(known["aecp"], "arithmetic") == ("kernel",)
+    assert kernel.variant(known["aecp"], "arithmetic") == ("kernel-host", "kernel")
     flow = synthetic.flow_spec("f", 1, 1.0)._replace(protocol="aecp")
     shown = backend.params_of(synthetic.network(["l"], [flow]))["aecp"]
-    assert (shown["arithmetic"], shown["t_2"]) == ("kernel", 0.1)
+    assert (shown["arithmetic"], shown["t_2"]) == ("kernel-host", 0.1)
     flow = synthetic.flow_spec("f", 1, 1.0)._replace(protocol="cubic")
     assert backend.params_of(synthetic.network(["l"], [flow])).keys() == {"cubic"}
 

@@ -17,8 +17,6 @@ from validation.certificates.log import Step, Values
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "crates" / "waterfill-laws" / "kernel"
-# Laws whose unit is not named as they are.
-_UNITS = {"maxnet": "maxnet_law", "maxnet2006": "maxnet2006_law"}
 
 
 def compiled(name: str, folder: Path, change: Callable[[Path], None] | None = None) -> Path | None:
@@ -29,7 +27,7 @@ def compiled(name: str, folder: Path, change: Callable[[Path], None] | None = No
         change(copy)
     library = folder / f"{name}.so"
     command = ["cc", "-std=c11", "-O0", "-w", "-shared", "-fPIC", "-o", str(library)]
-    unit = copy / f"{_UNITS.get(name, name)}.c"
+    unit = copy / f"{name}.c"
     done = subprocess.run([*command, str(unit)], capture_output=True, check=False)
     return library if done.returncode == 0 else None
 

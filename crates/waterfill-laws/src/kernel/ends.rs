@@ -1,99 +1,147 @@
 //! A law's receiver and source in the simulator.
 
-use super::{KernelLaw, Law, Tcp, Words, clock_us, scaled, span_us, whole_bytes};
-use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Received, Sending};
+use super::host::Host;
+use super::{
+    Arithmetic, KernelLaw, KernelProtocol, Limit, RunsInKernel, Tcp, Value, Words, clock_us, scaled, span_us,
+    whole_bytes,
+};
+use crate::protocol::{Ack, Connection, Event, Limit as SourceLimit, PacketKind, Probe, Received, Sending};
 use crate::state::StateFields;
-use crate::units::{Duration, Instant, Rate, Volume};
+use crate::units::{Duration, Rate, Volume};
 
 /// The receiver of a law.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    law: &'static Law,
+    law: &'static KernelLaw,
     params: Words,
     state: Words,
 }
 
-impl<P: KernelLaw> crate::protocol::Receiver<P> for Receiver {
-    fn new(params: &P::Params) -> Self {
+impl Receiver {
+    /// Creates the receiving end of one connection.
+    #[must_use]
+    pub fn new<P: RunsInKernel>(params: &P::Params) -> Self {
         let law = P::law();
         Self { law, params: law.params(&P::numbers(params, 1.0)), state: law.receiver() }
     }
 
-    fn on_data(&mut self, received: &Received<P::Header>) {
-        let Some(value) = P::value_of(&received.header) else { return };
+    /// Returns the law's C functions.
+    #[must_use]
+    pub const fn law(&self) -> &'static KernelLaw {
+        self.law
+    }
+
+    /// Takes a packet.
+    pub fn on_data(&mut self, received: &Received<Value>) {
         let rtt_us = received.rtt.map_or(0, span_us);
-        self.law.receive(&self.params, &mut self.state, clock_us(received.now), rtt_us, &value, 1);
+        self.law.receive(&self.params, &mut self.state, clock_us(received.now), rtt_us, &received.header, 1);
     }
 
-    fn echo(&mut self, _now: Instant) -> P::Echo {
-        P::echo_of(&self.law.echo(&mut self.state))
+    /// Returns what the next acknowledgement carries.
+    #[must_use]
+    pub fn echo(&mut self) -> Value {
+        self.law.echo(&mut self.state)
     }
 
-    fn state(&self, fields: &mut StateFields) {
+    /// Lists all that the receiver keeps between calls.
+    pub fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("receiver", self.state.words());
     }
 }
 
-/// The source of a law. It calls the law for every acknowledgement. A claimed RTT is the law's smoothed one.
+/// The source of a law. It calls the law for every acknowledgement, unless the host's program decides. A claimed RTT is the
+/// law's smoothed one.
 #[derive(Clone, Debug)]
 pub struct Source {
-    law: &'static Law,
+    form: &'static KernelProtocol,
+    law: &'static KernelLaw,
     params: Words,
     state: Words,
     tcp: Tcp,
     /// Acknowledged bytes that are no whole packet yet.
     acked: Volume,
-    weight: f64,
+    /// What scales the law's rate and window: the connection's weight, or 1 where the parameters have it.
+    scale: f64,
     initial_window: Volume,
     claimed_rtt: Option<Duration>,
-    limit: Limit,
+    /// What the law allows.
+    allowed: Limit,
+    limit: SourceLimit,
+    /// The additions of the kernel's program.
+    host: Option<Box<Host>>,
 }
 
 impl Source {
-    fn set_limit<P: KernelLaw>(&mut self) {
-        let limit = self.law.limit(&mut self.state, &self.tcp);
-        let window = (limit.window > 0).then_some(Volume::from_bytes(limit.window as f64));
-        let pacing = (limit.rate > 0 && self.law.paced()).then_some(Rate::from_bps(limit.rate as f64));
-        self.limit = if limit.rate == 0 && limit.window == 0 {
-            Limit { window: Some(self.initial_window), pacing: None }
-        } else {
-            P::weighted(Limit { window, pacing }, self.weight)
-        };
-    }
-}
-
-impl<P: KernelLaw> crate::protocol::Source<P> for Source {
-    fn new(params: &P::Params, connection: &Connection) -> Self {
-        let law = P::law();
+    /// Creates the sending end of one connection.
+    #[must_use]
+    pub fn new<P: RunsInKernel>(params: &P::Params, connection: &Connection) -> Self {
+        let (law, form) = (P::law(), KernelProtocol::of::<P>());
         let packet = (whole_bytes(connection.packet) as u32).max(1);
+        let initial_window = whole_bytes(connection.initial_window);
+        let with_host = P::arithmetic(params) == Arithmetic::KernelHost;
         let mut source = Self {
+            form,
             law,
             params: law.params(&P::numbers(params, connection.weight)),
             state: law.source(),
             // Pacing counts whole packets here, so all of a packet is payload. There is no TSO.
             tcp: Tcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..Tcp::default() },
             acked: Volume::ZERO,
-            weight: connection.weight,
+            scale: if form.weight_in_params { 1.0 } else { connection.weight },
             initial_window: connection.initial_window,
             claimed_rtt: connection.claimed_rtt,
-            limit: Limit::default(),
+            allowed: Limit::default(),
+            limit: SourceLimit::default(),
+            host: with_host.then(|| Box::new(Host::new(initial_window as u32 / packet))),
         };
-        law.source_init(&source.params, &mut source.state, packet, whole_bytes(connection.initial_window));
-        source.set_limit::<P>();
+        law.source_init(&source.params, &mut source.state, packet, initial_window);
+        match &source.host {
+            Some(host) => source.limit = host.limit(law, packet),
+            None => source.set_limit(),
+        }
         source
     }
 
-    fn stamp(&mut self, sending: &Sending) -> P::Header {
-        let value = if sending.kind == PacketKind::Syn {
+    /// Returns the law's C functions.
+    #[must_use]
+    pub const fn law(&self) -> &'static KernelLaw {
+        self.law
+    }
+
+    /// Reads what the law allows, and without the host's program applies it.
+    fn set_limit(&mut self) {
+        self.allowed = self.law.limit(&mut self.state, &self.tcp);
+        let Limit { rate, window, .. } = self.allowed;
+        if let Some(host) = &mut self.host {
+            let scaled = |number: u64| (number as f64 * self.scale) as u64;
+            let allowed = Limit { rate: scaled(rate), window: scaled(window), ..self.allowed };
+            host.control(self.law, &allowed, &self.tcp);
+            self.limit = host.limit(self.law, self.tcp.packet);
+        } else if rate == 0 && window == 0 {
+            self.limit = SourceLimit { window: Some(self.initial_window), pacing: None };
+        } else {
+            let base_rtt_us = u64::from(self.tcp.base_rtt_us).max(1);
+            let min = if self.form.packet_per_rtt { u64::from(self.tcp.packet) * 8_000_000 / base_rtt_us } else { 0 };
+            self.limit = SourceLimit {
+                window: (window > 0).then_some(self.scale * Volume::from_bytes(window as f64)),
+                pacing: (rate > 0 && self.law.paced()).then_some(self.scale * Rate::from_bps(rate.max(min) as f64)),
+            };
+        }
+    }
+
+    /// Returns the value of a packet about to be sent.
+    #[must_use]
+    pub fn stamp(&mut self, sending: &Sending) -> Value {
+        if sending.kind == PacketKind::Syn {
             self.law.request(&self.params)
         } else {
             self.law.forward(&self.params, &mut self.state)
-        };
-        P::header_of(&value)
+        }
     }
 
-    fn on_ack(&mut self, ack: &Ack<P::Echo>) {
+    /// Takes an acknowledgement.
+    pub fn on_ack(&mut self, ack: &Ack<Value>) {
         let packet = f64::from(self.tcp.packet);
         self.acked += ack.acked;
         let acked = (self.acked.as_bytes() / packet) as u32;
@@ -107,31 +155,45 @@ impl<P: KernelLaw> crate::protocol::Source<P> for Source {
         self.tcp.recovering = u32::from(ack.recovering);
         self.tcp.app_limited = u32::from(!ack.window_limited);
         self.tcp.window_limited = u32::from(ack.window_limited);
-        let echo = P::value_of_echo(&ack.echo);
-        self.law.ack(&self.params, &mut self.state, &self.tcp, echo.as_ref());
-        self.set_limit::<P>();
+        if self.host.as_mut().is_some_and(|host| !host.is_due(&mut self.tcp, &self.allowed)) {
+            return;
+        }
+        self.law.ack(&self.params, &mut self.state, &self.tcp, Some(&ack.echo));
+        self.set_limit();
     }
 
-    fn on_event(&mut self, _now: Instant, event: Event) {
+    /// Takes a loss or a time-out. The host's program applies what follows with the next acknowledgement.
+    pub fn on_event(&mut self, event: Event) {
         match event {
             Event::Loss => self.law.loss(&self.params, &mut self.state),
             Event::Timeout => self.law.timeout(&self.params, &mut self.state),
             Event::Marked | Event::Recovered => return,
         }
-        self.set_limit::<P>();
+        match &mut self.host {
+            None => self.set_limit(),
+            Some(host) if event == Event::Timeout => host.on_timeout(),
+            Some(_) => {}
+        }
     }
 
-    fn limit(&self) -> Limit {
+    /// Returns what may be sent now.
+    #[must_use]
+    pub const fn limit(&self) -> SourceLimit {
         self.limit
     }
 
-    fn observe(&self, probe: &mut dyn Probe) {
-        P::observe_source(&self.law.source_signals(&self.state), probe);
+    /// Records what the source shows.
+    pub fn observe(&self, probe: &mut dyn Probe) {
+        (self.form.observe_source)(&self.law.source_signals(&self.state), probe);
     }
 
-    fn state(&self, fields: &mut StateFields) {
+    /// Lists all that the source keeps between calls.
+    pub fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("source", self.state.words());
-        crate::state_of!(fields, self: acked, weight, initial_window, claimed_rtt);
+        crate::state_of!(fields, self: acked, scale, initial_window, claimed_rtt);
+        if let Some(host) = &self.host {
+            fields.put_words("host", &host.words());
+        }
     }
 }

@@ -6,10 +6,8 @@
               allocate nothing and have no state; every structure that is passed has the length that C states"
 )]
 
-use super::KernelLaw;
-use super::maxnets::{maxnet_sets, maxnet2006_sets};
+use super::host::{Pace, Send};
 use crate::mirror::mirror;
-use crate::protocols::{aecp, ixcp, jetmax, pxcp, rcp, vcp, xcp};
 
 /// `LAW_VALUE_MAX`.
 pub const VALUE_MAX: usize = 15;
@@ -123,10 +121,10 @@ impl Words {
 
 type CFields = unsafe extern "C" fn() -> *const crate::mirror::CField;
 
-/// A law: `struct waterfill_shim` of `kernel/shim.h`. Structures begin as zeros.
+/// A law's C functions: `struct waterfill_shim` of `kernel/shim.h`. Structures begin as zeros.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Law {
+pub struct KernelLaw {
     number: u32,
     forward_bytes: u32,
     echo_bytes: u32,
@@ -164,6 +162,7 @@ pub struct Law {
     echo: unsafe extern "C" fn(*mut u64, &mut Value),
     receiver_read: unsafe extern "C" fn(*const u64) -> u64,
     replay_step: unsafe extern "C" fn(*mut u64, &Record) -> u64,
+    host_control: unsafe extern "C" fn(&mut Pace, &Limit, &Tcp, &mut Send),
 }
 
 const U32_MAX: u64 = u32::MAX as u64;
@@ -188,12 +187,7 @@ macro_rules! call {
     };
 }
 
-impl Law {
-    /// Returns the law of a protocol's name; `None` if it has no C code.
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<&'static Self> {
-        Self::all().into_iter().find(|(of, _)| *of == name).map(|(_, law)| law)
-    }
+impl KernelLaw {
     /// Its number on the wire.
     #[must_use]
     pub const fn number(&self) -> u32 {
@@ -410,6 +404,10 @@ impl Law {
     pub fn replay_step(&self, state: &mut Words, record: &Record) -> u64 {
         call!(self.replay_step(state.of_mut(self.replay), record))
     }
+    /// `host_control`, after `law_ack` and `law_limit`, while echoes arrive.
+    pub(super) fn host_control(&self, pace: &mut Pace, limit: &Limit, tcp: &Tcp, send: &mut Send) {
+        call!(self.host_control(pace, limit, tcp, send));
+    }
     /// `law_receiver_read`.
     #[must_use]
     pub fn receiver_signal(&self, receiver: &Words) -> u64 {
@@ -426,7 +424,7 @@ fn waterfill_shim_fields() {
         }
     }
     macro_rules! offsets {
-        ($($field:ident),*) => { vec![$((stringify!($field), std::mem::offset_of!(Law, $field))),*] };
+        ($($field:ident),*) => { vec![$((stringify!($field), std::mem::offset_of!(KernelLaw, $field))),*] };
     }
     let mirror = offsets!(
         number,
@@ -465,59 +463,23 @@ fn waterfill_shim_fields() {
         receive,
         echo,
         receiver_read,
-        replay_step
+        replay_step,
+        host_control
     );
     // SAFETY: the C function returns a static array made with `waterfill_field`'s macros.
     let c: Vec<_> = unsafe { crate::mirror::fields_of(c::waterfill_shim_fields()) }.collect();
     assert_eq!(c.iter().map(|(name, offset, _)| (*name, *offset)).collect::<Vec<_>>(), mirror);
-    assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<Law>());
+    assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<KernelLaw>());
 }
 
-/// Declares the laws, each with its name, its parameter sets and the object that its unit in `kernel/` exports.
-macro_rules! laws {
-    ($($name:ident: $sets:expr => $symbol:ident,)*) => {
+/// Returns the law that `kernel/<law>.c` exports under this name.
+macro_rules! exported {
+    ($symbol:ident) => {{
+        #[allow(unsafe_code, reason = "an object that C never changes")]
         unsafe extern "C" {
-            $(safe static $symbol: Law;)*
+            safe static $symbol: $crate::kernel::KernelLaw;
         }
-
-        impl Law {
-            /// All laws with a kernel version behind the interface, by name.
-            #[must_use]
-            pub fn all() -> Vec<(&'static str, &'static Self)> {
-                vec![$((stringify!($name), &$symbol),)*]
-            }
-            /// Returns the parameters of a law for tests that record its calls: [`KernelLaw::recorded`].
-            #[must_use]
-            pub fn parameter_sets(name: &str) -> Vec<Numbers> {
-                match name {
-                    $(stringify!($name) => $sets(),)*
-                    _ => Vec::new(),
-                }
-            }
-            $(
-                /// The law of this name.
-                #[must_use]
-                pub fn $name() -> &'static Self {
-                    &$symbol
-                }
-            )*
-        }
-    };
+        &$symbol
+    }};
 }
-
-/// Returns the parameter sets of a protocol.
-fn sets<P: KernelLaw>() -> Vec<Numbers> {
-    P::recorded().iter().map(|params| P::numbers(params, 1.0)).collect()
-}
-
-laws! {
-    aecp: sets::<aecp::Aecp> => waterfill_law_aecp,
-    ixcp: sets::<ixcp::IXcp> => waterfill_law_ixcp,
-    jetmax: sets::<jetmax::JetMax> => waterfill_law_jetmax,
-    maxnet: maxnet_sets => waterfill_law_maxnet,
-    maxnet2006: maxnet2006_sets => waterfill_law_maxnet2006,
-    pxcp: sets::<pxcp::PXcp> => waterfill_law_pxcp,
-    rcp: sets::<rcp::Rcp> => waterfill_law_rcp,
-    vcp: sets::<vcp::Vcp> => waterfill_law_vcp,
-    xcp: sets::<xcp::Xcp> => waterfill_law_xcp,
-}
+pub(crate) use exported;

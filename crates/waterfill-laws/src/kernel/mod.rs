@@ -1,43 +1,58 @@
 //! Laws as the C code that a kernel runs (`kernel/<law>.h`), behind the interface of `kernel/law.h`.
 //!
-//! [`Law`] calls a law; [`Router`], [`Receiver`] and [`Source`] run it in the simulator for a protocol that implements
-//! [`KernelLaw`]. The kernel's programs include the same header, so what is simulated is what is deployed.
+//! [`KernelLaw`] calls a law. [`Router`], [`Receiver`] and [`Source`] run it in the simulator for a protocol that implements
+//! [`RunsInKernel`]. The kernel's programs include the same header, so what is simulated is what is deployed.
 //!
 //! To add a law to the kernel:
 //! 1. write `kernel/<law>.h`, and `kernel/<law>.c` with its three `#define`s (`kernel/aecp.c` is an example);
-//! 2. add its name to `LAWS` in `build.rs` and to `laws!` at the end of `src/kernel/law.rs`;
-//! 3. implement [`KernelLaw`] for its protocol, in `src/protocols/<law>/fixed_point.rs`;
-//! 4. give its parameters `arithmetic` and [`ChoosesArithmetic`], and refuse in
-//!    `check` what the header cannot compute;
-//! 5. wrap its laws in [`RealOrFixed`](crate::arithmetic::RealOrFixed);
-//! 6. for the daemon, add its programs and its name to `LAWS` in `waterfill-linux/build.rs`. The test `replay_laws` finds
-//!    it there, and the battery of random calls by its parameter.
+//! 2. implement [`RunsInKernel`] in `src/protocols/<law>/fixed_point.rs`, give the law's parameters their forms in the kernel,
+//!    and add `in kernel` to its line in `src/registry.rs`;
+//! 3. for the daemon, add its name to `LAWS` in `waterfill-linux/build.rs` and its signals to `src/daemon/kernel/laws.rs` there.
+//!
+//! The battery of random calls and the test `replay_laws` then find it by themselves.
 
 mod ends;
+mod host;
 mod law;
-mod maxnets;
 pub mod option;
 mod router;
 
 pub use ends::{Receiver, Source};
-pub use law::{Law, Limit, Numbers, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
+pub(crate) use law::exported;
+pub use law::{KernelLaw, Limit, Numbers, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
 pub use router::Router;
 
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
-use crate::params::{ParamError, Params as _, require};
-use crate::protocol::{Limit as SourceLimit, LinkView, Probe, Protocol};
+use crate::params::Params as _;
+use crate::protocol::{LinkView, Probe, Protocol};
 use crate::units::{Duration, Instant, Volume};
 
+crate::choice! {
+    /// Which numbers a law computes with.
+    pub enum Arithmetic {
+        /// Real numbers.
+        Real = "real",
+        /// Fixed-point numbers, computed by the C code that a kernel runs (`kernel/<law>.h`).
+        Kernel = "kernel",
+        /// The same, with what the kernel's program adds at hosts (`kernel/host.h`); routers as in `kernel`.
+        KernelHost = "kernel-host",
+    }
+}
+
 /// A protocol whose law also runs in a kernel.
-pub trait KernelLaw: Protocol {
-    /// Returns the law.
-    fn law() -> &'static Law;
+pub trait RunsInKernel: Protocol {
+    /// Returns the law's C functions.
+    fn law() -> &'static KernelLaw;
+    /// Returns the arithmetic that the parameters select.
+    fn arithmetic(params: &Self::Params) -> Arithmetic;
     /// Returns the members of `struct law_params` for a connection of this weight. The default adds the weight where the
-    /// law has a member for it.
+    /// law has a member for it, and whether the law runs bare, without what hosts add to it.
     fn numbers(params: &Self::Params, weight: f64) -> Numbers {
         let mut numbers = params.kernel_numbers();
         if Self::law().has_param("weight") {
-            numbers.push(("weight", u64::from(scaled(weight, 1e3))));
+            numbers.push(("weight", u64::from(scaled(weight, 1e3).max(1))));
+        }
+        if Self::law().has_param("bare") {
+            numbers.push(("bare", u64::from(Self::arithmetic(params) == Arithmetic::Kernel)));
         }
         numbers
     }
@@ -50,18 +65,12 @@ pub trait KernelLaw: Protocol {
         }
         numbers
     }
-    /// Returns the value that a header carries; `None` for a header of the law in real numbers.
-    fn value_of(header: &Self::Header) -> Option<Value>;
-    /// Returns the header that carries a value.
-    fn header_of(value: &Value) -> Self::Header;
-    /// Returns the value that an echo carries; `None` for an echo of the law in real numbers.
-    fn value_of_echo(echo: &Self::Echo) -> Option<Value>;
-    /// Returns the echo that carries a value.
-    fn echo_of(value: &Value) -> Self::Echo;
-    /// Returns the limit of a connection of this weight. The default scales rate and window.
-    fn weighted(limit: SourceLimit, weight: f64) -> SourceLimit {
-        SourceLimit { window: limit.window.map(|w| weight * w), pacing: limit.pacing.map(|r| weight * r) }
-    }
+    /// Whether `struct law_params` has the connection's weight; if not, it scales the law's rate and window.
+    const WEIGHT_IN_PARAMS: bool = false;
+    /// Whether a source without the host's program sends at least a packet per RTT, as the law in real numbers does.
+    const PACKET_PER_RTT: bool = false;
+    /// Whether the law counts packets, which a fluid does not have.
+    const COUNTS_PACKETS: bool = true;
     /// Returns the control interval that a link shows, if it follows the RTTs that packets state.
     fn control_interval(_signals: &[u64; SIGNALS]) -> Option<Duration> {
         None
@@ -76,13 +85,55 @@ pub trait KernelLaw: Protocol {
     fn observe_source(_signals: &[u64; SIGNALS], _probe: &mut dyn Probe) {}
 }
 
-/// Checks that a backend can run a law's arithmetic: a fluid has no packets whose segments a kernel could count.
-///
-/// # Errors
-/// `arithmetic = "kernel"` in the fluid model.
-pub fn check_backend(params: &impl ChoosesArithmetic, backend: &str) -> Result<(), ParamError> {
-    let runs = backend != "fluid" || params.arithmetic() == Arithmetic::Real;
-    require(runs, "arithmetic", "real on fluid, which has no packets to count")
+/// The kernel form of a protocol: its law's C functions, and how their numbers read.
+#[derive(Debug)]
+pub struct KernelProtocol {
+    law: fn() -> &'static KernelLaw,
+    weight_in_params: bool,
+    packet_per_rtt: bool,
+    counts_packets: bool,
+    control_interval: fn(&[u64; SIGNALS]) -> Option<Duration>,
+    observe_link: fn(&[u64; SIGNALS], &mut dyn Probe),
+    observe_source: fn(&[u64; SIGNALS], &mut dyn Probe),
+    recorded: fn() -> Vec<Numbers>,
+}
+
+impl KernelProtocol {
+    /// Returns the kernel form of a protocol.
+    #[must_use]
+    pub const fn of<P: RunsInKernel>() -> &'static Self {
+        const {
+            &Self {
+                law: P::law,
+                weight_in_params: P::WEIGHT_IN_PARAMS,
+                packet_per_rtt: P::PACKET_PER_RTT,
+                counts_packets: P::COUNTS_PACKETS,
+                control_interval: P::control_interval,
+                observe_link: P::observe_link,
+                observe_source: P::observe_source,
+                recorded: || P::recorded().iter().map(|params| P::numbers(params, 1.0)).collect(),
+            }
+        }
+    }
+    /// Returns the law's C functions.
+    #[must_use]
+    pub fn law(&self) -> &'static KernelLaw {
+        (self.law)()
+    }
+    /// Whether a run in this arithmetic needs packets: the law counts them, or the host's program paces them.
+    #[must_use]
+    pub const fn needs_packets(&self, arithmetic: Arithmetic) -> bool {
+        match arithmetic {
+            Arithmetic::Real => false,
+            Arithmetic::Kernel => self.counts_packets,
+            Arithmetic::KernelHost => true,
+        }
+    }
+    /// Returns parameters for tests that record the law's calls.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<Numbers> {
+        (self.recorded)()
+    }
 }
 
 /// Returns a value times `scale`, rounded to nearest; saturates.

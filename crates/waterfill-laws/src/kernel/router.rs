@@ -1,6 +1,6 @@
 //! A law's router in the simulator.
 
-use super::{KernelLaw, Law, Packet, Words, scaled, whole_bytes};
+use super::{KernelLaw, KernelProtocol, Packet, RunsInKernel, Value, Words, scaled, whole_bytes};
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
@@ -8,7 +8,8 @@ use crate::units::{Duration, Instant, Volume};
 /// The router of a law, with one CPU. It writes at arrival, as a kernel does.
 #[derive(Clone, Debug)]
 pub struct Router {
-    law: &'static Law,
+    form: &'static KernelProtocol,
+    law: &'static KernelLaw,
     params: Words,
     link: Words,
     cpu: Words,
@@ -16,7 +17,7 @@ pub struct Router {
     counted: Words,
     sums: Words,
     capacity_bps: u64,
-    /// 10⁻⁶; 0: the law's own.
+    /// 10⁻⁶.
     target: u32,
     /// A fluid's fractions of a byte and of a packet, carried to the next parcel.
     bytes: Volume,
@@ -29,20 +30,12 @@ fn capacity_bps(link: &LinkView) -> u64 {
 }
 
 impl Router {
-    fn set_link(&mut self, link: &LinkView) {
-        self.capacity_bps = capacity_bps(link);
-        self.law.link_set(&mut self.link, &self.params, self.capacity_bps, self.target);
-    }
-
-    fn tick_interval(&self) -> Duration {
-        Duration::from_micros(u64::from(self.law.interval(&self.link)))
-    }
-}
-
-impl<P: KernelLaw> crate::protocol::Router<P> for Router {
-    fn new(params: &P::Params, link: &LinkView) -> Self {
+    /// Creates the router of one link direction.
+    #[must_use]
+    pub fn new<P: RunsInKernel>(params: &P::Params, link: &LinkView) -> Self {
         let law = P::law();
         let mut router = Self {
+            form: KernelProtocol::of::<P>(),
             law,
             params: law.params(&P::link_numbers(params, link)),
             link: law.link(),
@@ -50,7 +43,7 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
             counted: law.sums(),
             sums: law.sums(),
             capacity_bps: 0,
-            target: link.target.map_or(0, |target| scaled(target, 1e6).max(1)),
+            target: scaled(link.target.unwrap_or_else(|| P::target(params)), 1e6).max(1),
             bytes: Volume::ZERO,
             packets: 0.0,
             next_tick: Instant::ZERO,
@@ -60,28 +53,44 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
         router
     }
 
-    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, P::Header>) {
+    /// Returns the law's C functions.
+    #[must_use]
+    pub const fn law(&self) -> &'static KernelLaw {
+        self.law
+    }
+
+    fn set_link(&mut self, link: &LinkView) {
+        self.capacity_bps = capacity_bps(link);
+        self.law.link_set(&mut self.link, &self.params, self.capacity_bps, self.target);
+    }
+
+    fn tick_interval(&self) -> Duration {
+        Duration::from_micros(u64::from(self.law.interval(&self.link)))
+    }
+
+    /// See [`Router::on_arrival`](crate::protocol::Router::on_arrival), as for all methods here.
+    pub fn on_arrival(&mut self, passing: &mut Passing<'_, Value>) {
         self.bytes += passing.volume;
         let bytes = self.bytes.as_bytes() as u64;
         self.bytes -= Volume::from_bytes(bytes as f64);
         self.cpu.set(0, self.cpu.words()[0].wrapping_add(bytes));
-        let Some(header) = passing.header.as_deref_mut() else { return };
-        let Some(mut value) = P::value_of(header) else { return };
+        let Some(value) = passing.header.as_deref_mut() else { return };
         self.packets += passing.packets;
         let segments = self.packets.round();
         self.packets -= segments;
         let syn = u32::from(passing.kind == PacketKind::Syn);
         let packet = Packet { bytes, segments: segments as u32, syn };
-        if self.law.mark(&mut self.link, &mut self.cpu, &packet, &mut value) {
-            *header = P::header_of(&value);
-        }
+        self.law.mark(&mut self.link, &mut self.cpu, &packet, value);
     }
 
-    fn poll_at(&self) -> Instant {
+    /// Returns when the interval ends.
+    #[must_use]
+    pub const fn poll_at(&self) -> Instant {
         self.next_tick
     }
 
-    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+    /// Ends an interval.
+    pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
         if self.capacity_bps != capacity_bps(link) {
             self.set_link(link);
         }
@@ -94,15 +103,19 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
         self.next_tick = now + self.tick_interval();
     }
 
-    fn interval(&self) -> Option<Duration> {
-        P::control_interval(&self.law.link_signals(&self.link))
+    /// Returns the control interval, if it follows the RTTs that packets state.
+    #[must_use]
+    pub fn interval(&self) -> Option<Duration> {
+        (self.form.control_interval)(&self.law.link_signals(&self.link))
     }
 
-    fn observe(&self, probe: &mut dyn Probe) {
-        P::observe_link(&self.law.link_signals(&self.link), probe);
+    /// Records what the link shows.
+    pub fn observe(&self, probe: &mut dyn Probe) {
+        (self.form.observe_link)(&self.law.link_signals(&self.link), probe);
     }
 
-    fn state(&self, fields: &mut StateFields) {
+    /// Lists all that the router keeps between calls.
+    pub fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("link", self.link.words());
         fields.put_words("cpu", self.cpu.words());

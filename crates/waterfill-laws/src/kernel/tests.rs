@@ -1,18 +1,18 @@
 //! Tests of the interface, for every law that has a kernel version.
 
-use super::Law;
 use crate::params::KernelForm;
 use crate::params::kernel_form::{default_only, link_target, micros, scaled, word, words};
-use crate::protocols::maxnet;
-use crate::registry::ProtocolId;
+use crate::protocols::maxnet::{self, CODE_MAX, quantise, real, start_rate_code};
+use crate::registry::{ProtocolId, kernel_protocols};
 use crate::testing::{close, numbers, spread};
-use crate::units::Duration;
+use crate::units::{Duration, Rate};
 
 /// Every member of a law's `struct law_params` is a parameter of the law, what a connection or a link gives, or unused. A
 /// member holds the largest number of its parameter.
 #[test]
 fn parameters_are_the_members_of_each_law() {
-    for (name, law) in Law::all() {
+    for (name, form) in kernel_protocols() {
+        let law = form.law();
         let mut params = ProtocolId::by_name(name).expect("a protocol of its name").params_list();
         for (member, _, size) in law.params_fields() {
             let inner = member.rsplit('.').next().unwrap_or_default();
@@ -27,12 +27,12 @@ fn parameters_are_the_members_of_each_law() {
             } else {
                 // XCP's `counts`, which iXCP does not have, is 0 there.
                 let unused = ["reserved", "count_own"].contains(&inner);
-                assert!(unused || ["weight", "link"].contains(&inner), "{name}: {member} is of no parameter");
+                assert!(unused || ["weight", "link", "bare"].contains(&inner), "{name}: {member} is of no parameter");
             }
         }
         let left = params.iter().filter_map(|info| info.kernel?.member_of(info.name));
         assert_eq!(left.collect::<Vec<_>>(), [""; 0], "{name}: C has no such members");
-        assert!(!Law::parameter_sets(name).is_empty(), "{name}");
+        assert!(!form.recorded().is_empty(), "{name}");
     }
 }
 
@@ -56,18 +56,20 @@ fn values_become_numbers_of_the_kernel() {
 /// Values fit the option, and numbers on the wire are each law's own.
 #[test]
 fn laws_have_numbers_and_sizes() {
-    let laws = Law::all();
-    for (i, (name, law)) in laws.iter().enumerate() {
+    let laws = kernel_protocols();
+    for (i, (name, form)) in laws.iter().enumerate() {
+        let law = form.law();
         assert!((3..=15).contains(&law.forward_bytes()) && (3..=15).contains(&law.echo_bytes()), "{name}");
-        assert!(laws[..i].iter().all(|(_, other)| other.number() != law.number()), "{name}");
+        assert!(laws[..i].iter().all(|(_, other)| other.law().number() != law.number()), "{name}");
     }
 }
 
 /// A target of 0 is the law's own: that of its parameters, or the whole rate.
 #[test]
 fn a_target_of_0_is_the_laws_own() {
-    for (name, law) in Law::all() {
-        for set in Law::parameter_sets(name) {
+    for (name, form) in kernel_protocols() {
+        let law = form.law();
+        for set in form.recorded() {
             let target = ProtocolId::by_name(name).expect("a protocol").params().target();
             let own = (target * 1e6).round() as u32;
             let [zero, same, other] = [0, own, own / 2].map(|target| {
@@ -84,6 +86,8 @@ fn a_target_of_0_is_the_laws_own() {
 #[allow(unsafe_code, reason = "pure functions of integers")]
 mod fixed {
     unsafe extern "C" {
+        pub(super) safe fn waterfill_fixed_exp(scale: u64, u: u64) -> u64;
+        pub(super) safe fn waterfill_fixed_rate_code(rate: u64, x_max: u64) -> u32;
         pub(super) safe fn waterfill_fixed_log2(n: u64) -> u64;
         pub(super) safe fn waterfill_float_code(v: u64) -> u32;
         pub(super) safe fn waterfill_float_number(code: u32) -> u64;
@@ -97,6 +101,72 @@ mod fixed {
 
 const fn two_to(bits: i32) -> f64 {
     (1u64 << bits) as f64
+}
+
+const X_MAX: u64 = 1_000_000_000_000_000;
+
+#[test]
+fn the_exponential_is_within_its_stated_error() {
+    let mut worst = 0.0_f64;
+    for scale in [X_MAX, 32, 1_000_000, 1 << 57] {
+        // Up to 44 in steps of a little less than 2⁻¹¹, so that every place between two entries is tested.
+        for i in 0..=91_000_u64 {
+            let u = i * 8_388_593;
+            let exact = scale as f64 * (-(u as f64) / two_to(34)).exp();
+            let off = (fixed::waterfill_fixed_exp(scale, u) as f64 - exact).abs();
+            // Truncation to whole bit/s costs up to 1 bit/s.
+            worst = worst.max((off - 1.0) / exact);
+        }
+    }
+    assert!(worst < 1.1e-6, "{worst}");
+    assert!(worst > 0.8e-6, "the stated bound is not tight: {worst}");
+    assert_eq!(fixed::waterfill_fixed_exp(X_MAX, 0), X_MAX);
+    assert_eq!(fixed::waterfill_fixed_exp(X_MAX, u64::MAX), 0);
+}
+
+/// At the table's entries nothing is interpolated: errors of 2⁻²⁶ of u and 2⁻²⁴ of its logarithm remain.
+#[test]
+fn every_entry_of_the_table_is_right() {
+    let scale = 1u64 << 61;
+    for i in 0..=256 {
+        let exact = (-f64::from(i) / 256.0).exp2();
+        let u = (f64::from(i) / 256.0 * std::f64::consts::LN_2 * two_to(34)).round() as u64;
+        let off = fixed::waterfill_fixed_exp(scale, u) as f64 / scale as f64 / exact - 1.0;
+        assert!(off.abs() < 7e-8, "entry {i}: {off}");
+    }
+}
+
+/// For every code of MaxNet's wire: within the stated error plus the truncation to whole bit/s, and never rising.
+#[test]
+fn the_exponential_over_every_code() {
+    let (mut before, mut worst) = (u64::MAX, 0.0_f64);
+    for code in 0..=CODE_MAX {
+        let rate = fixed::waterfill_fixed_exp(X_MAX, u64::from(code) << 16);
+        assert!(rate <= before, "at code {code}");
+        before = rate;
+        let exact = X_MAX as f64 * (-real(code)).exp();
+        worst = worst.max(((rate as f64 - exact).abs() - 1.0) / exact);
+    }
+    assert!(worst < 1.1e-6, "{worst}");
+    assert_eq!(before, 12); // 10¹⁵ · e⁻³²
+}
+
+/// `[tcp-maxnet-2006:3.3]` within one code of the law's, and the next code is slower.
+#[test]
+fn start_rates_in_codes() {
+    let x_max = Rate::from_bps(X_MAX as f64);
+    let mut random = numbers(1);
+    for _ in 0..20_000 {
+        let rate = spread(&mut random, 13.0, 1e15);
+        let code = fixed::waterfill_fixed_rate_code(rate, X_MAX);
+        assert!(fixed::waterfill_fixed_exp(X_MAX, u64::from(code) << 16) >= rate);
+        assert!(fixed::waterfill_fixed_exp(X_MAX, u64::from(code + 1) << 16) < rate);
+        let law = quantise(start_rate_code(Rate::from_bps(rate as f64), x_max));
+        // 1 bit/s is one code at 262 kbit/s.
+        assert!(f64::from(code.abs_diff(law)) <= 1.0 + 262_144.0 / rate as f64, "{rate}: {code}, {law}");
+    }
+    assert_eq!(fixed::waterfill_fixed_rate_code(0, X_MAX), CODE_MAX);
+    assert_eq!(fixed::waterfill_fixed_rate_code(X_MAX + 1, X_MAX), 0);
 }
 
 /// Logarithms and powers of two within the 1.7·10⁻⁶ and 1.2·10⁻⁶ that `kernel/fixed.h` states.

@@ -167,8 +167,7 @@ impl Protocol for Own {
         name: "own",
         summary: "a law of the user's own, which a program provides",
         kind: Kind::Explicit,
-        // No backend runs it by this name: without a provider there is no law.
-        backends: &[],
+        needs_packets: true,
         paced: true,
         host: Host::EXPLICIT,
         signals: &[],

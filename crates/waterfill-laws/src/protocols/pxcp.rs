@@ -47,9 +47,6 @@
 //! Zhou, Yeung, Li, "P-XCP: A Transport Layer Protocol for Satellite IP Networks", GLOBECOM 2004.
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{Host, Info, Kind, Protocol};
 use crate::protocols::xcp;
 
@@ -62,7 +59,7 @@ impl Protocol for PXcp {
         name: "pxcp",
         summary: "XCP that scales spare bandwidth by all flows over those bottlenecked at the router (2004)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,
         signals: xcp::SIGNALS,
@@ -70,16 +67,12 @@ impl Protocol for PXcp {
     type Params = xcp::Params;
     type Header = xcp::Header;
     type Echo = xcp::Echo;
-    type Router = RealOrFixed<xcp::Router, kernel::Router>;
-    type Receiver = RealOrFixed<xcp::Receiver, kernel::Receiver>;
-    type Source = RealOrFixed<xcp::Source, kernel::Source>;
+    type Router = xcp::Router;
+    type Receiver = xcp::Receiver;
+    type Source = xcp::Source;
 
     fn target(_: &xcp::Params) -> f64 {
         1.0
-    }
-
-    fn check_backend(params: &xcp::Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
     }
 }
 
@@ -125,7 +118,7 @@ mod tests {
         }
         match pass(&mut router, f32::MAX) {
             xcp::Header::Katabi { feedback, .. } => f64::from(feedback),
-            _ => unreachable!("the packets here are Katabi's"),
+            xcp::Header::Falk { .. } => unreachable!("the packets here are Katabi's"),
         }
     }
 

@@ -109,7 +109,7 @@ impl Protocol for Scone {
         name: "scone",
         summary: "CUBIC below the throughput advice of MaxNet's routers, with a monitoring period of 67 s (2026)",
         kind: Kind::EndToEnd,
-        backends: &["sim"],
+        needs_packets: true,
         paced: true,
         host: Host::TCP,
         signals: &[

@@ -60,7 +60,7 @@ impl Protocol for Window {
         name: "window",
         summary: "a fixed window and no law: the reference for the engine",
         kind: Kind::EndToEnd,
-        backends: &["sim", "fluid"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[],

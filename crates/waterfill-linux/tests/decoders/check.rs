@@ -1,6 +1,6 @@
 //! One verdict on a frame from the parser in Rust and from the C of the kernel's programs, compiled for the host.
 
-use waterfill_laws::kernel::Law;
+use waterfill_laws::registry::kernel_protocols;
 
 use super::host::{self, HOSTS, Host};
 use super::packet::{Found, Layout, find_option};
@@ -14,9 +14,10 @@ pub(crate) struct Decoder {
 
 /// Returns the decoders of all laws.
 pub(crate) fn decoders() -> Vec<Decoder> {
-    let laws = Law::all();
+    let laws = kernel_protocols();
     let decoder = |host: &Host| {
-        let (_, law) = laws.iter().find(|(name, _)| *name == host.law).expect("a law behind kernel/law.h");
+        let (_, form) = laws.iter().find(|(name, _)| *name == host.law).expect("a law behind kernel/law.h");
+        let law = form.law();
         let layout = Layout { law: law.number() as u8, forward: law.forward_bytes(), echo: law.echo_bytes() };
         Decoder { host: *host, layout }
     };

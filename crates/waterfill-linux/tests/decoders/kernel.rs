@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramInput, ProgramMut};
-use waterfill_laws::kernel::{Law, Words};
+use waterfill_laws::kernel::{KernelLaw, Words};
 
 use super::interface::types::{waterfill_command as Command, waterfill_request as Request, waterfill_result as Answer};
 use super::scone::types::__sk_buff as Context;
@@ -90,7 +90,7 @@ impl Kernel {
     }
 
     /// Returns the law's state of the link.
-    pub(crate) fn link(&self, law: &Law) -> Vec<u64> {
+    pub(crate) fn link(&self, law: &KernelLaw) -> Vec<u64> {
         let value = self.slots.lookup(&LOOPBACK.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
         let words = value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
         words.take(law.link().words().len()).collect()

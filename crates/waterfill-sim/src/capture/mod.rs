@@ -10,7 +10,8 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
-use waterfill_laws::kernel::option::{Values, encode, encode_syn_ack};
+use waterfill_laws::capture::Values;
+use waterfill_laws::kernel::option::{encode, encode_syn_ack};
 use waterfill_laws::units::Instant;
 use waterfill_network::{Network, TCP_IP_BYTES};
 

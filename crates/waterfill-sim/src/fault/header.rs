@@ -6,15 +6,16 @@
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
+use waterfill_laws::kernel::option::{OPTION_MAX, VALUE_AT};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
 use waterfill_network::fault::FalseSignal;
 use waterfill_network::random::{below, uniform};
 
 use crate::packet::{Cargo, Flags, Packet};
 
-/// The longest header or echo of a protocol.
+/// The longest header or echo of a protocol, in real or in kernel arithmetic.
 const MAX_BYTES: usize = {
-    let (mut longest, mut i) = (0, 0);
+    let (mut longest, mut i) = (OPTION_MAX, 0);
     while i < ProtocolId::ALL.len() {
         let (header, echo) = (ProtocolId::ALL[i].header_bytes(), ProtocolId::ALL[i].echo_bytes());
         longest = if header > longest { header } else { longest };
@@ -27,17 +28,12 @@ const MAX_BYTES: usize = {
 /// Removes what a packet carries, and its ECN bits.
 pub(super) fn strip(packet: &mut Packet) {
     packet.cargo = match packet.cargo {
-        Cargo::Header(header) if on_wire(header.protocol()) => Cargo::Header(AnyHeader::None),
-        Cargo::Echo(echo) if on_wire(echo.protocol()) => Cargo::Echo(AnyEcho::None),
+        Cargo::Header(header) if header.wire_bytes() > 0 => Cargo::Header(AnyHeader::None),
+        Cargo::Echo(echo) if echo.wire_bytes() > 0 => Cargo::Echo(AnyEcho::None),
         other => other,
     };
     packet.flags.clear(Flags::MARKABLE);
     packet.flags.clear(Flags::MARKED);
-}
-
-/// Returns whether a protocol's fields travel inside the packet.
-fn on_wire(protocol: Option<ProtocolId>) -> bool {
-    protocol.is_some_and(|id| id.header_bytes() > 0)
 }
 
 /// Inverts one bit of what a packet carries; of one that carries nothing but ECN bits, the mark.
@@ -90,23 +86,22 @@ const fn set_mark(flags: &mut Flags, on: bool) {
 /// Changes the bytes of what a packet carries; returns whether it carries any.
 fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<SignalField>, &mut [u8])) -> bool {
     let mut bytes = [0; MAX_BYTES];
-    let protocol = match cargo {
-        Cargo::Header(header) => header.protocol(),
-        Cargo::Echo(echo) => echo.protocol(),
-    };
-    let Some(id) = protocol.filter(|&id| on_wire(Some(id))) else { return false };
     match cargo {
         Cargo::Header(header) => {
-            let bytes = &mut bytes[..id.header_bytes()];
+            let bytes = &mut bytes[..header.wire_bytes()];
+            let Some(id) = header.protocol().filter(|_| !bytes.is_empty()) else { return false };
             header.encode_into(bytes);
-            change(SignalField::of_header(id, bytes), bytes);
-            *header = id.decode_header(bytes).unwrap_or(AnyHeader::None);
+            let in_kernel = matches!(header, AnyHeader::Kernel(_));
+            change(if in_kernel { SignalField::of_value(id) } else { SignalField::of_header(id, bytes) }, bytes);
+            *header = header.decode_alike(bytes).unwrap_or(AnyHeader::None);
         }
         Cargo::Echo(echo) => {
-            let bytes = &mut bytes[..id.echo_bytes()];
+            let bytes = &mut bytes[..echo.wire_bytes()];
+            let Some(id) = echo.protocol().filter(|_| !bytes.is_empty()) else { return false };
             echo.encode_into(bytes);
-            change(SignalField::of_echo(id, bytes), bytes);
-            *echo = id.decode_echo(bytes).unwrap_or(AnyEcho::None);
+            let in_kernel = matches!(echo, AnyEcho::Kernel(_));
+            change(if in_kernel { SignalField::of_value(id) } else { SignalField::of_echo(id, bytes) }, bytes);
+            *echo = echo.decode_alike(bytes).unwrap_or(AnyEcho::None);
         }
     }
     true
@@ -131,7 +126,7 @@ impl SignalField {
     fn of_header(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
         match id {
             ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(5)),
-            ProtocolId::Rcp => Self::rate(0, bytes),
+            ProtocolId::Rcp => Some(Self::rate(0)),
             ProtocolId::JetMax => Some(Self::target(12)),
             ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp => Self::feedback(12, bytes),
             _ => Self::of_both(id),
@@ -141,10 +136,23 @@ impl SignalField {
     fn of_echo(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
         match id {
             ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(2)),
-            ProtocolId::Rcp => Self::rate(4, bytes),
+            ProtocolId::Rcp => Some(Self::rate(4)),
             ProtocolId::JetMax => Some(Self::target(8)),
             ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp => Self::feedback(16, bytes),
             _ => Self::of_both(id),
+        }
+    }
+
+    /// The signal of a law in kernel arithmetic, in the option's value. Only those are here whose lies a network accepts.
+    fn of_value(id: ProtocolId) -> Option<Self> {
+        let at = VALUE_AT;
+        match id {
+            ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(at)),
+            // 65,535 less the factor's code.
+            ProtocolId::Aecp => Some(Self { at, bytes: 3, mask: 0xffff, zero: 0xffff, max: 1 }),
+            // 1 low, 3 overload.
+            ProtocolId::Vcp => Some(Self { at, bytes: 3, mask: 3, zero: 3, max: 1 }),
+            _ => None,
         }
     }
 
@@ -167,7 +175,7 @@ impl SignalField {
         Self { at, bytes: 3, mask: code, zero: code, max: 1 }
     }
 
-    /// XCP's feedback, in real arithmetic: as katabi-2002 or draft-falk has it, by the format in the frame's third byte.
+    /// XCP's feedback: as katabi-2002 or draft-falk has it, by the format in the frame's third byte.
     fn feedback(at: usize, bytes: &[u8]) -> Option<Self> {
         let field = |zero, max| Some(Self { at, bytes: 4, mask: u32::MAX, zero, max });
         match bytes[2] & 0x0f {
@@ -177,9 +185,9 @@ impl SignalField {
         }
     }
 
-    /// RCP's rate, in real arithmetic: its sign says that a code of the kernel follows.
-    fn rate(at: usize, bytes: &[u8]) -> Option<Self> {
-        (bytes[at] & 0x80 == 0).then_some(Self { at, bytes: 4, mask: u32::MAX, zero: 0, max: f32::MAX.to_bits() })
+    /// RCP's rate.
+    const fn rate(at: usize) -> Self {
+        Self { at, bytes: 4, mask: u32::MAX, zero: 0, max: f32::MAX.to_bits() }
     }
 
     /// JetMax's fair rate: 0 is none, so the least is 1 bit/s.

@@ -28,7 +28,7 @@ MAXNET: dict[str, Range] = {
 # others have any 20 bits, or 40 of 64.
 RANGES: dict[str, dict[str, dict[str, Range]]] = {
     "maxnet": {
-        "params": {**MAXNET, "dt_min": (0, 1_000_000), "xi_first": FLAG},
+        "params": {**MAXNET, "dt_min": (0, 1_000_000), "xi_first": FLAG, "bare": (0, 0)},
         "source": {
             **{**MAXNET, "packet": (1, 1 << 16), "start_initial": RATE, "price": (1, CODE[1])},
             **{"xi_speed": (16, 1 << 62), "xi_low": WORD},

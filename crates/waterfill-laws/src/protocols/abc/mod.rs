@@ -109,7 +109,7 @@ impl Protocol for Abc {
         name: "abc",
         summary: "one bit per packet accelerates or brakes its sender (2020)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        needs_packets: true,
         paced: false,
         host: Host { ecn: Ecn::Classic, ..Host::EXPLICIT },
         signals: &[

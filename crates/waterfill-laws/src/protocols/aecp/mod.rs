@@ -110,9 +110,6 @@ pub use params::{Ceiling, First, Form, Params, Rounding, SourceKind, SourceStep,
 pub use router::Router;
 pub use source::Source;
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 
 /// The protocol `aecp`.
@@ -124,7 +121,7 @@ impl Protocol for Aecp {
         name: "aecp",
         summary: "routers announce a rate, sources approach it by its logarithm; max-min fair, queues of q_0 (2010)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: true,
         host: Host::EXPLICIT,
         signals: &[
@@ -139,9 +136,9 @@ impl Protocol for Aecp {
     type Params = Params;
     type Header = Header;
     type Echo = Header;
-    type Router = RealOrFixed<Router, kernel::Router>;
-    type Receiver = RealOrFixed<EchoLast<Header>, kernel::Receiver>;
-    type Source = RealOrFixed<Source, kernel::Source>;
+    type Router = Router;
+    type Receiver = EchoLast<Header>;
+    type Source = Source;
 
     fn target(_: &Params) -> f64 {
         1.0
@@ -149,10 +146,6 @@ impl Protocol for Aecp {
 
     fn paced(params: &Params) -> bool {
         params.source == SourceKind::Rate
-    }
-
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
     }
 }
 
@@ -176,6 +169,11 @@ impl Factor {
         // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
         let factor = Self((place + 0.5) as u16).min(Self::LARGEST);
         (factor, place - f64::from(factor.0))
+    }
+
+    /// Its code on the wire.
+    pub(crate) const fn code(self) -> u16 {
+        self.0
     }
 
     /// The rate it stands for, in packets/s; none if no router wrote.

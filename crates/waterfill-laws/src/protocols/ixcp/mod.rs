@@ -82,9 +82,6 @@ pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{Host, Info, Kind, Protocol};
 use crate::protocols::xcp;
 
@@ -97,7 +94,7 @@ impl Protocol for IXcp {
         name: "ixcp",
         summary: "XCP that shuffles only among flows bottlenecked at the router; max-min fair (2007)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,
         signals: xcp::SIGNALS,
@@ -105,16 +102,12 @@ impl Protocol for IXcp {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, kernel::Router>;
-    type Receiver = RealOrFixed<Receiver, kernel::Receiver>;
-    type Source = RealOrFixed<Source, kernel::Source>;
+    type Router = Router;
+    type Receiver = Receiver;
+    type Source = Source;
 
     fn target(_: &Params) -> f64 {
         1.0
-    }
-
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The parameters.
 
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::ParamError;
 use crate::protocols::xcp;
 
@@ -34,12 +33,6 @@ xcp::xcp_params! {
         shuffle: Shuffle = Shuffle::Paired,
             "reading of ixcp-2007 §2.1: \"simultaneously\"; draft: §3's \"original XCP algorithm\"",
             kernel word().member("shuffle_draft");
-    }
-}
-
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
     }
 }
 

@@ -28,7 +28,7 @@ fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
     router.on_departure(&link(), &mut passing(&mut header));
     match header.congestion {
         xcp::Header::Katabi { feedback, .. } => (f64::from(feedback), header),
-        _ => unreachable!("the packets here are Katabi's"),
+        xcp::Header::Falk { .. } => unreachable!("the packets here are Katabi's"),
     }
 }
 

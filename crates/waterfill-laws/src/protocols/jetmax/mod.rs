@@ -102,9 +102,6 @@ pub use params::Params;
 pub use router::Router;
 pub use source::Source;
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 
 /// The protocol `jetmax`.
@@ -116,7 +113,7 @@ impl Protocol for JetMax {
         name: "jetmax",
         summary: "a router divides what its own flows may have by their number; max-min fair (2006)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: true,
         host: Host::EXPLICIT,
         signals: &[
@@ -133,16 +130,12 @@ impl Protocol for JetMax {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, kernel::Router>;
-    type Receiver = RealOrFixed<EchoLast<Echo>, kernel::Receiver>;
-    type Source = RealOrFixed<Source, kernel::Source>;
+    type Router = Router;
+    type Receiver = EchoLast<Echo>;
+    type Source = Source;
 
     fn target(params: &Params) -> f64 {
         params.gamma
-    }
-
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parameters.
 
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
@@ -27,12 +27,6 @@ crate::params! {
             kernel whole(32.0..=1e15);
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/jetmax.h";
-    }
-}
-
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
     }
 }
 

@@ -98,8 +98,8 @@
 //!
 //! The fixed-point version is compared with the law in `fixed_point`: each equation over its range, and router, receiver
 //! and source as a whole. Side by side in the simulator (`tests/maxnet_kernel.rs`: a dumbbell, two RTTs, a parking lot) mean
-//! rates differ by at most 0.09 % and utilizations by 0.004 %. `examples/maxnet_record.rs` writes its answers, which a test
-//! compares with those of the loaded kernel program. Among them are calls of the `kernel-host` source and receiver.
+//! rates differ by at most 0.09 % and utilizations by 0.004 %. `examples/law_record.rs` writes the answers of every law, which
+//! a test compares with those of the loaded kernel program.
 //!
 //! # References
 //! `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet: Theory and
@@ -111,7 +111,7 @@ mod receiver;
 mod router;
 mod source;
 
-pub use params::{Average, HostArithmetic, Order, Params};
+pub use params::{Average, Order, Params};
 pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
@@ -121,8 +121,7 @@ pub(super) use receiver::averaged;
 pub(super) use router::{coded_price, highest, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
-use crate::arithmetic::RealOrFixed;
-use crate::params::{ParamError, require};
+use crate::params::ParamError;
 use crate::protocol::{Host, Info, Kind, LinkView, Protocol, Signal, Wire};
 use crate::units::Rate;
 
@@ -135,7 +134,7 @@ impl Protocol for MaxNet {
         name: "maxnet",
         summary: "sources follow the highest price on their path; max-min fair, empty queues (2007)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
@@ -146,22 +145,15 @@ impl Protocol for MaxNet {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, fixed_point::Router>;
-    type Receiver = RealOrFixed<Receiver, fixed_point::Receiver>;
-    type Source = RealOrFixed<Source, fixed_point::Source>;
+    type Router = Router;
+    type Receiver = Receiver;
+    type Source = Source;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
         check_range(params.x_max, params.t, link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu
-    }
-    fn paced(params: &Params) -> bool {
-        params.arithmetic == HostArithmetic::KernelHost
-    }
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        let fluid_host = backend == "fluid" && params.arithmetic == HostArithmetic::KernelHost;
-        require(!fluid_host, "arithmetic", "real or kernel on fluid, which has no packets to pace")
     }
 }
 
@@ -292,7 +284,7 @@ pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
 }
 
 /// `[tcp-maxnet-2006:3.3]` −ln(rate/x_max); without spare capacity the largest code.
-pub(super) fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
+pub(crate) fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
     // The ln of a negative is NaN, which would quantise to 0, "no router wrote it": hence the lower limit.
     -(rate / x_max).max(f64::MIN_POSITIVE).ln()
 }

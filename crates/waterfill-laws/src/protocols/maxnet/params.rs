@@ -1,8 +1,8 @@
 //! Parameters (§VI), and the check of a link.
 
 use super::{demand_inverse, real};
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
+use crate::kernel::Arithmetic;
 use crate::params::{ParamError, ParamType, Unit, Value, require};
 use crate::units::{Duration, Rate};
 
@@ -13,18 +13,6 @@ crate::choice! {
         XiFirst = "xi-first",
         /// The rate first, from the old ξ.
         RateFirst = "rate-first",
-    }
-}
-
-crate::choice! {
-    /// Which numbers the law computes with, and whether hosts add what the kernel's program adds.
-    pub enum HostArithmetic {
-        /// Real numbers.
-        Real = "real",
-        /// Fixed-point numbers, computed by the C code that a kernel runs (`kernel/maxnet.h`).
-        Kernel = "kernel",
-        /// The same, with the additions of the kernel's host program (`kernel/host.h`); routers as in `kernel`.
-        KernelHost = "kernel-host",
     }
 }
 
@@ -119,16 +107,7 @@ crate::params! {
         /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
         code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
         /// Real numbers, the fixed-point version that the kernel runs, or that with the additions of its host program.
-        arithmetic: HostArithmetic = HostArithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
-    }
-}
-
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        match self.arithmetic {
-            HostArithmetic::Real => Arithmetic::Real,
-            HostArithmetic::Kernel | HostArithmetic::KernelHost => Arithmetic::Kernel,
-        }
+        arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
 }
 
@@ -151,7 +130,7 @@ impl Params {
         let show = |time: Duration| Unit::Time.show(&time.to_value());
         let longer = format!("a time longer than dt_p, {}, got {}", show(self.dt_p), show(self.t_0));
         require(self.t_0 > self.dt_p, "t_0", &longer)?;
-        let apart = self.arithmetic == HostArithmetic::Real || self.t_0 >= self.dt_p + Duration::from_micros(1);
+        let apart = self.arithmetic == Arithmetic::Real || self.t_0 >= self.dt_p + Duration::from_micros(1);
         require(apart, "t_0", "at least dt_p + 1 µs in kernel arithmetic")?;
         SignalCode::check(self.code_bits, self.code_min, self.code_max)
     }

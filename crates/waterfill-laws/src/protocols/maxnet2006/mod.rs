@@ -94,21 +94,20 @@
 //! thesis, California Institute of Technology. `maxnet-2007` where both agree: [`super::maxnet`].
 
 mod fixed_point;
-mod integers;
 mod params;
 mod printed;
 mod router;
 mod source;
 mod thinned;
+mod variants;
 
-pub use integers::Integers;
 pub use params::{Arithmetic, Params};
 pub use router::Router;
 pub use source::Source;
+pub use variants::Printable;
 
 use super::maxnet::check_range;
 pub use super::maxnet::{Echo, Field, Header};
-use crate::arithmetic::RealOrFixed;
 use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, LinkView, PacketKind, Protocol, Sending, Signal};
 
@@ -121,7 +120,7 @@ impl Protocol for MaxNet2006 {
         name: "maxnet2006",
         summary: "the thesis's TCP MaxNet: QuickStart, averaging at the sender, real or fixed-point arithmetic",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
@@ -132,9 +131,9 @@ impl Protocol for MaxNet2006 {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, Integers<fixed_point::Router, printed::Router>>;
+    type Router = Printable<Router, printed::Router>;
     type Receiver = EchoLast<Echo>;
-    type Source = RealOrFixed<Source, Integers<fixed_point::Source, printed::Source>>;
+    type Source = Printable<Source, printed::Source>;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
         check_range(params.x_max, params.t, link.capacity)

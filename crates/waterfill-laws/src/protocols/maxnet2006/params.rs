@@ -1,6 +1,5 @@
 //! Parameters of §4.2 and §4.3.
 
-use crate::arithmetic::{self, ChoosesArithmetic};
 use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
@@ -12,6 +11,8 @@ crate::choice! {
         Real = "real",
         /// Fixed-point numbers, computed by `kernel/maxnet2006.h`.
         Kernel = "kernel",
+        /// The same, with what the kernel's program adds at hosts (`kernel/host.h`).
+        KernelHost = "kernel-host",
         /// The integers that the thesis prints: 2⁻¹⁸, thousandths, milliseconds, 64,000 records, whole packets.
         Printed = "printed",
     }
@@ -87,15 +88,6 @@ crate::params! {
     }
 }
 
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> arithmetic::Arithmetic {
-        match self.arithmetic {
-            Arithmetic::Real => arithmetic::Arithmetic::Real,
-            Arithmetic::Kernel | Arithmetic::Printed => arithmetic::Arithmetic::Kernel,
-        }
-    }
-}
-
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
         require(
@@ -118,6 +110,8 @@ impl Params {
         require((0.0..=1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1]")?;
         require(self.qs_min_divisor > 0, "qs_min_divisor", "at least 1")?;
         require(self.mark_every > 0, "mark_every", "at least 1")?;
+        let marks_all = self.mark_every == 1 || matches!(self.arithmetic, Arithmetic::Real | Arithmetic::Printed);
+        require(marks_all, "mark_every", "1 in kernel arithmetic, as a kernel marks every packet")?;
         require(!self.dt.is_zero(), "dt", "a time above zero")?;
         SignalCode::check(self.code_bits, self.code_min, self.code_max)
     }

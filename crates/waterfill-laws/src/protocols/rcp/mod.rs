@@ -83,9 +83,6 @@ pub use params::{Average, Params, Writes};
 pub use router::Router;
 pub use source::Source;
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 use crate::units::Rate;
 
@@ -98,7 +95,7 @@ impl Protocol for Rcp {
         name: "rcp",
         summary: "links offer one rate to all, sources send at the smallest; max-min fair, empty queues (2006)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: true,
         host: Host::EXPLICIT_WITH_RTT,
         signals: &[
@@ -109,21 +106,16 @@ impl Protocol for Rcp {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, kernel::Router>;
-    type Receiver = RealOrFixed<EchoLast<Echo>, kernel::Receiver>;
-    type Source = RealOrFixed<Source, kernel::Source>;
+    type Router = Router;
+    type Receiver = EchoLast<Echo>;
+    type Source = Source;
 
     fn target(_: &Params) -> f64 {
         1.0
     }
-
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
-    }
 }
 
-/// A rate on the wire: bit/s as a single-precision number, never negative; infinity is no limit. In kernel arithmetic it
-/// has the kernel's 24-bit code in the lowest bits and the sign set.
+/// A rate on the wire: bit/s as a single-precision number, never negative; infinity is no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WireRate(f32);
 
@@ -141,26 +133,15 @@ impl WireRate {
         Self(self.0.min(other.0))
     }
 
-    /// The rate; none if it is no limit, or a kernel's code.
+    /// The rate; none if it is no limit.
     #[must_use]
     pub fn rate(self) -> Option<Rate> {
-        (self.0.is_finite() && self.0.is_sign_positive()).then(|| Rate::from_bps(f64::from(self.0)))
-    }
-
-    /// A kernel's code of 24 bits.
-    fn of_code(code: u32) -> Self {
-        Self(f32::from_bits(CODE_SIGN | code))
-    }
-
-    /// The kernel's code; none if it is a rate.
-    fn code(self) -> Option<u32> {
-        self.0.is_sign_negative().then(|| self.0.to_bits() & !CODE_SIGN)
+        self.0.is_finite().then(|| Rate::from_bps(f64::from(self.0)))
     }
 
     fn from_bits(bits: [u8; 4]) -> Option<Self> {
         let value = f32::from_be_bytes(bits);
-        let code = value.to_bits() & !CODE_SIGN;
-        ((value.is_sign_positive() || code <= CODE_MAX) && !value.is_nan()).then_some(Self(value))
+        (value.is_sign_positive() && !value.is_nan()).then_some(Self(value))
     }
 }
 
@@ -169,10 +150,6 @@ impl Default for WireRate {
         Self::UNLIMITED
     }
 }
-
-/// The sign of a single-precision number, which says that a kernel's code follows, and the largest code.
-const CODE_SIGN: u32 = 1 << 31;
-const CODE_MAX: u32 = 0xff_ffff;
 
 const HEADER_BYTES: usize = 12;
 
@@ -192,7 +169,7 @@ fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
 pub struct Header {
     /// The rate asked for, which routers lower.
     pub rate: WireRate,
-    /// The source's RTT in µs; 0 is not known. In kernel arithmetic, its code.
+    /// The source's RTT in µs; 0 is not known.
     pub rtt_us: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The parameters.
 
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
+use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
@@ -63,12 +63,6 @@ crate::params! {
         code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/rcp.h";
-    }
-}
-
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
     }
 }
 

@@ -134,7 +134,7 @@ impl<L: Law> Protocol for Tcp<L> {
         name: L::NAME,
         summary: L::SUMMARY,
         kind: Kind::EndToEnd,
-        backends: &["sim"],
+        needs_packets: true,
         paced: L::PACED,
         host: L::HOST,
         signals: L::SIGNALS,

@@ -2,50 +2,28 @@
 //! numbers.
 
 use super::params::Freeze;
-use super::{Load, Params, Vcp};
-use crate::kernel::{KernelLaw, Law, Numbers, SIGNALS, VALUE_MAX, Value};
+use super::{Params, Vcp};
+use crate::kernel::{self, Arithmetic, KernelLaw, Numbers, RunsInKernel, SIGNALS};
 use crate::params::Params as _;
-use crate::protocol::{Limit, Probe};
+use crate::protocol::Probe;
 
 /// Scale of a load factor.
 const LOAD_FACTOR_SCALE: f64 = (1u64 << 24) as f64;
 
-impl KernelLaw for Vcp {
-    fn law() -> &'static Law {
-        Law::vcp()
+impl RunsInKernel for Vcp {
+    fn law() -> &'static KernelLaw {
+        kernel::exported!(waterfill_law_vcp)
     }
+
+    fn arithmetic(params: &Params) -> Arithmetic {
+        params.arithmetic
+    }
+
+    const WEIGHT_IN_PARAMS: bool = true;
 
     /// A weight is in α.
     fn numbers(params: &Params, weight: f64) -> Numbers {
         Params { alpha: weight * params.alpha, ..params.clone() }.kernel_numbers()
-    }
-
-    fn value_of(header: &Load) -> Option<Value> {
-        let mut value = [0; VALUE_MAX];
-        value[2] = *header as u8;
-        Some(value)
-    }
-
-    fn header_of(value: &Value) -> Load {
-        match value[..3] {
-            [0, 0, 0] => Load::Unwritten,
-            [0, 0, 1] => Load::Low,
-            [0, 0, 2] => Load::High,
-            _ => Load::Over,
-        }
-    }
-
-    fn value_of_echo(echo: &Load) -> Option<Value> {
-        Self::value_of(echo)
-    }
-
-    fn echo_of(value: &Value) -> Load {
-        Self::header_of(value)
-    }
-
-    /// A weight is in α.
-    fn weighted(limit: Limit, _weight: f64) -> Limit {
-        limit
     }
 
     fn recorded() -> Vec<Params> {

@@ -93,9 +93,6 @@ pub use params::{Freeze, Params};
 pub use router::Router;
 pub use source::Source;
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 
 /// The protocol `vcp`.
@@ -107,7 +104,7 @@ impl Protocol for Vcp {
         name: "vcp",
         summary: "two bits of load choose between MI, AI and MD of the window (2005)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
@@ -118,24 +115,18 @@ impl Protocol for Vcp {
     type Params = Params;
     type Header = Load;
     type Echo = Load;
-    type Router = RealOrFixed<Router, kernel::Router>;
-    type Receiver = RealOrFixed<EchoLast<Load>, kernel::Receiver>;
-    type Source = RealOrFixed<Source, kernel::Source>;
+    type Router = Router;
+    type Receiver = EchoLast<Load>;
+    type Source = Source;
 
     fn target(params: &Params) -> f64 {
         params.gamma
-    }
-
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
     }
 }
 
 /// How loaded a path is, as its ECN bits say it. What a source sends, and what comes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// In kernel arithmetic: no router has written.
-    Unwritten = 0,
     /// 01: below 80 %, or no router has written.
     #[default]
     Low = 1,
@@ -145,20 +136,16 @@ pub enum Load {
     Over = 3,
 }
 
-/// Stands for a kernel's 0, which as ECN bits would be no VCP packet.
-const UNWRITTEN_BYTE: u8 = 0x80;
-
 impl Wire for Load {
     const BYTES: usize = 1;
     fn encode(&self, out: &mut [u8]) {
-        out[0] = if *self == Self::Unwritten { UNWRITTEN_BYTE } else { *self as u8 };
+        out[0] = *self as u8;
     }
     fn decode(bytes: &[u8]) -> Option<Self> {
         match *bytes.first()? {
             1 => Some(Self::Low),
             2 => Some(Self::High),
             3 => Some(Self::Over),
-            UNWRITTEN_BYTE => Some(Self::Unwritten),
             _ => None,
         }
     }

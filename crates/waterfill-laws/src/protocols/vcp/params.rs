@@ -1,6 +1,6 @@
 //! The parameters.
 
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::units::Duration;
 
@@ -52,12 +52,6 @@ crate::params! {
             kernel micros(1e-3..=10.0);
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/vcp.h";
-    }
-}
-
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
     }
 }
 

@@ -48,7 +48,7 @@ impl Source {
             (Load::Over, Some((_, adding_until))) if now < adding_until => Action::Add,
             (Load::Over, _) => Action::Decrease,
             (Load::High, _) => Action::Add,
-            (Load::Unwritten | Load::Low, _) => Action::Multiply,
+            (Load::Low, _) => Action::Multiply,
         }
     }
 }

@@ -25,25 +25,15 @@ pub enum Header {
         /// Change of the throughput, in byte/s.
         delta_throughput: i32,
     },
-    /// The value of `kernel/xcp.h`.
-    Kernel([u8; KERNEL_BYTES]),
 }
-
-// A packet of a run in real numbers is no longer for it.
-const _: () = assert!(size_of::<Header>() == 16 && size_of::<Echo>() == 8);
-
-/// Bytes of the value that data carry in `kernel/xcp.h`, and of its echo.
-pub(in crate::protocols) const KERNEL_BYTES: usize = 11;
-pub(in crate::protocols) const KERNEL_ECHO_BYTES: usize = 6;
 
 const FRAME_BYTES: usize = 20;
 /// Next protocol: TCP.
 const PROTOCOL: u8 = 6;
 /// Version 2, in the upper four bits.
 const VERSION: u8 = 2 << 4;
-/// draft-falk's standard format, and three formats of our own.
+/// draft-falk's standard format, and two formats of our own.
 const FORMAT_FALK: u8 = 1;
-const FORMAT_KERNEL: u8 = 13;
 const FORMAT_KATABI: u8 = 14;
 const FORMAT_TOTAL: u8 = 15;
 /// draft-falk: 28 bits after the binary point.
@@ -57,18 +47,6 @@ pub(super) const FEEDBACK_MAX: f64 = 1e30;
 fn write_frame(format: u8, fields: [[u8; 4]; 4], out: &mut [u8], length: usize) {
     out[..4].copy_from_slice(&[PROTOCOL, length as u8, VERSION | format, 0]);
     out[4..FRAME_BYTES].copy_from_slice(fields.as_flattened());
-}
-
-/// Returns the fields of a frame that carry a value of `kernel/xcp.h`.
-fn kernel_fields(value: &[u8]) -> [[u8; 4]; 4] {
-    let mut fields = [[0; 4]; 4];
-    fields.as_flattened_mut()[..value.len()].copy_from_slice(value);
-    fields
-}
-
-/// Returns the value that fields carry.
-fn kernel_value<const N: usize>(fields: [[u8; 4]; 4]) -> Option<[u8; N]> {
-    fields.as_flattened().first_chunk().copied()
 }
 
 fn read_frame(bytes: &[u8], length: usize) -> Option<(u8, [[u8; 4]; 4])> {
@@ -108,7 +86,6 @@ impl Header {
         let s = match *self {
             Self::Katabi { rtt, .. } => f64::from(rtt),
             Self::Falk { rtt, .. } => f64::from(rtt) / TICKS_PER_S,
-            Self::Kernel(_) => return None,
         };
         (s > 0.0).then_some(s)
     }
@@ -120,7 +97,6 @@ impl Header {
                 inter_packet_time(f64::from(rtt), volume, Volume::from_bytes(f64::from(cwnd)))
             }
             Self::Falk { x, .. } => packets * f64::from(x) / TICKS_PER_S,
-            Self::Kernel(_) => 0.0,
         }
     }
 
@@ -133,7 +109,6 @@ impl Header {
             Self::Falk { delta_throughput, .. } => {
                 (delta_throughput < ASK_FALK).then(|| Rate::from_bps(f64::from(delta_throughput) * 8.0))
             }
-            Self::Kernel(_) => None,
         }
     }
 
@@ -143,7 +118,6 @@ impl Header {
             Self::Katabi { feedback, .. } => *feedback = quantise(per_s * rtt_s),
             // `as` saturates: a change of more than 17 Gbit/s takes several packets.
             Self::Falk { delta_throughput, .. } => *delta_throughput = (per_s.round() as i32).min(ASK_FALK - 1),
-            Self::Kernel(_) => {}
         }
     }
 
@@ -159,7 +133,6 @@ impl Header {
                 let fields = [rtt.to_be_bytes(), x.to_be_bytes(), delta_throughput.to_be_bytes(), zero];
                 write_frame(FORMAT_FALK, fields, out, length);
             }
-            Self::Kernel(value) => write_frame(FORMAT_KERNEL, kernel_fields(value), out, length),
         }
     }
 
@@ -174,7 +147,6 @@ impl Header {
                 x: u32::from_be_bytes(x),
                 delta_throughput: i32::from_be_bytes(delta),
             }),
-            (FORMAT_KERNEL, fields) => kernel_value(fields).map(Self::Kernel),
             _ => None,
         }
     }
@@ -233,8 +205,6 @@ pub enum Echo {
     Throughput(i32),
     /// XCP-r: the sum of all changes of the window since the start of the connection, in bytes.
     Total(f32),
-    /// The echo of `kernel/xcp.h`.
-    Kernel([u8; KERNEL_ECHO_BYTES]),
 }
 
 impl Echo {
@@ -245,7 +215,6 @@ impl Echo {
             Self::Window(bytes) => (FORMAT_KATABI, last(bytes.to_be_bytes())),
             Self::Throughput(change) => (FORMAT_FALK, last(change.to_be_bytes())),
             Self::Total(bytes) => (FORMAT_TOTAL, last(bytes.to_be_bytes())),
-            Self::Kernel(value) => (FORMAT_KERNEL, kernel_fields(&value)),
         };
         write_frame(format, fields, out, length);
     }
@@ -256,7 +225,6 @@ impl Echo {
             (FORMAT_KATABI, [.., field]) => real(field, f32::MIN).map(Self::Window),
             (FORMAT_FALK, [.., field]) => Some(Self::Throughput(i32::from_be_bytes(field))),
             (FORMAT_TOTAL, [.., field]) => real(field, f32::MIN).map(Self::Total),
-            (FORMAT_KERNEL, fields) => kernel_value(fields).map(Self::Kernel),
             _ => None,
         }
     }

@@ -115,9 +115,6 @@ pub use receiver::Receiver;
 pub use router::{Router, Rule};
 pub use source::Source;
 
-use crate::arithmetic::RealOrFixed;
-use crate::kernel;
-use crate::params::ParamError;
 use crate::protocol::{Host, Info, Kind, Protocol, Signal};
 
 /// The protocol `xcp`.
@@ -136,7 +133,7 @@ impl Protocol for Xcp {
         name: "xcp",
         summary: "routers write each packet's change of window; AIMD in the routers (2002)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid", "linux"],
+        needs_packets: false,
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,
         signals: SIGNALS,
@@ -144,16 +141,12 @@ impl Protocol for Xcp {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, kernel::Router>;
-    type Receiver = RealOrFixed<Receiver, kernel::Receiver>;
-    type Source = RealOrFixed<Source, kernel::Source>;
+    type Router = Router;
+    type Receiver = Receiver;
+    type Source = Source;
 
     fn target(_: &Params) -> f64 {
         1.0
-    }
-
-    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
-        kernel::check_backend(params, backend)
     }
 }
 

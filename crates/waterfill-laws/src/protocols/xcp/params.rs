@@ -1,6 +1,6 @@
 //! Parameters of XCP, and the macro by which iXCP extends them.
 
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 
 crate::choice! {
@@ -71,7 +71,7 @@ macro_rules! xcp_params {
                 first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module",
                     kernel micros(1e-6..=4.0);
                 /// Real numbers, or the fixed-point version that the kernel runs.
-                arithmetic: $crate::arithmetic::Arithmetic = $crate::arithmetic::Arithmetic::Real, "none; `kernel` is kernel/xcp.h";
+                arithmetic: $crate::kernel::Arithmetic = $crate::kernel::Arithmetic::Real, "none; `kernel` is kernel/xcp.h";
                 $($more)*
             }
         }
@@ -88,19 +88,13 @@ xcp_params! {
     }
 }
 
-impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
-    }
-}
-
 impl Params {
     pub(in crate::protocols) fn check(&self) -> Result<(), ParamError> {
         let unit = |x: f64| x > 0.0 && x < 1.0;
         require(unit(self.alpha), "alpha", "a number in (0, 1)")?;
         require((0.0..1.0).contains(&self.beta), "beta", "a number in [0, 1)")?;
         require((0.0..1.0).contains(&self.gamma), "gamma", "a number in [0, 1)")?;
-        let hosts_own = self.arithmetic == Arithmetic::Kernel && self.first_window == 0.0;
+        let hosts_own = self.arithmetic != Arithmetic::Real && self.first_window == 0.0;
         require(hosts_own || (1.0..=1e6).contains(&self.first_window), "first_window", "1 to 1e6 packets")?;
         require(!self.min_interval.is_zero(), "min_interval", "a time above zero")?;
         require(self.max_interval >= self.min_interval, "max_interval", "at least min_interval")?;

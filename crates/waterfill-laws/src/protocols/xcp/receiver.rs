@@ -31,7 +31,6 @@ impl Receiver {
         let (change, bytes) = match *header {
             Header::Katabi { feedback, .. } => (f64::from(feedback), f64::from(feedback)),
             Header::Falk { delta_throughput, .. } => (f64::from(delta_throughput), f64::from(delta_throughput) * rtt),
-            Header::Kernel(_) => return,
         };
         self.fresh = (self.fresh + change).clamp(-FEEDBACK_MAX, FEEDBACK_MAX);
         self.total = (self.total + bytes).clamp(-FEEDBACK_MAX, FEEDBACK_MAX);

@@ -66,7 +66,6 @@ impl Source {
                 let change = total - std::mem::replace(&mut self.total, total);
                 self.of_own_rtt(change)
             }
-            Echo::Kernel(_) => 0.0,
         };
         let used = ack.in_flight + ack.acked;
         if change <= 0.0 || 2.0 * used >= self.cwnd {

@@ -22,7 +22,6 @@ pub(super) fn feedback(header: &Header) -> f64 {
     match *header {
         Header::Katabi { feedback, .. } => f64::from(feedback),
         Header::Falk { delta_throughput, .. } => f64::from(delta_throughput),
-        Header::Kernel(_) => unreachable!("the packets here are in real numbers"),
     }
 }
 
@@ -48,10 +47,7 @@ fn headers_on_the_wire() {
     assert_eq!(Header::decode(&out[..19]), None);
     let not_a_number = [6, 20, 0x2e, 0, 0x7f, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(Header::decode(&not_a_number), None);
-    let kernel = roundtrip(Header::Kernel([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
-    assert_eq!(kernel, [6, 20, 0x2d, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0, 0, 0, 0, 0]);
-    let kernel = Echo::Kernel([1, 2, 3, 4, 5, 6]);
-    for echo in [Echo::Window(-1.5), Echo::Throughput(i32::MIN), Echo::Total(1e9), kernel] {
+    for echo in [Echo::Window(-1.5), Echo::Throughput(i32::MIN), Echo::Total(1e9)] {
         let mut out = [0; 20];
         echo.encode(&mut out);
         assert_eq!(Echo::decode(&out), Some(echo));
@@ -188,7 +184,6 @@ fn feedback_of(echo: Echo) -> f64 {
     match echo {
         Echo::Window(x) | Echo::Total(x) => f64::from(x),
         Echo::Throughput(x) => f64::from(x),
-        Echo::Kernel(_) => unreachable!("the echoes here are in real numbers"),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs;
 
-use waterfill_laws::kernel;
+use waterfill_laws::kernel::KernelLaw;
 use waterfill_laws::params::{KernelPlace, ParamError, ParamInfo, Unit, Value};
 use waterfill_laws::protocol::LinkView;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
@@ -115,8 +115,8 @@ impl Law {
     }
 
     /// Returns the C code.
-    pub(crate) fn kernel(&self) -> &'static kernel::Law {
-        kernel::Law::by_name(self.name).expect("every law has C code")
+    pub(crate) fn kernel(&self) -> &'static KernelLaw {
+        self.protocol().law().expect("every law has C code")
     }
 
     /// Returns the parameters that `struct law_params` has, but for a link's name.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
-use waterfill_laws::protocol::Kind as Family;
 use waterfill_laws::registry::ProtocolId;
 
 use super::network::Network;
@@ -209,8 +208,7 @@ pub(crate) struct LawName(pub(crate) &'static str);
 impl LawName {
     /// Lists the names, the default first.
     fn all() -> impl Iterator<Item = &'static str> {
-        let info = ProtocolId::ALL.iter().map(|id| id.info());
-        info.filter(|info| info.kind == Family::Explicit && info.backends.contains(&"linux")).map(|info| info.name)
+        ProtocolId::ALL.iter().filter(|id| id.kernel().is_some()).map(|id| id.info().name)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
-use crate::arithmetic::Arithmetic;
-use crate::params::Params as _;
-use crate::protocol::{Ack, LinkView, PacketKind, Passing, Protocol, Router as _, Source as _};
-use crate::testing::{close, connection, echo_after, numbers, spread};
-use crate::units::Duration;
-use crate::units::{Instant, Rate, Volume};
+use crate::kernel::{VALUE_MAX, Value};
+use crate::protocol::{Ack, LinkView, PacketKind, Passing};
+use crate::protocols::aecp::{Factor, Header};
+use crate::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter};
+use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// One recorded signal.
 struct Signal(&'static str, Option<f64>);
@@ -19,15 +19,39 @@ impl Probe for Signal {
     }
 }
 
-fn real_and_fixed(params: &Params) -> [Params; 2] {
-    let both = [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() });
-    for params in &both {
+fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
+    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
+        let params = AnyParams::Aecp(Params { arithmetic, ..params.clone() });
         params.validate().unwrap();
-    }
-    both
+        params
+    })
 }
 
-fn router_r(router: &<Aecp as Protocol>::Router) -> f64 {
+/// The wire value of a code is its complement, so that routers keep the largest.
+fn value(factor: Factor) -> Value {
+    let mut value = [0; VALUE_MAX];
+    value[..3].copy_from_slice(&(0xffff - u32::from(factor.0)).to_be_bytes()[1..]);
+    value
+}
+
+/// The code that a header says.
+fn code_of(header: &AnyHeader) -> u16 {
+    match header {
+        AnyHeader::Aecp(header) => header.factor.0,
+        kernel => 0xffff - u16::from_be_bytes([value_of(kernel)[1], value_of(kernel)[2]]),
+    }
+}
+
+/// A header with a factor, for a router of either arithmetic.
+fn header_for(router: &AnyRouter, factor: Factor) -> AnyHeader {
+    if matches!(router, AnyRouter::Aecp(_)) {
+        AnyHeader::Aecp(Header { factor })
+    } else {
+        header_of::<Aecp>(value(factor))
+    }
+}
+
+fn router_r(router: &AnyRouter) -> f64 {
     let mut r = Signal("r", None);
     router.observe(&mut r);
     r.1.expect("a router shows r")
@@ -51,8 +75,7 @@ fn routers_agree() {
         let capacity = spread(&mut random, 1e6, 1e12) as f64;
         let target = (random(4) == 0).then_some(0.9);
         let mut link = LinkView { id: 0, capacity: Rate::from_bps(capacity), target, queue: Volume::ZERO };
-        let [mut real, mut fixed] =
-            real_and_fixed(&params).map(|params| <Aecp as Protocol>::Router::new(&params, &link));
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.router(&link));
         let growth = params.beta * params.t_2.as_secs();
         // The volume of T₂ and two others are truncated to 2⁻⁸ B, and the place to 2⁻³² octaves.
         let volume = target.unwrap_or(1.0) * capacity * params.t_2.as_secs() / 8.0;
@@ -66,12 +89,12 @@ fn routers_agree() {
             let bytes = packets * (500 + random(8500));
             let sent = Factor([0xffff, random(0x10000)][random(2) as usize] as u16);
             let codes = [&mut real, &mut fixed].map(|router| {
-                let mut header = Header { factor: sent };
+                let mut header = header_for(router, sent);
                 let (now, volume) = (Instant::ZERO, Volume::from_bytes(bytes as f64));
                 let header_seen = (kind != PacketKind::Other).then_some(&mut header);
                 let mut passing = Passing { now, volume, packets: packets as f64, kind, header: header_seen };
                 router.on_arrival(&link, &mut passing);
-                i32::from(header.factor.0)
+                i32::from(code_of(&header))
             });
             assert!((codes[0] - codes[1]).abs() <= 1, "episode {episode}: {codes:?}");
             if random(3) == 0 {
@@ -92,8 +115,13 @@ fn carried_codes_agree_in_their_mean() {
     let params = Params { r_0: First::Capacity, ..Params::default() };
     let link = crate::testing::link(3.3e7, 0.0);
     let [real, fixed] = real_and_fixed(&params).map(|params| {
-        let mut router = <Aecp as Protocol>::Router::new(&params, &link);
-        let code = |_| f64::from(crate::testing::pass::<Aecp>(&mut router, &link, Header::default(), 1500.0).factor.0);
+        let mut router = params.router(&link);
+        let code = |_| {
+            let mut header = header_for(&router, Factor::UNWRITTEN);
+            let (now, volume, kind) = (Instant::ZERO, Volume::from_bytes(1500.0), PacketKind::Data);
+            router.on_arrival(&link, &mut Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) });
+            f64::from(code_of(&header))
+        };
         (0..1000).map(code).sum::<f64>() / 1000.0
     });
     // The place itself is within 1.7·10⁻⁶ octaves, 0.0018 codes.
@@ -113,19 +141,17 @@ fn sources_agree() {
             ..Params::default()
         };
         let alpha = params.alpha;
-        let [mut real, mut fixed] =
-            real_and_fixed(&params).map(|params| <Aecp as Protocol>::Source::new(&params, &connection()));
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.source(&connection()));
         let tau = Duration::from_micros(spread(&mut random, 50.0, 1e6));
         let (mut now, mut code) = (1, 10_000_u64);
         let (mut off, mut before, mut updated) = (0.0, 10.0 * 12_000.0_f64, 0);
         for _ in 0..1000 {
             now += random(tau.as_ps() / 1_000_000 / 4 + 2);
             code = (code + random(2001)).saturating_sub(1000).min(0xfffe);
-            let header = Header { factor: if random(50) == 0 { Factor::UNWRITTEN } else { Factor(code as u16) } };
-            let ack = Ack::new(Instant::ZERO + Duration::from_micros(now), header, tau);
-            for source in [&mut real, &mut fixed] {
-                source.on_ack(&ack);
-            }
+            let factor = if random(50) == 0 { Factor::UNWRITTEN } else { Factor(code as u16) };
+            let now_at = Instant::ZERO + Duration::from_micros(now);
+            real.on_ack(&Ack::new(now_at, &AnyEcho::Aecp(Header { factor }), tau));
+            fixed.on_ack(&Ack::new(now_at, &echo_of::<Aecp>(value(factor)), tau));
             let Some(rate) = fixed.limit().pacing else { continue };
             let expected = real.limit().pacing.expect("a rate from the start").as_bps();
             if expected.to_bits() != before.to_bits() {
@@ -139,28 +165,17 @@ fn sources_agree() {
     }
 }
 
-/// The wire value of each code is the code's complement, so that routers keep the largest.
-#[test]
-fn values_are_complements_of_codes() {
-    for code in [0, 1, 0x1234, 0xfffe, 0xffff] {
-        let header = Header { factor: Factor(code) };
-        let value = Aecp::value_of(&header).unwrap();
-        assert_eq!(value[..3], (0xffff - u32::from(code)).to_be_bytes()[1..]);
-        assert_eq!(Aecp::header_of(&value), header);
-    }
-    assert!(!Law::aecp().heard(&Aecp::value_of(&Header::default()).unwrap()));
-}
-
 /// A receiver copies the last header; a source that no router answers keeps its first window.
 #[test]
 fn a_path_without_routers() {
     let [_, params] = real_and_fixed(&Params::default());
-    let header = Header { factor: Factor(77) };
-    assert_eq!(echo_after::<Aecp>(&params, &[]), Header::default());
-    assert_eq!(echo_after::<Aecp>(&params, &[header]), header);
-    assert_eq!(echo_after::<Aecp>(&params, &[header, Header::default()]), Header::default());
-    let mut source = <Aecp as Protocol>::Source::new(&params, &connection());
-    source.on_ack(&Ack::new(Instant::from_secs(1.0), Header::default(), Duration::from_millis(10)));
+    let [none, seven] = [Factor::UNWRITTEN, Factor(77)].map(value);
+    assert!(!Aecp::law().heard(&none) && Aecp::law().heard(&seven));
+    assert_eq!(answer_to::<Aecp>(&params, &[]), none);
+    assert_eq!(answer_to::<Aecp>(&params, &[seven]), seven);
+    assert_eq!(answer_to::<Aecp>(&params, &[seven, none]), none);
+    let mut source = params.source(&connection());
+    source.on_ack(&Ack::new(Instant::from_secs(1.0), &echo_of::<Aecp>(none), Duration::from_millis(10)));
     assert_eq!(source.limit().window, Some(connection().initial_window));
     assert_eq!(source.limit().pacing, None);
 }

@@ -1,14 +1,12 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
-use crate::arithmetic::Arithmetic;
-use crate::params::Params as _;
-use crate::protocol::{Ack, LinkView, PacketKind, Passing, Protocol, Router as _, Source as _};
-use crate::protocols::jetmax::Params;
-use crate::protocols::jetmax::single;
-use crate::testing::{connection, numbers, spread};
-use crate::units::Duration;
-use crate::units::{Instant, Rate, Volume};
+use crate::kernel::{VALUE_MAX, Value};
+use crate::protocol::{Ack, Limit, LinkView, PacketKind, Passing};
+use crate::protocols::jetmax::{Echo, Header, single};
+use crate::registry::{AnyEcho, AnyHeader, AnyParams};
+use crate::testing::{connection, echo_of, header_of, numbers, spread, value_of};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// What a router or a source shows.
 #[derive(Default)]
@@ -30,12 +28,50 @@ impl Probe for Shown {
     }
 }
 
-fn real_and_fixed(params: &Params) -> [Params; 2] {
-    let both = [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() });
-    for params in &both {
+fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
+    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
+        let params = AnyParams::JetMax(Params { arithmetic, ..params.clone() });
         params.validate().unwrap();
+        params
+    })
+}
+
+/// `FLOAT_FRACTION_BITS`.
+const FRACTION_BITS: u32 = 19;
+
+/// Returns the number of the 24-bit code at a place of a value (`kernel/float.h`).
+fn number_at(value: &Value, at: usize) -> f64 {
+    let code = u32::from_be_bytes([0, value[at], value[at + 1], value[at + 2]]);
+    let (exponent, fraction) = (code >> FRACTION_BITS, code % (1 << FRACTION_BITS));
+    match exponent {
+        0 => f64::from(fraction),
+        _ => f64::from(fraction + (1 << FRACTION_BITS)) * 2_f64.powi(exponent as i32 - 1),
     }
-    both
+}
+
+/// Writes the code of a number that [`coded`] returned.
+fn write_number(value: &mut Value, at: usize, number: f64) {
+    let whole = number as u64;
+    let shift = (u64::BITS - whole.leading_zeros()).saturating_sub(FRACTION_BITS + 1);
+    let code = (whole >> shift) as u32 + (shift << FRACTION_BITS);
+    value[at..at + 3].copy_from_slice(&code.to_be_bytes()[1..]);
+}
+
+/// Returns the weight of a byte, and the byte of a weight that it returned.
+fn weight_of(byte: u8) -> f64 {
+    f64::from(16 + byte % 16) * 2_f64.powi(i32::from(byte / 16) - 8)
+}
+
+fn weight_byte(weight: f64) -> u8 {
+    let whole = (weight * 256.0) as u32;
+    let shift = (u32::BITS - whole.leading_zeros()).saturating_sub(5);
+    ((shift << 4) + (whole >> shift)).saturating_sub(16) as u8
+}
+
+/// R_T, R_S and R_N in 5 bits each.
+fn routers(numbers: [u8; 3]) -> [u8; 2] {
+    let [here, own, next] = numbers.map(u16::from);
+    (here << 10 | own << 5 | next).to_be_bytes()
 }
 
 /// The nearest rate that a code holds.
@@ -58,16 +94,17 @@ struct Packet {
 }
 
 impl Packet {
-    fn headers(&self) -> [Header; 2] {
+    fn headers(&self) -> [AnyHeader; 2] {
         let &Self { rate, weight, bytes, bottleneck, share, next, hops } = self;
         let (interval, loss) = (single(weight * bytes * 8.0 / rate), single(1.0 - share * weight / rate));
         let loss = if next == 0 { 0.0 } else { loss };
-        let fixed_share = if next == 0 { 0.0 } else { share as f32 };
+        let mut value = [0; VALUE_MAX];
+        write_number(&mut value, 0, rate);
+        write_number(&mut value, 3, if next == 0 { 0.0 } else { share });
+        value[9] = weight_byte(weight);
+        value[10..12].copy_from_slice(&routers([hops, bottleneck, next]));
         let (rate, target) = (rate as f32, 0.0);
-        [
-            Header { rate, interval, loss, target, hops, bottleneck, next },
-            Header { rate, interval: weight as f32, loss: fixed_share, target, hops, bottleneck, next },
-        ]
+        [AnyHeader::JetMax(Header { rate, interval, loss, target, hops, bottleneck, next }), header_of::<JetMax>(value)]
     }
 }
 
@@ -81,8 +118,8 @@ fn routers_agree() {
         let interval = Duration::from_millis([10, 100, 1000][random(3) as usize]);
         let target = (random(4) == 0).then_some(0.9);
         let link = LinkView { id: 0, capacity: Rate::from_bps(capacity), target, queue: Volume::ZERO };
-        let [mut real, mut fixed] = real_and_fixed(&Params { interval, ..Params::default() })
-            .map(|params| <JetMax as Protocol>::Router::new(&params, &link));
+        let [mut real, mut fixed] =
+            real_and_fixed(&Params { interval, ..Params::default() }).map(|params| params.router(&link));
         let volume = capacity * interval.as_secs() / 8.0;
         let own = random(3) > 0;
         let mut shown = Shown::default();
@@ -105,15 +142,19 @@ fn routers_agree() {
                     let (now, kind, header) = (Instant::ZERO, PacketKind::Data, Some(header));
                     router.on_arrival(&link, &mut Passing { now, volume, packets: 1.0, kind, header });
                 }
-                assert_eq!(a.hops, b.hops);
+                let AnyHeader::JetMax(a) = a else { unreachable!("a real law's") };
+                let b = value_of(&b);
+                let [share, target] = [3, 6].map(|at| number_at(&b, at));
+                let [hops, next] = [b[10] >> 2, b[11] & 31];
+                assert_eq!(a.hops, hops);
                 let close = |a: f64, b: f64| (a - b).abs() <= 4e-6 * a + 1.0 + 2e-6 * capacity / (shown.flows + 0.5);
-                assert!(close(a.target.into(), b.target.into()), "episode {episode}: g {} and {}", a.target, b.target);
-                let shares = [(1.0 - f64::from(a.loss)) * rate / packet.weight, f64::from(b.loss)];
+                assert!(close(a.target.into(), target), "episode {episode}: g {} and {target}", a.target);
+                let shares = [(1.0 - f64::from(a.loss)) * rate / packet.weight, share];
                 // The real law's loss is a single.
                 let bound = 1e-7 * (rate + shares[0]) / packet.weight;
                 assert!(close(shares[0], shares[1]) || (shares[0] - shares[1]).abs() < bound, "{episode}: {shares:?}");
                 if packet.next == 0 || (shares[0] / packet.share - 1.0).abs() > 1e-3 {
-                    assert_eq!(a.next, b.next);
+                    assert_eq!(a.next, next);
                 }
             }
             for router in [&mut real, &mut fixed] {
@@ -133,6 +174,16 @@ fn routers_agree() {
     }
 }
 
+/// The echo of a rate, a share and a target, with R_S and R_N.
+fn echo_value(numbers: [f64; 3], [own, next]: [u8; 2]) -> Value {
+    let mut value = [0; VALUE_MAX];
+    for (at, number) in [0, 3, 6].into_iter().zip(numbers) {
+        write_number(&mut value, at, number);
+    }
+    value[9..11].copy_from_slice(&routers([0, own, next]));
+    value
+}
+
 /// `[jetmax-2006:source, switching]` The same router at the same time, and a rate within 10⁻⁶.
 #[test]
 fn sources_agree() {
@@ -146,8 +197,7 @@ fn sources_agree() {
         };
         let weight = [1.0, 0.5, 3.0][random(3) as usize];
         let connection = crate::protocol::Connection { weight, ..connection() };
-        let [mut real, mut fixed] =
-            real_and_fixed(&params).map(|params| <JetMax as Protocol>::Source::new(&params, &connection));
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.source(&connection));
         let rtt = Duration::from_micros(100 + random(200_000));
         let (mut now, mut bottleneck, mut level) = (Instant::ZERO, 0, 1e8);
         for step in 0..1000 {
@@ -161,10 +211,10 @@ fn sources_agree() {
             let own = if random(10) == 0 { 1 + random(3) as u8 } else { bottleneck };
             let next = if step == 0 { 1 } else { random(4) as u8 };
             let loss = single(1.0 - share * weight / rate);
+            let fixed_echo = echo_of::<JetMax>(echo_value([rate, share, target], [own, next]));
             let (rate, target) = (rate as f32, target as f32);
-            let real_echo = Echo { rate, loss, target, bottleneck: own, next };
-            let fixed_echo = Echo { loss: share as f32, ..real_echo };
-            for (source, echo) in [(&mut real, real_echo), (&mut fixed, fixed_echo)] {
+            let real_echo = AnyEcho::JetMax(Echo { rate, loss, target, bottleneck: own, next });
+            for (source, echo) in [(&mut real, &real_echo), (&mut fixed, &fixed_echo)] {
                 source.on_ack(&Ack::new(now, echo, rtt));
             }
             let [r, f] = [&real, &fixed].map(|source| {
@@ -181,32 +231,19 @@ fn sources_agree() {
     assert!(switches > 300, "{switches}");
 }
 
-/// Codes, weights and hops survive the way to C and back.
 #[test]
-fn headers_are_values() {
-    let mut random = numbers(33);
-    for _ in 0..10_000 {
-        let mut value = [0; VALUE_MAX];
-        for byte in &mut value[..12] {
-            *byte = random(256) as u8;
-        }
-        value[10] &= 0x7f; // 15 bits of hops
-        let header = JetMax::header_of(&value);
-        assert_eq!(JetMax::value_of(&header), Some(value));
-        let echo = JetMax::echo_of(&value);
-        let back = JetMax::echo_of(&JetMax::value_of_echo(&echo).unwrap());
-        assert_eq!(back, echo);
-    }
-    assert_eq!([0x40, 0x50, 0x30, 0x48].map(weight), [1.0, 2.0, 0.5, 1.5]);
+fn bytes_of_weights() {
+    assert_eq!([0x40, 0x50, 0x30, 0x48].map(weight_of), [1.0, 2.0, 0.5, 1.5]);
+    assert_eq!([1.0, 2.0, 0.5, 1.5].map(weight_byte), [0x40, 0x50, 0x30, 0x48]);
 }
 
 /// C's weights are the nearest ones.
 #[test]
 fn weights_are_rounded_to_the_nearest() {
     let stated = |weight: f64| {
-        let law = Law::jetmax();
+        let law = JetMax::law();
         let params = law.params(&JetMax::numbers(&Params::default(), weight));
-        f64::from(super::weight(law.request(&params)[9]))
+        weight_of(law.request(&params)[9])
     };
     for weight in [1.0, 2.0, 3.0, 31.0, 0.5, 0.25, 0.0625] {
         assert!((stated(weight) - weight).abs() < 1e-9, "{weight}");
@@ -223,15 +260,14 @@ fn weights_are_rounded_to_the_nearest() {
 #[test]
 fn the_first_answer_starts_a_source() {
     let [_, params] = real_and_fixed(&Params::default());
-    let mut source = <JetMax as Protocol>::Source::new(&params, &connection());
-    let ack = |next| {
-        let echo = Echo { rate: 1e4, loss: 1e6, target: 0.0, bottleneck: 0, next };
-        Ack::new(Instant::from_secs(1.0), echo, Duration::from_millis(50))
+    let mut source = params.source(&connection());
+    let mut answer = |next| {
+        let echo = echo_of::<JetMax>(echo_value([1e4, 1e6, 0.0], [0, next]));
+        source.on_ack(&Ack::new(Instant::from_secs(1.0), &echo, Duration::from_millis(50)))
     };
-    source.on_ack(&ack(0));
-    assert_eq!(source.limit(), Limit { window: Some(connection().initial_window), pacing: None });
-    source.on_ack(&ack(2));
+    assert_eq!(answer(0), Limit { window: Some(connection().initial_window), pacing: None });
+    let limit = answer(2);
     let rate = 15_000.0 * 8.0 / 0.25;
-    crate::testing::close(source.limit().pacing.unwrap().as_bps(), rate, 1e-5);
-    crate::testing::close(source.limit().window.unwrap().as_bytes(), rate / 8.0 * 0.1 + 1500.0, 1e-3);
+    crate::testing::close(limit.pacing.unwrap().as_bps(), rate, 1e-5);
+    crate::testing::close(limit.window.unwrap().as_bytes(), rate / 8.0 * 0.1 + 1500.0, 1e-3);
 }

@@ -1,32 +1,56 @@
 //! The C code compared with the law: each equation over its range, then router and source as a whole. Every bound is the
 //! quantisation that `kernel/maxnet2006.h` states.
 
-use super::super::params::Arithmetic;
 use super::*;
-use crate::params::Params as _;
-use crate::protocol::{Router as _, Source as _};
+use crate::kernel::{Tcp, VALUE_MAX, Value, Words as CWords};
+use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Router as _, Source as _};
 use crate::protocols::maxnet::{
-    CODE_MAX, averaged, clipped, demand_inverse, price_next, quantise, rate, real, start_rate, start_rate_code, window,
-    xi_equilibrium,
+    CODE_MAX, Echo, Field as Code, averaged, clipped, demand_inverse, price_next, quantise, rate, real, start_rate,
+    window, xi_equilibrium,
 };
 use crate::protocols::maxnet2006 as law;
 use crate::protocols::maxnet2006::source::{Mode, compensated, rises_slowly, xi_next};
-use crate::testing::{connection, numbers, spread};
+use crate::registry::{AnyParams, AnyRouter};
+use crate::testing::{connection, header_of, numbers, spread, value_of};
+use crate::units::{Duration, Instant, Rate, Volume};
 
-unsafe extern "C" {
-    safe fn waterfill_maxnet2006_exp(scale: u64, u: u64) -> u64;
-    safe fn waterfill_maxnet2006_rate_code(rate: u64, x_max: u64) -> u32;
-    safe fn waterfill_maxnet2006_base_rtt(rtt: u64, unit: u32) -> u32;
-    safe fn waterfill_maxnet2006_xi_rest(q: u64, alpha: u32, base_rtt: u32, t: u32) -> i64;
-    safe fn waterfill_maxnet2006_xi_step(xi: i64, q: u64, dt: u64, base_rtt: u32, alpha: u32, eta: u32, t: u32) -> i64;
-    safe fn waterfill_maxnet2006_compensated(xi: i64, q: u64, alpha: u32, rtt_new: u32, rtt_old: u32) -> i64;
-    safe fn waterfill_maxnet2006_rate(scale: u64, xi: i64, q: u64, alpha: u32, base_rtt: u32) -> u64;
-    safe fn waterfill_maxnet2006_window(rate: u64, base_rtt: u32) -> u64;
-    safe fn waterfill_maxnet2006_averaged(average: u64, price: u64, dt: u64, base_rtt: u32) -> u64;
-    safe fn waterfill_maxnet2006_rises_slowly(price: u32, last: u32, base_rtt: u32, mindeltaq: u32) -> u32;
+#[allow(unsafe_code, reason = "pure functions of integers")]
+mod equations {
+    unsafe extern "C" {
+        pub(super) safe fn waterfill_maxnet2006_base_rtt(rtt: u64, unit: u32) -> u32;
+        pub(super) safe fn waterfill_maxnet2006_xi_rest(q: u64, alpha: u32, base_rtt: u32, t: u32) -> i64;
+        pub(super) safe fn waterfill_maxnet2006_xi_step(
+            xi: i64,
+            q: u64,
+            dt: u64,
+            base_rtt: u32,
+            alpha: u32,
+            eta: u32,
+            t: u32,
+        ) -> i64;
+        pub(super) safe fn waterfill_maxnet2006_compensated(
+            xi: i64,
+            q: u64,
+            alpha: u32,
+            rtt_new: u32,
+            rtt_old: u32,
+        ) -> i64;
+        pub(super) safe fn waterfill_maxnet2006_rate(scale: u64, xi: i64, q: u64, alpha: u32, base_rtt: u32) -> u64;
+        pub(super) safe fn waterfill_maxnet2006_window(rate: u64, base_rtt: u32) -> u64;
+        pub(super) safe fn waterfill_maxnet2006_averaged(average: u64, price: u64, dt: u64, base_rtt: u32) -> u64;
+        pub(super) safe fn waterfill_maxnet2006_rises_slowly(
+            price: u32,
+            last: u32,
+            base_rtt: u32,
+            mindeltaq: u32,
+        ) -> u32;
+    }
 }
+use equations::*;
 
 const X_MAX: u64 = 1_000_000_000_000_000;
+/// `MAXNET2006_RATE_MAX_BPS`.
+const RATE_MAX_BPS: u64 = 1 << 57;
 
 /// The value of a number in the memory scale.
 fn value(raw: u64) -> f64 {
@@ -37,13 +61,83 @@ fn signed_value(raw: i64) -> f64 {
     raw as f64 / MEMORY_SCALE
 }
 
-fn window_of(source: &Source) -> Volume {
-    source.limit().window.expect("a law with a window")
-}
-
 /// Asserts that `a` is `b` within `units` of 2⁻³⁴ and the relative precision of a double.
 fn near(a: f64, b: f64, units: f64, what: &str) {
     assert!((a - b).abs() <= units / MEMORY_SCALE + b.abs() * 1e-14, "{what}: {a} is not {b}");
+}
+
+fn view(capacity: Rate) -> LinkView {
+    LinkView { id: 0, capacity, target: None, queue: Volume::ZERO }
+}
+
+// The law in kernel arithmetic.
+
+fn value_with(field: u32) -> Value {
+    let mut value = [0; VALUE_MAX];
+    value[..3].copy_from_slice(&field.to_be_bytes()[1..]);
+    value
+}
+
+fn fixed_router(params: &Params, capacity: Rate) -> AnyRouter {
+    AnyParams::MaxNet2006(Params { arithmetic: Words::Kernel, ..params.clone() }).router(&view(capacity))
+}
+
+fn price_of(router: &AnyRouter) -> f64 {
+    struct Price(f64);
+    impl Probe for Price {
+        fn record(&mut self, _signal: &'static str, value: f64) {
+            self.0 = value;
+        }
+    }
+    let mut price = Price(0.0);
+    router.observe(&mut price);
+    price.0
+}
+
+/// Ends an interval in which so much arrived, on a link of this capacity now.
+fn end_interval(router: &mut AnyRouter, arrived: Volume, capacity: Rate) {
+    let (now, kind) = (Instant::ZERO, PacketKind::Other);
+    router.on_arrival(&view(capacity), &mut Passing { now, volume: arrived, packets: 1.0, kind, header: None });
+    router.on_timer(&view(capacity), now);
+}
+
+fn mark(router: &mut AnyRouter, code: Code) -> Code {
+    let mut header = header_of::<MaxNet2006>(value_with(code.bits()));
+    let (now, volume, kind) = (Instant::ZERO, Volume::ZERO, PacketKind::Data);
+    let link = view(Rate::from_bps(1e9));
+    router.on_arrival(&link, &mut Passing { now, volume, packets: 0.0, kind, header: Some(&mut header) });
+    let [a, b, c, ..] = value_of(&header);
+    Code::from_bits(u32::from_be_bytes([0, a, b, c]))
+}
+
+/// A source as C has it.
+struct Fixed {
+    params: CWords,
+    state: CWords,
+    tcp: Tcp,
+}
+
+impl Fixed {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        let law = MaxNet2006::law();
+        let packet = connection.packet.as_bytes() as u32;
+        let (params, mut state) = (law.params(&MaxNet2006::numbers(params, connection.weight)), law.source());
+        law.source_init(&params, &mut state, packet, connection.initial_window.as_bytes() as u64);
+        Self { params, state, tcp: Tcp { packet, payload: packet, ..Tcp::default() } }
+    }
+    fn ack(&mut self, now: Instant, rtt: Duration, field: Code) {
+        let us = |ps: u64| ps / 1_000_000;
+        self.tcp = Tcp { now_us: us(now.as_ps()), base_rtt_us: us(rtt.as_ps()) as u32, ..self.tcp };
+        MaxNet2006::law().ack(&self.params, &mut self.state, &self.tcp, Some(&value_with(field.bits())));
+    }
+    fn window(&mut self) -> Volume {
+        Volume::from_bytes(MaxNet2006::law().limit(&mut self.state, &self.tcp).window as f64)
+    }
+    /// The average, ξ, the start rate and τ.
+    fn shown(&self) -> (u64, i64, u64, u64) {
+        let [average, xi, start_rate, tau] = MaxNet2006::law().source_signals(&self.state);
+        (average, xi as i64, start_rate, tau)
+    }
 }
 
 /// Returns a base RTT from 1 µs to 16.8 s, any price with 16 more bits, α, η and T.
@@ -52,66 +146,6 @@ fn source_state(random: &mut impl FnMut(u64) -> u64) -> (u32, u64, u32, u32, u32
     let q = (random(u64::from(CODE_MAX)) << 16) | random(1 << 16);
     let (alpha, eta, t) = (1 + random(1571), 1 + random(1000), spread(random, 1.0, 1e5));
     (base_rtt, q, alpha as u32, eta as u32, t as u32)
-}
-
-#[test]
-fn the_exponential_is_within_its_stated_error() {
-    let mut worst = 0.0_f64;
-    for scale in [X_MAX, 32, 1_000_000, RATE_MAX_BPS] {
-        // Up to 44 in steps of a little less than 2⁻¹¹, so that every place between two entries is tested.
-        for i in 0..=91_000_u64 {
-            let u = i * 8_388_593;
-            let exact = scale as f64 * (-value(u)).exp();
-            let off = (waterfill_maxnet2006_exp(scale, u) as f64 - exact).abs();
-            // Truncation to whole bit/s costs up to 1 bit/s.
-            worst = worst.max((off - 1.0) / exact);
-        }
-    }
-    assert!(worst < 1.1e-6, "{worst}");
-    assert!(worst > 0.8e-6, "the stated bound is not tight: {worst}");
-    assert_eq!(waterfill_maxnet2006_exp(X_MAX, 0), X_MAX);
-    assert_eq!(waterfill_maxnet2006_exp(X_MAX, u64::MAX), 0);
-}
-
-/// At the table's entries nothing is interpolated: errors of 2⁻²⁶ of u and 2⁻²⁴ of its logarithm remain.
-#[test]
-fn every_entry_of_the_table_is_right() {
-    let scale = 1u64 << 61;
-    for i in 0..=256 {
-        let exact = (-f64::from(i) / 256.0).exp2();
-        let u = (f64::from(i) / 256.0 * std::f64::consts::LN_2 * MEMORY_SCALE).round() as u64;
-        let off = waterfill_maxnet2006_exp(scale, u) as f64 / scale as f64 / exact - 1.0;
-        assert!(off.abs() < 7e-8, "entry {i}: {off}");
-    }
-}
-
-#[test]
-fn the_exponential_never_rises() {
-    let mut before = u64::MAX;
-    for code in 0..=u64::from(CODE_MAX) {
-        let rate = waterfill_maxnet2006_exp(X_MAX, code << 16);
-        assert!(rate <= before, "at code {code}");
-        before = rate;
-    }
-    assert_eq!(before, 12); // 10¹⁵ · e⁻³²
-}
-
-/// `[tcp-maxnet-2006:3.3]` within one code of the law's, and the next code is slower.
-#[test]
-fn start_rates_in_codes() {
-    let x_max = Rate::from_bps(X_MAX as f64);
-    let mut random = numbers(1);
-    for _ in 0..20_000 {
-        let rate = spread(&mut random, 13.0, 1e15);
-        let code = waterfill_maxnet2006_rate_code(rate, X_MAX);
-        assert!(waterfill_maxnet2006_exp(X_MAX, u64::from(code) << 16) >= rate);
-        assert!(waterfill_maxnet2006_exp(X_MAX, u64::from(code + 1) << 16) < rate);
-        let law = quantise(start_rate_code(Rate::from_bps(rate as f64), x_max));
-        // 1 bit/s is one code at 262 kbit/s.
-        assert!(f64::from(code.abs_diff(law)) <= 1.0 + 262_144.0 / rate as f64, "{rate}: {code}, {law}");
-    }
-    assert_eq!(waterfill_maxnet2006_rate_code(0, X_MAX), CODE_MAX);
-    assert_eq!(waterfill_maxnet2006_rate_code(X_MAX + 1, X_MAX), 0);
 }
 
 /// `[tcp-maxnet-2006:eq10]` §4.1's example: 181000 · 300/28 − 1000 · 181000/50 = −1680714.3; the thesis's truncations
@@ -223,34 +257,33 @@ fn fig5_4_over_the_range() {
     assert_eq!(waterfill_maxnet2006_rises_slowly(9, 9, 28_000, 0), 0);
 }
 
-/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2]` one second of random load, on links of every speed.
+/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2, 3.3]` one second of random load, on links of every speed.
 #[test]
 fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(6);
     for decade in 0..25 {
         let capacity = Rate::from_bps((1e5 * 10f64.powf(f64::from(decade) * 0.4)).round());
-        let link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
         let params = Params::default();
-        let (mut real_law, mut fixed) = (law::Router::new(&params, &link), Router::new(&params, &link));
+        let (mut real_law, mut fixed) = (law::Router::new(&params, &view(capacity)), fixed_router(&params, capacity));
         let p_min = demand_inverse(capacity, params.x_max, 0.05);
         // T times one code of the logarithm and 1 bit/s of the capacity.
-        assert!((fixed.price() - p_min).abs() < 0.05 * (1.0 / 262_144.0 + 1.0 / capacity.as_bps()));
-        let start = fixed.price() - real_law.price;
+        assert!((price_of(&fixed) - p_min).abs() < 0.05 * (1.0 / 262_144.0 + 1.0 / capacity.as_bps()));
+        let start = price_of(&fixed) - real_law.price;
         for tick in 1..=1000_u32 {
             // 0 to 2 C, in whole bytes.
             let bytes = (capacity.as_bps() / 8e3 * random(2000) as f64 / 1e3).round();
             real_law.tick(Volume::from_bytes(bytes));
-            fixed.tick(Volume::from_bytes(bytes));
+            end_interval(&mut fixed, Volume::from_bytes(bytes), capacity);
             // Per interval 2⁻³⁴ for μ·dt and 2⁻³⁴ for y/C, with opposite signs.
             let bound = f64::from(tick) / MEMORY_SCALE + 1e-14;
-            let off = fixed.price() - real_law.price;
+            let off = price_of(&fixed) - real_law.price;
             assert!((off - start).abs() <= bound + start.abs(), "tick {tick}: {off}");
-            if let (Field::Price(a), Field::Price(b)) = (fixed.mark(Field::default()), real_law.mark(Field::default()))
-            {
+            let prices = (mark(&mut fixed, Code::default()), real_law.mark(Code::default()));
+            if let (Code::Price(a), Code::Price(b)) = prices {
                 assert!(a.abs_diff(b) <= 1 && a > 0);
             }
-            let (a, b) = (fixed.mark(Field::StartRate(0)), real_law.mark(Field::StartRate(0)));
-            if let (Field::StartRate(a), Field::StartRate(b)) = (a, b) {
+            let (a, b) = (mark(&mut fixed, Code::StartRate(0)), real_law.mark(Code::StartRate(0)));
+            if let (Code::StartRate(a), Code::StartRate(b)) = (a, b) {
                 let (a, b) = (start_rate(real(a), params.x_max), start_rate(real(b), params.x_max));
                 // Whole bit/s of μC, y/dt and C/128; two codes; the precision of μC − y/dt when both are close.
                 let bound = b.as_bps() * 1.1e-5 + 3.0 + capacity.as_bps() * 1e-12;
@@ -259,28 +292,30 @@ fn the_fixed_point_router_follows_the_law() {
         }
     }
     let params = Params::default();
-    let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
-    assert_eq!(Router::new(&params, &link).mark(Field::default()), Field::Price(181_083)); // §4.2
+    let mut fixed = fixed_router(&params, Rate::from_bps(1e9));
+    assert_eq!(mark(&mut fixed, Code::default()), Code::Price(181_083)); // §4.2
     // One step by hand: 125 kB take 1 ms at 1 Gbit/s.
-    let mut fixed = Router::new(&params, &link);
-    let before = fixed.price();
-    fixed.tick(Volume::from_bytes(125e3));
-    near(fixed.price(), price_next(before, Volume::from_bytes(125e3), Rate::from_bps(1e9), 0.94, 1e-3, 0.0), 2.0, "p");
+    let before = price_of(&fixed);
+    end_interval(&mut fixed, Volume::from_bytes(125e3), Rate::from_bps(1e9));
+    near(
+        price_of(&fixed),
+        price_next(before, Volume::from_bytes(125e3), Rate::from_bps(1e9), 0.94, 1e-3, 0.0),
+        2.0,
+        "p",
+    );
 }
 
 /// At half the capacity, p is at least its p_min = T·ln(x_max/C), and 125 kB take 2 ms.
 #[test]
 fn another_capacity_by_hand() {
     let (params, rate) = (Params::default(), Rate::from_bps);
-    let view = |bps| LinkView { id: 0, capacity: rate(bps), target: None, queue: Volume::ZERO };
-    let (mut law, mut fixed) = (law::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
-    law.set_capacity(&view(5e8));
+    let (mut law, mut fixed) = (law::Router::new(&params, &view(rate(1e9))), fixed_router(&params, rate(1e9)));
+    law.set_capacity(&view(rate(5e8)));
     law.tick(Volume::from_bytes(125e3));
-    fixed.set_capacity(&view(5e8));
-    fixed.tick(Volume::from_bytes(125e3));
+    end_interval(&mut fixed, Volume::from_bytes(125e3), rate(5e8));
     let expected = 0.05 * 2e6_f64.ln() + 2e-3 - 0.94e-3;
     assert!((law.price - expected).abs() < 1e-12, "{}", law.price);
-    assert!((fixed.price() - expected).abs() < 0.05 / 262_144.0, "{}", fixed.price());
+    assert!((price_of(&fixed) - expected).abs() < 0.05 / 262_144.0, "{}", price_of(&fixed));
 }
 
 /// The whole source after QuickStart: the same prices at the same times give the same windows.
@@ -290,7 +325,7 @@ fn the_fixed_point_source_follows_the_law() {
     let connection = connection();
     let mut random = numbers(7);
     for rtt_ms in [1_u64, 2, 5, 28, 56, 150, 1000] {
-        let (mut law, mut fixed) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
+        let (mut law, mut fixed) = (law::Source::new(&params, &connection), Fixed::new(&params, &connection));
         let (mut now_us, mut rtt) = (1_000_000, Duration::from_millis(rtt_ms + 3));
         let (mut price, mut worst) = (181_894.0_f64, 0.0_f64);
         for step in 0..50_000 {
@@ -301,14 +336,15 @@ fn the_fixed_point_source_follows_the_law() {
                 rtt = rtt - Duration::from_millis(1);
             }
             let now = Instant::ZERO + Duration::from_micros(now_us);
-            let field = Field::Price(price as u32);
+            let field = Code::Price(price as u32);
             law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-            fixed.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-            worst = worst.max((window_of(&fixed) / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
+            fixed.ack(now, rtt, field);
+            worst = worst.max((fixed.window() / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
         }
         // The exponential's 1.1·10⁻⁶, and the average's 2⁻³⁴/weight times α/τ: 1.7·10⁻⁵/α.
         assert!(worst < 6e-5, "{rtt_ms} ms: {worst}");
-        let (average, xi) = (value(fixed.state.average), signed_value(fixed.state.xi));
+        let (average, xi, ..) = fixed.shown();
+        let (average, xi) = (value(average), signed_value(xi));
         let state = law.price_state.unwrap();
         assert!((average - state.average).abs() < 1e-5 && (xi - state.xi).abs() < 2e-5 * (1.0 + xi.abs()));
     }
@@ -319,18 +355,18 @@ fn the_fixed_point_source_follows_the_law() {
 fn the_fixed_point_quickstart_follows_the_law() {
     let params = Params::default();
     let connection = connection();
-    let (mut law, mut fixed) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
+    let (mut law, mut fixed) = (law::Source::new(&params, &connection), Fixed::new(&params, &connection));
     let rtt = Duration::from_millis(28);
-    let grant = Field::StartRate(quantise((1e15_f64 / (1e9 / 128.0)).ln()));
+    let grant = Code::StartRate(quantise((1e15_f64 / (1e9 / 128.0)).ln()));
     let mut price = 181_894;
     for ms in 28..2000 {
         let now = Instant::ZERO + Duration::from_millis(ms);
         // From 0.3 s to 0.5 s it rises by 20 codes per ms, 20000 per s: more than mindeltaq.
         price += if (300..500).contains(&ms) { 20 } else { 0 };
-        let field = if ms < 56 { grant } else { Field::Price(price) };
+        let field = if ms < 56 { grant } else { Code::Price(price) };
         law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-        fixed.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-        let (a, b) = (window_of(&fixed).as_bytes(), law.window.as_bytes());
+        fixed.ack(now, rtt, field);
+        let (a, b) = (fixed.window().as_bytes(), law.window.as_bytes());
         assert!((a - b).abs() <= 4.0 + b * 2e-5, "{ms} ms: {a} is not {b}");
     }
     assert!(matches!(law.mode, Mode::Priced), "QuickStart ended");
@@ -343,7 +379,7 @@ fn no_calls_leave_the_ranges() {
     for _ in 0..2000 {
         let seconds = |us: u64| Duration::from_micros(us);
         let params = Params {
-            arithmetic: Arithmetic::Kernel,
+            arithmetic: Words::Kernel,
             x_max: Rate::from_bps(spread(&mut random, 32.0, 1e15) as f64),
             t: seconds(spread(&mut random, 1e3, 1e8)),
             alpha: 0.001 + random(1570) as f64 * 1e-3,
@@ -364,9 +400,9 @@ fn no_calls_leave_the_ranges() {
             mark_every: 1,
             ..Params::default()
         };
-        params.validate().unwrap();
+        crate::params::Params::validate(&params).unwrap();
         let capacity = Rate::from_bps(spread(&mut random, 1.0, 1e16) as f64);
-        let mut link = Router::new(&params, &LinkView { id: 0, capacity, target: None, queue: Volume::ZERO });
+        let mut link = fixed_router(&params, capacity);
         let packet = 1.0 + random(9000) as f64;
         let connection = Connection {
             weight: spread(&mut random, 1.0, 1e4) as f64 * 0.01,
@@ -375,23 +411,24 @@ fn no_calls_leave_the_ranges() {
             claimed_rtt: None,
             seed: 0,
         };
-        let mut source = Source::new(&params, &connection);
+        let mut source = Fixed::new(&params, &connection);
         let (mut now, mut base_rtt) = (Duration::ZERO, seconds(spread(&mut random, 1.0, 1e8)));
         for _ in 0..200 {
             now += seconds(spread(&mut random, 1.0, 1e7));
             let load = capacity * params.dt * (random(300) as f64 * 0.01);
-            link.tick(if random(50) == 0 { Volume::from_bytes(1e18) } else { load });
+            end_interval(&mut link, if random(50) == 0 { Volume::from_bytes(1e18) } else { load }, capacity);
             if random(4) == 0 {
                 base_rtt = seconds(spread(&mut random, 1.0, 1e8)); // even up, which no host does
             }
-            let asked = if random(10) == 0 { Field::StartRate(0) } else { Field::Price(0) };
-            let any = Field::from_bits(random(1 << 24) as u32);
-            let echo = if random(3) == 0 { any } else { link.mark(asked) };
-            source.on_ack(&Ack::new(Instant::ZERO + now, Echo { echo }, base_rtt));
-            let window = source.state.window as f64;
+            let asked = if random(10) == 0 { Code::StartRate(0) } else { Code::Price(0) };
+            let any = Code::from_bits(random(1 << 24) as u32);
+            let echo = if random(3) == 0 { any } else { mark(&mut link, asked) };
+            source.ack(Instant::ZERO + now, base_rtt, echo);
+            let window = source.window().as_bytes();
             assert!(window <= (f64::from(params.max_wnd) * packet).max(packet * 10.0), "{window}");
-            assert!(source.state.start_rate <= RATE_MAX_BPS && source.state.xi.unsigned_abs() <= 1 << 61);
-            assert!(source.state.average >> 16 <= u64::from(CODE_MAX) && link.state.price < 1 << 61);
+            let (average, xi, start_rate, _) = source.shown();
+            assert!(start_rate <= RATE_MAX_BPS && xi.unsigned_abs() <= 1 << 61);
+            assert!(average >> 16 <= u64::from(CODE_MAX) && price_of(&link) < value(1 << 61));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
-use crate::arithmetic::Arithmetic;
-use crate::params::Params as _;
-use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Protocol, Router as _, Sending, Source as _};
-use crate::testing::{close, connection, echo_after, numbers, spread};
-use crate::units::Duration;
-use crate::units::{Instant, Rate, Volume};
+use crate::kernel::{VALUE_MAX, Value};
+use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Sending};
+use crate::protocols::rcp::{Header, WireRate};
+use crate::registry::{AnyHeader, AnyParams, AnyRouter};
+use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// Records the signals of a router: R and d̂.
 #[derive(Default)]
@@ -18,18 +18,37 @@ impl Probe for Signals {
     }
 }
 
-fn signals(router: &<Rcp as Protocol>::Router) -> Signals {
+fn signals(router: &AnyRouter) -> Signals {
     let mut signals = Signals::default();
     router.observe(&mut signals);
     signals
 }
 
-fn real_and_fixed(params: &Params) -> [Params; 2] {
-    let both = [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() });
-    for params in &both {
+fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
+    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
+        let params = AnyParams::Rcp(Params { arithmetic, ..params.clone() });
         params.validate().unwrap();
+        params
+    })
+}
+
+/// The value that has this code of a rate and of an RTT.
+fn value(code: u32, rtt_code: u32) -> Value {
+    let mut value = [0; VALUE_MAX];
+    value[..3].copy_from_slice(&code.to_be_bytes()[1..]);
+    value[3..5].copy_from_slice(&rtt_code.to_be_bytes()[2..]);
+    value
+}
+
+/// The rate that a header says, in bit/s.
+fn rate_of(header: &AnyHeader) -> f64 {
+    match header {
+        AnyHeader::Rcp(header) => f64::from(header.rate.0),
+        kernel => {
+            let [a, b, c, ..] = value_of(kernel);
+            1e15 * (-f64::from(u32::from_be_bytes([0, a, b, c])) / f64::from(1 << 18)).exp()
+        }
     }
-    both
 }
 
 /// The RTT of a code, in µs.
@@ -40,9 +59,11 @@ fn rtt_of(code: u32) -> u64 {
 /// What a source of the kernel states for an RTT.
 fn stated(rtt: Duration) -> u32 {
     let [_, params] = real_and_fixed(&Params::default());
-    let mut source = <Rcp as Protocol>::Source::new(&params, &connection());
-    source.on_ack(&Ack::new(Instant::ZERO, Rcp::echo_of(&value(0, 0)), rtt));
-    source.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, Volume::from_bytes(1500.0))).rtt_us
+    let mut source = params.source(&connection());
+    source.on_ack(&Ack::new(Instant::ZERO, &echo_of::<Rcp>(value(0, 0)), rtt));
+    let header = source.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, Volume::from_bytes(1500.0)));
+    let [.., a, b] = *value_of(&header).first_chunk::<5>().expect("a value is longer");
+    u32::from_be_bytes([0, 0, a, b])
 }
 
 /// Within half of a step of 2⁻¹¹, from 2 µs to 8.4 s.
@@ -77,8 +98,7 @@ fn routers_agree() {
         let capacity = spread(&mut random, 1e7, 1e12) as f64;
         let target = (random(4) == 0).then_some(0.9);
         let mut link = LinkView { id: 0, capacity: Rate::from_bps(capacity), target, queue: Volume::ZERO };
-        let [mut real, mut fixed] =
-            real_and_fixed(&params).map(|params| <Rcp as Protocol>::Router::new(&params, &link));
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.router(&link));
         let t = params.max_interval.as_secs();
         let volume = capacity * t / 8.0;
         let mut off = 1e-6 + 1.0 / 1024.0 / signals(&real).0;
@@ -89,20 +109,16 @@ fn routers_agree() {
             let bytes = (volume * random(100) as f64 / 100.0).round();
             let asked = [1e30, capacity * (1 + random(2000)) as f64 / 1e3][random(2) as usize];
             let rates = [&mut real, &mut fixed].map(|router| {
-                let is_real = matches!(router, crate::arithmetic::RealOrFixed::Real(_));
-                let mut header = if is_real {
-                    Header { rate: WireRate::of(Rate::from_bps(asked)), rtt_us }
+                let mut header = if matches!(router, AnyRouter::Rcp(_)) {
+                    AnyHeader::Rcp(Header { rate: WireRate::of(Rate::from_bps(asked)), rtt_us })
                 } else {
                     let code = (-(asked / 1e15).ln() * f64::from(1 << 18)).floor().max(0.0) as u32;
-                    Rcp::header_of(&value(code, if rtt_us == 0 { 0 } else { rtt_code }))
+                    header_of::<Rcp>(value(code, if rtt_us == 0 { 0 } else { rtt_code }))
                 };
                 let header_seen = (kind == PacketKind::Data).then_some(&mut header);
                 let (now, volume) = (Instant::ZERO, Volume::from_bytes(bytes));
                 router.on_arrival(&link, &mut Passing { now, volume, packets: 1.0, kind, header: header_seen });
-                header
-                    .rate
-                    .code()
-                    .map_or(f64::from(header.rate.0), |code| 1e15 * (-f64::from(code) / f64::from(1 << 18)).exp())
+                rate_of(&header)
             });
             if kind == PacketKind::Data {
                 close(rates[1], rates[0], off + 6e-6);
@@ -131,10 +147,10 @@ fn routers_agree() {
 #[test]
 fn a_source_sends_at_the_codes_rate() {
     let [_, params] = real_and_fixed(&Params::default());
-    let mut source = <Rcp as Protocol>::Source::new(&params, &Connection { weight: 2.0, ..connection() });
+    let mut source = params.source(&Connection { weight: 2.0, ..connection() });
     assert_eq!(source.limit().window, Some(connection().initial_window));
     let mut answer = |code| {
-        source.on_ack(&Ack::new(Instant::ZERO, Rcp::echo_of(&value(code, 0)), Duration::from_millis(40)));
+        source.on_ack(&Ack::new(Instant::ZERO, &echo_of::<Rcp>(value(code, 0)), Duration::from_millis(40)));
         source.limit()
     };
     assert_eq!(answer(0).window, Some(connection().initial_window));
@@ -149,17 +165,9 @@ fn a_source_sends_at_the_codes_rate() {
     assert_eq!(answer(0), last);
 }
 
-/// Values of both directions through header and echo; a rate in real numbers is no value.
+/// The receiver echoes the last rate.
 #[test]
-fn values_travel_in_headers() {
-    for (code, rtt) in [(0, 0), (1, 2048), (0xff_ffff, 0xffff)] {
-        assert_eq!(Rcp::value_of(&Rcp::header_of(&value(code, rtt))), Some(value(code, rtt)));
-        assert_eq!(Rcp::value_of_echo(&Rcp::echo_of(&value(code, 0))), Some(value(code, 0)));
-        assert_eq!(Rcp::header_of(&value(code, rtt)).rate.rate(), None);
-    }
-    assert_eq!(Rcp::value_of(&Header::default()), None);
-    assert_eq!(Rcp::value_of_echo(&Echo::default()), None);
+fn the_last_value_is_echoed() {
     let [_, params] = real_and_fixed(&Params::default());
-    let echo = echo_after::<Rcp>(&params, &[Rcp::header_of(&value(5, 7)), Rcp::header_of(&value(9, 7))]);
-    assert_eq!(Rcp::value_of_echo(&echo), Some(value(9, 0)));
+    assert_eq!(answer_to::<Rcp>(&params, &[value(5, 7), value(9, 7)]), value(9, 0));
 }

@@ -84,7 +84,7 @@ impl Protocol for Bbr {
         name: "bbr",
         summary: "BBR v1: paced at the measured bandwidth of the bottleneck (draft-cardwell-iccrg-bbr-00)",
         kind: Kind::EndToEnd,
-        backends: &["sim"],
+        needs_packets: true,
         paced: true,
         host: Host { notes: true, ..Host::EXPLICIT },
         signals: &[

@@ -1,15 +1,13 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
-use crate::arithmetic::Arithmetic;
-use crate::kernel::Tcp;
-use crate::protocol::{
-    Ack, Connection, Event, LinkView, PacketKind, Passing, Protocol, Router as _, Sending, Source as _,
-};
+use crate::kernel::{Tcp, VALUE_MAX, Value};
+use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Sending};
+use crate::protocols::vcp::Load;
 use crate::protocols::vcp::source::{alpha_scaled, xi_scaled};
-use crate::testing::{close, connection, echo_after, numbers, spread};
-use crate::units::Duration;
-use crate::units::{Instant, Rate, Volume};
+use crate::registry::{AnyEcho, AnyHeader, AnyParams};
+use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The last recorded signal: of a router its load factor.
 struct Last(f64);
@@ -20,12 +18,19 @@ impl Probe for Last {
     }
 }
 
-fn real_and_fixed(params: &Params) -> [Params; 2] {
-    let both = [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() });
-    for params in &both {
+fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
+    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
+        let params = AnyParams::Vcp(Params { arithmetic, ..params.clone() });
         params.validate().unwrap();
-    }
-    both
+        params
+    })
+}
+
+/// The value of a load's code; 0: no router wrote.
+fn value(code: u8) -> Value {
+    let mut value = [0; VALUE_MAX];
+    value[2] = code;
+    value
 }
 
 fn some_params(random: &mut impl FnMut(u64) -> u64) -> Params {
@@ -56,16 +61,16 @@ fn routers_agree() {
         let capacity = spread(&mut random, 1e6, 1e12) as f64;
         let target = (random(4) == 0).then_some(0.9);
         let mut link = LinkView { id: 0, capacity: Rate::from_bps(capacity), target, queue: Volume::ZERO };
-        let [mut real, mut fixed] =
-            real_and_fixed(&params).map(|params| <Vcp as Protocol>::Router::new(&params, &link));
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.router(&link));
         let volume = capacity * params.t_rho.as_secs() / 8.0;
         // Volumes are truncated to 2⁻⁸ B, the mean queue to a byte, κ times it again; per cent to 2⁻⁷ of 2⁻⁸ B.
         let bound = (4.0 + params.kappa_q) / volume + 1.0 / f64::from(1 << 24);
         let load_of_step = random(200) as f64 / 100.0;
         let mut now = Instant::ZERO;
         for _ in 0..1000 {
-            let [mut seen, mut written] = [Load::Low, [Load::Unwritten, Load::High][random(2) as usize]];
-            seen = seen.max(written);
+            let high = random(2) == 1;
+            let mut seen = AnyHeader::Vcp(if high { Load::High } else { Load::Low });
+            let mut written = header_of::<Vcp>(value(if high { Load::High as u8 } else { 0 }));
             let kind = PacketKind::Data;
             let bytes = (volume * load_of_step * random(100) as f64 / 1000.0).round();
             for departs in [false, true] {
@@ -78,7 +83,9 @@ fn routers_agree() {
                     fixed.on_arrival(&link, &mut Passing { header: Some(&mut written), ..passing });
                 }
             }
-            codes[written as usize] += 1;
+            let AnyHeader::Vcp(seen) = seen else { unreachable!("a real law's") };
+            let (seen, written) = (seen as u8, value_of(&written)[2]);
+            codes[usize::from(written)] += 1;
             let [mut expected, mut factor] = [Last(0.0), Last(0.0)];
             real.observe(&mut expected);
             fixed.observe(&mut factor);
@@ -112,8 +119,7 @@ fn sources_agree() {
         let params = some_params(&mut random);
         let weight = [1.0, 2.0][random(2) as usize];
         let connection = Connection { weight, ..connection() };
-        let [mut real, mut fixed] =
-            real_and_fixed(&params).map(|params| <Vcp as Protocol>::Source::new(&params, &connection));
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.source(&connection));
         let rtt = Duration::from_micros(spread(&mut random, 100.0, 1e6));
         let (mut now_us, mut off, mut before) = (1, 1e-9, 10.0);
         for _ in 0..1000 {
@@ -122,11 +128,12 @@ fn sources_agree() {
             let load = [Load::Low, Load::High, Load::High, Load::Over][random(4) as usize];
             let (event, kind) = (random(300), PacketKind::Ack);
             let acked = Volume::from_bytes(if random(20) == 0 { 0.0 } else { 1500.0 });
-            for source in [&mut real, &mut fixed] {
+            let echoes = [AnyEcho::Vcp(load), echo_of::<Vcp>(value(load as u8))];
+            for (source, echo) in [&mut real, &mut fixed].into_iter().zip(&echoes) {
                 match event {
                     0 => source.on_event(now, Event::Loss),
                     1 => source.on_event(now, Event::Timeout),
-                    _ => source.on_ack(&Ack { kind, acked, ..Ack::new(now, load, rtt) }),
+                    _ => drop(source.on_ack(&Ack { kind, acked, ..Ack::new(now, echo, rtt) })),
                 }
             }
             let [expected, window] = [&real, &fixed].map(|source| source.limit().window.unwrap().as_bytes() / 1500.0);
@@ -144,24 +151,15 @@ fn scaling_agrees() {
     let mut random = numbers(5);
     for _ in 0..10_000 {
         let params = Params { arithmetic: Arithmetic::Kernel, ..some_params(&mut random) };
-        let law = Law::vcp();
+        let law = Vcp::law();
         let words = law.params(&Vcp::numbers(&params, 1.0));
         let rtt_us = spread(&mut random, 100.0, 4e6) as u32;
-        let gained = |value: u8| {
+        let gained = |load: u8| {
             let mut source = law.source();
             law.source_init(&words, &mut source, 1500, 1500 << 10);
             let before = source.words()[0];
             let tcp = Tcp { now_us: 1, srtt_us: 8 * rtt_us, acked: 1, ..Tcp::default() };
-            law.ack(
-                &words,
-                &mut source,
-                &tcp,
-                Some(&{
-                    let mut echo = [0; VALUE_MAX];
-                    echo[2] = value;
-                    echo
-                }),
-            );
+            law.ack(&words, &mut source, &tcp, Some(&value(load)));
             (source.words()[0] - before) as f64 / (1u64 << 32) as f64
         };
         let rtt = f64::from(rtt_us) * 1e-6;
@@ -177,18 +175,16 @@ fn scaling_agrees() {
 /// `[vcp-2005:AI]` Many acknowledgements at once gain what they gain one by one, within a hundredth.
 #[test]
 fn acknowledgements_together_count_as_one_by_one() {
-    let law = Law::vcp();
+    let law = Vcp::law();
     let words = law.params(&Vcp::numbers(&Params::default(), 1.0));
     for (window, n, load) in [(16, 1, 2), (16, 8, 2), (100, 50, 2), (1000, 1000, 2), (100, 50, 1), (10, 10, 3)] {
-        let mut echo = [0; VALUE_MAX];
-        echo[2] = load;
         let gained = |calls: u32, acked: u32| {
             let mut source = law.source();
             law.source_init(&words, &mut source, 1500, 1500 * window);
             let before = source.words()[0];
             for call in 0..calls {
                 let tcp = Tcp { now_us: u64::from(1 + call), srtt_us: 8 * 200_000, acked, ..Tcp::default() };
-                law.ack(&words, &mut source, &tcp, Some(&echo));
+                law.ack(&words, &mut source, &tcp, Some(&value(load)));
             }
             source.words()[0] as f64 - before as f64
         };
@@ -199,13 +195,13 @@ fn acknowledgements_together_count_as_one_by_one() {
 /// A window that the application does not fill, or without an echo, does not grow; a decrease it takes.
 #[test]
 fn an_unused_window_does_not_grow() {
-    let law = Law::vcp();
+    let law = Vcp::law();
     let words = law.params(&Vcp::numbers(&Params::default(), 1.0));
     let window = |app_limited, echo: Option<u8>| {
         let mut source = law.source();
         law.source_init(&words, &mut source, 1500, 15_000);
         let tcp = Tcp { now_us: 1, srtt_us: 8000, acked: 1, app_limited, ..Tcp::default() };
-        let echo = echo.map(|load| Vcp::value_of(&Load::decode_load(load)).unwrap());
+        let echo = echo.map(value);
         law.ack(&words, &mut source, &tcp, echo.as_ref());
         source.words()[0] >> 32
     };
@@ -213,26 +209,15 @@ fn an_unused_window_does_not_grow() {
     assert_eq!(window(1, Some(3)), 8);
 }
 
-impl Load {
-    fn decode_load(code: u8) -> Self {
-        <Self as crate::protocol::Wire>::decode(&[code]).expect("a code")
-    }
-}
-
-/// Values through header, echo and receiver; what a source sends is "no router wrote".
+/// A receiver echoes the last value; what a source sends is "no router wrote".
 #[test]
-fn values_travel_in_headers() {
+fn the_last_value_is_echoed() {
     let [_, params] = real_and_fixed(&Params::default());
-    for load in [Load::Unwritten, Load::Low, Load::High, Load::Over] {
-        assert_eq!(Vcp::header_of(&Vcp::value_of(&load).unwrap()), load);
-        let mut byte = [0];
-        crate::protocol::Wire::encode(&load, &mut byte);
-        assert_eq!(Load::decode_load(byte[0]), load);
-        assert_eq!(echo_after::<Vcp>(&params, &[Load::Over, load]), load);
+    for code in 0..4 {
+        assert_eq!(answer_to::<Vcp>(&params, &[value(3), value(code)]), value(code));
     }
-    assert_eq!(echo_after::<Vcp>(&params, &[]), Load::Unwritten);
-    let mut source = <Vcp as Protocol>::Source::new(&params, &connection());
+    assert_eq!(answer_to::<Vcp>(&params, &[]), value(0));
+    let mut source = params.source(&connection());
     let sending = Sending::new(Instant::ZERO, PacketKind::Syn, Volume::from_bytes(60.0));
-    assert_eq!(source.stamp(&sending), Load::Unwritten);
-    assert!(Load::Unwritten < Load::Low);
+    assert_eq!(source.stamp(&sending), header_of::<Vcp>(value(0)));
 }

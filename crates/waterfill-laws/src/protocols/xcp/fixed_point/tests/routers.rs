@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::kernel::Numbers;
-use crate::protocol::{LinkView, PacketKind, Passing, Router as _};
+use crate::protocol::{LinkView, PacketKind, Passing};
 use crate::protocols::ixcp::{self, IXcp};
-use crate::protocols::xcp::Params;
-use crate::testing::spread;
+use crate::registry::AnyRouter;
+use crate::testing::{header_of, spread};
 use crate::units::Rate;
 
 /// The link's name.
@@ -31,43 +31,52 @@ impl Flow {
         let feedback = given.map_or(f32::MAX, |bps| (bps / 8.0 * self.rtt()) as f32);
         Header::Katabi { rtt: self.rtt() as f32, cwnd: (self.rtt() / self.time()) as f32, feedback }
     }
-    fn fixed(&self, given: Option<f64>) -> Header {
-        header_of(&value(self.rtt_code, self.time_code, given))
+    fn fixed(&self, given: Option<f64>) -> Value {
+        let mut value = value(self.rtt_code, self.time_code, given);
+        value[11..13].copy_from_slice(&(self.bottleneck as u16).to_be_bytes());
+        value
     }
     /// Returns the feedback of a header in bit/s.
-    fn feedback(&self, header: &Header) -> f64 {
+    fn feedback<P: Member>(&self, header: &AnyHeader) -> f64 {
         match header {
-            Header::Kernel(_) => feedback_codes(&value_of(header).unwrap()).unwrap() as f64 * CODE_BPS,
-            real => real.feedback(self.rtt()).expect("written").as_bps(),
+            AnyHeader::Kernel(header) => feedback_codes(&header.value).unwrap() as f64 * CODE_BPS,
+            real => P::inner(real).feedback(self.rtt()).expect("written").as_bps(),
         }
     }
 }
 
+/// Returns the link that a header of iXCP names; 0 of the others.
+fn named(header: &AnyHeader) -> u32 {
+    match header {
+        AnyHeader::Kernel(header) => u32::from(u16::from_be_bytes([header.value[13], header.value[14]])),
+        AnyHeader::IXcp(header) => header.next_bottleneck,
+        _ => 0,
+    }
+}
+
 /// A law of the family: how its header is made of XCP's.
-trait Member: KernelLaw<Params: Clone> {
-    fn params_of(params: &Params) -> Self::Params;
-    fn wrap(header: Header, flow: &Flow) -> Self::Header;
-    fn inner(header: &Self::Header) -> Header;
+trait Member: RunsInKernel {
     /// Whether the router counts what it lowers.
     const COUNTS_LOWERED: bool = false;
     /// Whether packets name links.
     const NAMES: bool = false;
-    fn named(_header: &Self::Header) -> u32 {
-        0
-    }
+    fn params_of(params: &Params) -> AnyParams;
+    fn wrap(header: Header, flow: &Flow) -> AnyHeader;
+    fn inner(header: &AnyHeader) -> Header;
 }
 
 macro_rules! plain_member {
-    ($protocol:ty, $counts:expr) => {
+    ($protocol:ident, $counts:expr) => {
         impl Member for $protocol {
             const COUNTS_LOWERED: bool = $counts;
-            fn params_of(params: &Params) -> Params {
-                params.clone()
+            fn params_of(params: &Params) -> AnyParams {
+                AnyParams::$protocol(params.clone())
             }
-            fn wrap(header: Header, _flow: &Flow) -> Header {
-                header
+            fn wrap(header: Header, _flow: &Flow) -> AnyHeader {
+                AnyHeader::$protocol(header)
             }
-            fn inner(header: &Header) -> Header {
+            fn inner(header: &AnyHeader) -> Header {
+                let AnyHeader::$protocol(header) = header else { unreachable!("a real law's") };
                 *header
             }
         }
@@ -78,18 +87,16 @@ plain_member!(PXcp, true);
 
 impl Member for IXcp {
     const NAMES: bool = true;
-    fn params_of(params: &Params) -> ixcp::Params {
+    fn params_of(params: &Params) -> AnyParams {
         let Params { alpha, beta, gamma, first_interval, arithmetic, .. } = *params;
-        ixcp::Params { alpha, beta, gamma, first_interval, arithmetic, ..ixcp::Params::default() }
+        AnyParams::IXcp(ixcp::Params { alpha, beta, gamma, first_interval, arithmetic, ..ixcp::Params::default() })
     }
-    fn wrap(congestion: Header, flow: &Flow) -> ixcp::Header {
-        ixcp::Header { congestion, bottleneck: flow.bottleneck, next_bottleneck: 0 }
+    fn wrap(congestion: Header, flow: &Flow) -> AnyHeader {
+        AnyHeader::IXcp(ixcp::Header { congestion, bottleneck: flow.bottleneck, next_bottleneck: 0 })
     }
-    fn inner(header: &ixcp::Header) -> Header {
+    fn inner(header: &AnyHeader) -> Header {
+        let AnyHeader::IXcp(header) = header else { unreachable!("a real law's") };
         header.congestion
-    }
-    fn named(header: &ixcp::Header) -> u32 {
-        header.next_bottleneck
     }
 }
 
@@ -112,14 +119,14 @@ impl Probe for Shown {
 }
 
 /// A router and the end of its control interval.
-struct Under<P: Protocol> {
-    router: P::Router,
+struct Under {
+    router: AnyRouter,
     control_at: Instant,
 }
 
-impl<P: Member> Under<P> {
-    fn pass(&mut self, link: &LinkView, header: Header, flow: &Flow, bytes: f64) -> P::Header {
-        let (now, volume, mut header) = (Instant::ZERO, Volume::from_bytes(bytes), P::wrap(header, flow));
+impl Under {
+    fn pass(&mut self, link: &LinkView, mut header: AnyHeader, bytes: f64) -> AnyHeader {
+        let (now, volume) = (Instant::ZERO, Volume::from_bytes(bytes));
         let mut passing = Passing { now, volume, packets: 1.0, kind: PacketKind::Data, header: Some(&mut header) };
         self.router.on_arrival(link, &mut passing);
         if self.router.sees_departures() {
@@ -175,8 +182,8 @@ fn routers_agree<P: Member>(seed: u64) {
         let params = Params { first_interval, ..Params::default() };
         let queue = Volume::from_bytes(((random(2) * random(20)) as f64 * capacity * 1e-4).round());
         let link = LinkView { id: HERE - 1, capacity: Rate::from_bps(capacity), target: None, queue };
-        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| Under::<P> {
-            router: P::Router::new(&P::params_of(&params), &link),
+        let [mut real, mut fixed] = real_and_fixed(&params).map(|params| Under {
+            router: P::params_of(&params).router(&link),
             control_at: Instant::ZERO + first_interval,
         });
         let rtt = (4000 + random(200_000)) as f64 * 1e-6;
@@ -205,9 +212,9 @@ fn routers_agree<P: Member>(seed: u64) {
                 let near = (random(200) as f64 - 100.0) / 200.0;
                 let given = (random(3) == 0).then_some(due * if P::COUNTS_LOWERED { -2.0 } else { near });
                 let given = given.filter(|bps| bps.is_finite() && *bps < 0.0 || !P::COUNTS_LOWERED && bps.is_finite());
-                let a = real.pass(&link, flow.real(given), &flow, bytes);
-                let b = fixed.pass(&link, flow.fixed(given), &flow, bytes);
-                let fed = [P::inner(&a), P::inner(&b)].map(|header| flow.feedback(&header));
+                let a = real.pass(&link, P::wrap(flow.real(given), &flow), bytes);
+                let b = fixed.pass(&link, header_of::<P>(flow.fixed(given)), bytes);
+                let fed = [&a, &b].map(|header| flow.feedback::<P>(header));
                 totals = [totals[0] + fed[0], totals[1] + fed[1]];
                 let bound = 1e-5 * due + off[0] * parts[0] + off[1] * parts[1] + 2.0 * CODE_BPS;
                 bounds += bound;
@@ -217,7 +224,7 @@ fn routers_agree<P: Member>(seed: u64) {
                     ends += u32::from(error > bound);
                     compared += 1;
                     if (fed[0] - given.unwrap_or(f64::MAX)).abs() > 2.0 * bounds {
-                        assert_eq!(P::named(&a), P::named(&b), "the same link is named");
+                        assert_eq!(named(&a), named(&b), "the same link is named");
                     }
                 }
                 sums.add(packet, local, given.is_none());
@@ -275,14 +282,14 @@ fn routers_of_ixcp_agree() {
 
 /// A link of 100 Mbit/s with `cpus` CPUs, driven by hand.
 struct Driven {
-    law: &'static Law,
+    law: &'static KernelLaw,
     link: Words,
     cpus: Vec<Words>,
     counted: Vec<u64>,
 }
 
 impl Driven {
-    fn new(law: &'static Law, numbers: &Numbers, cpus: usize) -> Self {
+    fn new(law: &'static KernelLaw, numbers: &Numbers, cpus: usize) -> Self {
         let mut link = law.link();
         law.link_set(&mut link, &law.params(numbers), 100_000_000, 0);
         Self { law, link, cpus: vec![law.cpu(); cpus], counted: vec![0; law.sums().words().len()] }
@@ -317,7 +324,7 @@ impl Driven {
 /// code of each segment, and the factors 2⁻²² of what they give.
 #[test]
 fn an_interval_gives_what_it_allocated() {
-    for (law, link) in [(Law::xcp(), None), (Law::pxcp(), None), (Law::ixcp(), Some(HERE))] {
+    for (law, link) in [(Xcp::law(), None), (PXcp::law(), None), (IXcp::law(), Some(HERE))] {
         for (cpus, more) in [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2)] {
             let mut random = numbers(21);
             let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
@@ -360,7 +367,7 @@ fn an_interval_gives_what_it_allocated() {
 #[test]
 fn idle_intervals_bring_a_link_to_rest() {
     let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
-    for law in [Law::xcp(), Law::pxcp()] {
+    for law in [Xcp::law(), PXcp::law()] {
         let mut driven = Driven::new(law, &params.kernel_numbers(), 1);
         let packet = value(code(0.05 / RTT_UNIT), code(1e-6 / TIME_UNIT), None);
         driven.mark(0, 10, packet);
@@ -379,9 +386,9 @@ fn idle_intervals_bring_a_link_to_rest() {
 /// An interval survives an upgrade, within the bounds.
 #[test]
 fn a_link_starts_with_an_older_interval() {
-    let mut driven = Driven::new(Law::xcp(), &Params::default().kernel_numbers(), 1);
+    let mut driven = Driven::new(Xcp::law(), &Params::default().kernel_numbers(), 1);
     for (signal, interval) in [(80_000, 80_000), (1 << 40, 1_000_000), (1, 1000), (0, 1000)] {
-        Law::xcp().link_restore(&mut driven.link, signal);
-        assert_eq!(Law::xcp().link_signals(&driven.link)[0], interval);
+        Xcp::law().link_restore(&mut driven.link, signal);
+        assert_eq!(Xcp::law().link_signals(&driven.link)[0], interval);
     }
 }

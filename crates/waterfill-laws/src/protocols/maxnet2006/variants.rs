@@ -1,36 +1,42 @@
-//! The two versions in integers: the kernel's here, and the thesis's as printed.
+//! The law in real numbers, or in the integers that the thesis prints.
 
 use super::params::Arithmetic;
-use super::{Echo, Header, MaxNet2006, Params, fixed_point, printed};
+use super::{Echo, Header, MaxNet2006, Params};
 use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Router, Sending, Source};
+use crate::state::StateFields;
 use crate::units::Instant;
 
-/// A law in the kernel version's integers or in the thesis's.
+/// A law in real numbers or in the thesis's integers.
 #[derive(Clone, Debug)]
-pub enum Integers<K, P> {
-    /// `kernel/maxnet2006.h`.
-    Kernel(K),
-    /// The thesis's.
+pub enum Printable<R, P> {
+    /// Real numbers.
+    Real(R),
+    /// The integers as printed.
     Printed(P),
+}
+
+/// Builds the version that the parameters select.
+macro_rules! selected {
+    ($params:expr, $real:expr, $printed:expr) => {
+        if $params.arithmetic == Arithmetic::Printed { Self::Printed($printed) } else { Self::Real($real) }
+    };
 }
 
 /// Calls the version that is there.
 macro_rules! either {
     ($which:expr, $law:ident => $call:expr) => {
         match $which {
-            Integers::Kernel($law) => $call,
-            Integers::Printed($law) => $call,
+            Printable::Real($law) => $call,
+            Printable::Printed($law) => $call,
         }
     };
 }
 
-impl Router<MaxNet2006> for Integers<fixed_point::Router, printed::Router> {
+impl<R: Router<MaxNet2006>, P: Router<MaxNet2006>> Router<MaxNet2006> for Printable<R, P> {
     fn new(params: &Params, link: &LinkView) -> Self {
-        match params.arithmetic {
-            Arithmetic::Printed => Self::Printed(printed::Router::new(params, link)),
-            Arithmetic::Real | Arithmetic::Kernel => Self::Kernel(fixed_point::Router::new(params, link)),
-        }
+        selected!(params, R::new(params, link), P::new(params, link))
     }
+    #[inline]
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
         either!(self, law => law.on_arrival(link, passing));
     }
@@ -43,25 +49,31 @@ impl Router<MaxNet2006> for Integers<fixed_point::Router, printed::Router> {
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));
     }
+    fn state(&self, fields: &mut StateFields) {
+        either!(self, law => law.state(fields));
+    }
 }
 
-impl Source<MaxNet2006> for Integers<fixed_point::Source, printed::Source> {
+impl<R: Source<MaxNet2006>, P: Source<MaxNet2006>> Source<MaxNet2006> for Printable<R, P> {
     fn new(params: &Params, connection: &Connection) -> Self {
-        match params.arithmetic {
-            Arithmetic::Printed => Self::Printed(printed::Source::new(params, connection)),
-            Arithmetic::Real | Arithmetic::Kernel => Self::Kernel(fixed_point::Source::new(params, connection)),
-        }
+        selected!(params, R::new(params, connection), P::new(params, connection))
     }
+    #[inline]
     fn stamp(&mut self, sending: &Sending) -> Header {
         either!(self, law => law.stamp(sending))
     }
+    #[inline]
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         either!(self, law => law.on_ack(ack));
     }
+    #[inline]
     fn limit(&self) -> Limit {
         either!(self, law => law.limit())
     }
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));
+    }
+    fn state(&self, fields: &mut StateFields) {
+        either!(self, law => law.state(fields));
     }
 }

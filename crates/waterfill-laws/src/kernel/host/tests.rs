@@ -1,0 +1,204 @@
+//! The host's additions by hand, from their definitions in docs/explanation/kernel-programs.md, with MaxNet as the law. The
+//! test `replay_laws` of waterfill-linux compares the same calls with a loaded kernel program's.
+
+use crate::kernel::{Arithmetic, VALUE_MAX};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Received, Sending};
+use crate::protocols::maxnet::{Field, MaxNet, Params, demand_inverse, quantise};
+use crate::protocols::xcp::Xcp;
+use crate::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
+use crate::testing::{echo_of, header_of};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+const PACKET: f64 = 1500.0;
+
+fn params() -> AnyParams {
+    AnyParams::MaxNet(Params { arithmetic: Arithmetic::KernelHost, ..Params::default() })
+}
+
+/// A connection's end: the source, and its rate.
+struct Source(AnySource);
+
+impl Source {
+    fn on_ack(&mut self, (now, rtt, echo): (u64, u64, Field)) {
+        self.acknowledge(now, rtt, echo, true);
+    }
+    /// An acknowledgement of two packets, of a path with this RTT, both times in us.
+    fn acknowledge(&mut self, now: u64, rtt: u64, echo: Field, window_limited: bool) {
+        let (acked, in_flight) = (Volume::from_bytes(2.0 * PACKET), Volume::ZERO);
+        let echo = value(echo);
+        let ack = Ack::new(at(now), &echo, Duration::from_micros(rtt));
+        self.0.on_ack(&Ack { acked, in_flight, window_limited, ..ack });
+    }
+}
+
+fn value(field: Field) -> AnyEcho {
+    let mut value = [0; VALUE_MAX];
+    value[..3].copy_from_slice(&field.bits().to_be_bytes()[1..]);
+    echo_of::<MaxNet>(value)
+}
+
+fn source() -> Source {
+    let packet = Volume::from_bytes(PACKET);
+    let initial_window = packet * 10.0;
+    Source(params().source(&Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }))
+}
+
+fn at(us: u64) -> Instant {
+    Instant::ZERO + Duration::from_micros(us)
+}
+
+/// The field whose rate is D(q) = `bps`.
+fn price(bps: f64) -> Field {
+    Field::Price(quantise(demand_inverse(Rate::from_bps(bps), Rate::from_bps(1e15), 0.4)))
+}
+
+fn ack(now: u64, rtt: u64, echo: Field) -> (u64, u64, Field) {
+    (now, rtt, echo)
+}
+
+/// A source after the first price.
+fn priced(bps: f64, rtt: u64) -> Source {
+    let mut source = source();
+    source.on_ack(ack(1_000_000, rtt, price(bps)));
+    source
+}
+
+fn window(source: &Source) -> f64 {
+    source.0.limit().window.unwrap().as_bytes() / PACKET
+}
+
+fn pacing(source: &Source) -> f64 {
+    source.0.limit().pacing.map_or(0.0, Rate::as_bps)
+}
+
+fn near(value: f64, expected: f64, relative: f64) {
+    assert!((value / expected - 1.0).abs() <= relative, "{value} is not {expected}");
+}
+
+#[test]
+fn slow_start_lasts_until_a_router_answers() {
+    let mut source = source();
+    assert_eq!((window(&source), pacing(&source)), (10.0, 0.0));
+    for n in 1..4 {
+        source.on_ack(ack(20_000 * n, 20_000, Field::Price(0)));
+        assert_eq!((window(&source), pacing(&source)), (10.0 + 2.0 * n as f64, 0.0));
+    }
+    source.on_ack(ack(100_000, 20_000, price(1e7)));
+    near(pacing(&source), 1e7, 1e-5);
+}
+
+/// 2 Mbit/s at 28 ms are 4.7 packets: rounded up, plus three.
+#[test]
+fn the_window_is_in_whole_packets_with_a_margin_of_three() {
+    let source = priced(2e6, 28_000);
+    assert_eq!(window(&source), 5.0 + 3.0);
+    near(pacing(&source), 2e6, 1e-5);
+}
+
+/// 1 Gbit/s at 28 ms are 2333.3 packets, one per 12 us: ACKs are the clock. 30 Mbit/s are one per 400 us, and 1 Gbit/s at
+/// 1 ms only 84 packets: both are paced.
+#[test]
+fn large_windows_of_frequent_packets_are_clocked_by_acks() {
+    let clocked = priced(1e9, 28_000);
+    assert_eq!((window(&clocked), pacing(&clocked)), (2334.0, f64::INFINITY));
+    near(pacing(&priced(3e7, 28_000)), 3e7, 1e-5);
+    near(pacing(&priced(1e9, 1000)), 1e9, 1e-5);
+}
+
+#[test]
+fn tau_is_at_least_a_millisecond_at_both_ends() {
+    // 100 Mbit/s for 1 ms are 8.3 packets.
+    assert_eq!(window(&priced(1e8, 50)), 9.0 + 3.0);
+    // With an RTT of 50 us the second price would count in full.
+    let mut receiver = params().receiver();
+    for (us, code) in [(1000, 1000), (1050, 2000)] {
+        let AnyEcho::Kernel(value) = value(Field::Price(code)) else { unreachable!("in kernel arithmetic") };
+        let (header, rtt) = (header_of::<MaxNet>(value.value), Some(Duration::from_micros(50)));
+        receiver.on_data(&Received { now: at(us), kind: PacketKind::Data, header: &header, rtt });
+    }
+    assert_eq!(receiver.echo(at(1050)), value(Field::Price(1050)));
+}
+
+/// One packet per 200 ms is 60 kbit/s, whatever the price.
+#[test]
+fn the_slowest_rate_is_a_packet_per_200_ms() {
+    assert_eq!(pacing(&priced(1000.0, 20_000)), 60_000.0);
+}
+
+/// 20 ms / 16 are 1250 us. What comes before waits, with its packets: the restart window counts them later. A window of 166
+/// packets limits the rate, so pacing is a quarter above it.
+#[test]
+fn the_law_is_called_at_most_16_times_per_rtt() {
+    let mut source = priced(1e8, 20_000);
+    source.on_ack(ack(1_001_249, 20_000, price(5e7)));
+    near(pacing(&source), 1.25e8, 1e-5);
+    source.on_ack(ack(1_001_250, 20_000, price(5e7)));
+    assert!(pacing(&source) < 1.1e8, "{}", pacing(&source));
+    source.0.on_event(at(1_300_000), Event::Timeout);
+    for now in [1_300_000, 1_300_100, 1_300_200, 1_301_250] {
+        source.on_ack(ack(now, 20_000, price(1e8)));
+    }
+    assert_eq!(window(&source), 1.0 + 4.0 * 2.0);
+}
+
+#[test]
+fn after_a_time_out_the_window_doubles_per_rtt() {
+    let mut source = priced(1e8, 20_000);
+    let full = window(&source);
+    source.0.on_event(at(1_300_000), Event::Timeout);
+    // Each acknowledgement is of two packets.
+    for n in 1..4 {
+        source.on_ack(ack(1_300_000 + 1250 * n, 20_000, price(1e8)));
+        assert_eq!(window(&source), 1.0 + 2.0 * n as f64);
+    }
+    for n in 4..200 {
+        source.on_ack(ack(1_300_000 + 1250 * n, 20_000, price(1e8)));
+    }
+    assert_eq!(window(&source), full);
+    let sending = Sending::new(at(0), PacketKind::Data, Volume::from_bytes(PACKET));
+    assert_eq!(source.0.stamp(&sending), header_of::<MaxNet>([0; VALUE_MAX]));
+}
+
+/// Data arrive at nine tenths of the rate, although the window does not limit it: pacing becomes faster. While the
+/// application limits the rate, the boost falls back.
+#[test]
+fn pacing_makes_up_for_what_is_not_delivered() {
+    let mut source = priced(5e7, 20_000);
+    let mut now = 1_000_000;
+    let mut deliver = |source: &mut Source, share: f64, window_limited: bool| {
+        for _ in 0..4000 {
+            now += (2.0 * PACKET * 8.0 / (5e7 * share) * 1e6) as u64;
+            source.acknowledge(now, 20_000, price(5e7), window_limited);
+        }
+        pacing(source) / 5e7
+    };
+    let boosted = deliver(&mut source, 0.9, true);
+    assert!(boosted > 1.05, "{boosted}");
+    let idle = deliver(&mut source, 0.5, false);
+    assert!(idle < 1.0 + (boosted - 1.0) / 2.0, "{idle}");
+}
+
+/// A law without pacing gets whole packets and no margin; after a time-out its own decrease and the restart apply.
+#[test]
+fn a_law_of_windows_gets_whole_packets() {
+    let mut params = ProtocolId::Xcp.params();
+    params.set("arithmetic", &crate::params::Value::Word("kernel-host".into())).unwrap();
+    params.set("first_window", &crate::params::Value::Number(7.6)).unwrap();
+    assert!(!params.paced());
+    let packet = Volume::from_bytes(PACKET);
+    let connection = Connection { weight: 1.0, packet, initial_window: packet * 10.0, claimed_rtt: None, seed: 0 };
+    let mut source = params.source(&connection);
+    let mut answered = |us| {
+        let echo = AnyEcho::None;
+        source.on_ack(&Ack { acked: packet, ..Ack::new(at(us), &echo, Duration::from_millis(20)) })
+    };
+    assert_eq!(answered(1).window, Some(packet * 10.0), "an echo of another protocol changes nothing");
+    let mut heard = [0; VALUE_MAX];
+    heard[0] = 0x80;
+    let zero = echo_of::<Xcp>(heard);
+    let limit = source.on_ack(&Ack { acked: packet, ..Ack::new(at(20_000), &zero, Duration::from_millis(20)) });
+    assert_eq!((limit.window, limit.pacing), (Some(packet * 7.0), None));
+    source.on_event(at(30_000), Event::Timeout);
+    let limit = source.on_ack(&Ack { acked: packet, ..Ack::new(at(40_000), &zero, Duration::from_millis(20)) });
+    assert_eq!(limit.window, Some(packet));
+}
