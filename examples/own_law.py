@@ -73,5 +73,5 @@ def dumbbell(protocol: str) -> waterfill.Scenario:
 
 if __name__ == "__main__":
     for result in (dumbbell("mine").run(laws=LAWS), dumbbell("rcp").run()):
-        rates = [f"{(flow['rate_bps'] or 0) / 1e6:.3f}" for flow in result.summary["flows"]]
-        print(result.summary["flows"][0]["protocol"], *rates, "Mbit/s")
+        rates = [f"{(flow.rate_bps or 0) / 1e6:.3f}" for flow in result.summary.flows]
+        print(result.summary.flows[0].protocol, *rates, "Mbit/s")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, final, type_check_only
 
 from waterfill.contract.network import Network, ParamValue
-from waterfill.contract.summary import CoreSummary, ProtocolEntry
 
 __all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
 
@@ -34,7 +33,7 @@ class Estimate(TypedDict):
 def version() -> str:
     """The core's version, the same as the package's."""
 
-def protocols() -> list[ProtocolEntry]:
+def protocols() -> list[dict[str, Any]]:
     """Describes every protocol: name, kind, backends, header_bytes, params, signals …"""
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
@@ -98,8 +97,8 @@ class Simulation:
     def progress(self) -> Progress:
         """Progress of the run."""
 
-    def summary(self) -> CoreSummary:
-        """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
+    def summary(self) -> dict[str, Any]:
+        """Returns the summary so far, a `contract.summary.CoreSummary` once read."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]
@@ -146,8 +145,8 @@ class Fluid:
     def progress(self) -> Progress:
         """Progress of the run; `packet_hops` as if the fluid were packets."""
 
-    def summary(self) -> CoreSummary:
-        """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
+    def summary(self) -> dict[str, Any]:
+        """Returns the summary so far, a `contract.summary.CoreSummary` once read."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]

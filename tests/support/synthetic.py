@@ -8,6 +8,7 @@ from typing import Any
 
 from waterfill.contract.droptail import Droptail
 from waterfill.contract.network import BufferSpec, FlowSpec, LinkSpec, Network
+from waterfill.contract.summary import CoreSummary
 from waterfill.runs.result import Columns, Result, Which, summarise
 
 STEP_S = 0.1
@@ -159,7 +160,7 @@ def result(
         "traffic": {"time_s": column([]), "traffic": indexes([]), "rate_bps": column([])},
     }
     summary = summarise(
-        core,
+        CoreSummary.read(core),
         network=made,
         backend="sim",
         params={"maxnet": {"mu": 0.9}},

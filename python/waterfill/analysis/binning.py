@@ -44,15 +44,15 @@ def grid_of(result: Result, most: int, fewest: int) -> Grid:
 
     They are multiples of the time between samples, where that is shorter than the run.
     """
-    duration_s = float(result.summary["duration_s"])
-    rtts = (flow["rtt_ms"]["base"] / 1e3 for flow in result.summary["flows"])
+    duration_s = float(result.summary.duration_s)
+    rtts = (flow.rtt_ms.base / 1e3 for flow in result.summary.flows)
     width_s = min(max(max(rtts, default=0.0), duration_s / most), duration_s / fewest)
     return grid_with(result, width_s)
 
 
 def grid_with(result: Result, width_s: float) -> Grid:
     """Return a run's intervals of about `width_s`, at least one sample."""
-    duration_s = float(result.summary["duration_s"])
+    duration_s = float(result.summary.duration_s)
     sample_s = result.network.sample_s
     if 0 < sample_s < duration_s:
         width_s = max(1, round(width_s / sample_s)) * sample_s

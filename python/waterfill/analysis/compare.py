@@ -134,11 +134,11 @@ def on_each(
 def bottleneck(results: Mapping[str, Result], allocations: Mapping[str, Allocation]) -> str:
     """Return the name of the common bottleneck of all runs, as the module's docstring defines."""
     first = next(iter(results.values()))
-    names = [link["name"] for link in first.summary["links"]]
+    names = [link.name for link in first.summary.links]
     weights = [math.fsum(a.bound_s[i] for a in allocations.values()) for i in range(len(names))]
     if not any(weights):
         weights = [
-            math.fsum(r.summary["links"][i]["utilization"] or 0.0 for r in results.values())
+            math.fsum(r.summary.links[i].utilization or 0.0 for r in results.values())
             for i in range(len(names))
         ]
     return str(names[weights.index(max(weights))])
@@ -152,7 +152,7 @@ def average_s(result: Result) -> float:
 
     At least one sample.
     """
-    shortest = float(result.summary["duration_s"]) / _MIN_AVERAGES
+    shortest = float(result.summary.duration_s) / _MIN_AVERAGES
     return max(min(_AVERAGE_S, shortest), result.network.sample_s)
 
 
@@ -232,16 +232,16 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
     all flows with a size; None where no flow has one.
     """
     flows = [
-        {"name": flow["name"], **_flow_figures(result, allocated, i, *samples)}
+        {"name": flow.name, **_flow_figures(result, allocated, i, *samples)}
         for i, (flow, samples) in enumerate(
-            zip(result.summary["flows"], _rates_of(result), strict=True)
+            zip(result.summary.flows, _rates_of(result), strict=True)
         )
     ]
-    mine = next(entry for entry in result.summary["links"] if entry["name"] == link)
+    mine = next(entry for entry in result.summary.links if entry.name == link)
     least, most = _extremes(flows, "share_ratio")
     _, slowest = _extremes(flows, "settling_s")
     _, latest = _extremes(flows, "start_up_s")
-    counts = [flow.get("count", 1) for flow in result.summary["flows"]]
+    counts = [flow.count for flow in result.summary.flows]
     started_s = [
         time_s
         for flow, count in zip(flows, counts, strict=True)
@@ -251,10 +251,10 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
     return {
         "bottleneck": link,
         "average_s": average_s(result),
-        "utilization": mine["utilization"],
-        "queue_bytes": {kind: mine["queue_bytes"][kind] for kind in ("mean", "p99", "max")},
-        "drops": sum(entry["drops"] for entry in result.summary["links"]),
-        "jain_index": result.summary["jain_index"],
+        "utilization": mine.utilization,
+        "queue_bytes": {kind: mine.queue_bytes[kind] for kind in ("mean", "p99", "max")},
+        "drops": sum(entry.drops for entry in result.summary.links),
+        "jain_index": result.summary.jain_index,
         "share_ratio": {"worst": least[0], "worst_flow": least[1], "most": most[0]},
         "settling_s": {
             "worst": slowest[0],
@@ -275,11 +275,11 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
 def _flow_figures(
     result: Result, allocated: Allocation, index: int, time_s: Series, rate_bps: Series
 ) -> Document:
-    flow = result.summary["flows"][index]
+    flow = result.summary.flows[index]
     start_s, end_s = allocated.lives[index]
-    completed = flow["completed_s"] is not None and flow["completed_s"] <= end_s
+    completed = flow.completed_s is not None and flow.completed_s <= end_s
     spans = allocated.of(index)
-    rate_of_run, share_bps = flow["rate_bps"], flow["max_min_bps"]
+    rate_of_run, share_bps = flow.rate_bps, flow.max_min_bps
     return {
         "share_ratio": rate_of_run / share_bps if share_bps and rate_of_run is not None else None,
         "settling_s": settling_s(
@@ -298,7 +298,7 @@ def _rates_of(result: Result) -> list[tuple[Series, Series]]:
     time_s, rate_bps = series.numbers(table, "time_s"), series.numbers(table, "rate_bps")
     flow = table["flow"].combine_chunks().indices.to_numpy()
     order = np.argsort(flow, kind="stable")  # time order within each flow
-    edges = np.searchsorted(flow[order], np.arange(len(result.summary["flows"]) + 1))
+    edges = np.searchsorted(flow[order], np.arange(len(result.summary.flows) + 1))
     rows = [order[a:b] for a, b in itertools.pairwise(edges)]
     return [(time_s[mine], rate_bps[mine]) for mine in rows]
 

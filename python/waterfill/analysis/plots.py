@@ -68,7 +68,7 @@ def overview(result: Result) -> Figure:
 def _column(result: Result, panels: Sequence[Chart], title: str = "") -> Figure:
     """Draw charts over time one above the other, the first with the title."""
     first, *others = panels
-    titled = [replace(first, title=title or result.summary["scenario"])]
+    titled = [replace(first, title=title or result.summary.scenario)]
     titled += [replace(chart, title="") for chart in others]
     return draw.figure(titled, size=(8.0, 3.2 + 2.2 * len(others)))
 
@@ -90,7 +90,7 @@ def comparison(
     for row in rows:
         for part in (0, 1):
             panels += [pair[part] for pair in row] + [None] * (columns - len(row))
-    scenario = next(iter(results.values())).summary["scenario"]
+    scenario = next(iter(results.values())).summary.scenario
     return draw.figure(
         panels, columns=columns, size=(2.2 + 2.7 * columns, 1.0 + 3.6 * len(rows)),
         heights=[2.2, 1] * len(rows), share="both", legend="below",

@@ -313,7 +313,7 @@ class Point:
 
 def cell(point: Point, summary: Summary) -> Cell:
     """Return the case of a finished run."""
-    flow, link = summary["flows"][0], summary["links"][0]
+    flow, link = summary.flows[0], summary.links[0]
     p, rtt_s, cubic = point.p, point.rtt_s, point.protocol == "cubic"
     closed = (
         {"rfc9438": cubic_window(p, rtt_s)}
@@ -329,11 +329,11 @@ def cell(point: Point, summary: Summary) -> Cell:
         point.loss,
         p,
         rtt_s,
-        window=(flow["rate_bps"] or 0.0) * rtt_s / (8 * PACKET_BYTES),
+        window=(flow.rate_bps or 0.0) * rtt_s / (8 * PACKET_BYTES),
         reference=reference,
         closed_forms=closed,
-        losses=link["lost"],
-        timeouts=flow["timeouts"],
+        losses=link.lost,
+        timeouts=flow.timeouts,
     )
 
 

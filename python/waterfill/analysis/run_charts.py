@@ -87,13 +87,13 @@ class RunCharts:
     @cached_property
     def flows(self) -> Binned:
         """The flows' samples by interval."""
-        names = [flow["name"] for flow in self.result.summary["flows"]]
+        names = [flow.name for flow in self.result.summary.flows]
         return Binned(self.result, "flows", names, self.grid)
 
     @cached_property
     def links(self) -> Binned:
         """The links' samples by interval."""
-        names = [link["name"] for link in self.result.summary["links"]]
+        names = [link.name for link in self.result.summary.links]
         return Binned(self.result, "links", names, self.grid)
 
     def all(self) -> list[Chart]:
@@ -108,7 +108,7 @@ class RunCharts:
         With `max_bps` it is a small chart whose axis reaches that rate.
         """
         rates = self.flows.means("rate_bps", null_is_zero=True)
-        names = [source["name"] for source in self.result.summary.get("traffic", [])]
+        names = [source.name for source in self.result.summary.traffic]
         traffic = Binned(self.result, "traffic", names, self.grid).means("rate_bps")
         highest = max_bps or max(charts.largest(rates), charts.largest(traffic))
         unit, label = charts.scale(highest, self.medium.rates)
@@ -269,7 +269,7 @@ class RunCharts:
         return Chart(
             self.prefix + key, title, _TIME, y_label, self.grid.middles_s, lines, bands,
             method=method, more=more, from_zero=from_zero, small=top > 0, picks=picks or {},
-            x_range=(0.0, float(self.result.summary["duration_s"])),
+            x_range=(0.0, float(self.result.summary.duration_s)),
             y_range=(0.0, 1.05 * top) if top else (None, None),
         )  # fmt: skip
 
@@ -286,8 +286,8 @@ class RunCharts:
             colours = charts.colours_of([*names, *others])
             return [Line(names[row], values[row], colours[row]) for row in there], [], {}
         groups: dict[str, list[int]] = {}
-        for row, flow in enumerate(self.result.summary["flows"]):
-            groups.setdefault(flow["group"], []).append(row)
+        for row, flow in enumerate(self.result.summary.flows):
+            groups.setdefault(flow.group, []).append(row)
         if len(groups) > self.medium.bands:  # as imported networks have: a group per flow
             groups = {"all flows": list(range(len(names)))}
         count = min(_MAX_PICKS, self.max_picked_numbers // values.shape[1])
@@ -301,14 +301,14 @@ class RunCharts:
         return lines, bands, picks
 
     def _shares(self, unit: float) -> list[Line]:
-        if any(flow.get("count", 1) > 1 for flow in self.result.summary["flows"]):
+        if any(flow.count > 1 for flow in self.result.summary.flows):
             return []  # entries of a large fluid run: the allocation is of single flows
         classes = self.allocation.classes
         if len(classes) > _MAX_SHARES:
             return []
         names: list[list[str]] = [[] for _ in classes]
-        for flow, of in zip(self.result.summary["flows"], self.allocation.of_flow, strict=True):
-            names[of].append(flow["name"])
+        for flow, of in zip(self.result.summary.flows, self.allocation.of_flow, strict=True):
+            names[of].append(flow.name)
         middles_s, half_s = self.grid.middles_s, self.grid.width_s / 2
         found = []
         for spans, members in zip(classes, names, strict=True):
@@ -343,7 +343,7 @@ class RunCharts:
         """
         if len(rows) <= self._max_links:
             return list(rows)
-        used = [link["utilization"] or 0.0 for link in self.result.summary["links"]]
+        used = [link.utilization or 0.0 for link in self.result.summary.links]
         return sorted(rows, key=lambda row: -used[row])[: self._max_links]
 
     def _left_out(self, rows: Sequence[int]) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
 
 import numpy as np
 
+from waterfill.contract.record import Record
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
 
@@ -23,19 +23,19 @@ CONFIDENCE = 0.95
 MAX_SEEDS = 10_000
 
 
-class Estimate(TypedDict):
+class Estimate(Record):
     """A quantity over seeds: one value per seed, their mean and its interval.
 
     A value is None where a run has none (a flow that never settled); the mean and the interval are
     then None too.
     """
 
-    values: list[float | None]
+    values_: list[float | None]
     mean: float | None
     interval: list[float] | None
 
 
-class Difference(TypedDict):
+class Difference(Record):
     """Two protocols in one quantity: mean of first − second, and the corrected p-value."""
 
     quantity: str
@@ -79,15 +79,15 @@ def estimate(values: Sequence[float | None]) -> Estimate:
     """Return the mean of a quantity over the seeds, and its 95 % interval by Student's t."""
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
-        return {"values": list(values), "mean": None, "interval": None}
+        return Estimate(values_=list(values), mean=None, interval=None)
     mean = math.fsum(known) / len(known)
     if len(known) < 2:
-        return {"values": list(values), "mean": mean, "interval": None}
+        return Estimate(values_=list(values), mean=mean, interval=None)
     from scipy import stats
 
     error = float(np.std(known, ddof=1)) / math.sqrt(len(known))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(known) - 1)) * error
-    return {"values": list(values), "mean": mean, "interval": [mean - half, mean + half]}
+    return Estimate(values_=list(values), mean=mean, interval=[mean - half, mean + half])
 
 
 def estimates(runs: Mapping[str, Sequence[Document]]) -> dict[str, dict[str, Estimate]]:
@@ -107,15 +107,15 @@ def differences(found: Mapping[str, Mapping[str, Estimate]]) -> list[Difference]
         mine: list[Difference] = []
         for first, second in itertools.combinations(names, 2):
             one, other = found[first][quantity], found[second][quantity]
-            if one["mean"] is None or other["mean"] is None or len(one["values"]) < 2:
+            if one.mean is None or other.mean is None or len(one.values_) < 2:
                 continue
-            pairs = zip(one["values"], other["values"], strict=True)
+            pairs = zip(one.values_, other.values_, strict=True)
             apart = np.array([a - b for a, b in pairs if a is not None and b is not None])
             mine.append(
-                {
-                    "quantity": quantity, "first": first, "second": second,
-                    "difference": float(apart.mean()), "p": _paired(apart), "significant": False,
-                }
+                Difference(
+                    quantity=quantity, first=first, second=second,
+                    difference=float(apart.mean()), p=_paired(apart), significant=False,
+                )
             )  # fmt: skip
         rows += _corrected(mine)
     return rows
@@ -137,8 +137,8 @@ def _corrected(rows: list[Difference]) -> list[Difference]:
         return []
     from scipy import stats
 
-    corrected = stats.false_discovery_control([row["p"] for row in rows], method="by")
+    corrected = stats.false_discovery_control([row.p for row in rows], method="by")
     return [
-        {**row, "p": float(p), "significant": bool(p <= 1 - CONFIDENCE)}
+        Difference.read({**row, "p": float(p), "significant": bool(p <= 1 - CONFIDENCE)})
         for row, p in zip(rows, corrected, strict=True)
     ]

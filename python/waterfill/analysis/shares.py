@@ -68,12 +68,12 @@ class Allocation:
 def allocation(result: Result) -> Allocation:
     """Compute the max-min allocation of a run: `maxmin.intervals` over its flows' lives."""
     end_s = _end_s(result)
-    lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary["flows"])]
+    lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary.flows)]
     targets = protocols.targets(result.network.params)
-    targets |= {name: law["target"] for name, law in result.summary.get("laws", {}).items()}
+    targets |= {name: law.target for name, law in (result.summary.laws or {}).items()}
     classes, of_single = maxmin.classes_of(result.network)
     # An entry may stand for several flows: see `CoreFlow`.
-    counts = [flow.get("count", 1) for flow in result.summary["flows"]]
+    counts = [flow.count for flow in result.summary.flows]
     firsts = itertools.accumulate(counts[:-1], initial=0)
     of_flow = [of_single[first] for first in firsts] if counts else []
     single = [life for life, count in zip(lives, counts, strict=True) for _ in range(count)]
@@ -87,7 +87,7 @@ def allocation(result: Result) -> Allocation:
         times.sort()
     rows: list[list[tuple[float, float, float]]] = [[] for _ in classes]
     bound_s = [0.0] * len(result.network.links)
-    window = result.summary["measure_s"]
+    window = result.summary.measure_s
     for from_s, to_s, shares in maxmin.intervals(result.network, targets, single, (0.0, end_s)):
         counted_s = max(0.0, min(to_s, window[1]) - max(from_s, window[0]))
         for c, share in enumerate(shares):
@@ -104,5 +104,4 @@ def allocation(result: Result) -> Allocation:
 
 
 def _end_s(result: Result) -> float:
-    summary = result.summary
-    return summary.get("interrupted_at_s", summary["duration_s"])
+    return result.summary.end_s

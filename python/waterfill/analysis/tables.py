@@ -109,52 +109,52 @@ class LinkRow(NamedTuple):
 
 
 def _ratio(flow: FlowSummary) -> float | None:
-    rate, share = flow["rate_bps"], flow["max_min_bps"]
+    rate, share = flow.rate_bps, flow.max_min_bps
     return rate / share if rate is not None and share else None
 
 
 def _named(flow: FlowSummary) -> str:
-    count = flow.get("count", 1)
-    return f"{flow['name']} ×{count}" if count > 1 else flow["name"]
+    count = flow.count
+    return f"{flow.name} ×{count}" if count > 1 else flow.name
 
 
 FLOWS: Sequence[Column[FlowSummary]] = (
     Column("flow", _named),
-    Column("protocol", lambda flow: flow["protocol"]),
-    Column("rate", lambda flow: flow["rate_bps"], "Mbit/s", 1e6, ".2f"),
-    Column("max-min", lambda flow: flow["max_min_bps"], "Mbit/s", 1e6, ".2f"),
+    Column("protocol", lambda flow: flow.protocol),
+    Column("rate", lambda flow: flow.rate_bps, "Mbit/s", 1e6, ".2f"),
+    Column("max-min", lambda flow: flow.max_min_bps, "Mbit/s", 1e6, ".2f"),
     Column("rate / max-min", _ratio, form=".3f", page=".3f", where="page"),
-    Column("goodput", lambda flow: flow["goodput_bps"], "Mbit/s", 1e6, ".2f"),
-    Column("RTT mean", lambda flow: flow["rtt_ms"]["mean"], "ms", form=".1f"),
-    Column("RTT p99", lambda flow: flow["rtt_ms"]["p99"], "ms", form=".1f", short="p99"),
-    Column("retransmissions", lambda flow: flow["retransmissions"], short="retrans-\nmissions"),
-    Column("completed", lambda flow: flow["completed_s"], "s", form=".2f", where="page"),
+    Column("goodput", lambda flow: flow.goodput_bps, "Mbit/s", 1e6, ".2f"),
+    Column("RTT mean", lambda flow: flow.rtt_ms.mean, "ms", form=".1f"),
+    Column("RTT p99", lambda flow: flow.rtt_ms.p99, "ms", form=".1f", short="p99"),
+    Column("retransmissions", lambda flow: flow.retransmissions, short="retrans-\nmissions"),
+    Column("completed", lambda flow: flow.completed_s, "s", form=".2f", where="page"),
 )
 
 LINKS: Sequence[Column[LinkRow]] = (
-    Column("link", lambda link: link.measured["name"]),
+    Column("link", lambda link: link.measured.name),
     Column("rate", lambda link: link.spec and link.spec.rate_bps, "Mbit/s", 1e6, "g",
            where="page"),
     Column("delay", lambda link: link.spec and link.spec.delay_s, "ms", 1e-3, "g", where="page"),
-    Column("utilization", lambda link: link.measured["utilization"], "%", 0.01, ".2f", ".2f"),
-    Column("queue mean", lambda link: link.measured["queue_bytes"]["mean"], "kB", 1e3, ".1f"),
-    Column("queue p99", lambda link: link.measured["queue_bytes"]["p99"], "kB", 1e3, ".1f",
+    Column("utilization", lambda link: link.measured.utilization, "%", 0.01, ".2f", ".2f"),
+    Column("queue mean", lambda link: link.measured.queue_bytes.mean, "kB", 1e3, ".1f"),
+    Column("queue p99", lambda link: link.measured.queue_bytes.p99, "kB", 1e3, ".1f",
            short="p99"),
-    Column("queue max", lambda link: link.measured["queue_bytes"]["max"], "kB", 1e3, ".1f",
+    Column("queue max", lambda link: link.measured.queue_bytes.max, "kB", 1e3, ".1f",
            short="max"),
-    Column("drops", lambda link: link.measured["drops"]),
-    Column("marks", lambda link: link.measured["marks"], optional=True),
-    Column("lost", lambda link: link.measured["lost"]),
+    Column("drops", lambda link: link.measured.drops),
+    Column("marks", lambda link: link.measured.marks, optional=True),
+    Column("lost", lambda link: link.measured.lost),
 )  # fmt: skip
 
 TRAFFIC: Sequence[Column[TrafficSummary]] = (
-    Column("traffic", lambda source: source["name"]),
-    Column("kind", lambda source: source["kind"]),
-    Column("rate", lambda source: source["rate_bps"], "Mbit/s", 1e6, ".2f"),
-    Column("packets sent", lambda source: source["packets_sent"], short="packets\nsent"),
-    Column("packets received", lambda source: source["packets_received"], short="\nreceived"),
-    Column("flows started", lambda source: source.get("flows_started"), where="page"),
-    Column("flows completed", lambda source: source.get("flows_completed"), where="page"),
+    Column("traffic", lambda source: source.name),
+    Column("kind", lambda source: source.kind),
+    Column("rate", lambda source: source.rate_bps, "Mbit/s", 1e6, ".2f"),
+    Column("packets sent", lambda source: source.packets_sent, short="packets\nsent"),
+    Column("packets received", lambda source: source.packets_received, short="\nreceived"),
+    Column("flows started", lambda source: source.flows_started, where="page"),
+    Column("flows completed", lambda source: source.flows_completed, where="page"),
 )
 
 

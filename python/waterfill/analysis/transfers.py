@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from waterfill.analysis.series import Series
+from waterfill.contract.record import Record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,7 @@ EDGES_BYTES = (10e3, 100e3, 1e6, 10e6)
 """Sizes between bins: 10 and 100 kB, 1 and 10 MB."""
 
 
-class Spread(TypedDict):
+class Spread(Record):
     """Mean and percentiles; None without a completed flow."""
 
     mean: float | None
@@ -34,7 +35,7 @@ class Spread(TypedDict):
     p99: float | None
 
 
-class SizeBin(TypedDict):
+class SizeBin(Record):
     """Transfers of more than `above_bytes` and up to `to_bytes` (None: any) of payload."""
 
     above_bytes: float
@@ -55,15 +56,10 @@ def spread(values: Series) -> Spread:
         return float(found[place]) if len(found) else None
 
     mean = math.fsum(found) / len(found) if len(found) else None
-    return {
-        "mean": mean,
-        "p50": percentile(50),
-        "p90": percentile(90),
-        "p99": percentile(99),
-    }
+    return Spread(mean=mean, p50=percentile(50), p90=percentile(90), p99=percentile(99))
 
 
-class Overall(TypedDict):
+class Overall(Record):
     """All transfers of a run."""
 
     flows: int
@@ -75,12 +71,12 @@ class Overall(TypedDict):
 def overall(table: pa.Table) -> Overall:
     """Return counts, completion times and slowdowns of all transfers of a table."""
     took_s = values(table, "completion_s")
-    return {
-        "flows": len(took_s),
-        "unfinished": int(np.isnan(took_s).sum()),
-        "completion_s": spread(took_s),
-        "slowdown": spread(values(table, "slowdown")),
-    }
+    return Overall(
+        flows=len(took_s),
+        unfinished=int(np.isnan(took_s).sum()),
+        completion_s=spread(took_s),
+        slowdown=spread(values(table, "slowdown")),
+    )
 
 
 def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list[SizeBin]:
@@ -106,7 +102,7 @@ def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list
                     completion_s=spread(took_s),
                 )
             )
-    return rows[:1] if len(rows) == 2 and rows[0]["flows"] == rows[1]["flows"] else rows
+    return rows[:1] if len(rows) == 2 and rows[0].flows == rows[1].flows else rows
 
 
 def cdf(table: pa.Table, of: Quantity = "slowdown") -> pa.Table:

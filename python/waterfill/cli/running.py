@@ -168,7 +168,7 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
             if drawn:
                 draw.save(plots.overview(result), stage.folder / "figure")
             if drawn and result.network.has_transfers:
-                name = result.summary["scenario"]
+                name = result.summary.scenario
                 draw.save(plots.slowdowns({name: result.transfers}), stage.folder / "transfers")
         unwritten.errors += stage.publish()
 
@@ -447,10 +447,10 @@ def _failed(*summaries: Summary) -> bool:
     """Print the failed checks of these runs on standard error; return whether there are any."""
     failed = False
     for summary in summaries:
-        for check in summary.get("checks", ()):
-            if not check["ok"]:
+        for check in summary.checks or ():
+            if not check.ok:
                 failed = True
-                title = one_line(summary["scenario"])
-                expected = f"expected {check['wanted']}"
-                print(f"{title}: check failed: {check['name']}: {expected}", file=sys.stderr)
+                title = one_line(summary.scenario)
+                expected = f"expected {check.wanted}"
+                print(f"{title}: check failed: {check.name}: {expected}", file=sys.stderr)
     return failed

@@ -142,7 +142,7 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> T
     """Return completion times, one row per source or group: name, started, completed, times."""
 
     def time(key: str, row: tuple[str, int, int, Times]) -> float | None:
-        found: float | None = row[3][key]  # type: ignore[literal-required]
+        found: float | None = row[3][key]
         return found
 
     columns: list[Column[tuple[str, int, int, Times]]] = [

@@ -1,4 +1,4 @@
-"""Check values read from JSON against the shape of a TypedDict; report the first problem."""
+"""Check values read from JSON against the shape of a record; report the first problem."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, Union, get_args, get_origin
 
+from waterfill.contract.record import Record, hints
 from waterfill.errors import shown
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -20,7 +21,7 @@ def wrong(value: Any, shape: Any, key: str = "") -> tuple[str, str, str] | None:
     """Return the first key whose value does not fit, what was expected, and what is there."""
     if shape is Any:
         return None
-    if is_typeddict(shape):
+    if isinstance(shape, type) and issubclass(shape, Record):
         return _wrong_table(value, shape, key)
     origin, arguments = get_origin(shape), get_args(shape)
     if origin in (Union, types.UnionType):
@@ -92,7 +93,7 @@ def _join(key: str, name: str) -> str:
 
 @cache
 def _fields(shape: Any) -> list[tuple[str, Any, frozenset[type]]]:
-    """Return the keys of a TypedDict, each with its type and the classes that fit as they are."""
+    """Return the keys of a record, each with its type and the classes that fit as they are."""
     return [(name, hint, _plain(hint)) for name, hint in hints(shape).items()]
 
 
@@ -100,9 +101,3 @@ def _plain(hint: Any) -> frozenset[type]:
     if get_origin(hint) in (Union, types.UnionType):
         return frozenset().union(*map(_plain, get_args(hint)))
     return frozenset([hint]) if hint in (str, int, float, bool, type(None)) else frozenset()
-
-
-@cache
-def hints(shape: Any) -> dict[str, Any]:
-    """Return the types of a TypedDict's keys."""
-    return get_type_hints(shape)

@@ -7,12 +7,13 @@ unless a key says otherwise; None stands where there was nothing to measure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any
 
 from waterfill.contract.network import ParamValue
+from waterfill.contract.record import Record
 
 
-class Spread(TypedDict):
+class Spread(Record):
     """A queue's length over time: mean, 99th percentile, largest."""
 
     mean: float
@@ -20,7 +21,7 @@ class Spread(TypedDict):
     max: float
 
 
-class Rtts(TypedDict):
+class Rtts(Record):
     """RTTs in milliseconds; `base` is propagation and padding."""
 
     base: float
@@ -29,7 +30,7 @@ class Rtts(TypedDict):
     p99: float | None
 
 
-class Times(TypedDict):
+class Times(Record):
     """Completion times in milliseconds, of `count` flows."""
 
     count: int
@@ -41,7 +42,9 @@ class Times(TypedDict):
     max: float | None
 
 
-class _CoreFlow(TypedDict):
+class CoreFlow(Record):
+    """One flow; `count` where an entry stands for several identical ones (large fluid runs)."""
+
     name: str
     group: str
     index: int
@@ -56,12 +59,7 @@ class _CoreFlow(TypedDict):
     retransmissions: int
     timeouts: int
     completed_s: float | None
-
-
-class CoreFlow(_CoreFlow, total=False):
-    """One flow; `count` where an entry stands for several identical ones (large fluid runs)."""
-
-    count: int
+    count: int = 1
 
 
 class FlowSummary(CoreFlow):
@@ -70,7 +68,7 @@ class FlowSummary(CoreFlow):
     max_min_bps: float | None
 
 
-class LinkSummary(TypedDict):
+class LinkSummary(Record):
     """One link direction."""
 
     name: str
@@ -82,53 +80,47 @@ class LinkSummary(TypedDict):
     lost: int
 
 
-class _Traffic(TypedDict):
+class TrafficSummary(Record):
+    """One source of traffic; a source of flows also has the keys with a default."""
+
     name: str
     kind: str
     rate_bps: float | None
     packets_sent: int
     packets_received: int
+    protocol: str = ""
+    goodput_bps: float | None = None
+    flows_started: int | None = None
+    flows_completed: int | None = None
+    flows_open_max: int | None = None
+    flow_completion_ms: Times | None = None
+    retransmissions: int = 0
+    timeouts: int = 0
 
 
-class TrafficSummary(_Traffic, total=False):
-    """One source of traffic; a source of flows also has the keys below."""
-
-    protocol: str
-    goodput_bps: float | None
-    flows_started: int
-    flows_completed: int
-    flows_open_max: int
-    flow_completion_ms: Times
-    retransmissions: int
-    timeouts: int
-
-
-class _Engine(TypedDict):
-    packet_hops: int
-    wall_s: float
-
-
-class EngineSummary(_Engine, total=False):
+class EngineSummary(Record):
     """Work done; `step_s` and what follows are the fluid model's."""
 
-    events: int
-    step_s: float
-    steps: int
-    classes: int
-    delay_added_s: float
+    packet_hops: int
+    wall_s: float
+    events: int | None = None
+    step_s: float = 0.0
+    steps: int = 0
+    classes: int = 0
+    delay_added_s: float = 0.0
 
 
-class Engine(EngineSummary, total=False):
+class Engine(EngineSummary):
     """Work done, and how fast; not for a run in real time."""
 
-    packet_transmissions_per_s: float
+    packet_transmissions_per_s: float | None = None
 
 
 CLOCKED = ("wall_s", "packet_transmissions_per_s")
 """Keys of `engine` that differ between two runs of one seed."""
 
 
-class CoreSummary(TypedDict):
+class CoreSummary(Record):
     """Statistics of an engine."""
 
     flows: list[CoreFlow]
@@ -137,7 +129,7 @@ class CoreSummary(TypedDict):
     engine: EngineSummary
 
 
-class GroupSummary(TypedDict):
+class GroupSummary(Record):
     """Completion times of the flows of a group with a `size`."""
 
     name: str
@@ -146,7 +138,7 @@ class GroupSummary(TypedDict):
     flow_completion_ms: Times
 
 
-class StepCheck(TypedDict):
+class StepCheck(Record):
     """The comparison of a fluid run with one of half the step."""
 
     step_s: float
@@ -155,7 +147,7 @@ class StepCheck(TypedDict):
     ok: bool
 
 
-class Check(TypedDict):
+class Check(Record):
     """One check of a run on linux: whether the measurement can be trusted."""
 
     name: str
@@ -164,16 +156,23 @@ class Check(TypedDict):
     wanted: str
 
 
-class LawSummary(TypedDict):
+class LawSummary(Record):
     """A law in Python: the names of its header's fields, and the utilization that it aims at."""
 
     header: list[str]
     target: float
 
 
-class _Summary(TypedDict):
+class Summary(Record):
+    """The document of `run --json`; keys with a default are there in the cases that they name.
+
+    `version` is that of the Waterfill that ran it, which results of 0.2.0 and before lack; `laws`
+    are those in Python.
+    """
+
     scenario: str
     backend: str
+    version: str = ""
     seed: int
     duration_s: float
     measure_s: list[float]
@@ -184,28 +183,23 @@ class _Summary(TypedDict):
     groups: list[GroupSummary]
     jain_index: float | None
     engine: Engine
+    laws: Mapping[str, LawSummary] | None = None
+    interrupted_at_s: float | None = None
+    check_step: StepCheck | None = None
+    checks: list[Check] | None = None
+    testbed: dict[str, Any] | None = None
 
-
-class Summary(_Summary, total=False):
-    """The document of `run --json`; the keys below are there in the cases that they name.
-
-    `version` is that of the Waterfill that ran it, which results of 0.2.0 and before lack; `laws`
-    are those in Python.
-    """
-
-    version: str
-    laws: Mapping[str, LawSummary]
-    interrupted_at_s: float
-    check_step: StepCheck
-    checks: list[Check]
-    testbed: dict[str, Any]
+    @property
+    def end_s(self) -> float:
+        """The time at which the run ended: its duration unless it was interrupted."""
+        return self.duration_s if self.interrupted_at_s is None else self.interrupted_at_s
 
 
 REQUIRED = tuple(sorted(Summary.__required_keys__))
 """Keys that every summary has."""
 
 
-class KernelParam(TypedDict):
+class KernelParam(Record):
     """A parameter's form in the kernel: its member of `struct law_params`, and the member's scale.
 
     `min` and `max`, in SI units, are None where only the type limits the number. `supported` says
@@ -219,7 +213,7 @@ class KernelParam(TypedDict):
     supported: str | None
 
 
-class ParamEntry(TypedDict):
+class ParamEntry(Record):
     """One parameter in the core's list of protocols."""
 
     name: str
@@ -231,7 +225,7 @@ class ParamEntry(TypedDict):
     kernel: KernelParam | None
 
 
-class SignalEntry(TypedDict):
+class SignalEntry(Record):
     """One signal in the core's list of protocols."""
 
     name: str
@@ -239,14 +233,14 @@ class SignalEntry(TypedDict):
     doc: str
 
 
-class KernelMember(TypedDict):
+class KernelMember(Record):
     """One member of a law's `struct law_params`, in C's order."""
 
     name: str
     bytes: int
 
 
-class KernelEntry(TypedDict):
+class KernelEntry(Record):
     """A law's C code: its number and the sizes of its values on the wire, and its parameters."""
 
     number: int
@@ -255,7 +249,7 @@ class KernelEntry(TypedDict):
     members: list[KernelMember]
 
 
-class ProtocolEntry(TypedDict):
+class ProtocolEntry(Record):
     """One protocol in the core's list."""
 
     name: str

@@ -174,14 +174,14 @@ def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
     """Return [start, end) (s) of the flows of a run's summary; a completed flow has ended."""
     lives = []
     for flow in flows:
-        ends = (flow["stop_s"], flow["completed_s"])
-        lives.append((flow["start_s"], min(end for end in ends if end is not None)))
+        ends = (flow.stop_s, flow.completed_s)
+        lives.append((flow.start_s, min(end for end in ends if end is not None)))
     return lives
 
 
 def windows_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float] | None]:
     """[from, to) in seconds of the flows of a run's summary: what their rates are means over."""
-    windows = (flow["active_s"] for flow in flows)
+    windows = (flow.active_s for flow in flows)
     return [None if window is None else (window[0], window[1]) for window in windows]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from waterfill.contract.network import ParamValue
 from waterfill.contract.summary import KernelEntry, KernelParam, ProtocolEntry
@@ -98,33 +98,34 @@ Protocols: TypeAlias = Mapping[str, ProtocolInfo]
 """Every protocol by its name."""
 
 
-def from_registry(entries: Iterable[ProtocolEntry]) -> dict[str, ProtocolInfo]:
+def from_registry(entries: Iterable[Mapping[str, Any]]) -> dict[str, ProtocolInfo]:
     """Read the registry's list of protocols; by name, in the registry's order."""
-    return {entry["name"]: _protocol(entry) for entry in entries}
+    found = map(ProtocolEntry.read, entries)
+    return {entry.name: _protocol(entry) for entry in found}
 
 
 def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
     return ProtocolInfo(
-        name=entry["name"],
-        kind=entry["kind"],
-        backends=tuple(entry["backends"]),
-        header_bytes=entry["header_bytes"],
-        echo_bytes=entry["echo_bytes"],
-        summary=entry["summary"],
-        paced=entry["paced"],
-        signals=tuple(signal["name"] for signal in entry["signals"]),
-        kernel=entry["kernel"],
+        name=entry.name,
+        kind=entry.kind,
+        backends=tuple(entry.backends),
+        header_bytes=entry.header_bytes,
+        echo_bytes=entry.echo_bytes,
+        summary=entry.summary,
+        paced=entry.paced,
+        signals=tuple(signal.name for signal in entry.signals),
+        kernel=entry.kernel,
         params=tuple(
             ParamInfo(
-                name=param["name"],
-                unit=param["unit"],
-                default=param["default"],
-                choices=tuple(param["choices"] or ()),
-                doc=param["doc"],
-                source=param["source"],
-                kernel=param["kernel"],
+                name=param.name,
+                unit=param.unit,
+                default=param.default,
+                choices=tuple(param.choices or ()),
+                doc=param.doc,
+                source=param.source,
+                kernel=param.kernel,
             )
-            for param in entry["params"]
+            for param in entry.params
         ),
     )
 

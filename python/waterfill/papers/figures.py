@@ -74,8 +74,8 @@ def rates_of(
     """Draw the rates of these flows as means of `average_s`; `most_bps` limits the axis."""
     named = dict(zip(flows, labels or flows, strict=False))
     lines = _means(result, "flows", ("rate_bps", 1e6), average_s, named)
-    ends = (0.0, result.summary["duration_s"])
-    return _one(_panel(title or result.summary["scenario"], _TIME, "rate (Mbit/s)", lines,
+    ends = (0.0, result.summary.duration_s)
+    return _one(_panel(title or result.summary.scenario, _TIME, "rate (Mbit/s)", lines,
                        x_range=ends, y_range=(0.0, most_bps / 1e6 or None)))  # fmt: skip
 
 
@@ -85,8 +85,8 @@ def utilizations(
     """Draw the utilization of these links as means of `average_s`."""
     named = dict(zip(links, links, strict=True))
     lines = _means(result, "links", ("utilization", 0.01), average_s, named)
-    ends = (0.0, result.summary["duration_s"])
-    return _one(_panel(title or result.summary["scenario"], _TIME, "utilization (%)", lines,
+    ends = (0.0, result.summary.duration_s)
+    return _one(_panel(title or result.summary.scenario, _TIME, "utilization (%)", lines,
                        x_range=ends, y_range=(0.0, 105.0)))  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def signals(
     several; `average_s` draws means. `start_s` and `stop_s` (default: the run's end) bound it.
     """
     first = next(iter(runs.values()))
-    ends = (start_s, first.summary["duration_s"] if stop_s is None else stop_s)
+    ends = (start_s, first.summary.duration_s if stop_s is None else stop_s)
     found = []
     for panel in panels:
         lines = []

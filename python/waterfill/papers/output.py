@@ -73,7 +73,7 @@ def write(
         with Stage(folder) as stage:
             for place, sample in enumerate(samples):
                 for name, result in sample.items():
-                    label = f"{name} seed {result.summary['seed']}" if place else name
+                    label = f"{name} seed {result.summary.seed}" if place else name
                     alone = len(runs) == len(samples) == 1
                     result.write_into(
                         stage.folder if alone else stage.folder / label.replace("/", "-")

@@ -8,37 +8,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import (
-    Any,
-    TypedDict,
-)
+from typing import Any, TypeVar
 
 from waterfill.contract import shapes
+from waterfill.contract.record import Record, hints
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, shown
 from waterfill.papers.claims.schema import Relation, Verdict
-from waterfill.runs.result import Document
 from waterfill.runs.stored import SUMMARY, StoredResult, load_run
+
+Read = TypeVar("Read", bound=Record)
 
 _MAX_BYTES = 2_000_000_000
 
 
-class _Estimate(TypedDict):
-    values: list[float | None]
+class _Estimate(Record):
+    values_: list[float | None]
     mean: float | None
     interval: list[float] | None
 
 
-class _Comparison(TypedDict):
+class Comparison(Record):
+    """The document of `compare --json`, as far as its page needs it."""
+
     runs: dict[str, Any]
+    seeds: list[int] | None = None
+    over_seeds: dict[str, dict[str, _Estimate]] | None = None
 
 
-class _Comparisons(_Comparison, total=False):
-    seeds: list[int]
-    over_seeds: dict[str, dict[str, _Estimate]]
-
-
-class Sweep(TypedDict):
+class Sweep(Record):
     """A sweep's document, as far as its page needs it."""
 
     columns: list[list[str]]
@@ -50,13 +48,15 @@ class Sweep(TypedDict):
     sets: list[str]
 
 
-class _Seeds(TypedDict):
+class _Seeds(Record):
     runs: int
     least: float
     most: float
 
 
-class _Judged(TypedDict):
+class ClaimVerdict(Record):
+    """A claim of a paper and its verdict, as `reproduce` writes them."""
+
     id: str
     paper: str
     experiment: str
@@ -70,30 +70,27 @@ class _Judged(TypedDict):
     expect: Verdict
     why: str | None
     measured: float | None
-    values: list[float | None]
+    values_: list[float | None]
     verdict: Verdict
+    short: list[str] | None = None
 
 
-class _Claim(_Judged, total=False):
-    short: list[str] | None
+class _Claims(Record):
+    claims: list[ClaimVerdict]
 
 
-class _Claims(TypedDict):
-    claims: list[_Claim]
-
-
-def comparison(path: Path) -> Document:
+def comparison(path: Path) -> Comparison:
     """Read compare.json; raise InputError unless it names runs in folders next to it."""
-    found = document(path, _Comparisons)
-    if not found["runs"]:
+    found = document(path, Comparison)
+    if not found.runs:
         raise InputError(str(path), "runs", "expected at least one run, got none")
-    for name in found["runs"]:
+    for name in found.runs:
         if not name or Path(name).name != name or name in (".", ".."):
             message = f"expected names of folders beside it, got {shown(name)}"
             raise InputError(str(path), "runs", message)
-    over_seeds = found.get("over_seeds", {})
-    missing = [name for name in over_seeds if name not in found["runs"]]
-    spans = [one["interval"] for mine in over_seeds.values() for one in mine.values()]
+    over_seeds = found.over_seeds or {}
+    missing = [name for name in over_seeds if name not in found.runs]
+    spans = [one.interval for mine in over_seeds.values() for one in mine.values()]
     if any(span is not None and len(span) != 2 for span in spans):
         raise InputError(str(path), "over_seeds", "expected intervals of two numbers")
     if missing or ("over_seeds" in found) != ("seeds" in found):
@@ -101,18 +98,18 @@ def comparison(path: Path) -> Document:
     return found
 
 
-def sweep(path: Path) -> Document:
+def sweep(path: Path) -> Sweep:
     """Read sweep.json; raise InputError unless it describes a sweep's points."""
     found = document(path, Sweep)
-    if any(len(column) != 2 for column in found["columns"]):
+    if any(len(column) != 2 for column in found.columns):
         raise InputError(str(path), "columns", "expected pairs of name and type")
     return found
 
 
-def claims(path: Path) -> list[dict[str, Any]]:
+def claims(path: Path) -> list[ClaimVerdict]:
     """Read the claims of a claims.json; raise InputError unless `reproduce` writes such ones."""
-    found: list[dict[str, Any]] = document(path, _Claims)["claims"]
-    extra = {name for claim in found for name in claim} - set(shapes.hints(_Claim))
+    found = document(path, _Claims).claims
+    extra = {name for claim in found for name in claim} - hints(ClaimVerdict).keys()
     if extra:
         message = f"expected keys that reproduce writes, got {shown(min(extra))}"
         raise InputError(str(path), "claims", message)
@@ -126,25 +123,25 @@ def run(folder: Path) -> StoredResult:
     document(folder / SUMMARY, Summary)
     found = load_run(folder)
     summary, path = found.summary, str(folder / SUMMARY)
-    window, duration_s = summary["measure_s"], summary["duration_s"]
+    window, duration_s = summary.measure_s, summary.duration_s
     if duration_s <= 0:
         raise InputError(path, "duration_s", f"expected a time, got {duration_s:g} s")
     if len(window) != 2 or not 0 <= window[0] <= window[1] <= duration_s:
         raise InputError(path, "measure_s", f"expected two times in the run, got {shown(window)}")
     network = found.network
     expected = sum(flow.count for flow in network.flows)
-    counted = sum(flow.get("count", 1) for flow in summary["flows"])
+    counted = sum(flow.count for flow in summary.flows)
     if expected != counted:
         message = f"expected the {expected} flows of scenario.toml, got {counted}"
         raise InputError(path, "flows", message)
     names = [link.name for link in network.links]
-    if names != [link["name"] for link in summary["links"]]:
+    if names != [link.name for link in summary.links]:
         raise InputError(path, "links", "expected the links of scenario.toml, got others")
     return found
 
 
-def document(path: Path, shape: Any) -> Document:
-    """Read a JSON document of this shape, a TypedDict; raise InputError for any other."""
+def document(path: Path, shape: type[Read]) -> Read:
+    """Read a JSON document as this record; raise InputError for any other."""
     regular(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -159,8 +156,7 @@ def document(path: Path, shape: Any) -> Document:
     if wrong is not None:
         key, expected, got = wrong
         raise InputError(str(path), key, f"expected {expected}, got {got}")
-    assert isinstance(found, dict)
-    return found
+    return shape.read(found)
 
 
 def regular(path: Path) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def content(folder: Path) -> Document:
     """Return the data of the template `comparison.html.j2` for the comparison in `folder`."""
     document = checks.comparison(folder / compare.DOCUMENT)
-    for name in document["runs"]:
+    for name in document.runs:
         checks.run(folder / name)
     comparison = compare.load_comparison(folder)
     first = next(iter(comparison.results.values()))
@@ -43,7 +43,7 @@ def content(folder: Path) -> Document:
         panels.append({
             "name": name, "facts": run.facts(result), "charts": detail.all(),
             "tables": run.result_tables(result, detail.prefix),
-            "picture": topology.picture(scenario, result.summary["links"]),
+            "picture": topology.picture(scenario, result.summary.links),
         })  # fmt: skip
     multiples = run_charts.side_by_side(details, link)
     sized = {n: r for n, r in comparison.results.items() if r.network.has_transfers}
@@ -51,7 +51,7 @@ def content(folder: Path) -> Document:
     overall = run_charts.distributions(moved, "all-")
     names = ",".join(comparison.results)
     protocols = f" --protocols {shlex.quote(names)}" if "@" not in names else ""
-    seeds = document.get("seeds", [])
+    seeds = document.seeds or []
     more = f" --seeds {len(seeds)}" if len(seeds) > 1 else ""
     first_folder = (
         f"{files.readable(folder.resolve().name)}/{next(iter(comparison.results))}/scenario.toml"
@@ -59,7 +59,7 @@ def content(folder: Path) -> Document:
     command = f"waterfill compare {shlex.quote(first_folder)}{protocols}{more}"
     smalls = [chart for charts in multiples.values() for chart in charts]
     return {
-        "title": first.summary["scenario"],
+        "title": first.summary.scenario,
         "subtitle": f"Comparison of {len(comparison.results)} runs",
         "bottleneck": link,
         "table": overview(comparison),

@@ -64,7 +64,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
     found.append(("Drops", f"{drops:,}"))
     if "interrupted_at_s" in summary:
         found.append(("Interrupted", f"at {summary['interrupted_at_s']:g} s"))
-    failed = [check["name"] for check in summary.get("checks", ()) if not check["ok"]]
+    failed = [check["name"] for check in summary.checks or () if not check["ok"]]
     if failed:
         found.append(("Failed checks", ", ".join(failed)))
     return found
@@ -91,7 +91,7 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
 def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     """Return the scenario as run, and every value that was in force, with the command."""
     summary = result.summary
-    found = effective.in_force(scenario, laws=summary.get("laws"))
+    found = effective.in_force(scenario, laws=summary.laws)
     rows = [
         (protocol, name, _plain(value))
         for protocol, values in summary["params"].items()

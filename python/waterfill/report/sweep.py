@@ -37,10 +37,10 @@ def content(folder: Path) -> Document:
     about = checks.sweep(folder / dataset.DOCUMENT)
     points = _points(folder, about)
     rows: list[dict[str, Any]] = points.to_pylist()
-    kinds = {name: kind for name, kind in about["columns"]}
+    kinds = {name: kind for name, kind in about.columns}
     figures = [
         name for name, kind in kinds.items()
-        if name not in _NOT_FIGURES and name not in about["axes"] and kind in ("double", "int64")
+        if name not in _NOT_FIGURES and name not in about.axes and kind in ("double", "int64")
         and any(row[name] is not None for row in rows)
     ]  # fmt: skip
     order = {name: place for place, name in enumerate(DEFAULT)}
@@ -50,7 +50,7 @@ def content(folder: Path) -> Document:
     if len(groups) * len(figures) > _MAX_NUMBERS:
         figures = [name for name in figures if name in DEFAULT]
     panels = [
-        {"name": name, "meaning": about["meanings"].get(name, ""),
+        {"name": name, "meaning": about.meanings.get(name, ""),
          "charts": figure.charts(groups, axes, name, f"f{place}")}
         for place, name in enumerate(figures)
     ]  # fmt: skip
@@ -58,14 +58,14 @@ def content(folder: Path) -> Document:
     scenario = folder / "scenario.toml"
     checks.regular(scenario)
     return {
-        "title": about["scenario"],
-        "subtitle": f"Sweep of {len(rows):,} points on {about['backend']}",
+        "title": about.scenario,
+        "subtitle": f"Sweep of {len(rows):,} points on {about.backend}",
         "facts": _facts(about, rows, axes),
         "panels": panels,
         "charts": [chart for panel in panels for chart in panel["charts"]],
         "tables": [_estimates(groups, axes, figures), _listed(rows, axes, figures)],
         "meanings": _meanings(about, figures),
-        "sets": shlex.join(about["sets"]),
+        "sets": shlex.join(about.sets),
         "scenario_toml": scenario.read_text(encoding="utf-8", errors="replace"),
     }
 

@@ -71,7 +71,7 @@ LEVELS = (0.05, 0.3, 0.6, 0.8, 0.95)
 
 def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
     """Return the picture of a scenario's links with the loads of a run."""
-    load = {link["name"]: link["utilization"] for link in links}
+    load = {link.name: link.utilization for link in links}
     edges = scenario.link
     left_out = 0
     if len(edges) > MAX_LINKS:

@@ -90,7 +90,7 @@ def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None
         found.check()
     except _NOT_THERE:
         return None
-    if found.scenario_toml != scenario.to_toml() or found.summary["backend"] != backend:
+    if found.scenario_toml != scenario.to_toml() or found.summary.backend != backend:
         return None
     return found
 

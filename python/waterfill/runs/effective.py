@@ -39,7 +39,7 @@ def in_force(
     """
     laws = laws or {}
     known = protocols.load() | own.infos(laws)
-    targets = {name: law["target"] for name, law in laws.items()}
+    targets = {name: law.target for name, law in laws.items()}
     # Every backend runs a subset of the simulator's scenarios and resolves them alike.
     network = resolve.to_core(scenario, known)
     used = [flow.protocol for flow in [*network.flows, *network.arriving]]

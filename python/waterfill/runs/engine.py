@@ -73,7 +73,7 @@ class _Job:
 
     def summary(self, simulation: _core.Simulation | _core.Fluid) -> CoreSummary:
         """Return the core's summary, with a law in Python under its own name."""
-        core = simulation.summary()
+        core = CoreSummary.read(simulation.summary())
         if self.name is not None:
             laws.from_core(core, self.name)
         return core
@@ -300,7 +300,7 @@ def _halve(
     """
     duration_s = resolved.duration_s
     for attempt in range(1, _MAX_HALVINGS + 1):
-        step_s = core["engine"]["step_s"]
+        step_s = core.engine["step_s"]
         pace = _Pace(duration_s, progress)
         fine = _core.Fluid(resolved, step_s / 2, pace)
         if _advance(fine, duration_s, pace) is not None:
@@ -309,15 +309,15 @@ def _halve(
                 core,
                 StepCheck(step_s=step_s, half_step_s=None, largest_change=None, ok=False),
             )
-        halved = fine.summary()
+        halved = CoreSummary.read(fine.summary())
         change = largest_change(core, halved)
-        check: StepCheck = {
-            "step_s": step_s,
-            "half_step_s": step_s / 2,
-            "largest_change": change,
-            "ok": change < _MAX_CHANGE,
-        }
-        if check["ok"] or attempt == _MAX_HALVINGS:
+        check = StepCheck(
+            step_s=step_s,
+            half_step_s=step_s / 2,
+            largest_change=change,
+            ok=change < _MAX_CHANGE,
+        )
+        if check.ok or attempt == _MAX_HALVINGS:
             break
         coarse, core = fine, halved
     return coarse, core, check
@@ -327,7 +327,7 @@ def largest_change(one: CoreSummary, other: CoreSummary) -> float:
     """Return the largest difference of a flow's rate between two runs ÷ the larger rate: 0 to 1."""
     rates = [
         (a["rate_bps"] or 0.0, b["rate_bps"] or 0.0)
-        for a, b in zip(one["flows"], other["flows"], strict=True)
+        for a, b in zip(one.flows, other.flows, strict=True)
     ]
     return max((abs(a - b) / max(a, b) for a, b in rates if max(a, b) > 0), default=0.0)
 
@@ -343,7 +343,7 @@ def _max_min(
     lives = maxmin.lives_in(flows)
     if not any("count" in flow for flow in flows):
         return maxmin.mean_rates(resolved, targets, active, lives)
-    counts = [flow["count"] for flow in flows]
+    counts = [flow.count for flow in flows]
     shares = maxmin.mean_rates(_by_class(resolved), targets, active, lives)
     return [
         None if share is None else share / count

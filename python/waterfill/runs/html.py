@@ -30,34 +30,34 @@ def result(summary: Summary) -> str:
             _scaled(flow["max_min_bps"], 1e-6), flow["rtt_ms"]["mean"], flow["rtt_ms"]["base"],
             flow["packets_sent"], flow["retransmissions"],
         )
-        for flow in summary["flows"][:MAX_ROWS]
+        for flow in summary.flows[:MAX_ROWS]
     ]  # fmt: skip
     links: list[Sequence[Cell]] = [
         (
             link["name"], _scaled(link["utilization"], 100), link["queue_bytes"]["mean"],
             link["queue_bytes"]["max"], link["drops"],
         )
-        for link in summary["links"][:MAX_ROWS]
+        for link in summary.links[:MAX_ROWS]
     ]  # fmt: skip
     sources: list[Sequence[Cell]] = [
         (
             source["name"], source["kind"], _scaled(source["rate_bps"], 1e-6),
-            source["packets_sent"], source.get("flows_started"), source.get("flows_completed"),
-            source.get("flow_completion_ms", {}).get("mean"),
+            source["packets_sent"], source.flows_started, source.flows_completed,
+            None if source.flow_completion_ms is None else source.flow_completion_ms.mean,
         )
-        for source in summary["traffic"][:MAX_ROWS]
+        for source in summary.traffic[:MAX_ROWS]
     ]  # fmt: skip
-    start_s, end_s = summary["measure_s"]
+    start_s, end_s = summary.measure_s
     window = f"{start_s:g} s to {end_s:g} s; (all): whole run"
     tables = [
         (("flow", "protocol", "rate (Mbit/s)", "max-min (Mbit/s)", "RTT (ms)", "base RTT (ms)",
-          "packets (all)", "retransmissions (all)"), flows, len(summary["flows"])),
+          "packets (all)", "retransmissions (all)"), flows, len(summary.flows)),
         (("traffic", "kind", "rate (Mbit/s)", "packets (all)", "flows started (all)",
-          "flows completed (all)", "mean completion (ms)"), sources, len(summary["traffic"])),
+          "flows completed (all)", "mean completion (ms)"), sources, len(summary.traffic)),
         (("link", "utilization (%)", "mean queue (B)", "largest queue (B)", "drops"),
-         links, len(summary["links"])),
+         links, len(summary.links)),
     ]  # fmt: skip
-    titles = [f"{summary['scenario']} on {summary['backend']}, {window}", "", ""]
+    titles = [f"{summary.scenario} on {summary.backend}, {window}", "", ""]
     there = [entry for entry in tables if entry[1]]
     return "".join(table(title, *entry) for title, entry in zip(titles, there, strict=False))
 

@@ -169,7 +169,7 @@ def infos(names: Iterable[str]) -> dict[str, ProtocolInfo]:
 
 def summary(name: str, law: PythonLaw) -> dict[str, LawSummary]:
     """Return a summary's entry about the run's law, so that stored runs can be read."""
-    return {name: {"header": list(law.header), "target": law.target}}
+    return {name: LawSummary(header=list(law.header), target=law.target)}
 
 
 def for_core(network: Network, name: str) -> Network:
@@ -202,11 +202,11 @@ def for_core(network: Network, name: str) -> Network:
 
 def from_core(summary: CoreSummary, name: str) -> None:
     """Write the law's own name into a summary of the core."""
-    for flow in summary["flows"]:
+    for flow in summary.flows:
         if flow["protocol"] == CORE_NAME:
             flow["protocol"] = name
-    for source in summary["traffic"]:
-        if source.get("protocol") == CORE_NAME:
+    for source in summary.traffic:
+        if source.protocol == CORE_NAME:
             source["protocol"] = name
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from waterfill.contract.summary import (
     CLOCKED,
@@ -111,7 +111,7 @@ class Result:
         return {**self.__dict__, **tables, "network": self.network, **core}
 
     def __repr__(self) -> str:
-        return f"<Result of {self.summary['scenario']!r} on {self.summary['backend']}>"
+        return f"<Result of {self.summary.scenario!r} on {self.summary.backend}>"
 
     def _repr_html_(self) -> str:
         """Show flows, traffic and links in a notebook: tables, escaped, without scripts."""
@@ -183,8 +183,8 @@ class Result:
             name: np.frombuffer(buffer, dtype=_DTYPES[kind]).astype(np.float64)
             for name, (kind, buffer) in columns.items()
         }
-        end_s = self.summary.get("interrupted_at_s", self.summary["duration_s"])
-        found = transfers.collect(self.network, self.summary["flows"], arrived, end_s)
+        end_s = self.summary.end_s
+        found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
         from waterfill.runs.laws import HEADER_BYTES
 
         headers = {flow.protocol: HEADER_BYTES for flow in self.network.flows}  # laws in Python
@@ -227,7 +227,7 @@ class Result:
             written.append(write_text(folder / "scenario.toml", self.scenario_toml))
             tables = {"flows": self.flows, "links": self.links, "traffic": self.traffic}
             for name, table in tables.items():
-                if name != "traffic" or self.summary.get("traffic"):
+                if name != "traffic" or self.summary.traffic:
                     written.append(self._write_parquet(folder / f"{name}.parquet", table))
             if self.network.has_transfers:
                 written.append(self._write_parquet(folder / "transfers.parquet", self.transfers))
@@ -243,10 +243,10 @@ class Result:
         # Without the lists: with many flows, metadata would exceed readers' limits. Without the
         # wall time: the same seed gives the same bytes.
         run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
-        engine = {k: v for k, v in self.summary["engine"].items() if k not in CLOCKED}
+        engine = {k: v for k, v in self.summary.engine.items() if k not in CLOCKED}
         metadata = {
             "waterfill.version": version(),
-            "waterfill.seed": str(self.summary["seed"]),
+            "waterfill.seed": str(self.summary.seed),
             "waterfill.summary": to_json({**run, "engine": engine}, indent=None),
             "waterfill.scenario": self.scenario_toml,
         }
@@ -276,52 +276,47 @@ def summarise(
     """
     from waterfill._core import version
 
-    document: Summary = {
-        "scenario": network.name,
-        "backend": backend,
-        "version": version(),
-        "seed": network.seed,
-        "duration_s": network.duration_s,
-        "measure_s": list(network.measure_s),
-        "params": params,
-        "flows": [
-            _flow(flow, share) for flow, share in zip(core["flows"], max_min_bps, strict=True)
-        ],
-        "links": core["links"],
-        "traffic": [_traffic(source) for source in core["traffic"]],
-        "groups": finite_groups(network.flows, core["flows"]),
-        "jain_index": jain_index(
-            rate
-            for f in core["flows"]
-            for rate in itertools.repeat(f["rate_bps"], f.get("count", 1))
+    document = Summary(
+        scenario=network.name,
+        backend=backend,
+        version=version(),
+        seed=network.seed,
+        duration_s=network.duration_s,
+        measure_s=list(network.measure_s),
+        params=params,
+        flows=[_flow(flow, share) for flow, share in zip(core.flows, max_min_bps, strict=True)],
+        links=core.links,
+        traffic=[_traffic(source) for source in core.traffic],
+        groups=finite_groups(network.flows, core.flows),
+        jain_index=jain_index(
+            rate for f in core.flows for rate in itertools.repeat(f.rate_bps, f.count)
         ),
-        "engine": _engine(core["engine"]),
-    }
+        engine=_engine(core.engine),
+    )
     if laws is not None:
-        document["laws"] = laws
+        document.laws = laws
     if interrupted_at_s is not None:
-        document["interrupted_at_s"] = interrupted_at_s
+        document.interrupted_at_s = interrupted_at_s
     return document
 
 
 def _engine(done: EngineSummary) -> Engine:
     """Return the work of an engine with its speed, the field's packet transmissions per second."""
-    entry = cast(Engine, dict(done))
-    if "events" in done and done["wall_s"] > 0:
-        entry["packet_transmissions_per_s"] = done["packet_hops"] / done["wall_s"]
+    entry = Engine.read(done)
+    if entry.events is not None and entry.wall_s > 0:
+        entry.packet_transmissions_per_s = entry.packet_hops / entry.wall_s
     return entry
 
 
 def _flow(flow: CoreFlow, max_min_bps: float | None) -> FlowSummary:
-    entry: FlowSummary = {**flow, "max_min_bps": max_min_bps}
-    return cast(FlowSummary, _in_order(entry, _FLOW_KEYS))
+    return FlowSummary.read(_in_order({**flow, "max_min_bps": max_min_bps}, _FLOW_KEYS))
 
 
 def _traffic(source: TrafficSummary) -> TrafficSummary:
-    if "flow_completion_ms" in source:
-        times = cast(Times, _in_order(source["flow_completion_ms"], _TIMES_KEYS))
-        source = {**source, "flow_completion_ms": times}
-    return cast(TrafficSummary, _in_order(source, _TRAFFIC_KEYS))
+    found = TrafficSummary.read(_in_order(source, _TRAFFIC_KEYS))
+    if found.flow_completion_ms is not None:
+        found.flow_completion_ms = Times.read(_in_order(found.flow_completion_ms, _TIMES_KEYS))
+    return found
 
 
 def _in_order(entry: Mapping[str, object], keys: Sequence[str]) -> dict[str, object]:
@@ -338,16 +333,16 @@ def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> lis
     """
     took_ms: dict[str, list[float]] = {}
     for flow in flows:
-        times = took_ms.setdefault(flow["group"], [])
-        if flow["completed_s"] is not None:
-            times.append(1e3 * (flow["completed_s"] - flow["start_s"]))
+        times = took_ms.setdefault(flow.group, [])
+        if flow.completed_s is not None:
+            times.append(1e3 * (flow.completed_s - flow.start_s))
     return [
-        {
-            "name": entry.name,
-            "flows": entry.count,
-            "completed": len(took_ms.get(entry.name, [])),
-            "flow_completion_ms": completion_times(took_ms.get(entry.name, [])),
-        }
+        GroupSummary(
+            name=entry.name,
+            flows=entry.count,
+            completed=len(took_ms.get(entry.name, [])),
+            flow_completion_ms=completion_times(took_ms.get(entry.name, [])),
+        )
         for entry in entries
         if entry.size_bytes is not None
     ]
@@ -362,15 +357,15 @@ def completion_times(took_ms: Iterable[float]) -> Times:
         place = max(0, -(-percent * len(times) // 100) - 1)
         return times[place] if times else None
 
-    return {
-        "count": len(times),
-        "mean": math.fsum(times) / len(times) if times else None,
-        "p50": percentile(50),
-        "p90": percentile(90),
-        "p95": percentile(95),
-        "p99": percentile(99),
-        "max": times[-1] if times else None,
-    }
+    return Times(
+        count=len(times),
+        mean=math.fsum(times) / len(times) if times else None,
+        p50=percentile(50),
+        p90=percentile(90),
+        p95=percentile(95),
+        p99=percentile(99),
+        max=times[-1] if times else None,
+    )
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:

@@ -39,7 +39,8 @@ class StoredResult(Result):
     def __init__(self, folder: Path, files: Mapping[str, bytes] | None = None) -> None:
         self._folder = folder
         self._files = files
-        self.summary = json.loads(self._text(SUMMARY))
+        summary = json.loads(self._text(SUMMARY))
+        self.summary = Summary.read(summary if isinstance(summary, dict) else {})
         self.scenario_toml = self._text(SCENARIO)
         self._arrivals = None
 
@@ -55,7 +56,7 @@ class StoredResult(Result):
         scenario = from_toml(self.scenario_toml, str(self._folder / SCENARIO))
         # Every backend runs a subset of the simulator's scenarios and resolves them alike.
         known = protocols.load()
-        return resolve.to_core(scenario, known | laws.infos(self.summary.get("laws", ())))
+        return resolve.to_core(scenario, known | laws.infos(self.summary.laws or ()))
 
     def check(self) -> None:
         """Raise InputError unless the files are whole, of one run, and of this version.
@@ -63,7 +64,7 @@ class StoredResult(Result):
         Also raises what `network` does if network.json is there.
         """
         _check(self, self._folder)
-        if self.has(NETWORK) and self.network.name != self.summary["scenario"]:
+        if self.has(NETWORK) and self.network.name != self.summary.scenario:
             raise InputError(str(self._folder / NETWORK), "", "expected the network of this run")
 
     @property
@@ -178,8 +179,8 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
 def _check(found: StoredResult, folder: Path) -> None:
     """Raise InputError unless the files are whole, of one run, and of this version."""
     path = folder / SUMMARY
-    summary: Any = found.summary
-    missing = [key for key in REQUIRED if not isinstance(summary, dict) or key not in summary]
+    summary = found.summary
+    missing = [key for key in REQUIRED if key not in summary]
     if missing:
         again = f"an older version wrote it: run {SCENARIO} again"
         raise InputError(str(path), missing[0], f"expected a value, got none; {again}")
@@ -191,7 +192,7 @@ def _check(found: StoredResult, folder: Path) -> None:
             key, expected, got = wrong
             raise InputError(str(path), key, f"expected {expected}, got {got}")
     for which in NAME_COLUMN:
-        if which != "traffic" or summary["traffic"]:
+        if which != "traffic" or summary.traffic:
             _check_series(found, f"{which}.parquet", folder)
     # Written only by runs that have such rows; that of another run must not be read as this one's.
     for optional in ("traffic.parquet", TRANSFERS):

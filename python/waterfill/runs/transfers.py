@@ -73,16 +73,16 @@ def collect(
     """
     groups = [flow for flow in network.flows if flow.size_bytes is not None]
     place = {flow.name: i for i, flow in enumerate(groups)}
-    mine = [f for f in flows if f["group"] in place and f["start_s"] < end_s]
+    mine = [f for f in flows if f.group in place and f.start_s < end_s]
     # An entry may stand for several flows: see `CoreFlow`.
-    counts = [f.get("count", 1) for f in mine]
-    source = np.repeat(np.array([place[f["group"]] for f in mine], dtype=np.int64), counts)
-    index = np.repeat(np.array([f["index"] for f in mine], dtype=np.int64), counts)
+    counts = [f.count for f in mine]
+    source = np.repeat(np.array([place[f.group] for f in mine], dtype=np.int64), counts)
+    index = np.repeat(np.array([f.index for f in mine], dtype=np.int64), counts)
     if len(index) > len(mine):
         index = index + np.concatenate([np.arange(count) for count in counts])
-    start_s = np.repeat(np.array([f["start_s"] for f in mine], dtype=np.float64), counts)
+    start_s = np.repeat(np.array([f.start_s for f in mine], dtype=np.float64), counts)
     nan = float("nan")
-    ends_s = [nan if f["completed_s"] is None else f["completed_s"] for f in mine]
+    ends_s = [nan if f.completed_s is None else f.completed_s for f in mine]
     sizes = np.array([float(flow.size_bytes or 0) for flow in groups], dtype=np.float64)
     number_of = _arrivals_before(network)
     order = np.lexsort((arrived["index"], arrived["traffic"]))

@@ -35,7 +35,7 @@ _DOTS_PER_S = 24.0
 
 def fits(given: Answer) -> str:
     """Return why a run is too large for the animated view; empty if it is not."""
-    links, flows = len(given.settings.load().link), len(given.result.summary["flows"])
+    links, flows = len(given.settings.load().link), len(given.result.summary.flows)
     if links <= MAX_LINKS and flows <= MAX_FLOWS:
         return ""
     return (
@@ -80,7 +80,7 @@ def replay(given: Answer) -> dict[str, Any]:
         )
     groups: list[dict[str, Any]] = []
     for spec in result.network.flows:
-        names = [f["name"] for f in result.summary["flows"] if f["group"] == spec.name]
+        names = [f["name"] for f in result.summary.flows if f["group"] == spec.name]
         rates = [_frames(result, "flows", name, "rate_bps", frame_s) for name in names]
         total = np.sum(rates, axis=0) if rates else np.zeros(FRAMES)
         path = [[*ways[index], result.network.links[index].name] for index in spec.forward

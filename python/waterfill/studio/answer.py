@@ -53,7 +53,7 @@ class Answer:
     @property
     def note(self) -> str:
         """One sentence on which backend ran how much of the scenario."""
-        model = "Fluid model" if self.result.summary["backend"] == "fluid" else "Packet simulator"
+        model = "Fluid model" if self.result.summary.backend == "fluid" else "Packet simulator"
         took = f"in {1e3 * self.took_s:.0f} ms"
         if self.ran_s >= self.whole_s:
             return f"{model}, all {self.whole_s:g} s, {took}."

@@ -48,7 +48,7 @@ def measured(number: Number, given: Answer) -> float:
     """Return the value in the run, in the number's unit; raise InputError for another measure."""
     if number.of not in MEASURES:
         raise InputError("tour", "of", f"unknown measure{nearest(number.of, MEASURES)}")
-    window = number.window or tuple(given.result.summary["measure_s"])
+    window = number.window or tuple(given.result.summary.measure_s)
     return MEASURES[number.of](given, number.which, (float(window[0]), float(window[1])))
 
 
@@ -56,7 +56,7 @@ Window = tuple[float, float]
 
 
 def _members(given: Answer, group: str) -> list[str]:
-    names = [f["name"] for f in given.result.summary["flows"] if f["group"] == group]
+    names = [f["name"] for f in given.result.summary.flows if f["group"] == group]
     if not names:
         raise InputError("tour", "which", f"expected a group of flows, got {group}")
     return names
@@ -72,7 +72,7 @@ def _rate(given: Answer, group: str, window: Window) -> float:
 
 def _max_min(given: Answer, group: str, window: Window) -> float:
     """Return the mean max-min share of a flow of the group in the scenario's window (Mbit/s)."""
-    flows = [f for f in given.result.summary["flows"] if f["group"] == group]
+    flows = [f for f in given.result.summary.flows if f["group"] == group]
     return float(np.mean([f["max_min_bps"] or 0.0 for f in flows])) / 1e6
 
 
@@ -86,7 +86,7 @@ def _swing(given: Answer, group: str, window: Window) -> float:
 def _rtt(given: Answer, group: str, window: Window) -> float:
     """Return the mean RTT of the group's first flow (ms)."""
     name = _members(given, group)[0]
-    entry = next(f for f in given.result.summary["flows"] if f["name"] == name)
+    entry = next(f for f in given.result.summary.flows if f["name"] == name)
     return float(entry["rtt_ms"]["mean"] or math.nan)
 
 
@@ -129,7 +129,7 @@ def _largest_window(given: Answer, group: str, window: Window) -> float:
 
 def _windows(given: Answer, group: str, window: Window) -> Series:
     name = _members(given, group)[0]
-    entry = next(f for f in given.result.summary["flows"] if f["name"] == name)
+    entry = next(f for f in given.result.summary.flows if f["name"] == name)
     found = series.samples(given.result, "flows", name, f"{entry['protocol']}.cwnd")
     return series.between(*found, *window)[1]
 

@@ -233,13 +233,13 @@ def _swings(result: Result) -> Row:
     time_s = table["time_s"].to_numpy()
     window = table["window_bytes"].to_numpy(zero_copy_only=False)
     pacing = table["pacing_bps"].to_numpy(zero_copy_only=False)
-    flows = result.summary["flows"]
+    flows = result.summary.flows
     base_s = np.array([entry["rtt_ms"]["base"] for entry in flows]) / 1e3
-    counts = np.array([entry.get("count", 1) for entry in flows])
+    counts = np.array([entry.count for entry in flows])
     asked = np.where(np.isnan(window), pacing, 8 * window / base_s[flow])
     asked = np.nan_to_num(asked) * counts[flow]
     paths = {entry.name: entry.forward for entry in result.network.flows}
-    duration_s = result.summary["duration_s"]
+    duration_s = result.summary.duration_s
     times, place = np.unique(time_s, return_inverse=True)
     fifth = np.ceil(times / duration_s * 5 - 1e-9).astype(int)
     crossing: dict[int, list[int]] = {}

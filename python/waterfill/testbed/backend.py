@@ -195,17 +195,17 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
         raise _refused(scenario, params, str(refusal)) from None
     outcome = Outcome(raw, resolved, time.perf_counter() - began, signals)
     core = outcome.core
-    active = maxmin.windows_in(core["flows"])
+    active = maxmin.windows_in(core.flows)
     summary = summarise(
         core,
         network=resolved,
         backend="linux",
         params=params,
-        max_min_bps=maxmin.mean_rates(resolved, targets, active, maxmin.lives_in(core["flows"])),
+        max_min_bps=maxmin.mean_rates(resolved, targets, active, maxmin.lives_in(core.flows)),
         interrupted_at_s=raw["interrupted_at_s"],
     )  # fmt: skip
-    summary["checks"] = checks.after(raw, resolved, core["flows"], core["links"])
-    summary["testbed"] = raw["facts"]
+    summary.checks = checks.after(raw, resolved, core.flows, core.links)
+    summary.testbed = raw["facts"]
     return Result(
         summary, network=resolved, scenario_toml=scenario.to_toml(), series=outcome.series
     )

@@ -255,7 +255,7 @@ def _ping(family: int, address: str, wait_s: float, count: int = 5) -> float | N
 
 
 def _check(name: str, ok: bool, found: Any, wanted: str) -> Check:
-    return {"name": name, "ok": bool(ok), "found": found, "wanted": wanted}
+    return Check(name=name, ok=bool(ok), found=found, wanted=wanted)
 
 
 def after(

@@ -18,6 +18,7 @@ from waterfill.contract.network import Network
 from waterfill.contract.summary import (
     CoreFlow,
     CoreSummary,
+    EngineSummary,
     LinkSummary,
     Rtts,
     Spread,
@@ -66,12 +67,12 @@ class Outcome:
         self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
         links = [self._link(i) for i in range(len(resolved.links))]
         hops = sum(rows[-1][1] for rows in coarse["queues"] if rows)
-        self.core: CoreSummary = {
-            "flows": [s.flow() for s in self.flows],
-            "links": links,
-            "traffic": [s.cbr() for s in self.traffic],
-            "engine": {"packet_hops": hops, "wall_s": wall_s},
-        }
+        self.core = CoreSummary(
+            flows=[s.flow() for s in self.flows],
+            links=links,
+            traffic=[s.cbr() for s in self.traffic],
+            engine=EngineSummary(packet_hops=hops, wall_s=wall_s),
+        )
 
     def series(self, which: Which) -> Columns:
         """Return the columns of one table, as `result.to_table` takes them."""
@@ -135,17 +136,17 @@ class Outcome:
         size, packets = self._waiting(direction)
         inside = (self._fine_s >= start_s) & (self._fine_s <= stop_s)
         bits = 8 * self.between(self._counter(direction, 0), start_s, stop_s)
-        return {
-            "name": self._resolved.links[direction].name,
-            "utilization": float(
+        return LinkSummary(
+            name=self._resolved.links[direction].name,
+            utilization=float(
                 _share(bits, self._possible_bits(direction, [start_s, start_s + span_s]))[0]
             ),
-            "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
-            "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
-            "drops": round(self.between(self._drops(direction), start_s, stop_s)),
-            "marks": round(self.between(self._module(direction, "marked"), start_s, stop_s)),
-            "lost": round(self.between(self._lost(direction), start_s, stop_s)),
-        }
+            queue_bytes=_distribution(self._fine_s[inside], size[inside]),
+            queue_packets=_distribution(self._fine_s[inside], packets[inside]),
+            drops=round(self.between(self._drops(direction), start_s, stop_s)),
+            marks=round(self.between(self._module(direction, "marked"), start_s, stop_s)),
+            lost=round(self.between(self._lost(direction), start_s, stop_s)),
+        )
 
     def _link_rows(self, direction: int) -> dict[str, Array]:
         spans_s = np.diff(self._grid)
@@ -292,27 +293,27 @@ class _Stream:
             # The socket was closed before its last sample.
             least = math.ceil(entry["size_bytes"] / max(1, tcp["mss_bytes"]))
             sent = max(sent, least + self._totals["retransmissions"])
-        return {
-            "name": entry["name"], "group": entry["group"], "index": entry["index"],
-            "protocol": entry["protocol"], "start_s": entry["start_s"], "stop_s": entry["stop_s"],
-            "active_s": active, "rate_bps": self._rate(active), "goodput_bps": goodput,
-            "rtt_ms": self._rtts(active), "packets_sent": sent,
-            "retransmissions": self._totals["retransmissions"],
-            "timeouts": self._totals["timeouts"], "completed_s": self._completed_s,
-        }  # fmt: skip
+        return CoreFlow(
+            name=entry["name"], group=entry["group"], index=entry["index"],
+            protocol=entry["protocol"], start_s=entry["start_s"], stop_s=entry["stop_s"],
+            active_s=active, rate_bps=self._rate(active), goodput_bps=goodput,
+            rtt_ms=self._rtts(active), packets_sent=sent,
+            retransmissions=self._totals["retransmissions"],
+            timeouts=self._totals["timeouts"], completed_s=self._completed_s,
+        )  # fmt: skip
 
     def cbr(self) -> TrafficSummary:
         """Return the summary's entry of a source of traffic."""
-        return {
-            "name": self.entry["name"], "kind": "cbr", "rate_bps": self._rate(self._active()),
-            "packets_sent": self._totals["udp_sent"],
-            "packets_received": self._totals["udp_received"],
-        }  # fmt: skip
+        return TrafficSummary(
+            name=self.entry["name"], kind="cbr", rate_bps=self._rate(self._active()),
+            packets_sent=self._totals["udp_sent"],
+            packets_received=self._totals["udp_received"],
+        )  # fmt: skip
 
     def _rtts(self, active: Sequence[float] | None) -> Rtts:
-        found: Rtts = {
-            "base": self.entry["base_rtt_s"] * 1e3, "mean": None, "p50": None, "p99": None
-        }  # fmt: skip
+        found = Rtts(
+            base=self.entry["base_rtt_s"] * 1e3, mean=None, p50=None, p99=None
+        )  # fmt: skip
         if active is None:
             return found
         times = self._of._fine_s
@@ -320,10 +321,10 @@ class _Stream:
         values = self._rtt_s[inside] * 1e3
         if len(values):
             p50, p99 = np.quantile(values, [0.5, 0.99])
-            found = {
-                "base": found["base"], "mean": float(values.mean()),
-                "p50": float(p50), "p99": float(p99),
-            }  # fmt: skip
+            found = Rtts(
+                base=found.base, mean=float(values.mean()),
+                p50=float(p50), p99=float(p99),
+            )  # fmt: skip
         return found
 
     def rates(self) -> Array:
@@ -361,16 +362,16 @@ class _Stream:
 def _distribution(time_s: Array, values: Array) -> Spread:
     """Return mean, 99th percentile and maximum; each sample holds until the next."""
     if not len(values):
-        return {"mean": 0.0, "p99": 0.0, "max": 0.0}
+        return Spread(mean=0.0, p99=0.0, max=0.0)
     weights = np.diff(time_s, append=time_s[-1] + (np.median(np.diff(time_s)) if len(time_s) > 1
                                                    else 1.0))  # fmt: skip
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order]) >= 0.99 * weights.sum()
-    return {
-        "mean": float(np.average(values, weights=weights)),
-        "p99": float(values[order][int(reached.argmax())]),
-        "max": float(values.max()),
-    }
+    return Spread(
+        mean=float(np.average(values, weights=weights)),
+        p99=float(values[order][int(reached.argmax())]),
+        max=float(values.max()),
+    )
 
 
 def _interleaved(

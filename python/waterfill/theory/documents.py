@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias
 
+from waterfill.contract.record import Record
 from waterfill.network import protocols
 from waterfill.theory import (
     accel_brake,
@@ -41,7 +42,7 @@ _FAST_RTTS_S = [10e-6, 1e-3, 16e-3, 80e-3]
 _FRACTIONS = (0.5, 0.9, 0.99)
 
 
-class Row(TypedDict):
+class Row(Record):
     """One line of a table: our value with its unit, and the paper's value with its place."""
 
     what: str
@@ -53,7 +54,7 @@ class Row(TypedDict):
 
 def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = "") -> Row:
     """Return one line of a document's `rows`."""
-    return {"what": what, "value": value, "unit": unit, "paper": paper, "source": source}
+    return Row(what=what, value=value, unit=unit, paper=paper, source=source)
 
 
 def same(given: Sequence[float], printed: Sequence[float]) -> bool:

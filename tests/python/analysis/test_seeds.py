@@ -141,8 +141,8 @@ def test_one_seed_is_as_before(waterfill, scenario):
 
 def test_p_values_are_corrected_for_tests_that_depend_on_each_other():
     rows = [
-        {"quantity": "q", "first": "a", "second": str(n), "difference": 1.0, "p": p,
-         "significant": False}
+        seeds.Difference(quantity="q", first="a", second=str(n), difference=1.0, p=p,
+                         significant=False)
         for n, p in enumerate((0.01, 0.02, 0.04))
     ]  # fmt: skip
     # Benjamini and Yekutieli: p·(3/rank)·(1 + 1/2 + 1/3), not above that of the next rank. Without

@@ -12,6 +12,7 @@ import pytest
 
 import waterfill
 from known import ROOT
+from waterfill.contract.summary import FlowSummary
 from waterfill.errors import InputError
 from waterfill.runs import cache, transfers
 from waterfill.scenario.loading import from_dict
@@ -163,7 +164,8 @@ def test_ideal_times_of_several_networks_are_those_of_each():
 
     def ideal(flows):
         summary = [
-            {"group": f.name, "index": 0, "start_s": 0.0, "completed_s": None} for f in flows
+            FlowSummary.read({"group": f.name, "index": 0, "start_s": 0.0, "completed_s": None})
+            for f in flows
         ]
         found = transfers.collect(replace(network, flows=tuple(flows)), summary, none, 1.0)
         return transfers.ideal_s(found, network, HEADERS).tolist()

@@ -14,6 +14,7 @@ import synthetic
 from known import PROTOCOLS, ROOT, TARGETS
 from waterfill.contract.elements import Constant, Empirical, Exponential, Pareto
 from waterfill.contract.network import PeriodSpec
+from waterfill.contract.summary import CoreFlow
 from waterfill.errors import InputError
 from waterfill.network import resolve, shares
 from waterfill.runs import backends, result
@@ -470,9 +471,9 @@ def test_groups_are_of_finite_flows():
     entry = synthetic.flow_spec("a", 1, 9.0)
     entries = [entry._replace(count=2, size_bytes=10), entry._replace(name="b")]
     flows = [
-        {"group": "a", "start_s": 1.0, "completed_s": 1.5},
-        {"group": "a", "start_s": 2.0, "completed_s": None},
-        {"group": "b", "start_s": 0.0, "completed_s": None},
+        CoreFlow.read({"group": "a", "start_s": 1.0, "completed_s": 1.5}),
+        CoreFlow.read({"group": "a", "start_s": 2.0, "completed_s": None}),
+        CoreFlow.read({"group": "b", "start_s": 0.0, "completed_s": None}),
     ]
     (group,) = result.finite_groups(entries, flows)
     assert (group["name"], group["flows"], group["completed"]) == ("a", 2, 1)

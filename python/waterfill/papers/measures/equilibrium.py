@@ -77,7 +77,7 @@ def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
     from waterfill.theory.equilibrium import Gains, of_network
 
     entries = [entry.name for entry in result.network.flows]
-    gains = Gains.of(result.summary["params"][protocol])
+    gains = Gains.of(result.summary.params[protocol])
     point = of_network(result.network, gains, protocol)
     rate_bps = flows.rate_of(result, flow=flow)
     if flow not in entries:
@@ -135,17 +135,17 @@ def rest_time(
 
 def queue_packets_of(result: Result, *, link: str) -> float | None:
     """Return the mean of `queue_packets` of a link in the summary, without the one in service."""
-    for entry in result.summary["links"]:
-        if entry["name"] == link:
-            return float(entry["queue_packets"]["mean"])
+    for entry in result.summary.links:
+        if entry.name == link:
+            return float(entry.queue_packets.mean)
     raise KeyError(link)
 
 
 def queue_share_of(result: Result, *, link: str, rtt_s: float) -> float | None:
     """Return the mean queue of a link in the summary as a fraction of its rate × `rtt_s`."""
-    for entry in result.summary["links"]:
-        if entry["name"] == link:
-            mean_bytes = float(entry["queue_bytes"]["mean"])
+    for entry in result.summary.links:
+        if entry.name == link:
+            mean_bytes = float(entry.queue_bytes.mean)
             return mean_bytes * 8 / (series.capacity_bps(result, link) * rtt_s)
     raise KeyError(link)
 
@@ -155,21 +155,21 @@ def loss_of(result: Result, *, link: str, packet_bytes: float) -> float | None:
 
     What it carried counts in packets of `packet_bytes`, acknowledgements by their size.
     """
-    for entry in result.summary["links"]:
-        if entry["name"] == link:
+    for entry in result.summary.links:
+        if entry.name == link:
             rate_bps = series.capacity_bps(result, link)
-            start_s, stop_s = result.summary["measure_s"]
-            carried = entry["utilization"] * rate_bps * (stop_s - start_s) / (8 * packet_bytes)
-            dropped = float(entry["drops"])
+            start_s, stop_s = result.summary.measure_s
+            carried = entry.utilization * rate_bps * (stop_s - start_s) / (8 * packet_bytes)
+            dropped = float(entry.drops)
             return dropped / (carried + dropped) if carried + dropped > 0 else None
     raise KeyError(link)
 
 
 def _rates(result: Result, group: str) -> series.Series | None:
-    flows = [flow for flow in result.summary["flows"] if flow["group"] == group]
+    flows = [flow for flow in result.summary.flows if flow.group == group]
     if not flows:
         raise KeyError(group)
-    rates = [flow["rate_bps"] for flow in flows]
+    rates = [flow.rate_bps for flow in flows]
     return None if None in rates else np.array(rates)
 
 

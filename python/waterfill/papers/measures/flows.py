@@ -32,7 +32,7 @@ def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> fl
 
 def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float) -> float | None:
     """Return the sum of the mean rates of a group's flows in a window."""
-    names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
+    names = [entry.name for entry in result.summary.flows if entry.group == group]
     if not names:
         raise KeyError(group)
     means = [mean(*rate_series(result, name), start_s, stop_s) for name in names]
@@ -44,7 +44,7 @@ def start_inequality(
     result: Result, *, flow: str, group: str, start_s: float, stop_s: float
 ) -> float | None:
     """Return |mean rate of a flow ÷ that of a group's flows − 1| in a window."""
-    names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
+    names = [entry.name for entry in result.summary.flows if entry.group == group]
     rate_bps = mean(*rate_series(result, flow), start_s, stop_s)
     others_bps = group_rate_over(result, group=group, start_s=start_s, stop_s=stop_s)
     if rate_bps is None or not others_bps:
@@ -236,11 +236,11 @@ def rate_of(result: Result, *, flow: str) -> float | None:
 def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
     """Return the sum of the rates (or goodputs) of these groups of flows in the summary."""
     key: Literal["goodput_bps", "rate_bps"] = "goodput_bps" if goodput else "rate_bps"
-    known = {entry["group"] for entry in result.summary["flows"]}
+    known = {entry.group for entry in result.summary.flows}
     for group in flows:
         if group not in known:
             raise KeyError(group)
-    rates = [f[key] or 0.0 for f in result.summary["flows"] if f["group"] in flows]
+    rates = [f[key] or 0.0 for f in result.summary.flows if f.group in flows]
     return sum(rates)
 
 

@@ -225,7 +225,7 @@ def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> f
     What sources ask for, before queues round it off; a flow without a pacing rate asks for none.
     """
     rate_bps = capacity_bps(result, link)
-    flows = [flow["name"] for flow in result.summary["flows"]]
+    flows = [flow.name for flow in result.summary.flows]
     names = [flow for flow in flows if link in path_of(result, flow)]
     if not names or "pacing_bps" not in result.flows.column_names:
         return None
@@ -259,12 +259,12 @@ def header_bytes(
     From the flow's goodput over its rate, so in a window without losses. `framing_bytes` of the
     header are not counted, such as a TCP option's kind and length.
     """
-    entry = next((f for f in result.summary["flows"] if f["name"] == flow), None)
+    entry = next((f for f in result.summary.flows if f.name == flow), None)
     if entry is None:
         raise KeyError(flow)
-    if not entry["rate_bps"] or entry["goodput_bps"] is None:
+    if not entry.rate_bps or entry.goodput_bps is None:
         return None
-    return packet_bytes * (1 - entry["goodput_bps"] / entry["rate_bps"]) - 40 - framing_bytes
+    return packet_bytes * (1 - entry.goodput_bps / entry.rate_bps) - 40 - framing_bytes
 
 
 def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
