@@ -27,14 +27,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from waterfill.analysis import seeds, series, shares, transfers
+from waterfill.analysis.documents import (
+    BackendDifference,
+    ComparedRun,
+    ComparisonDocument,
+    Figures,
+    FlowFigures,
+    OverSeeds,
+    Settling,
+    ShareRatio,
+    StartUp,
+)
 from waterfill.analysis.series import Series
 from waterfill.analysis.shares import Allocation, Spans
+from waterfill.contract.summary import Spread, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols
 from waterfill.runs import backends, html
 from waterfill.runs.files import Stage, WriteError, read_text, recover, why, write_text
 from waterfill.runs.laws import PythonLaw, infos, used
-from waterfill.runs.result import Document, Result, to_json
+from waterfill.runs.result import Result, to_json
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load
@@ -219,23 +231,10 @@ def start_up_s(
     return None if completed else math.inf
 
 
-def figures(result: Result, allocated: Allocation, link: str) -> Document:
-    """Return the figures to compare of one run with bottleneck `link`; plain data, SI units.
-
-    `utilization`, `queue_bytes` {mean, p99, max}: of the bottleneck, in the summary's window.
-    `drops`: of all links, in the window. `jain_index`: of the rates in the window.
-    `share_ratio` {worst, worst_flow, most}: smallest and largest rate ÷ max-min share in the
-    window. `settling_s` {worst, worst_flow, never}: see `settling_s`; `never` counts flows that
-    did not settle, the worst is then infinite. `start_up_s` {median, worst, worst_flow, never}: see
-    `start_up_s`. `flows`: share_ratio, settling_s, start_up_s of each flow. None: no samples.
-    `transfers` {flows, unfinished, completion_s, slowdown}, the last two {mean, p50, p90, p99}, of
-    all flows with a size; None where no flow has one.
-    """
+def figures(result: Result, allocated: Allocation, link: str) -> Figures:
+    """Return the figures to compare of one run whose bottleneck is `link`."""
     flows = [
-        {"name": flow.name, **_flow_figures(result, allocated, i, *samples)}
-        for i, (flow, samples) in enumerate(
-            zip(result.summary.flows, _rates_of(result), strict=True)
-        )
+        _flow_figures(result, allocated, i, *samples) for i, samples in enumerate(_rates_of(result))
     ]
     mine = next(entry for entry in result.summary.links if entry.name == link)
     least, most = _extremes(flows, "share_ratio")
@@ -245,51 +244,50 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
     started_s = [
         time_s
         for flow, count in zip(flows, counts, strict=True)
-        for time_s in itertools.repeat(flow["start_up_s"], count)
+        for time_s in itertools.repeat(flow.start_up_s, count)
         if time_s is not None
     ]
-    return {
-        "bottleneck": link,
-        "average_s": average_s(result),
-        "utilization": mine.utilization,
-        "queue_bytes": {kind: mine.queue_bytes[kind] for kind in ("mean", "p99", "max")},
-        "drops": sum(entry.drops for entry in result.summary.links),
-        "jain_index": result.summary.jain_index,
-        "share_ratio": {"worst": least[0], "worst_flow": least[1], "most": most[0]},
-        "settling_s": {
-            "worst": slowest[0],
-            "worst_flow": slowest[1],
-            "never": _never(flows, counts, "settling_s"),
-        },
-        "start_up_s": {
-            "median": statistics.median(started_s) if started_s else None,
-            "worst": latest[0],
-            "worst_flow": latest[1],
-            "never": _never(flows, counts, "start_up_s"),
-        },
-        "transfers": transfers.overall(result.transfers) if result.network.has_transfers else None,
-        "flows": flows,
-    }
+    return Figures(
+        bottleneck=link,
+        average_s=average_s(result),
+        utilization=mine.utilization,
+        queue_bytes=Spread(**{kind: mine.queue_bytes[kind] for kind in ("mean", "p99", "max")}),
+        drops=sum(entry.drops for entry in result.summary.links),
+        jain_index=result.summary.jain_index,
+        share_ratio=ShareRatio(worst=least[0], worst_flow=least[1], most=most[0]),
+        settling_s=Settling(
+            worst=slowest[0], worst_flow=slowest[1], never=_never(flows, counts, "settling_s")
+        ),
+        start_up_s=StartUp(
+            median=statistics.median(started_s) if started_s else None,
+            worst=latest[0],
+            worst_flow=latest[1],
+            never=_never(flows, counts, "start_up_s"),
+        ),
+        transfers=transfers.overall(result.transfers) if result.network.has_transfers else None,
+        flows=flows,
+    )
 
 
 def _flow_figures(
     result: Result, allocated: Allocation, index: int, time_s: Series, rate_bps: Series
-) -> Document:
+) -> FlowFigures:
     flow = result.summary.flows[index]
     start_s, end_s = allocated.lives[index]
     completed = flow.completed_s is not None and flow.completed_s <= end_s
     spans = allocated.of(index)
     rate_of_run, share_bps = flow.rate_bps, flow.max_min_bps
-    return {
-        "share_ratio": rate_of_run / share_bps if share_bps and rate_of_run is not None else None,
-        "settling_s": settling_s(
+    return FlowFigures(
+        name=flow.name,
+        share_ratio=rate_of_run / share_bps if share_bps and rate_of_run is not None else None,
+        settling_s=settling_s(
             *(time_s, rate_bps, spans),
             average_s=average_s(result),
             packet_bytes=result.network.packet_bytes,
             completed=completed,
         ),
-        "start_up_s": start_up_s(time_s, rate_bps, spans, start_s=start_s, completed=completed),
-    }
+        start_up_s=start_up_s(time_s, rate_bps, spans, start_s=start_s, completed=completed),
+    )
 
 
 def _rates_of(result: Result) -> list[tuple[Series, Series]]:
@@ -304,16 +302,16 @@ def _rates_of(result: Result) -> list[tuple[Series, Series]]:
 
 
 def _extremes(
-    flows: Sequence[Document], key: str
+    flows: Sequence[FlowFigures], key: str
 ) -> tuple[tuple[float | None, str | None], tuple[float | None, str | None]]:
     """Return (value, flow) of a figure's minimum and maximum; the first flow if equal."""
-    there = [(flow[key], flow["name"]) for flow in flows if flow[key] is not None]
+    there = [(flow[key], flow.name) for flow in flows if flow[key] is not None]
     if not there:
         return (None, None), (None, None)
     return min(there, key=lambda pair: pair[0]), max(there, key=lambda pair: pair[0])
 
 
-def _never(flows: Sequence[Document], counts: Sequence[int], key: str) -> int:
+def _never(flows: Sequence[FlowFigures], counts: Sequence[int], key: str) -> int:
     pairs = zip(flows, counts, strict=True)
     return sum(count for flow, count in pairs if flow[key] == math.inf)
 
@@ -334,26 +332,24 @@ class Comparison:
         rows: list[list[html.Cell]] = []
         for name, result in self.results.items():
             found = figures(result, self.allocations[name], self.bottleneck)
-            worst, settled = found["share_ratio"]["worst"], found["settling_s"]["worst"]
-            rows.append([name, 100 * found["utilization"], found["queue_bytes"]["mean"],
-                         found["drops"], found["jain_index"], worst, settled])  # fmt: skip
+            worst, settled = found.share_ratio.worst, found.settling_s.worst
+            rows.append([name, 100 * (found.utilization or 0.0), found.queue_bytes.mean,
+                         found.drops, found.jain_index, worst, settled])  # fmt: skip
         columns = ("protocol", "utilization (%)", "mean queue (B)", "drops", "Jain's index",
                    "smallest rate ÷ share", "settling (s)")  # fmt: skip
         return html.table(f"bottleneck {self.bottleneck}", columns, rows, len(rows))
 
-    def document(self) -> Document:
-        """Return {"runs": {protocol: the run's document with its figures under "compare"}}."""
-        return {
-            "runs": {
-                name: {
-                    **result.summary,
-                    "compare": figures(result, self.allocations[name], self.bottleneck),
-                }
-                for name, result in self.results.items()
-            }
-        }
+    def document(self) -> ComparisonDocument:
+        """Return the runs' summaries with their figures."""
+        return ComparisonDocument(runs={
+            name: ComparedRun.read({
+                **result.summary,
+                "compare": figures(result, self.allocations[name], self.bottleneck),
+            })
+            for name, result in self.results.items()
+        })  # fmt: skip
 
-    def write(self, document: Document, folder: Path) -> None:
+    def write(self, document: ComparisonDocument, folder: Path) -> None:
         """Write DIR/<protocol>/ as for a single run, compare.json, compare.png and .svg.
 
         Where flows have a size, also transfers.png and .svg; of several seeds seeds.png and .svg.
@@ -364,7 +360,7 @@ class Comparison:
                 raise refused
 
     def write_into(
-        self, folder: Path, document: Document, figures: bool = True
+        self, folder: Path, document: ComparisonDocument, figures: bool = True
     ) -> list[WriteError]:
         """Write the files of `write` into a Stage's folder; return why some cannot be written.
 
@@ -393,8 +389,9 @@ class Comparison:
             )
         attempt(lambda: write_text(folder / DOCUMENT, to_json(document) + "\n"))
         attempt(draw(self.figure, folder / "compare"))
-        if "over_seeds" in document:
-            attempt(draw(partial(plots.over_seeds, document), folder / "seeds"))
+        found = document.of_seeds()
+        if found is not None:
+            attempt(draw(partial(plots.over_seeds, found), folder / "seeds"))
         sized = {n: r.transfers for n, r in self.results.items() if r.network.has_transfers}
         if sized:
             attempt(draw(partial(plots.slowdowns, sized), folder / "transfers"))
@@ -414,14 +411,12 @@ def of(results: Mapping[str, Result]) -> Comparison:
 
 
 def over_seeds(
-    comparison: Comparison, first_seed: int, others: Mapping[int, Mapping[str, Document]]
-) -> Document:
+    comparison: Comparison, first_seed: int, others: Mapping[int, Mapping[str, Figures]]
+) -> OverSeeds:
     """Return the results of a comparison over several seeds, to add to its document.
 
     `others` are the figures of each further seed, by protocol; seeds that lack one are left out.
-    `seeds` are the rest with the first, `over_seeds` {protocol: {quantity: estimate}}, and
-    `differences_over_seeds` all pairs of protocols: see `analysis.seeds`. It is empty where all
-    seeds of each protocol have the same figures: then nothing is drawn at random, and there is
+    Where all seeds of each protocol have the same figures, nothing is drawn at random, and there is
     nothing to test. The bottleneck is that of the first seed's runs.
     """
     names = list(comparison.results)
@@ -433,11 +428,11 @@ def over_seeds(
     }  # fmt: skip
     found = seeds.estimates(mine)
     random = any(each != of_seeds[0] for of_seeds in mine.values() for each in of_seeds)
-    return {
-        "seeds": [first_seed, *whole],
-        "over_seeds": found,
-        "differences_over_seeds": seeds.differences(found) if random else [],
-    }
+    return OverSeeds(
+        seeds=[first_seed, *whole],
+        over_seeds=found,
+        differences_over_seeds=seeds.differences(found) if random else [],
+    )
 
 
 def is_comparison(directory: str | os.PathLike[str]) -> bool:
@@ -471,14 +466,12 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
 # --- backends side by side ---------------------------------------------------------------------
 
 
-def differences(runs: Mapping[str, Document]) -> list[Document]:
+def differences(runs: Mapping[str, Summary]) -> list[BackendDifference]:
     """Compare each further backend with the first, one row per figure.
 
-    `runs` is {"protocol@backend": run}. Rows hold protocol, what, unit, the two backends, their
-    values, and the difference: second − first, relative to the first where `relative` is set; None
-    where a value is missing. A flow's queueing delay is its mean RTT less the base RTT.
+    `runs` is {"protocol@backend": run}. A flow's queueing delay is its mean RTT less the base RTT.
     """
-    by_protocol: dict[str, dict[str, Document]] = {}
+    by_protocol: dict[str, dict[str, Summary]] = {}
     for label, run in runs.items():
         protocol, _, backend = label.partition("@")
         by_protocol.setdefault(protocol, {})[backend] = run
@@ -488,9 +481,11 @@ def differences(runs: Mapping[str, Document]) -> list[Document]:
         for second, run in others:
             pairs = zip(_figures_of(reference), _figures_of(run), strict=True)
             for (what, unit, relative, a), (*_, b) in pairs:
-                row = {"protocol": protocol, "what": what, "unit": unit, "relative": relative,
-                       "backends": [first, second], "values": [a, b]}  # fmt: skip
-                rows.append(row | {"difference": _difference(a, b, relative)})
+                rows.append(BackendDifference(
+                    protocol=protocol, what=what, unit=unit, relative=relative,
+                    backends=[first, second], values_=[a, b],
+                    difference=_difference(a, b, relative),
+                ))  # fmt: skip
     return rows
 
 
@@ -500,21 +495,21 @@ def _difference(a: float | None, b: float | None, relative: bool) -> float | Non
     return (b - a) / a if relative else b - a
 
 
-def _figures_of(run: Document) -> list[tuple[str, str, bool, float | None]]:
+def _figures_of(run: Summary) -> list[tuple[str, str, bool, float | None]]:
     """Return (what, unit, whether the difference is relative, value) in a fixed order."""
     found: list[tuple[str, str, bool, float | None]] = []
-    for flow in run["flows"]:
-        rtt = flow["rtt_ms"]
-        waiting = None if rtt["mean"] is None else rtt["mean"] - rtt["base"]
+    for flow in run.flows:
+        rtt = flow.rtt_ms
+        waiting = None if rtt.mean is None else rtt.mean - rtt.base
         found += [
-            (f"rate of {flow['name']}", "bit/s", True, flow["rate_bps"]),
-            (f"queueing delay of {flow['name']}", "ms", False, waiting),
-            (f"retransmissions of {flow['name']}", "packets", True, flow["retransmissions"]),
+            (f"rate of {flow.name}", "bit/s", True, flow.rate_bps),
+            (f"queueing delay of {flow.name}", "ms", False, waiting),
+            (f"retransmissions of {flow.name}", "packets", True, flow.retransmissions),
         ]
-    for link in run["links"]:
+    for link in run.links:
         found += [
-            (f"utilization of {link['name']}", "", False, link["utilization"]),
-            (f"mean queue of {link['name']}", "B", True, link["queue_bytes"]["mean"]),
+            (f"utilization of {link.name}", "", False, link.utilization),
+            (f"mean queue of {link.name}", "B", True, link.queue_bytes.mean),
         ]
-    found.append(("Jain's index", "", False, run["jain_index"]))
+    found.append(("Jain's index", "", False, run.jain_index))
     return found

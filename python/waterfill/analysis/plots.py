@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from waterfill.analysis import draw, run_charts
 from waterfill.analysis.charts import Chart
+from waterfill.analysis.documents import OverSeeds
 from waterfill.analysis.run_charts import PRINT, RunCharts
 from waterfill.errors import InputError, nearest, shown
 
@@ -98,16 +99,16 @@ def comparison(
     )  # fmt: skip
 
 
-def over_seeds(document: Mapping[str, Any]) -> Figure:
+def over_seeds(document: OverSeeds) -> Figure:
     """Plot means with 95 % intervals and each seed's value, a panel per quantity.
 
-    `document` is a comparison's with several seeds. A quantity that a seed lacks has no mean.
+    A quantity that a seed lacks has no mean.
     """
     panels = [replace(chart, title="") for chart in run_charts.over_seeds(document)]
     columns = min(len(panels), _MAX_COLUMNS)
-    height = 0.9 + 0.28 * len(document["over_seeds"])
+    height = 0.9 + 0.28 * len(document.over_seeds)
     size = (3.4 * columns + 0.6, 0.5 + height * -(-len(panels) // columns))
-    title = f"{len(document['seeds'])} seeds: mean, 95 % interval, and each seed (grey)"
+    title = f"{len(document.seeds)} seeds: mean, 95 % interval, and each seed (grey)"
     return draw.figure(panels, columns=columns, size=size, title=title, share="", legend="right")
 
 

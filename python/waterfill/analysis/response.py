@@ -207,7 +207,7 @@ def monte_carlo(
 
 
 @dataclass(frozen=True)
-class Cell:
+class LossCase:
     """One case of a table: what was run, and the mean windows (packets)."""
 
     protocol: str
@@ -311,7 +311,7 @@ class Point:
         return f"{self.protocol} {self.loss} p={self.p:g} rtt={self.rtt_s * 1e3:g}ms"
 
 
-def cell(point: Point, summary: Summary) -> Cell:
+def case_of(point: Point, summary: Summary) -> LossCase:
     """Return the case of a finished run."""
     flow, link = summary.flows[0], summary.links[0]
     p, rtt_s, cubic = point.p, point.rtt_s, point.protocol == "cubic"
@@ -324,7 +324,7 @@ def cell(point: Point, summary: Summary) -> Cell:
         reference = next(iter(closed.values()))
     else:
         reference = monte_carlo(CubicWindow if cubic else RenoWindow, p, rtt_s)
-    return Cell(
+    return LossCase(
         point.protocol,
         point.loss,
         p,
@@ -343,7 +343,7 @@ def cells(
     rtts_s: Iterable[float] = RTTS_S,
     losses: int = 300,
     progress: Callable[[str, Tick], None] | None = None,
-) -> list[Cell]:
+) -> list[LossCase]:
     """Run every case of the tables on all CPUs; return them in order. Ctrl-C skips the rest."""
     points = [
         Point(protocol, loss, p, rtt_s)
@@ -357,13 +357,13 @@ def cells(
     }
     results = run_each(scenarios, progress=progress)
     return [
-        cell(point, results[str(point)].summary)
+        case_of(point, results[str(point)].summary)
         for point in points
         if str(point) in results and "interrupted_at_s" not in results[str(point)].summary
     ]
 
 
-def document(found: Sequence[Cell]) -> Document:
+def document(found: Sequence[LossCase]) -> Document:
     """Return the document of `waterfill response --json`."""
     return {
         "tolerance": TOLERANCE,

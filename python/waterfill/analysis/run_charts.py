@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from waterfill import _core
 from waterfill.analysis import charts, shares, transfers
 from waterfill.analysis.binning import Binned, Grid, Matrix, grid_of, grid_with
 from waterfill.analysis.charts import Band, Chart, Line, Units
+from waterfill.analysis.documents import Estimate, OverSeeds
 from waterfill.analysis.series import Series, numbers
 from waterfill.analysis.shares import Allocation
 from waterfill.analysis.tables import OVER_SEEDS
+from waterfill.network import protocols
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -362,11 +363,7 @@ def _how(bands: Sequence[Band]) -> str:
 
 def _unit_of(column: str) -> str:
     """Return the unit of a protocol's signal; empty for a number without one."""
-    units = {
-        f"{entry['name']}.{signal['name']}": signal["unit"]
-        for entry in _core.protocols() for signal in entry["signals"]
-    }  # fmt: skip
-    unit = units.get(column, "")
+    unit = protocols.units().get(column, "")
     return "" if unit == "1" else unit
 
 
@@ -445,26 +442,29 @@ def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
     )  # fmt: skip
 
 
-def over_seeds(document: Mapping[str, Any]) -> list[Chart]:
+_NOWHERE = Estimate(values_=[], mean=None, interval=None)
+
+
+def over_seeds(document: OverSeeds) -> list[Chart]:
     """Return a chart per quantity: each run's mean with its 95 % interval, and each seed's value.
 
-    `document` is a comparison's with several seeds. A quantity that a seed lacks has no mean.
+    A quantity that a seed lacks has no mean.
     """
-    runs = document["over_seeds"]
+    runs = document.over_seeds
     found = []
     for one in OVER_SEEDS:
         key, label, unit = one.key, one.axis, one.size
-        of_run = [run.get(key, {"values": (), "interval": None}) for run in runs.values()]
+        of_run = [run.get(key, _NOWHERE) for run in runs.values()]
         seeds = [(place, value / unit) for place, mine in enumerate(of_run)
-                 for value in mine["values"] if value is not None]  # fmt: skip
+                 for value in mine.values_ if value is not None]  # fmt: skip
         if not (one.drawn and seeds):
             continue
         x, y = np.array(seeds).T
         lines = [Line("each seed", y, role="sample", x=x)]
         for place, (name, mine) in enumerate(zip(runs, of_run, strict=True)):
-            if mine["interval"] is not None:
-                low, high = (np.array([end / unit]) for end in mine["interval"])
-                mean, at = np.array([mine["mean"] / unit]), np.array([float(place)])
+            if mine.interval is not None:
+                low, high = (np.array([end / unit]) for end in mine.interval)
+                mean, at = np.array([(mine.mean or 0.0) / unit]), np.array([float(place)])
                 lines.append(Line(name, mean, place, "points", at, low, high))
         found.append(Chart(f"seeds-{key}", label, "", label, lines=lines, ticks=list(runs)))
     return found

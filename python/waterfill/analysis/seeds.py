@@ -14,36 +14,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from waterfill.contract.record import Record
+from waterfill.analysis.documents import Difference, Estimate, Figures
 from waterfill.errors import InputError
-from waterfill.runs.result import Document
 
 CONFIDENCE = 0.95
 # Beyond any use, and the seeds would no longer fit memory: more is a typing error.
 MAX_SEEDS = 10_000
-
-
-class Estimate(Record):
-    """A quantity over seeds: one value per seed, their mean and its interval.
-
-    A value is None where a run has none (a flow that never settled); the mean and the interval are
-    then None too.
-    """
-
-    values_: list[float | None]
-    mean: float | None
-    interval: list[float] | None
-
-
-class Difference(Record):
-    """Two protocols in one quantity: mean of first − second, and the corrected p-value."""
-
-    quantity: str
-    first: str
-    second: str
-    difference: float
-    p: float
-    significant: bool
 
 
 def seeds(first: int, count: int) -> list[int]:
@@ -54,21 +30,21 @@ def seeds(first: int, count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def quantities(figures: Document) -> dict[str, float | None]:
+def quantities(figures: Figures) -> dict[str, float | None]:
     """Return the quantities compared over seeds, from a run's `compare.figures`."""
     found: dict[str, float | None] = {
-        "utilization": figures["utilization"],
-        "queue_bytes.mean": figures["queue_bytes"]["mean"],
-        "queue_bytes.p99": figures["queue_bytes"]["p99"],
-        "drops": float(figures["drops"]),
-        "jain_index": figures["jain_index"],
-        "share_ratio.worst": figures["share_ratio"]["worst"],
-        "settling_s.worst": figures["settling_s"]["worst"],
-        "start_up_s.median": figures["start_up_s"]["median"],
+        "utilization": figures.utilization,
+        "queue_bytes.mean": figures.queue_bytes.mean,
+        "queue_bytes.p99": figures.queue_bytes.p99,
+        "drops": float(figures.drops),
+        "jain_index": figures.jain_index,
+        "share_ratio.worst": figures.share_ratio.worst,
+        "settling_s.worst": figures.settling_s.worst,
+        "start_up_s.median": figures.start_up_s.median,
     }
-    if figures.get("transfers"):
-        slowdown = figures["transfers"]["slowdown"]
-        found["slowdown.p50"], found["slowdown.p99"] = slowdown["p50"], slowdown["p99"]
+    if figures.transfers:
+        slowdown = figures.transfers.slowdown
+        found |= {"slowdown.p50": slowdown.p50, "slowdown.p99": slowdown.p99}
     return {
         name: None if value is None or not math.isfinite(value) else value
         for name, value in found.items()
@@ -90,7 +66,7 @@ def estimate(values: Sequence[float | None]) -> Estimate:
     return Estimate(values_=list(values), mean=mean, interval=[mean - half, mean + half])
 
 
-def estimates(runs: Mapping[str, Sequence[Document]]) -> dict[str, dict[str, Estimate]]:
+def estimates(runs: Mapping[str, Sequence[Figures]]) -> dict[str, dict[str, Estimate]]:
     """Return {protocol: {quantity: estimate}} from {protocol: figures of each seed}."""
     found: dict[str, dict[str, Estimate]] = {}
     for name, of_seeds in runs.items():

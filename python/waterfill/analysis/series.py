@@ -7,8 +7,8 @@ of the scenario's `sample`. Arrays have the shape (samples,).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,12 +129,19 @@ def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
     return float(time_s[first])
 
 
-def summary_of(result: Result, which: Which, name: str) -> Mapping[str, Any]:
-    """Return the summary's entry of one flow, link or source; raise KeyError without it."""
-    for entry in result.summary[which]:
-        if entry["name"] == name:
-            found: Mapping[str, Any] = entry
-            return found
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Entry = TypeVar("Entry", bound=_Named)
+
+
+def named(entries: Iterable[Entry], name: str) -> Entry:
+    """Return the flow, link or source of this name; raise KeyError without it."""
+    for entry in entries:
+        if entry.name == name:
+            return entry
     raise KeyError(name)
 
 

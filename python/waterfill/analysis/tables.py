@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from waterfill.analysis.transfers import SizeBin
 from waterfill.contract.network import LinkSpec
 from waterfill.contract.summary import FlowSummary, LinkSummary, TrafficSummary
 from waterfill.errors import one_line
 from waterfill.scenario.units import VOLUME
+
+if TYPE_CHECKING:
+    from waterfill.analysis.documents import Estimate, Figures
+    from waterfill.analysis.transfers import Overall, SizeBin
 
 Row = TypeVar("Row")
 Place: TypeAlias = Literal["terminal", "page"]
@@ -159,7 +162,7 @@ TRAFFIC: Sequence[Column[TrafficSummary]] = (
 
 
 def _size(bin: SizeBin) -> Cell:
-    above, to = bin["above_bytes"], bin["to_bytes"]
+    above, to = bin.above_bytes, bin.to_bytes
     if to is not None:
         return Cell(f"to {VOLUME.format(to)}", to)
     return Cell(f"above {VOLUME.format(above)}" if above else "all", math.inf)
@@ -167,16 +170,16 @@ def _size(bin: SizeBin) -> Cell:
 
 TRANSFERS: Sequence[Column[SizeBin]] = (
     Column("flows by size", _size),
-    Column("flows", lambda size: size["flows"]),
-    Column("unfinished", lambda size: size["unfinished"], short="un-\nfinished"),
-    Column("slowdown mean", lambda size: size["slowdown"]["mean"], form=".2f",
+    Column("flows", lambda size: size.flows),
+    Column("unfinished", lambda size: size.unfinished, short="un-\nfinished"),
+    Column("slowdown mean", lambda size: size.slowdown.mean, form=".2f",
            short="slowdown\nmean"),
-    Column("slowdown p50", lambda size: size["slowdown"]["p50"], form=".2f", short="p50"),
-    Column("slowdown p90", lambda size: size["slowdown"]["p90"], form=".2f", short="p90"),
-    Column("slowdown p99", lambda size: size["slowdown"]["p99"], form=".2f", short="p99"),
-    Column("completion p50", lambda size: size["completion_s"]["p50"], "ms", 1e-3, ".3g",
+    Column("slowdown p50", lambda size: size.slowdown.p50, form=".2f", short="p50"),
+    Column("slowdown p90", lambda size: size.slowdown.p90, form=".2f", short="p90"),
+    Column("slowdown p99", lambda size: size.slowdown.p99, form=".2f", short="p99"),
+    Column("completion p50", lambda size: size.completion_s.p50, "ms", 1e-3, ".3g",
            short="time p50"),
-    Column("completion p99", lambda size: size["completion_s"]["p99"], "ms", 1e-3, ".3g",
+    Column("completion p99", lambda size: size.completion_s.p99, "ms", 1e-3, ".3g",
            short="p99"),
 )  # fmt: skip
 
@@ -185,8 +188,8 @@ SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of com
 
 # --- comparisons -------------------------------------------------------------------------------
 
-Compared: TypeAlias = tuple[str, Mapping[str, Any]]
-"""A run's name, and what a comparison says of it."""
+Compared: TypeAlias = "tuple[str, Figures]"
+"""A run's name and its figures."""
 
 
 def _kilo(value: float) -> str:
@@ -194,52 +197,50 @@ def _kilo(value: float) -> str:
     return ".1f" if value < 1e6 else ".0f"
 
 
-def _worst(key: str, which: str = "worst") -> Callable[[Compared], Any]:
-    return lambda run: run[1][key][which]
-
-
-def _moved(run: Compared) -> Cell:
-    moved = run[1]["transfers"]
-    if moved is None:
-        return NONE
-    done = moved["flows"] - moved["unfinished"]
-    return Cell(f"{done:,} of {moved['flows']:,}", float(done))
-
-
-def _of_transfers(key: str, which: str) -> Callable[[Compared], Any]:
-    def value(run: Compared) -> Any:
-        moved = run[1]["transfers"]
-        return None if moved is None else moved[key][which]
-
-    return value
-
-
 RUNS: Sequence[Column[Compared]] = (
     Column("run", lambda run: run[0], short="protocol"),
-    Column("utilization", lambda run: run[1]["utilization"], "%", 0.01, ".2f", ".2f", "util."),
-    Column("queue mean", _worst("queue_bytes", "mean"), "kB", 1e3, _kilo, short="queue"),
-    Column("queue p99", _worst("queue_bytes", "p99"), "kB", 1e3, _kilo, short="p99"),
-    Column("queue max", _worst("queue_bytes", "max"), "kB", 1e3, _kilo, short="max"),
-    Column("drops", lambda run: run[1]["drops"]),
-    Column("Jain's index", lambda run: run[1]["jain_index"], form=".4f", page=".4f", short="Jain"),
-    Column("smallest rate / share", _worst("share_ratio"), form=".3f", page=".3f",
+    Column("utilization", lambda run: run[1].utilization, "%", 0.01, ".2f", ".2f", "util."),
+    Column("queue mean", lambda run: run[1].queue_bytes.mean, "kB", 1e3, _kilo, short="queue"),
+    Column("queue p99", lambda run: run[1].queue_bytes.p99, "kB", 1e3, _kilo, short="p99"),
+    Column("queue max", lambda run: run[1].queue_bytes.max, "kB", 1e3, _kilo, short="max"),
+    Column("drops", lambda run: run[1].drops),
+    Column("Jain's index", lambda run: run[1].jain_index, form=".4f", page=".4f", short="Jain"),
+    Column("smallest rate / share", lambda run: run[1].share_ratio.worst, form=".3f", page=".3f",
            short="min\nshare"),
-    Column("largest rate / share", _worst("share_ratio", "most"), form=".3f", page=".3f",
+    Column("largest rate / share", lambda run: run[1].share_ratio.most, form=".3f", page=".3f",
            where="page"),
-    Column("settling, slowest", _worst("settling_s"), "s", form=".2f", short="settle"),
-    Column("start-up, median", _worst("start_up_s", "median"), "s", form=".2f", short="start"),
-    Column("start-up, slowest", _worst("start_up_s"), "s", form=".2f", short="slowest"),
+    Column("settling, slowest", lambda run: run[1].settling_s.worst, "s", form=".2f",
+           short="settle"),
+    Column("start-up, median", lambda run: run[1].start_up_s.median, "s", form=".2f",
+           short="start"),
+    Column("start-up, slowest", lambda run: run[1].start_up_s.worst, "s", form=".2f",
+           short="slowest"),
 )  # fmt: skip
 
+
+def _completed(run: Compared) -> Cell:
+    moved = run[1].transfers
+    if moved is None:
+        return NONE
+    done = moved.flows - moved.unfinished
+    return Cell(f"{done:,} of {moved.flows:,}", float(done))
+
+
+def _moved(value: Callable[[Overall], float | None]) -> Callable[[Compared], float | None]:
+    return lambda run: None if run[1].transfers is None else value(run[1].transfers)
+
+
 MOVED: Sequence[Column[Compared]] = (
-    Column("completed", _moved, where="page"),
-    Column("flows", lambda run: run[1]["transfers"]["flows"], where="terminal"),
-    Column("unfinished", lambda run: run[1]["transfers"]["unfinished"], where="terminal"),
-    Column("completion p50", _of_transfers("completion_s", "p50"), "ms", 1e-3, ".3g",
+    Column("completed", _completed, where="page"),
+    Column("flows", _moved(lambda moved: moved.flows), where="terminal"),
+    Column("unfinished", _moved(lambda moved: moved.unfinished), where="terminal"),
+    Column("completion p50", _moved(lambda moved: moved.completion_s.p50), "ms", 1e-3, ".3g",
            short="time p50"),
-    Column("completion p99", _of_transfers("completion_s", "p99"), "ms", 1e-3, ".3g", short="p99"),
-    Column("slowdown p50", _of_transfers("slowdown", "p50"), form=".2f", short="slowdown\np50"),
-    Column("slowdown p99", _of_transfers("slowdown", "p99"), form=".2f", short="p99"),
+    Column("completion p99", _moved(lambda moved: moved.completion_s.p99), "ms", 1e-3, ".3g",
+           short="p99"),
+    Column("slowdown p50", _moved(lambda moved: moved.slowdown.p50), form=".2f",
+           short="slowdown\np50"),
+    Column("slowdown p99", _moved(lambda moved: moved.slowdown.p99), form=".2f", short="p99"),
 )  # fmt: skip
 
 
@@ -280,10 +281,10 @@ OVER_SEEDS = (
 )  # fmt: skip
 
 
-def over_seeds(runs: Mapping[str, Mapping[str, Any]], note: str = "") -> Table[Any]:
+def over_seeds(runs: Mapping[str, Mapping[str, Estimate]], note: str = "") -> Table[Any]:
     """Return the table of means and intervals over the seeds, a row for each of `runs`."""
     there = set(next(iter(runs.values())))
-    columns: list[Column[tuple[str, Mapping[str, Any]]]] = [
+    columns: list[Column[tuple[str, Mapping[str, Estimate]]]] = [
         Column("run", lambda run: run[0], short="protocol")
     ]
     for one in OVER_SEEDS:
@@ -296,19 +297,19 @@ def over_seeds(runs: Mapping[str, Mapping[str, Any]], note: str = "") -> Table[A
     return Table("over-seeds", "Over all seeds", columns, list(runs.items()), note)
 
 
-def all_same(runs: Mapping[str, Mapping[str, Any]]) -> bool:
+def all_same(runs: Mapping[str, Mapping[str, Estimate]]) -> bool:
     """Return whether all seeds of each run gave the same values."""
-    return all(len(set(found["values"])) == 1 for run in runs.values() for found in run.values())
+    return all(len(set(found.values_)) == 1 for run in runs.values() for found in run.values())
 
 
-def _interval(one: Quantity, place: Place) -> Callable[[tuple[str, Mapping[str, Any]]], Cell]:
+def _interval(one: Quantity, place: Place) -> Callable[[tuple[str, Mapping[str, Estimate]]], Cell]:
     """Return the function that writes a quantity's mean with its 95 % interval."""
 
-    def cell(run: tuple[str, Mapping[str, Any]]) -> Cell:
+    def cell(run: tuple[str, Mapping[str, Estimate]]) -> Cell:
         found = run[1].get(one.key)
-        if found is None or found["mean"] is None:
+        if found is None or found.mean is None:
             return NONE
-        mean, span = found["mean"], found["interval"]
+        mean, span = found.mean, found.interval
         if place == "page":
             text = f"{mean / one.size:.4g}"
             if span is not None:

@@ -65,11 +65,10 @@ def response(
     chosen = [p for p in response.PROBABILITIES if p >= 1e-3 or not quick]
     with Bars([]) as bars:
         found = response.cells(probabilities=chosen, losses=losses, progress=bars.show)
-    document = response.document(found)
     if json:
-        print_json(document)
+        print_json(response.document(found))
     else:
-        show(*tables.response(document))
+        show(*tables.response(found))
     planned = len(response.TABLES) * len(chosen) * len(response.RTTS_S)
     if len(found) < planned:
         raise typer.Exit(INTERRUPTED)

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from waterfill.analysis.compare import Comparison
+    from waterfill.analysis.documents import Figures
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
     from waterfill.runs.files import Stage
     from waterfill.runs.laws import PythonLaw
-    from waterfill.runs.result import Document, Result
+    from waterfill.runs.result import Result
     from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
 
@@ -265,9 +266,9 @@ def compare(
                 folder = None if stage is None else stage.folder
             others = _further_seeds(comparison, scenarios, where, further, folder, unwritten, own)
             document |= compare.over_seeds(comparison, first, others)
-            complete = len(document["seeds"]) == count
+            complete = len(document.seeds or ()) == count
         if len(places) > 1:
-            document["differences"] = compare.differences(document["runs"])
+            document.differences = compare.differences(document.runs)
         if stage is not None:
             with unwritten.collected():
                 # Who interrupts does not wait for figures, which `plot` and `report` can draw.
@@ -276,11 +277,10 @@ def compare(
     if json:
         print_json(document)
     else:
-        show(*tables.compare(document["runs"]))
-        if "over_seeds" in document:
-            show(*tables.over_seeds(document))
-        if len(places) > 1:
-            show(*tables.differences(document["differences"]))
+        show(*tables.compare(document.runs))
+        if (found := document.of_seeds()) is not None:
+            show(*tables.over_seeds(found))
+        show(*tables.differences(document.differences or ()))
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
     failed = unwritten.report()
@@ -298,7 +298,7 @@ def _further_seeds(
     folder: Path | None,
     unwritten: Unwritten,
     own: Mapping[str, PythonLaw],
-) -> dict[int, dict[str, Document]]:
+) -> dict[int, dict[str, Figures]]:
     """Run all scenarios with these seeds; return the figures of each run that ended, by seed.
 
     With a folder each run is written to FOLDER/<protocol>/seed-<seed>.
@@ -313,7 +313,7 @@ def _further_seeds(
         label: scenarios[name].model_copy(update={"seed": seed})
         for label, (name, seed) in of_label.items()
     }
-    found: dict[int, dict[str, Document]] = {seed: {} for seed in further}
+    found: dict[int, dict[str, Figures]] = {seed: {} for seed in further}
     with Bars([]) as bars:
 
         def keep(label: str, result: Result) -> None:

@@ -18,6 +18,8 @@ from waterfill.errors import one_line
 from waterfill.runs.result import Document
 
 if TYPE_CHECKING:
+    from waterfill.analysis.documents import BackendDifference, ComparedRun, OverSeeds
+    from waterfill.analysis.response import LossCase
     from waterfill.analysis.transfers import SizeBin
     from waterfill.network.protocols import ParamInfo, ProtocolInfo
 
@@ -163,94 +165,95 @@ def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
     return [printed(model.TRANSFERS, rows), Text(model.SLOWDOWN)] if rows else []
 
 
-def response(document: Document) -> list[Table | Text]:
+def response(found: Sequence[LossCase]) -> list[Table | Text]:
     """Return one table per protocol and kind of loss: mean windows and their references."""
+    from waterfill.analysis.response import MIN_WINDOW, TOLERANCE
+
     parts: list[Table | Text] = []
-    groups: dict[tuple[str, str], list[Document]] = {}
-    for case in document["cells"]:
-        groups.setdefault((case["protocol"], case["loss"]), []).append(case)
+    groups: dict[tuple[str, str], list[LossCase]] = {}
+    for case in found:
+        groups.setdefault((case.protocol, case.loss), []).append(case)
     for (protocol, loss), cases in groups.items():
         parts.append(Text(f"{protocol} under {loss} loss: mean window in packets", style="bold"))
-        names = list(cases[0]["closed_forms_packets"])
+        names = list(cases[0].closed_forms)
         others = names if loss == "independent" else names[1:]
         reference = names[0] if loss == "periodic" else "Monte-Carlo"
         parts.append(printed(_response_columns(reference, others), cases))
+    outside = sum(not case.within for case in found)
     parts.append(
         Text(
-            f"{document['outside']} of {len(document['cells'])} cases differ from their reference "
-            f"by more than {document['tolerance'] * 100:g} %. Not judged: mean windows below "
-            f"{document['least_window_packets']:g} packets under periodic loss."
+            f"{outside} of {len(found)} cases differ from their reference by more than "
+            f"{TOLERANCE * 100:g} %. Not judged: mean windows below {MIN_WINDOW:g} packets under "
+            "periodic loss."
         )
     )
     return parts
 
 
-def _response_columns(reference: str, others: Sequence[str]) -> list[Column[Document]]:
-    def off(name: str, case: Document) -> Cell:
-        ratio = case["window_packets"] / case["closed_forms_packets"][name] - 1
+def _response_columns(reference: str, others: Sequence[str]) -> list[Column[LossCase]]:
+    def off(name: str, case: LossCase) -> Cell:
+        ratio = case.window / case.closed_forms[name] - 1
         return Cell(f"{ratio * 100:+.0f} %", ratio)
 
-    def warning(case: Document) -> str:
-        return "not judged" if not case["judged"] else "" if case["within"] else "OUTSIDE"
+    def warning(case: LossCase) -> str:
+        return "not judged" if not case.judged else "" if case.within else "OUTSIDE"
 
     return [
-        Column("loss", lambda case: f"{case['p']:g}"),
-        Column("RTT ms", lambda case: f"{case['rtt_s'] * 1e3:g}"),
-        Column("simulated", lambda case: case["window_packets"], form=".1f"),
-        Column(reference, lambda case: case["reference_packets"], form=".1f"),
-        Column("difference", lambda case: Cell(f"{case['error'] * 100:+.1f} %", case["error"])),
+        Column("loss", lambda case: f"{case.p:g}"),
+        Column("RTT ms", lambda case: f"{case.rtt_s * 1e3:g}"),
+        Column("simulated", lambda case: case.window, form=".1f"),
+        Column(reference, lambda case: case.reference, form=".1f"),
+        Column("difference", lambda case: Cell(f"{case.error * 100:+.1f} %", case.error)),
         *(Column(name, partial(off, name)) for name in others),
-        Column("losses", lambda case: case["losses"]),
-        Column("time-outs", lambda case: case["timeouts"]),
+        Column("losses", lambda case: case.losses),
+        Column("time-outs", lambda case: case.timeouts),
         Column("", warning),
     ]
 
 
-def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
+def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
     """Return one table of all runs, one row per run, and notes that define its columns.
 
-    `runs` is {protocol: run document}, at least one.
+    `runs` is {protocol: run}, at least one.
     """
     first = next(iter(runs.values()))
     parts: list[Table | Text] = [_head(first)]
     for name, run in runs.items():
-        if "interrupted_at_s" in run:
-            at_s = run["interrupted_at_s"]
+        if (at_s := run.interrupted_at_s) is not None:
             parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))
-    rows = [(name, run["compare"]) for name, run in runs.items()]
+    rows = [(name, run.compare) for name, run in runs.items()]
     parts.append(printed(model.RUNS, rows, tight=True))
-    moved = [(name, mine) for name, mine in rows if mine["transfers"]]
+    moved = [(name, mine) for name, mine in rows if mine.transfers]
     if moved:
         parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved), Text(model.SLOWDOWN)]
-    mine = first["compare"]
-    average_s = mine["average_s"]
+    mine = first.compare
     notes = (
-        f"util. (utilization) and queue (mean, p99, max): of {one_line(mine['bottleneck'])}, the "
+        f"util. (utilization) and queue (mean, p99, max): of {one_line(mine.bottleneck)}, the "
         "bottleneck of most flow-seconds over all runs; drops: on all links.",
         "min share: smallest rate ÷ max-min share of a flow.",
         f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
-        f"over {average_s:g} s) stays within 5 % of the share; slowest flow.",
+        f"over {mine.average_s:g} s) stays within 5 % of the share; slowest flow.",
         "start: start-up time, SYN to half the fair share (median, slowest flow).",
         "–: never, or no samples.",
     )
     return [*parts, *map(Text, notes)]
 
 
-def over_seeds(document: Document) -> list[Table | Text]:
+def over_seeds(document: OverSeeds) -> list[Table | Text]:
     """Return means and intervals over the seeds, one row per protocol, and what differs."""
-    runs, rows = document["over_seeds"], document["differences_over_seeds"]
-    count = len(document["seeds"])
+    runs, rows = document.over_seeds, document.differences_over_seeds
+    count = len(document.seeds)
     if count > 1 and not rows and model.all_same(runs):
         same = f"All {count} seeds give the same result: nothing in this scenario is random, so"
         return [Text(), Text(f"{same} there are no intervals and no tests.")]
     found = model.over_seeds(runs)
     lines = [
-        f"{count} seeds, from {document['seeds'][0]}: mean ± half the 95 % interval (Student's t).",
+        f"{count} seeds, from {document.seeds[0]}: mean ± half the 95 % interval (Student's t).",
     ]
     for one in model.OVER_SEEDS:
-        pairs = [row for row in rows if row["quantity"] == one.key]
+        pairs = [row for row in rows if row.quantity == one.key]
         if pairs:
-            alike = [f"{r['first']} and {r['second']}" for r in pairs if not r["significant"]]
+            alike = [f"{r.first} and {r.second}" for r in pairs if not r.significant]
             shown = ", ".join(alike if len(alike) <= 3 else [*alike[:3], f"{len(alike) - 3} more"])
             but = f"; not {shown}" if alike and len(alike) < len(pairs) else ""
             apart = len(pairs) - len(alike)
@@ -419,33 +422,33 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
     ]
 
 
-def differences(rows: Sequence[Document]) -> list[Table | Text]:
+def differences(rows: Sequence[BackendDifference]) -> list[Table | Text]:
     """Return the results of two backends side by side, for up to `MAX_LINES` flows."""
     if not rows:
         return []
-    columns: list[Column[Document]] = [
-        Column("protocol", lambda row: row["protocol"]),
-        Column("quantity", lambda row: row["what"]),
+    columns: list[Column[BackendDifference]] = [
+        Column("protocol", lambda row: row.protocol),
+        Column("quantity", lambda row: row.what),
     ]
-    for place, backend in enumerate(rows[0]["backends"]):
+    for place, backend in enumerate(rows[0].backends):
         columns.append(Column(backend, partial(_value, place)))
     columns.append(Column("difference", _difference))
     return [printed(columns, rows[: 5 * MAX_LINES])]
 
 
-def _value(place: int, row: Document) -> Cell:
-    scale, unit = _readable(row["unit"])
-    value = row["values"][place]
-    known = value is not None and math.isfinite(value)
-    return Cell(f"{format(value / scale, '.4g') if known else '–'}{unit}", 0.0)
+def _value(place: int, row: BackendDifference) -> Cell:
+    scale, unit = _readable(row.unit)
+    value = row.values_[place]
+    number = format(value / scale, ".4g") if value is not None and math.isfinite(value) else "–"
+    return Cell(f"{number}{unit}", 0.0)
 
 
-def _difference(row: Document) -> Cell:
-    scale, unit = _readable(row["unit"])
-    change = row["difference"]
+def _difference(row: BackendDifference) -> Cell:
+    scale, unit = _readable(row.unit)
+    change = row.difference
     if change is None:
         return NONE
-    return Cell(f"{change:+.1%}" if row["relative"] else f"{change / scale:+.3g}{unit}", change)
+    return Cell(f"{change:+.1%}" if row.relative else f"{change / scale:+.3g}{unit}", change)
 
 
 def _readable(unit: str) -> tuple[float, str]:

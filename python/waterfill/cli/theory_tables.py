@@ -10,80 +10,93 @@ from rich.text import Text
 
 from waterfill.analysis.tables import Cell, Column
 from waterfill.cli.tables import printed
+from waterfill.contract.record import Record
 from waterfill.errors import one_line
+from waterfill.theory.certificate import CheckEntry, Proof
+from waterfill.theory.documents import Equilibrium, FlowInEquilibrium, LinkInEquilibrium, Row
+
+
+class _Document(Record):
+    """A document as far as all commands but `equilibrium` have the same keys."""
+
+    command: str
+    protocol: str
+    rows: list[Row]
+    scenario: str | None = None
 
 
 def rows(document: dict[str, Any]) -> list[Table | Text]:
     """Return the document's rows (quantity, our value, the paper's) and its certificates."""
-    about = document.get("scenario") or document["protocol"]
+    head = _Document.read(document)
+    about = head.scenario or head.protocol
     parts: list[Table | Text] = [
-        Text(f"{document['command']}: {one_line(str(about))}", style="bold"),
-        _rows(document["rows"]),
+        Text(f"{head.command}: {one_line(about)}", style="bold"),
+        _rows(head.rows),
     ]
     for key, title in (("eq13", "eq. 13"), ("implemented", "as implemented")):
         found = document.get(key) or document.get("tune", {}).get(key, {}).get("certificate") or {}
         found = found.get("certificate", found)
         if "checks" in found:
-            parts += _certificate(title, found)
+            parts += _certificate(title, Proof.read(found))
     return parts
 
 
-def _rows(entries: list[dict[str, Any]]) -> Table:
-    columns: list[Column[dict[str, Any]]] = [
-        Column("", lambda entry: entry["what"]),
-        Column("computed", lambda entry: _number(entry["value"], entry["unit"])),
+def _rows(entries: list[Row]) -> Table:
+    columns: list[Column[Row]] = [
+        Column("", lambda entry: entry.what),
+        Column("computed", lambda entry: _number(entry.value, entry.unit)),
     ]
-    if any(entry["paper"] is not None for entry in entries):
+    if any(entry.paper is not None for entry in entries):
         columns += [
-            Column("paper", lambda entry: _number(entry["paper"])),
-            Column("source", lambda entry: entry["source"]),
+            Column("paper", lambda entry: _number(entry.paper)),
+            Column("source", lambda entry: entry.source),
         ]
     return printed(columns, entries)
 
 
-_CHECKS: Sequence[Column[dict[str, Any]]] = (
-    Column("condition", lambda check: check["what"]),
-    Column("worst", lambda check: _number(check["value"])),
-    Column("bound", lambda check: Cell(check["bound"], 0.0)),
-    Column("holds", lambda check: _value(check["holds"], "")),
-    Column("checked at", lambda check: check["points"]),
+_CHECKS: Sequence[Column[CheckEntry]] = (
+    Column("condition", lambda check: check.what),
+    Column("worst", lambda check: _number(check.value)),
+    Column("bound", lambda check: Cell(check.bound, 0.0)),
+    Column("holds", lambda check: _value(check.holds, "")),
+    Column("checked at", lambda check: check.points),
 )
 
 
-def _certificate(title: str, found: dict[str, Any]) -> list[Table | Text]:
+def _certificate(title: str, found: Proof) -> list[Table | Text]:
     head = (
-        f"Certificate for {title}, α = {found['alpha']:.6g}, αT = {found['alpha_t_s']:.6g} s, "
-        f"η = {found['eta']:g}, up to {found['max_rtt_s']:g} s: "
-        f"{'holds' if found['certified'] else 'does not hold'}"
-        f" (Algorithm 3: {_value(found['by_algorithm_3'], '')}, "
-        f"Lemma 1: {_value(found['by_lemma_1'], '')})"
+        f"Certificate for {title}, α = {found.alpha:.6g}, αT = {found.alpha_t_s:.6g} s, "
+        f"η = {found.eta:g}, up to {found.max_rtt_s:g} s: "
+        f"{'holds' if found.certified else 'does not hold'}"
+        f" (Algorithm 3: {_value(found.by_algorithm_3, '')}, "
+        f"Lemma 1: {_value(found.by_lemma_1, '')})"
     )
-    return [Text(head, style="bold"), printed(_CHECKS, [*found["checks"], found["proposition_2"]])]
+    return [Text(head, style="bold"), printed(_CHECKS, [*found.checks, found.proposition_2])]
 
 
-_FLOWS: Sequence[Column[dict[str, Any]]] = (
-    Column("flow", lambda flow: flow["name"]),
-    Column("count", lambda flow: flow["count"]),
-    Column("rate", lambda flow: flow["rate_bps"], "Mbit/s", 1e6, ".3f"),
-    Column("max-min", lambda flow: flow["max_min_bps"], "Mbit/s", 1e6, ".3f"),
-    Column("rate of\nmax-min %", lambda flow: flow["ratio"], size=0.01, form=".1f"),
-    Column("bottleneck", lambda flow: flow["bottleneck"]),
+_FLOWS: Sequence[Column[FlowInEquilibrium]] = (
+    Column("flow", lambda flow: flow.name),
+    Column("count", lambda flow: flow.count),
+    Column("rate", lambda flow: flow.rate_bps, "Mbit/s", 1e6, ".3f"),
+    Column("max-min", lambda flow: flow.max_min_bps, "Mbit/s", 1e6, ".3f"),
+    Column("rate of\nmax-min %", lambda flow: flow.ratio, size=0.01, form=".1f"),
+    Column("bottleneck", lambda flow: flow.bottleneck),
 )
-_LINKS: Sequence[Column[dict[str, Any]]] = (
-    Column("link", lambda link: link["name"]),
-    Column("utilization", lambda link: link["utilization"], "%", 0.01, ".1f"),
-    Column("losses\nallocated", lambda link: link["losses_kept"], form=".3f"),
+_LINKS: Sequence[Column[LinkInEquilibrium]] = (
+    Column("link", lambda link: link.name),
+    Column("utilization", lambda link: link.utilization, "%", 0.01, ".1f"),
+    Column("losses\nallocated", lambda link: link.losses_kept, form=".3f"),
 )
 
 
-def equilibrium(document: dict[str, Any]) -> list[Table | Text]:
+def equilibrium(document: Equilibrium) -> list[Table | Text]:
     """Return the flows, one row per entry, with their max-min shares; then the links."""
-    head = f"{document['scenario']}: equilibrium of {document['protocol']} ({document['model']})"
+    head = f"{document.scenario}: equilibrium of {document.protocol} ({document.model})"
     parts: list[Table | Text] = [
         Text(one_line(head), style="bold"),
-        printed(_FLOWS, document["flows"]),
+        printed(_FLOWS, document.flows),
     ]
-    used = [link for link in document["links"] if link["utilization"] > 0]
+    used = [link for link in document.links if link.utilization > 0]
     if used:
         parts.append(printed(_LINKS, used))
     return parts

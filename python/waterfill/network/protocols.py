@@ -131,6 +131,16 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
 
 
 @cache
+def units() -> MappingProxyType[str, str]:
+    """Return the unit of each protocol's signals by the column's name, such as maxnet.price."""
+    from waterfill import _core
+
+    entries = map(ProtocolEntry.read, _core.protocols())
+    found = {f"{entry.name}.{s.name}": s.unit for entry in entries for s in entry.signals}
+    return MappingProxyType(found)
+
+
+@cache
 def load() -> MappingProxyType[str, ProtocolInfo]:
     """Return the protocols of this build of the core, read once and not to be changed."""
     from waterfill import _core

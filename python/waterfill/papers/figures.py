@@ -12,8 +12,9 @@ import numpy as np
 from waterfill.analysis import draw, plots, series
 from waterfill.analysis.charts import BLUE, ORANGE, Chart, Guide, Line, colours_of
 from waterfill.analysis.series import Series, numbers
+from waterfill.contract.record import Record
 from waterfill.papers.measures.base import Of
-from waterfill.papers.measures.signals import sampled_column
+from waterfill.papers.measures.signals import Whose, sampled_column
 from waterfill.papers.measures.single import SINGLE
 from waterfill.theory import plots as theory_plots
 from waterfill.theory.maxnet import Gains
@@ -90,6 +91,32 @@ def utilizations(
                        x_range=ends, y_range=(0.0, 105.0)))  # fmt: skip
 
 
+class SignalLine(Record):
+    """A line of a panel: a column of a flow or link; `run` if there are several runs.
+
+    `average_s` draws means.
+    """
+
+    which: Whose
+    name: str
+    column: str
+    label: str
+    run: str | None = None
+    average_s: float = 0.0
+
+
+class SignalPanel(Record):
+    """A panel of signals over time; `unit` is the value of 1 on the axis."""
+
+    lines: list[SignalLine]
+    y_label: str
+    title: str = ""
+    unit: float = 1.0
+    y_min: float | None = None
+    y_max: float | None = None
+    legend: str = ""
+
+
 def signals(
     runs: Mapping[str, Result],
     *,
@@ -101,26 +128,24 @@ def signals(
 ) -> Figure:
     """Draw columns against time, one panel each, `columns` side by side.
 
-    A panel has `y_label`, `unit` (the value of 1 on the axis, default 1), optionally `y_min` and
-    `y_max`, and `lines`: each with `which`, `name`, `column`, `label`, and `run` if there are
-    several; `average_s` draws means. `start_s` and `stop_s` (default: the run's end) bound it.
+    `panels` are as in `SignalPanel`; `start_s` and `stop_s` (default: the run's end) bound them.
     """
     first = next(iter(runs.values()))
     ends = (start_s, first.summary.duration_s if stop_s is None else stop_s)
     found = []
-    for panel in panels:
+    for panel in map(SignalPanel.read, panels):
         lines = []
-        for colour, line in enumerate(panel["lines"]):
-            run = runs.get(line["run"]) if "run" in line else first
+        for colour, line in enumerate(panel.lines):
+            run = first if line.run is None else runs.get(line.run)
             if run is None:
                 continue
-            x, y = sampled_column(run, line["which"], line["name"], line["column"])
+            x, y = sampled_column(run, line.which, line.name, line.column)
             inside = (x >= ends[0]) & (x <= ends[1])
-            x, y = _thinned(x[inside], y[inside], line.get("average_s", 0.0))
-            lines.append(Line(line["label"], y / panel.get("unit", 1.0), colour, x=x))
-        bounds = (panel.get("y_min"), panel.get("y_max"))
-        found.append(_panel(panel.get("title", ""), _TIME, panel["y_label"], lines, x_range=ends,
-                            y_range=bounds, legend=panel.get("legend", "")))  # fmt: skip
+            x, y = _thinned(x[inside], y[inside], line.average_s)
+            lines.append(Line(line.label, y / panel.unit, colour, x=x))
+        bounds = (panel.y_min, panel.y_max)
+        found.append(_panel(panel.title, _TIME, panel.y_label, lines, x_range=ends,
+                            y_range=bounds, legend=panel.legend))  # fmt: skip
     columns = min(columns, len(panels))
     size = (5.4 * columns, 0.5 + 2.7 * -(-len(panels) // columns))
     return draw.figure(found, columns=columns, size=size, title=title, legend="inside")
@@ -148,6 +173,18 @@ def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Fi
     top = 1.6 * max(float(line.y[-1000:].max(initial=0.0)) for line in lines)
     label = f"window (packets of {packet_bytes:g} B)"
     return _one(_panel("", _TIME, label, lines, y_range=(0.0, top)), width=8.0)
+
+
+class MeasureCall(Record):
+    """A measure that needs no run, and its arguments."""
+
+    measure: str
+    args: dict[str, Any] | None = None
+
+    def value(self, **more: Any) -> float | None:
+        """Return the measure's value."""
+        found: float | None = SINGLE[self.measure].function(**more, **(self.args or {}))
+        return found
 
 
 def sweep(
@@ -180,12 +217,12 @@ def sweep(
         values = [_value(measure, runs.get(template.format(x=v)), args or {}) / y_unit for v in x]
         found.append(Line(label, np.array(values), len(found), "marked", x=places))
     for label, line in (computed or {}).items():
-        function = SINGLE[line["measure"]].function
-        values = [_known(function(x=v, **line.get("args", {}))) / y_unit for v in x]
+        call = MeasureCall.read(line)
+        values = [_known(call.value(x=v)) / y_unit for v in x]
         found.append(Line(label, np.array(values), len(found), x=places))
     guides: list[Guide] = []
     for label, mark in (marks or {}).items():
-        place = SINGLE[mark["measure"]].function(**mark.get("args", {}))
+        place = MeasureCall.read(mark).value()
         if place is not None:
             guides.append(Guide(x=place / x_unit, name=label, colour=len(found) + len(guides)))
     empty = not any(np.nan_to_num(line.y).any() for line in found)

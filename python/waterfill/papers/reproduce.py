@@ -70,22 +70,17 @@ def reproduce(
         for place, sample in enumerate(listed)
         for name, scenario in sample.items()
     }
-    results: dict[_Key, Result] = {}
-    for key, scenario in wanted.items():
-        kept = cache.lookup(scenario, "sim") if cached else None
-        if kept is not None:
-            results[key] = kept
+    results: dict[_Key, Result] = {
+        key: kept
+        for key, scenario in wanted.items()
+        if cached and (kept := cache.lookup(scenario, "sim")) is not None
+    }
     by_path = {experiment.path: experiment for experiment in chosen}
     titles = {
         title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
         for key, scenario in wanted.items()
     }
-    # Readings repeat runs: the first title of equal scenarios stands for all of them.
-    equal: dict[str, list[_Key]] = {}
-    for key in titles.values():
-        if key not in results:
-            equal.setdefault(wanted[key].to_toml(), []).append(key)
-    first = {keys[0]: keys for keys in equal.values()}
+    first = _equal({key: wanted[key] for key in titles.values() if key not in results})
     missing = {label: wanted[key] for label, key in titles.items() if key in first}
     if planned is not None:
         planned({label: titles[label][0] for label in missing}, len(results))
@@ -125,6 +120,14 @@ def reproduce(
     run_each(_longest_first(missing), progress=progress, done=keep)
     found.interrupted = len(found.claims) < len(chosen)
     return found
+
+
+def _equal(wanted: Mapping[_Key, Scenario]) -> dict[_Key, list[_Key]]:
+    """Return all runs of equal scenarios by the first of them: readings repeat runs."""
+    equal: dict[str, list[_Key]] = {}
+    for key, scenario in wanted.items():
+        equal.setdefault(scenario.to_toml(), []).append(key)
+    return {keys[0]: keys for keys in equal.values()}
 
 
 def _longest_first(scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from waterfill.analysis.charts import Band, Chart, Line
+from waterfill.analysis.charts import Band, Chart, Heat, Line
 from waterfill.analysis.series import Series
 from waterfill.runs.result import Document
 
@@ -31,23 +31,21 @@ def payload(chart: Chart) -> Document:
         "x": _regular(chart.x),
         "lines": [_line(line) for line in chart.lines],
     }
-    if chart.bands:
-        found["bands"] = [_band(band) for band in chart.bands]
-    if chart.heat is not None:
-        heat = chart.heat
-        rows = [rounded(row) for row in heat.values]
-        ends = {"low": heat.low, "high": heat.high}
-        found["heat"] = {"name": heat.name, "x": heat.x, "y": heat.y, "z": rows, **ends}
-    if chart.picks:
-        found["picks"] = {name: rounded(values) for name, values in chart.picks.items()}
-    for flag in ("from_zero", "log_x", "log_y", "small"):
-        if getattr(chart, flag):
-            found[flag] = True
-    if chart.ticks:
-        found["ticks"] = list(chart.ticks)
-    if chart.y_range[1] is not None:
-        found["y_max"] = chart.y_range[1]
-    return found
+    more = {
+        "bands": [_band(band) for band in chart.bands],
+        "heat": None if chart.heat is None else _heat(chart.heat),
+        "picks": {name: rounded(values) for name, values in chart.picks.items()},
+        **{flag: getattr(chart, flag) for flag in ("from_zero", "log_x", "log_y", "small")},
+        "ticks": list(chart.ticks),
+        "y_max": chart.y_range[1],
+    }
+    return found | {key: value for key, value in more.items() if value}
+
+
+def _heat(heat: Heat) -> Document:
+    rows = [rounded(row) for row in heat.values]
+    ends = {"low": heat.low, "high": heat.high}
+    return {"name": heat.name, "x": heat.x, "y": heat.y, "z": rows, **ends}
 
 
 def numbers(chart: Chart) -> list[tuple[str, list[str]]]:
@@ -80,7 +78,7 @@ def _line(line: Line) -> dict[str, Any]:
         "name": line.name, "y": rounded(line.y), "colour": line.colour, "kind": line.role,
     }  # fmt: skip
     if line.x is not None:
-        found["x"] = rounded(line.x)
+        found |= {"x": rounded(line.x)}
     if line.low is not None and line.high is not None:
         found |= {"low": rounded(line.low), "high": rounded(line.high)}
     return found

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
+from waterfill.analysis.documents import Difference, Estimate
 from waterfill.contract import shapes
 from waterfill.contract.record import Record, hints
 from waterfill.contract.summary import Summary
@@ -22,18 +23,19 @@ Read = TypeVar("Read", bound=Record)
 _MAX_BYTES = 2_000_000_000
 
 
-class _Estimate(Record):
-    values_: list[float | None]
-    mean: float | None
-    interval: list[float] | None
-
-
 class Comparison(Record):
     """The document of `compare --json`, as far as its page needs it."""
 
     runs: dict[str, Any]
     seeds: list[int] | None = None
-    over_seeds: dict[str, dict[str, _Estimate]] | None = None
+    over_seeds: dict[str, dict[str, Estimate]] | None = None
+    differences_over_seeds: list[Difference] | None = None
+
+
+class SweepDraw(Record):
+    """Ranges of a sweep whose points are drawn at random, as far as its page needs them."""
+
+    samples: int = 0
 
 
 class Sweep(Record):
@@ -46,6 +48,7 @@ class Sweep(Record):
     backend: str
     version: str
     sets: list[str]
+    draw: SweepDraw | None = None
 
 
 class _Seeds(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from waterfill.analysis import compare, run_charts
 from waterfill.analysis import tables as model
@@ -15,8 +15,19 @@ from waterfill.runs import files
 from waterfill.scenario.loading import from_toml
 
 if TYPE_CHECKING:
+    from waterfill.analysis.charts import Chart
     from waterfill.analysis.compare import Comparison
     from waterfill.runs.result import Document
+
+
+class Panel(NamedTuple):
+    """One run of the comparison, in a tab of its own."""
+
+    name: str
+    facts: list[tuple[str, str]]
+    charts: list[Chart]
+    tables: list[Table]
+    picture: topology.Picture | None
 
 
 def content(folder: Path) -> Document:
@@ -40,11 +51,9 @@ def content(folder: Path) -> Document:
     for name, detail in details.items():
         result = detail.result
         detail.allocation = comparison.allocations[name]
-        panels.append({
-            "name": name, "facts": run.facts(result), "charts": detail.all(),
-            "tables": run.result_tables(result, detail.prefix),
-            "picture": topology.picture(scenario, result.summary.links),
-        })  # fmt: skip
+        tabled = run.result_tables(result, detail.prefix)
+        picture = topology.picture(scenario, result.summary.links)
+        panels.append(Panel(name, run.facts(result), detail.all(), tabled, picture))
     multiples = run_charts.side_by_side(details, link)
     sized = {n: r for n, r in comparison.results.items() if r.network.has_transfers}
     moved = {name: result.transfers for name, result in sized.items()}
@@ -67,7 +76,7 @@ def content(folder: Path) -> Document:
         "multiples": multiples.items(),
         "overall": overall,
         "panels": panels,
-        "charts": [*smalls, *overall, *(chart for panel in panels for chart in panel["charts"])],
+        "charts": [*smalls, *overall, *(chart for panel in panels for chart in panel.charts)],
         **run.configuration(scenario, first, command),
     }
 
@@ -75,7 +84,7 @@ def content(folder: Path) -> Document:
 def overview(comparison: Comparison) -> Table:
     """Return the table of all runs: a row each."""
     sized = any(result.network.has_transfers for result in comparison.results.values())
-    rows = [(name, run["compare"]) for name, run in comparison.document()["runs"].items()]
+    rows = [(name, run.compare) for name, run in comparison.document().runs.items()]
     note = (
         f"Queues and utilization are those of {comparison.bottleneck}, the bottleneck of most "
         "flow-seconds over all runs; drops are of all links. Rates are compared with exact max-min "
@@ -85,12 +94,11 @@ def overview(comparison: Comparison) -> Table:
     return tables.of(model.Table("runs", "All runs", columns, rows, note))
 
 
-def _over_seeds(document: Document) -> Table | None:
-    runs = document.get("over_seeds")
+def _over_seeds(document: checks.Comparison) -> Table | None:
+    runs, count = document.over_seeds, len(document.seeds or ())
     if not runs:
         return None
-    count = len(document["seeds"])
     note = f"Means over {count} seeds, with 95 % intervals."
-    if not document.get("differences_over_seeds") and model.all_same(runs):
+    if not document.differences_over_seeds and model.all_same(runs):
         note = f"All {count} seeds give the same result: nothing is random here."
     return tables.of(model.over_seeds(runs, note))

@@ -125,10 +125,11 @@ def _summary(entries: Sequence[Entry]) -> str:
 
 def _tally(claims: Sequence[Judged]) -> str:
     number = counts(claims)
-    words = {"differs": "differs" if number["differs"] == 1 else "differ"}
+    reproduced, differ, _ = (number[verdict] for verdict in VERDICTS)
+    words = {"differs": "differs" if differ == 1 else "differ"}
     parts = ", ".join(f"{number[verdict]} {words.get(verdict, verdict)}" for verdict in VERDICTS)
-    checked = number["reproduced"] + number["differs"]
-    share = f" ({number['reproduced'] / checked:.0%} of the checkable)" if checked else ""
+    checked = reproduced + differ
+    share = f" ({reproduced / checked:.0%} of the checkable)" if checked else ""
     return f"{len(claims)} claim{'s' * (len(claims) != 1)}, {parts}{share}"
 
 

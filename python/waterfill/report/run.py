@@ -32,10 +32,10 @@ def content(folder: Path) -> Document:
     scenario = from_toml(result.scenario_toml, str(folder / "scenario.toml"))
     summary = result.summary
     return {
-        "title": summary["scenario"],
-        "subtitle": f"One run on {summary['backend']}",
+        "title": summary.scenario,
+        "subtitle": f"One run on {summary.backend}",
         "facts": facts(result),
-        "picture": topology.picture(scenario, summary["links"]),
+        "picture": topology.picture(scenario, summary.links),
         "charts": RunCharts(result, PAGE, max_picked_numbers=MAX_PICKED_NUMBERS).all(),
         "tables": result_tables(result),
         **configuration(scenario, result, f"waterfill run {shlex.quote(scenario_path(folder))}"),
@@ -50,21 +50,21 @@ def scenario_path(folder: Path) -> str:
 def facts(result: Result) -> list[tuple[str, str]]:
     """Return the main facts of a run, as (name, value)."""
     summary = result.summary
-    start_s, stop_s = summary["measure_s"]
+    start_s, stop_s = summary.measure_s
     found = [
-        ("Measured", f"{start_s:.4g} s to {stop_s:.4g} s of {summary['duration_s']:.4g} s"),
-        ("Seed", str(summary["seed"])),
-        ("Flows", f"{sum(flow.get('count', 1) for flow in summary['flows']):,}"),
-        ("Link directions", f"{len(summary['links']):,}"),
+        ("Measured", f"{start_s:.4g} s to {stop_s:.4g} s of {summary.duration_s:.4g} s"),
+        ("Seed", str(summary.seed)),
+        ("Flows", f"{sum(flow.count for flow in summary.flows):,}"),
+        ("Link directions", f"{len(summary.links):,}"),
     ]
-    jain = summary["jain_index"]
+    jain = summary.jain_index
     if jain is not None:
         found.append(("Jain's index", f"{jain:.4f}"))
-    drops = sum(link["drops"] for link in summary["links"])
+    drops = sum(link.drops for link in summary.links)
     found.append(("Drops", f"{drops:,}"))
     if "interrupted_at_s" in summary:
-        found.append(("Interrupted", f"at {summary['interrupted_at_s']:g} s"))
-    failed = [check["name"] for check in summary.checks or () if not check["ok"]]
+        found.append(("Interrupted", f"at {summary.interrupted_at_s:g} s"))
+    failed = [check.name for check in summary.checks or () if not check.ok]
     if failed:
         found.append(("Failed checks", ", ".join(failed)))
     return found
@@ -74,12 +74,12 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
     """Return the tables of a run: flows, links, traffic, completion times by size."""
     summary = result.summary
     spec = {link.name: link for link in result.network.links}
-    links = [LinkRow(link, spec.get(link["name"])) for link in summary["links"]]
+    links = [LinkRow(link, spec.get(link.name)) for link in summary.links]
     sizes = transfers.by_size(result.transfers) if result.network.has_transfers else []
     found: list[model.Table[Any]] = [
-        model.Table("flows", "Flows", model.FLOWS, summary["flows"]),
+        model.Table("flows", "Flows", model.FLOWS, summary.flows),
         model.Table("links", "Links", model.LINKS, links),
-        model.Table("traffic", "Other traffic", model.TRAFFIC, summary["traffic"]),
+        model.Table("traffic", "Other traffic", model.TRAFFIC, summary.traffic),
         model.Table("transfers", "Completion times by size", model.TRANSFERS, sizes),
     ]
     return [tables.of(table, prefix) for table in found if table.rows]
@@ -92,14 +92,13 @@ def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     """Return the scenario as run, and every value that was in force, with the command."""
     summary = result.summary
     found = effective.in_force(scenario, laws=summary.laws)
+    found |= {"params": summary.params, "file": "scenario.toml"}
     rows = [
         (protocol, name, _plain(value))
-        for protocol, values in summary["params"].items()
+        for protocol, values in summary.params.items()
         for name, value in values.items()
     ]
-    found["params"] = summary["params"]
-    found["file"] = "scenario.toml"
-    backend = "" if summary["backend"] == "sim" else f" --on {summary['backend']}"
+    backend = "" if summary.backend == "sim" else f" --on {summary.backend}"
     if "laws" in summary:
         backend += " --law FILE.py"
     return {

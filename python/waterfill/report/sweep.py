@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from waterfill.analysis import tables as model
 from waterfill.analysis.tables import NONE, Cell, Column
@@ -22,6 +22,7 @@ from waterfill.sweeps.table import DEFAULT, Group, estimate
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from waterfill.analysis.charts import Chart
     from waterfill.runs.result import Document
 
 # Numbers that all charts of a page may take; beyond, only the default figures are drawn.
@@ -30,6 +31,14 @@ _TYPES = {"string", "double", "int64", "bool"}
 # Columns of a point that are no figures of it.
 _NOT_FIGURES = {"key", "status", "error", "seed", "worker", "overrides"}
 _COST = {"wall_s", "memory_bytes"}
+
+
+class Panel(NamedTuple):
+    """The charts of one figure."""
+
+    name: str
+    meaning: str
+    charts: list[Chart]
 
 
 def content(folder: Path) -> Document:
@@ -50,11 +59,10 @@ def content(folder: Path) -> Document:
     if len(groups) * len(figures) > _MAX_NUMBERS:
         figures = [name for name in figures if name in DEFAULT]
     panels = [
-        {"name": name, "meaning": about.meanings.get(name, ""),
-         "charts": figure.charts(groups, axes, name, f"f{place}")}
+        Panel(name, about.meanings.get(name, ""), figure.charts(groups, axes, name, f"f{place}"))
         for place, name in enumerate(figures)
-    ]  # fmt: skip
-    panels = [panel for panel in panels if panel["charts"]]
+    ]
+    panels = [panel for panel in panels if panel.charts]
     scenario = folder / "scenario.toml"
     checks.regular(scenario)
     return {
@@ -62,7 +70,7 @@ def content(folder: Path) -> Document:
         "subtitle": f"Sweep of {len(rows):,} points on {about.backend}",
         "facts": _facts(about, rows, axes),
         "panels": panels,
-        "charts": [chart for panel in panels for chart in panel["charts"]],
+        "charts": [chart for panel in panels for chart in panel.charts],
         "tables": [_estimates(groups, axes, figures), _listed(rows, axes, figures)],
         "meanings": _meanings(about, figures),
         "sets": shlex.join(about.sets),
@@ -70,7 +78,7 @@ def content(folder: Path) -> Document:
     }
 
 
-def _points(folder: Path, about: Document) -> pa.Table:
+def _points(folder: Path, about: checks.Sweep) -> pa.Table:
     """Return the points' table; raise InputError unless it has the document's columns."""
     import pyarrow as pa
 
@@ -82,25 +90,26 @@ def _points(folder: Path, about: Document) -> pa.Table:
         reason = str(error).partition("\n")[0]
         message = f"expected whole Parquet files of one sweep, got: {reason}"
         raise InputError(str(folder / "points"), "", message) from None
-    names = [name for name, _ in about["columns"]]
+    names = [name for name, _ in about.columns]
     missing = [name for name in names if name not in table.column_names]
     if not table.num_rows:
         raise InputError(str(folder / "points"), "", "expected the points of a sweep, got none")
     path = str(folder / dataset.DOCUMENT)
-    if missing or any(kind not in _TYPES for _, kind in about["columns"]):
+    if missing or any(kind not in _TYPES for _, kind in about.columns):
         raise InputError(path, "columns", "expected the columns of the points, got others")
-    for name in {"status", "overrides", *about["axes"]} - set(names):
+    for name in {"status", "overrides", *about.axes} - set(names):
         raise InputError(path, "columns", f"expected a column {name}, got none")
     return table.select(names)
 
 
-def _axes(about: Document, kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Varying:
-    varying = [key for key in about["axes"] if len({row[key] for row in rows}) > 1]
+def _axes(
+    about: checks.Sweep, kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]
+) -> Varying:
+    varying = [key for key in about.axes if len({row[key] for row in rows}) > 1]
     numeric = [key for key in varying if kinds[key] in ("double", "int64")]
-    draw = about.get("draw")
-    drawn = isinstance(draw, dict) and bool(draw.get("samples"))
+    drawn = about.draw is not None and bool(about.draw.samples)
     names = [key for key in varying if key not in numeric]
-    return Varying(numeric, names, about["axes"], drawn)
+    return Varying(numeric, names, about.axes, drawn)
 
 
 def _groups(
@@ -133,7 +142,7 @@ def _order(value: Any) -> tuple[int, float, str]:
 
 
 def _facts(
-    about: Document, rows: Sequence[Mapping[str, Any]], axes: Varying
+    about: checks.Sweep, rows: Sequence[Mapping[str, Any]], axes: Varying
 ) -> list[tuple[str, str]]:
     found = [("Points", f"{len(rows):,}")]
     for status in dataset.STATUSES:
@@ -151,7 +160,7 @@ def _facts(
             found.append((key, few))
     if rows and "seed" in rows[0]:
         found.append(("Seeds", str(len({row["seed"] for row in rows}))))
-    return [*found, ("Written by", f"Waterfill {about['version']}")]
+    return [*found, ("Written by", f"Waterfill {about.version}")]
 
 
 def _estimates(groups: Sequence[Group], axes: Varying, figures: Sequence[str]) -> Table:
@@ -200,9 +209,9 @@ def _of(name: str, row: Mapping[str, Any]) -> Any:
     return row[name]
 
 
-def _meanings(about: Document, figures: Sequence[str]) -> Table:
+def _meanings(about: checks.Sweep, figures: Sequence[str]) -> Table:
     columns: list[Column[str]] = [
         Column("figure", str),
-        Column("meaning", lambda name: about["meanings"].get(name, "")),
+        Column("meaning", lambda name: about.meanings.get(name, "")),
     ]
     return tables.of(model.Table("meanings", "What the figures mean", columns, figures))

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from waterfill import _core
 from waterfill.analysis import series
 from waterfill.analysis.series import Series, intervals
-from waterfill.network import resolve
+from waterfill.network import protocols, resolve
 from waterfill.runs.result import finite
 from waterfill.studio import topology
 from waterfill.studio.answer import Answer
@@ -79,22 +78,24 @@ def replay(given: Answer) -> dict[str, Any]:
             }
         )
     groups: list[dict[str, Any]] = []
+    most = 1.0
     for spec in result.network.flows:
-        names = [f["name"] for f in result.summary.flows if f["group"] == spec.name]
+        names = [f.name for f in result.summary.flows if f.group == spec.name]
         rates = [_frames(result, "flows", name, "rate_bps", frame_s) for name in names]
         total = np.sum(rates, axis=0) if rates else np.zeros(FRAMES)
         path = [[*ways[index], result.network.links[index].name] for index in spec.forward
                 if index in ways]  # fmt: skip
+        packets_per_s = _rounded(total / packet_bits, 1)
+        most = max(most, *packets_per_s) if groups else max(packets_per_s)
         groups.append(
             {
                 "name": spec.name,
                 "count": len(names),
                 "path": path,
-                "packets_per_s": _rounded(total / packet_bits, 1),
+                "packets_per_s": packets_per_s,
                 "rate_mbps": _rounded(total / 1e6 / max(1, len(names)), 3),
             }
         )
-    most = max((max(group["packets_per_s"]) for group in groups), default=1.0) * len(groups)
     return {
         "title": scenario.name,
         "width": topology.WIDTH,
@@ -104,27 +105,23 @@ def replay(given: Answer) -> dict[str, Any]:
         "flows": groups,
         "frame_s": frame_s,
         "frames": FRAMES,
-        "per_dot": _per_dot(most),
+        "per_dot": _per_dot(most * len(groups)),
     }
 
 
 def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
     """Return the link's signal per frame, with its name and unit; nothing without a law."""
     protocol = given.result.network.flows[0].protocol
-    entry = next(e for e in _core.protocols() if e["name"] == protocol)
-    for signal in entry["signals"]:
-        column = f"{protocol}.{signal['name']}"
-        if column not in given.result.links.column_names:
+    for column, unit in protocols.units().items():
+        if not column.startswith(f"{protocol}.") or column not in given.result.links.column_names:
             continue
         recorded = series.samples(given.result, "links", link, column)[1]
         # A TCP's signals are of its senders: the column is there, without a value for a link.
         if np.isfinite(recorded).any():
             values = _frames(given.result, "links", link, column, frame_s)
-            size, text = {"bit/s": (1e6, "Mbit/s"), "1": (1.0, "")}.get(
-                signal["unit"], (1.0, signal["unit"])
-            )
+            size, text = {"bit/s": (1e6, "Mbit/s"), "1": (1.0, "")}.get(unit, (1.0, unit))
             return {
-                "signal": signal["name"],
+                "signal": column.partition(".")[2],
                 "unit": text,
                 "value": _rounded(values / size, 3),
             }

@@ -122,8 +122,6 @@ def cut(scenario: Scenario, duration_s: float) -> Scenario:
     Raises InputError when no flow starts in it.
     """
     document = document_of(scenario)
-    document["duration"] = f"{duration_s:g} s"
-    document["sample"] = f"{duration_s / _SAMPLES:g} s"
     document.pop("measure", None)
     groups = resolve.to_core(scenario, known()).flows
     counts = [_started(group, duration_s) for group in groups]
@@ -132,16 +130,20 @@ def cut(scenario: Scenario, duration_s: float) -> Scenario:
             f"expected one that starts in the first {duration_s:g} s, which can be shown at once"
         )
         raise scenario.error("flow", message)
-    document["flow"] = [
+    flows = [
         {**_ending(entry, flow.stop, duration_s), "count": count}
         for entry, flow, count in zip(document.get("flow", []), scenario.flow, counts, strict=True)
         if count
     ]
-    document["traffic"] = [
+    traffic = [
         _ending(entry, source.stop, duration_s)
         for entry, source in zip(document.get("traffic", []), scenario.traffic, strict=True)
         if source.start < duration_s
     ]
+    document |= {
+        "duration": f"{duration_s:g} s", "sample": f"{duration_s / _SAMPLES:g} s",
+        "flow": flows, "traffic": traffic,
+    }  # fmt: skip
     return loading.from_dict(document, scenario.source)
 
 

@@ -67,10 +67,10 @@ class Moment:
         chosen = [index for index in crossed if link in ("", links[index].name)]
         if not chosen:
             raise InputError("equation", "link", f"no {protocol} flow crosses {link}")
-        index = max(chosen, key=lambda i: result.summary.links[i]["utilization"] or 0.0)
+        index = max(chosen, key=lambda i: result.summary.links[i].utilization or 0.0)
         self.link = links[index]
         spec = next(f for f in specs if index in f.forward)
-        self.flow = next(f["name"] for f in result.summary.flows if f["group"] == spec.name)
+        self.flow = next(f.name for f in result.summary.flows if f.group == spec.name)
         self.rtt_s = spec.base_rtt_s
 
     def param(self, name: str) -> float:

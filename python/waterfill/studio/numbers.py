@@ -56,7 +56,7 @@ Window = tuple[float, float]
 
 
 def _members(given: Answer, group: str) -> list[str]:
-    names = [f["name"] for f in given.result.summary.flows if f["group"] == group]
+    names = [f.name for f in given.result.summary.flows if f.group == group]
     if not names:
         raise InputError("tour", "which", f"expected a group of flows, got {group}")
     return names
@@ -72,8 +72,8 @@ def _rate(given: Answer, group: str, window: Window) -> float:
 
 def _max_min(given: Answer, group: str, window: Window) -> float:
     """Return the mean max-min share of a flow of the group in the scenario's window (Mbit/s)."""
-    flows = [f for f in given.result.summary.flows if f["group"] == group]
-    return float(np.mean([f["max_min_bps"] or 0.0 for f in flows])) / 1e6
+    flows = [f for f in given.result.summary.flows if f.group == group]
+    return float(np.mean([f.max_min_bps or 0.0 for f in flows])) / 1e6
 
 
 def _swing(given: Answer, group: str, window: Window) -> float:
@@ -86,8 +86,7 @@ def _swing(given: Answer, group: str, window: Window) -> float:
 def _rtt(given: Answer, group: str, window: Window) -> float:
     """Return the mean RTT of the group's first flow (ms)."""
     name = _members(given, group)[0]
-    entry = next(f for f in given.result.summary.flows if f["name"] == name)
-    return float(entry["rtt_ms"]["mean"] or math.nan)
+    return float(series.named(given.result.summary.flows, name).rtt_ms.mean or math.nan)
 
 
 def _of_link(given: Answer, link: str, column: str) -> tuple[Series, Series]:
@@ -129,8 +128,8 @@ def _largest_window(given: Answer, group: str, window: Window) -> float:
 
 def _windows(given: Answer, group: str, window: Window) -> Series:
     name = _members(given, group)[0]
-    entry = next(f for f in given.result.summary.flows if f["name"] == name)
-    found = series.samples(given.result, "flows", name, f"{entry['protocol']}.cwnd")
+    entry = series.named(given.result.summary.flows, name)
+    found = series.samples(given.result, "flows", name, f"{entry.protocol}.cwnd")
     return series.between(*found, *window)[1]
 
 

@@ -166,14 +166,14 @@ def _pair(beside: Answer, now: Answer) -> str:
 def title(given: Answer) -> str:
     """Return a run's description in a few words: scenario, protocol, changed keys."""
     settings = given.settings
-    used = dict.fromkeys(flow["protocol"] for flow in given.result.summary.flows)
+    used = dict.fromkeys(flow.protocol for flow in given.result.summary.flows)
     changes = [f"{key} = {value}" for key, value in settings.sets]
     return ", ".join([settings.scenario, "+".join(used), *changes])
 
 
 def network(given: Answer) -> str:
     """Return the drawing of the network with the links' loads in the measured window."""
-    loads = {link["name"]: link["utilization"] or 0.0 for link in given.result.summary.links}
+    loads = {link.name: link.utilization or 0.0 for link in given.result.summary.links}
     return topology.draw(given.settings.load(), loads)
 
 

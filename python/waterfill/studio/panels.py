@@ -26,8 +26,8 @@ MAX_ROWS = 12
 
 def table(result: Result) -> str:
     """Return the table of the flows' mean rates in the measured window as HTML."""
-    window = result.summary["measure_s"]
-    flows = result.summary["flows"]
+    window = result.summary.measure_s
+    flows = result.summary.flows
     columns = [column for column in FLOWS if column.name in _COLUMNS]
     rows = [
         [escape(column.cell(flow, "page").text) for column in columns] for flow in flows[:MAX_ROWS]

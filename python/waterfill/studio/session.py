@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
+from waterfill.contract.record import Record
 from waterfill.errors import InputError
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.units import digits
@@ -24,6 +25,17 @@ OWN = "as in the scenario"
 
 ACTIONS = {"pin": "Pin as A, or let A go", "whole": "Run all of it", "reset": "Reset sliders"}
 """Buttons next to a run, and their labels."""
+
+
+class _Chosen(Record):
+    """Entries chosen from the lists above a page."""
+
+    show: str
+    tour: str
+    scenario: str
+    protocol: str
+    on: str
+
 
 # Answers kept: a pinned run, and steps back and forth in a tour.
 _KEPT = 16
@@ -91,16 +103,17 @@ class Session:
 
     def select(self, chosen: Mapping[str, str]) -> bool:
         """Take over what was chosen from the lists; return whether other sliders are needed."""
-        self.show = next(key for key, text in SHOW.items() if text == chosen["show"])
-        tour = next(t.name for t in tours.load().values() if t.title == chosen["tour"])
+        found = _Chosen.read(chosen)
+        self.show = next(key for key, text in SHOW.items() if text == found.show)
+        tour = next(t.name for t in tours.load().values() if t.title == found.tour)
         if tour != self.current_tour().name:
             self.tour, self.step = tour, 0
         before = self.settings
-        if chosen["scenario"] != self.settings.scenario:
-            self.choose(self.settings.with_scenario(chosen["scenario"]))
-        protocol = None if chosen["protocol"] == OWN else chosen["protocol"]
-        if (protocol, chosen["on"]) != (self.settings.protocol, self.settings.on):
-            self.choose(replace(self.settings, protocol=protocol, on=chosen["on"]))
+        if found.scenario != self.settings.scenario:
+            self.choose(self.settings.with_scenario(found.scenario))
+        protocol = None if found.protocol == OWN else found.protocol
+        if (protocol, found.on) != (self.settings.protocol, self.settings.on):
+            self.choose(replace(self.settings, protocol=protocol, on=found.on))
         return self.settings != before
 
     # --- sliders

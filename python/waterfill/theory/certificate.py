@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from waterfill.contract.record import Record
 from waterfill.theory import loops, maxnet
 from waterfill.theory.loops import Line, Reals
 from waterfill.theory.maxnet import Gains
@@ -161,6 +162,38 @@ def truncation(gains: Gains, built: maxnet.Construction) -> Check:
     return Check(_CUT, points, value, "≤ 0", value <= 0)
 
 
+class CheckEntry(Record):
+    """A `Check` in a document."""
+
+    what: str
+    points: str
+    value: float
+    bound: str
+    holds: bool
+
+
+class Proof(Record):
+    """A `Certificate` in a document."""
+
+    alpha: float
+    alpha_t_s: float
+    eta: float
+    average: str
+    dt_p_s: float
+    max_rtt_s: float
+    omega_rad_s: float
+    slope: float
+    alpha_max: float
+    tau_cut_s: float
+    proposition_2: CheckEntry
+    alpha_max_lemma1: float
+    omega_lemma1_rad_s: float
+    checks: list[CheckEntry]
+    by_algorithm_3: bool
+    by_lemma_1: bool
+    certified: bool
+
+
 class Certificate(NamedTuple):
     """Everything that is checked for one loop up to τ̄; times in s, frequencies in rad/s."""
 
@@ -187,27 +220,27 @@ class Certificate(NamedTuple):
         """True if α is proven stable for every mixture of RTTs up to τ̄, by either proof."""
         return self.by_algorithm_3 or self.by_lemma_1
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Proof:
         """Return the certificate as keys of `theory stability --json`."""
-        return {
-            "alpha": self.alpha,
-            "alpha_t_s": self.gains.alpha_t_s,
-            "eta": self.gains.eta,
-            "average": self.gains.average,
-            "dt_p_s": self.gains.dt_p_s,
-            "max_rtt_s": self.max_rtt_s,
-            "omega_rad_s": self.built.omega_rad_s,
-            "slope": self.built.line.slope,
-            "alpha_max": self.built.alpha_max,
-            "tau_cut_s": self.built.tau_cut_s,
-            "proposition_2": self.proposition_2._asdict(),
-            "alpha_max_lemma1": self.limit.alpha_max,
-            "omega_lemma1_rad_s": self.limit.omega_rad_s,
-            "checks": [check._asdict() for check in self.checks],
-            "by_algorithm_3": self.by_algorithm_3,
-            "by_lemma_1": self.by_lemma_1,
-            "certified": self.certified,
-        }
+        return Proof(
+            alpha=self.alpha,
+            alpha_t_s=self.gains.alpha_t_s,
+            eta=self.gains.eta,
+            average=self.gains.average,
+            dt_p_s=self.gains.dt_p_s,
+            max_rtt_s=self.max_rtt_s,
+            omega_rad_s=self.built.omega_rad_s,
+            slope=self.built.line.slope,
+            alpha_max=self.built.alpha_max,
+            tau_cut_s=self.built.tau_cut_s,
+            proposition_2=CheckEntry.read(self.proposition_2._asdict()),
+            alpha_max_lemma1=self.limit.alpha_max,
+            omega_lemma1_rad_s=self.limit.omega_rad_s,
+            checks=[CheckEntry.read(check._asdict()) for check in self.checks],
+            by_algorithm_3=self.by_algorithm_3,
+            by_lemma_1=self.by_lemma_1,
+            certified=self.certified,
+        )
 
 
 def certify(gains: Gains, alpha: float, tau_max_s: float) -> Certificate:

@@ -123,7 +123,7 @@ def _aecp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
     rows = sampled_rows(limits)
     if rtt_s is not None:
         growth = {s: sampled.growth(g, p.t_2_s, rtt_s, s).per_s for s in sampled.SOURCES}
-        extra["sampled_growth_per_s"] = growth
+        extra |= {"sampled_growth_per_s": growth}
         rows += [row(f"growth per second at this RTT: {s}", v) for s, v in growth.items()]
     return rtt_s, found, extra, rows
 
@@ -173,8 +173,39 @@ def _rcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
 # --- theory equilibrium -------------------------------------------------------------------------
 
 
+class FlowInEquilibrium(Record):
+    """A flow entry in equilibrium; `ratio` is its rate ÷ its max-min share."""
+
+    name: str
+    count: int
+    rate_bps: float
+    bottleneck: str
+    max_min_bps: float
+    ratio: float | None
+
+
+class LinkInEquilibrium(Record):
+    """A link in XCP's equilibrium, with the share of its losses that is allocated again."""
+
+    name: str
+    utilization: float
+    limit_bps: float | None
+    losses_kept: float | None
+
+
+class Equilibrium(Record):
+    """The document of `theory equilibrium`."""
+
+    command: str
+    protocol: str
+    scenario: str
+    model: str
+    flows: list[FlowInEquilibrium]
+    links: list[LinkInEquilibrium]
+
+
 @computed
-def equilibrium_of(about: Subject) -> Document:
+def equilibrium_of(about: Subject) -> Equilibrium:
     """Return `theory equilibrium`: XCP's and P-XCP's fixed point, max-min for all others."""
     network, scenario = about.network, about.scenario
     assert network is not None
@@ -185,7 +216,7 @@ def equilibrium_of(about: Subject) -> Document:
     groups = allocation.max_min(network, targets, acknowledgements=True)
     rates = [group.rate_bps for group in groups]
     bottlenecks = [group.bottleneck for group in groups]
-    links: list[Document] = []
+    links: list[LinkInEquilibrium] = []
     if about.protocol in equilibrium.PROTOCOLS:
         model = "fixed point"
         gains = equilibrium.Gains.of(about.params)
@@ -195,36 +226,36 @@ def equilibrium_of(about: Subject) -> Document:
             raise scenario.error("flow", str(error)) from None
         rates, bottlenecks = point.rates_bps, point.bottleneck
         links = [
-            {
-                "name": link.name,
-                "utilization": y / link.rate_bps,
-                "limit_bps": limit,
-                "losses_kept": kept,
-            }
+            LinkInEquilibrium(
+                name=link.name,
+                utilization=y / link.rate_bps,
+                limit_bps=limit,
+                losses_kept=kept,
+            )
             for link, y, limit, kept in zip(
                 network.links, point.inputs_bps, point.limits_bps, point.losses_kept, strict=True
             )
         ]
     names = allocation.link_names(network, bottlenecks)
     flows = [
-        {
-            "name": entry.name,
-            "count": entry.count,
-            "rate_bps": rate,
-            "bottleneck": name,
-            "max_min_bps": share.rate_bps,
-            "ratio": rate / share.rate_bps if share.rate_bps > 0 else None,
-        }
+        FlowInEquilibrium(
+            name=entry.name,
+            count=entry.count,
+            rate_bps=rate,
+            bottleneck=name,
+            max_min_bps=share.rate_bps,
+            ratio=rate / share.rate_bps if share.rate_bps > 0 else None,
+        )
         for entry, rate, name, share in zip(network.flows, rates, names, fair, strict=True)
     ]
-    return {
-        "command": "equilibrium",
-        "protocol": about.protocol,
-        "scenario": scenario.name,
-        "model": model,
-        "flows": flows,
-        "links": links,
-    }
+    return Equilibrium(
+        command="equilibrium",
+        protocol=about.protocol,
+        scenario=scenario.name,
+        model=model,
+        flows=flows,
+        links=links,
+    )
 
 
 # --- theory convergence -------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from waterfill.theory.maxnet import Gains
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from waterfill.theory.documents import Equilibrium
 
 
 def _figure(*charts: Chart) -> Figure:
@@ -221,14 +223,14 @@ def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
     )  # fmt: skip
 
 
-def equilibrium(document: Mapping[str, Any]) -> Figure:
+def equilibrium(document: Equilibrium) -> Figure:
     """Draw rates in equilibrium next to max-min, one pair of bars per entry of the scenario."""
-    flows = document["flows"][:40]
+    flows = document.flows[:40]
     lines = [
         Line(name, np.array([flow[key] for flow in flows]) / 1e6, colour, "bar")
         for name, key, colour in (
-            ("max-min", "max_min_bps", GREY), (document["protocol"], "rate_bps", BLUE),
+            ("max-min", "max_min_bps", GREY), (document.protocol, "rate_bps", BLUE),
         )
     ]  # fmt: skip
-    names = [flow["name"] for flow in flows]
-    return _figure(_chart(document["scenario"], "", "rate of a flow (Mbit/s)", lines, ticks=names))
+    names = [flow.name for flow in flows]
+    return _figure(_chart(document.scenario, "", "rate of a flow (Mbit/s)", lines, ticks=names))

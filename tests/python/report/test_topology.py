@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from waterfill.contract.summary import LinkSummary
 from waterfill.report import topology
 from waterfill.scenario.loading import from_toml
 
@@ -20,7 +21,8 @@ def scenario(edges):
 
 def loads(edges, load=0.5):
     names = [name for name, *_ in edges]
-    return [{"name": n, "utilization": load} for n in [*names, *(f"{n}:rev" for n in names)]]
+    every = [*names, *(f"{n}:rev" for n in names)]
+    return [LinkSummary.read({"name": n, "utilization": load}) for n in every]
 
 
 RING = [("e1", "a", "b"), ("e2", "b", "c"), ("e3", "c", "d"), ("e4", "d", "a"), ("e5", "a", "c")]

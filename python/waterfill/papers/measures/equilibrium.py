@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from waterfill import _core
 from waterfill.analysis import series
+from waterfill.network import protocols
 from waterfill.papers.measures import flows
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def header_growth_share(*, protocol: str, over: str, packet_bytes: float) -> flo
 
 def _header_growth(protocol: str, over: str, where: list[str]) -> float:
     known = {
-        entry["name"]: {"data": entry["header_bytes"], "ack": entry["echo_bytes"]}
-        for entry in _core.protocols()
+        entry.name: {"data": entry.header_bytes, "ack": entry.echo_bytes}
+        for entry in protocols.load().values()
     }
     return float(sum(known[protocol][way] - known[over][way] for way in where))

@@ -12,11 +12,11 @@ from waterfill.analysis.series import (
     between,
     mean,
     means,
+    named,
     rate_series,
     samples,
     settled_at,
     step_s,
-    summary_of,
     trailing,
 )
 from waterfill.papers.measures.base import Window
@@ -229,8 +229,7 @@ def rate_swings(
 
 def rate_of(result: Result, *, flow: str) -> float | None:
     """Return `rate_bps` of a flow in the summary: full packets received in the measure window."""
-    rate: float | None = summary_of(result, "flows", flow)["rate_bps"]
-    return rate
+    return named(result.summary.flows, flow).rate_bps
 
 
 def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
@@ -246,7 +245,7 @@ def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> fl
 
 def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:
     """Return `base`, `mean`, `p50` or `p99` of a flow's RTT in the measure window."""
-    rtt: float | None = summary_of(result, "flows", flow)["rtt_ms"][quantile]
+    rtt: float | None = named(result.summary.flows, flow).rtt_ms[quantile]
     return None if rtt is None else rtt / 1e3
 
 

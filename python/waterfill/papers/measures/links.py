@@ -15,11 +15,11 @@ from waterfill.analysis.series import (
     capacity_bps,
     mean,
     means,
+    named,
     numbers,
     path_of,
     samples,
     step_s,
-    summary_of,
     trailing,
 )
 from waterfill.papers.measures.base import Window
@@ -148,8 +148,7 @@ def bottleneck_switches(
 
 def utilization_of(result: Result, *, link: str) -> float | None:
     """Return `utilization` of a link in the summary."""
-    used: float = summary_of(result, "links", link)["utilization"]
-    return used
+    return named(result.summary.links, link).utilization
 
 
 def last_sample(result: Result, *, link: str, column: str) -> float | None:
@@ -162,4 +161,4 @@ def last_sample(result: Result, *, link: str, column: str) -> float | None:
 
 def drops_of(result: Result, *, link: str) -> float | None:
     """Return the packets that found a link's buffer full in the measure window."""
-    return float(summary_of(result, "links", link)["drops"])
+    return float(named(result.summary.links, link).drops)

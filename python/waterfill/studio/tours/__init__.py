@@ -10,11 +10,13 @@ law, and what the text itself computes.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
+from waterfill.contract.record import Record
 from waterfill.scenario.loading import read_toml
 from waterfill.studio.numbers import Number
 from waterfill.studio.settings import Settings
@@ -54,59 +56,69 @@ class Tour:
     steps: tuple[Step, ...]
 
 
+class _StepFile(Record):
+    """A step in a tour's file."""
+
+    title: str
+    scenario: str
+    protocol: str | None = None
+    set: dict[str, Any] | None = None
+    on: str = "auto"
+    text: str = ""
+    look: str = ""
+    question: str = ""
+    answer: str = ""
+    show: Sequence[str] = ("rates",)
+    numbers: dict[str, dict[str, Any]] | None = None
+    level: int = 0
+    link: str = ""
+
+
+class _TourFile(Record):
+    """A tour's file."""
+
+    title: str
+    minutes: int
+    place: int
+    step: list[_StepFile]
+
+
 @cache
 def load() -> dict[str, Tour]:
     """Return all tours by name, in their order."""
     found = []
     for file in resources.files(__name__).iterdir():
         if file.name.endswith(".toml"):
-            document = read_toml(file.read_text(encoding="utf-8"))
-            steps = tuple(_step(entry) for entry in document["step"])
+            document = _TourFile.read(read_toml(file.read_text(encoding="utf-8")))
+            steps = tuple(_step(entry) for entry in document.step)
             name = file.name.removesuffix(".toml")
-            tour = Tour(name, document["title"], document["minutes"], steps)
-            found.append((document["place"], tour))
+            found.append((document.place, Tour(name, document.title, document.minutes, steps)))
     return {tour.name: tour for _, tour in sorted(found, key=lambda pair: pair[0])}
 
 
-def _step(entry: Mapping[str, object]) -> Step:
-    numbers = {name: _number(given) for name, given in _table(entry, "numbers").items()}
+def _step(entry: _StepFile) -> Step:
+    numbers = {name: _number(given) for name, given in (entry.numbers or {}).items()}
 
-    def text(key: str) -> str:
-        raw = " ".join(str(entry.get(key, "")).replace("\n\n", "\x00").split())
-        filled = _FIELD.sub(lambda match: numbers[match[1]].text(), raw)
+    def text(raw: str) -> str:
+        joined = " ".join(raw.replace("\n\n", "\x00").split())
+        filled = _FIELD.sub(lambda match: numbers[match[1]].text(), joined)
         return filled.replace("\x00", "\n").replace(" \n ", "\n")
 
-    sets = tuple((key, str(value)) for key, value in _table(entry, "set").items())
-    protocol = entry.get("protocol")
-    settings = Settings(
-        str(entry["scenario"]),
-        None if protocol is None else str(protocol),
-        sets,
-        str(entry.get("on", "auto")),
-    )
-    show = entry.get("show", ["rates"])
-    assert isinstance(show, list)
+    sets = tuple((key, str(value)) for key, value in (entry.set or {}).items())
     return Step(
-        title=str(entry["title"]),
-        text=text("text"),
-        look=text("look"),
-        question=text("question"),
-        answer=text("answer"),
-        settings=settings,
-        show=tuple(map(str, show)),
+        title=entry.title,
+        text=text(entry.text),
+        look=text(entry.look),
+        question=text(entry.question),
+        answer=text(entry.answer),
+        settings=Settings(entry.scenario, entry.protocol, sets, entry.on),
+        show=tuple(entry.show),
         numbers=numbers,
-        level=int(str(entry.get("level", 0))),
-        link=str(entry.get("link", "")),
+        level=entry.level,
+        link=entry.link,
     )
 
 
-def _table(entry: Mapping[str, object], key: str) -> Mapping[str, object]:
-    found = entry.get(key, {})
-    assert isinstance(found, dict)
-    return found
-
-
-def _number(given: object) -> Number:
-    assert isinstance(given, dict)
+def _number(given: Mapping[str, Any]) -> Number:
     window = given.get("window")
     return Number(**{**given, "window": None if window is None else (window[0], window[1])})

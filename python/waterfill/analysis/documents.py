@@ -1,0 +1,134 @@
+"""The documents of comparisons: `compare --json`, and the figures of each run in it."""
+
+from __future__ import annotations
+
+from waterfill.analysis.transfers import Overall
+from waterfill.contract.record import Record
+from waterfill.contract.summary import Spread, Summary
+
+
+class ShareRatio(Record):
+    """Smallest and largest rate ÷ max-min share of a run's flows."""
+
+    worst: float | None
+    worst_flow: str | None
+    most: float | None
+
+
+class Settling(Record):
+    """The longest settling time, its flow, and the number of flows that never settled."""
+
+    worst: float | None
+    worst_flow: str | None
+    never: int
+
+
+class StartUp(Record):
+    """Median and longest start-up time, and the number of flows that never started up."""
+
+    median: float | None
+    worst: float | None
+    worst_flow: str | None
+    never: int
+
+
+class FlowFigures(Record):
+    """Figures of one flow."""
+
+    name: str
+    share_ratio: float | None
+    settling_s: float | None
+    start_up_s: float | None
+
+
+class Figures(Record):
+    """Figures to compare of one run, in SI units; None: no samples. Infinite: never.
+
+    `utilization` and `queue_bytes` are those of the bottleneck in the summary's window, `drops`
+    those of all links in the window, `jain_index` that of the rates in the window. `share_ratio` is
+    of the window, `settling_s` and `start_up_s` are of the whole run. `transfers` covers all flows
+    with a size; it is None if no flow has one.
+    """
+
+    bottleneck: str
+    average_s: float
+    utilization: float | None
+    queue_bytes: Spread
+    drops: int
+    jain_index: float | None
+    share_ratio: ShareRatio
+    settling_s: Settling
+    start_up_s: StartUp
+    transfers: Overall | None
+    flows: list[FlowFigures]
+
+
+class ComparedRun(Summary):
+    """A run's summary with its figures."""
+
+    compare: Figures
+
+
+class Estimate(Record):
+    """A quantity over seeds: one value per seed, their mean and its interval.
+
+    A value is None where a run has none (a flow that never settled); the mean and the interval are
+    then None too.
+    """
+
+    values_: list[float | None]
+    mean: float | None
+    interval: list[float] | None
+
+
+class Difference(Record):
+    """Two protocols in one quantity: mean of first − second, and the corrected p-value."""
+
+    quantity: str
+    first: str
+    second: str
+    difference: float
+    p: float
+    significant: bool
+
+
+class OverSeeds(Record):
+    """Results of a comparison over several seeds.
+
+    `over_seeds` is {protocol: {quantity: estimate}}. `differences_over_seeds` has all pairs of
+    protocols; it is empty where all seeds of each protocol have the same figures.
+    """
+
+    seeds: list[int]
+    over_seeds: dict[str, dict[str, Estimate]]
+    differences_over_seeds: list[Difference]
+
+
+class BackendDifference(Record):
+    """One figure of a protocol on two backends.
+
+    `difference` is second − first, relative to the first if `relative` is set; None where a value
+    is missing.
+    """
+
+    protocol: str
+    what: str
+    unit: str
+    relative: bool
+    backends: list[str]
+    values_: list[float | None]
+    difference: float | None
+
+
+class ComparisonDocument(Record):
+    """The document of `compare --json`; keys of several seeds or backends have a default."""
+
+    runs: dict[str, ComparedRun]
+    seeds: list[int] | None = None
+    over_seeds: dict[str, dict[str, Estimate]] | None = None
+    differences_over_seeds: list[Difference] | None = None
+    differences: list[BackendDifference] | None = None
+
+    def of_seeds(self) -> OverSeeds | None:
+        """Return the results over several seeds; None for a single one."""
+        return None if self.over_seeds is None else OverSeeds.read(self)
