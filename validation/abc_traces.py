@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.study import Option, Options, Run, Study
+from validation.study import Option, Options, Study, StudyRun
 from waterfill.errors import InputError
 from waterfill.runs.result import Result
 from waterfill.scenario import traces
@@ -80,7 +80,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class TraceCase:
     """One trace under one scheme, for a time; `judged` says whether the trace is a public one."""
 
     trace: Trace
@@ -158,12 +158,12 @@ def scenario(trace: Trace, scheme: Scheme, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: TraceCase) -> dict[str, StudyRun]:
     """Return the run of a case."""
-    return {"": Run(from_dict(scenario(case.trace, case.scheme, case.seconds)))}
+    return {"": StudyRun(from_dict(scenario(case.trace, case.scheme, case.seconds)))}
 
 
-def outcome(case: Case, results: Mapping[str, Result]) -> Outcome:
+def outcome(case: TraceCase, results: Mapping[str, Result]) -> Outcome:
     """Measure a run."""
     result, trace = results[""], case.trace
     rate = result.flows["rate_bps"].to_numpy()
@@ -302,14 +302,14 @@ def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
     return [read(path, bin_s) for path in files]
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[TraceCase]:
     """Return every trace under every scheme."""
     of = load(options.traces, options.seconds, 1e-3 * options.bin)
     public = options.traces is not None
-    return [Case(trace, scheme, options.seconds, public) for trace in of for scheme in SCHEMES]
+    return [TraceCase(trace, scheme, options.seconds, public) for trace in of for scheme in SCHEMES]
 
 
-def text(found: Mapping[Case, Outcome]) -> str:
+def text(found: Mapping[TraceCase, Outcome]) -> str:
     """Return both tables and the published figure."""
     outcomes, first = list(found.values()), next(iter(found))
     of = list({case.trace.name: case.trace for case in found}.values())
@@ -323,7 +323,7 @@ def text(found: Mapping[Case, Outcome]) -> str:
     return "\n".join(lines)
 
 
-def document(found: Mapping[Case, Outcome]) -> dict[str, Any]:
+def document(found: Mapping[TraceCase, Outcome]) -> dict[str, Any]:
     """Return {"runs", "claims"}."""
     outcomes, first = list(found.values()), next(iter(found))
     judged = claims(outcomes, judged=first.judged)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from validation.study import Option, Options, Run, Study
+from validation.study import Option, Options, Study, StudyRun
 from waterfill.analysis import series
 from waterfill.analysis.series import Series
 from waterfill.network import protocols
@@ -59,7 +59,7 @@ AT_TARGET = 0.99
 
 
 @dataclass(frozen=True)
-class Cell:
+class CohabitCell:
     """One row of the table."""
 
     explicit: str
@@ -99,20 +99,20 @@ class Verdict:
     good: bool
 
 
-def cells(short: bool = False) -> list[Cell]:
+def cells(short: bool = False) -> list[CohabitCell]:
     """Return all 624 cells, or 24 that include every protocol, RTT and count."""
     if not short:
         grid = product(EXPLICIT, TCPS, RTTS_MS, COUNTS)
-        return [Cell(e, t, rtt, n, m) for e, t, rtt, (n, m) in grid]
+        return [CohabitCell(e, t, rtt, n, m) for e, t, rtt, (n, m) in grid]
     chosen = []
     for i, explicit in enumerate(EXPLICIT):
         for j, (n, m) in enumerate(COUNTS):
             tcp = TCPS[(len(COUNTS) * i + j) % len(TCPS)]
-            chosen.append(Cell(explicit, tcp, RTTS_MS[(i + j) % 2], n, m))
+            chosen.append(CohabitCell(explicit, tcp, RTTS_MS[(i + j) % 2], n, m))
     return chosen
 
 
-def scenario(cell: Cell, mode: str, short: bool = False) -> Scenario:
+def scenario(cell: CohabitCell, mode: str, short: bool = False) -> Scenario:
     """Return the cell's scenario in one mode of `MODES`."""
     link: Document = {
         "name": "bottleneck",
@@ -128,7 +128,7 @@ def scenario(cell: Cell, mode: str, short: bool = False) -> Scenario:
     return _scenario(cell, link, [explicit, _tcp(cell)], short)
 
 
-def alone(cell: Cell, target: float, short: bool = False) -> Scenario:
+def alone(cell: CohabitCell, target: float, short: bool = False) -> Scenario:
     """Return the cell's TCP flows alone, on a link of rate BW_TCP with its buffer and RTT."""
     rate_bps = target * RATE_BPS * cell.tcp_flows / (cell.explicit_flows + cell.tcp_flows)
     link: Document = {
@@ -141,16 +141,16 @@ def alone(cell: Cell, target: float, short: bool = False) -> Scenario:
     return _scenario(cell, link, [_tcp(cell)], short)
 
 
-def _buffer(cell: Cell) -> str:
+def _buffer(cell: CohabitCell) -> str:
     return f"{RATE_BPS * cell.rtt_ms / 8000:.0f} B"
 
 
-def _tcp(cell: Cell) -> Document:
+def _tcp(cell: CohabitCell) -> Document:
     return _flows("tcp", cell.tcp, cell.tcp_flows, cell, TCP_START_S, STAGGER_S)
 
 
 def _flows(
-    name: str, protocol: str, count: int, cell: Cell, start_s: float, stagger_s: float
+    name: str, protocol: str, count: int, cell: CohabitCell, start_s: float, stagger_s: float
 ) -> Document:
     return {
         "name": name,
@@ -163,7 +163,7 @@ def _flows(
     }
 
 
-def _scenario(cell: Cell, link: Document, flows: list[Document], short: bool) -> Scenario:
+def _scenario(cell: CohabitCell, link: Document, flows: list[Document], short: bool) -> Scenario:
     duration_s = cell.duration_s(short)
     return from_dict(
         {
@@ -181,7 +181,7 @@ def _scenario(cell: Cell, link: Document, flows: list[Document], short: bool) ->
 # --- judging -----------------------------------------------------------------------------------
 
 
-def judge(cell: Cell, result: Result, tcp_alone: Result) -> Verdict:
+def judge(cell: CohabitCell, result: Result, tcp_alone: Result) -> Verdict:
     """Judge a run of the cell; `tcp_alone` is the run of its TCP flows alone."""
     start_s, stop_s = result.summary["measure_s"]
     flows = result.summary["flows"]
@@ -238,32 +238,32 @@ def _class_bps(result: Result, group: str) -> float:
 # --- the study ---------------------------------------------------------------------------------
 
 
-class Case(NamedTuple):
+class CohabitCase(NamedTuple):
     """A cell and its modes; in the short form its runs are shorter."""
 
-    cell: Cell
+    cell: CohabitCell
     modes: Sequence[str]
     short: bool
 
 
-Found = Mapping[Case, Mapping[str, Verdict]]
+Found = Mapping[CohabitCase, Mapping[str, Verdict]]
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[CohabitCase]:
     """Return the chosen cells."""
     chosen = [cell for cell in cells(options.short) if options.only in cell.name]
-    return [Case(cell, options.modes, options.short) for cell in chosen]
+    return [CohabitCase(cell, options.modes, options.short) for cell in chosen]
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: CohabitCase) -> dict[str, StudyRun]:
     """Return the cell's run in each mode, and that of its TCP flows alone."""
     cell, modes, short = case
     target = protocols.targets({}).get(cell.explicit, 1.0)
-    found = {mode: Run(scenario(cell, mode, short)) for mode in modes}
-    return {**found, "alone": Run(alone(cell, target, short))}
+    found = {mode: StudyRun(scenario(cell, mode, short)) for mode in modes}
+    return {**found, "alone": StudyRun(alone(cell, target, short))}
 
 
-def measure(case: Case, results: Mapping[str, Result]) -> dict[str, Verdict]:
+def measure(case: CohabitCase, results: Mapping[str, Result]) -> dict[str, Verdict]:
     """Judge a cell in each mode."""
     return {mode: judge(case.cell, results[mode], results["alone"]) for mode in case.modes}
 
@@ -288,7 +288,7 @@ def document(found: Found) -> Document:
     }
 
 
-def _line(cell: Cell, verdicts: Mapping[str, Verdict]) -> str:
+def _line(cell: CohabitCell, verdicts: Mapping[str, Verdict]) -> str:
     parts = [f"{cell.name:36}"]
     for verdict in verdicts.values():
         numbers = (verdict.explicit_share, verdict.utilization, verdict.tcp_share)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 
-from validation.study import Option, Options, Run, Study
+from validation.study import Option, Options, Study, StudyRun
 from waterfill.network import protocols
 from waterfill.network.resolve import to_core
 from waterfill.runs.result import Result
@@ -155,7 +155,7 @@ def worst(flows: Sequence[Flow]) -> Flow:
     return max(flows, key=lambda flow: abs(flow.error))
 
 
-class Case(NamedTuple):
+class EquilibriumCase(NamedTuple):
     """One network under one protocol: Fig. 4, or the random network of a number."""
 
     protocol: str
@@ -176,7 +176,7 @@ class Case(NamedTuple):
         return from_dict({**document, "flow": flows}, sets=[f"protocol={self.protocol}"])
 
 
-class Row(NamedTuple):
+class EquilibriumRow(NamedTuple):
     """A case's result: the worst flow, the mean error, the error allowed."""
 
     name: str
@@ -194,12 +194,12 @@ def _suitable(number: int) -> dict[str, Any]:
     return next(itertools.islice(networks(number + 1), number, None))
 
 
-def measure(case: Case, results: Mapping[str, Result]) -> Row:
+def measure(case: EquilibriumCase, results: Mapping[str, Result]) -> EquilibriumRow:
     """Compare all flows of a run with the model."""
     scenario = case.scenario()
     flows = compare(scenario, results[""])
     most = worst(flows)
-    return Row(
+    return EquilibriumRow(
         name=scenario.name,
         flows=len(flows),
         worst=most.error,
@@ -211,16 +211,16 @@ def measure(case: Case, results: Mapping[str, Result]) -> Row:
     )
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[EquilibriumCase]:
     """Return Fig. 4 (XCP only) and the random networks under each protocol."""
     return [
-        Case(protocol, number, options.unpaced)
+        EquilibriumCase(protocol, number, options.unpaced)
         for protocol in options.protocols
         for number in [*[None] * (protocol == "xcp"), *range(options.networks)]
     ]
 
 
-def line(case: Case, row: Row) -> str:
+def line(case: EquilibriumCase, row: EquilibriumRow) -> str:
     """Return the result of a case in words."""
     return (
         f"{case.protocol} {row.name}: largest error {100 * row.worst:+.1f} % "
@@ -228,7 +228,7 @@ def line(case: Case, row: Row) -> str:
     )
 
 
-def table(found: Mapping[Case, Row]) -> str:
+def table(found: Mapping[EquilibriumCase, EquilibriumRow]) -> str:
     """Return how many networks are within tolerance under each protocol."""
     lines = []
     for protocol in dict.fromkeys(case.protocol for case in found):
@@ -248,7 +248,7 @@ STUDY = Study(
     ),
     quick={"networks": 2},
     cases=cases,
-    runs=lambda case: {"": Run(case.scenario())},
+    runs=lambda case: {"": StudyRun(case.scenario())},
     measure=measure,
     line=line,
     table=table,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from validation.study import Option, Options, Run, Study
+from validation.study import Option, Options, Study, StudyRun
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
@@ -280,41 +280,41 @@ def cost(run: Course, plain: Course, fault: Fault, times: Times = LONG) -> Cost:
     )
 
 
-class Case(NamedTuple):
+class FaultCase(NamedTuple):
     """One fault and the protocol that it affects."""
 
     protocol: str
     fault: str
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[FaultCase]:
     """Return all faults that concern the chosen protocols."""
     return [
-        Case(protocol, fault.name)
+        FaultCase(protocol, fault.name)
         for protocol in options.protocols
         for fault in FAULTS
         if protocol in fault.on
     ]
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: FaultCase) -> dict[str, StudyRun]:
     """Return a run with the fault and one without."""
     (fault,) = (one for one in FAULTS if one.name == case.fault)
     with_fault = scenario_text(case.protocol, fault)
     plain = scenario_text(case.protocol, None, fault)
     return {
-        "fault": Run(from_toml(with_fault, "faults")),
-        "plain": Run(from_toml(plain, "faults")),
+        "fault": StudyRun(from_toml(with_fault, "faults")),
+        "plain": StudyRun(from_toml(plain, "faults")),
     }
 
 
-def measure(case: Case, results: Mapping[str, Result]) -> Cost:
+def measure(case: FaultCase, results: Mapping[str, Result]) -> Cost:
     """Compare the runs with and without a fault."""
     (fault,) = (one for one in FAULTS if one.name == case.fault)
     return cost(course(results["fault"]), course(results["plain"]), fault)
 
 
-def by_protocol(found: Mapping[Case, T]) -> dict[str, dict[str, T]]:
+def by_protocol(found: Mapping[FaultCase, T]) -> dict[str, dict[str, T]]:
     """Return the measurements of each protocol by fault."""
     rows: dict[str, dict[str, T]] = {}
     for case, measured in found.items():
@@ -336,7 +336,7 @@ def cells(found: Cost | None) -> list[str]:
     ]
 
 
-def tables(found: Mapping[Case, Cost]) -> str:
+def tables(found: Mapping[FaultCase, Cost]) -> str:
     """Return one table for each group of faults, a row for each protocol that it concerns."""
     costs = by_protocol(found)
     titles = {fault.name: fault.title for fault in FAULTS}
@@ -356,7 +356,7 @@ def tables(found: Mapping[Case, Cost]) -> str:
     return "\n".join(out)
 
 
-def draw(found: Mapping[Case, Cost], stem: Path) -> None:
+def draw(found: Mapping[FaultCase, Cost], stem: Path) -> None:
     """Draw two maps, protocols by faults: seconds lost, and the other flow's rate."""
     from matplotlib.figure import Figure
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from validation.study import Option, Options, Run, Study
+from validation.study import Option, Options, Study, StudyRun
 from waterfill.contract.summary import StepCheck
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -190,10 +190,10 @@ class Comparison:
         }
 
 
-def runs(scenario: Scenario) -> dict[str, Run]:
+def runs(scenario: Scenario) -> dict[str, StudyRun]:
     """Return both runs of a scenario."""
     fluid = scenario.model_copy(update={"check_step": True})
-    return {"sim": Run(scenario), "fluid": Run(fluid, "fluid")}
+    return {"sim": StudyRun(scenario), "fluid": StudyRun(fluid, "fluid")}
 
 
 def compare(scenario: Scenario, results: Mapping[str, Result]) -> Comparison:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from validation.study import Option, Options, Run, Study, failed_checks, on_linux
+from validation.study import Option, Options, Study, StudyRun, failed_checks, on_linux
 from waterfill.network.maxmin import intervals, lives_of
 from waterfill.network.protocols import load, targets
 from waterfill.runs import backends
@@ -148,17 +148,17 @@ def left_s(result: Result) -> float | None:
     return min((time_s for time_s in times if time_s is not None), default=None)
 
 
-class Case(NamedTuple):
+class EventCase(NamedTuple):
     """A law and the backend that runs it."""
 
     protocol: str
     on: str
 
 
-def cases(options: Options, backend: Sequence[str] = ("sim", "fluid")) -> list[Case]:
+def cases(options: Options, backend: Sequence[str] = ("sim", "fluid")) -> list[EventCase]:
     """Return the chosen laws on each backend that has them."""
     return [
-        Case(protocol, on)
+        EventCase(protocol, on)
         for protocol in options.protocols or laws()
         for on in backend
         if protocol in (able := backends.known(on)) and on in able[protocol].backends
@@ -171,13 +171,13 @@ def laws() -> list[str]:
     return [*explicit, *TCPS]
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: EventCase) -> dict[str, StudyRun]:
     """Return the run of a law on a backend."""
     scenario = from_toml(f'protocol = "{case.protocol}"{SCENARIO}', "link-events")
-    return {"": Run(scenario, case.on)}
+    return {"": StudyRun(scenario, case.on)}
 
 
-def measure(_: Case, results: Mapping[str, Result]) -> Outcome:
+def measure(_: EventCase, results: Mapping[str, Result]) -> Outcome:
     """Measure the response to each change."""
     result = results[""]
     samples, share_at = course(result), dict(shares(result))
@@ -189,7 +189,7 @@ def measure(_: Case, results: Mapping[str, Result]) -> Outcome:
     return Outcome(samples, responses, failed_checks(result), left_s(result))
 
 
-def row(case: Case, run: Outcome) -> str:
+def row(case: EventCase, run: Outcome) -> str:
     """Return a line of the table."""
 
     def seconds(value: float | None) -> str:
@@ -210,12 +210,12 @@ COLUMNS = (
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
-def table(found: Mapping[Case, Outcome]) -> str:
+def table(found: Mapping[EventCase, Outcome]) -> str:
     """Return all lines of the table."""
     return "\n".join([HEAD, *(row(case, run) for case, run in found.items())])
 
 
-def line(case: Case, run: Outcome) -> str:
+def line(case: EventCase, run: Outcome) -> str:
     """Return a line of progress: that of the table, and failed checks."""
     return row(case, run) + (f"; failed: {', '.join(run.failed)}" if run.failed else "")
 
@@ -223,7 +223,7 @@ def line(case: Case, run: Outcome) -> str:
 COLOURS = {"sim": "#0072B2", "fluid": "#D55E00", "linux": "#009E73"}
 
 
-def draw(found: Mapping[Case, Outcome], stem: Path) -> None:
+def draw(found: Mapping[EventCase, Outcome], stem: Path) -> None:
     """Draw the rate of each law over time, one panel per law, a line per backend."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D

@@ -230,7 +230,7 @@ def trials() -> Trials:
     return Trials(tree)
 
 
-class Case(NamedTuple):
+class MutationCase(NamedTuple):
     """A mutant of a law, and a digest of the source that it changes."""
 
     law: str
@@ -243,7 +243,7 @@ class Case(NamedTuple):
         return self.mutant.name
 
 
-class Row(NamedTuple):
+class MutationRow(NamedTuple):
     """The result of a mutant (caught, missed, unviable), and the tests that caught it."""
 
     result: str
@@ -256,32 +256,33 @@ def digest(file: str) -> str:
     return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[MutationCase]:
     """Return the mutants of the chosen laws, of a shard.
 
     Laws take turns, and a law's mutants have a random order, which is always the same: what an
     interrupted call has tried is a fair sample.
     """
     first, step = options.shard
-    found: list[tuple[float, Case]] = []
+    found: list[tuple[float, MutationCase]] = []
     for law in options.laws or names():
         mine = sorted(
             listed(law)[first::step], key=lambda one: hashlib.sha256(one.name.encode()).digest()
         )
         found += [
-            ((i + 0.5) / len(mine), Case(law, one, digest(one.file))) for i, one in enumerate(mine)
+            ((i + 0.5) / len(mine), MutationCase(law, one, digest(one.file)))
+            for i, one in enumerate(mine)
         ]
     return [case for _, case in sorted(found, key=lambda entry: entry[0])]
 
 
-def measure(case: Case) -> Row:
+def measure(case: MutationCase) -> MutationRow:
     """Try a mutant."""
     began = time.monotonic()
     result, test = trials().tried(case.law, case.mutant)
-    return Row(result, test, round(time.monotonic() - began, 2))
+    return MutationRow(result, test, round(time.monotonic() - began, 2))
 
 
-def table(found: Mapping[Case, Row]) -> str:
+def table(found: Mapping[MutationCase, MutationRow]) -> str:
     """Return all results as a Markdown table, with the mutants that were missed below it."""
     laws = dict.fromkeys(case.law for case in found)
     counts = {law: Counter(r.result for c, r in found.items() if c.law == law) for law in laws}
@@ -316,7 +317,7 @@ STUDY = Study(
     quick={"laws": ("rcp",), "shard": (0, 40)},
     cases=cases,
     measure=measure,
-    row=Row,
+    row=MutationRow,
     # A test that was added since may catch what was missed.
     valid=lambda row: row.result != "missed",
     line=lambda case, row: f"{row.result:8} {row.test:10} {row.seconds:5.1f} s  {case.name}",

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from validation.study import Option, Options, Run, Study
+from validation.study import Option, Options, Study, StudyRun
 from waterfill.analysis import series
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
@@ -74,7 +74,7 @@ _SPREAD_MS = 10
 
 
 @dataclass(frozen=True)
-class Row:
+class PeerRow:
     """One protocol, reading and number of long flows, over all seeds."""
 
     protocol: str
@@ -157,7 +157,7 @@ def vcp_flows_at_most(
     return capacity_bps / (8 * PACKET_BYTES * window / rtt_s)
 
 
-def measure(case: Case, results: Mapping[str, Result]) -> Row:
+def measure(case: PeerCase, results: Mapping[str, Result]) -> PeerRow:
     """Return the row of one case from its runs, one per seed."""
     rates = []
     queues: list[list[float]] = []
@@ -168,7 +168,7 @@ def measure(case: Case, results: Mapping[str, Result]) -> Row:
         queues.append([links[name]["queue_bytes"]["mean"] for name in RATES_BPS])
         drops.append(sum(links[name]["drops"] for name in RATES_BPS))
     first, second = np.mean(queues, axis=0)
-    return Row(
+    return PeerRow(
         case.protocol,
         case.reading,
         case.flows,
@@ -252,7 +252,7 @@ def _around_peaks(sent: np.ndarray[Any, Any], cycle_ms: float) -> list[float]:
 # --- output ------------------------------------------------------------------------------------
 
 
-def table(found: Sequence[Row]) -> str:
+def table(found: Sequence[PeerRow]) -> str:
     """Return one Markdown table: a row per cell."""
     lines = [
         "| law | parameters | n | short flow, Mbit/s | seeds | peer | off | queue, kB "
@@ -290,7 +290,7 @@ def phase_table(found: Sequence[Phases]) -> str:
     return "\n".join(lines)
 
 
-def document(found: Mapping[Case, Row]) -> Document:
+def document(found: Mapping[PeerCase, PeerRow]) -> Document:
     """Return {"rows": […], "sources": {protocol: source}}."""
     rows = [
         {**asdict(row), "rate_mbps": row.rate_mbps, "off": row.off, "agrees": row.agrees}
@@ -305,7 +305,7 @@ def phase_document(found: Mapping[str, Phases]) -> Document:
     return {"phases": phases}
 
 
-class Case(NamedTuple):
+class PeerCase(NamedTuple):
     """One protocol, reading and number of long flows, with how many seeds and for how long."""
 
     protocol: str
@@ -315,28 +315,28 @@ class Case(NamedTuple):
     duration_s: float
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[PeerCase]:
     """Return all readings of the chosen protocols with each number of flows."""
     return [
-        Case(protocol, reading, flows, options.seeds, options.duration)
+        PeerCase(protocol, reading, flows, options.seeds, options.duration)
         for protocol in options.protocols
         for reading in READINGS[protocol]
         for flows in options.flows
     ]
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: PeerCase) -> dict[str, StudyRun]:
     """Return one run per seed."""
     params = READINGS[case.protocol][case.reading]
     return {
-        str(seed): Run(
+        str(seed): StudyRun(
             scenario(case.protocol, case.flows, seed, params, duration_s=case.duration_s)
         )
         for seed in range(1, case.seeds + 1)
     }
 
 
-def failed(found: Mapping[Case, Row]) -> list[str]:
+def failed(found: Mapping[PeerCase, PeerRow]) -> list[str]:
     """Return the rows that are too far from the peer's."""
     return [
         f"{row.protocol}, {row.flows} flows: {row.off:+.1%} off"
@@ -367,7 +367,7 @@ PHASES = Study(
     shows="the time in a cycle at which RCP's senders send",
     minutes=1,
     cases=lambda _: list(READINGS["rcp"]),
-    runs=lambda reading: {"": Run(phase_scenario(reading))},
+    runs=lambda reading: {"": StudyRun(phase_scenario(reading))},
     measure=lambda reading, results: phases(reading, results[""]),
     table=lambda found: phase_table(list(found.values())),
     document=phase_document,

@@ -44,7 +44,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class SeedRow:
     """One claim over all seeds; `measured` and `verdicts` in the seeds' order, None not measured.
 
     `singles` are the values of all runs, if the measured values are means.
@@ -144,10 +144,10 @@ class Row:
         }
 
 
-def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[Row]:
+def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
     """Return one row per claim from what each seed gave, {experiment: its judged claims}."""
     return [
-        Row(
+        SeedRow(
             claim,
             tuple(seed[path][number].measured for seed in judged),
             tuple(seed[path][number].verdict for seed in judged),
@@ -158,7 +158,7 @@ def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[Row]:
     ]
 
 
-def document(found: Sequence[Row], seeds: Sequence[int]) -> Document:
+def document(found: Sequence[SeedRow], seeds: Sequence[int]) -> Document:
     """Return {"seeds", "claims", "counts": {"claims", "random", "changed", "complaints"}}."""
     return {
         "seeds": list(seeds),
@@ -172,10 +172,10 @@ def document(found: Sequence[Row], seeds: Sequence[int]) -> Document:
     }
 
 
-def table(found: Iterable[Row]) -> str:
+def table(found: Iterable[SeedRow]) -> str:
     """Return a Markdown table of the random claims, the smallest margins first."""
 
-    def order(row: Row) -> tuple[bool, float]:
+    def order(row: SeedRow) -> tuple[bool, float]:
         return row.complaint is None, math.inf if row.margin is None else row.margin
 
     lines = [f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS)]
@@ -211,7 +211,7 @@ def _tally(verdicts: Sequence[str]) -> str:
     return ", ".join(f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts))
 
 
-def summary(found: Sequence[Row], seeds: Sequence[int]) -> str:
+def summary(found: Sequence[SeedRow], seeds: Sequence[int]) -> str:
     """Return how many claims there are and how many are random."""
     random = sum(row.random for row in found)
     changed = sum(not row.same for row in found)
@@ -221,7 +221,7 @@ def summary(found: Sequence[Row], seeds: Sequence[int]) -> str:
     )
 
 
-def complaints(found: Sequence[Row]) -> list[str]:
+def complaints(found: Sequence[SeedRow]) -> list[str]:
     """Return every complaint with its claim."""
     return [f"{row.claim.path}: {row.complaint}" for row in found if row.complaint is not None]
 

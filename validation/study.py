@@ -168,7 +168,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """A scenario and the backend that runs it."""
 
     scenario: Scenario
@@ -206,7 +206,7 @@ class Study(Generic[C, R]):
     quick: Mapping[str, Any] = field(default_factory=dict)
     work: Callable[[Options], Report] | None = None
     cases: Callable[[Options], Sequence[C]] | None = None
-    runs: Callable[[C], Mapping[str, Run]] | None = None
+    runs: Callable[[C], Mapping[str, StudyRun]] | None = None
     measure: Callable[..., R] | None = None
     row: Any = Any
     valid: Callable[[Any], bool] | None = None
@@ -288,7 +288,10 @@ def _context(on: str) -> str:
 
 
 def results(
-    wanted: Mapping[str, Run], valid: Callable[[Result], bool] | None = None, *, kept: bool = False
+    wanted: Mapping[str, StudyRun],
+    valid: Callable[[Result], bool] | None = None,
+    *,
+    kept: bool = False,
 ) -> dict[str, Result]:
     """Return the results of all runs; those that are kept are not repeated.
 
@@ -425,13 +428,13 @@ def _by_runs(study: Study[Any, Any], cases: Iterable[Any], options: Options) -> 
 
 
 def _batches(
-    cases: Iterable[tuple[Any, Mapping[str, Run]]], kept: bool
-) -> Iterator[list[tuple[Any, Mapping[str, Run]]]]:
+    cases: Iterable[tuple[Any, Mapping[str, StudyRun]]], kept: bool
+) -> Iterator[list[tuple[Any, Mapping[str, StudyRun]]]]:
     """Group the cases; one that runs on linux, in real time, is a group of its own.
 
     Of kept runs each case is one, so that a case without a run leaves the others.
     """
-    batch: list[tuple[Any, Mapping[str, Run]]] = []
+    batch: list[tuple[Any, Mapping[str, StudyRun]]] = []
     for case, runs in cases:
         alone = kept or any(run.on == "linux" for run in runs.values())
         if batch and alone:

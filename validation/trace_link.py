@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.study import ROOT, Option, Run, Study, on_linux
+from validation.study import ROOT, Option, Study, StudyRun, on_linux
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
@@ -40,11 +40,11 @@ count = 2
 """
 
 
-def runs(protocol: str) -> dict[str, Run]:
+def runs(protocol: str) -> dict[str, StudyRun]:
     """Return a protocol's runs on both backends."""
     text = f'protocol = "{protocol}"{SCENARIO}'
     scenario = from_toml(text, str(ROOT / "examples" / "trace.toml"))
-    return {on: Run(scenario, on) for on in ("sim", "linux")}
+    return {on: StudyRun(scenario, on) for on in ("sim", "linux")}
 
 
 def rates(result: Result) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ def rates(result: Result) -> NDArray[np.float64]:
     return found[FROM_S + 1 :]
 
 
-class Row(NamedTuple):
+class TraceRow(NamedTuple):
     """Mean rates on both backends (bit/s), and the correlation of the rates."""
 
     sim_bps: float
@@ -74,13 +74,13 @@ class Row(NamedTuple):
         return abs(self.ratio - 1) <= RATIO and self.correlation >= CORRELATION
 
 
-def measure(_: str, results: Mapping[str, Result]) -> Row:
+def measure(_: str, results: Mapping[str, Result]) -> TraceRow:
     """Compare the rates."""
     sim, linux = rates(results["sim"]), rates(results["linux"])
-    return Row(float(sim.mean()), float(linux.mean()), float(np.corrcoef(sim, linux)[0, 1]))
+    return TraceRow(float(sim.mean()), float(linux.mean()), float(np.corrcoef(sim, linux)[0, 1]))
 
 
-def table(found: Mapping[str, Row]) -> str:
+def table(found: Mapping[str, TraceRow]) -> str:
     """Return a line for each protocol."""
     lines = [
         "| protocol | mean, simulator | mean, kernel | ratio | correlation |",

@@ -68,7 +68,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Cell:
+class Ns3Cell:
     """One dumbbell: `count` flows at each of `rtts_s`, drop-tail, random loss of data."""
 
     law: str
@@ -112,18 +112,18 @@ def expected_window(law: str, loss: float, rtt_s: float) -> float:
     return math.sqrt(1.5 / loss)  # Mathis
 
 
-def cells(laws: Iterable[str], losses: int, loss_rates: Sequence[float] = LOSSES) -> list[Cell]:
+def cells(laws: Iterable[str], losses: int, loss_rates: Sequence[float] = LOSSES) -> list[Ns3Cell]:
     """For each law a flow alone at every RTT and loss, then four on a full link.
 
     `losses` are the random losses that a flow is to have in its measured time; on a full link at
     the highest rate of loss, below it the queue sees to them.
     """
-    result: list[Cell] = []
+    result: list[Ns3Cell] = []
     for law in laws:
         for rtt_s in RTTS_S:
-            result += [Cell(law, (rtt_s,), 1, ALONE_BPS, p, losses / p) for p in loss_rates]
+            result += [Ns3Cell(law, (rtt_s,), 1, ALONE_BPS, p, losses / p) for p in loss_rates]
         shared = 4 * losses / max(LOSSES)
-        result += [Cell(law, SHARED_RTTS_S, 2, SHARED_BPS, p, shared) for p in loss_rates]
+        result += [Ns3Cell(law, SHARED_RTTS_S, 2, SHARED_BPS, p, shared) for p in loss_rates]
     return result
 
 
@@ -197,7 +197,7 @@ class Pair:
     """One cell on both sides."""
 
     law: str
-    cell: Cell
+    cell: Ns3Cell
     ns3: Side
     ours: Side
     judged: bool = True
@@ -276,7 +276,7 @@ HEADER = (
 )
 
 
-def by_rtt(cell: Cell, flows: Sequence[float]) -> list[float]:
+def by_rtt(cell: Ns3Cell, flows: Sequence[float]) -> list[float]:
     """Sums over the flows of each RTT; flows of one RTT are adjacent."""
     n = cell.count
     return [math.fsum(flows[i * n : (i + 1) * n]) for i in range(len(cell.rtts_s))]
@@ -302,7 +302,7 @@ def build() -> Path:
     return OUT / "dumbbell"
 
 
-def arguments(cell: Cell) -> list[str]:
+def arguments(cell: Ns3Cell) -> list[str]:
     """Arguments of dumbbell."""
     start_s, end_s = cell.measure_s
     values = {
@@ -319,7 +319,7 @@ def arguments(cell: Cell) -> list[str]:
     return [f"--{key}={value}" for key, value in values.items()]
 
 
-def ns3_document(program: Path, cell: Cell) -> Document:
+def ns3_document(program: Path, cell: Ns3Cell) -> Document:
     """Output of dumbbell for a cell; kept in target/ns3, as nothing of Waterfill changes it."""
     command = [str(program), *arguments(cell)]
     key = hashlib.sha256(program.read_bytes() + "\n".join(command[1:]).encode()).hexdigest()
@@ -337,7 +337,7 @@ def ns3_document(program: Path, cell: Cell) -> Document:
     return document
 
 
-def ns3_side(cell: Cell, document: Document) -> Side:
+def ns3_side(cell: Ns3Cell, document: Document) -> Side:
     """The figures of that document."""
     flows = [flow["packets_per_s"] for flow in document["flows"]]
     samples = [by_rtt(cell, sample) for sample in zip(*flows, strict=True)]
@@ -351,7 +351,7 @@ def run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[s
 # --- Waterfill ------------------------------------------------------------------------------------
 
 
-def scenario(cell: Cell, params: Mapping[str, Any]) -> Document:
+def scenario(cell: Ns3Cell, params: Mapping[str, Any]) -> Document:
     """The cell as a scenario of Waterfill, with every option that ns-3 is given written out."""
     start_s, end_s = cell.measure_s
     link = {
@@ -392,7 +392,7 @@ def scenario(cell: Cell, params: Mapping[str, Any]) -> Document:
     }
 
 
-def our_side(cell: Cell, params: Mapping[str, Any]) -> Side:
+def our_side(cell: Ns3Cell, params: Mapping[str, Any]) -> Side:
     """Waterfill's figures, a sample for each seed."""
     import waterfill
 
@@ -413,7 +413,7 @@ def our_side(cell: Cell, params: Mapping[str, Any]) -> Side:
 # --- the command ----------------------------------------------------------------------------------
 
 
-def pairs(cell: Cell, document: Document) -> list[Pair]:
+def pairs(cell: Ns3Cell, document: Document) -> list[Pair]:
     """The cell on both sides; CUBIC like ns-3's, and if that lacks a part once more as it is."""
     ns3 = ns3_side(cell, document)
     if cell.law != "cubic" or document["reno_friendly"]:
@@ -426,7 +426,7 @@ def pairs(cell: Cell, document: Document) -> list[Pair]:
     return [Pair(cell.law, cell, ns3, alike), shipped]
 
 
-def compare(chosen: Sequence[Cell], jobs: int, as_json: bool) -> int:
+def compare(chosen: Sequence[Ns3Cell], jobs: int, as_json: bool) -> int:
     """Runs the cells and prints both sides; the exit code."""
     program = build()
     documents: list[Document] = []

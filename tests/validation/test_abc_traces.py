@@ -90,7 +90,7 @@ def test_abc_uses_a_varying_link_without_cubics_delay():
     figures = {}
     for scheme in SCHEMES:
         if scheme.protocol in ("abc", "cubic"):
-            case = abc_traces.Case(trace, scheme, 60.0, False)
+            case = abc_traces.TraceCase(trace, scheme, 60.0, False)
             run = abc_traces.runs(case)[""]
             figures[scheme.name] = abc_traces.outcome(case, {"": backends.run(run.scenario)})
     assert 0.8 < figures[ABC].utilization <= 1

@@ -31,7 +31,7 @@ def test_cells() -> None:
 
 
 def test_alone_has_the_rate_that_eq4_gives() -> None:
-    cell = cohabit.Cell("maxnet", "sack", 20, 10, 3)
+    cell = cohabit.CohabitCell("maxnet", "sack", 20, 10, 3)
     scenario = cohabit.alone(cell, 0.9)
     # 0.9 · 100 Mbit/s · 3/13, with the shared link's buffer of 250 kB.
     assert math.isclose(scenario.link[0].rate, 0.9 * 100e6 * 3 / 13, rel_tol=1e-6)
@@ -42,7 +42,7 @@ def test_alone_has_the_rate_that_eq4_gives() -> None:
 
 
 def test_a_cell_without_the_cohabit_queue_fails() -> None:
-    cell = cohabit.Cell("xcp", "cubic", 20, 3, 10)
+    cell = cohabit.CohabitCell("xcp", "cubic", 20, 3, 10)
     runs = run_each(
         {
             "without": cohabit.scenario(cell, "without", short=True),
@@ -55,7 +55,7 @@ def test_a_cell_without_the_cohabit_queue_fails() -> None:
 
 
 @pytest.mark.parametrize("cell", _CELLS, ids=lambda cell: cell.name)
-def test_cells_meet_the_requirements(cell: cohabit.Cell) -> None:
+def test_cells_meet_the_requirements(cell: cohabit.CohabitCell) -> None:
     target = protocols.targets({}).get(cell.explicit, 1.0)
     modes = ("improved", "separate")
     runs = run_each(
@@ -103,7 +103,7 @@ def measured(explicit: float, utilization: float, tcp_bps: float = 1e6):
 def test_a_cell_passes_only_if_all_three_requirements_are_met(
     explicit: float, utilization: float, tcp_bps: float, good: bool
 ) -> None:
-    cell = cohabit.Cell("xcp", "reno", 20, 1, 1)
+    cell = cohabit.CohabitCell("xcp", "reno", 20, 1, 1)
     alone = measured(1.0, 1.0)
     verdict = cohabit.judge(cell, measured(explicit, utilization, tcp_bps), alone)
     assert verdict.good is good

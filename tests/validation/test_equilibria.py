@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from validation import equilibria
-from validation.equilibria import Case
+from validation.equilibria import EquilibriumCase
 from waterfill.runs import backends
 
 MBPS = 1e6
@@ -18,7 +18,7 @@ def compared(case):
 
 def test_fig_4_agrees_with_the_simulator():
     """Every flow within 3 % of the fixed point, on our instance of ixcp-2007's Fig. 4."""
-    found = compared(Case("xcp", None))
+    found = compared(EquilibriumCase("xcp", None))
     assert len(found) == 80
     assert abs(equilibria.worst(found).error) <= equilibria.FIG_4_TOLERANCE
     # Max-min is far off, so the comparison can tell the two apart.
@@ -29,7 +29,7 @@ def test_fig_4_agrees_with_the_simulator():
 @pytest.mark.parametrize("protocol", ["xcp", "ixcp", "maxnet"])
 def test_random_networks_agree_with_the_simulator(protocol):
     """The first of the study's fifty, every flow within 5 %."""
-    most = equilibria.worst(compared(Case(protocol, 0)))
+    most = equilibria.worst(compared(EquilibriumCase(protocol, 0)))
     assert abs(most.error) <= equilibria.NETWORK_TOLERANCE, most
 
 
@@ -37,7 +37,7 @@ def test_the_cases_are_fig_4_and_random_networks():
     cases = equilibria.cases(SimpleNamespace(protocols=("xcp", "maxnet"), networks=1, unpaced=True))
     assert cases == [("xcp", None, True), ("xcp", 0, True), ("maxnet", 0, True)]
     assert all(flow.pacing is None for flow in cases[2].scenario().flow)
-    assert all(flow.pacing for flow in Case("maxnet", 0).scenario().flow)
+    assert all(flow.pacing for flow in EquilibriumCase("maxnet", 0).scenario().flow)
 
 
 def test_a_network_depends_on_its_seed_alone():

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from validation import faults
-from validation.faults import Case, Cost, Course, Fault
+from validation.faults import Cost, Course, Fault, FaultCase
 from waterfill.network.protocols import load
 from waterfill.scenario.loading import from_toml
 
@@ -57,16 +57,16 @@ def test_every_fault_is_a_scenario_that_reads(fault):
 
 def test_a_case_is_a_run_with_the_fault_and_one_without():
     cases = faults.cases(SimpleNamespace(protocols=("rcp", "cubic")))
-    assert Case("rcp", "restart") in cases
-    assert Case("cubic", "restart") not in cases
-    runs = faults.runs(Case("rcp", "ignore"))
+    assert FaultCase("rcp", "restart") in cases
+    assert FaultCase("cubic", "restart") not in cases
+    runs = faults.runs(FaultCase("rcp", "ignore"))
     assert "ignore" in runs["fault"].scenario.to_toml()
     assert [flow.name for flow in runs["plain"].scenario.flow] == ["subject", "other", "joiner"]
 
 
 def test_a_table_has_a_row_for_each_protocol_that_a_fault_concerns():
     cost = Cost(1.25, None, 40.0, 7, 0.5, 1.5)
-    text = faults.tables({Case("xcp", "restart"): cost, Case("reno", "down"): cost})
+    text = faults.tables({FaultCase("xcp", "restart"): cost, FaultCase("reno", "down"): cost})
     assert "| `xcp` | 1.2 | never | 40 (7) | 50 |" in text
     routers = text.split("### Routers\n")[1].split("###")[0]
     assert "`reno`" not in routers

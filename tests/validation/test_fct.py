@@ -30,7 +30,7 @@ def test_laws_are_those_that_control_congestion():
 
 
 def test_unfinished_flows_count_with_the_slowdown_that_they_have():
-    case = cases.Case(SHORT, "dctcp", 0.6, 1)
+    case = cases.FctCase(SHORT, "dctcp", 0.6, 1)
     row = cases.measure(case, backends.run(case.scenario()))
     all_ = row["bins"]["all"]
     assert all_["flows"] == sum(row["bins"][name]["flows"] for name in ("small", "middle", "large"))

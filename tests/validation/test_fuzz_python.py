@@ -48,7 +48,7 @@ def test_every_kind_of_finding_is_found(tmp_path, monkeypatch):
     assert outcome.read(lambda: refuse("expected a rate, got 1")) is None
     assert outcome.read(lambda: refuse("got ValueError"), "a file with ValueError in it") is None
     monkeypatch.setattr(fuzz, "OUT", tmp_path)
-    run = fuzz.Run("numbers", TARGETS["numbers"], tmp_path)
+    run = fuzz.FuzzRun("numbers", TARGETS["numbers"], tmp_path)
     run._check = lambda data, folder: outcome.read(lambda: 1 / len(data))
     run.one(b"")
     run.one(b"")

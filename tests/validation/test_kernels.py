@@ -10,7 +10,7 @@ import pytest
 
 from validation.kernels import debian, guest, image
 from validation.kernels.judge import ENDS, LAWS, OPTIONS, command, judge, judge_oldest
-from validation.kernels.page import Run, page
+from validation.kernels.page import KernelRun, page
 from validation.kernels.study import ALL, OLDEST, STUDY
 from validation.study import execute
 
@@ -178,8 +178,8 @@ def test_the_page_has_a_column_for_each_kernel_and_every_refusal():
         "router": "2 waterfilld: too old",
         "host": "2 waterfilld: old",
     }
-    runs = [Run("6.1", bad, judge(bad)), Run("running", good(), judge(good()))]
-    text = page(runs, Run(OLDEST, old, judge_oldest(old)))
+    runs = [KernelRun("6.1", bad, judge(bad)), KernelRun("running", good(), judge(good()))]
+    text = page(runs, KernelRun(OLDEST, old, judge_oldest(old)))
     assert "| feature | 6.1.0-test | 6.1.0-test | 6.1.0-test (running) |" in text
     assert "| tbf | no | yes | yes |" in text
     assert "**fails**: `host --law rcp`: no | yes |" in text

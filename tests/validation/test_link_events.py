@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from validation import link_events
-from validation.link_events import Case, Course, Outcome, Response
+from validation.link_events import Course, EventCase, Outcome, Response
 
 SHARE_BPS = 10e6
 
@@ -27,12 +27,12 @@ def test_a_response_is_measured_from_the_change_on():
 def test_a_law_runs_where_it_can():
     asked = SimpleNamespace(protocols=("xcp", "cubic"))
     assert link_events.cases(asked) == [("xcp", "sim"), ("xcp", "fluid"), ("cubic", "sim")]
-    run = link_events.runs(Case("xcp", "fluid"))[""]
+    run = link_events.runs(EventCase("xcp", "fluid"))[""]
     assert (run.on, run.scenario.protocol) == ("fluid", "xcp")
 
 
 def test_a_line_says_when_a_flow_left_its_law():
     run = Outcome(Course([], [], []), [Response(1.5, 0.5, 12.0, 7)] * 4, [], 31.5)
-    line = link_events.row(Case("rcp", "linux"), run)
+    line = link_events.row(EventCase("rcp", "linux"), run)
     assert line.startswith("| `rcp` | linux (left at 32 s) | 12 | 7 | 0.50 | 1.5 | 0.50 |")
     assert line.count("|") == link_events.HEAD.splitlines()[0].count("|")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from validation import mutants
-from validation.mutants import Case, Mutant, Row
+from validation.mutants import Mutant, MutationCase, MutationRow
 
 SOURCE = "fn a() -> u32 {\n    b + 1\n}\n"
 
@@ -34,9 +34,12 @@ def test_laws_take_turns_and_a_shard_is_a_part(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_share_is_of_what_compiles_and_what_is_missed_is_named() -> None:
     results = ["caught", "caught", "missed", "unviable"]
-    found = {Case("rcp", mutant(n), ""): Row(one, "", 1.0) for n, one in enumerate(results)}
+    found = {
+        MutationCase("rcp", mutant(n), ""): MutationRow(one, "", 1.0)
+        for n, one in enumerate(results)
+    }
     text = mutants.table(found)
     assert "| rcp | 4 | 3 | 2 | 66.7% |" in text
     assert text.endswith(":2: replace + with -`")
     assert mutants.STUDY.valid is not None
-    assert not mutants.STUDY.valid(Row("missed", "", 1.0))
+    assert not mutants.STUDY.valid(MutationRow("missed", "", 1.0))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from validation import ns2_peers
-from validation.ns2_peers import AUTHORS, PEERS, READINGS, Case, Row
+from validation.ns2_peers import AUTHORS, PEERS, READINGS, PeerCase, PeerRow
 from waterfill.runs import backends
 
-ROW = Row("vcp", AUTHORS, 64, (45.0, 47.0), 46.4, (600.0, 25e3), 0.0, (0.02, 0.4))
+ROW = PeerRow("vcp", AUTHORS, 64, (45.0, 47.0), 46.4, (600.0, 25e3), 0.0, (0.02, 0.4))
 
 
 def test_every_peer_has_a_source_and_a_reading_of_its_code():
@@ -108,5 +108,5 @@ def test_a_case_has_a_run_per_seed():
 
 def test_only_runs_of_the_peers_length_are_judged():
     far = replace(ROW, rates_mbps=(40.0,))
-    cases = [Case("vcp", AUTHORS, 64, 3, seconds) for seconds in (60.0, 4.0)]
+    cases = [PeerCase("vcp", AUTHORS, 64, 3, seconds) for seconds in (60.0, 4.0)]
     assert ns2_peers.failed(dict.fromkeys(cases, far)) == ["vcp, 64 flows: -13.8% off"]

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from validation.price_bits import cases, report, theory
-from validation.price_bits.cases import Case, Code, Row
+from validation.price_bits.cases import Code, PriceCase, PriceRow
 from validation.price_bits.claims import claims
 from waterfill.runs import backends
 from waterfill.theory import maxnet
@@ -49,14 +49,14 @@ def test_every_case_is_a_scenario_with_its_code() -> None:
     assert Code("", 5, 2.0).params["code_min"] == "2500000 bit/s"
 
 
-def rows(off_20: float, deviation: float) -> dict[Case, Row]:
+def rows(off_20: float, deviation: float) -> dict[PriceCase, PriceRow]:
     """Return rows as made up: shares of 20 bits are off by so much, 5 and 7 bits deviate so."""
     found = {}
     for case in GRID:
         off = off_20 if case.code.bits == 20 else 0.0
         few = case.code.bits in (5, 7) and not case.code.carried
         swing = deviation if few else 0.0
-        found[case] = Row(case, (25e6 * (1 + off),), 0.0, swing, (0.1, 0.2), 0)
+        found[case] = PriceRow(case, (25e6 * (1 + off),), 0.0, swing, (0.1, 0.2), 0)
     return found
 
 
@@ -76,7 +76,7 @@ def test_a_load_far_from_theory_fails() -> None:
 
 def test_a_short_run_shows_the_swing() -> None:
     codes = (cases.OWN, Code("5", 5))
-    grid = [Case("rcp", code, 20, "one link") for code in codes]
+    grid = [PriceCase("rcp", code, 20, "one link") for code in codes]
     own, few = (
         cases.measure(case, backends.run(cases.scenario(case, duration_s=6.0))) for case in grid
     )

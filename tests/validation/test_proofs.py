@@ -86,7 +86,7 @@ def test_a_branch_that_is_not_taken_proves_nothing(tmp_path, last, fits):
     """A fact that holds where b > a must not hide a sum that leaves its type where b < a."""
     header = tmp_path / "branch.h"
     header.write_text('#include "fixed.h"' + BRANCHES % last)
-    run = kernels.Run(ranges.Law(str(header), {}), "law_branch")
+    run = kernels.ProofRun(ranges.ProofLaw(str(header), {}), "law_branch")
     assert (not unproved(run.run())) == fits
 
 

@@ -51,7 +51,7 @@ def row(measured: tuple[float | None, ...], verdicts: tuple[str, ...] = (), **cl
         **{"over_seeds": None if record is None else OverSeeds(**record)},
         **claim,
     }
-    return seeds.Row(Statement(**entry), measured, verdicts or ("reproduced",) * len(measured))
+    return seeds.SeedRow(Statement(**entry), measured, verdicts or ("reproduced",) * len(measured))
 
 
 def test_spread_and_margin_of_a_value():
@@ -103,9 +103,9 @@ def test_the_table_starts_with_the_smallest_margins():
 SINGLES = (7.5, 8.5, 9.0, 9.5, 9.0, 8.6)  # two means of three; 10 ± 2 has a boundary at 8
 
 
-def means(singles: tuple[float | None, ...] = SINGLES, **claim: Any) -> seeds.Row:
+def means(singles: tuple[float | None, ...] = SINGLES, **claim: Any) -> seeds.SeedRow:
     entry = row((8.33, 9.03), **claim)
-    return seeds.Row(entry.claim, entry.measured, entry.verdicts, singles)
+    return seeds.SeedRow(entry.claim, entry.measured, entry.verdicts, singles)
 
 
 def test_single_runs_on_both_sides_are_a_complaint_unless_recorded():

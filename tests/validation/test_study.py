@@ -10,7 +10,7 @@ import pytest
 
 from validation import __main__ as program
 from validation import study
-from validation.study import Need, Option, Report, Run, Study
+from validation.study import Need, Option, Report, Study, StudyRun
 from waterfill.errors import RunError
 from waterfill.scenario.loading import from_toml
 
@@ -93,7 +93,9 @@ def packets(**more):
 
     def runs(case):
         laws = {"mine": case, "maxnet": "maxnet"}
-        return {k: Run(from_toml(SCENARIO.format(protocol=law), "x")) for k, law in laws.items()}
+        return {
+            k: StudyRun(from_toml(SCENARIO.format(protocol=law), "x")) for k, law in laws.items()
+        }
 
     def measure(case, results):
         counts = [results[k].summary["flows"][0]["packets_sent"] for k in ("mine", "maxnet")]

@@ -205,7 +205,7 @@ def test_tables_and_the_list_of_exceptions():
 
 def test_an_unexplained_exception_fails():
     row = study.Explained(record([5.0], [10.0]), [Reason("a", -0.5, "unexplained", 0.0)])
-    case = study.Case("topozoo/Abilene", "rcp")
+    case = study.TopologyStudyCase("topozoo/Abilene", "rcp")
     assert study.failed({case: row}) == ["topozoo/Abilene rcp: a is -50.0% off, unexplained"]
     assert study.failed({case: row._replace(reasons=[])}) == []
 
@@ -213,7 +213,7 @@ def test_an_unexplained_exception_fails():
 def test_a_run_is_kept_for_itself(tmp_path, monkeypatch):
     monkeypatch.setattr(harness.cache, "root", lambda: tmp_path)
     monkeypatch.setattr(cases, "PAIRS", 6)
-    case = study.Case("topozoo/Abilene", "rcp")
+    case = study.TopologyStudyCase("topozoo/Abilene", "rcp")
     first = study.measure(case)
     monkeypatch.setattr(running, "run", lambda _case: pytest.fail("the run is there"))
     assert study.measure(case) == first

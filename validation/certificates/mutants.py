@@ -86,7 +86,7 @@ REASONS = (
 
 
 @dataclass(frozen=True)
-class Case:
+class MutantCase:
     """A law and parameters that its calls are made with."""
 
     law: str
@@ -112,9 +112,9 @@ class Case:
         return dict(found)
 
 
-def cases(law: str) -> list[Case]:
+def cases(law: str) -> list[MutantCase]:
     """Return the cases in which a law's mutants are tried."""
-    return [Case(one, settings) for one in RUN.get(law, (law,)) for settings in SETTINGS[one]]
+    return [MutantCase(one, settings) for one in RUN.get(law, (law,)) for settings in SETTINGS[one]]
 
 
 def has_steps(mutant: Mutant) -> bool:
@@ -132,7 +132,7 @@ def chosen(law: str, count: int, seed: int) -> list[Mutant]:
 # ------------------------------------------------------------------ one log
 
 
-def logged(program: str, case: Case) -> list[str] | None:
+def logged(program: str, case: MutantCase) -> list[str] | None:
     """Return the lines of a case's log; none if the law crashes or does not end."""
     done = subprocess.run(
         [program, case.law, str(ROWS), *case.settings.split()],
@@ -144,7 +144,7 @@ def logged(program: str, case: Case) -> list[str] | None:
     return done.stdout.splitlines() if done.returncode == 0 else None
 
 
-def read(case: Case, lines: Sequence[str]) -> tuple[Header, Iterator[Step]]:
+def read(case: MutantCase, lines: Sequence[str]) -> tuple[Header, Iterator[Step]]:
     """Read a log as `verify` reads one from a file."""
     entries = [json.loads(line) for line in lines]
     fields = {
@@ -172,13 +172,13 @@ def read(case: Case, lines: Sequence[str]) -> tuple[Header, Iterator[Step]]:
     )
 
 
-def verdict(case: Case, lines: Sequence[str]) -> replay.Wrong | None:
+def verdict(case: MutantCase, lines: Sequence[str]) -> replay.Wrong | None:
     """Return the first step of a log that the equations do not give."""
     header, steps = read(case, lines)
     return replay.replay("log", header, steps, CHECKERS).wrong
 
 
-def difference(case: Case, before: Sequence[str], after: Sequence[str]) -> str:
+def difference(case: MutantCase, before: Sequence[str], after: Sequence[str]) -> str:
     """Return the first difference of two logs: a call, inputs, a state, outputs, or fields."""
     (_, left), (_, right) = read(case, before), read(case, after)
     for a, b in zip(left, right, strict=False):
@@ -199,7 +199,7 @@ class Trials:
     """Judges mutants of one law next to the log of the unchanged one."""
 
     def __init__(self, tree: Tree, law: str) -> None:
-        self.tree, self.unchanged = tree, dict[Case, list[str]]()
+        self.tree, self.unchanged = tree, dict[MutantCase, list[str]]()
         program = self.program()
         assert program is not None, "the unchanged laws do not compile"
         for case in cases(law):

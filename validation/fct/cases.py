@@ -68,7 +68,7 @@ FABRICS = (
 
 
 @dataclass(frozen=True)
-class Case:
+class FctCase:
     """One run."""
 
     fabric: Fabric
@@ -108,10 +108,10 @@ class Case:
 
 
 def cases(laws: Iterable[str], fabrics: Iterable[Fabric], loads: Iterable[float],
-          seeds: Iterable[int]) -> list[Case]:  # fmt: skip
+          seeds: Iterable[int]) -> list[FctCase]:  # fmt: skip
     """Return all runs, the first seed of all before the second."""
     grid = product(seeds, fabrics, loads, laws)
-    return [Case(fabric, law, load, seed) for seed, fabric, load, law in grid]
+    return [FctCase(fabric, law, load, seed) for seed, fabric, load, law in grid]
 
 
 # A fixed window, and advice to flows that some other law controls.
@@ -125,7 +125,7 @@ def laws() -> list[str]:
     return [p.name for kind in ("explicit", "end-to-end") for p in known if p.kind == kind]
 
 
-def measure(case: Case, result: Result) -> dict[str, Any]:
+def measure(case: FctCase, result: Result) -> dict[str, Any]:
     """Return the values of a run that the table needs.
 
     Flows that start in the counted time are counted. An unfinished flow has at least the slowdown
@@ -161,6 +161,6 @@ def measure(case: Case, result: Result) -> dict[str, Any]:
     }
 
 
-def run(case: Case) -> dict[str, Any]:
+def run(case: FctCase) -> dict[str, Any]:
     """Run a case and measure it."""
     return measure(case, backends.run(case.scenario()))

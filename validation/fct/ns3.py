@@ -124,7 +124,7 @@ def ns3_run(law: str, flows: Sequence[Arrival]) -> Numbers:
     return np.asarray(ends_s - np.array([flow.start_s for flow in flows]))
 
 
-class Case(NamedTuple):
+class Ns3Case(NamedTuple):
     """One law at one load, with one list of flows."""
 
     law: str
@@ -132,7 +132,7 @@ class Case(NamedTuple):
     seed: int
 
 
-def row(case: Case) -> dict[str, Any]:
+def row(case: Ns3Case) -> dict[str, Any]:
     """Run both on the same flows; return the slowdowns of both."""
     law, load, seed = case
     flows = arrivals(load, seed)
@@ -185,13 +185,13 @@ def lacks() -> str | None:
     return None if built else "ns-3: apt-get install g++ libns3-dev"
 
 
-def chosen(options: Options) -> list[Case]:
+def chosen(options: Options) -> list[Ns3Case]:
     """Return the cases of the seeds."""
     seeds = range(1, options.seeds + 1)
-    return [Case(law, load, seed) for seed in seeds for load in cases.LOADS for law in LAWS]
+    return [Ns3Case(law, load, seed) for seed in seeds for load in cases.LOADS for law in LAWS]
 
 
-def text(found: Mapping[Case, dict[str, Any]]) -> str:
+def text(found: Mapping[Ns3Case, dict[str, Any]]) -> str:
     """Return the table."""
     return table(list(found.values()))
 

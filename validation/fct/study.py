@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from validation.fct import cases, report
-from validation.fct.cases import Case
+from validation.fct.cases import FctCase
 from validation.study import Option, Options, Study
 
 _FABRICS = tuple(fabric.name for fabric in cases.FABRICS)
 
 
-def chosen(options: Options) -> list[Case]:
+def chosen(options: Options) -> list[FctCase]:
     """Return the cases of the chosen laws, fabrics and seeds."""
     fabrics = [fabric for fabric in cases.FABRICS if fabric.name in options.fabrics]
     seeds = range(1, options.seeds + 1)

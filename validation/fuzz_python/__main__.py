@@ -39,7 +39,7 @@ _SAVE_S = 3.0
 
 
 @dataclass
-class Run:
+class FuzzRun:
     """One target's executions: what was found, and how coverage grew."""
 
     name: str
@@ -116,11 +116,11 @@ def drawn(seed: int, target: Target, known: Sequence[bytes]) -> bytes:
     return bytes(data[: target.max_bytes])
 
 
-def replay(name: str, count: int, seed: int = 1) -> Run:
+def replay(name: str, count: int, seed: int = 1) -> FuzzRun:
     """Execute the committed inputs of a target and `count` drawn ones; return the run."""
     known = corpus(name)
     with tempfile.TemporaryDirectory(prefix="waterfill-fuzz-") as folder:
-        run = Run(name, TARGETS[name], Path(folder))
+        run = FuzzRun(name, TARGETS[name], Path(folder))
         for data in known:
             run.one(data)
         for i in range(count):
@@ -187,7 +187,7 @@ def _again(name: str, path: Path) -> int:
 def _plain(name: str, seconds: float, executions: int, seed: int) -> int:
     known = corpus(name)
     with tempfile.TemporaryDirectory(prefix="waterfill-fuzz-") as folder:
-        run = Run(name, TARGETS[name], Path(folder))
+        run = FuzzRun(name, TARGETS[name], Path(folder))
         for data in known:
             run.one(data)
         while time.monotonic() - run.started < seconds or run.executions < executions:
@@ -207,7 +207,7 @@ def _fuzz(atheris: Any, name: str, seconds: float, executions: int) -> int:
     for data in corpus(name):
         (kept / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
     with atheris.instrument_imports(include=["waterfill"]):
-        run = Run(name, target, Path(tempfile.mkdtemp(prefix="waterfill-fuzz-")))
+        run = FuzzRun(name, target, Path(tempfile.mkdtemp(prefix="waterfill-fuzz-")))
 
     def one(data: bytes) -> None:
         run.one(data)
@@ -255,7 +255,7 @@ def _growth(name: str) -> dict[str, Any]:
     return {"libfuzzer_executions": total, **shares}
 
 
-def _save(run: Run, how: str, *, now: bool = False) -> None:
+def _save(run: FuzzRun, how: str, *, now: bool = False) -> None:
     """Write the numbers of a run from time to time: a fuzzer may end at any moment."""
     if not now and time.monotonic() - run.saved < _SAVE_S:
         return
@@ -265,7 +265,7 @@ def _save(run: Run, how: str, *, now: bool = False) -> None:
     (OUT / f"{run.name}.last.json").write_text(text)
 
 
-def _end(run: Run, how: str) -> int:
+def _end(run: FuzzRun, how: str) -> int:
     _save(run, how, now=True)
     print(json.dumps({run.name: {**run.summary(), "in_all": _add_up(run.name, run.summary())}}))
     return 1 if run.found else 0

@@ -19,7 +19,7 @@ without it, is in [the daemon's reference](daemon.md#kernels).
 
 
 @dataclass(frozen=True)
-class Run:
+class KernelRun:
     """A kernel, the facts that its checks printed, and the verdicts."""
 
     series: str
@@ -47,7 +47,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _features(runs: Sequence[Run]) -> str:
+def _features(runs: Sequence[KernelRun]) -> str:
     held = [present(run.probe) for run in runs]
     names = dict.fromkeys(name for one in held for name in one)
     # What is mounted is a matter of the host, not of its kernel.
@@ -80,7 +80,7 @@ def _cell(check: Check | None) -> str:
     return check.verdict if check.verdict == "refused" else f"**fails**: {check.seen}"
 
 
-def _checks(runs: Sequence[Run]) -> str:
+def _checks(runs: Sequence[KernelRun]) -> str:
     merged = [{check.name: check for check in _laws(run.checks)} for run in runs]
     names = dict.fromkeys(name for one in merged for name in one)
     rows = [[name, *(_cell(one.get(name)) for one in merged)] for name in names]
@@ -95,7 +95,7 @@ def _wrapped(text: str, first: str, others: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _refusals(runs: Sequence[Run]) -> str:
+def _refusals(runs: Sequence[KernelRun]) -> str:
     """Return a list item for each sentence, with what was refused in its words."""
     said: dict[tuple[str, str], list[str]] = {}
     for run in runs:
@@ -108,7 +108,7 @@ def _refusals(runs: Sequence[Run]) -> str:
     )
 
 
-def page(runs: Sequence[Run], oldest: Run | None) -> str:
+def page(runs: Sequence[KernelRun], oldest: KernelRun | None) -> str:
     """Return the page. `oldest` is a kernel that is to be refused."""
     parts = [HEAD, "## Features\n", _features([*([oldest] if oldest else []), *runs])]
     parts += ["## Tried\n", _checks(runs)]

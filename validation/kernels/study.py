@@ -18,7 +18,7 @@ from pathlib import Path
 from validation.kernels import debian, guest, image
 from validation.kernels.debian import Missing
 from validation.kernels.judge import Check, judge, judge_oldest
-from validation.kernels.page import Run, page
+from validation.kernels.page import KernelRun, page
 from validation.study import DAEMON, ROOT, Option, Options, Report, Study
 from waterfill.runs.files import write_text
 
@@ -65,7 +65,7 @@ def here(binaries: Path) -> dict[str, str]:
     return found
 
 
-def lines(run: Run, seconds: float) -> list[str]:
+def lines(run: KernelRun, seconds: float) -> list[str]:
     """Return a kernel's verdicts: one line each for what does not simply work."""
     bad = sum(check.verdict == "fails" for check in run.checks)
     head = f"{run.title}: {len(run.checks)} checks, {bad} failed, {seconds:.0f} s"
@@ -73,10 +73,10 @@ def lines(run: Run, seconds: float) -> list[str]:
     return [head, *(f"  {check.name}: {check.verdict}: {check.seen}" for check in other)]
 
 
-def judged(series: str, facts: dict[str, str]) -> Run:
+def judged(series: str, facts: dict[str, str]) -> KernelRun:
     """Return a kernel's facts with their verdicts."""
     checks: list[Check] = judge_oldest(facts) if series == OLDEST else judge(facts)
-    return Run(series, facts, checks)
+    return KernelRun(series, facts, checks)
 
 
 def write_page() -> None:

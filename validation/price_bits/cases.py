@@ -59,7 +59,7 @@ CODES = (
 )
 
 
-class Case(NamedTuple):
+class PriceCase(NamedTuple):
     """One run."""
 
     law: str
@@ -68,7 +68,7 @@ class Case(NamedTuple):
     network: str
 
 
-class Row(NamedTuple):
+class PriceRow(NamedTuple):
     """Measurements of a run from 30 to 60 s.
 
     `rates_bps`: means of the flows of each kind: all; or those on both links, on the first, on the
@@ -77,23 +77,23 @@ class Row(NamedTuple):
     percentile of the fuller link's.
     """
 
-    case: Case
+    case: PriceCase
     rates_bps: tuple[float, ...]
     unfair: float
     deviation: float
     queue_ms: tuple[float, float]
     drops: int
 
-    def off(self, own: Row) -> float:
+    def off(self, own: PriceRow) -> float:
         """Return the largest relative difference of a kind's rate from that with the own code."""
         pairs = zip(self.rates_bps, own.rates_bps, strict=True)
         return max(abs(rate / other - 1) for rate, other in pairs)
 
 
-def all_cases(laws: Iterable[str] = LAWS) -> list[Case]:
+def all_cases(laws: Iterable[str] = LAWS) -> list[PriceCase]:
     """Return the grid."""
     return [
-        Case(law, code, rtt_ms, network)
+        PriceCase(law, code, rtt_ms, network)
         for law in laws
         for code in CODES
         for rtt_ms in RTTS_MS
@@ -102,7 +102,7 @@ def all_cases(laws: Iterable[str] = LAWS) -> list[Case]:
     ]
 
 
-def scenario(case: Case, duration_s: float = DURATION_S) -> Scenario:
+def scenario(case: PriceCase, duration_s: float = DURATION_S) -> Scenario:
     """Return a scenario: four flows on one link, or two on each of two and two on both."""
     two = case.network == NETWORKS[1]
     names = ("first", "second") if two else ("first",)
@@ -141,7 +141,7 @@ def scenario(case: Case, duration_s: float = DURATION_S) -> Scenario:
     )  # fmt: skip
 
 
-def measure(case: Case, result: Result) -> Row:
+def measure(case: PriceCase, result: Result) -> PriceRow:
     """Return the measurements of a run."""
     start_s = result.summary["measure_s"][0]
     flows = result.summary["flows"]
@@ -166,7 +166,7 @@ def measure(case: Case, result: Result) -> Row:
         for rates, mean in zip(kinds.values(), means, strict=True)
         for rate in rates
     ]
-    return Row(
+    return PriceRow(
         case,
         tuple(means),
         max(unfair),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from validation.price_bits import cases, theory
-from validation.price_bits.cases import Case, Row
+from validation.price_bits.cases import PriceCase, PriceRow
 from waterfill.theory import aecp, maxnet, xcp
 
 
@@ -19,10 +19,12 @@ class Claim(NamedTuple):
     holds: bool
 
 
-Rows = Mapping[Case, Row]
+Rows = Mapping[PriceCase, PriceRow]
 
 
-def _of(rows: Rows, *, laws: Sequence[str], codes: Sequence[str], network: str = "") -> list[Row]:
+def _of(
+    rows: Rows, *, laws: Sequence[str], codes: Sequence[str], network: str = ""
+) -> list[PriceRow]:
     return [
         row
         for case, row in rows.items()
@@ -30,18 +32,22 @@ def _of(rows: Rows, *, laws: Sequence[str], codes: Sequence[str], network: str =
     ]
 
 
-def _own(rows: Rows, row: Row) -> Row:
+def _own(rows: Rows, row: PriceRow) -> PriceRow:
     return rows[row.case._replace(code=cases.OWN)]
 
 
-def _worst(found: Sequence[Row], value: Callable[[Row], float]) -> tuple[float, str]:
+def _worst(found: Sequence[PriceRow], value: Callable[[PriceRow], float]) -> tuple[float, str]:
     row = max(found, key=value)
     at = row.case
     return value(row), f"{at.law}, {at.code.name} bits, {at.rtt_ms} ms, {at.network}"
 
 
 def _limit(
-    rows: Rows, text: str, found: Sequence[Row], value: Callable[[Row], float], limit: float
+    rows: Rows,
+    text: str,
+    found: Sequence[PriceRow],
+    value: Callable[[PriceRow], float],
+    limit: float,
 ) -> Claim:
     worst, where = _worst(found, value)
     return Claim(text, f"≤ {limit:.3g}", f"{worst:.2g} ({where})", worst <= limit)
@@ -66,7 +72,7 @@ def maxnet_cycle(
     return theory.maxnet_cycle(_maxnet(law), tau_s, theory.band(bits, decades))
 
 
-def predicted(row: Row) -> float:
+def predicted(row: PriceRow) -> float:
     """Return MaxNet's predicted deviation of the load, of the relay's limit cycle."""
     code = row.case.code
     return maxnet_cycle(row.case.law, row.case.rtt_ms / 1e3, code.bits, code.decades).load_deviation
@@ -86,7 +92,7 @@ def gain_margin(law: str, tau_s: float) -> float:
     return aecp.loop_margins(aecp.Params.of(values).gains, tau_s).gain_margin
 
 
-def bound(row: Row) -> float:
+def bound(row: PriceRow) -> float:
     """Return the bound of RCP's and AECP's deviation, above what the own code has."""
     return theory.rate_deviation_max(theory.band(row.case.code.bits, row.case.code.decades))
 
@@ -95,7 +101,7 @@ def claims(rows: Rows) -> list[Claim]:
     """Judge all claims on these rows."""
     all_laws = tuple(dict.fromkeys(case.law for case in rows))
 
-    def off(row: Row) -> float:
+    def off(row: PriceRow) -> float:
         return row.off(_own(rows, row))
 
     judged = [

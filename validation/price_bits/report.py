@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from validation.price_bits import theory
-from validation.price_bits.cases import CODES, LAWS, NETWORKS, OWN, RTTS_MS, Case, Row
+from validation.price_bits.cases import CODES, LAWS, NETWORKS, OWN, RTTS_MS, PriceCase, PriceRow
 from validation.price_bits.claims import Claim, bound, gain_margin, maxnet_cycle, predicted
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def claim_table(judged: Sequence[Claim]) -> str:
     return "\n".join(lines)
 
 
-def row_table(rows: Mapping[Case, Row]) -> str:
+def row_table(rows: Mapping[PriceCase, PriceRow]) -> str:
     """Return one row per law, code and RTT as Markdown."""
     lines = [
         "| law | bits | RTT, ms | load's deviation | theory | queue, ms | shares off: one link "
@@ -72,7 +72,7 @@ def margin_table() -> str:
     return "\n".join(lines)
 
 
-def figure(rows: Mapping[Case, Row]) -> Figure:
+def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:
     """Draw, for each law, what each code costs in load, queue and shares over the RTT."""
     from matplotlib.figure import Figure
 
@@ -127,7 +127,7 @@ def figure(rows: Mapping[Case, Row]) -> Figure:
     return drawn
 
 
-def draw(rows: Mapping[Case, Row], stem: Path) -> None:
+def draw(rows: Mapping[PriceCase, PriceRow], stem: Path) -> None:
     """Write the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

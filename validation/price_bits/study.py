@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from validation.price_bits import cases, report
-from validation.price_bits.cases import Case, Row
+from validation.price_bits.cases import PriceCase, PriceRow
 from validation.price_bits.claims import claims
-from validation.study import Option, Run, Study
+from validation.study import Option, Study, StudyRun
 
 
-def text(found: Mapping[Case, Row]) -> str:
+def text(found: Mapping[PriceCase, PriceRow]) -> str:
     """Return claims, margins and rows."""
     parts = (report.claim_table(claims(found)), report.margin_table(), report.row_table(found))
     return "\n\n".join(parts)
@@ -21,7 +21,7 @@ STUDY = Study(
     minutes=2,
     options=(Option("laws", cases.LAWS, "default: all", cases.LAWS),),
     cases=lambda options: cases.all_cases(options.laws),
-    runs=lambda case: {"": Run(cases.scenario(case))},
+    runs=lambda case: {"": StudyRun(cases.scenario(case))},
     measure=lambda case, results: cases.measure(case, results[""]),
     table=text,
     figure=report.draw,

@@ -36,13 +36,13 @@ BYTES = 16
 STARTS = {"law_link_set": "law_link", "law_source_init": "law_source"}
 
 
-class Run:
+class ProofRun:
     """One function of a law on structures with all values of their ranges, except that the one
     that it starts has zeros if `zeroed`.
     """
 
     def __init__(
-        self, law: ranges.Law, function: str, zeroed: bool = False, each: int | None = None
+        self, law: ranges.ProofLaw, function: str, zeroed: bool = False, each: int | None = None
     ) -> None:
         self.law = law
         self.function = function
@@ -166,7 +166,7 @@ class Run:
                 domain.require(f"{structure}: {formula}", False, formula, roots, {})
 
 
-def functions(law: ranges.Law) -> list[str]:
+def functions(law: ranges.ProofLaw) -> list[str]:
     """Return the functions of the interface that a law defines."""
     found = unit(law.header).functions
     if law.entries:
@@ -180,7 +180,7 @@ def prove(name: str, function: str, zeroed: bool = False) -> Integers:
     """Prove one function of a law, for each value of an argument that the law names so."""
     law = ranges.LAWS[name]
     counts = [high for (of, _), high in law.each.items() if of == function]
-    domain = Run(law, function, zeroed, 0 if counts else None).run()
+    domain = ProofRun(law, function, zeroed, 0 if counts else None).run()
     for value in range(1, counts[0] + 1 if counts else 1):
-        domain.obligations += Run(law, function, zeroed, value).run().obligations
+        domain.obligations += ProofRun(law, function, zeroed, value).run().obligations
     return domain

@@ -26,7 +26,7 @@ TIME = (0, 1 << 52)  # us: 142 years
 
 
 @dataclass
-class Law:
+class ProofLaw:
     """Assumptions of a law's proof, and the interpretation of its functions."""
 
     header: str
@@ -61,7 +61,7 @@ def _rcp_link(f: Fields) -> list[Any]:
     ]
 
 
-RCP = Law(
+RCP = ProofLaw(
     "rcp.h",
     {
         "law_params": {
@@ -92,7 +92,7 @@ RCP = Law(
 )
 
 
-AECP = Law(
+AECP = ProofLaw(
     "aecp.h",
     {
         "law_params": {
@@ -128,7 +128,7 @@ AECP = Law(
 )
 
 
-VCP = Law(
+VCP = ProofLaw(
     "vcp.h",
     {
         "law_params": {
@@ -218,7 +218,7 @@ _MAXNET_PARAMS = {
     "promise": SWITCH,
     "weight": (0, 1000),  # at most 1: larger ones are not proved
 }
-MAXNET = Law(
+MAXNET = ProofLaw(
     "maxnet.h",
     {
         "law_params": _MAXNET_PARAMS,
@@ -297,7 +297,7 @@ MAXNET = Law(
 )
 
 
-JETMAX = Law(
+JETMAX = ProofLaw(
     "jetmax.h",
     {
         "law_params": {
@@ -355,7 +355,7 @@ def _maxnet2006_source(f: Fields) -> list[Any]:
     ]
 
 
-MAXNET2006 = Law(
+MAXNET2006 = ProofLaw(
     "maxnet2006.h",
     {
         "law_params": {
@@ -439,7 +439,7 @@ _XCP_INPUT = (1 << 26) * 10**6 << 16  # of xcp_rate()
 _XCP_FACTOR = contracts.FACTOR_EXPONENTS[1] + 12  # with XCP_FACTOR_OF_TIME
 
 
-def _xcp(header: str, scaled: bool = False, local: bool = False) -> Law:
+def _xcp(header: str, scaled: bool = False, local: bool = False) -> ProofLaw:
     interval = (1, _XCP_INTERVAL)
     wraps = {
         ("law_tick", f"arrived->{name} += sums->{name}")
@@ -477,7 +477,7 @@ def _xcp(header: str, scaled: bool = False, local: bool = False) -> Law:
         ("law_receive", "segments * xcp_bytes((1 << 39) - feedback, rtt_code)"),
         ("law_echo", "(__u32)total"),  # its lower bytes
     }
-    return Law(
+    return ProofLaw(
         header,
         {
             "law_params": {
@@ -550,7 +550,7 @@ def _xcp(header: str, scaled: bool = False, local: bool = False) -> Law:
 
 _NS = (0, 1 << 62)  # 146 years
 _BINS = ("filters", "[]", "bins")
-COHABIT = Law(
+COHABIT = ProofLaw(
     "cohabit.h",
     {
         "cohabit_params": {
@@ -657,7 +657,7 @@ COHABIT = Law(
 )
 
 
-LAWS: dict[str, Law] = {
+LAWS: dict[str, ProofLaw] = {
     "aecp": AECP,
     "cohabit": COHABIT,
     "jetmax": JETMAX,
@@ -671,11 +671,11 @@ LAWS: dict[str, Law] = {
 }
 
 
-def setup(domain: Integers, name: str, low: int, high: int, law: Law) -> Number:
+def setup(domain: Integers, name: str, low: int, high: int, law: ProofLaw) -> Number:
     """Return a field's number."""
     if name in law.factors:
         return contracts.factor(domain, 0, law.factors[name])
     return domain.variable(name, low, high)
 
 
-__all__ = ["LAWS", "Law", "z3"]
+__all__ = ["LAWS", "ProofLaw", "z3"]

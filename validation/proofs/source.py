@@ -17,7 +17,7 @@ import z3
 from validation.proofs import contracts, ranges
 from validation.proofs.c_source import U64, unit
 from validation.proofs.integers import Integers
-from validation.proofs.kernels import Run
+from validation.proofs.kernels import ProofRun
 from validation.proofs.machine import Machine, Pointer
 
 Theorem = tuple[str, str, Callable[[], bool]]
@@ -27,7 +27,7 @@ def _proved(domain: Integers) -> bool:
     return all(o.proved in ("intervals", "query") for o in domain.obligations)
 
 
-class _Source(Run):
+class _Source(ProofRun):
     """A source of any state, with MaxNet's ranges."""
 
     def __init__(self) -> None:

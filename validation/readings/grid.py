@@ -113,7 +113,7 @@ def _changed(experiment: Experiment, changes: Iterable[Change], name: str) -> Ex
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """One cell of a grid with the claims of its experiments, judged."""
 
     grid: Grid
@@ -157,7 +157,7 @@ def _own_path(claim: Judged) -> str:
     return f"{claim.paper}/{claim.experiment.split(' [')[0]}/{claim.id}"
 
 
-def table(cells: Sequence[Cell]) -> str:
+def table(cells: Sequence[GridCell]) -> str:
     """Return one Markdown table of a grid: a row per cell, naming what changes or differs."""
     axes = list(cells[0].grid.axes)
     head = [

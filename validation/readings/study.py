@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import validation.readings as package
-from validation.readings.grid import Cell, Grid, table
+from validation.readings.grid import Grid, GridCell, table
 from validation.study import Option, Options, Report, Study
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims import loading
@@ -42,7 +42,7 @@ def select(names: Sequence[str], known: Sequence[Grid]) -> list[Grid]:
     return [grid for grid in known if not names or grid.name in names or grid.paper in names]
 
 
-def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]]:
+def judge(chosen: Sequence[Grid]) -> dict[str, list[GridCell]]:
     """Return every cell of every grid, by grid, with its claims judged."""
     known = {experiment.path: experiment for experiment in loading.experiments()}
     variants = {grid.name: grid.variants(known) for grid in chosen}
@@ -61,7 +61,7 @@ def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]]:
         raise KeyboardInterrupt
     return {
         grid.name: [
-            Cell(
+            GridCell(
                 grid,
                 cell,
                 [
@@ -77,7 +77,7 @@ def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]]:
     }
 
 
-def document(found: dict[str, list[Cell]]) -> Document:
+def document(found: dict[str, list[GridCell]]) -> Document:
     """Return {grid: {"paper", "question", "errata", "cells"}}."""
     return {
         name: {
@@ -90,7 +90,7 @@ def document(found: dict[str, list[Cell]]) -> Document:
     }
 
 
-def text(found: dict[str, list[Cell]]) -> str:
+def text(found: dict[str, list[GridCell]]) -> str:
     """Return all tables in Markdown, one section per grid."""
     return "\n\n".join(
         f"## {name}\n\n{cells[0].grid.question}\n\n{table(cells)}" for name, cells in found.items()

@@ -17,7 +17,7 @@ from validation import study
 from validation.soak import network, objects, verdict
 from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
 from validation.soak.traffic import Load, Totals, Worker
-from validation.soak.verdict import Event, Run
+from validation.soak.verdict import Event, SoakRun
 from validation.soak.watch import (
     KernelLog,
     Sample,
@@ -94,7 +94,7 @@ class Soak:
         self._kernel = KernelLog()
         self._reloads = 0
 
-    def run(self) -> Run:
+    def run(self) -> SoakRun:
         """Run it. Raises ServiceError if the daemon does not start or cannot be unloaded."""
         course = self._course
         self._service.start(TARGETS[0])
@@ -106,7 +106,7 @@ class Soak:
             Worker(space, mine, peer, self._law, replace(load, seed=seed))
             for seed, (space, mine, peer) in enumerate(hosts, 1)
         ]
-        run = Run([], before, before, [], [], course.seconds,
+        run = SoakRun([], before, before, [], [], course.seconds,
                   floors=course.reload_s > course.deadline_s / 4)  # fmt: skip
         for worker in workers:
             worker.ask("start")
@@ -135,7 +135,7 @@ class Soak:
             with host.entered():
                 network.setting("ipv4/tcp_congestion_control", law)
 
-    def _course_of_events(self, run: Run, start_s: float) -> None:
+    def _course_of_events(self, run: SoakRun, start_s: float) -> None:
         course, events = self._course, planned(self._course)
         sample_s = shown_s = 0.0
         while (now_s := time.monotonic() - start_s) < course.seconds:
@@ -242,7 +242,7 @@ def _progress(sample: Sample) -> None:
     )  # fmt: skip
 
 
-def soak(course: Course) -> Run:
+def soak(course: Course) -> SoakRun:
     """Run it in a process tree of its own; return what was observed.
 
     Raises InputError for what this host's kernel refuses, RunError if the network cannot be built
@@ -250,14 +250,14 @@ def soak(course: Course) -> Run:
     """
     law = f"bpf_s{daemon.run_name()}"[:15]
 
-    def inside() -> Run | str:
+    def inside() -> SoakRun | str:
         try:
             return Soak(course, law, memory).run()
         except ServiceRefusal as error:
             return str(error)
 
     with memory_group(f"waterfill-{law}") as memory:
-        found: Run | str = isolated("soak", inside)
+        found: SoakRun | str = isolated("soak", inside)
     if isinstance(found, str):
         raise InputError("waterfilld", "", found)
     return found

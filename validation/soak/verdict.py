@@ -33,7 +33,7 @@ class Event:
 
 
 @dataclass
-class Run:
+class SoakRun:
     """All observations of a soak."""
 
     samples: list[Sample]
@@ -94,7 +94,7 @@ def worst_life(samples: Sequence[Sample], value: Callable[[Sample], float]) -> f
     return max((g for life in lives if (g := growth(life, value)) is not None), default=None)
 
 
-def after_first_kill(run: Run) -> list[Sample]:
+def after_first_kill(run: SoakRun) -> list[Sample]:
     """Return the samples from the first kill on.
 
     By then everything has been loaded twice, and the hosts' listeners hold the first version.
@@ -103,7 +103,7 @@ def after_first_kill(run: Run) -> list[Sample]:
     return [sample for sample in run.samples if sample.time_s > first_s]
 
 
-def judge(run: Run, least_rate_bps: float | None) -> list[Criterion]:
+def judge(run: SoakRun, least_rate_bps: float | None) -> list[Criterion]:
     """Return every criterion, in the order of the report."""
     return [*_traffic(run, least_rate_bps), *_daemon(run), *_leaks(run)]
 
@@ -123,7 +123,7 @@ def _growth(name: str, measured: float | None, most: float, unit: str, scale: fl
     return Criterion(name, f"{measured / scale:+.4g}{unit}", required, measured <= most)
 
 
-def _traffic(run: Run, least_rate_bps: float | None) -> list[Criterion]:
+def _traffic(run: SoakRun, least_rate_bps: float | None) -> list[Criterion]:
     def total(name: str) -> int:
         return sum(int(getattr(one, name)) for one in run.totals)
 
@@ -145,7 +145,7 @@ def _traffic(run: Run, least_rate_bps: float | None) -> list[Criterion]:
     return found
 
 
-def _daemon(run: Run) -> list[Criterion]:
+def _daemon(run: SoakRun) -> list[Criterion]:
     failed = [f"{e.kind} at {e.time_s:.0f} s: {e.error}" for e in run.events if e.error]
     found = []
     for kind in ("reload", "kill"):
@@ -180,7 +180,7 @@ def _daemon(run: Run) -> list[Criterion]:
     ]  # fmt: skip
 
 
-def _monotone(run: Run) -> bool:
+def _monotone(run: SoakRun) -> bool:
     samples = [run.before, *run.samples, run.after]
     return all(
         later.packets.get(device, -1) >= count
@@ -189,7 +189,7 @@ def _monotone(run: Run) -> bool:
     )
 
 
-def _leaks(run: Run) -> list[Criterion]:
+def _leaks(run: SoakRun) -> list[Criterion]:
     found = []
     for name in COUNTS:
         first, last = getattr(run.before, name), getattr(run.after, name)
@@ -236,7 +236,7 @@ def complaints(log: str) -> list[str]:
     return [line for line in log.splitlines() if line and not any(word in line for word in calm)]
 
 
-def document(run: Run, criteria: Sequence[Criterion]) -> Document:
+def document(run: SoakRun, criteria: Sequence[Criterion]) -> Document:
     """Return everything as plain data."""
     return {
         "ok": all(one.ok is not False for one in criteria),
@@ -264,7 +264,7 @@ def table(criteria: Sequence[Criterion]) -> str:
     )  # fmt: skip
 
 
-def summary(run: Run) -> str:
+def summary(run: SoakRun) -> str:
     """Return notable facts without a limit, one line each."""
     fallbacks = {k: n for k, n in run.after.counters.get("fallbacks", {}).items() if n}
     started = run.after.counters.get("started", 0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from validation.study import DAEMON, Option, Options, Run, Study, failed_checks, on_linux
+from validation.study import DAEMON, Option, Options, Study, StudyRun, failed_checks, on_linux
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
@@ -39,7 +39,7 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class TcpShareCell:
     """One run: a TCP, and what protects the explicit flows from it."""
 
     tcp: str
@@ -72,11 +72,11 @@ class Cell:
         )  # fmt: skip
 
 
-def cells(offered: Sequence[str]) -> list[Cell]:
+def cells(offered: Sequence[str]) -> list[TcpShareCell]:
     """Return the cells that a kernel with these congestion controls can run."""
     tcps = [tcp for tcp in ("cubic", "bbr") if tcp in offered]
-    found = [Cell(tcp, mode) for tcp in tcps for mode in MODES]
-    return [*found, Cell("cubic", "improved", ecn=True)] if "cubic" in tcps else found
+    found = [TcpShareCell(tcp, mode) for tcp in tcps for mode in MODES]
+    return [*found, TcpShareCell("cubic", "improved", ecn=True)] if "cubic" in tcps else found
 
 
 # --- measures ---------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def meets(found: Document) -> bool:
     return bool(kept and found["tcp"] >= TCP_GOAL)
 
 
-def table(found: Mapping[Cell, Document]) -> str:
+def table(found: Mapping[TcpShareCell, Document]) -> str:
     """Return the runs as Markdown."""
     lines = [
         "| TCP | module | explicit, lowest 20 s | explicit | TCP | link used | queue | "
@@ -153,13 +153,13 @@ def table(found: Mapping[Cell, Document]) -> str:
 # --- the study ----------------------------------------------------------------------------------
 
 
-def chosen(options: Options) -> list[Cell]:
+def chosen(options: Options) -> list[TcpShareCell]:
     """Return the cells whose names match, of those that this kernel can run."""
     every = cells(kernel.available())
     return [cell for cell in every if fnmatch.fnmatch(cell.name, options.only)]
 
 
-def failed(found: Mapping[Cell, Document]) -> list[str]:
+def failed(found: Mapping[TcpShareCell, Document]) -> list[str]:
     """Return the cells whose run is invalid or misses the improved controller's goals."""
     wrong = [f"{cell.name}: failed checks" for cell, got in found.items() if got["checks_failed"]]
     missed = [cell for cell, got in found.items() if cell.mode == "improved" and not meets(got)]
@@ -173,7 +173,7 @@ STUDY = Study(
     options=(Option("--only", "*", "only cells whose names match, such as 'bbr-*'"),),
     quick={"only": "cubic-improved"},
     cases=chosen,
-    runs=lambda cell: {"": Run(cell.scenario(), "linux")},
+    runs=lambda cell: {"": StudyRun(cell.scenario(), "linux")},
     measure=lambda cell, results: measure(results[""]),
     valid=lambda result: not measure(result)["checks_failed"],
     table=table,

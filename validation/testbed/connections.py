@@ -24,7 +24,7 @@ from validation.study import DAEMON, Option, Options, Report, Study, on_linux
 from validation.testbed.maxnet_special import LAW, bed, isolated, listen, streams
 from waterfill.runs.result import Document
 from waterfill.testbed import daemon
-from waterfill.testbed.bed import Bed
+from waterfill.testbed.bed import RunNetwork
 from waterfill.testbed.plan import HTTP_PORT, Stream
 
 # Payload of a connection: more than three initial windows, after which a connection without an
@@ -60,7 +60,7 @@ def _nothing(_connection: socket.socket, _law: str) -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ConnectionKind:
     """Way in which a connection is made, and the end that sends."""
 
     name: str
@@ -85,13 +85,13 @@ class Kind:
 
 
 KINDS = (
-    Kind("the route has the law, the client sends"),
-    Kind("the route has the law, the server sends", _SENDS),
-    Kind("selected before connect", before=_select),
-    Kind("selected during the handshake", during=_select),
-    Kind("CUBIC selected during the handshake, then the law", during=_select_again),
-    Kind("CUBIC selected on the open connection, then the law", opened=_select_again),
-    Kind("the same by the server, which sends", _SELECTS),
+    ConnectionKind("the route has the law, the client sends"),
+    ConnectionKind("the route has the law, the server sends", _SENDS),
+    ConnectionKind("selected before connect", before=_select),
+    ConnectionKind("selected during the handshake", during=_select),
+    ConnectionKind("CUBIC selected during the handshake, then the law", during=_select_again),
+    ConnectionKind("CUBIC selected on the open connection, then the law", opened=_select_again),
+    ConnectionKind("the same by the server, which sends", _SELECTS),
 )
 CURL = "nginx and curl"
 
@@ -191,7 +191,7 @@ def _serve(listeners: Sequence[socket.socket], law: str) -> None:
                     one.sendall(_DONE)
 
 
-def _batch(on: Bed, stream: Stream, kind: Kind, count: int) -> list[socket.socket]:
+def _batch(on: RunNetwork, stream: Stream, kind: ConnectionKind, count: int) -> list[socket.socket]:
     """Open `count` connections and transfer their data; return them, still open."""
     wanted = len(_DONE) if kind.sender == "client" else SIZE_BYTES
     waiting = selectors.DefaultSelector()
@@ -231,7 +231,7 @@ def _batch(on: Bed, stream: Stream, kind: Kind, count: int) -> list[socket.socke
 # --- the hunt -----------------------------------------------------------------------------------
 
 
-def _network(ip_version: int) -> Bed:
+def _network(ip_version: int) -> RunNetwork:
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "1 Gbit/s", "delay": "1 ms",
             "buffer": "10 MB"}  # fmt: skip
     # The third flow is there for the router that it gives the way back.
@@ -272,7 +272,7 @@ def _hunt(connections: int, seconds: float, ip_version: int) -> list[Document]:
     each = -(-connections // (len(KINDS) + 1))
     # Batches of all kinds take turns, so that an early end has some of each.
     kinds = [(kind, Found(kind.name)) for kind in KINDS]
-    turns: list[tuple[Kind | None, Found]] = [*kinds, (None, Found(CURL))]
+    turns: list[tuple[ConnectionKind | None, Found]] = [*kinds, (None, Found(CURL))]
     before = host.status()["counters"]
     while time.monotonic() < end_s and any(one.opened < each for _, one in turns):
         for kind, one in turns:
@@ -298,7 +298,7 @@ def _hunt(connections: int, seconds: float, ip_version: int) -> list[Document]:
     return found
 
 
-def _senders(host: daemon.Daemon, kind: Kind) -> list[Document]:
+def _senders(host: daemon.Daemon, kind: ConnectionKind) -> list[Document]:
     """Return the state of a batch's senders, once all have a price or the wait is over."""
     end_s = time.monotonic() + _ECHO_S
     while True:
@@ -313,7 +313,7 @@ def _sum(total: Document, more: Document) -> Document:
     return plain | {"fallbacks": Counter(total.get("fallbacks", {})) + Counter(more["fallbacks"])}
 
 
-def _curl(stream: Stream, on: Bed, count: int) -> None:
+def _curl(stream: Stream, on: RunNetwork, count: int) -> None:
     """Download `count` times with curl, each time over a new connection."""
     address = stream.source_address
     host = f"[{address}]" if ":" in address else address

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from validation import faults
-from validation.faults import Case, Cost, Fault, Times
-from validation.study import Option, Options, Run, Study, failed_checks, on_linux
+from validation.faults import Cost, Fault, FaultCase, Times
+from validation.study import Option, Options, Study, StudyRun, failed_checks, on_linux
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
@@ -66,29 +66,29 @@ def undisturbed(result: Result) -> bool:
     return not any(name in DISTURBED for name in failed_checks(result))
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[FaultCase]:
     """Return the faults that concern the chosen protocols."""
     return [
-        Case(protocol, fault.name)
+        FaultCase(protocol, fault.name)
         for protocol in options.protocols
         for fault in faults_of(protocol)
     ]
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: FaultCase) -> dict[str, StudyRun]:
     """Return the runs with the fault and without, on both backends."""
     texts = {
         "fault": text_of(case.protocol, FAULTS[case.fault]),
         "plain": text_of(case.protocol, None),
     }
     return {
-        f"{name} {on}": Run(from_toml(text, "faults"), on)
+        f"{name} {on}": StudyRun(from_toml(text, "faults"), on)
         for name, text in texts.items()
         for on in ("linux", "sim")
     }
 
 
-def measure(case: Case, results: Mapping[str, Result]) -> Pair:
+def measure(case: FaultCase, results: Mapping[str, Result]) -> Pair:
     """Compare the runs with and without a fault, on each backend."""
     linux, sim = (
         faults.cost(
@@ -121,7 +121,7 @@ def cells(pair: Pair | None) -> list[str]:
     return found
 
 
-def tables(found: Mapping[Case, Pair]) -> str:
+def tables(found: Mapping[FaultCase, Pair]) -> str:
     """Return one table for each group of faults, and the checks that failed."""
     rows = faults.by_protocol(found)
     out = []

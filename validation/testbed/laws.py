@@ -24,8 +24,8 @@ from validation.study import (
     DAEMON,
     Option,
     Options,
-    Run,
     Study,
+    StudyRun,
     failed_checks,
     on_linux,
     passed_checks,
@@ -54,7 +54,7 @@ _TITLES = {"sim": "simulator", "sim-kernel": "its integers", "fluid": "fluid", "
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class LawCase:
     """An experiment: one law in one scenario, in equilibrium in the measure window."""
 
     name: str
@@ -103,7 +103,7 @@ _TWO_BOTTLENECKS: Mapping[str, Any] = {
 _SETTLE_S = {"aecp": 30.0, "vcp": 30.0}
 
 
-def _fig1(law: str, flows: int) -> Case:
+def _fig1(law: str, flows: int) -> LawCase:
     """Return ixcp-2007's Fig. 1 at 0.4 of its rates: n long flows, one over the first link."""
     document = {
         "packet_size": "1000 B",
@@ -120,10 +120,10 @@ def _fig1(law: str, flows: int) -> Case:
     }  # fmt: skip
     title = f"{law}, {flows} long flows and a short one (ixcp-2007, Fig. 1 at 0.4 of its rates)"
     group = "fig1" if flows == 16 else ""
-    return Case(f"fig1-{law}-{flows}", law, title, document, 30.0, 15.0, group)
+    return LawCase(f"fig1-{law}-{flows}", law, title, document, 30.0, 15.0, group)
 
 
-def _thesis() -> list[Case]:
+def _thesis() -> list[LawCase]:
     """Return Fig. 10 to 13 of the thesis at a tenth of their rates; means while all flows send."""
     link = {"name": "link", "from": "a", "to": "b", "rate": "100 Mbit/s", "delay": "14 ms",
             "buffer": "1 bdp"}  # fmt: skip
@@ -148,7 +148,7 @@ def _thesis() -> list[Case]:
     }  # fmt: skip
     windows = ((5.0, 15.0), (20.0, 7.0), (20.0, 10.0), (20.0, 7.0))
     return [
-        Case(
+        LawCase(
             f"fig{10 + n}-maxnet2006",
             "maxnet2006",
             f"maxnet2006: {title}",
@@ -167,10 +167,10 @@ def integers_of(law: str) -> str:
     return "kernel-host" if law == "maxnet" else "kernel"
 
 
-def cases() -> list[Case]:
+def cases() -> list[LawCase]:
     """Return an experiment for each law that the daemon has, and those of papers."""
     found = [
-        Case(
+        LawCase(
             law, law, f"{law} on two bottlenecks", _TWO_BOTTLENECKS, _SETTLE_S.get(law, 15.0), 15.0
         )
         for law in daemon.laws()
@@ -187,7 +187,7 @@ def cases() -> list[Case]:
 Runs = Mapping[str, Result]
 
 
-def document(case: Case, runs: Runs) -> Document:
+def document(case: LawCase, runs: Runs) -> Document:
     """Return every flow's mean rates by place, in bit/s, and whether the kernel's agree."""
     rates = {place: group_rates(run) for place, run in runs.items()}
     flows: list[Document] = [
@@ -207,9 +207,9 @@ def document(case: Case, runs: Runs) -> Document:
     }
 
 
-def draw(found: Mapping[Case, Runs], stem: Path) -> None:
+def draw(found: Mapping[LawCase, Runs], stem: Path) -> None:
     """Draw the rates over time of each case, and those of each group in one figure."""
-    groups: dict[str, dict[Case, Runs]] = {}
+    groups: dict[str, dict[LawCase, Runs]] = {}
     for case, runs in found.items():
         save(curves(case, runs), stem.with_name(case.name))
         if case.group:
@@ -268,7 +268,7 @@ _STYLES: Mapping[str, Mapping[str, Any]] = {
 _MAX_LEGEND = 15
 
 
-def curves(case: Case, runs: Mapping[str, Result]) -> Figure:
+def curves(case: LawCase, runs: Mapping[str, Result]) -> Figure:
     """Draw every flow's rate over time, in intervals of 0.5 s; one colour for each flow."""
     from matplotlib.figure import Figure
 
@@ -283,7 +283,7 @@ def curves(case: Case, runs: Mapping[str, Result]) -> Figure:
     return figure
 
 
-def overview(runs: Mapping[Case, Mapping[str, Result]]) -> Figure:
+def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
     """Draw the rates of several cases, two in a row."""
     from matplotlib.figure import Figure
 
@@ -300,7 +300,7 @@ def overview(runs: Mapping[Case, Mapping[str, Result]]) -> Figure:
     return figure
 
 
-def _rates(axis: Any, case: Case, runs: Mapping[str, Result]) -> None:
+def _rates(axis: Any, case: LawCase, runs: Mapping[str, Result]) -> None:
     flows = [name for flow in case.scenario("sim").flow for name in _names(flow.name, flow.count)]
     for place, style in _STYLES.items():
         for name, colour in zip(flows, itertools.cycle(_COLOURS), strict=False):
@@ -323,12 +323,12 @@ def _names(flow: str, count: int) -> list[str]:
 # --- the study ----------------------------------------------------------------------------------
 
 
-def chosen(options: Options) -> list[Case]:
+def chosen(options: Options) -> list[LawCase]:
     """Return the cases whose names match."""
     return [case for case in cases() if fnmatch.fnmatch(case.name, options.only)]
 
 
-def failed(found: Mapping[Case, Runs]) -> list[str]:
+def failed(found: Mapping[LawCase, Runs]) -> list[str]:
     """Return the cases that do not agree, or whose run on linux is invalid."""
     documents = [document(case, runs) for case, runs in found.items()]
     return [f"{one['case']}: {', '.join(one['checks_failed']) or 'rates differ'}"
@@ -342,7 +342,7 @@ STUDY = Study(
     options=(Option("--only", "*", "only cases whose names match, such as '*xcp*'"),),
     quick={"only": "rcp"},
     cases=chosen,
-    runs=lambda case: {place: Run(case.scenario(place), PLACES[place][0]) for place in PLACES},
+    runs=lambda case: {place: StudyRun(case.scenario(place), PLACES[place][0]) for place in PLACES},
     measure=lambda _, results: results,
     valid=passed_checks,
     table=lambda found: table([document(case, runs) for case, runs in found.items()]),

@@ -20,15 +20,15 @@ from validation.study import (
     DAEMON,
     Option,
     Options,
-    Run,
     Study,
+    StudyRun,
     failed_checks,
     linux_code,
     on_linux,
     passed_checks,
 )
 from validation.testbed import maxnet_cells, maxnet_plots, maxnet_special
-from validation.testbed.maxnet_cells import Cell, Goal, Of
+from validation.testbed.maxnet_cells import Goal, MaxnetCell, Of
 from validation.testbed.maxnet_special import SPECIALS
 from waterfill.errors import RunError
 from waterfill.papers.measures import flows as flow_measures
@@ -74,31 +74,33 @@ def measured(result: Result, name: str, args: Mapping[str, object]) -> float | N
 Runs = Mapping[str, Result]
 
 
-class Case(NamedTuple):
+class MaxnetCase(NamedTuple):
     """A cell or a special experiment by its name, and the factor on its times."""
 
     name: str
     times: float
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> MaxnetCell:
         """The cell."""
         return _cells()[self.name].shorter(self.times)
 
 
 @cache
-def _cells() -> dict[str, Cell]:
+def _cells() -> dict[str, MaxnetCell]:
     return {cell.name: cell for cell in maxnet_cells.cells()}
 
 
-def runs(case: Case) -> dict[str, Run]:
+def runs(case: MaxnetCase) -> dict[str, StudyRun]:
     """Return the cell's runs by backend, and those of other cells that its goals refer to."""
-    found: dict[str, Run] = {on: Run(case.cell.scenario(on), on) for on in case.cell.backends}
+    found: dict[str, StudyRun] = {
+        on: StudyRun(case.cell.scenario(on), on) for on in case.cell.backends
+    }
     for goal in case.cell.goals:
         for of in (goal.what, goal.to):
             if isinstance(of, Of) and of.cell:
                 other = case._replace(name=of.cell).cell
-                found[_key(of)] = Run(other.scenario(of.backend), of.backend)
+                found[_key(of)] = StudyRun(other.scenario(of.backend), of.backend)
     return found
 
 
@@ -106,13 +108,13 @@ def _key(of: Of) -> str:
     return f"{of.cell} {of.backend}" if of.cell else of.backend
 
 
-def value(case: Case, of: Of, runs: Runs) -> float | None:
+def value(case: MaxnetCase, of: Of, runs: Runs) -> float | None:
     """Return a measure of a run; None where the law or the backend has no such value."""
     where = case._replace(name=of.cell).cell if of.cell else case.cell
     return measured(runs[_key(of)], of.measure, where.arguments(of))
 
 
-def verdict(case: Case, goal: Goal, runs: Runs) -> Document:
+def verdict(case: MaxnetCase, goal: Goal, runs: Runs) -> Document:
     """Return a goal's measured value, its reference, and whether it is met (None: unknown)."""
     got = value(case, goal.what, runs)
     reference = value(case, goal.to, runs) if isinstance(goal.to, Of) else goal.to
@@ -121,7 +123,7 @@ def verdict(case: Case, goal: Goal, runs: Runs) -> Document:
             "ok": met(goal, got, reference)}  # fmt: skip
 
 
-def document(found: Mapping[Case, Runs]) -> Document:
+def document(found: Mapping[MaxnetCase, Runs]) -> Document:
     """Return every cell's verdicts, and which checks its run on linux failed."""
     return {
         case.name: {
@@ -133,7 +135,7 @@ def document(found: Mapping[Case, Runs]) -> Document:
     }  # fmt: skip
 
 
-def draw(found: Mapping[Case, Runs], stem: Path) -> None:
+def draw(found: Mapping[MaxnetCase, Runs], stem: Path) -> None:
     """Draw each cell's curves, and the rates of every law over loss."""
     points: dict[str, list[tuple[float, str, float]]] = {}
     losses = {maxnet_cells.loss_name(loss): loss for loss in maxnet_cells.LOSSES}
@@ -205,7 +207,7 @@ def _asked(goal: Document) -> str:
 # --- the studies ------------------------------------------------------------------------------
 
 
-def special(case: Case) -> list[Document]:
+def special(case: MaxnetCase) -> list[Document]:
     """Return the goals of an experiment that no scenario can express."""
     lacking = maxnet_special.missing(case.name)
     if lacking is not None:
@@ -213,7 +215,7 @@ def special(case: Case) -> list[Document]:
     return maxnet_special.run(case.name, case.times)
 
 
-def special_document(found: Mapping[Case, list[Document]]) -> Document:
+def special_document(found: Mapping[MaxnetCase, list[Document]]) -> Document:
     """Return the verdicts of all special experiments."""
     return {
         case.name: {
@@ -224,8 +226,8 @@ def special_document(found: Mapping[Case, list[Document]]) -> Document:
     }  # fmt: skip
 
 
-def _matching(names: Mapping[str, Any], options: Options) -> list[Case]:
-    return [Case(n, options.times) for n in names if fnmatch.fnmatch(n, options.only)]
+def _matching(names: Mapping[str, Any], options: Options) -> list[MaxnetCase]:
+    return [MaxnetCase(n, options.times) for n in names if fnmatch.fnmatch(n, options.only)]
 
 
 def failed(document: Document) -> list[str]:

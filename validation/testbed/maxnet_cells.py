@@ -80,7 +80,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MaxnetCell:
     """One scenario with its goals and its figure."""
 
     name: str
@@ -147,7 +147,7 @@ class Cell:
                     sets.append(f'{key}.stop="{text(entry.stop)}"')
         return sets
 
-    def shorter(self, times: float) -> Cell:
+    def shorter(self, times: float) -> MaxnetCell:
         """Return the cell with its times scaled, to try the host."""
         return replace(self, times=times)
 
@@ -216,7 +216,7 @@ def _params(mu: float) -> Document:
     return {LAW: {"mu": mu}}
 
 
-def _one_flow(rate: str, label: str, packet: str) -> Cell:
+def _one_flow(rate: str, label: str, packet: str) -> MaxnetCell:
     each_s, gap_s = 20.0, 2.0
     laws = {"maxnet": LAW, "cubic": "cubic", "bbr": "bbr"}
     flows, end_s = _in_turn(laws, each_s, gap_s)
@@ -244,7 +244,7 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
             Goal(f"drops under {law}",
                  Of("drops_over", {"link": "backbone"} | _window(start_s, window[1])), ""),
         ]  # fmt: skip
-    return Cell(
+    return MaxnetCell(
         name=f"fig10-{label}", title=f"Fig. 10: one flow of 28 ms at {rate}", source=document,
         goals=goals,
         panels=[
@@ -258,7 +258,7 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
     )  # fmt: skip
 
 
-def _loss(loss: float) -> Cell:
+def _loss(loss: float) -> MaxnetCell:
     each_s, gap_s = 20.0, 1.0
     laws = {"maxnet": LAW, "reno": "sack", "cubic": "cubic", "bbr": "bbr"}
     flows, end_s = _in_turn(laws, each_s, gap_s)
@@ -281,7 +281,7 @@ def _loss(loss: float) -> Cell:
             ]  # fmt: skip
         else:
             goals.append(Goal(f"rate of {law}", Of("rate_over", args), "Mbit/s"))
-    return Cell(
+    return MaxnetCell(
         name=loss_name(loss), title=f"Fig. 14: random loss of {loss:.2%}, both ways",
         source=document, goals=goals,
         panels=[Panel("rate (Mbit/s)", "flows", list(laws), "rate_bps", 1e6, 0.28)],
@@ -318,9 +318,9 @@ _THESIS = (f"params.{LAW}.mu={TARGET}", *_LARGE)
 _DIFFERS = "the law of 2007; packets of 9000 bytes"
 
 
-def _second_flow() -> Cell:
+def _second_flow() -> MaxnetCell:
     names = ["red-blue", "green-blue"]
-    return Cell(
+    return MaxnetCell(
         name="fig11", title="Fig. 11: a second flow from 13 s to 27 s",
         source="tcp-maxnet-2006/second-flow", sets=_THESIS,
         goals=[
@@ -334,10 +334,10 @@ def _second_flow() -> Cell:
     )  # fmt: skip
 
 
-def _three_flows() -> Cell:
+def _three_flows() -> MaxnetCell:
     names = ["red-yellow", "green-yellow", "blue-yellow"]
     window = _window(20, 30)
-    return Cell(
+    return MaxnetCell(
         name="fig12", title="Fig. 12: three flows of 56, 56 and 28 ms from 10 s",
         source="tcp-maxnet-2006/three-flows", sets=_THESIS,
         goals=[
@@ -349,8 +349,8 @@ def _three_flows() -> Cell:
     )  # fmt: skip
 
 
-def _udp() -> Cell:
-    cell = Cell(
+def _udp() -> MaxnetCell:
+    cell = MaxnetCell(
         name="fig13", title="Fig. 13: 470 Mbit/s of UDP from 13 s to 27 s",
         source="tcp-maxnet-2006/udp", sets=_THESIS,
         goals=[
@@ -380,9 +380,9 @@ _NIC_BUFFERS = tuple(
 )
 
 
-def _two_hop() -> Cell:
+def _two_hop() -> MaxnetCell:
     names = list(_TWO_HOP)
-    return Cell(
+    return MaxnetCell(
         name="two-hop", title="Two bottlenecks of 622 and 400 Mbit/s",
         source="maxnet-2007/two-hop", sets=[*_LARGE, *_NIC_BUFFERS],
         differs="packets of 9000 bytes, 25 MB of buffer in each host",
@@ -396,8 +396,8 @@ def _two_hop() -> Cell:
     )  # fmt: skip
 
 
-def _cross_traffic() -> Cell:
-    return Cell(
+def _cross_traffic() -> MaxnetCell:
+    return MaxnetCell(
         name="cross-traffic", title="400 Mbit/s of CBR from 10 s to 20 s",
         source="maxnet-2007/cross-traffic", sets=_LARGE, differs="packets of 9000 bytes",
         goals=[like_sim("maxnet", *window) for window in ((5, 10), (15, 20), (25, 30))],
@@ -409,7 +409,7 @@ def _cross_traffic() -> Cell:
     )  # fmt: skip
 
 
-def cells() -> list[Cell]:
+def cells() -> list[MaxnetCell]:
     """Return every cell, short ones first."""
     return [
         _one_flow("100 Mbit/s", "100M", "1500 B"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from validation.testbed.maxnet_cells import Cell, Panel
+from validation.testbed.maxnet_cells import MaxnetCell, Panel
 from waterfill.analysis import draw, series
 from waterfill.analysis.draw import save
 
@@ -34,7 +34,7 @@ _NAMES = {"linux": "kernel", "sim": "simulator", "fluid": "fluid"}
 _MARKERS = {"linux": "o", "sim": "x"}
 
 
-def curves(cell: Cell, runs: Mapping[str, Result]) -> Figure:
+def curves(cell: MaxnetCell, runs: Mapping[str, Result]) -> Figure:
     """Draw a cell's panels, one above the other, with every backend in each."""
     from matplotlib.figure import Figure
 

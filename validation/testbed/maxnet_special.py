@@ -27,7 +27,7 @@ from waterfill.network import protocols
 from waterfill.runs.result import Document
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, daemon, isolate, kernel, netlink, plan, sampling
-from waterfill.testbed.bed import Bed
+from waterfill.testbed.bed import RunNetwork
 from waterfill.testbed.daemon import Daemon, Laws
 from waterfill.testbed.flows import Running
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, IPERF_PORT, Plan, Stream
@@ -111,17 +111,17 @@ def _inside(function: Callable[[], Any], answer: Any) -> None:
     os._exit(0)
 
 
-def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) -> Bed:
+def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) -> RunNetwork:
     """Build a scenario's network; it is removed with the process tree."""
     scenario = from_dict({"protocol": LAW, "params": {LAW: {"mu": TARGET}}} | document)
     resolved = backend.resolve(scenario)
     names = kernel.congestion(kernel.offered(), protocols.load(), daemon.run_name())
     made: Plan = plan.of(scenario, resolved, names, protocols.targets(resolved.params))
     made.offloads = offloads
-    return Bed(made, backend.params_of(resolved), laws)
+    return RunNetwork(made, backend.params_of(resolved), laws)
 
 
-def streams(on: Bed, first: int = 0) -> list[Running]:
+def streams(on: RunNetwork, first: int = 0) -> list[Running]:
     """Return every stream's processes, not started; `first` makes their numbers unique."""
     return [Running(stream, on.topology, first + n) for n, stream in enumerate(on.plan.streams)]
 
@@ -136,14 +136,14 @@ def listen(running: Running) -> None:
         time.sleep(0.01)
 
 
-def _sender(on: Bed, stream: Stream) -> netlink.TcpInfo | None:
+def _sender(on: RunNetwork, stream: Stream) -> netlink.TcpInfo | None:
     with on.topology.namespace(stream.source).entered():
         sockets = netlink.SockDiag().sockets(on.topology.family)
     port = HTTP_PORT if stream.kind == "http" else CLIENT_PORT
     return next((info for info in sockets if info.sport == port), None)
 
 
-def goodput(on: Bed, running: Running, seconds: float, warm_s: float = _WARM_S) -> Document:
+def goodput(on: RunNetwork, running: Running, seconds: float, warm_s: float = _WARM_S) -> Document:
     """Measure a greedy flow's goodput (bit/s) after its start-up, retransmissions, RTT and CPU."""
     listen(running)
     running.start()
@@ -168,7 +168,7 @@ def _ticks(before: Document, after: Document) -> float:
     return float(1 - (spent["idle"] + spent["iowait"]) / max(1, sum(spent.values())))
 
 
-def _modes(on: Bed) -> list[Document]:
+def _modes(on: RunNetwork) -> list[Document]:
     if on.laws is None:
         return []
     return [flow for host in on.laws.hosts for flow in host.status()["flows"]]
@@ -292,7 +292,7 @@ def _setting(name: str, value: str) -> None:
         file.write(value)
 
 
-def _acked(on: Bed) -> dict[tuple[int, int], tuple[int, int]]:
+def _acked(on: RunNetwork) -> dict[tuple[int, int], tuple[int, int]]:
     """Return {(host, port): (bytes acknowledged, payload of a full packet)} of data connections."""
     found = {}
     for stream in on.plan.streams:
@@ -304,14 +304,14 @@ def _acked(on: Bed) -> dict[tuple[int, int], tuple[int, int]]:
     return found
 
 
-def _wait_for_flows(on: Bed, count: int) -> None:
+def _wait_for_flows(on: RunNetwork, count: int) -> None:
     """Wait until `count` flows send, or for a minute; the number is a goal of its own."""
     end_s = time.monotonic() + 60
     while len(_acked(on)) < count and time.monotonic() < end_s:
         time.sleep(0.2)
 
 
-def _link_bytes(on: Bed) -> int:
+def _link_bytes(on: RunNetwork) -> int:
     port, _ = next(pair for pair in on.plan.shapers() if pair[1].direction == 0)
     return on.topology.routes[port.namespace].queue(on.topology.index(port)).bytes
 
@@ -441,7 +441,7 @@ class SendersOnly(Laws):
         return (stream.source,)
 
 
-def _attach_middlebox(on: Bed, program: str) -> None:
+def _attach_middlebox(on: RunNetwork, program: str) -> None:
     """Attach a middlebox program to the ingress of each interface of the far router."""
     source = Path(__file__).parent / "middlebox.bpf.c"
     compiled = Path(isolate.SCRATCH) / "middlebox.o"
@@ -495,7 +495,7 @@ def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **lin
     return found | {"first": [took[1]], "second": [took[2]], "cubic": [took[0], took[3]]}
 
 
-def _download(on: Bed, running: Running, times: float, found: Document) -> float:
+def _download(on: RunNetwork, running: Running, times: float, found: Document) -> float:
     """Return a download's seconds; note its connection's state after about a quarter of it."""
     running.start()
     began = time.monotonic()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from validation.study import DAEMON, Option, Study, linux_code, on_linux
 from validation.testbed.maxnet_special import bed, isolated, listen, streams
 from waterfill.runs.result import Document
-from waterfill.testbed.bed import Bed
+from waterfill.testbed.bed import RunNetwork
 from waterfill.testbed.daemon import Daemon, Laws
 
 FLOWS = (1, 2, 3, 4, 6, 8)
@@ -79,7 +79,7 @@ def scenario(flows: int) -> Document:
 
 def observe(flows: int, seconds: float) -> Document:
     """Run one row in the present process tree."""
-    on: Bed = bed(scenario(flows), laws=Advising)
+    on: RunNetwork = bed(scenario(flows), laws=Advising)
     running = streams(on)
     for one in running:
         listen(one)
@@ -97,7 +97,7 @@ def observe(flows: int, seconds: float) -> Document:
     return {"flows": flows, "share_bps": share_bps, "mean_bps": mean_bps, "signals": signals}
 
 
-def _bytes(on: Bed) -> int:
+def _bytes(on: RunNetwork) -> int:
     assert on.laws is not None
     return sum(
         link["bytes"] for router, ports in on.laws.routers for link in router.status()["links"]
@@ -105,7 +105,7 @@ def _bytes(on: Bed) -> int:
     )  # fmt: skip
 
 
-def _probe(on: Bed, seconds: float) -> list[int]:
+def _probe(on: RunNetwork, seconds: float) -> list[int]:
     stream = on.plan.streams[0]
     with on.topology.namespace(stream.sink).entered():
         sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -154,14 +154,14 @@ def table(rows: Sequence[Document]) -> str:
     return "\n".join(lines)
 
 
-class Case(NamedTuple):
+class SconeCase(NamedTuple):
     """A number of flows, and for how long probes cross."""
 
     flows: int
     seconds: float
 
 
-def measure(case: Case) -> Document:
+def measure(case: SconeCase) -> Document:
     """Run one row in a process tree of its own."""
     return judged(isolated(f"{case.flows} flows", partial(observe, *case)))
 
@@ -172,7 +172,7 @@ STUDY = Study(
     needs=(on_linux(), DAEMON),
     options=(Option("--seconds", 30.0, "time of probes in each row (s)", low=1.0),),
     quick={"seconds": 5.0},
-    cases=lambda options: [Case(flows, options.seconds) for flows in FLOWS],
+    cases=lambda options: [SconeCase(flows, options.seconds) for flows in FLOWS],
     measure=measure,
     code=linux_code,
     line=lambda _, row: table([row]).splitlines()[-1],

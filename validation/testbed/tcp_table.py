@@ -25,7 +25,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from validation.study import Option, Options, Run, Study, failed_checks, on_linux, passed_checks
+from validation.study import (
+    Option,
+    Options,
+    Study,
+    StudyRun,
+    failed_checks,
+    on_linux,
+    passed_checks,
+)
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import kernel
@@ -57,7 +65,7 @@ CASES: dict[str, Document] = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class TcpTableCell:
     """One scenario under one protocol; `length_s` replaces its length."""
 
     case: str
@@ -115,9 +123,9 @@ class Cell:
         }  # fmt: skip
 
 
-def cells(length_s: float | None = None) -> list[Cell]:
+def cells(length_s: float | None = None) -> list[TcpTableCell]:
     """Return all cells, the slow rate first."""
-    return [Cell(c, r, p, length_s) for r in RATES for c in CASES for p in PROTOCOLS]
+    return [TcpTableCell(c, r, p, length_s) for r in RATES for c in CASES for p in PROTOCOLS]
 
 
 def figures(run: Mapping[str, Any]) -> Document:
@@ -221,21 +229,21 @@ class Sides:
     failed: Sequence[str]
 
 
-def runs(cell: Cell) -> dict[str, Run]:
+def runs(cell: TcpTableCell) -> dict[str, StudyRun]:
     """Return the run on linux and those of the simulator, by their seeds."""
     source = f"<{cell.name}>"
-    found = {str(n): Run(from_dict(cell.scenario(n), source)) for n in range(1, SEEDS + 1)}
-    return {**found, "linux": Run(from_dict(cell.scenario(), source), "linux")}
+    found = {str(n): StudyRun(from_dict(cell.scenario(n), source)) for n in range(1, SEEDS + 1)}
+    return {**found, "linux": StudyRun(from_dict(cell.scenario(), source), "linux")}
 
 
-def measure(_: Cell, results: Mapping[str, Result]) -> Sides:
+def measure(_: TcpTableCell, results: Mapping[str, Result]) -> Sides:
     """Return the quantities to compare."""
     linux = results["linux"]
     sims = [figures(result.summary) for name, result in results.items() if name != "linux"]
     return Sides(sims, figures(linux.summary), failed_checks(linux))
 
 
-def rows(found: Mapping[Cell, Sides]) -> Iterator[str]:
+def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[str]:
     """Yield the lines of the table."""
     yield ("| cell | protocol | rate sim Mbit/s | linux | difference | queueing delay sim ms "
            "| linux | retransmitted sim | linux | agree |")  # fmt: skip
@@ -248,7 +256,7 @@ def rows(found: Mapping[Cell, Sides]) -> Iterator[str]:
             yield f"{head} {_cells(verdict(sides.sims, sides.linux, RATES[cell.rate]))} |"
 
 
-def losses(found: Mapping[Cell, Sides]) -> Iterator[str]:
+def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[str]:
     """Yield the lines of the second table: one Reno or CUBIC flow under random loss."""
     yield ("| cell | protocol | RTT sim ms | linux | lost sim | linux "
            "| rate × RTT × √loss, sim packets | linux | difference |")  # fmt: skip
@@ -268,12 +276,12 @@ def losses(found: Mapping[Cell, Sides]) -> Iterator[str]:
                f"| {got / mean - 1:+.1%} |")  # fmt: skip
 
 
-def chosen(options: Options) -> list[Cell]:
+def chosen(options: Options) -> list[TcpTableCell]:
     """Return the cells whose names match."""
     return [one for one in cells(options.seconds) if fnmatch.fnmatch(one.name, options.only)]
 
 
-def failed(found: Mapping[Cell, Sides]) -> list[str]:
+def failed(found: Mapping[TcpTableCell, Sides]) -> list[str]:
     """Return the cells that neither agree nor are within the spread."""
     lines = zip(found, list(rows(found))[2:], strict=True)
     return [cell.name for cell, line in lines if not line.endswith(("| yes |", "spread |"))]

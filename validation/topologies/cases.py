@@ -39,7 +39,7 @@ SAMPLE_S = 0.2
 
 
 @dataclass(frozen=True)
-class Case:
+class TopologyCase:
     """A scenario with its network, and each flow's exact share in bit/s."""
 
     name: str
@@ -68,7 +68,7 @@ def laws() -> list[str]:
     return [law.name for law in known if law.kind == "explicit" and "fluid" in law.backends]
 
 
-def build(name: str, law: str, duration_s: float) -> Case:
+def build(name: str, law: str, duration_s: float) -> TopologyCase:
     """Return a law's scenario on a network; raise InputError for a name that no network has."""
     # Rates of the Zoo's links are up to 100 Gbit/s; errors depend on ratios only.
     options = Options(rate_bps=RATE_BPS, pairs=PAIRS, load=LOAD, seed=SEED, duration_s=duration_s)
@@ -87,7 +87,7 @@ def build(name: str, law: str, duration_s: float) -> Case:
         flow["pacing"] = True
     scenario = from_dict(document)
     network = resolve.to_core(scenario, protocols.load(), "fluid")
-    return Case(name, law, scenario, network, exact(network), demands, kept)
+    return TopologyCase(name, law, scenario, network, exact(network), demands, kept)
 
 
 def keep_largest(document: Document) -> float:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from validation.topologies import cases, running
-from validation.topologies.cases import Case
+from validation.topologies.cases import TopologyCase
 from validation.topologies.running import Reals, Record
 from waterfill import _core
 from waterfill.theory import equilibrium, params
@@ -115,7 +115,7 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
     return found
 
 
-def models(record: Record, case: Case) -> dict[str, Reals]:
+def models(record: Record, case: TopologyCase) -> dict[str, Reals]:
     """Return each flow's relative distance from what its law's models predict, by reason."""
     rates = np.array(record.rates_bps)
     if record.law in MAXNETS:
@@ -147,7 +147,7 @@ def by_rtt(record: Record) -> Reals:
     return np.asarray(np.minimum(rate, np.array(record.demands_bps)))
 
 
-def fixed_points(record: Record, case: Case) -> tuple[FixedPoint, FixedPoint]:
+def fixed_points(record: Record, case: TopologyCase) -> tuple[FixedPoint, FixedPoint]:
     """Return the law's fixed point, and the one without the draft's residue step."""
     gains = equilibrium.Gains.of(running.law_params(record.law))
     signal = {name: np.array(values) for name, values in record.signals.items()}
@@ -199,7 +199,7 @@ def by_overload(record: Record) -> Reals:
     return np.asarray(np.fmin(rates, np.array(record.demands_bps)))
 
 
-def moved(record: Record, case: Case) -> Reals:
+def moved(record: Record, case: TopologyCase) -> Reals:
     """Return the largest change of each flow's equilibrium rate with two other orders of starts."""
     rates = np.maximum(np.array(record.rates_bps), 1.0)
     number = len(rates)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.topologies.cases import STEP_S, Case
+from validation.topologies.cases import STEP_S, TopologyCase
 from waterfill import _core
 from waterfill.network import protocols
 from waterfill.theory import params
@@ -94,7 +94,7 @@ def exceeds(rates: Reals, demands: Reals) -> bool:
     return bool(np.any(rates > demands * (1 + MAX_DRIFT)))
 
 
-def run(case: Case) -> Record:
+def run(case: TopologyCase) -> Record:
     """Run a case until it is settled, or to the last of `ENDS_S`."""
     started_s = time.perf_counter()
     fluid = _core.Fluid(case.network, STEP_S)
@@ -144,7 +144,9 @@ def series(fluid: Any, which: str, entries: int) -> dict[str, Reals]:
     return found
 
 
-def signals(case: Case, flows: dict[str, Reals], links: dict[str, Reals]) -> dict[str, list[float]]:
+def signals(
+    case: TopologyCase, flows: dict[str, Reals], links: dict[str, Reals]
+) -> dict[str, list[float]]:
     """Return the means that reasons need: over the last fifth, for VCP over the last half."""
     found = {
         "rtt_s": fifth(flows["rtt_s"], 1).mean(axis=0),

@@ -11,7 +11,7 @@ from validation.topologies.reasons import Reason
 from validation.topologies.running import Record
 
 
-class Case(NamedTuple):
+class TopologyStudyCase(NamedTuple):
     """A law on a network."""
 
     network: str
@@ -25,13 +25,13 @@ class Explained(NamedTuple):
     reasons: list[Reason]
 
 
-def chosen(options: Options) -> list[Case]:
+def chosen(options: Options) -> list[TopologyStudyCase]:
     """Return every chosen law on every chosen network."""
     names = [name for group in cases.GROUPS for name in cases.names(group) if options.only in name]
-    return [Case(name, law) for name in names for law in options.laws or cases.laws()]
+    return [TopologyStudyCase(name, law) for name in names for law in options.laws or cases.laws()]
 
 
-def measure(case: Case) -> Explained:
+def measure(case: TopologyStudyCase) -> Explained:
     """Run a law on a network until it is settled, and explain its exceptions.
 
     The run is kept for itself, so that another explanation does not repeat it.
@@ -45,13 +45,13 @@ def measure(case: Case) -> Explained:
     return Explained(record, reasons.explain(record))
 
 
-def rows(found: Mapping[Case, Explained]) -> list[report.Explained]:
+def rows(found: Mapping[TopologyStudyCase, Explained]) -> list[report.Explained]:
     """Return the rows of the tables, law by law."""
     laws = cases.laws()
     return sorted(found.values(), key=lambda row: laws.index(row[0].law))
 
 
-def failed(found: Mapping[Case, Explained]) -> list[str]:
+def failed(found: Mapping[TopologyStudyCase, Explained]) -> list[str]:
     """Return the exceptions without a reason."""
     return [
         f"{case.network} {case.law}: {one.flow} is {one.error:+.1%} off, unexplained"

@@ -13,7 +13,12 @@ from waterfill.cli.tables import printed
 from waterfill.contract.record import Record
 from waterfill.errors import one_line
 from waterfill.theory.certificate import CheckEntry, Proof
-from waterfill.theory.documents import Equilibrium, FlowInEquilibrium, LinkInEquilibrium, Row
+from waterfill.theory.documents import (
+    DocumentRow,
+    Equilibrium,
+    FlowInEquilibrium,
+    LinkInEquilibrium,
+)
 
 
 class _Document(Record):
@@ -21,7 +26,7 @@ class _Document(Record):
 
     command: str
     protocol: str
-    rows: list[Row]
+    rows: list[DocumentRow]
     scenario: str | None = None
 
 
@@ -41,8 +46,8 @@ def rows(document: dict[str, Any]) -> list[Table | Text]:
     return parts
 
 
-def _rows(entries: list[Row]) -> Table:
-    columns: list[Column[Row]] = [
+def _rows(entries: list[DocumentRow]) -> Table:
+    columns: list[Column[DocumentRow]] = [
         Column("", lambda entry: entry.what),
         Column("computed", lambda entry: _number(entry.value, entry.unit)),
     ]

@@ -301,7 +301,7 @@ def _from_file(layout: Layout, options: Options, *, is_hpcc: bool) -> list[FlowP
     assert options.flows is not None
     if is_hpcc:
         given = hpcc.flows(options.flows, layout)
-        rows = [table.Row(ends, start_s, size) for ends, start_s, size in given]
+        rows = [table.TableRow(ends, start_s, size) for ends, start_s, size in given]
     else:
         rows = table.read(options.flows, layout)
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)

@@ -23,7 +23,7 @@ _ALL = ("source", "sink", *_COLUMNS, "count")
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of the file."""
 
     ends: tuple[str, str]
@@ -33,7 +33,7 @@ class Row:
     count: int = 1
 
 
-def read(path: Path, layout: Layout) -> list[Row]:
+def read(path: Path, layout: Layout) -> list[TableRow]:
     """Read the flows between hosts of a network. Raises InputError."""
     source = Source.read(path)
     reader = csv.DictReader(io.StringIO(source.text), skipinitialspace=True)
@@ -61,7 +61,7 @@ def read(path: Path, layout: Layout) -> list[Row]:
         count = (cells.get("count") or "").strip()
         size = values["size"]
         found.append(
-            Row(ends, values["start"] or 0.0, None if size is None else round(size),
+            TableRow(ends, values["start"] or 0.0, None if size is None else round(size),
                 values["demand"], source.whole(line, "a count", count, 1) if count else 1)
         )  # fmt: skip
     return found

@@ -36,7 +36,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Law:
+class LawPage:
     """A law: its equations as MathML rows, the parameters in them, and what its terms are worth.
 
     `symbols` says what each symbol of the rows is: "q₀", or several as "α, β". `at_router` is
@@ -149,7 +149,7 @@ def _term(key: str, *parts: str) -> str:
     return f'<mrow class="wf-term" data-term="{key}">{"".join(parts)}</mrow>'
 
 
-def html(law: Law, terms: Sequence[Term]) -> str:
+def html(law: LawPage, terms: Sequence[Term]) -> str:
     """Return the equations, those terms that matter highlighted, a list of all, and a legend."""
     rows = []
     for row in law.rows:
@@ -197,7 +197,7 @@ def _xcp_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-def _xcp(loads: str, more: Mapping[str, str]) -> Law:
+def _xcp(loads: str, more: Mapping[str, str]) -> LawPage:
     symbols = {
         "φ": "feedback of an interval to all flows (bits)",
         "d": "mean RTT, the length of an interval",
@@ -208,7 +208,7 @@ def _xcp(loads: str, more: Mapping[str, str]) -> Law:
         "h": "traffic shuffled between flows in an interval",
         "α, β, γ": "gains for unused capacity and queue, share that is shuffled",
     }
-    return Law(
+    return LawPage(
         rows=(
             _frac(_i("φ"), _i("d")) + _o("=")
             + _term("spare", _i("α"), _group(_i("c"), _o("−"), _i("y")))
@@ -240,7 +240,7 @@ def _rcp_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-_RCP = Law(
+_RCP = LawPage(
     rows=(
         _i("R") + _o("←") + _i("R") + _group(
             _n("1"), _o("+"), _frac(_i("T"), _hat("d")), _o("·"),
@@ -277,7 +277,7 @@ def _aecp_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-_AECP = Law(
+_AECP = LawPage(
     rows=(
         _dot("r") + _o("=") + _i("β") + _i("r") + _group(
             _n("1"), _o("−"), _term("load", _frac(_i("Σx"), _i("C"))), _o("−"),
@@ -324,7 +324,7 @@ def _maxnet_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-_MAXNET = Law(
+_MAXNET = LawPage(
     rows=(
         _dot("p") + _o("=")
         + _term("load", _frac(_i("y") + _o("−") + _i("μ") + _i("C"), _i("C"))) + _o("+")
@@ -370,7 +370,7 @@ def _vcp_terms(now: Moment) -> list[Term]:
     ]
 
 
-_VCP = Law(
+_VCP = LawPage(
     rows=(
         _i("w") + _o("←") + _term("mi", _i("w"), _group(_n("1"), _o("+"), _i("ξ"))) + _o(",")
         + _term("ai", _i("w"), _o("+"), _i("α")) + _o(",") + _term("md", _i("β"), _i("w")),
@@ -400,8 +400,8 @@ def _reno_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-def _reno(params: Sequence[str], cut: str) -> Law:
-    return Law(
+def _reno(params: Sequence[str], cut: str) -> LawPage:
+    return LawPage(
         rows=(
             _i("w") + _o("←") + _term("start", _n("2"), _i("w")) + _o(",")
             + _term("increase", _i("w"), _o("+"), _n("1")) + _o(",") + _term("decrease", cut),
@@ -427,7 +427,7 @@ def _cubic_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-_CUBIC = Law(
+_CUBIC = LawPage(
     rows=(
         _i("w") + _o("=")
         + _term("cubic", _i("C"), "<msup><mrow>" + _group(_i("t"), _o("−"), _i("K"))
@@ -450,7 +450,7 @@ _CUBIC = Law(
 
 _HALF = _frac(_i("w"), _n("2"))
 
-LAWS: Mapping[str, Law] = {
+LAWS: Mapping[str, LawPage] = {
     "maxnet": _MAXNET,
     "xcp": _xcp(_i("y"), {}),
     "ixcp": _xcp(

@@ -10,7 +10,7 @@ from waterfill.testbed.plan import Plan
 from waterfill.testbed.topology import Topology
 
 
-class Bed:
+class RunNetwork:
     """Network of one run, inside a process tree of `isolate`, whose end removes all of it."""
 
     def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:

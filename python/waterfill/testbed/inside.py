@@ -75,7 +75,7 @@ class _Run:
         from waterfill.contract.network import Network
         from waterfill.scenario.loading import from_toml
         from waterfill.testbed import checks, plan
-        from waterfill.testbed.bed import Bed
+        from waterfill.testbed.bed import RunNetwork
         from waterfill.testbed.flows import Running
 
         self.say = say
@@ -83,7 +83,7 @@ class _Run:
         scenario = from_toml(job["scenario"])
         laws = {name: plan.Congestion(**law) for name, law in job["congestion"].items()}
         self.plan = plan.of(scenario, self.resolved, laws, job["targets"])
-        self.bed = Bed(self.plan, job["params"])
+        self.bed = RunNetwork(self.plan, job["params"])
         self.topology, self.line = self.bed.topology, self.bed.line
         self.running = [Running(s, self.topology, n) for n, s in enumerate(self.plan.streams)]
         for running in self.running:

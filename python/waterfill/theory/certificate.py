@@ -29,7 +29,7 @@ _DISC = np.exp(2j * math.pi * np.arange(32) / 32) / math.cos(math.pi / 32)
 GRID_SLACK = 0.01
 
 
-class Limit(NamedTuple):
+class CertificateLimit(NamedTuple):
     """Lemma 1's largest stable α, and the frequency at which a larger one fails."""
 
     alpha_max: float
@@ -46,7 +46,7 @@ class Check(NamedTuple):
     holds: bool
 
 
-def hull_limit(gains: Gains, taus_s: Iterable[float]) -> Limit:
+def hull_limit(gains: Gains, taus_s: Iterable[float]) -> CertificateLimit:
     """`[maxnet-2007:lemma1]` Return the largest α with −1/α left of Co{F(jω, τ_i)} at all ω.
 
     Exact for the given RTTs, on a grid of frequencies refined around its worst points.
@@ -78,7 +78,7 @@ def hull_limit(gains: Gains, taus_s: Iterable[float]) -> Limit:
         )  # fmt: skip
         if -found.fun > best:
             best, where = -float(found.fun), float(found.x)
-    return Limit(1 / best, where)
+    return CertificateLimit(1 / best, where)
 
 
 def _reach(gains: Gains, omega: float, taus: Reals) -> float:
@@ -201,7 +201,7 @@ class Certificate(NamedTuple):
     alpha: float
     max_rtt_s: float
     built: maxnet.Construction
-    limit: Limit
+    limit: CertificateLimit
     checks: list[Check]
     proposition_2: Check
 

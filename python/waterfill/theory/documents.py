@@ -42,7 +42,7 @@ _FAST_RTTS_S = [10e-6, 1e-3, 16e-3, 80e-3]
 _FRACTIONS = (0.5, 0.9, 0.99)
 
 
-class Row(Record):
+class DocumentRow(Record):
     """One line of a table: our value with its unit, and the paper's value with its place."""
 
     what: str
@@ -52,9 +52,9 @@ class Row(Record):
     source: str
 
 
-def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = "") -> Row:
+def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = "") -> DocumentRow:
     """Return one line of a document's `rows`."""
-    return Row(what=what, value=value, unit=unit, paper=paper, source=source)
+    return DocumentRow(what=what, value=value, unit=unit, paper=paper, source=source)
 
 
 def same(given: Sequence[float], printed: Sequence[float]) -> bool:
@@ -67,7 +67,7 @@ def margins_document(found: Margins) -> Document:
     return {**found._asdict(), "stable": found.stable}
 
 
-def sampled_rows(limits: Mapping[str, float]) -> list[Row]:
+def sampled_rows(limits: Mapping[str, float]) -> list[DocumentRow]:
     """Return rows of AECP's delay margins with its sampling times."""
     names = {
         "continuous": "continuous source, T₂ = t_2",
@@ -111,7 +111,7 @@ def margin(about: Subject, rtt_s: float | None) -> Document:
 
 
 # What a protocol's margins consist of: the RTT used, the loop's margins, more keys, more rows.
-_Margin: TypeAlias = tuple[float | None, Margins, Document, list[Row]]
+_Margin: TypeAlias = tuple[float | None, Margins, Document, list[DocumentRow]]
 
 
 def _aecp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
@@ -323,7 +323,7 @@ def _aecp_times(values: params.Values, rtt_s: float) -> Document:
 
 def _maxnet_times(values: params.Values, rtt_s: float) -> Document:
     p = maxnet.Params.of(values)
-    rows: list[Row] = []
+    rows: list[DocumentRow] = []
     found: Document = {}
     for key, title, gains in (
         ("eq13", "eq. 13", maxnet.eq13(p)),

@@ -22,7 +22,14 @@ from waterfill.theory import (
     vcp,
     xcp,
 )
-from waterfill.theory.documents import Document, Row, margins_document, row, same, sampled_rows
+from waterfill.theory.documents import (
+    Document,
+    DocumentRow,
+    margins_document,
+    row,
+    same,
+    sampled_rows,
+)
 from waterfill.theory.loops import Margins
 from waterfill.theory.subject import Subject, computed
 from waterfill.theory.xcp import Share
@@ -315,7 +322,7 @@ def _link_loops(about: Subject, *, queue: bool) -> list[LinkLoop]:
     return found
 
 
-def _link_rows(loops: Sequence[LinkLoop]) -> list[Row]:
+def _link_rows(loops: Sequence[LinkLoop]) -> list[DocumentRow]:
     rows = []
     for loop in loops:
         rows.append(row(f"{loop.name}: mean RTT d̂", loop.mean_rtt_s, "s"))
@@ -425,7 +432,9 @@ def tuning_document(
     }
 
 
-def _tuning_rows(title: str, found: tuning.Tuning, tau_s: float, verify_s: float) -> list[Row]:
+def _tuning_rows(
+    title: str, found: tuning.Tuning, tau_s: float, verify_s: float
+) -> list[DocumentRow]:
     margins, proof = found.tuned.margins, found.certificate
     at, up_to = f"at {tau_s:g} s", f"up to {verify_s:g} s"
     return [

@@ -13,7 +13,7 @@ from validation.study import ROOT
 from waterfill import run
 from waterfill.runs.steps import KEY, LISTS, StepLog
 
-RCP = trial.Case("rcp", "alpha=0.4 average=traffic")
+RCP = trial.MutantCase("rcp", "alpha=0.4 average=traffic")
 ROUTER = "crates/waterfill-laws/src/protocols/rcp/router.rs"
 SPARE = f"{ROUTER}:172:23: replace - with + in spare"
 OBSERVE = f"{ROUTER}:147:9: replace <impl crate::protocol::Router<Rcp> for Router>::observe with ()"
@@ -66,7 +66,7 @@ def test_another_call_is_told_from_another_output(lines: list[str]) -> None:
 @pytest.mark.parametrize("law", trial.SETTINGS)
 def test_cases_have_parameters_of_their_laws(law: str) -> None:
     found = trial.cases(law)
-    assert trial.Case(law, "") in found
+    assert trial.MutantCase(law, "") in found
     for case in found:
         assert case.params["arithmetic"] == "real"
 

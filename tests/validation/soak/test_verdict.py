@@ -8,7 +8,7 @@ import pytest
 
 from validation.soak import verdict
 from validation.soak.traffic import Totals
-from validation.soak.verdict import Event, Run
+from validation.soak.verdict import Event, SoakRun
 from validation.soak.watch import Sample
 
 
@@ -26,7 +26,7 @@ def sample(time_s=0.0, **changes):
 
 def run(**changes):
     samples = [sample(float(t), programs=18, maps=16, sockets=40) for t in range(1, 101)]
-    base = Run(
+    base = SoakRun(
         samples=samples, before=sample(0.0), after=sample(200.0),
         totals=[Totals(opened=50, delivered=50, delivered_bytes=10**9, longest_s=3.0)] * 2,
         events=[Event("reload", 10.0, 0.5), Event("kill", 20.0, 2.0)],

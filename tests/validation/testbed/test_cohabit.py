@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from validation.testbed import cohabit
-from validation.testbed.cohabit import Cell
+from validation.testbed.cohabit import TcpShareCell
 
 
 def test_a_kernel_without_bbr_runs_the_cells_of_cubic():
@@ -67,7 +67,9 @@ def test_flows_that_gave_up_are_a_result_and_other_failed_checks_make_a_run_inva
     assert (gave_up["gave_up"], gave_up["checks_failed"]) == (True, [])
     assert not cohabit.meets(gave_up)
     invalid = cohabit.measure(fake(rates, rates, bad=["delay line"]))
-    rows = cohabit.table({Cell("cubic", "none"): gave_up, Cell("bbr", "improved"): invalid})
+    rows = cohabit.table(
+        {TcpShareCell("cubic", "none"): gave_up, TcpShareCell("bbr", "improved"): invalid}
+    )
     assert "| 3 CUBIC | none |" in rows
     assert "missed; explicit flows gave up |" in rows
     assert "(failed checks: delay line)" in rows
@@ -77,9 +79,9 @@ def test_an_invalid_run_fails_and_so_does_a_missed_goal():
     fair = 90e6 * 10 / 13
     good = cohabit.measure(fake([0.9 * fair] * 40, [0.8 * (90e6 - fair)] * 40))
     found = {
-        Cell("cubic", "improved"): good,
-        Cell("cubic", "none"): good | {"checks_failed": ["delay line"]},
-        Cell("bbr", "improved"): good | {"tcp": 0.5},
-        Cell("bbr", "paper"): good | {"tcp": 0.5},
+        TcpShareCell("cubic", "improved"): good,
+        TcpShareCell("cubic", "none"): good | {"checks_failed": ["delay line"]},
+        TcpShareCell("bbr", "improved"): good | {"tcp": 0.5},
+        TcpShareCell("bbr", "paper"): good | {"tcp": 0.5},
     }
     assert cohabit.failed(found) == ["cubic-none: failed checks", "bbr-improved: misses the goals"]

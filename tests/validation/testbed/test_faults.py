@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from validation import faults as simulated
-from validation.faults import Case, Course
+from validation.faults import Course, FaultCase
 from validation.testbed import faults
 from waterfill.network.protocols import load
 from waterfill.network.resolve import to_core
@@ -57,7 +57,7 @@ def test_a_run_is_judged_by_its_checks(monkeypatch):
         for name in ("fault", "plain")
         for on in ("linux", "sim")
     }
-    pair = faults.measure(Case("xcp", "down"), results)
+    pair = faults.measure(FaultCase("xcp", "down"), results)
     assert (pair.failed, pair.left_s, pair.why) == (["law"], 6.5, ["x"])
     assert faults.undisturbed(results["fault linux"])
     checks.append({"name": "delay line", "ok": False, "found": {}})
@@ -67,6 +67,6 @@ def test_a_run_is_judged_by_its_checks(monkeypatch):
 def test_a_table_shows_the_kernel_beside_the_simulator():
     down = [0.0 if 50 <= i < 70 else bps for i, bps in enumerate(STEADY.subject)]
     pair = pair_of(subject=down, left_s=6.25, why=["gone"])
-    text = faults.tables({Case("xcp", "down"): pair})
+    text = faults.tables({FaultCase("xcp", "down"): pair})
     assert "| `xcp` | 1.0 / 0.0 †6.2 | 1.0 / 1.0 | 0 / 0 | 100 / 100 |" in text
     assert text.endswith("1 runs with a fault, 0 disturbed; failed checks: none\n- 1 runs: gone")

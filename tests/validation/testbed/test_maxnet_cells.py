@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from validation.testbed import maxnet, maxnet_cells, maxnet_special
-from validation.testbed.maxnet_cells import Cell, Goal, Of, Panel
+from validation.testbed.maxnet_cells import Goal, MaxnetCell, Of, Panel
 from waterfill.errors import RunError
 from waterfill.network import protocols
 from waterfill.runs import backends
@@ -39,7 +39,7 @@ def small(**changes):
         Panel("rate (Mbit/s)", "flows", ["f", "g"], "rate_bps", 1e6, 0.2),
         Panel("price (s)", "links", ["l"], "maxnet.price"),
     ]
-    return Cell("small", "A small one", document, goals=goals, panels=panels, **changes)
+    return MaxnetCell("small", "A small one", document, goals=goals, panels=panels, **changes)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
@@ -135,7 +135,7 @@ def ran(cell):
 def test_a_run_is_measured_and_judged(monkeypatch):
     cell = small(backends=("sim", "linux"))
     monkeypatch.setattr(maxnet, "_cells", lambda: {"small": cell})
-    case = maxnet.Case("small", 1.0)
+    case = maxnet.MaxnetCase("small", 1.0)
     assert set(maxnet.runs(case)) == {"sim", "linux"}
     found = {case: ran(cell)}
     rate, drops, kernel = maxnet.document(found)["small"]["goals"]
@@ -151,7 +151,7 @@ def test_a_run_is_measured_and_judged(monkeypatch):
 
 
 def test_a_goal_may_refer_to_another_cells_run():
-    fig14 = next(case for case in map(lambda c: maxnet.Case(c.name, 0.1), CELLS)
+    fig14 = next(case for case in map(lambda c: maxnet.MaxnetCase(c.name, 0.1), CELLS)
                  if set(maxnet.runs(case)) - set(case.cell.backends))  # fmt: skip
     (other,) = set(maxnet.runs(fig14)) - set(fig14.cell.backends)
     assert other.split()[0] in {cell.name for cell in CELLS}
@@ -203,7 +203,7 @@ def test_a_special_experiment_needs_what_it_says(monkeypatch):
     goals = [maxnet_special.goal("flows", 400.0, least=500)]
     monkeypatch.setattr(maxnet_special, "run", lambda name, times: goals)
     monkeypatch.setattr(maxnet_special, "missing", lambda name: None)
-    case = maxnet.Case("crowd", 1.0)
+    case = maxnet.MaxnetCase("crowd", 1.0)
     found = maxnet.special_document({case: maxnet.special(case)})
     assert "500 flows, 1 Gbit/s" in maxnet.table(found)
     assert maxnet.failed(found) == ["crowd: flows: missed"]

@@ -66,15 +66,17 @@ def test_rtt_and_loss_rate_are_divided_out_of_random_losses():
     # 10 Mbit/s: 833.3 packets/s, 25 per RTT of 30 ms, of which 1 in 833.3 was lost.
     found = tcp_table.window_of_loss(tcp_table.figures(run_of([10e6], 0)), 1500)
     assert found == pytest.approx(25 / 833.333**0.5)
-    cell = tcp_table.Cell("loss-1e-3", "100M", "sack")
-    found = {one: sides(10e6, 12.1e6) for one in (cell, tcp_table.Cell("one", "100M", "sack"))}
+    cell = tcp_table.TcpTableCell("loss-1e-3", "100M", "sack")
+    found = {
+        one: sides(10e6, 12.1e6) for one in (cell, tcp_table.TcpTableCell("one", "100M", "sack"))
+    }
     (row,) = list(tcp_table.losses(found))[2:]
     # The same losses of more packets: the loss rate is smaller, so 1.1 of the window, not 1.21.
     assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
 
 
 def test_the_simulators_runs_differ_in_when_flows_start():
-    cell = tcp_table.Cell("two-rtts", "100M", "bbr")
+    cell = tcp_table.TcpTableCell("two-rtts", "100M", "bbr")
     starts = {tuple(flow.get("start") for flow in cell.scenario(seed=n)["flow"]) for n in range(5)}
     assert len(starts) == 5
     assert cell.scenario(seed=3) == cell.scenario(seed=3)
@@ -82,14 +84,17 @@ def test_the_simulators_runs_differ_in_when_flows_start():
 
 
 def test_a_cell_lasts_as_long_as_its_losses_need():
-    assert tcp_table.Cell("one", "1G", "sack").seconds() == 60
+    assert tcp_table.TcpTableCell("one", "1G", "sack").seconds() == 60
     # √(1.5/10⁻⁴) packets in 28 ms are 4374 a second: 10⁶ packets in 228.6 s.
-    assert tcp_table.Cell("loss-1e-4", "100M", "sack").seconds() == 229
+    assert tcp_table.TcpTableCell("loss-1e-4", "100M", "sack").seconds() == 229
     assert len({cell.name for cell in tcp_table.cells()}) == len(tcp_table.cells()) == 42
 
 
 def test_a_run_that_failed_its_checks_is_no_result():
-    cells = [tcp_table.Cell("one", "100M", "sack"), tcp_table.Cell("four", "100M", "sack")]
+    cells = [
+        tcp_table.TcpTableCell("one", "100M", "sack"),
+        tcp_table.TcpTableCell("four", "100M", "sack"),
+    ]
     found = dict(zip(cells, (sides(1e6, 1e6), sides(1e6, 1e6, ["processor"])), strict=True))
     agrees, failed = list(tcp_table.rows(found))[2:]
     assert agrees.endswith("| yes |")
@@ -98,7 +103,7 @@ def test_a_run_that_failed_its_checks_is_no_result():
 
 
 def test_the_simulator_has_one_run_per_seed_and_linux_one():
-    runs = tcp_table.runs(tcp_table.Cell("one", "100M", "sack", 3.0))
+    runs = tcp_table.runs(tcp_table.TcpTableCell("one", "100M", "sack", 3.0))
     assert len(runs) == tcp_table.SEEDS + 1
     assert [run.on for run in runs.values()].count("linux") == 1
     assert runs["linux"].scenario.duration == 3.0

@@ -208,7 +208,7 @@ def tried(
 
 
 @dataclass(frozen=True)
-class Case:
+class KernelCase:
     """A mutant, and the calls that it makes: logs, or the recorded ones of tests; draws."""
 
     law: str
@@ -225,7 +225,7 @@ def _steps(law: str, logs: tuple[str, ...]) -> list[Step]:
 _drawn = cache(drawn)
 
 
-def cases(options: Options) -> list[Case]:
+def cases(options: Options) -> list[KernelCase]:
     """Return a random sample of each law's mutants; raise InputError if its logs do not fit."""
     found = []
     for law in options.laws:
@@ -240,17 +240,17 @@ def cases(options: Options) -> list[Case]:
         everything = mutants(law, roles)
         count = min(options.count, len(everything))
         chosen = random.Random(options.seed).sample(everything, count)
-        found += [Case(law, mutant, options.logs, options.drawn) for mutant in chosen]
+        found += [KernelCase(law, mutant, options.logs, options.drawn) for mutant in chosen]
     return found
 
 
-def measure(case: Case) -> str:
+def measure(case: KernelCase) -> str:
     """Return the outcome of a mutant."""
     steps = _steps(case.law, case.logs)
     return tried(case.law, case.mutant, steps, _drawn(case.law, case.drawn))
 
 
-def table(found: Mapping[Case, str]) -> str:
+def table(found: Mapping[KernelCase, str]) -> str:
     """Return the counts by law, and the mutants that were not rejected."""
     kinds = ("rejected", "drawn, rejected", "crashed", "not compiled", "same", "accepted")
     lines = [f"| law | mutants | {' | '.join(kinds)} |", f"|---|{'---:|' * (len(kinds) + 1)}"]
@@ -274,7 +274,7 @@ def _code() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-STUDY = Study[Case, str](
+STUDY = Study[KernelCase, str](
     shows="changes of single tokens of the laws' C, judged by equations in whole numbers",
     minutes=150,
     needs=(tool("cc", "apt-get install gcc"),),
