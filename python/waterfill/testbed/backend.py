@@ -202,10 +202,10 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
         backend="linux",
         params=params,
         max_min_bps=maxmin.mean_rates(resolved, targets, active, maxmin.lives_in(core.flows)),
-        interrupted_at_s=raw["interrupted_at_s"],
+        interrupted_at_s=raw.interrupted_at_s,
     )  # fmt: skip
     summary.checks = checks.after(raw, resolved, core.flows, core.links)
-    summary.testbed = raw["facts"]
+    summary.testbed = raw.facts
     return Result(
         summary, network=resolved, scenario_toml=scenario.to_toml(), series=outcome.series
     )

@@ -24,6 +24,7 @@ from waterfill.contract.summary import Check, CoreFlow, LinkSummary
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
 from waterfill.testbed import cohabit, delayline, isolate, kernel
+from waterfill.testbed.answer import Answer
 from waterfill.testbed.plan import Congestion, Faults, Plan
 from waterfill.testbed.topology import Topology, setting
 
@@ -259,7 +260,7 @@ def _check(name: str, ok: bool, found: Any, wanted: str) -> Check:
 
 
 def after(
-    raw: Document, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
+    raw: Answer, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
 ) -> list[Check]:
     """Return every check of a finished run.
 
@@ -273,41 +274,41 @@ def after(
     return [check for check in checks if check is not None]
 
 
-def _base_rtt(raw: Document) -> Check:
+def _base_rtt(raw: Answer) -> Check:
     worst, pairs = 0.0, []
-    for stream, found in zip(raw["plan"]["streams"], raw["base_rtts_s"], strict=False):
-        if stream["kind"] == "cbr":
+    for stream, found in zip(raw.plan.streams, raw.base_rtts_s, strict=False):
+        if stream.kind == "cbr":
             continue
-        error = float("inf") if found is None else found - stream["first_rtt_s"]
+        error = float("inf") if found is None else found - stream.first_rtt_s
         worst = max(worst, abs(error))
-        pairs.append({"flow": stream["name"], "base_ms": stream["first_rtt_s"] * 1e3,
+        pairs.append({"flow": stream.name, "base_ms": stream.first_rtt_s * 1e3,
                       "found_ms": None if found is None else found * 1e3})  # fmt: skip
     wanted = f"within {RTT_ERROR_S * 1e3:g} ms of the base RTT"
     return _check("base RTT", worst <= RTT_ERROR_S, pairs, wanted)
 
 
-def _delay_line(raw: Document) -> Check | None:
-    line = raw["delay_line"]
+def _delay_line(raw: Answer) -> Check | None:
+    line = raw.delay_line
     if line is None:
         return None
     entries = [
-        {"line": name, "late_ns": entry["late_ns"], "ring_drops": entry["ring_drops"],
-         "overflow": entry["overflow"]}
-        for name, entry in line["lines"].items()
+        {"line": name, "late_ns": entry.late_ns, "ring_drops": entry.ring_drops,
+         "overflow": entry.overflow}
+        for name, entry in line.lines.items()
     ]  # fmt: skip
     ok = all(
-        entry["ring_drops"] == 0
-        and entry["overflow"] == 0
-        and (entry["late_ns"] is None or entry["late_ns"]["abs_p99"] <= LATE_P99_NS)
-        for entry in entries
+        entry.ring_drops == 0
+        and entry.overflow == 0
+        and (entry.late_ns is None or entry.late_ns.abs_p99 <= LATE_P99_NS)
+        for entry in line.lines.values()
     )
-    found = {"lines": entries, "cpu_s": line["cpu_s"], "punctuality": line["punctuality"]}
+    found = {"lines": entries, "cpu_s": line.cpu_s, "punctuality": line.punctuality}
     wanted = f"no frame dropped; 99 % leave within {LATE_P99_NS / 1e3:g} µs of their time"
     return _check("delay line", ok, found, wanted)
 
 
-def _processor(raw: Document) -> Check:
-    before, after_ = (m["hosts_ticks"] for m in raw["machine"])
+def _processor(raw: Answer) -> Check:
+    before, after_ = (m.hosts_ticks for m in raw.machine)
     spent = {name: after_[name] - before[name] for name in before}
     total = max(1, sum(spent.values()))
     idle, yielding = (spent["idle"] + spent["iowait"]) / total, spent["nice"] / total
@@ -318,98 +319,99 @@ def _processor(raw: Document) -> Check:
     return _check("processor", idle + yielding >= MIN_IDLE, found, wanted)
 
 
-def _clock(raw: Document) -> Check:
-    before, after_ = (m["realtime_less_monotonic_s"] for m in raw["machine"])
+def _clock(raw: Answer) -> Check:
+    before, after_ = (m.realtime_less_monotonic_s for m in raw.machine)
     step = after_ - before
     wanted = f"the clock of packet timestamps stepped by less than {CLOCK_STEP_S * 1e3:g} ms"
     return _check("clock", abs(step) < CLOCK_STEP_S, {"step_s": step}, wanted)
 
 
-def _elsewhere(raw: Document) -> Check:
-    before, after_ = raw["machine"]
-    dropped = after_["softnet_dropped"] - before["softnet_dropped"]
+def _elsewhere(raw: Answer) -> Check:
+    before, after_ = raw.machine
+    dropped = after_.softnet_dropped - before.softnet_dropped
     sockets = {
-        stream["name"]: totals["socket_drops"]
-        for stream, totals in zip(raw["plan"]["streams"], raw["samples"]["totals"], strict=True)
-        if totals["socket_drops"]
+        stream.name: totals.socket_drops
+        for stream, totals in zip(raw.plan.streams, raw.samples.totals, strict=True)
+        if totals.socket_drops
     }
-    found = {"interfaces": raw["host_drops"], "softnet": dropped, "sockets": sockets}
-    ok = not raw["host_drops"] and dropped == 0 and not sockets
+    found = {"interfaces": raw.host_drops, "softnet": dropped, "sockets": sockets}
+    ok = not raw.host_drops and dropped == 0 and not sockets
     return _check("drops elsewhere", ok, found, "none outside the scenario's queues and losses")
 
 
-def _offloads(raw: Document) -> Check:
-    offloads = raw["facts"]["offloads"]
+def _offloads(raw: Answer) -> Check:
+    offloads = raw.facts["offloads"]
     return _check("offloads", not any(offloads.values()), offloads, "all off: a frame is a packet")
 
 
-def _hosts(raw: Document) -> Check:
+def _hosts(raw: Answer) -> Check:
     worst: Document = {}
-    for stream, totals in zip(raw["plan"]["streams"], raw["samples"]["totals"], strict=True):
-        tcp = totals["tcp"]
-        if tcp is None or tcp["busy_us"] == 0:
+    for stream, totals in zip(raw.plan.streams, raw.samples.totals, strict=True):
+        tcp = totals.tcp
+        if tcp is None or tcp.busy_us == 0:
             continue
-        counted = (tcp["rwnd_limited_us"] + tcp["sndbuf_limited_us"]) / tcp["busy_us"]
+        counted = (tcp.rwnd_limited_us + tcp.sndbuf_limited_us) / tcp.busy_us
         # The kernel counts a full send buffer only while the window does not limit the sender, and
         # that it takes from the last window acknowledged: seconds ago, in a recovery without SACK.
-        share = max(counted, totals["send_buffer_full"] / max(1, totals["looks"]))
+        share = max(counted, totals.send_buffer_full / max(1, totals.looks))
         if share > HOST_LIMITED:
-            worst[stream["name"]] = share
+            worst[stream.name] = share
     wanted = f"no sender limited by a socket buffer for more than {HOST_LIMITED:.0%} of its time"
     return _check("socket buffers", not worst, worst, wanted)
 
 
-def _traffic(raw: Document) -> Check:
+def _traffic(raw: Answer) -> Check:
     found = {
-        stream["name"]: trouble
-        for stream, trouble in zip(raw["plan"]["streams"], raw["troubles"], strict=True)
+        stream.name: trouble
+        for stream, trouble in zip(raw.plan.streams, raw.troubles, strict=True)
         if trouble is not None
     }
     return _check("traffic", not found, found, "every client and server ran without an error")
 
 
-def _sampling(raw: Document, resolved: Network) -> Check:
-    times = raw["samples"]["coarse"]["time_s"]
+def _sampling(raw: Answer, resolved: Network) -> Check:
+    times = raw.samples.coarse.time_s
     gaps = [b - a for a, b in itertools.pairwise(times)]
     found = {
         "asked_s": resolved.sample_s,
         "longest_s": max(gaps, default=None),
-        "fine_s": raw["samples"]["fine_s"],
+        "fine_s": raw.samples.fine_s,
     }
     longest = max(gaps, default=0.0)
     return _check("sampling", longest <= 2 * resolved.sample_s + 0.05, found, "no sample missed")
 
 
 def _bottleneck(
-    raw: Document, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
+    raw: Answer, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
 ) -> Check:
     """Check that the scenario's links explain retransmissions and limit greedy flows.
 
     A flow is limited by a link if that has losses, a queue, or is full.
     """
-    retransmitted = sum(flow["retransmissions"] for flow in flows)
-    dropped = sum(rows[-1][2] for rows in raw["samples"]["coarse"]["queues"])
-    dropped += cohabit.dropped(raw["samples"].get("laws"))
-    lost = sum(entry["lost"] for entry in (raw["delay_line"] or {"lines": {}})["lines"].values())
+    retransmitted = sum(flow.retransmissions for flow in flows)
+    dropped = sum(rows[-1][2] for rows in raw.samples.coarse.queues)
+    dropped += cohabit.dropped(raw.samples.laws)
+    line = raw.delay_line
+    lost = 0 if line is None else sum(entry.lost for entry in line.lines.values())
     # A loaded law fills a link to its target without a queue.
     targets: dict[int, float] = {}
-    for p in raw["plan"]["pricings"]:
-        targets[p["direction"]] = min(p["target"], targets.get(p["direction"], 1.0))
-    reordered = any(Faults(**h["faults"]).causes_retransmissions for h in raw["plan"]["holds"])
+    for p in raw.plan.pricings:
+        targets[p.direction] = min(p.target, targets.get(p.direction, 1.0))
+    reordered = any(Faults(**h.faults).causes_retransmissions for h in raw.plan.holds)
     unbounded = []
     for index, flow in enumerate(flows):
-        stream = raw["plan"]["streams"][index]
-        if stream["kind"] != "iperf" or stream["rate_bps"] is not None or not flow["rate_bps"]:
+        stream = raw.plan.streams[index]
+        if stream.kind != "iperf" or stream.rate_bps is not None or not flow.rate_bps:
             continue
-        group = next(f for f in resolved.flows if f.name == flow["group"])
+        group = next(f for f in resolved.flows if f.name == flow.group)
         if not any(
-            links[i]["utilization"] > FULL * targets.get(i, 1.0)
-            or links[i]["drops"]
-            or links[i]["lost"]
-            or links[i]["queue_packets"]["mean"] > 1
+            links[i].utilization > FULL * targets.get(i, 1.0)
+            or links[i].drops
+            or links[i].lost
+            or links[i].queue_packets.mean > 1
             for i in group.forward
         ):
-            unbounded.append(flow["name"])
+            unbounded.append(flow.name)
     found = {
         "retransmissions": retransmitted,
         "dropped": dropped,
@@ -421,48 +423,48 @@ def _bottleneck(
     return _check("bottleneck", ok, found, wanted)
 
 
-def _law(raw: Document, resolved: Network) -> Check | None:
+def _law(raw: Answer, resolved: Network) -> Check | None:
     """Check that loaded laws controlled their connections: they had a router's signal at all times.
 
     Only connections with a router on every link are judged. A link without the law's router is the
     scenario's choice, and its effect the run's result.
     """
-    samples = raw["samples"].get("laws")
+    samples = raw.samples.laws
     if samples is None:
         return None
-    priced = {(p["protocol"], p["direction"]) for p in raw["plan"]["pricings"]}
+    priced = {(p.protocol, p.direction) for p in raw.plan.pricings}
     paths = {flow.name: set(flow.forward) for flow in resolved.flows}
     found: list[Document] = []
     ok = True
-    for index, stream in enumerate(raw["plan"]["streams"]):
-        if not stream["loaded"]:
+    for index, stream in enumerate(raw.plan.streams):
+        if not stream.loaded:
             continue
-        mine = [s for s in samples if str(index) in s["flows"]]
-        states = [s["flows"][str(index)] for s in mine]
-        left = (s["time_s"] for s in mine if s["flows"][str(index)]["fallback_reason"])
-        whole = all((stream["protocol"], i) in priced for i in paths[stream["group"]])
-        reasons = dict.fromkeys(s["fallback_reason"] for s in states if s["fallback_reason"])
+        mine = [s for s in samples if str(index) in s.flows]
+        states = [s.flows[str(index)] for s in mine]
+        left = (s.time_s for s in mine if s.flows[str(index)].fallback_reason)
+        whole = all((stream.protocol, i) in priced for i in paths[stream.group])
+        reasons = dict.fromkeys(s.fallback_reason for s in states if s.fallback_reason)
         # A transfer may end before the first sample.
-        seen = bool(states) or stream["kind"] == "http"
-        controlled = seen and not reasons and (not states or states[-1]["signal"] != 0)
+        seen = bool(states) or stream.kind == "http"
+        controlled = seen and not reasons and (not states or states[-1].signal != 0)
         ok &= controlled or not whole
-        found.append({"flow": stream["name"], "samples": len(states), "routers": whole,
-                      "mode": states[-1]["mode"] if states else None,
+        found.append({"flow": stream.name, "samples": len(states), "routers": whole,
+                      "mode": states[-1].mode if states else None,
                       "without_price": list(reasons), "left_s": next(left, None)})  # fmt: skip
     wanted = "every flow with its law's router on all its links had a price at all times"
     return _check("law", ok, found, wanted)
 
 
-def _changes(raw: Document) -> Check | None:
+def _changes(raw: Answer) -> Check | None:
     """Check that links changed on time: their queues, and their routers' rates.
 
     A change of the delay needs no check: it holds from its time on by the packets' own timestamps.
     """
-    changes = raw["changes"]
+    changes = raw.changes
     if not changes:
         return None
-    late_s = [change["late_s"] for change in changes]
-    errors = list(dict.fromkeys(change["error"] for change in changes if change.get("error")))
+    late_s = [change.late_s for change in changes]
+    errors = list(dict.fromkeys(change.error for change in changes if change.error))
     found = {"changes": len(late_s), "latest_s": max(late_s), "errors": errors}
     wanted = f"every change of a link within {LATE_CHANGE_S * 1e3:g} ms of its time"
     return _check("link changes", max(late_s) <= LATE_CHANGE_S and not errors, found, wanted)

@@ -9,6 +9,7 @@ from waterfill.contract import elements as spec
 from waterfill.contract.network import Network
 from waterfill.errors import shown
 from waterfill.runs.result import Document
+from waterfill.testbed.answer import LawSample
 
 # The kernel's Bloom filter (crates/waterfill-laws/kernel/cohabit.h).
 _LEVELS, _BINS = 4, 4096
@@ -66,11 +67,11 @@ def _lacks(queue: spec.Cohabit) -> list[tuple[str, str, object]]:
     return found
 
 
-def dropped(samples: Sequence[Document] | None) -> int:
+def dropped(samples: Sequence[LawSample] | None) -> int:
     """Return the packets that all modules of a run dropped; `samples` belong to its laws."""
-    links = samples[-1]["links"].values() if samples else ()
-    states = [state["cohabit"] for laws in links for state in laws.values() if state.get("cohabit")]
-    return sum(state["dropped"] for state in states)
+    links = samples[-1].links.values() if samples else ()
+    states = [state.cohabit for laws in links for state in laws.values() if state.cohabit]
+    return sum(state.dropped for state in states)
 
 
 def arguments(queue: spec.QueueSpec) -> tuple[str, ...]:

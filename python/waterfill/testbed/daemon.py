@@ -25,7 +25,13 @@ from typing import IO, Any
 from waterfill.errors import shown
 from waterfill.network import protocols
 from waterfill.network.protocols import ProtocolInfo
-from waterfill.runs.result import Document
+from waterfill.testbed.answer import (
+    ChangeMade,
+    ConnectionState,
+    DaemonStatus,
+    LawSample,
+    LinkChanged,
+)
 from waterfill.testbed.isolate import Namespace
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
 
@@ -218,16 +224,16 @@ class Daemon:
         )  # fmt: skip
         self._buffer = b""
         self._asked = 0
-        self._answers: deque[Document] = deque()
-        self.changes: list[Document] = []
-        """Answers to `set_rate` and `restart` so far: `at_s`, when it was done, and `error`."""
+        self._answers: deque[DaemonStatus] = deque()
+        self.changes: list[LinkChanged] = []
+        """Answers to `set_rate` and `restart` so far."""
 
     @property
     def pid(self) -> int:
         """The process id."""
         return self._process.pid
 
-    def wait(self) -> Document:
+    def wait(self) -> DaemonStatus:
         """Wait until it is ready; return its first answer. Raises DaemonError if it ends."""
         return self._receive()
 
@@ -236,7 +242,7 @@ class Daemon:
         if self._asked == 0:
             self._ask()
 
-    def poll(self) -> Document | None:
+    def poll(self) -> DaemonStatus | None:
         """Return the answer to `ask`, if it has arrived."""
         self._read_available()
         if not self._answers:
@@ -254,7 +260,7 @@ class Daemon:
         self._read_available()
         self._write(f"restart {device}")
 
-    def status(self) -> Document:
+    def status(self) -> DaemonStatus:
         """Return its state now; `changes` is complete afterwards."""
         while self._asked:
             self._answer_waited()
@@ -292,11 +298,11 @@ class Daemon:
         except BrokenPipeError:
             self._raise_ended()
 
-    def _answer_waited(self) -> Document:
+    def _answer_waited(self) -> DaemonStatus:
         self._asked -= 1
         return self._receive()
 
-    def _receive(self) -> Document:
+    def _receive(self) -> DaemonStatus:
         while not self._answers:
             self._take(os.read(self._out.fileno(), 1 << 20))
         return self._answers.popleft()
@@ -316,8 +322,11 @@ class Daemon:
             self._raise_ended()
         *lines, self._buffer = (self._buffer + piece).split(b"\n")
         for line in lines:
-            answer = dict(json.loads(line))
-            (self.changes if "at_s" in answer else self._answers).append(answer)
+            answer = json.loads(line)
+            if "at_s" in answer:
+                self.changes.append(LinkChanged.read(answer))
+            else:
+                self._answers.append(DaemonStatus.read(answer))
 
     def _raise_ended(self) -> None:
         self._process.wait(_END_S)
@@ -356,8 +365,10 @@ class Laws:
         for index, stream in enumerate(plan.streams):
             if stream.loaded:
                 self._ends[data_sender(stream, plan.ip_version)] = index
-        self.samples: list[Document] = []
-        self._sample: Document | None = None
+        self.samples: list[LawSample] = []
+        self._sample: LawSample | None = None
+        # Daemons that have not answered for the sample yet.
+        self._left = 0
         self._planned: list[tuple[Daemon, float]] = []
 
     def load(self) -> None:
@@ -414,7 +425,7 @@ class Laws:
                 if mine == direction:
                     yield daemon, device
 
-    def changes(self, start_s: float) -> list[Document]:
+    def changes(self, start_s: float) -> list[ChangeMade]:
         """Return each change of a router, once `finish` has read all answers.
 
         Each has `at_s`, `late_s` and `error`; `start_s` is the run's time 0 (monotonic).
@@ -423,65 +434,65 @@ class Laws:
         found = []
         for daemon, at_s in self._planned:
             answer = next(answers[id(daemon)])
-            late_s = answer["at_s"] - start_s - at_s
-            found.append({"at_s": at_s, "late_s": late_s, "error": answer["error"]})
+            late_s = answer.at_s - start_s - at_s
+            found.append(ChangeMade(at_s=at_s, late_s=late_s, error=answer.error))
         return found
 
     def take(self, now_s: float) -> None:
         """Collect answers that have arrived, and ask for the current state."""
         self._collect()
         last = self._sample
-        if last is not None and (last["left"] or now_s < last["time_s"] + 0.99 * MIN_SAMPLE_S):
+        if last is not None and (self._left or now_s < last.time_s + 0.99 * MIN_SAMPLE_S):
             return
         daemons = [*self.hosts, *(daemon for daemon, _ in self.routers)]
-        self._sample = {"time_s": now_s, "flows": {}, "links": {}, "left": len(daemons)}
+        self._sample, self._left = LawSample(time_s=now_s, flows={}, links={}), len(daemons)
         for daemon in daemons:
             daemon.ask()
 
     def _collect(self) -> None:
         sample = self._sample
-        if sample is None or not sample["left"]:
+        if sample is None or not self._left:
             return
         for daemon in self.hosts:
             self._note(sample, daemon.poll(), None)
         for daemon, directions in self.routers:
             self._note(sample, daemon.poll(), directions)
-        if not sample["left"]:
-            self.samples.append({k: v for k, v in sample.items() if k != "left"})
+        if not self._left:
+            self.samples.append(sample)
 
     def _note(
-        self, sample: Document, answer: Document | None, directions: dict[str, int] | None
+        self, sample: LawSample, answer: DaemonStatus | None, directions: dict[str, int] | None
     ) -> None:
         if answer is None:
             return
-        sample["left"] -= 1
+        self._left -= 1
         if directions is None:
             for index, state in self._flows(answer):
-                sample["flows"][str(index)] = state
+                sample.flows[str(index)] = state
         else:
-            for link in answer["links"]:
-                laws_of = sample["links"].setdefault(str(directions[link["device"]]), {})
-                laws_of[link["law"]] = link
+            for link in answer.links:
+                sample.links.setdefault(str(directions[link.device]), {})[link.law] = link
 
-    def _flows(self, answer: Document) -> Iterator[tuple[int, Document]]:
+    def _flows(self, answer: DaemonStatus) -> Iterator[tuple[int, ConnectionState]]:
         """Yield the connections that carry a stream's data, with the stream's index.
 
         `signal` of each is the law's first: that of the path, 0 before one was received.
         """
-        for flow in answer["flows"]:
-            index = self._ends.get((flow["local"], flow["remote"].rpartition(":")[0]))
+        for flow in answer.flows:
+            index = self._ends.get((flow.local, flow.remote.rpartition(":")[0]))
             if index is not None:
-                yield index, flow | {"signal": flow[self._laws[flow["law"]].source[0]]}
+                signal = flow[self._laws[flow.law].source[0]]
+                yield index, ConnectionState.read({**flow, "signal": signal})
 
-    def finish(self, now_s: float) -> list[Document]:
+    def finish(self, now_s: float) -> list[LawSample]:
         """Return all samples, with a last one that is waited for."""
         self._collect()
-        last: Document = {"time_s": now_s, "flows": {}, "links": {}, "left": 0}
+        last = LawSample(time_s=now_s, flows={}, links={})
         for daemon in self.hosts:
             self._note(last, daemon.status(), None)
         for daemon, directions in self.routers:
             self._note(last, daemon.status(), directions)
-        self.samples.append({k: v for k, v in last.items() if k != "left"})
+        self.samples.append(last)
         return self.samples
 
     def close(self) -> None:

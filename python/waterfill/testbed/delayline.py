@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from waterfill.runs.result import Document
+from waterfill.testbed.answer import LineStats
 
 _NAME = "waterfill-delay"
 _READY_S = 10.0
@@ -96,12 +97,12 @@ class DelayLine:
         self._send(f"start {at_ns}")
         self._receive()
 
-    def stats(self) -> Document:
+    def stats(self) -> LineStats:
         """Return its counters so far: `lines` by name, `cpu_s`, `punctuality`."""
         self._send("stats")
         document = json.loads(self._receive())
-        document["lines"] = {line["name"]: line for line in document["lines"]}
-        return dict(document)
+        lines = {line["name"]: line for line in document["lines"]}
+        return LineStats.read({**document, "lines": lines})
 
     def close(self) -> None:
         """End it."""

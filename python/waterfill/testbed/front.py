@@ -16,6 +16,7 @@ from waterfill.errors import RunError
 from waterfill.runs import interrupt
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Document
+from waterfill.testbed.answer import Answer
 
 # How long after `stop` the tree may take to return its results so far.
 _STOP_S = 10.0
@@ -27,7 +28,7 @@ class Refusal(RunError):
     """A daemon refused what the scenario asks for; the text is the daemon's message."""
 
 
-def run(job: Document, duration_s: float, progress: Report | None) -> Document:
+def run(job: Document, duration_s: float, progress: Report | None) -> Answer:
     """Run a job in its own process tree and return its answer.
 
     Ctrl-C ends it early with the results so far; a second one kills it. Raises RunError, and
@@ -75,12 +76,12 @@ def _follow(
     duration_s: float,
     progress: Report | None,
     until: float | None = None,
-) -> Document:
+) -> Answer:
     """Return the tree's answer; without `until`, end when the run is interrupted."""
     for line in _lines(_pipe(process.stdout).fileno(), until):
         message: dict[str, Any] = json.loads(line)
         if "result" in message:
-            return dict(message["result"])
+            return Answer.read(message["result"])
         if "refused" in message:
             raise Refusal(message["refused"])
         if "error" in message:

@@ -18,6 +18,14 @@ from typing import Any
 
 from waterfill.runs.result import Document, finite
 from waterfill.testbed import isolate
+from waterfill.testbed.answer import (
+    Answer,
+    HoldEntry,
+    PlanEntry,
+    PricingEntry,
+    ShaperEntry,
+    StreamEntry,
+)
 
 _READY_S = 10.0
 _PROGRESS_S = 0.2
@@ -102,7 +110,7 @@ class _Run:
                     raise RuntimeError(f"the server of {name} does not listen")
                 time.sleep(0.005)
 
-    def result(self) -> Document:
+    def result(self) -> Answer:
         from waterfill.testbed import delayline, sampling, variation
 
         duration_s = self.resolved.duration_s
@@ -156,23 +164,25 @@ class _Run:
                     self.say(progress=now_s)
         load_after = sampling.host_load()
         samples = sampler.finish()
-        answer: Document = {
-            "plan": {"namespaces": self.plan.namespaces,
-                     "streams": [asdict(s) for s in self.plan.streams],
-                     "shapers": [asdict(s) for _, s in self.plan.shapers()],
-                     "holds": [asdict(h) for h in self.plan.holds()],
-                     "pricings": [asdict(p) for p in self.plan.pricings]},
-            "samples": samples,
-            "troubles": [r.trouble() for r in self.running],
-            "transfers": [r.transfer() for r in self.running],
-            "base_rtts_s": self.base_rtts,
-            "facts": self.before,
-            "machine": [load_before, load_after],
-            "changes": links.applied(start_s),
-            "host_drops": sampling.host_drops(self.topology),
-            "delay_line": None if self.line is None else self.line.stats(),
-            "interrupted_at_s": stopped_s,
-        }  # fmt: skip
+        answer = Answer(
+            plan=PlanEntry(
+                namespaces=self.plan.namespaces,
+                streams=[StreamEntry.read(asdict(s)) for s in self.plan.streams],
+                shapers=[ShaperEntry.read(asdict(s)) for _, s in self.plan.shapers()],
+                holds=[HoldEntry.read(asdict(h)) for h in self.plan.holds()],
+                pricings=[PricingEntry.read(asdict(p)) for p in self.plan.pricings],
+            ),
+            samples=samples,
+            troubles=[r.trouble() for r in self.running],
+            transfers=[r.transfer() for r in self.running],
+            base_rtts_s=self.base_rtts,
+            facts=self.before,
+            machine=[load_before, load_after],
+            changes=links.applied(start_s),
+            host_drops=sampling.host_drops(self.topology),
+            delay_line=None if self.line is None else self.line.stats(),
+            interrupted_at_s=stopped_s,
+        )
         for running in self.running:
             running.stop()
         self.bed.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,9 @@ from waterfill.contract.summary import (
     TrafficSummary,
 )
 from waterfill.network.maxmin import rate_steps
-from waterfill.runs.result import Columns, Document, Which
+from waterfill.runs.result import Columns, Which
 from waterfill.testbed import cohabit
+from waterfill.testbed.answer import Answer, LawSample, ModuleState
 from waterfill.testbed.plan import ETHERNET_BYTES
 from waterfill.testbed.sampling import TCP_FIELDS
 
@@ -40,7 +41,7 @@ class Outcome:
     """The results of one run: `core` as the simulator's core returns it, `series` its columns."""
 
     def __init__(
-        self, raw: Document, resolved: Network, wall_s: float, signals: Signals | None = None
+        self, raw: Answer, resolved: Network, wall_s: float, signals: Signals | None = None
     ) -> None:
         """`raw` is the process tree's answer, `resolved` the network of the scenario.
 
@@ -48,25 +49,25 @@ class Outcome:
         """
         self._raw, self._resolved = raw, resolved
         self._signals = signals or {}
-        coarse, fine = raw["samples"]["coarse"], raw["samples"]["fine"]
-        self._time_s = np.asarray(coarse["time_s"], dtype=np.float64)
-        self._fine_s = np.asarray(fine["time_s"], dtype=np.float64)
-        end_s = raw["interrupted_at_s"]
+        coarse, fine = raw.samples.coarse, raw.samples.fine
+        self._time_s = np.asarray(coarse.time_s, dtype=np.float64)
+        self._fine_s = np.asarray(fine.time_s, dtype=np.float64)
+        end_s = raw.interrupted_at_s
         self._end_s = resolved.duration_s if end_s is None else end_s
         self._window = [min(edge, self._end_s) for edge in resolved.measure_s]
         step_s = resolved.sample_s
         count = max(1, math.ceil(self._end_s / step_s - 1e-9))
         self._grid = np.minimum(np.arange(count + 1) * step_s, self._end_s)
-        self._streams = [_Stream(self, i) for i in range(len(raw["plan"]["streams"]))]
-        self._queues = {s["direction"]: i for i, s in enumerate(raw["plan"]["shapers"])}
+        self._streams = [_Stream(self, i) for i in range(len(raw.plan.streams))]
+        self._queues = {s.direction: i for i, s in enumerate(raw.plan.shapers)}
         self._losses: dict[int, str] = {
-            h["direction"]: h["name"] for h in raw["plan"]["holds"] if h["direction"] is not None
+            h.direction: h.name for h in raw.plan.holds if h.direction is not None
         }
-        self._laws: list[Document] = raw["samples"].get("laws") or []
-        self.flows = [s for s in self._streams if s.entry["kind"] != "cbr"]
-        self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
+        self._laws = raw.samples.laws or []
+        self.flows = [s for s in self._streams if s.entry.kind != "cbr"]
+        self.traffic = [s for s in self._streams if s.entry.kind == "cbr"]
         links = [self._link(i) for i in range(len(resolved.links))]
-        hops = sum(rows[-1][1] for rows in coarse["queues"] if rows)
+        hops = sum(rows[-1][1] for rows in coarse.queues if rows)
         self.core = CoreSummary(
             flows=[s.flow() for s in self.flows],
             links=links,
@@ -88,7 +89,7 @@ class Outcome:
     # --- links
 
     def _counter(self, direction: int, column: int) -> Array:
-        rows = self._raw["samples"]["coarse"]["queues"][self._queues[direction]]
+        rows = self._raw.samples.coarse.queues[self._queues[direction]]
         return np.asarray([row[column] for row in rows], dtype=np.float64)
 
     def _drops(self, direction: int) -> Array:
@@ -96,7 +97,7 @@ class Outcome:
 
     def _module(self, direction: int, counter: str) -> Array:
         """Return a counter of a link's cohabitation module, at the samples; 0 without one."""
-        states = [(s["time_s"], _module_of(s, direction)) for s in self._laws]
+        states = [(s.time_s, _module_of(s, direction)) for s in self._laws]
         rows = [(at_s, state[counter]) for at_s, state in states if state]
         if not rows:
             return np.zeros(len(self._time_s))
@@ -105,12 +106,12 @@ class Outcome:
 
     def _lost(self, direction: int) -> Array:
         name = self._losses.get(direction)
-        rows = self._raw["samples"]["coarse"]["lost"].get(name, []) if name else []
+        rows = self._raw.samples.coarse.lost.get(name, []) if name else []
         return np.asarray(rows, dtype=np.float64) if rows else np.zeros(len(self._time_s))
 
     def _waiting(self, direction: int) -> tuple[Array, Array]:
         """Return waiting bytes and packets, without the one in service, at the fine samples."""
-        rows = self._raw["samples"]["fine"]["backlog"][self._queues[direction]]
+        rows = self._raw.samples.fine.backlog[self._queues[direction]]
         size, packets = np.asarray(rows, dtype=np.float64).reshape(-1, 2).T
         mean = np.divide(size, packets, out=np.zeros_like(size), where=packets > 0)
         return np.maximum(size - mean, 0.0), np.maximum(packets - 1, 0.0)
@@ -191,7 +192,7 @@ class Outcome:
             return {}
         columns = {name: np.full(len(self._grid) - 1, np.nan) for name in cohabit.COLUMNS}
         for sample in self._laws:
-            at = int(np.searchsorted(self._grid, sample["time_s"], side="left")) - 1
+            at = int(np.searchsorted(self._grid, sample.time_s, side="left")) - 1
             state = _module_of(sample, direction)
             if state and 0 <= at < len(self._grid) - 1:
                 for name, field in cohabit.COLUMNS.items():
@@ -205,7 +206,7 @@ class Outcome:
         another law or without a router's signal, and for a link before its first interval.
         """
         found = {}
-        times = [s["time_s"] for s in self._laws]
+        times = [s.time_s for s in self._laws]
         place = np.searchsorted(self._grid, times, side="left") - 1
         for law, signals in self._signals.items():
             for field, signal in signals[which].items():
@@ -225,13 +226,13 @@ def _share(bits: Array | float, possible_bits: Array) -> Array:
     return np.divide(bits, possible_bits, out=none, where=possible_bits > 0)
 
 
-def _module_of(sample: Document, direction: int) -> Document | None:
+def _module_of(sample: LawSample, direction: int) -> ModuleState | None:
     """Return the state of a link's cohabitation module, which one of its laws' routers runs."""
-    states = sample["links"].get(str(direction), {}).values()
-    return next((state["cohabit"] for state in states if state.get("cohabit")), None)
+    states = sample.links.get(str(direction), {}).values()
+    return next((state.cohabit for state in states if state.cohabit), None)
 
 
-def _shows(state: Document, signals: Mapping[str, Mapping[str, str]]) -> bool:
+def _shows(state: Mapping[str, Any], signals: Mapping[str, Mapping[str, str]]) -> bool:
     """Return whether a connection has received a signal, or a link has ended an interval."""
     if "signal" in state:
         return bool(state["signal"])
@@ -244,33 +245,33 @@ class _Stream:
     def __init__(self, outcome: Outcome, index: int) -> None:
         self._of, self._index = outcome, index
         raw = outcome._raw
-        self.entry: Document = raw["plan"]["streams"][index]
-        self._totals: Document = raw["samples"]["totals"][index]
-        rows = raw["samples"]["coarse"]["streams"][index]
-        received = np.asarray(rows["received"], dtype=np.float64).reshape(-1, 3)
+        self.entry = raw.plan.streams[index]
+        self._totals = raw.samples.totals[index]
+        rows = raw.samples.coarse.streams[index]
+        received = np.asarray(rows.received, dtype=np.float64).reshape(-1, 3)
         self._at_s = received[:, 0]
         self._bytes = received[:, 1] - ETHERNET_BYTES * received[:, 2]
-        self._tcp = rows["tcp"]
-        fine = raw["samples"]["fine"]["rtt_us"][index]
+        self._tcp = rows.tcp
+        fine = raw.samples.fine.rtt_us[index]
         self._rtt_s = np.asarray([math.nan if r is None else r * 1e-6 for r in fine])
-        transfer = raw["transfers"][index]
-        self._completed_s = None if transfer is None else self.entry["start_s"] + transfer[0]
-        self._payload_at_s, self._payload = self._payloads(rows["payload"])
+        transfer = raw.transfers[index]
+        self._completed_s = None if transfer is None else self.entry.start_s + transfer[0]
+        self._payload_at_s, self._payload = self._payloads(rows.payload)
 
     def _payloads(self, samples: Sequence[int | None]) -> tuple[Array, Array]:
-        points = [(self.entry["start_s"], 0.0)]
+        points = [(self.entry.start_s, 0.0)]
         end_s = math.inf if self._completed_s is None else self._completed_s
         for at_s, value in zip(self._at_s, samples, strict=True):
             if value is not None and points[-1][0] < at_s < end_s:
                 points.append((float(at_s), max(points[-1][1], float(value))))
         if self._completed_s is not None:
-            points.append((self._completed_s, float(self.entry["size_bytes"])))
+            points.append((self._completed_s, float(self.entry.size_bytes or 0)))
         times, values = zip(*points, strict=True)
         return np.asarray(times), np.asarray(values)
 
     def _active(self) -> list[float] | None:
-        ends = [self._of._window[1], self.entry["stop_s"], self._completed_s]
-        start_s = max(self._of._window[0], self.entry["start_s"])
+        ends = [self._of._window[1], self.entry.stop_s, self._completed_s]
+        start_s = max(self._of._window[0], self.entry.start_s)
         stop_s = min(end for end in ends if end is not None)
         return [start_s, stop_s] if start_s < stop_s else None
 
@@ -287,33 +288,29 @@ class _Stream:
         if active is not None:
             a, b = np.interp(active, self._payload_at_s, self._payload)
             goodput = float(8 * (b - a) / (active[1] - active[0]))
-        tcp = self._totals["tcp"]
-        sent = 0 if tcp is None else tcp["data_segs_out"]
+        tcp = self._totals.tcp
+        sent = 0 if tcp is None else tcp.data_segs_out
         if self._completed_s is not None and tcp is not None:
             # The socket was closed before its last sample.
-            least = math.ceil(entry["size_bytes"] / max(1, tcp["mss_bytes"]))
-            sent = max(sent, least + self._totals["retransmissions"])
+            least = math.ceil((entry.size_bytes or 0) / max(1, tcp.mss_bytes))
+            sent = max(sent, least + self._totals.retransmissions)
         return CoreFlow(
-            name=entry["name"], group=entry["group"], index=entry["index"],
-            protocol=entry["protocol"], start_s=entry["start_s"], stop_s=entry["stop_s"],
-            active_s=active, rate_bps=self._rate(active), goodput_bps=goodput,
-            rtt_ms=self._rtts(active), packets_sent=sent,
-            retransmissions=self._totals["retransmissions"],
-            timeouts=self._totals["timeouts"], completed_s=self._completed_s,
+            name=entry.name, group=entry.group, index=entry.index, protocol=entry.protocol,
+            start_s=entry.start_s, stop_s=entry.stop_s, active_s=active,
+            rate_bps=self._rate(active), goodput_bps=goodput, rtt_ms=self._rtts(active),
+            packets_sent=sent, retransmissions=self._totals.retransmissions,
+            timeouts=self._totals.timeouts, completed_s=self._completed_s,
         )  # fmt: skip
 
     def cbr(self) -> TrafficSummary:
         """Return the summary's entry of a source of traffic."""
         return TrafficSummary(
-            name=self.entry["name"], kind="cbr", rate_bps=self._rate(self._active()),
-            packets_sent=self._totals["udp_sent"],
-            packets_received=self._totals["udp_received"],
+            name=self.entry.name, kind="cbr", rate_bps=self._rate(self._active()),
+            packets_sent=self._totals.udp_sent, packets_received=self._totals.udp_received,
         )  # fmt: skip
 
     def _rtts(self, active: Sequence[float] | None) -> Rtts:
-        found = Rtts(
-            base=self.entry["base_rtt_s"] * 1e3, mean=None, p50=None, p99=None
-        )  # fmt: skip
+        found = Rtts(base=self.entry.base_rtt_s * 1e3, mean=None, p50=None, p99=None)
         if active is None:
             return found
         times = self._of._fine_s
@@ -321,18 +318,15 @@ class _Stream:
         values = self._rtt_s[inside] * 1e3
         if len(values):
             p50, p99 = np.quantile(values, [0.5, 0.99])
-            found = Rtts(
-                base=found.base, mean=float(values.mean()),
-                p50=float(p50), p99=float(p99),
-            )  # fmt: skip
+            found = Rtts(base=found.base, mean=float(values.mean()), p50=float(p50), p99=float(p99))
         return found
 
     def rates(self) -> Array:
         """Return bit/s received in each sample; NaN outside the stream's lifetime."""
         grid = self._of._grid
         rates = np.asarray(8 * np.diff(np.interp(grid, self._at_s, self._bytes)) / np.diff(grid))
-        end_s = self.entry["stop_s"] if self._completed_s is None else self._completed_s
-        rates[(grid[1:] <= self.entry["start_s"]) | (grid[:-1] >= end_s)] = np.nan
+        end_s = self.entry.stop_s if self._completed_s is None else self._completed_s
+        rates[(grid[1:] <= self.entry.start_s) | (grid[:-1] >= end_s)] = np.nan
         return rates
 
     def rows(self) -> dict[str, Array]:

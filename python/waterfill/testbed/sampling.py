@@ -10,8 +10,17 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from waterfill.runs.result import Document
 from waterfill.testbed import netlink
+from waterfill.testbed.answer import (
+    CoarseSamples,
+    FineSamples,
+    HostLoad,
+    Samples,
+    StreamSamples,
+    StreamTotals,
+    TcpTotals,
+    Ticks,
+)
 from waterfill.testbed.daemon import Laws
 from waterfill.testbed.delayline import DelayLine, hosts_cpus
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, Port, Stream
@@ -43,17 +52,17 @@ class Sampler:
         self.fine_s = max(MIN_FINE_S, sample_s / _FINE_PER_COARSE)
         self._streams = [_Probe(stream, topology) for stream in topology.plan.streams]
         self._queues = topology.plan.shapers()
-        self.coarse: Document = {
-            "time_s": [],
-            "queues": [[] for _ in self._queues],
-            "streams": [{"received": [], "tcp": [], "payload": []} for _ in self._streams],
-            "lost": {hold.name: [] for hold in topology.plan.holds()},
-        }
-        self.fine: Document = {
-            "time_s": [],
-            "backlog": [[] for _ in self._queues],
-            "rtt_us": [[] for _ in self._streams],
-        }
+        self.coarse = CoarseSamples(
+            time_s=[],
+            queues=[[] for _ in self._queues],
+            streams=[StreamSamples(received=[], tcp=[], payload=[]) for _ in self._streams],
+            lost={hold.name: [] for hold in topology.plan.holds()},
+        )
+        self.fine = FineSamples(
+            time_s=[],
+            backlog=[[] for _ in self._queues],
+            rtt_us=[[] for _ in self._streams],
+        )
         self._fine_cost_s = 0.0
 
     def now_s(self) -> float:
@@ -63,13 +72,13 @@ class Sampler:
     def take_fine(self) -> None:
         """Sample queue lengths and RTTs."""
         began = time.thread_time()
-        self.fine["time_s"].append(self.now_s())
-        for (port, _), rows in zip(self._queues, self.fine["backlog"], strict=True):
+        self.fine.time_s.append(self.now_s())
+        for (port, _), rows in zip(self._queues, self.fine.backlog, strict=True):
             state = self._queue(port)
             rows.append((state.backlog_bytes, state.backlog_packets))
-        for probe, rows in zip(self._streams, self.fine["rtt_us"], strict=True):
+        for probe, rtts in zip(self._streams, self.fine.rtt_us, strict=True):
             info = probe.sender()
-            rows.append(None if info is None else info.rtt_us)
+            rtts.append(None if info is None else info.rtt_us)
         cost_s = time.thread_time() - began
         self._fine_cost_s += 0.1 * (cost_s - self._fine_cost_s)
         self.fine_s = max(self.fine_s, self._fine_cost_s / _MAX_CPU_SHARE)
@@ -77,32 +86,32 @@ class Sampler:
     def take(self) -> None:
         """Sample all counters."""
         rows = self.coarse
-        rows["time_s"].append(self.now_s())
-        for (port, _), mine in zip(self._queues, rows["queues"], strict=True):
+        rows.time_s.append(self.now_s())
+        for (port, _), mine in zip(self._queues, rows.queues, strict=True):
             state = self._queue(port)
             mine.append((state.bytes, state.packets, state.drops))
-        for probe, stream in zip(self._streams, rows["streams"], strict=True):
+        for probe, stream in zip(self._streams, rows.streams, strict=True):
             counters = probe.received()
-            stream["received"].append((self.now_s(), *counters))
+            stream.received.append((self.now_s(), *counters))
             info = probe.sender()
-            stream["tcp"].append(None if info is None else [getattr(info, f) for f in TCP_FIELDS])
-            stream["payload"].append(probe.payload())
+            stream.tcp.append(None if info is None else [getattr(info, f) for f in TCP_FIELDS])
+            stream.payload.append(probe.payload())
         if self._line is not None:
-            lines = self._line.stats()["lines"]
-            for name, lost in rows["lost"].items():
-                lost.append(lines[name]["lost"])
+            lines = self._line.stats().lines
+            for name, lost in rows.lost.items():
+                lost.append(lines[name].lost)
         if self._laws is not None:
-            self._laws.take(rows["time_s"][-1])
+            self._laws.take(rows.time_s[-1])
 
-    def finish(self) -> Document:
+    def finish(self) -> Samples:
         """Return all samples, and the streams' totals."""
-        return {
-            "coarse": self.coarse,
-            "fine": self.fine,
-            "fine_s": self.fine_s,
-            "laws": None if self._laws is None else self._laws.finish(self.now_s()),
-            "totals": [probe.totals() for probe in self._streams],
-        }
+        return Samples(
+            coarse=self.coarse,
+            fine=self.fine,
+            fine_s=self.fine_s,
+            laws=None if self._laws is None else self._laws.finish(self.now_s()),
+            totals=[probe.totals() for probe in self._streams],
+        )
 
     def _queue(self, port: Port) -> netlink.QueueState:
         return self._topology.routes[port.namespace].queue(self._topology.index(port))
@@ -148,7 +157,7 @@ class _Probe:
         counters = self._counters(self._stream.sink)
         return counters.rx_bytes, counters.rx_packets
 
-    def totals(self) -> Document:
+    def totals(self) -> StreamTotals:
         """Return, at the end, the sender's last tcp_info and its namespace's counters."""
         stream = self._stream
         with self._topology.namespace(stream.source).entered():
@@ -158,20 +167,19 @@ class _Probe:
             sink = _table("/proc/thread-self/net/snmp") | _table("/proc/thread-self/net/netstat")
             sink |= _pairs("/proc/thread-self/net/snmp6")
         udp = "Udp" if self._topology.plan.ip_version == 4 else "Udp6"
-        return {
-            "tcp": None if self._last is None else self._last._asdict(),
-            "retransmissions": snmp.get("Tcp.RetransSegs", 0),
-            "timeouts": snmp.get("TcpExt.TCPTimeouts", 0),
-            # How often the sender was looked at, and how often its buffer was full of data sent.
-            "looks": self._looks,
-            "send_buffer_full": self._full,
-            "socket_drops": sum(
+        return StreamTotals(
+            tcp=None if self._last is None else TcpTotals.read(self._last._asdict()),
+            retransmissions=snmp.get("Tcp.RetransSegs", 0),
+            timeouts=snmp.get("TcpExt.TCPTimeouts", 0),
+            looks=self._looks,
+            send_buffer_full=self._full,
+            socket_drops=sum(
                 table.get(f"TcpExt.{name}", 0) for table in (snmp, sink) for name in SOCKET_DROPS
             ),
-            "udp_sent": snmp.get(f"{udp}.OutDatagrams", 0),
-            "udp_received": sink.get(f"{udp}.InDatagrams", 0),
-            "udp_errors": sink.get(f"{udp}.InErrors", 0),
-        }
+            udp_sent=snmp.get(f"{udp}.OutDatagrams", 0),
+            udp_received=sink.get(f"{udp}.InDatagrams", 0),
+            udp_errors=sink.get(f"{udp}.InErrors", 0),
+        )
 
     def _counters(self, number: int) -> netlink.Counters:
         index = self._topology.index(Port(number, "eth0", ""))
@@ -203,7 +211,7 @@ def _pairs(path: str) -> dict[str, int]:
 _TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def host_load() -> Document:
+def host_load() -> HostLoad:
     """Return the host's counters so far: CPU time by kind in ticks, packets it dropped.
 
     `cpu_ticks` are of all CPUs, `hosts_ticks` of those that the run's hosts and routers use.
@@ -217,14 +225,15 @@ def host_load() -> Document:
     hosts = [ticks[f"cpu{n}"] for n in hosts_cpus()]
     with open("/proc/net/softnet_stat") as file:
         softnet = [[int(word, 16) for word in line.split()] for line in file]
-    return {
-        "time_s": time.monotonic(),
-        "cpu_ticks": dict(zip(_TICKS, ticks["cpu"], strict=False)),
-        "hosts_ticks": dict(zip(_TICKS, map(sum, zip(*hosts, strict=True)), strict=False)),
-        "softnet_dropped": sum(row[1] for row in softnet),
-        "softnet_squeezed": sum(row[2] for row in softnet),
-        "realtime_less_monotonic_s": time.time() - time.monotonic(),
-    }
+    of_hosts = map(sum, zip(*hosts, strict=True))
+    return HostLoad(
+        time_s=time.monotonic(),
+        cpu_ticks=Ticks.read(dict(zip(_TICKS, ticks["cpu"], strict=False))),
+        hosts_ticks=Ticks.read(dict(zip(_TICKS, of_hosts, strict=False))),
+        softnet_dropped=sum(row[1] for row in softnet),
+        softnet_squeezed=sum(row[2] for row in softnet),
+        realtime_less_monotonic_s=time.time() - time.monotonic(),
+    )
 
 
 def host_drops(topology: Topology) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from waterfill.contract.elements import Cohabit
 from waterfill.contract.network import LinkChange, Network
-from waterfill.runs.result import Document
+from waterfill.testbed.answer import ChangeMade
 from waterfill.testbed.plan import ETHERNET_BYTES, Plan, Port, Shaper
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Variation:
     ) -> None:
         """`laws` are the run's daemons; None without an explicit law."""
         self._plan, self._resolved, self._topology, self._laws = plan, resolved, topology, laws
-        self._made: list[Document] = []
+        self._made: list[ChangeMade] = []
         self._down: set[int] = set()
 
     def actions(self, now_s: Callable[[], float]) -> Iterator[tuple[float, Callable[[], None]]]:
@@ -80,7 +80,8 @@ class Variation:
                 ) -> None:
                     self._apply(port, shaper, change)
                     late_s = now_s() - change.at_s
-                    self._made.append({"at_s": change.at_s, "late_s": late_s})
+                    made = ChangeMade(at_s=change.at_s, late_s=late_s)
+                    self._made.append(made)
 
                 yield change.at_s, act
 
@@ -103,6 +104,6 @@ class Variation:
             self._down.remove(shaper.direction)
             route.restore(index, shaper.limit)
 
-    def applied(self, start_s: float) -> list[Document]:
+    def applied(self, start_s: float) -> list[ChangeMade]:
         """Return each change with `at_s` and `late_s`; `start_s` is time 0 (monotonic)."""
         return self._made + ([] if self._laws is None else self._laws.changes(start_s))

@@ -10,6 +10,7 @@ from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import checks, cohabit, daemon, kernel, plan
+from waterfill.testbed.answer import LawSample
 
 OFFERED = ["reno", "cubic", kernel.loadable("maxnet"), kernel.loadable("aecp")]
 
@@ -102,7 +103,8 @@ def test_what_modules_dropped_explains_retransmissions():
 
     first = {"links": {"0": link(maxnet=1)}}
     last = {"links": {"0": link(aecp=None, maxnet=5), "2": link(maxnet=7), "4": {"rcp": {}}}}
-    assert cohabit.dropped([first, last]) == 12
+    samples = [LawSample.read(one) for one in (first, last)]
+    assert cohabit.dropped(samples) == 12
     assert cohabit.dropped([]) == cohabit.dropped(None) == 0
 
 

@@ -24,6 +24,7 @@ from waterfill.errors import InputError, RunError
 from waterfill.network import protocols, resolve
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, daemon, front, kernel, plan
+from waterfill.testbed.answer import Answer, LawSample
 from waterfill.testbed.daemon import Daemon, DaemonError, DaemonRefusal, Laws
 
 OFFERED = ["reno", "cubic", kernel.loadable("maxnet"), kernel.loadable("aecp")]
@@ -493,7 +494,7 @@ def judged(*samples, kind="iperf", forward=(0,), priced=(0,)):
         "samples": {"laws": [{"time_s": i, "flows": {} if s is None else {"0": s}}
                              for i, s in enumerate(samples)]},
     }  # fmt: skip
-    check = checks._law(raw, synthetic.network(["l"] * 3, [flow]))
+    check = checks._law(Answer.read(raw), synthetic.network(["l"] * 3, [flow]))
     return check["ok"]
 
 
@@ -517,7 +518,7 @@ def test_a_path_with_a_link_that_does_not_speak_the_law_is_the_scenarios_wish():
 
 
 def test_runs_without_a_loaded_law_have_no_such_check():
-    assert checks._law({"samples": {}}, synthetic.network(["l"], [])) is None
+    assert checks._law(Answer.read({"samples": {}}), synthetic.network(["l"], [])) is None
 
 
 def test_prices_stand_on_the_samples_grid_under_the_simulators_names():
@@ -527,7 +528,7 @@ def test_prices_stand_on_the_samples_grid_under_the_simulators_names():
     of._grid = np.array([0.0, 0.1, 0.2, 0.3])
     of._signals = {name: daemon.columns(LAWS[name], protocols.load()[name]) for name in LAWS}
     aecp = {"law": "aecp", "r": 0.0, "r_max": 5.0}
-    of._laws = [
+    samples = [
         {"time_s": 0.103, "flows": {},
          "links": {"0": {"maxnet": link_state(6.0), "aecp": aecp | {"r": 9.0}}}},
         {"time_s": 0.298, "flows": {"0": state()},
@@ -535,6 +536,7 @@ def test_prices_stand_on_the_samples_grid_under_the_simulators_names():
         {"time_s": 0.299, "flows": {}, "links": {"0": {"maxnet": link_state(0.0)}}},
         {"time_s": 9.0, "flows": {"0": state()}, "links": {}},
     ]  # fmt: skip
+    of._laws = [LawSample.read(sample) for sample in samples]
     flow = of.law_columns("flows", 0)
     assert list(flow) == ["maxnet.price", "maxnet.xi", "aecp.r", "aecp.x"]
     assert flow["maxnet.price"] == pytest.approx([np.nan, np.nan, 6.4], nan_ok=True)

@@ -10,11 +10,13 @@ import pytest
 import synthetic
 from waterfill.contract.elements import GilbertElliott, Hold, Strip
 from waterfill.contract.network import BufferSpec
+from waterfill.contract.summary import CoreFlow, LinkSummary
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, kernel, netlink, plan
+from waterfill.testbed.answer import Answer
 from waterfill.testbed.outcome import Outcome
 
 OFFERED = ["reno", "cubic"]
@@ -318,7 +320,7 @@ def outcome():
             ],
         },
     }  # fmt: skip
-    return Outcome(raw, resolved, 1.0)
+    return Outcome(Answer.read(raw), resolved, 1.0)
 
 
 def test_rates_count_ip_bytes_over_exactly_the_window():
@@ -396,7 +398,11 @@ def finished(links=None, **changes):
     flows = [{"name": "f", "group": "f", "rate_bps": 1e6, "retransmissions": 5}]
     if links is None:
         links = [{"utilization": 0.99, "drops": 2, "lost": 3, "queue_packets": {"mean": 0}}]
-    return {c["name"]: c["ok"] for c in checks.after(raw, resolved, flows, links)}
+    found = checks.after(
+        Answer.read(raw), resolved, [CoreFlow.read(f) for f in flows],
+        [LinkSummary.read(link) for link in links],
+    )  # fmt: skip
+    return {check.name: check.ok for check in found}
 
 
 def test_a_good_run_passes_every_check():
@@ -424,7 +430,8 @@ FREE = {"tcp": {"busy_us": 29_924_000, "rwnd_limited_us": 0, "sndbuf_limited_us"
 def test_a_sender_held_by_a_socket_buffer_is_found_also_where_the_kernel_does_not_count(
     totals, share
 ):
-    check = checks._hosts({"plan": {"streams": [{"name": "f"}]}, "samples": {"totals": [totals]}})
+    raw = {"plan": {"streams": [{"name": "f"}]}, "samples": {"totals": [totals]}}
+    check = checks._hosts(Answer.read(raw))
     assert check["ok"] is (share is None)
     assert check["found"] == ({} if share is None else {"f": pytest.approx(share, abs=1e-4)})
 
