@@ -154,7 +154,8 @@ class Router(PartChecker):
         self.first = picoseconds(params["first_interval"])
         self.paired = family.named and params["shuffle"] == "paired"
         self.counts_all = family.named or params["counts"] == "all"
-        self.sums = ("volume", "x", "local_volume", "local_x", "sum_rtt_x", "left_x", "lowered_x")
+        self.lowered = ("left_x", "lowered_x") if family.scaled else ()
+        self.sums = ("volume", "x", "local_volume", "local_x", "sum_rtt_x", *self.lowered)
         self.results = ("spare", "shuffled", "gain_all", "gain_local", "loss_all", "loss_local")
         self.rest = ("residue_gain", "residue_loss", "queue", "queue_min")
 
@@ -237,7 +238,8 @@ class Router(PartChecker):
         if lower is None:
             lower = step.outputs["header"] != step.inputs["header"]
         written: object = step.inputs["header"]
-        after: dict[str, object] = {"left_x": x + b["left_x"]}
+        counted = self.lowered if lower else self.lowered[:1]
+        after: dict[str, object] = {name: x + b[name] for name in counted}
         if lower:
             names: tuple[object, ...] = packet.names
             if self.family.named:
@@ -245,7 +247,6 @@ class Router(PartChecker):
                 names = (packet.names[0], step.before["id"] if full else _ACCESS)
             field = packet.feedback_of(own, rtt)
             written = packet.written(packet.rtt_field, packet.second, field, names)
-            after["lowered_x"] = x + b["lowered_x"]
         elif given is not None:
             # An earlier router gave less: the difference counts as a loss allocated here.
             loss = smallest(loss + (own - given), b["residue_loss"])

@@ -453,7 +453,7 @@ const STATES: &[(&str, &str, &str, &str)] = &[
         "weight packet window pacing mode start_rate average xi base_rtt last_price_at updated acks raised last_price",
     ),
     ("xcp", XCP_ROUTER, "fresh total", XCP_SOURCE),
-    ("pxcp", XCP_ROUTER, "fresh total", XCP_SOURCE),
+    ("pxcp", PXCP_ROUTER, "fresh total", XCP_SOURCE),
     (
         "rcp",
         "capacity rate_min rate mean_rtt measured arrived interval next_update written timed rtt_bytes",
@@ -480,8 +480,11 @@ const STATES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-const XCP_ROUTER: &str = "capacity interval sum_rtt_x left_x lowered_x spare shuffled residue_gain residue_loss queue \
+const XCP_ROUTER: &str = "capacity interval sum_rtt_x spare shuffled residue_gain residue_loss queue \
      queue_min next_control next_queue volume x local_volume local_x gain_all gain_local loss_all loss_local";
+const PXCP_ROUTER: &str = "capacity interval sum_rtt_x spare shuffled residue_gain residue_loss queue \
+     queue_min next_control next_queue volume x local_volume local_x gain_all gain_local loss_all loss_local \
+     left_x lowered_x";
 const XCP_SOURCE: &str = "weight packet cwnd srtt claimed_rtt total";
 
 /// A log of steps has the state of router, receiver and source by these names.

@@ -10,8 +10,8 @@
 //! # Symbols
 //! | paper | here | unit |
 //! |---|---|---|
-//! | N | `left_x` over the interval | 1 |
-//! | N_b | `lowered_x` over the interval | 1 |
+//! | N | `Scaled::left_x` over the interval | 1 |
+//! | N_b | `Scaled::lowered_x` over the interval | 1 |
 //! | φ, c, d, α, β, γ | as in [`xcp`] | |
 //!
 //! # Header
@@ -49,6 +49,7 @@
 
 use crate::protocol::{Host, Info, Kind, Protocol};
 use crate::protocols::xcp;
+use crate::state::StateFields;
 
 /// The protocol `pxcp`.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl Protocol for PXcp {
     type Params = xcp::Params;
     type Header = xcp::Header;
     type Echo = xcp::Echo;
-    type Router = xcp::Router;
+    type Router = xcp::Router<Scaled>;
     type Receiver = xcp::Receiver;
     type Source = xcp::Source;
 
@@ -77,7 +78,39 @@ impl Protocol for PXcp {
 }
 
 impl xcp::Family for PXcp {
-    const RULE: xcp::Rule = xcp::Rule::Scaled;
+    type Rule = Scaled;
+}
+
+/// Multiplies spare bandwidth by all flows over those bottlenecked here.
+#[derive(Clone, Debug, Default)]
+pub struct Scaled {
+    /// ΣX over packets that left, and over those whose feedback this router lowered.
+    left_x: f64,
+    lowered_x: f64,
+}
+
+impl xcp::Rule for Scaled {
+    fn count_departure(&mut self, x: f64, lowered: bool) {
+        self.left_x += x;
+        if lowered {
+            self.lowered_x += x;
+        }
+    }
+
+    fn end_interval(&mut self, lasted: f64) -> f64 {
+        let Self { left_x, lowered_x } = std::mem::take(self);
+        spare_scale(left_x, lowered_x, lasted)
+    }
+
+    fn list_state(&self, fields: &mut StateFields) {
+        crate::state_of!(fields, self: left_x, lowered_x);
+    }
+}
+
+/// `[ixcp-2007:5]` N/N_b with N = ΣX/d and N_b the same sum over packets lowered here; both N_b and the factor are at
+/// least 1.
+fn spare_scale(left_x: f64, lowered_x: f64, interval: f64) -> f64 {
+    (left_x / lowered_x.max(interval)).max(1.0)
 }
 
 #[cfg(test)]
@@ -88,22 +121,24 @@ mod tests {
 
     /// Returns the feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of
     /// 100 Mbit/s, so φ/d is 0.4 · 20 Mbit/s; all but `here` flows got −1 byte upstream.
-    fn feedback(here: u32, scaled: bool) -> f64 {
+    fn feedback<P: xcp::Family<Router = xcp::Router<R>>, R: xcp::Rule>(here: u32) -> f64
+    where
+        xcp::Router<R>: Router<P>,
+    {
         let params = xcp::Params { first_interval: Duration::from_millis(100), ..xcp::Params::default() };
         let link = LinkView { id: 0, capacity: Rate::from_bps(100e6), target: None, queue: Volume::ZERO };
-        let mut router =
-            if scaled { Router::<PXcp>::new(&params, &link) } else { Router::<xcp::Xcp>::new(&params, &link) };
+        let mut router = P::Router::new(&params, &link);
         let packet = |given| xcp::Header::Katabi { rtt: 0.1, cwnd: 100e3, feedback: given };
-        let pass = |router: &mut xcp::Router, given| {
+        let pass = |router: &mut P::Router, given| {
             let mut header = packet(given);
             for departs in [false, true] {
                 let (now, volume) = (Instant::ZERO, Volume::from_bytes(1000.0));
                 let mut passing =
                     Passing { now, volume, packets: 1.0, kind: PacketKind::Data, header: Some(&mut header) };
                 if departs {
-                    Router::<PXcp>::on_departure(router, &link, &mut passing);
+                    Router::<P>::on_departure(router, &link, &mut passing);
                 } else {
-                    Router::<PXcp>::on_arrival(router, &link, &mut passing);
+                    Router::<P>::on_arrival(router, &link, &mut passing);
                 }
             }
             header
@@ -114,7 +149,7 @@ mod tests {
                     pass(&mut router, if flow < here { f32::MAX } else { -1.0 });
                 }
             }
-            Router::<PXcp>::on_timer(&mut router, &link, Instant::from_secs(0.101 * f64::from(interval)));
+            Router::<P>::on_timer(&mut router, &link, Instant::from_secs(0.101 * f64::from(interval)));
         }
         match pass(&mut router, f32::MAX) {
             xcp::Header::Katabi { feedback, .. } => f64::from(feedback),
@@ -127,8 +162,17 @@ mod tests {
     #[test]
     fn spare_bandwidth_is_scaled() {
         for (here, scaled, bytes) in [(10, false, 100.0), (2, false, 100.0), (10, true, 100.0), (2, true, 500.0)] {
-            let got = feedback(here, scaled);
+            let got = if scaled { feedback::<PXcp, _>(here) } else { feedback::<xcp::Xcp, _>(here) };
             assert!((got / bytes - 1.0).abs() < 1e-3, "{got} is not {bytes} with {here} of 10, scaled {scaled}");
         }
+    }
+
+    /// `[ixcp-2007:5]` 10 flows of which 2 are bottlenecked here; of which none is.
+    #[test]
+    fn scale_of_pxcp() {
+        let close = |got: f64, expected: f64| crate::testing::close(got, expected, 1e-12);
+        close(spare_scale(1.0, 0.2, 0.1), 5.0);
+        close(spare_scale(1.0, 0.0, 0.1), 10.0);
+        close(spare_scale(0.05, 0.0, 0.1), 1.0);
     }
 }

@@ -3,7 +3,7 @@
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::protocols::xcp;
 use crate::state::StateFields;
-use crate::units::{Duration, Instant};
+use crate::units::{Duration, Instant, Rate};
 
 use super::header::{ACCESS, identifier};
 use super::params::{Claim, Shuffle};
@@ -14,7 +14,22 @@ use super::{Header, IXcp, Params};
 pub struct Router {
     id: u32,
     claim: Claim,
-    inner: xcp::Router,
+    inner: xcp::Router<Shuffle>,
+}
+
+impl xcp::Rule for Shuffle {
+    /// `[ixcp-2007:2.1]` In pairs, a packet takes part by what is left of the gains or of the losses, whichever is less.
+    fn part(&self, gain: (Rate, Rate), loss: (Rate, Rate)) -> f64 {
+        match self {
+            Self::Paired => part_left(gain).min(part_left(loss)),
+            Self::Draft => 1.0,
+        }
+    }
+}
+
+/// The share of a packet's due that is still left to allocate.
+fn part_left((given, due): (Rate, Rate)) -> f64 {
+    if due > Rate::ZERO { given / due } else { 1.0 }
 }
 
 impl Router {
@@ -26,11 +41,7 @@ impl Router {
 
 impl crate::protocol::Router<IXcp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
-        let rule = match params.shuffle {
-            Shuffle::Paired => xcp::Rule::Paired,
-            Shuffle::Draft => xcp::Rule::Draft,
-        };
-        let inner = xcp::Router::with_rule(&params.xcp(), link, rule);
+        let inner = xcp::Router::with_rule(&params.xcp(), link, params.shuffle);
         Self { id: identifier(link), claim: params.claim, inner }
     }
 

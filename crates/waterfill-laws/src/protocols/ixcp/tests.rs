@@ -4,7 +4,7 @@ use super::header::ACCESS;
 use super::params::{Claim, Shuffle};
 use super::{Echo, Header, Params, Router, Source};
 use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Router as _, Sending, Source as _, Wire};
-use crate::protocols::xcp;
+use crate::protocols::xcp::{self, Rule as _};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const HERE: u32 = 3;
@@ -98,6 +98,17 @@ fn the_smaller_feedback_names_the_bottleneck() {
             let (_, header) = leave(&mut router, header);
             assert_eq!(header.next_bottleneck, named, "{claim:?} with {bytes} B in 100 ms");
         }
+    }
+}
+
+/// `[ixcp-2007:2.1]` half of the gains are left, so half of the losses are taken; nothing due is nothing missing.
+#[test]
+fn a_packet_shuffles_by_what_is_left() {
+    let bps = Rate::from_bps;
+    let (half, all) = ((bps(2500.0), bps(5000.0)), (bps(10e3), bps(10e3)));
+    for (gain, loss, part) in [(half, all, 0.5), (all, half, 0.5), (all, (Rate::ZERO, Rate::ZERO), 1.0)] {
+        assert_eq!(Shuffle::Paired.part(gain, loss), part);
+        assert_eq!(Shuffle::Draft.part(gain, loss), 1.0);
     }
 }
 

@@ -112,7 +112,7 @@ pub use header::{Echo, Header};
 pub(super) use params::xcp_params;
 pub use params::{Counts, FeedbackAt, Form, Params};
 pub use receiver::Receiver;
-pub use router::{Router, Rule};
+pub use router::{Draft, Router, Rule};
 pub use source::Source;
 
 use crate::protocol::{Host, Info, Kind, Protocol, Signal};
@@ -152,12 +152,12 @@ impl Protocol for Xcp {
 
 /// XCP, and the protocols that use its header, hosts and router as they are.
 pub trait Family: Protocol<Params = Params, Header = Header, Echo = Echo> {
-    /// How a router of this protocol allocates.
-    const RULE: Rule;
+    /// Changes to the router.
+    type Rule: Rule + Default;
 }
 
 impl Family for Xcp {
-    const RULE: Rule = Rule::Draft;
+    type Rule = Draft;
 }
 
 #[cfg(test)]

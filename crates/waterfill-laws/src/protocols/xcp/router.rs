@@ -1,33 +1,43 @@
-//! The router of XCP, iXCP and P-XCP.
+//! The router law. iXCP and P-XCP change it by their [`Rule`].
 
 use super::{Counts, Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// How the routers of XCP, iXCP and P-XCP allocate bandwidth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// XCP, as in the draft.
-    Draft,
-    /// iXCP: a packet takes part in shuffling by what is left of the gains or of the losses, whichever is less.
-    Paired,
-    /// P-XCP: spare bandwidth is multiplied by all flows over those bottlenecked here.
-    Scaled,
+/// Changes that a protocol based on XCP makes to its router; by default none.
+pub trait Rule: Clone + std::fmt::Debug {
+    /// Returns the part in shuffling that a packet has, given what it gets and what is due to it, as gains and as losses.
+    fn part(&self, _gain: (Rate, Rate), _loss: (Rate, Rate)) -> f64 {
+        1.0
+    }
+    /// Counts a packet of this X that left, and whether this router lowered its feedback.
+    fn count_departure(&mut self, _x: f64, _lowered: bool) {}
+    /// Ends an interval of this length in seconds; returns the factor of positive spare bandwidth.
+    fn end_interval(&mut self, _lasted: f64) -> f64 {
+        1.0
+    }
+    /// Lists what the rule keeps between calls.
+    fn list_state(&self, _fields: &mut StateFields) {}
 }
 
-/// The router of one link direction, for XCP and the protocols based on it.
-///
-/// A packet is *local* if it takes part in shuffling: always in XCP, if bottlenecked here in iXCP.
+/// XCP as in the draft.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draft;
+
+impl Rule for Draft {}
+
+/// The router of one link direction. A packet takes part in shuffling if it is *local*: if it has a header, and in iXCP
+/// also names this link.
 #[derive(Clone, Debug)]
-pub struct Router {
+pub struct Router<R = Draft> {
     capacity: Rate,
     alpha: f64,
     beta: f64,
     gamma: f64,
     bounds: (Duration, Duration),
     first_interval: Duration,
-    rule: Rule,
+    rule: R,
     counts: Counts,
     /// The current interval and its sums.
     interval: Duration,
@@ -35,9 +45,6 @@ pub struct Router {
     arrived_local: Sums,
     /// Σ(rtt·X) in s².
     sum_rtt_x: f64,
-    /// ΣX over packets that left, and over those whose feedback this router lowered.
-    left_x: f64,
-    lowered_x: f64,
     /// Results of the last interval.
     spare: Rate,
     shuffled: Rate,
@@ -59,11 +66,11 @@ struct Sums {
     x: f64,
 }
 
-/// C_p or C_n: what every packet gets, and what a local one gets in addition, per unit of X or s.
+/// C_p or C_n, per unit of X or s: the parts from spare bandwidth, for every packet, and from shuffling.
 #[derive(Clone, Copy, Debug, Default)]
 struct Factors {
-    all: Rate,
-    local: Rate,
+    spare: Rate,
+    shuffled: Rate,
 }
 
 impl Factors {
@@ -71,17 +78,17 @@ impl Factors {
         self.with(f64::from(u8::from(local)))
     }
 
-    /// Returns the factor with a part of what local packets get.
+    /// Returns the factor of a packet with this part in shuffling.
     fn with(self, part: f64) -> Rate {
-        self.all + part * self.local
+        self.spare + part * self.shuffled
     }
 }
 
 /// The minimum time over which the smallest queue is measured (2 ms in the authors' simulator).
 const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
 
-impl Router {
-    pub(in crate::protocols) fn with_rule(params: &Params, link: &LinkView, rule: Rule) -> Self {
+impl<R: Rule> Router<R> {
+    pub(in crate::protocols) fn with_rule(params: &Params, link: &LinkView, rule: R) -> Self {
         Self {
             capacity: usable(link),
             alpha: params.alpha,
@@ -95,8 +102,6 @@ impl Router {
             arrived: Sums::default(),
             arrived_local: Sums::default(),
             sum_rtt_x: 0.0,
-            left_x: 0.0,
-            lowered_x: 0.0,
             spare: Rate::ZERO,
             shuffled: Rate::ZERO,
             gain: Factors::default(),
@@ -152,8 +157,8 @@ impl Router {
         let x = header.x(volume, packets);
         let (gain_due, loss_due) = (self.gain.of(local) * x, self.loss.of(local) * volume.as_bytes());
         let (mut gain, mut loss) = (gain_due.min(self.residue_gain), loss_due.min(self.residue_loss));
-        if local && self.rule == Rule::Paired {
-            let part = part_left(gain, gain_due).min(part_left(loss, loss_due));
+        if local {
+            let part = self.rule.part((gain, gain_due), (loss, loss_due));
             gain = gain.min(self.gain.with(part) * x);
             loss = loss.min(self.loss.with(part) * volume.as_bytes());
         }
@@ -172,10 +177,7 @@ impl Router {
         };
         self.residue_gain = (self.residue_gain - gain).max(Rate::ZERO);
         self.residue_loss = (self.residue_loss - loss).max(Rate::ZERO);
-        self.left_x += x;
-        if lowered {
-            self.lowered_x += x;
-        }
+        self.rule.count_departure(x, lowered);
         lowered
     }
 
@@ -209,7 +211,7 @@ impl Router {
     /// Ends a control interval.
     fn control(&mut self) {
         let heard = self.arrived.x > 0.0 && self.arrived.volume > Volume::ZERO;
-        let lasted = self.interval.as_secs();
+        let scale = self.rule.end_interval(self.interval.as_secs());
         let input = self.arrived.volume / self.interval;
         let input_local = self.arrived_local.volume / self.interval;
         self.interval = if heard {
@@ -222,15 +224,12 @@ impl Router {
         if heard {
             self.spare = spare(self.alpha, self.beta, self.capacity, input, self.queue, self.interval);
             self.shuffled = shuffled(self.gamma, input_local, self.spare);
-            let mut gain = self.spare.max(Rate::ZERO);
-            if self.rule == Rule::Scaled {
-                gain = gain * spare_scale(self.left_x, self.lowered_x, lasted);
-            }
+            let gain = self.spare.max(Rate::ZERO) * scale;
             let loss = (-1.0 * self.spare).max(Rate::ZERO);
-            self.gain = Factors { all: gain / self.arrived.x, local: over(self.shuffled, self.arrived_local.x) };
+            self.gain = Factors { spare: gain / self.arrived.x, shuffled: over(self.shuffled, self.arrived_local.x) };
             self.loss = Factors {
-                all: loss / self.arrived.volume.as_bytes(),
-                local: over(self.shuffled, self.arrived_local.volume.as_bytes()),
+                spare: loss / self.arrived.volume.as_bytes(),
+                shuffled: over(self.shuffled, self.arrived_local.volume.as_bytes()),
             };
             self.residue_gain = self.shuffled + gain;
             self.residue_loss = self.shuffled + loss;
@@ -238,7 +237,6 @@ impl Router {
             (self.residue_gain, self.residue_loss) = (Rate::ZERO, Rate::ZERO);
         }
         (self.arrived, self.arrived_local, self.sum_rtt_x) = (Sums::default(), Sums::default(), 0.0);
-        (self.left_x, self.lowered_x) = (0.0, 0.0);
     }
 
     /// The control interval d, of which the last one ended at the last timer.
@@ -248,15 +246,16 @@ impl Router {
 
     pub(in crate::protocols) fn list_state(&self, fields: &mut StateFields) {
         let (arrived, arrived_local, gain, loss) = (&self.arrived, &self.arrived_local, &self.gain, &self.loss);
-        crate::state_of!(fields, self: capacity, interval, sum_rtt_x, left_x, lowered_x, spare, shuffled);
+        crate::state_of!(fields, self: capacity, interval, sum_rtt_x, spare, shuffled);
         crate::state_of!(fields, self: residue_gain, residue_loss, queue, queue_min, next_control, next_queue);
         crate::state_of!(fields, arrived: volume, x);
         fields.put("local_volume", &arrived_local.volume);
         fields.put("local_x", &arrived_local.x);
-        fields.put("gain_all", &gain.all);
-        fields.put("gain_local", &gain.local);
-        fields.put("loss_all", &loss.all);
-        fields.put("loss_local", &loss.local);
+        fields.put("gain_all", &gain.spare);
+        fields.put("gain_local", &gain.shuffled);
+        fields.put("loss_all", &loss.spare);
+        fields.put("loss_local", &loss.shuffled);
+        self.rule.list_state(fields);
     }
 
     pub(in crate::protocols) fn record_signals(&self, probe: &mut dyn Probe) {
@@ -266,9 +265,9 @@ impl Router {
     }
 }
 
-impl<P: Family> crate::protocol::Router<P> for Router {
+impl<P: Family> crate::protocol::Router<P> for Router<P::Rule> {
     fn new(params: &Params, link: &LinkView) -> Self {
-        Self::with_rule(params, link, P::RULE)
+        Self::with_rule(params, link, P::Rule::default())
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
@@ -329,20 +328,9 @@ fn over(change: Rate, sum: f64) -> Rate {
     if sum > 0.0 { change / sum } else { Rate::ZERO }
 }
 
-/// `[ixcp-2007:2.1]` The share of a packet's due that is still left to allocate.
-fn part_left(given: Rate, due: Rate) -> f64 {
-    if due > Rate::ZERO { given / due } else { 1.0 }
-}
-
 /// `[katabi-2002:d]` Σ(rtt·X)/ΣX.
 fn mean_rtt(sum_rtt_x: f64, sum_x: f64) -> f64 {
     sum_rtt_x / sum_x
-}
-
-/// `[ixcp-2007:5]` N/N_b with N = ΣX/d and N_b the same sum over packets lowered here; both N_b and the factor are at
-/// least 1.
-fn spare_scale(left_x: f64, lowered_x: f64, interval: f64) -> f64 {
-    (left_x / lowered_x.max(interval)).max(1.0)
 }
 
 #[cfg(test)]
@@ -379,7 +367,7 @@ mod tests {
     /// `[katabi-2002:d]` flows of 40 and 80 ms count once each: 60 ms, for any windows.
     #[test]
     fn d_is_the_mean_over_flows() {
-        let mut router = Router::with_rule(&Params::default(), &link(), Rule::Draft);
+        let mut router = Router::with_rule(&Params::default(), &link(), Draft);
         for (rtt, cwnd) in [(0.04, 10e3), (0.08, 80e3)] {
             // In 160 ms a flow sends 0.16/rtt windows.
             for _ in 0..(0.16 / rtt * cwnd / 1000.0_f64).round() as u32 {
@@ -394,7 +382,7 @@ mod tests {
     #[test]
     fn packets_of_others_count_or_not() {
         for (counts, arrived) in [(Counts::All, 1500.0), (Counts::Own, 1000.0)] {
-            let mut router = Router::with_rule(&Params { counts, ..Params::default() }, &link(), Rule::Draft);
+            let mut router = Router::with_rule(&Params { counts, ..Params::default() }, &link(), Draft);
             let mut header = packet_of(Form::Katabi, 0.1, 1e4);
             for (bytes_of, header) in [(500.0, None), (1000.0, Some(&mut header))] {
                 let (now, volume) = (Instant::ZERO, bytes(bytes_of));
@@ -406,9 +394,9 @@ mod tests {
     }
 
     /// A router after a 100 ms interval with two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
-    fn after_one_interval(form: Form, rule: Rule) -> Router {
+    fn after_one_interval(form: Form) -> Router {
         let params = Params { header: form, first_interval: Duration::from_millis(100), ..Params::default() };
-        let mut router = Router::with_rule(&params, &link(), rule);
+        let mut router = Router::with_rule(&params, &link(), Draft);
         for cwnd in [800e3, 200e3] {
             for _ in 0..(cwnd / 1000.0) as u32 {
                 router.count_arrival(bytes(1000.0), 1.0, Some(&packet_of(form, 0.1, cwnd)), true);
@@ -423,7 +411,7 @@ mod tests {
     #[test]
     fn cp_gives_every_flow_the_same() {
         for form in [Form::Katabi, Form::Falk] {
-            let mut router = after_one_interval(form, Rule::Draft);
+            let mut router = after_one_interval(form);
             for (cwnd, gain) in [(800e3, 5e3), (200e3, 20e3)] {
                 let mut header = packet_of(form, 0.1, cwnd);
                 assert!(router.write_feedback(bytes(1000.0), 1.0, &mut header, true));
@@ -439,7 +427,7 @@ mod tests {
     /// (8 − 0.904 + 0.904)/2 each and lose 0.904 in proportion to their rates.
     #[test]
     fn cn_takes_from_every_flow_in_proportion() {
-        let mut router = after_one_interval(Form::Katabi, Rule::Draft);
+        let mut router = after_one_interval(Form::Katabi);
         (router.queue, router.interval) = (bytes(50e3), Duration::from_millis(100));
         for cwnd in [800e3, 200e3] {
             for _ in 0..(cwnd / 1000.0) as u32 {
@@ -459,7 +447,7 @@ mod tests {
     /// `[draft-falk:residue]` an interval allocates all of the gains, and no more.
     #[test]
     fn residues_limit_what_is_allocated() {
-        let mut router = after_one_interval(Form::Katabi, Rule::Draft);
+        let mut router = after_one_interval(Form::Katabi);
         let mut given = 0.0;
         for _ in 0..3000 {
             let mut header = packet_of(Form::Katabi, 0.1, 800e3);
@@ -472,7 +460,7 @@ mod tests {
     /// `[draft-falk:residue]` a smaller feedback of an earlier router stays, and uses up only that much.
     #[test]
     fn an_earlier_router_that_gave_less_prevails() {
-        let mut router = after_one_interval(Form::Falk, Rule::Draft);
+        let mut router = after_one_interval(Form::Falk);
         let mut header = packet_of(Form::Falk, 0.1, 200e3); // would get 20 kbit/s
         header.set_feedback(bps(8e3), 0.1);
         assert!(!router.write_feedback(bytes(1000.0), 1.0, &mut header, true));
@@ -489,7 +477,7 @@ mod tests {
     /// The smallest queue of an interval counts, not the longest.
     #[test]
     fn the_persistent_queue_is_the_smallest() {
-        let mut router = Router::with_rule(&Params::default(), &link(), Rule::Draft);
+        let mut router = Router::with_rule(&Params::default(), &link(), Draft);
         router.tick(bytes(9e3), Instant::from_secs(0.05));
         for queue in [8e3, 5e3, 9e3] {
             let view = LinkView { queue: bytes(queue), ..link() };
@@ -505,33 +493,11 @@ mod tests {
 
     #[test]
     fn a_syn_is_load_and_nothing_else() {
-        let mut router = after_one_interval(Form::Katabi, Rule::Draft);
+        let mut router = after_one_interval(Form::Katabi);
         let mut header = Header::stamped(Form::Katabi, None, bytes(1000.0), bytes(40.0));
         router.count_arrival(bytes(40.0), 1.0, Some(&header), true);
         assert!(!router.write_feedback(bytes(40.0), 1.0, &mut header, true));
         assert_eq!((header.feedback(0.1), router.arrived.x), (None, 0.0));
         assert_eq!(router.arrived.volume, bytes(40.0));
-    }
-
-    /// `[ixcp-2007:2.1]` half of the gains are left, so half of the losses are taken.
-    #[test]
-    fn paired_shuffling_gives_no_more_than_it_takes() {
-        for (rule, loss_left) in [(Rule::Draft, 90e3), (Rule::Paired, 95e3)] {
-            let mut router = after_one_interval(Form::Falk, rule);
-            (router.gain.all, router.gain.local) = (Rate::ZERO, bps(10e6)); // per second of X
-            router.loss.local = bps(10.0); // per byte
-            (router.residue_gain, router.residue_loss) = (bps(2500.0), bps(100e3));
-            let mut header = packet_of(Form::Falk, 0.1, 200e3); // X = 0.5 ms: due are 5 and 10 kbit/s
-            router.write_feedback(bytes(1000.0), 1.0, &mut header, true);
-            close(router.residue_loss.as_bps(), loss_left, 1e-4);
-        }
-    }
-
-    /// `[ixcp-2007:5]` 10 flows of which 2 are bottlenecked here; of which none is.
-    #[test]
-    fn scale_of_pxcp() {
-        close(spare_scale(1.0, 0.2, 0.1), 5.0, 1e-12);
-        close(spare_scale(1.0, 0.0, 0.1), 10.0, 1e-12);
-        assert_eq!(spare_scale(0.05, 0.0, 0.1), 1.0);
     }
 }
