@@ -315,6 +315,6 @@ fn invalid_parameters_are_refused() {
         (spec(improved(), EstimatorSpec::Nred { levels: 65, bins, period_s, hash }, 0.02), "levels"),
     ] {
         let message = refusal(dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 1), ("sack", 1)));
-        assert!(message.starts_with(&format!("link.l.queue_params.{key}: expected")), "{message}");
+        assert!(message.starts_with(&format!("link.l.queue_params.{key}: must be")), "{message}");
     }
 }

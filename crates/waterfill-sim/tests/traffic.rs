@@ -401,25 +401,25 @@ fn invalid_traffic_is_refused_in_one_sentence() {
         change(&mut n.traffic[0]);
         refusal(n)
     };
-    let rate = "traffic.web.rate: poisson needs either a packet rate or flow arrivals";
+    let either = |name| format!("traffic.web.rate: {name} needs either a packet rate or flow arrivals");
     let on = "traffic.web.on: only allowed for an on–off source";
-    assert_eq!(refused(&|t| t.rate_bps = Some(1e6)), format!("{rate} web needs"));
-    assert_eq!(refused(&|t| t.flows = None), format!("{rate} web needs"));
-    assert_eq!(refused(&|t| t.kind = TrafficKind::Cbr), format!("{rate} cbr needs"));
+    assert_eq!(refused(&|t| t.rate_bps = Some(1e6)), either("web"));
+    assert_eq!(refused(&|t| t.flows = None), either("web"));
+    assert_eq!(refused(&|t| t.kind = TrafficKind::Cbr), either("cbr"));
     let poisson = |t: &mut TrafficSpec| t.kind = TrafficKind::Poisson;
     assert_eq!(
         refused(&|t| {
             poisson(t);
             t.flows = None;
         }),
-        format!("{rate} poisson needs")
+        either("poisson")
     );
     assert_eq!(
         refused(&|t| {
             poisson(t);
             t.rate_bps = Some(1e6);
         }),
-        format!("{rate} poisson needs")
+        either("poisson")
     );
     let on_off = |t: &mut TrafficSpec, rate_bps, between| {
         (t.kind, t.flows, t.rate_bps, t.periods) = (TrafficKind::OnOff, None, Some(rate_bps), between);
