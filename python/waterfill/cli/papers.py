@@ -14,31 +14,38 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from waterfill.papers.claims.experiment import Experiment
     from waterfill.papers.claims.verdict import Judged
 
 
+Experiments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PAPER[/EXPERIMENT]",
+        help="Papers or experiments.",
+        autocompletion=completion.experiment,
+    ),
+]
+ExpectedVerdict = Annotated[
+    str | None,
+    typer.Option(metavar="V", help="With --list: only claims with this expected verdict."),
+]
+Match = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="With --list: only lines with this text, in any case."),
+]
+
+
 def reproduce(
-    experiments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PAPER[/EXPERIMENT]",
-            help="Papers or experiments.",
-            autocompletion=completion.experiment,
-        ),
-    ] = None,
+    experiments: Experiments = None,
     every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the claims without running.")
     ] = False,
-    verdict: Annotated[
-        str | None,
-        typer.Option(metavar="V", help="With --list: only claims with this expected verdict."),
-    ] = None,
-    match: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="With --list: only lines with this text, in any case."),
-    ] = None,
+    verdict: ExpectedVerdict = None,
+    match: Match = None,
     short: Annotated[bool, typer.Option("--short", help="Shorter runs and fewer cases.")] = False,
     seed: Seed = None,
     fresh: Annotated[
@@ -54,11 +61,8 @@ def reproduce(
     for a single experiment named in full.
     """
     from waterfill.cli import claim_tables
-    from waterfill.papers import output as written
     from waterfill.papers.claims import loading
-    from waterfill.papers.claims.text import is_short
     from waterfill.papers.reproduce import reproduce as run_all
-    from waterfill.report import reproduction
     from waterfill.runs.files import make_directory
     from waterfill.runs.progress import ExperimentBars
 
@@ -69,11 +73,7 @@ def reproduce(
         raise InputError("reproduce", "", expected)
     chosen = loading.select(names, known) if names and not every else known
     if listing:
-        kept = written.matching(chosen, verdict, match)
-        if json:
-            print_json(written.claim_list(kept))
-        else:
-            print_text("\n".join(written.line(experiment, claim) for experiment, claim in kept))
+        _list(chosen, verdict, match, json=json)
         return
     if verdict is not None or match is not None:
         option = "--verdict" if verdict is not None else "--match"
@@ -103,18 +103,10 @@ def reproduce(
             done=finished,
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
-    document = written.document(judged)
-    if json and not (found.interrupted and not judged):
-        print_json(document)
-    elif judged:
-        counts = document["counts"].items()
-        tally = ", ".join(f"{name}: {count}" for name, count in counts)
-        print_text(f"{tally} (short version)" if is_short(judged) else tally)
+    _conclude(judged, json=json and not (found.interrupted and not judged))
     unwritten = Unwritten()
     if every and not found.interrupted and not found.unwritten:
-        with unwritten.collected():
-            for page in reproduction.write(base, reproduction.collect(base, chosen)):
-                print(f"written to {page}", file=sys.stderr)
+        _write_pages(base, chosen, unwritten)
     unwritten.errors += found.unwritten
     failed = unwritten.report()
     if found.interrupted:
@@ -123,6 +115,41 @@ def reproduce(
         raise typer.Exit(INTERRUPTED)
     if _unexpected(judged) or failed:
         raise typer.Exit(1)
+
+
+def _write_pages(base: Path, chosen: Sequence[Experiment], unwritten: Unwritten) -> None:
+    """Write the pages of all experiments."""
+    from waterfill.report import reproduction
+
+    with unwritten.collected():
+        for page in reproduction.write(base, reproduction.collect(base, chosen)):
+            print(f"written to {page}", file=sys.stderr)
+
+
+def _list(
+    chosen: Sequence[Experiment], verdict: str | None, match: str | None, *, json: bool
+) -> None:
+    """Print the claims of experiments, those that `--verdict` and `--match` select."""
+    from waterfill.papers import output as written
+
+    kept = written.matching(chosen, verdict, match)
+    if json:
+        print_json(written.claim_list(kept))
+    else:
+        print_text("\n".join(written.line(experiment, claim) for experiment, claim in kept))
+
+
+def _conclude(judged: list[Judged], *, json: bool) -> None:
+    """Print all claims as JSON, or how many have each verdict."""
+    from waterfill.papers import output as written
+    from waterfill.papers.claims.text import is_short
+
+    document = written.document(judged)
+    if json:
+        print_json(document)
+    elif judged:
+        tally = ", ".join(f"{name}: {count}" for name, count in document["counts"].items())
+        print_text(f"{tally} (short version)" if is_short(judged) else tally)
 
 
 def _unexpected(judged: list[Judged]) -> bool:

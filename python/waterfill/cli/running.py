@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from waterfill.analysis.compare import Comparison
-    from waterfill.analysis.documents import Figures
+    from waterfill.analysis.documents import ComparisonDocument, Figures
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
     from waterfill.runs.files import Stage
@@ -46,18 +46,69 @@ OwnLaw = Annotated[
         parser=place,
     ),
 ]
+Backend = Annotated[
+    str,
+    typer.Option(
+        metavar="BACKEND",
+        help="Backend: sim, fluid or linux.",
+        autocompletion=completion.backend,
+    ),
+]
+CaptureLinks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pcap-link",
+        metavar="LINK",
+        help="Record this link only, both directions; repeatable.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        help="Use up to N threads (sim); same results. Default: the predicted fastest.",
+    ),
+]
+LogSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--log-steps",
+        metavar="ROWS",
+        help="Log the laws' first ROWS steps to DIR/steps.parquet (not on linux).",
+    ),
+]
+LogLaw = Annotated[
+    str | None,
+    typer.Option(
+        "--log-law",
+        metavar="LAW",
+        help="Log this law's steps only.",
+        autocompletion=completion.protocols,
+    ),
+]
+Protocols = Annotated[
+    str | None,
+    typer.Option(
+        "--protocols",
+        metavar="A,B,C",
+        help="Protocols for the flows that name none. Default: all explicit ones.",
+        autocompletion=completion.protocols,
+    ),
+]
+Backends = Annotated[
+    str,
+    typer.Option(
+        metavar="BACKENDS",
+        help="Backends, one or several: sim, or sim,linux.",
+        autocompletion=completion.backends,
+    ),
+]
 
 
 def run(
     scenario: ScenarioFile,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="BACKEND",
-            help="Backend: sim, fluid or linux.",
-            autocompletion=completion.backend,
-        ),
-    ] = "sim",
+    on: Backend = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
     seed: Seed = None,
@@ -66,45 +117,16 @@ def run(
     pcap: Annotated[
         bool, typer.Option("--pcap", help="Write DIR/packets.pcapng for Wireshark (sim, with -o).")
     ] = False,
-    pcap_links: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pcap-link",
-            metavar="LINK",
-            help="Record this link only, both directions; repeatable.",
-        ),
-    ] = None,
+    pcap_links: CaptureLinks = None,
     pcap_limit: Annotated[
         str, typer.Option(metavar="SIZE", help="Largest size of the capture.")
     ] = "256 MB",
     pcap_snaplen: Annotated[
         int, typer.Option(metavar="BYTES", help="Bytes kept of each packet; 80 hold all headers.")
     ] = 80,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads",
-            metavar="N",
-            help="Use up to N threads (sim); same results. Default: the predicted fastest.",
-        ),
-    ] = None,
-    log_steps: Annotated[
-        int | None,
-        typer.Option(
-            "--log-steps",
-            metavar="ROWS",
-            help="Log the laws' first ROWS steps to DIR/steps.parquet (not on linux).",
-        ),
-    ] = None,
-    log_law: Annotated[
-        str | None,
-        typer.Option(
-            "--log-law",
-            metavar="LAW",
-            help="Log this law's steps only.",
-            autocompletion=completion.protocols,
-        ),
-    ] = None,
+    threads: Threads = None,
+    log_steps: LogSteps = None,
+    log_law: LogLaw = None,
     law: OwnLaw = None,
 ) -> None:
     """Run a scenario; print its flows' rates and its links' queues."""
@@ -195,23 +217,8 @@ def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit:
 
 def compare(
     scenario: ScenarioFile,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            "--protocols",
-            metavar="A,B,C",
-            help="Protocols for the flows that name none. Default: all explicit ones.",
-            autocompletion=completion.protocols,
-        ),
-    ] = None,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="BACKENDS",
-            help="Backends, one or several: sim, or sim,linux.",
-            autocompletion=completion.backends,
-        ),
-    ] = "sim",
+    names: Protocols = None,
+    on: Backends = "sim",
     sets: Sets = None,
     seed: Seed = None,
     count: Annotated[
@@ -223,7 +230,6 @@ def compare(
 ) -> None:
     """Run a scenario under several protocols; print one table."""
     from waterfill.analysis import compare, seeds
-    from waterfill.cli import tables
     from waterfill.runs import backends, pool
     from waterfill.runs.files import Stage, make_directory
     from waterfill.runs.progress import Bars
@@ -277,10 +283,7 @@ def compare(
     if json:
         print_json(document)
     else:
-        show(*tables.compare(document.runs))
-        if (found := document.of_seeds()) is not None:
-            show(*tables.over_seeds(found))
-        show(*tables.differences(document.differences or ()))
+        _show_comparison(document)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
     failed = unwritten.report()
@@ -288,6 +291,15 @@ def compare(
         raise typer.Exit(INTERRUPTED)
     if _failed(*(result.summary for result in results.values())) or failed:
         raise typer.Exit(1)
+
+
+def _show_comparison(document: ComparisonDocument) -> None:
+    from waterfill.cli import tables
+
+    show(*tables.compare(document.runs))
+    if (found := document.of_seeds()) is not None:
+        show(*tables.over_seeds(found))
+    show(*tables.differences(document.differences or ()))
 
 
 def _further_seeds(
