@@ -56,11 +56,11 @@ def printed(
     return table
 
 
-def _head(summary: Mapping[str, Any]) -> Text:
-    start_s, stop_s = summary["measure_s"]
+def _head(summary: Summary) -> Text:
+    start_s, stop_s = summary.measure_s
     return Text(
-        f"{one_line(summary['scenario'])} on {summary['backend']}, seed {summary['seed']}: "
-        f"{start_s:g} s to {stop_s:g} s of {summary['duration_s']:g} s",
+        f"{one_line(summary.scenario)} on {summary.backend}, seed {summary.seed}: "
+        f"{start_s:g} s to {stop_s:g} s of {summary.duration_s:g} s",
         style="bold",
     )
 
@@ -68,43 +68,41 @@ def _head(summary: Mapping[str, Any]) -> Text:
 def run(summary: Summary) -> list[Table | Text]:
     """Return the tables of a run: flows (or groups), links, traffic, completion times."""
     parts: list[Table | Text] = [_head(summary)]
-    if "interrupted_at_s" in summary:
-        parts.append(Text(f"interrupted at {summary['interrupted_at_s']:g} s", style="yellow"))
-    flows = summary["flows"]
+    if summary.interrupted_at_s is not None:
+        parts.append(Text(f"interrupted at {summary.interrupted_at_s:g} s", style="yellow"))
+    flows = summary.flows
     if len(flows) > MAX_LINES:
         parts.append(_groups(flows))
     elif flows:
         parts.append(printed(model.FLOWS, flows))
-    parts.append(printed(model.LINKS, [LinkRow(link) for link in summary["links"]]))
-    if summary["traffic"]:
-        parts.append(printed(model.TRAFFIC, summary["traffic"]))
+    parts.append(printed(model.LINKS, [LinkRow(link) for link in summary.links]))
+    if summary.traffic:
+        parts.append(printed(model.TRAFFIC, summary.traffic))
     sources = [
-        (s["name"], s["flows_started"], s["flows_completed"], s["flow_completion_ms"])
-        for s in summary["traffic"]
-        if "flow_completion_ms" in s
+        (s.name, s.flows_started or 0, s.flows_completed or 0, s.flow_completion_ms)
+        for s in summary.traffic
+        if s.flow_completion_ms is not None
     ]
-    groups = [
-        (g["name"], g["flows"], g["completed"], g["flow_completion_ms"]) for g in summary["groups"]
-    ]
+    groups = [(g.name, g.flows, g.completed, g.flow_completion_ms) for g in summary.groups]
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
             parts.append(_completion(title, entries))
-    index = summary["jain_index"]
+    index = summary.jain_index
     parts.append(Text(f"Jain's index {'–' if index is None else format(index, '.4f')}"))
-    if any(flow["retransmissions"] for flow in flows):
+    if any(flow.retransmissions for flow in flows):
         parts.append(Text("retransmissions: of the whole run; drops: of the window."))
-    if "check_step" in summary:
-        parts.append(_step_check(summary["check_step"]))
+    if summary.check_step is not None:
+        parts.append(_step_check(summary.check_step))
     return parts
 
 
 def _step_check(check: StepCheck) -> Text:
-    step = f"step {check['step_s']:.3g} s"
-    if check["largest_change"] is None:
+    step = f"step {check.step_s:.3g} s"
+    if check.largest_change is None:
         return Text(f"{step}; not checked against half the step", style="yellow")
-    percent = 100 * check["largest_change"]
+    percent = 100 * check.largest_change
     change = f"{step}; half the step changes rates by up to {percent:.2g} %"
-    if check["ok"]:
+    if check.ok:
         return Text(change)
     return Text(f"{change}: rates may be off by more than 1 %", style="yellow")
 
@@ -115,27 +113,27 @@ _Group = tuple[str, list[FlowSummary]]
 def _groups(flows: Sequence[FlowSummary]) -> Table:
     groups: dict[str, list[FlowSummary]] = {}
     for flow in flows:
-        groups.setdefault(flow["group"], []).append(flow)
+        groups.setdefault(flow.group, []).append(flow)
 
     def rates(group: _Group) -> list[float]:
-        return [rate for flow in group[1] if (rate := flow["rate_bps"]) is not None]
+        return [rate for flow in group[1] if (rate := flow.rate_bps) is not None]
 
     def shares(group: _Group) -> list[float]:
-        return [share for flow in group[1] if (share := flow["max_min_bps"]) is not None]
+        return [share for flow in group[1] if (share := flow.max_min_bps) is not None]
 
     def rtts(group: _Group) -> list[float]:
-        return [rtt for flow in group[1] if (rtt := flow["rtt_ms"]["mean"]) is not None]
+        return [rtt for flow in group[1] if (rtt := flow.rtt_ms.mean) is not None]
 
     columns: Sequence[Column[_Group]] = (
         Column("group", lambda group: group[0]),
-        Column("protocol", lambda group: group[1][0]["protocol"]),
+        Column("protocol", lambda group: group[1][0].protocol),
         Column("flows", lambda group: len(group[1])),
         Column("rate mean", lambda group: _mean(rates(group)), "Mbit/s", 1e6, ".2f"),
         Column("min", lambda group: min(rates(group), default=None), size=1e6, form=".2f"),
         Column("max", lambda group: max(rates(group), default=None), size=1e6, form=".2f"),
         Column("max-min\nmean", lambda group: _mean(shares(group)), size=1e6, form=".2f"),
         Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f"),
-        Column("retrans-\nmissions", lambda group: sum(f["retransmissions"] for f in group[1])),
+        Column("retrans-\nmissions", lambda group: sum(f.retransmissions for f in group[1])),
     )
     return printed(columns, list(groups.items()))
 

@@ -26,23 +26,23 @@ def result(summary: Summary) -> str:
     """
     flows: list[Sequence[Cell]] = [
         (
-            flow["name"], flow["protocol"], _scaled(flow["rate_bps"], 1e-6),
-            _scaled(flow["max_min_bps"], 1e-6), flow["rtt_ms"]["mean"], flow["rtt_ms"]["base"],
-            flow["packets_sent"], flow["retransmissions"],
+            flow.name, flow.protocol, _scaled(flow.rate_bps, 1e-6),
+            _scaled(flow.max_min_bps, 1e-6), flow.rtt_ms.mean, flow.rtt_ms.base,
+            flow.packets_sent, flow.retransmissions,
         )
         for flow in summary.flows[:MAX_ROWS]
     ]  # fmt: skip
     links: list[Sequence[Cell]] = [
         (
-            link["name"], _scaled(link["utilization"], 100), link["queue_bytes"]["mean"],
-            link["queue_bytes"]["max"], link["drops"],
+            link.name, _scaled(link.utilization, 100), link.queue_bytes.mean,
+            link.queue_bytes.max, link.drops,
         )
         for link in summary.links[:MAX_ROWS]
     ]  # fmt: skip
     sources: list[Sequence[Cell]] = [
         (
-            source["name"], source["kind"], _scaled(source["rate_bps"], 1e-6),
-            source["packets_sent"], source.flows_started, source.flows_completed,
+            source.name, source.kind, _scaled(source.rate_bps, 1e-6),
+            source.packets_sent, source.flows_started, source.flows_completed,
             None if source.flow_completion_ms is None else source.flow_completion_ms.mean,
         )
         for source in summary.traffic[:MAX_ROWS]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import Result
 
@@ -20,30 +21,30 @@ LASTING = 0.7
 Row = dict[str, float | None]
 
 
-def _of_flows(name: str) -> Callable[[Mapping[str, Any]], list[float]]:
-    def values(summary: Mapping[str, Any]) -> list[float]:
-        return [flow[name] for flow in summary["flows"] if flow[name] is not None]
+def _of_flows(name: str) -> Callable[[Summary], list[float]]:
+    def values(summary: Summary) -> list[float]:
+        return [flow[name] for flow in summary.flows if flow[name] is not None]
 
     return values
 
 
-def _rtts(summary: Mapping[str, Any], kind: str) -> list[float]:
-    return [f["rtt_ms"][kind] for f in summary["flows"] if f["rtt_ms"][kind] is not None]
+def _rtts(summary: Summary, kind: str) -> list[float]:
+    return [f.rtt_ms[kind] for f in summary.flows if f.rtt_ms[kind] is not None]
 
 
-def _shares(summary: Mapping[str, Any]) -> list[float]:
+def _shares(summary: Summary) -> list[float]:
     return [
-        flow["rate_bps"] / flow["max_min_bps"]
-        for flow in summary["flows"]
-        if flow["max_min_bps"] and flow["rate_bps"] is not None
+        flow.rate_bps / flow.max_min_bps
+        for flow in summary.flows
+        if flow.max_min_bps and flow.rate_bps is not None
     ]
 
 
-def _took_ms(summary: Mapping[str, Any]) -> list[float]:
+def _took_ms(summary: Summary) -> list[float]:
     return sorted(
-        1e3 * (flow["completed_s"] - flow["start_s"])
-        for flow in summary["flows"]
-        if flow["completed_s"] is not None
+        1e3 * (flow.completed_s - flow.start_s)
+        for flow in summary.flows
+        if flow.completed_s is not None
     )
 
 
@@ -56,24 +57,24 @@ def _mean(values: list[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _links(summary: Mapping[str, Any], name: str) -> list[float]:
-    found = [link[name] for link in summary["links"]]
+def _links(summary: Summary, name: str) -> list[float]:
+    found = [link[name] for link in summary.links]
     return [value for value in found if value is not None]
 
 
-def _queues(summary: Mapping[str, Any], kind: str) -> list[float]:
-    return [link["queue_bytes"][kind] for link in summary["links"]]
+def _queues(summary: Summary, kind: str) -> list[float]:
+    return [link.queue_bytes[kind] for link in summary.links]
 
 
 _rates = _of_flows("rate_bps")
 
-COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] = {
+COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "rate_bps": ("sum of the flows' rates", lambda s: math.fsum(_rates(s))),
     "rate_min_bps": ("the slowest flow's rate", lambda s: min(_rates(s), default=None)),
     "rate_max_bps": ("the fastest flow's rate", lambda s: max(_rates(s), default=None)),
     "share_min": ("smallest rate ÷ max-min share", lambda s: min(_shares(s), default=None)),
     "share_max": ("largest rate ÷ max-min share", lambda s: max(_shares(s), default=None)),
-    "jain_index": ("Jain's index of the rates", lambda s: s["jain_index"]),
+    "jain_index": ("Jain's index of the rates", lambda s: s.jain_index),
     "rtt_mean_ms": ("mean RTT, mean over flows", lambda s: _mean(_rtts(s, "mean"))),
     "rtt_p99_ms": ("p99 of the RTT, largest of all flows",
                    lambda s: max(_rtts(s, "p99"), default=None)),
@@ -183,7 +184,7 @@ def check(extra: Iterable[str]) -> dict[str, str]:
 
 def row(result: Result, extra: Mapping[str, str]) -> Row:
     """Return the columns of a run; raise InputError for a path that its summary lacks."""
-    summary: Mapping[str, Any] = result.summary
+    summary = result.summary
     found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
     if any(not path for path in extra.values()):
         swings = _swings(result)
@@ -234,7 +235,7 @@ def _swings(result: Result) -> Row:
     window = table["window_bytes"].to_numpy(zero_copy_only=False)
     pacing = table["pacing_bps"].to_numpy(zero_copy_only=False)
     flows = result.summary.flows
-    base_s = np.array([entry["rtt_ms"]["base"] for entry in flows]) / 1e3
+    base_s = np.array([entry.rtt_ms.base for entry in flows]) / 1e3
     counts = np.array([entry.count for entry in flows])
     asked = np.where(np.isnan(window), pacing, 8 * window / base_s[flow])
     asked = np.nan_to_num(asked) * counts[flow]
