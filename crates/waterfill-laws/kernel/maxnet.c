@@ -58,3 +58,26 @@ __u32 waterfill_maxnet_host_tau(__u64 rate, __u32 tau, __u32 packet, __u32 base_
 
 	return maxnet_host_tau(&source, base_rtt);
 }
+
+/* The router alone, for the tests that compare its program in the kernel with it. */
+
+void waterfill_maxnet_link_init(struct maxnet_link *link, __u64 capacity, __u64 x_max, __u32 t, __u32 mu, __u32 dt_p,
+				__u32 t_0, __u32 promise)
+{
+	maxnet_link_init(link, capacity, x_max, t, mu, dt_p, t_0, promise);
+}
+
+void waterfill_maxnet_link_set(struct maxnet_link *link, __u64 capacity, __u32 mu)
+{
+	maxnet_link_set(link, capacity, mu);
+}
+
+void waterfill_maxnet_tick(struct maxnet_link *link, __u64 bytes, __u64 queue)
+{
+	maxnet_tick(link, bytes, queue);
+}
+
+__u32 waterfill_maxnet_mark(struct maxnet_link *link, __u32 field)
+{
+	return maxnet_mark(link, field);
+}
