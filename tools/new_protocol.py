@@ -63,7 +63,7 @@ def create(name: str, root: Path = ROOT) -> list[Path]:
     written = {
         file: text.replace("@name@", name).replace("@Name@", variant),
         MODULES: _with_module(modules, name),
-        REGISTRY: _with_line(registry, f"    {variant}: {name}::{variant},\n"),
+        REGISTRY: _with_line(registry, f"    {variant}: {name}::{variant};\n"),
     }
     for path, content in written.items():
         (root / path).write_text(content, encoding="utf-8")

@@ -31,7 +31,7 @@ def side(compare, samples, lost=400, dropped=0, packets=400_000.0):
 
 
 def alone(compare, law="sack"):
-    return compare.Cell(law, (0.05,), 1, 1e9, 1e-3, 350e3)
+    return compare.Ns3Cell(law, (0.05,), 1, 1e9, 1e-3, 350e3)
 
 
 def test_a_figure_is_judged_at_ten_percent(compare):
@@ -95,7 +95,7 @@ def test_both_sides_are_told_the_same(compare):
 
 def test_our_side_runs_and_counts(compare, monkeypatch):
     monkeypatch.setattr(compare, "SEEDS", 4)
-    cell = compare.Cell("sack", (0.05,), 1, 1e9, 1e-3, 20e3)
+    cell = compare.Ns3Cell("sack", (0.05,), 1, 1e9, 1e-3, 20e3)
     ours = compare.our_side(cell, {})
     assert len(ours.packets_per_s) == 4
     # Four times twenty losses, and Mathis's window of 39 packets: loosely, this is no comparison.

@@ -34,7 +34,7 @@ def test_one_file_and_two_lines(tree):
         for path, text in contents(tree).items()
         if before.get(path) != text and path.name != "foo.rs"
     }
-    assert added == {"mod.rs": {b"pub mod foo;"}, "registry.rs": {b"    Foo: foo::Foo,"}}
+    assert added == {"mod.rs": {b"pub mod foo;"}, "registry.rs": {b"    Foo: foo::Foo;"}}
     text = (tree / file).read_text()
     assert "@" not in text
     modules = re.findall("pub mod (.*);", (tree / MODULES).read_text())
