@@ -250,7 +250,7 @@ def _axes(axis: Any, chart: Chart) -> None:
 
 
 def _lies(chart: Chart) -> bool:
-    """Return whether a chart of points over words is horizontal, which leaves room for them."""
+    """Return whether to draw a chart of named points sideways, so that the names fit."""
     return bool(chart.ticks) and all(line.role in ("points", "sample") for line in chart.lines)
 
 
