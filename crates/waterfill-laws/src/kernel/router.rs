@@ -19,7 +19,7 @@ pub struct Router {
     capacity_bps: u64,
     /// 10⁻⁶.
     target: u32,
-    /// A fluid's fractions of a byte and of a packet, carried to the next parcel.
+    /// Fractions of a byte and of a packet that a fluid carries to its next parcel; negative after rounding up.
     bytes: Volume,
     packets: f64,
     next_tick: Instant,
@@ -64,6 +64,11 @@ impl Router {
         self.law.link_set(&mut self.link, &self.params, self.capacity_bps, self.target);
     }
 
+    #[cfg(test)]
+    pub(super) fn counted_bytes(&self) -> u64 {
+        self.cpu.words()[0]
+    }
+
     fn tick_interval(&self) -> Duration {
         Duration::from_micros(u64::from(self.law.interval(&self.link)))
     }
@@ -71,7 +76,7 @@ impl Router {
     /// See [`Router::on_arrival`](crate::protocol::Router::on_arrival), as for all methods here.
     pub fn on_arrival(&mut self, passing: &mut Passing<'_, Value>) {
         self.bytes += passing.volume;
-        let bytes = self.bytes.as_bytes() as u64;
+        let bytes = whole_bytes(self.bytes);
         self.bytes -= Volume::from_bytes(bytes as f64);
         self.cpu.set(0, self.cpu.words()[0].wrapping_add(bytes));
         let Some(value) = passing.header.as_deref_mut() else { return };

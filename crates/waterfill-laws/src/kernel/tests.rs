@@ -2,10 +2,11 @@
 
 use crate::params::KernelForm;
 use crate::params::kernel_form::{default_only, link_target, micros, scaled, word, words};
+use crate::protocol::{PacketKind, Passing};
 use crate::protocols::maxnet::{self, CODE_MAX, quantise, real, start_rate_code};
 use crate::registry::{ProtocolId, kernel_protocols};
 use crate::testing::{close, numbers, spread};
-use crate::units::{Duration, Rate};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// Every member of a law's `struct law_params` is a parameter of the law, what a connection or a link gives, or unused. A
 /// member holds the largest number of its parameter.
@@ -230,4 +231,17 @@ fn every_code_of_a_number_comes_back() {
         before = number;
     }
     assert_eq!(fixed::waterfill_float_code(u64::MAX), (1 << 24) - 1);
+}
+
+/// A fluid's parcels have fractions of bytes: their sum is counted to the nearest byte after each.
+#[test]
+fn fractions_of_bytes_are_counted_to_the_nearest() {
+    let link = crate::testing::link(1e8, 0.0);
+    let mut router = super::Router::new::<maxnet::MaxNet>(&maxnet::Params::default(), &link);
+    let now = Instant::ZERO;
+    for (total, counted) in [(0.6, 1), (1.2, 1), (1.8, 2), (2.4, 2)] {
+        let volume = Volume::from_bytes(0.6);
+        router.on_arrival(&mut Passing { now, volume, packets: 0.0, kind: PacketKind::Data, header: None });
+        assert_eq!(router.counted_bytes(), counted, "{total} bytes");
+    }
 }
