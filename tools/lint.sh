@@ -43,7 +43,7 @@ RUSTDOCFLAGS="-D warnings" check rustdoc with_daemon doc --no-deps
 check ruff-check .venv/bin/ruff check --quiet
 check ruff-format .venv/bin/ruff format --check --quiet
 check mypy .venv/bin/mypy
-check imports .venv/bin/lint-imports --no-logo --no-cache
+PYTHONPATH=python check imports .venv/bin/lint-imports --no-logo --no-cache
 check file-length file_length
 check licences licences
 check workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
