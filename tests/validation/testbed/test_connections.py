@@ -93,5 +93,6 @@ def test_a_short_hunt_on_the_kernel_finds_that_every_connection_asks():
     assert [one["kind"] for one in each] == [*(kind.name for kind in KINDS), CURL]
     assert all(one["opened"] == 5 for one in each)
     assert all(one["faults"] == [] for one in each), each
-    # Both ends of each run the law.
-    assert all(one["counters"]["started"] >= 10 for one in each)
+    # Each sending end runs the law. So does the receiving end, unless the kernel skipped init()
+    # there: the law then starts at the first acknowledgement, which a receiver of data never gets.
+    assert [one["kind"] for one in each if one["counters"]["started"] < 5] == []
