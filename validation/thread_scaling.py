@@ -1,8 +1,8 @@
 """Estimate how fast N threads simulate one network with a CPU each.
 
-Each scenario of bench/scenarios, or those given, runs on one thread and on each number of threads,
-on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU time, which
-is measured; that of one thread over it is the estimate. It holds the division's balance, packets
+The two networks of bench/networks.py, or the scenarios given, run on one thread and on each number
+of threads, on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU
+time, which is measured; that of one thread over it is the estimate. It holds the division's balance, packets
 handed over, the reading of other threads' logs, and the spinning at barriers, of which there is
 more the fewer CPUs there are. It leaves out what threads do to each other's caches and memory.
 Two threads on two CPUs check it: there the wall times are measured too.
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -104,7 +106,9 @@ def table(costs: Sequence[Cost]) -> str:
 def work(options: Options) -> Report:
     """Measure every network, each number of threads in turns."""
     parts = [f"{len(os.sched_getaffinity(0))} CPUs, load average {os.getloadavg()[0]:.1f}"]
-    for path in map(Path, options.files or sorted(ROOT.glob("bench/scenarios/*.toml"))):
+    if not options.files:
+        subprocess.run([sys.executable, ROOT / "bench" / "networks.py"], check=True)
+    for path in map(Path, options.files or sorted(ROOT.glob("out/bench/*.toml"))):
         scenario = load(path)
         numbers = (1, *options.threads)
         rounds = [[run(scenario, number) for number in numbers] for _ in range(options.rounds)]
@@ -118,7 +122,7 @@ STUDY: Study[None, None] = Study(
     minutes=5,
     needs=(IDLE,),
     options=(
-        Option("files", (), "scenarios; default: those of bench/scenarios"),
+        Option("files", (), "scenarios; default: those of bench/networks.py"),
         Option("--threads", (2, 4, 8, 16, 32, 64), "numbers of threads", low=2),
         Option("--rounds", 3, "runs of each, in turns", low=1),
     ),

@@ -1,8 +1,8 @@
-"""Write the two networks on which several threads are measured: fat-tree.toml and wan.toml.
+"""The two networks on which several threads are measured: a fat-tree and a WAN.
 
-    python bench/scenarios/generate.py
+    python bench/networks.py
 
-The files are committed; a test checks that this program still writes them.
+Writes out/bench/fat-tree.toml and out/bench/wan.toml, which always have the same bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 from itertools import pairwise
 from pathlib import Path
 
-HERE = Path(__file__).parent
+OUT = Path(__file__).parents[1] / "out" / "bench"
 
 # A fat-tree of switches with K ports (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008).
 K = 8
@@ -60,7 +60,6 @@ def fat_tree() -> str:
             flows.append((f"{path[0]}-{number}", path, f"{draw.randrange(1000)} us"))
     head = [
         "# A fat-tree of k = 8: 128 hosts, 80 switches, 10 Gbit/s, 1,024 flows between pods.",
-        "# Written by bench/scenarios/generate.py.",
         "",
         'name = "fat-tree k = 8"',
         'duration = "20 ms"',
@@ -102,7 +101,6 @@ def wan() -> str:
         flows.append((f"f{number}", [f"n{a}", f"n{b}"], f"{draw.randrange(500)} ms"))
     head = [
         "# A wide-area network: 100 nodes in a square of 4,000 km, 1 Gbit/s, 600 flows.",
-        "# Written by bench/scenarios/generate.py.",
         "",
         'name = "100-node WAN"',
         'duration = "1500 ms"',
@@ -136,10 +134,14 @@ def _flows(
     return ["flow = [", *lines, "]", ""]
 
 
+NETWORKS = {"fat-tree": fat_tree, "wan": wan}
+
+
 def main() -> None:
-    """Write both files next to this program."""
-    for name, text in (("fat-tree", fat_tree()), ("wan", wan())):
-        (HERE / f"{name}.toml").write_text(text, encoding="utf-8")
+    """Write both files."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name, text in NETWORKS.items():
+        (OUT / f"{name}.toml").write_text(text(), encoding="utf-8")
 
 
 if __name__ == "__main__":
