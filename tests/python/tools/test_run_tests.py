@@ -107,17 +107,3 @@ def test_the_soak_is_counted_with_the_suite_that_it_runs_beside(monkeypatch, cap
     outcome = beside_a_soak(lambda: Outcome(passed=3))()
     assert (outcome.passed, outcome.failed) == (passed, code)
     assert "a table" in capfd.readouterr().out
-
-
-def test_a_failed_soak_is_shown_and_run_once_more(monkeypatch, capfd, tmp_path):
-    marker = tmp_path / "ran"
-    program = (
-        "import pathlib, sys; marker = pathlib.Path(sys.argv[1]);"
-        "code = 0 if marker.exists() else 1; marker.touch(); print('run', code); sys.exit(code)"
-    )
-    monkeypatch.setattr(run_tests, "_SOAK", [sys.executable, "-c", program, str(marker)])
-    outcome = beside_a_soak(lambda: Outcome(passed=3))()
-    assert (outcome.passed, outcome.failed) == (4, 0)
-    shown = capfd.readouterr().out
-    assert "run 1" in shown
-    assert "run 0" in shown
