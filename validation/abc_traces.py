@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.study import Option, Options, Study, StudyRun
+from validation.tables import markdown
 from waterfill.errors import InputError
 from waterfill.runs.result import Result
 from waterfill.scenario import traces
@@ -225,42 +226,29 @@ def claims(outcomes: Sequence[Outcome], *, judged: bool) -> list[Claim]:
 # --- the report ---------------------------------------------------------------------------------
 
 
-def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the lines of a table: means over all traces, and both relative to ABC."""
-    lines = [
-        "| scheme | utilization | 95 % queueing delay | utilization / ABC's | delay / ABC's |",
-        "|---|---:|---:|---:|---:|",
-    ]
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return a table: means over all traces, and both relative to ABC."""
+    rows = []
     for name in dict.fromkeys(one.scheme for one in outcomes):
         used, delay_s = (mean(outcomes, name, f) for f in ("utilization", "delay_p95_s"))
         relative = [ratio(outcomes, f, name, ABC) for f in ("utilization", "delay_p95_s")]
-        lines.append(
-            f"| {name} | {used:.1%} | {1e3 * delay_s:.0f} ms | "
-            f"{relative[0]:.2f} | {relative[1]:.2f} |"
+        rows.append(
+            [name, f"{used:.1%}", f"{1e3 * delay_s:.0f} ms", *(f"{x:.2f}" for x in relative)]
         )
-    return lines
+    head = "scheme|utilization:|95 % queueing delay:|utilization / ABC's:|delay / ABC's:"
+    return markdown(head, rows)
 
 
-def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -> list[str]:
-    """Return the lines of a table of each trace: figures of ABC, and of CUBIC's three queues."""
+def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -> str:
+    """Return a table of each trace: figures of ABC, and of CUBIC's three queues."""
     shown = (ABC, CODEL, CODEL_RFC, "cubic")
     found = {(one.trace, one.scheme): one for one in outcomes}
-    lines = [
-        "| trace | mean rate | " + " | ".join(shown) + " |",
-        "|---|---:|" + "---:|" * len(shown),
-    ]
+    rows = []
     for trace in of:
-        cells = [
-            f"{found[trace.name, name].utilization:.0%}, "
-            f"{1e3 * found[trace.name, name].delay_p95_s:.0f} ms"
-            for name in shown
-        ]
-        lines.append(
-            f"| {trace.name} | {trace.mean_bps(seconds) / 1e6:.2f} Mbit/s | "
-            + " | ".join(cells)
-            + " |"
-        )
-    return lines
+        mine = [found[trace.name, name] for name in shown]
+        cells = [f"{one.utilization:.0%}, {1e3 * one.delay_p95_s:.0f} ms" for one in mine]
+        rows.append([trace.name, f"{trace.mean_bps(seconds) / 1e6:.2f} Mbit/s", *cells])
+    return markdown(f"trace|mean rate:|{':|'.join(shown)}:", rows)
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -313,7 +301,7 @@ def text(found: Mapping[TraceCase, Outcome]) -> str:
     """Return both tables and the published figure."""
     outcomes, first = list(found.values()), next(iter(found))
     of = list({case.trace.name: case.trace for case in found}.values())
-    lines = [*by_trace(outcomes, of, first.seconds), "", *table(outcomes), ""]
+    lines = [by_trace(outcomes, of, first.seconds), "", table(outcomes), ""]
     verdict = {True: "agrees", False: "differs", None: "not judged: made traces"}
     for claim in claims(outcomes, judged=first.judged):
         lines.append(
@@ -321,16 +309,6 @@ def text(found: Mapping[TraceCase, Outcome]) -> str:
             f"± {claim.tolerance:.0%}: {verdict[claim.agrees]}"
         )
     return "\n".join(lines)
-
-
-def document(found: Mapping[TraceCase, Outcome]) -> dict[str, Any]:
-    """Return {"runs", "claims"}."""
-    outcomes, first = list(found.values()), next(iter(found))
-    judged = claims(outcomes, judged=first.judged)
-    return {
-        "runs": [one._asdict() for one in outcomes],
-        "claims": [claim._asdict() for claim in judged],
-    }
 
 
 STUDY = Study(
@@ -347,5 +325,4 @@ STUDY = Study(
     measure=outcome,
     table=text,
     figure=lambda found, stem: draw(list(found.values()), stem.with_suffix(".png")),
-    document=document,
 )

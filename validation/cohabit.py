@@ -16,13 +16,13 @@ A cell is judged from 20 s after the last start:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from validation.study import Option, Options, Study, StudyRun
+from validation.study import Option, Options, Study, StudyRun, only
 from waterfill.analysis import series
 from waterfill.analysis.series import Series
 from waterfill.network import protocols
@@ -245,14 +245,18 @@ class CohabitCase(NamedTuple):
     modes: Sequence[str]
     short: bool
 
+    @property
+    def name(self) -> str:
+        """The cell's name."""
+        return self.cell.name
+
 
 Found = Mapping[CohabitCase, Mapping[str, Verdict]]
 
 
 def cases(options: Options) -> list[CohabitCase]:
     """Return the chosen cells."""
-    chosen = [cell for cell in cells(options.short) if options.only in cell.name]
-    return [CohabitCase(cell, options.modes, options.short) for cell in chosen]
+    return [CohabitCase(c, options.modes, options.short) for c in cells(options.short)]
 
 
 def runs(case: CohabitCase) -> dict[str, StudyRun]:
@@ -266,26 +270,6 @@ def runs(case: CohabitCase) -> dict[str, StudyRun]:
 def measure(case: CohabitCase, results: Mapping[str, Result]) -> dict[str, Verdict]:
     """Judge a cell in each mode."""
     return {mode: judge(case.cell, results[mode], results["alone"]) for mode in case.modes}
-
-
-def document(found: Found) -> Document:
-    """Return {"asked": …, "cells": [{cell…, "modes": {mode: verdict}}]}."""
-    return {
-        "asked": {
-            "explicit_share": MIN_EXPLICIT,
-            "tcp_share": MIN_TCP,
-            "utilization": MIN_UTILIZATION,
-            "of_target": AT_TARGET,
-        },
-        "rate_bps": RATE_BPS,
-        "cells": [
-            {
-                **asdict(case.cell),
-                "modes": {mode: asdict(verdict) for mode, verdict in verdicts.items()},
-            }
-            for case, verdicts in found.items()
-        ],
-    }
 
 
 def _line(cell: CohabitCell, verdicts: Mapping[str, Verdict]) -> str:
@@ -322,7 +306,7 @@ STUDY = Study(
     options=(
         Option("--short", False, "24 cells instead of 624, shorter runs"),
         Option("--modes", tuple(MODES), "modes of protection", tuple(MODES)),
-        Option("--only", "", "only cells whose name contains this text"),
+        only("xcp × reno*"),
     ),
     quick={"short": True},
     cases=cases,
@@ -330,6 +314,5 @@ STUDY = Study(
     measure=measure,
     line=lambda case, verdicts: _line(case.cell, verdicts),
     table=table,
-    document=document,
     failed=failed,
 )

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from validation.study import ROOT, Option, Options, Report, Study, tool
+from validation.tables import markdown
 from waterfill.errors import RunError
 
 # The laws, and the engines with what they share.
@@ -150,13 +151,13 @@ def ranges(lines: Lines) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
 
 
-def table(title: str, rows: Mapping[str, Iterable[int]]) -> list[str]:
-    """Return rows of a Markdown table: lines that ran, of how many, share."""
-    shown = [f"| {title} | lines | not run | share |", "|---|---|---|---|"]
-    for name, lines in rows.items():
-        ran, of, part = share(lines)
-        shown.append(f"| {name} | {of:,} | {of - ran:,} | {part:.1%} |")
-    return shown
+def table(title: str, rows: Mapping[str, Iterable[int]]) -> str:
+    """Return a Markdown table: lines, how many did not run, and the share of those that did."""
+    shares = {name: share(lines) for name, lines in rows.items()}
+    shown = (
+        [n, f"{of:,}", f"{of - ran:,}", f"{part:.1%}"] for n, (ran, of, part) in shares.items()
+    )
+    return markdown(f"{title}|lines|not run|share", shown)
 
 
 def report(files: Mapping[str, Lines], every_line: bool) -> tuple[str, bool]:
@@ -165,9 +166,11 @@ def report(files: Mapping[str, Lines], every_line: bool) -> tuple[str, bool]:
     crates = {crate: crates.get(crate, []) for crate in CRATES}
     laws = groups(files, {name: law_of(name) for name in files})
     engine = [count for crate in CRATES[1:] for count in crates[crate]]
-    text = table("file", {name: lines.values() for name, lines in sorted(files.items())})
-    text += ["", *table("law", dict(sorted(laws.items()))), ""]
-    text += table("crate", {**crates, "engine: the last three": engine})
+    text = [
+        *(table("file", {name: lines.values() for name, lines in sorted(files.items())}), ""),
+        *(table("law", dict(sorted(laws.items()))), ""),
+        table("crate", {**crates, "engine: the last three": engine}),
+    ]
     below = [
         f"{name}: not run: {ranges(lines)}"
         for name, lines in sorted(files.items())

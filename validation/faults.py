@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from validation.study import Option, Options, Study, StudyRun
+from validation.tables import markdown
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
@@ -338,21 +339,27 @@ def cells(found: Cost | None) -> list[str]:
 
 def tables(found: Mapping[FaultCase, Cost]) -> str:
     """Return one table for each group of faults, a row for each protocol that it concerns."""
-    costs = by_protocol(found)
+    return grouped(found, "###", GROUPS, cells)
+
+
+def grouped(
+    found: Mapping[FaultCase, T],
+    level: str,
+    groups: Sequence[tuple[str, Sequence[str]]],
+    cells_of: Callable[[T | None], list[str]],
+) -> str:
+    """Return a heading and a table for each group of faults."""
+    rows = by_protocol(found)
     titles = {fault.name: fault.title for fault in FAULTS}
     out = []
-    for heading, names in GROUPS:
-        head = ["protocol"]
-        for name in names:
-            head += [f"{titles[name]}: lost s", "back s", "queue ms (drops)", "other %"]
-        out += [f"### {heading}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-        for protocol, of_protocol in costs.items():
-            if any(name in of_protocol for name in names):
-                row = [f"`{protocol}`"]
-                for name in names:
-                    row += cells(of_protocol.get(name))
-                out.append(f"| {' | '.join(row)} |")
-        out.append("")
+    for heading, names in groups:
+        head = [f"{titles[name]}: lost s|back s|queue ms (drops)|other %" for name in names]
+        shown = (
+            [f"`{protocol}`", *(cell for name in names for cell in cells_of(mine.get(name)))]
+            for protocol, mine in rows.items()
+            if any(name in mine for name in names)
+        )
+        out += [f"{level} {heading}", "", markdown("|".join(["protocol", *head]), shown), ""]
     return "\n".join(out)
 
 

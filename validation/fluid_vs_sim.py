@@ -10,7 +10,7 @@ on both backends must be within `RATE` and `SETTLING`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -176,19 +176,6 @@ class Comparison:
         """True if rates stay within the settling band on both backends, so that they settle."""
         return max(self.swing.values()) <= 2 * _BAND
 
-    def document(self) -> Document:
-        """Return the comparison as an entry of `--json`."""
-        return {
-            "scenario": self.scenario,
-            "protocol": self.protocol,
-            "flows": [asdict(flow) for flow in self.flows],
-            "step": self.step,
-            "rate_ok": self.rate_ok,
-            "settling_ok": self.settling_ok,
-            "swing": self.swing,
-            "rests": self.rests,
-        }
-
 
 def runs(scenario: Scenario) -> dict[str, StudyRun]:
     """Return both runs of a scenario."""
@@ -321,17 +308,6 @@ def table(found: Mapping[Draw, Comparison]) -> str:
     )
 
 
-def document(found: Mapping[Draw, Comparison]) -> Document:
-    """Return {"draws", "resting", "rate_ok", "settling_ok"}."""
-    settled = [one for one in found.values() if one.rests]
-    return {
-        "draws": [one.document() for one in found.values()],
-        "resting": len(settled),
-        "rate_ok": sum(one.rate_ok for one in settled),
-        "settling_ok": sum(one.settling_ok for one in settled),
-    }
-
-
 STUDY = Study(
     shows="the fluid model's rates and settling times agree with the packet simulator's",
     minutes=5,
@@ -346,6 +322,5 @@ STUDY = Study(
     measure=lambda case, results: compare(draw(*case), results),
     line=lambda _, found: _line(found),
     table=table,
-    document=document,
     failed=failed,
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from validation.study import Option, Options, Study, StudyRun, failed_checks, on_linux
+from validation.tables import markdown
 from waterfill.network.maxmin import intervals, lives_of
 from waterfill.network.protocols import load, targets
 from waterfill.runs import backends
@@ -189,8 +190,8 @@ def measure(_: EventCase, results: Mapping[str, Result]) -> Outcome:
     return Outcome(samples, responses, failed_checks(result), left_s(result))
 
 
-def row(case: EventCase, run: Outcome) -> str:
-    """Return a line of the table."""
+def row(case: EventCase, run: Outcome) -> list[str]:
+    """Return the cells of a line of the table."""
 
     def seconds(value: float | None) -> str:
         return "—" if value is None else f"{value:.1f}"
@@ -200,24 +201,20 @@ def row(case: EventCase, run: Outcome) -> str:
     for one in others:
         cells += [seconds(one.recovered_s), f"{one.lost_s:.2f}"]
     left = "" if run.left_s is None else f" (left at {run.left_s:.0f} s)"
-    return f"| `{case.protocol}` | {case.on}{left} | " + " | ".join(cells) + " |"
+    return [f"`{case.protocol}`", f"{case.on}{left}", *cells]
 
 
-COLUMNS = (
-    *("law", "on", "20 → 10: queue ms", "drops", "lost s", "10 → 20: s", "lost s", "20 → 40: s"),
-    *("lost s", "up: s", "lost s"),
-)
-HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
+HEAD = "law|on|20 → 10: queue ms|drops|lost s|10 → 20: s|lost s|20 → 40: s|lost s|up: s|lost s"
 
 
 def table(found: Mapping[EventCase, Outcome]) -> str:
     """Return all lines of the table."""
-    return "\n".join([HEAD, *(row(case, run) for case, run in found.items())])
+    return markdown(HEAD, (row(case, run) for case, run in found.items()))
 
 
 def line(case: EventCase, run: Outcome) -> str:
     """Return a line of progress: that of the table, and failed checks."""
-    return row(case, run) + (f"; failed: {', '.join(run.failed)}" if run.failed else "")
+    return " | ".join(row(case, run)) + (f"; failed: {', '.join(run.failed)}" if run.failed else "")
 
 
 COLOURS = {"sim": "#0072B2", "fluid": "#D55E00", "linux": "#009E73"}

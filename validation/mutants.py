@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from validation.study import ROOT, Option, Options, Study, tool
+from validation.tables import markdown
 from waterfill.errors import RunError
 
 PACKAGE = "waterfill-laws"
@@ -286,17 +287,17 @@ def table(found: Mapping[MutationCase, MutationRow]) -> str:
     """Return all results as a Markdown table, with the mutants that were missed below it."""
     laws = dict.fromkeys(case.law for case in found)
     counts = {law: Counter(r.result for c, r in found.items() if c.law == law) for law in laws}
-    lines = ["| law | tried | viable | caught | share |", "|---|---|---|---|---|"]
-    lines += [_row(law, count) for law, count in counts.items()]
-    lines.append(_row("all", sum(counts.values(), Counter[str]())))
+    counts["all"] = sum(counts.values(), Counter[str]())
+    rows = (_row(law, count) for law, count in counts.items())
     missed = [f"- `{case.name}`" for case, row in found.items() if row.result == "missed"]
-    return "\n".join([*lines, "", "Missed:", "", *sorted(missed)])
+    shown = markdown("law|tried|viable|caught|share", rows)
+    return "\n".join([shown, "", "Missed:", "", *sorted(missed)])
 
 
-def _row(law: str, count: Counter[str]) -> str:
+def _row(law: str, count: Counter[str]) -> list[object]:
     viable = count["caught"] + count["missed"]
     share = f"{count['caught'] / viable:.1%}" if viable else "–"
-    return f"| {law} | {count.total()} | {viable} | {count['caught']} | {share} |"
+    return [law, count.total(), viable, count["caught"], share]
 
 
 def _shard(text: str) -> tuple[int, int]:

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from validation.study import Option, Options, Study, StudyRun
+from validation.tables import markdown
 from waterfill.analysis import series
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
@@ -254,11 +255,7 @@ def _around_peaks(sent: np.ndarray[Any, Any], cycle_ms: float) -> list[float]:
 
 def table(found: Sequence[PeerRow]) -> str:
     """Return one Markdown table: a row per cell."""
-    lines = [
-        "| law | parameters | n | short flow, Mbit/s | seeds | peer | off | queue, kB "
-        "| drops | overload |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    rows: list[list[object]] = []
     for row in found:
         least, most = min(row.rates_mbps), max(row.rates_mbps)
         peer = "–" if row.peer_mbps is None else f"{row.peer_mbps:.1f}"
@@ -267,42 +264,22 @@ def table(found: Sequence[PeerRow]) -> str:
         over = "–"
         if row.overloads is not None:
             over = " + ".join(f"{value:.0%}" for value in row.overloads)
-        cells = [
-            row.protocol, row.reading, str(row.flows), f"{row.rate_mbps:.2f}",
-            f"{least:.2f} to {most:.2f}", peer, off, queue, f"{row.drops:.0f}", over,
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rates = f"{row.rate_mbps:.2f}", f"{least:.2f} to {most:.2f}"
+        more = peer, off, queue, f"{row.drops:.0f}", over
+        rows.append([row.protocol, row.reading, row.flows, *rates, *more])
+    head = "law|parameters|n:|short flow, Mbit/s:|seeds:|peer:|off:|queue, kB:|drops:|overload:"
+    return markdown(head, rows)
 
 
 def phase_table(found: Sequence[Phases]) -> str:
     """Return one Markdown table: packets per millisecond around the fullest one."""
-    offsets = range(-_SPREAD_MS, _SPREAD_MS + 1)
-    lines = [
-        f"| ms | {' | '.join(each.reading for each in found)} |",
-        "|--:|" + "--:|" * len(found),
-    ]
-    for index, offset in enumerate(offsets):
-        values = " | ".join(f"{each.packets_per_ms[index]:.1f}" for each in found)
-        lines.append(f"| {offset:+d} | {values} |")
-    lines.append(f"| evenly | {' | '.join(f'{each.even:.1f}' for each in found)} |")
-    lines.append(f"| within 3 ms | {' | '.join(f'{each.crowd:.0%}' for each in found)} |")
-    return "\n".join(lines)
-
-
-def document(found: Mapping[PeerCase, PeerRow]) -> Document:
-    """Return {"rows": […], "sources": {protocol: source}}."""
     rows = [
-        {**asdict(row), "rate_mbps": row.rate_mbps, "off": row.off, "agrees": row.agrees}
-        for row in found.values()
+        [f"{offset:+d}", *(f"{each.packets_per_ms[index]:.1f}" for each in found)]
+        for index, offset in enumerate(range(-_SPREAD_MS, _SPREAD_MS + 1))
     ]
-    return {"rows": rows, "sources": dict(SOURCES)}
-
-
-def phase_document(found: Mapping[str, Phases]) -> Document:
-    """Return {"phases": […]}."""
-    phases = [{**asdict(each), "even": each.even, "crowd": each.crowd} for each in found.values()]
-    return {"phases": phases}
+    rows.append(["evenly", *(f"{each.even:.1f}" for each in found)])
+    rows.append(["within 3 ms", *(f"{each.crowd:.0%}" for each in found)])
+    return markdown(f"ms:|{':|'.join(each.reading for each in found)}:", rows)
 
 
 class PeerCase(NamedTuple):
@@ -360,7 +337,6 @@ STUDY = Study(
     runs=runs,
     measure=measure,
     table=lambda found: table(list(found.values())),
-    document=document,
     failed=failed,
 )
 PHASES = Study(
@@ -370,5 +346,4 @@ PHASES = Study(
     runs=lambda reading: {"": StudyRun(phase_scenario(reading))},
     measure=lambda reading, results: phases(reading, results[""]),
     table=lambda found: phase_table(list(found.values())),
-    document=phase_document,
 )

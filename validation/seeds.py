@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from validation.study import Option, Options, Report, Study
+from validation.tables import markdown
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import OverSeeds
@@ -37,9 +38,8 @@ _RANGE_TOLERANCE = 0.5
 
 _UNRECORDED = "on both sides of a tolerance boundary, and no over_seeds on record says so"
 
-_COLUMNS = (
-    *("claim", "paper", "tolerance", "minimum", "maximum", "spread / tolerance"),
-    *("margin / spread", "single runs", "verdict"),
+_HEAD = (
+    "claim|paper|tolerance|minimum|maximum|spread / tolerance|margin / spread|single runs|verdict"
 )
 
 
@@ -178,7 +178,7 @@ def table(found: Iterable[SeedRow]) -> str:
     def order(row: SeedRow) -> tuple[bool, float]:
         return row.complaint is None, math.inf if row.margin is None else row.margin
 
-    lines = [f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS)]
+    lines = []
     for row in sorted((row for row in found if row.random), key=order):
         claim = row.claim
         values = [value for value in row.measured if value is not None]
@@ -188,19 +188,13 @@ def table(found: Iterable[SeedRow]) -> str:
         verdict = row.verdicts[0] if row.same else f"**{_tally(row.verdicts)}**"
         never = " (or never)" if row.spread is None and values else ""
         single = row.single_runs
-        cells = [
-            claim.path,
-            paper,
-            _number(claim.tolerance),
-            _number(min(values, default=None)),
-            _number(max(values, default=None)) + never,
-            _number(row.spread_over_tolerance),
-            _number(row.margin),
-            "–" if single is None else f"{single.least:.4g} to {single.most:.4g}",
-            verdict,
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(
+            [claim.path, paper, _number(claim.tolerance), _number(min(values, default=None)),
+             _number(max(values, default=None)) + never, _number(row.spread_over_tolerance),
+             _number(row.margin),
+             "–" if single is None else f"{single.least:.4g} to {single.most:.4g}", verdict]
+        )  # fmt: skip
+    return markdown(_HEAD, lines)
 
 
 def _number(value: float | None) -> str:

@@ -27,7 +27,7 @@ in each of the last two fifths of the run. It is unstable if the last one is abo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -500,10 +500,6 @@ class Comparison:
         """True if the fluid verdict is the linear one as implemented."""
         return self.linear.verdict == self.fluid.verdict
 
-    def document(self) -> Document:
-        """Return the comparison as an entry of `--json`."""
-        return asdict(self) | {"clear": self.clear, "agree": self.agree}
-
 
 def compare(scenario: Scenario) -> Comparison:
     """Analyse and run a scenario."""
@@ -573,15 +569,6 @@ def text(found: Mapping[Draw, Comparison]) -> str:
     return "\n".join([head, *map(str, table(list(found.values())))])
 
 
-def document(found: Mapping[Draw, Comparison]) -> Document:
-    """Return {"draws", "clear", "agree", "table"}."""
-    results = list(found.values())
-    clear = [one for one in results if one.clear]
-    draws = [one.document() for one in results]
-    agree = sum(one.agree for one in clear)
-    return {"draws": draws, "clear": len(clear), "agree": agree, "table": table(results)}
-
-
 def failed(found: Mapping[Draw, Comparison]) -> list[str]:
     """Return the draws whose clear linear verdict is not the fluid's."""
     return [_line(one) for one in found.values() if one.clear and not one.agree]
@@ -601,6 +588,5 @@ STUDY = Study(
     row=Comparison,
     line=lambda _, found: _line(found),
     table=text,
-    document=document,
     failed=failed,
 )

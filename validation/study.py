@@ -25,6 +25,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from fnmatch import fnmatch
 from functools import cache as once
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
@@ -164,6 +165,11 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+def only(example: str) -> Option:
+    """Return the option that chooses cases by their names."""
+    return Option("--only", "*", f"only cases whose names match, such as '{example}'")
+
+
 # --- a study ------------------------------------------------------------------------------------
 
 
@@ -233,8 +239,7 @@ def _report(study: Study[Any, Any], name: str, found: Mapping[Any, Any]) -> Repo
     """Return the report of measured cases."""
     assert study.table is not None
     if study.document is None:
-        rows = [{"case": case, "measured": row} for case, row in found.items()]
-        document: Any = _plain(rows)
+        document: Any = [{"case": _title(c), "measured": _plain(r)} for c, r in found.items()]
     else:
         document = study.document(found)
     draw = study.figure
@@ -244,11 +249,13 @@ def _report(study: Study[Any, Any], name: str, found: Mapping[Any, Any]) -> Repo
 
 
 def _plain(value: Any) -> Any:
-    """Return a value made of dictionaries and lists only."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-    if hasattr(value, "_asdict"):
-        return {key: _plain(one) for key, one in value._asdict().items()}
+    """Return a value made of dictionaries and lists only; properties count as fields."""
+    if is_dataclass(value) or hasattr(value, "_asdict"):
+        mine = [f.name for f in fields(value)] if is_dataclass(value) else value._fields
+        shown = {name: _plain(getattr(value, name)) for name in mine}
+        more = [name for name, one in vars(type(value)).items() if isinstance(one, property)]
+        known = {name: getattr(value, name) for name in more}
+        return shown | {n: one for n, one in known.items() if isinstance(one, (float, int, str))}
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
@@ -383,7 +390,8 @@ def sources(module: str) -> bytes:
 def _measured(study: Study[C, R], name: str, options: Options) -> tuple[dict[C, R], list[str]]:
     """Measure all cases, with a line of progress for each; return the rows and the failed runs."""
     assert study.cases is not None
-    cases = list(study.cases(options))
+    pattern = getattr(options, "only", "*")
+    cases = [case for case in study.cases(options) if fnmatch(_title(case), pattern)]
     if not cases:
         raise InputError("command line", "", "no case is left by these options")
     found: dict[C, R] = {}
@@ -404,7 +412,8 @@ def _measured(study: Study[C, R], name: str, options: Options) -> tuple[dict[C, 
 
 
 def _title(case: object) -> str:
-    return " ".join(map(str, case)) if isinstance(case, tuple) else str(getattr(case, "name", case))
+    words = case if isinstance(case, tuple) else (case,)
+    return str(getattr(case, "name", " ".join(map(str, words))))
 
 
 # A case with what was measured, or with the error that ended it.

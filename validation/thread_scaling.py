@@ -2,9 +2,10 @@
 
 The two networks of bench/networks.py, or the scenarios given, run on one thread and on each number
 of threads, on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU
-time, which is measured; that of one thread over it is the estimate. It holds the division's balance, packets
-handed over, the reading of other threads' logs, and the spinning at barriers, of which there is
-more the fewer CPUs there are. It leaves out what threads do to each other's caches and memory.
+time, which is measured; that of one thread over it is the estimate. It holds the division's
+balance, packets handed over, the reading of other threads' logs, and the spinning at barriers, of
+which there is more the fewer CPUs there are. It leaves out what threads do to each other's caches
+and memory.
 Two threads on two CPUs check it: there the wall times are measured too.
 """
 
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from validation.study import IDLE, ROOT, Option, Options, Report, Study
+from validation.tables import markdown
 from waterfill import _core
 from waterfill.network import protocols, resolve
 from waterfill.scenario.document import Scenario
@@ -93,14 +95,13 @@ def median(costs: Sequence[Cost]) -> Cost:
 def table(costs: Sequence[Cost]) -> str:
     """Return a row for each number of threads, the first of them one."""
     alone = costs[0]
-    lines = ["| threads | wall s | CPU s | busiest thread s | faster, measured "
-             "| faster, a CPU for each |", "|--:" * 6 + "|"]  # fmt: skip
-    lines += [
-        f"| {cost.threads} | {cost.wall_s:.2f} | {cost.total_s:.2f} | {cost.busiest_s:.2f} "
-        f"| {alone.wall_s / cost.wall_s:.2f} | {alone.busiest_s / cost.busiest_s:.2f} |"
-        for cost in costs
-    ]
-    return "\n".join(lines)
+    faster = ((alone.wall_s / cost.wall_s, alone.busiest_s / cost.busiest_s) for cost in costs)
+    rows = (
+        [cost.threads, *(f"{x:.2f}" for x in (cost.wall_s, cost.total_s, cost.busiest_s, *ratios))]
+        for cost, ratios in zip(costs, faster, strict=True)
+    )
+    head = "threads:|wall s:|CPU s:|busiest thread s:|faster, measured:|faster, a CPU for each:"
+    return markdown(head, rows)
 
 
 def work(options: Options) -> Report:

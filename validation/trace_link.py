@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from validation.study import ROOT, Option, Study, StudyRun, on_linux
+from validation.tables import markdown
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
@@ -82,14 +83,11 @@ def measure(_: str, results: Mapping[str, Result]) -> TraceRow:
 
 def table(found: Mapping[str, TraceRow]) -> str:
     """Return a line for each protocol."""
-    lines = [
-        "| protocol | mean, simulator | mean, kernel | ratio | correlation |",
-        "|---" * 5 + "|",
-    ]
+    lines = []
     for protocol, row in found.items():
-        means = " | ".join(f"{bps / 1e6:.2f} Mbit/s" for bps in row[:2])
-        lines.append(f"| `{protocol}` | {means} | {row.ratio:.3f} | {row.correlation:.4f} |")
-    return "\n".join(lines)
+        means = (f"{bps / 1e6:.2f} Mbit/s" for bps in row[:2])
+        lines.append([f"`{protocol}`", *means, f"{row.ratio:.3f}", f"{row.correlation:.4f}"])
+    return markdown("protocol|mean, simulator|mean, kernel|ratio|correlation", lines)
 
 
 STUDY = Study(

@@ -90,8 +90,6 @@ def test_flows_that_send_less_than_a_packet_per_update_gather():
     assert gathered.cycle_ms == pytest.approx(21.0, rel=0.03)
     assert gathered.crowd > 0.5
     assert spread.crowd < 0.35
-    document = ns2_peers.phase_document({"written at arrival": gathered})
-    assert document["phases"][0]["crowd"] == gathered.crowd
     assert "within 3 ms" in ns2_peers.phase_table([gathered, spread])
 
 
@@ -103,7 +101,6 @@ def test_a_case_has_a_run_per_seed():
     results = {seed: backends.run(run.scenario) for seed, run in runs.items()}
     row = ns2_peers.measure(cases[0], results)
     assert (row.peer_mbps, len(row.rates_mbps)) == (54.9, 2)
-    assert ns2_peers.document({cases[0]: row})["rows"][0]["off"] == row.off
 
 
 def test_only_runs_of_the_peers_length_are_judged():

@@ -165,12 +165,12 @@ def test_a_busy_host_is_refused_unless_asked(monkeypatch):
         (["--to", "b"], "x: argument --to: must be a whole number, got 'b'"),
         (["--more", "a,b"], "x: command line: --more: unknown 'a'; known: c"),
         (["--from", "1"], "x: unrecognized arguments: --from 1"),
-        (["--only", "rd"], "x: command line: --only: unknown 'rd', did you mean \"red\"?"),
+        (["--colours", "rd"], "x: command line: --colours: unknown 'rd', did you mean \"red\"?"),
     ],
 )
 def test_wrong_options_end_with_one_sentence(arguments, said, capsys):
     strict = squares([])
-    more = (*strict.options, Option("--only", ("red", "blue"), "colours", ("red", "blue")),
+    more = (*strict.options, Option("--colours", ("red", "blue"), "some", ("red", "blue")),
             Option("--more", (), "letters", ("c",)))  # fmt: skip
     try:
         code = study.execute(replace(strict, options=more), "x", arguments)
@@ -178,6 +178,28 @@ def test_wrong_options_end_with_one_sentence(arguments, said, capsys):
         code = error.code
     assert code == 2
     assert capsys.readouterr().err == f"{said}\n"
+
+
+@dataclass(frozen=True)
+class Fruit:
+    name: str
+    price: float
+
+    @property
+    def cheap(self) -> bool:
+        return self.price < 2
+
+
+def test_cases_are_chosen_by_name_and_shown_with_their_properties(capsys):
+    fruits = [Fruit("apple", 1.0), Fruit("pear", 3.0)]
+    chosen = Study(
+        shows="x", minutes=1, options=(study.only("a*"),), cases=lambda _: fruits,
+        measure=lambda case: case, row=Fruit, table=lambda found: f"{len(found)}",
+    )  # fmt: skip
+    assert study.execute(chosen, "x", ["--only", "p*", "--json"]) == 0
+    pear = {"name": "pear", "price": 3.0, "cheap": False}
+    assert json.loads(capsys.readouterr().out) == [{"case": "pear", "measured": pear}]
+    assert study.execute(chosen, "x", ["--only", "plum"]) == 2
 
 
 def test_a_report_is_printed_and_written_whole(tmp_path, capsys):

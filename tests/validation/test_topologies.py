@@ -217,4 +217,4 @@ def test_a_run_is_kept_for_itself(tmp_path, monkeypatch):
     first = study.measure(case)
     monkeypatch.setattr(running, "run", lambda _case: pytest.fail("the run is there"))
     assert study.measure(case) == first
-    assert study.chosen(SimpleNamespace(laws=("rcp",), only="topozoo/Abilene")) == [case]
+    assert case in study.chosen(SimpleNamespace(laws=("rcp",)))

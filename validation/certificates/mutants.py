@@ -24,6 +24,7 @@ from validation.certificates.laws import LAWS as CHECKERS
 from validation.certificates.log import Header, Step
 from validation.mutants import PACKAGE, Mutant, Tree
 from validation.study import ROOT, Option, Options, Study, tool
+from validation.tables import markdown
 from waterfill.network import protocols
 from waterfill.runs.steps import LISTS
 
@@ -257,23 +258,18 @@ def reason(name: str) -> str:
 
 def table(results: dict[str, dict[str, str]]) -> str:
     """Return the results as a Markdown table, with the mutants that were not rejected below it."""
-    lines = [
-        "| law | tried | unviable | rejected | crashed | no step | same | calls | accepted |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    rows = {law: _counted(found) for law, found in results.items()}
-    rows["all"] = functools.reduce(lambda a, b: a + b, rows.values(), Counter[str]())
-    for law, count in rows.items():
-        kinds = ("unviable", "rejected", "crashed", "no step", "same", "calls", "accepted")
-        cells = " | ".join(str(count[kind]) for kind in kinds)
-        lines.append(f"| {law} | {count.total()} | {cells} |")
+    counts = {law: _counted(found) for law, found in results.items()}
+    counts["all"] = sum(counts.values(), Counter[str]())
+    kinds = ("unviable", "rejected", "crashed", "no step", "same", "calls", "accepted")
+    rows = [[law, n.total(), *(n[kind] for kind in kinds)] for law, n in counts.items()]
     left = [
         f"- {result}: `{name}`" + (f": {reason(name)}" if result == "same" else "")
         for found in results.values()
         for name, result in found.items()
         if result in ("same", "calls", "accepted")
     ]
-    return "\n".join([*lines, "", *sorted(left)])
+    head = f"law|tried:|{':|'.join(kinds)}:"
+    return "\n".join([markdown(head, rows), "", *sorted(left)])
 
 
 def _counted(found: dict[str, str]) -> Counter[str]:

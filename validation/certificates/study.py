@@ -10,6 +10,7 @@ from typing import Any
 from validation.certificates.laws import LAWS, verify
 from validation.certificates.replay import Verdict
 from validation.study import Option, Options, Report, Study
+from validation.tables import markdown
 from waterfill import run
 from waterfill.runs.steps import FILE_NAME, MAX_ROWS, StepLog
 
@@ -34,14 +35,10 @@ def scenario(law: str) -> dict[str, Any]:
 def work(options: Options) -> Report:
     """Check the given logs, or one of each law and backend that can log steps."""
     found = dict(_given(options.logs) if options.logs else _logged(options.rows))
-    lines = ["| log | steps | not logged | result |", "|---|---:|---:|---|"]
-    lines += [
-        f"| {name} | {verdict.rows} | {verdict.dropped} | {verdict.wrong or 'accepted'} |"
-        for name, verdict in found.items()
-    ]
+    rows = [[name, v.rows, v.dropped, v.wrong or "accepted"] for name, v in found.items()]
     failed = [f"{name}: {verdict.wrong}" for name, verdict in found.items() if verdict.wrong]
     document = [_document(name, verdict) for name, verdict in found.items()]
-    return Report("\n".join(lines), document, failed)
+    return Report(markdown("log|steps:|not logged:|result", rows), document, failed)
 
 
 def _given(logs: tuple[str, ...]) -> Iterator[tuple[str, Verdict]]:

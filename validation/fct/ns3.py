@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from validation.fct import cases, report
 from validation.study import ROOT, Need, Option, Options, Study
+from validation.tables import markdown
 from waterfill.analysis import transfers
 from waterfill.errors import RunError
 from waterfill.formats import rules
@@ -163,8 +164,7 @@ COLUMNS = (
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return both sides of each law and load, means over the seeds with 95 % intervals."""
-    titles = ("law", "load", "flows", *(title for _, title, _ in COLUMNS), "unfinished", "ratio")
-    lines = ["| " + " | ".join(titles) + " |", "|" + " --- |" * len(titles)]
+    lines = []
     for law, load in dict.fromkeys((r["law"], r["load"]) for r in rows):
         mine = [r for r in rows if (r["law"], r["load"]) == (law, load)]
         for side, title in (("waterfill", "Waterfill"), ("ns3", "ns-3")):
@@ -174,8 +174,8 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
             cells.append(str(sum(r[side]["unfinished"] for r in mine)))
             ratios = [r[side]["geometric_mean"] / r["ns3"]["geometric_mean"] for r in mine]
             cells.append("1" if side == "ns3" else report.interval(ratios))
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            lines.append(cells)
+    return markdown(f"law|load|flows|{'|'.join(t for _, t, _ in COLUMNS)}|unfinished|ratio", lines)
 
 
 def lacks() -> str | None:
@@ -206,5 +206,4 @@ STUDY = Study(
     measure=row,
     code=lambda: hashlib.sha256(DRIVER.read_bytes()).hexdigest(),
     table=text,
-    document=lambda found: list(found.values()),
 )

@@ -8,6 +8,8 @@ from typing import Any
 
 from scipy.special import stdtrit
 
+from validation.tables import markdown
+
 COLUMNS = (
     ("all", "mean", "mean"),
     ("all", "p50", "p50"),
@@ -35,8 +37,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     by_law: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_law.setdefault(row["law"], []).append(row)
-    lines = [["law", *(title for *_, title in COLUMNS), "unfinished", "drops"]]
-    lines.append(["---"] * len(lines[0]))
+    lines = []
     for law in sorted(by_law, key=lambda law: fmean(_of(by_law[law], "all", "p50"))):
         mine = by_law[law]
         flows = sum(row["bins"]["all"]["flows"] for row in mine)
@@ -45,7 +46,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         drops = fmean(row["drops"] for row in mine)
         left = f"{unfinished / flows:.2%}" if unfinished else "0"
         lines.append([f"`{law}`", *cells, left, f"{drops:.0f}"])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return markdown("|".join(["law", *(t for *_, t in COLUMNS), "unfinished", "drops"]), lines)
 
 
 def _of(rows: Iterable[Mapping[str, Any]], where: str, what: str) -> list[float]:

@@ -28,5 +28,4 @@ STUDY = Study(
     cases=chosen,
     measure=cases.run,
     table=lambda found: report.tables(list(found.values())),
-    document=lambda found: list(found.values()),
 )

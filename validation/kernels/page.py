@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from validation.kernels.judge import LAWS, Check, exit_of, present, sentence
+from validation.tables import markdown
 
 HEAD = """\
 # Kernels
@@ -41,19 +42,13 @@ class KernelRun:
         return f"{self.probe.get('kernel', self.series)}{where}"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def _features(runs: Sequence[KernelRun]) -> str:
     held = [present(run.probe) for run in runs]
     names = dict.fromkeys(name for one in held for name in one)
     # What is mounted is a matter of the host, not of its kernel.
     kernel = [name for name in names if not name.startswith(("control groups", "mounted"))]
     rows = [[name, *("yes" if one.get(name) else "no" for one in held)] for name in kernel]
-    return table(["feature", *(run.title for run in runs)], rows)
+    return markdown("|".join(["feature", *(run.title for run in runs)]), rows) + "\n"
 
 
 def _laws(checks: Sequence[Check]) -> list[Check]:
@@ -84,7 +79,7 @@ def _checks(runs: Sequence[KernelRun]) -> str:
     merged = [{check.name: check for check in _laws(run.checks)} for run in runs]
     names = dict.fromkeys(name for one in merged for name in one)
     rows = [[name, *(_cell(one.get(name)) for one in merged)] for name in names]
-    return table(["", *(run.title for run in runs)], rows)
+    return markdown("|".join(["", *(run.title for run in runs)]), rows) + "\n"
 
 
 def _wrapped(text: str, first: str, others: str) -> str:

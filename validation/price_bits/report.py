@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from validation.price_bits import theory
 from validation.price_bits.cases import CODES, LAWS, NETWORKS, OWN, RTTS_MS, PriceCase, PriceRow
 from validation.price_bits.claims import Claim, bound, gain_margin, maxnet_cycle, predicted
+from validation.tables import markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,20 +22,13 @@ _FLOOR = 0.01
 
 def claim_table(judged: Sequence[Claim]) -> str:
     """Return the claims as Markdown."""
-    lines = ["| claim | limit | found | verdict |", "|---|---|---|---|"]
-    for claim in judged:
-        verdict = "holds" if claim.holds else "**fails**"
-        lines.append(f"| {claim.text} | {claim.limit} | {claim.found} | {verdict} |")
-    return "\n".join(lines)
+    rows = ([c.text, c.limit, c.found, "holds" if c.holds else "**fails**"] for c in judged)
+    return markdown("claim|limit|found|verdict", rows)
 
 
 def row_table(rows: Mapping[PriceCase, PriceRow]) -> str:
     """Return one row per law, code and RTT as Markdown."""
-    lines = [
-        "| law | bits | RTT, ms | load's deviation | theory | queue, ms | shares off: one link "
-        "| two links | drops |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+    lines: list[list[object]] = []
     for case, one in rows.items():
         if case.network != NETWORKS[0]:
             continue
@@ -44,22 +38,18 @@ def row_table(rows: Mapping[PriceCase, PriceRow]) -> str:
         if case.code.bits and not case.code.carried:
             value = predicted(one) if case.law.startswith("maxnet") else bound(one)
             expected = f"{value:.1%}" if case.law.startswith("maxnet") else f"≤ {value:.1%}"
-        cells = [
-            case.law, case.code.name, str(case.rtt_ms), f"{one.deviation:.1%}", expected,
-            f"{one.queue_ms[0]:.1f}", f"{one.off(own[0]):.1%}", f"{two.off(own[1]):.1%}",
-            str(one.drops + two.drops),
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(
+            [case.law, case.code.name, case.rtt_ms, f"{one.deviation:.1%}", expected,
+             f"{one.queue_ms[0]:.1f}", f"{one.off(own[0]):.1%}", f"{two.off(own[1]):.1%}",
+             one.drops + two.drops]
+        )  # fmt: skip
+    head = "law|bits|RTT, ms:|load's deviation:|theory:|queue, ms:|shares off: one link:"
+    return markdown(f"{head}|two links:|drops:", lines)
 
 
 def margin_table() -> str:
     """Return each law's gain margin, and what a quantiser of any width leaves of it."""
-    lines = [
-        "| law | RTT, ms | gain margin | left across bands | relay's amplitude, bands "
-        "| period, RTTs |",
-        "|---|--:|--:|--:|--:|--:|",
-    ]
+    lines = []
     for law in LAWS:
         for rtt_ms in RTTS_MS:
             margin = gain_margin(law, rtt_ms / 1e3)
@@ -68,8 +58,9 @@ def margin_table() -> str:
             if law.startswith("maxnet"):
                 cycle = maxnet_cycle(law, rtt_ms / 1e3)
                 cells[4:] = [f"{2 / math.pi / margin:.2f}", f"{cycle.period_s * 1e3 / rtt_ms:.1f}"]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+            lines.append(cells)
+    head = "law|RTT, ms:|gain margin:|left across bands:|relay's amplitude, bands:|period, RTTs:"
+    return markdown(head, lines)
 
 
 def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from validation.tables import markdown
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Run
@@ -159,16 +160,7 @@ def _own_path(claim: Judged) -> str:
 
 def table(cells: Sequence[GridCell]) -> str:
     """Return one Markdown table of a grid: a row per cell, naming what changes or differs."""
-    axes = list(cells[0].grid.axes)
-    head = [
-        *axes,
-        "reproduced",
-        "differs",
-        "cannot be checked",
-        "verdicts that change",
-        "differs as before",
-    ]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(axes) + "--:|" * 3 + "---|" * 2]
+    lines = []
     for cell in cells:
         star = " (adopted)" if cell.grid.is_adopted(cell.readings) else ""
         readings = [*cell.readings.values()]
@@ -180,8 +172,9 @@ def table(cells: Sequence[GridCell]) -> str:
             if any(claim.verdict == verdict for claim in cell.changed)
         )
         still = _named(claim for claim in cell.claims if claim.verdict == claim.expect == "differs")
-        lines.append(f"| {' | '.join([*readings, *counts, changed or '–', still or '–'])} |")
-    return "\n".join(lines)
+        lines.append([*readings, *counts, changed or "–", still or "–"])
+    verdicts = "reproduced:|differs:|cannot be checked:|verdicts that change|differs as before"
+    return markdown("|".join([*cells[0].grid.axes, verdicts]), lines)
 
 
 def _named(claims: Iterable[Judged]) -> str:

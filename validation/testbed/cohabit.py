@@ -7,13 +7,13 @@ the next call.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from validation.study import DAEMON, Option, Options, Study, StudyRun, failed_checks, on_linux
+from validation.study import DAEMON, Study, StudyRun, failed_checks, on_linux, only
+from validation.tables import markdown
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
@@ -130,33 +130,22 @@ def meets(found: Document) -> bool:
 
 def table(found: Mapping[TcpShareCell, Document]) -> str:
     """Return the runs as Markdown."""
-    lines = [
-        "| TCP | module | explicit, lowest 20 s | explicit | TCP | link used | queue | "
-        "dropped or marked | goals |",
-        "|---|---|--:|--:|--:|--:|--:|--:|---|",
-    ]
+    lines = []
     for cell, got in found.items():
         verdict = "met" if meets(got) else "missed"
         if got["gave_up"]:
             verdict += "; explicit flows gave up"
         if got["checks_failed"]:
             verdict += f" (failed checks: {', '.join(got['checks_failed'])})"
-        lines.append(
-            f"| {TCP} {cell.tcp.upper()}{', ECN' if cell.ecn else ''} | {NAMES[cell.mode]} | "
-            f"{got['explicit_lowest']:.2f} | {got['explicit']:.2f} | {got['tcp']:.2f} | "
-            f"{got['utilization']:.2f} | {got['queue_ms']:.1f} ms | {got['signalled']:.1%} | "
-            f"{verdict} |"
-        )
-    return "\n".join(lines) + "\n"
+        tcp = f"{TCP} {cell.tcp.upper()}{', ECN' if cell.ecn else ''}"
+        shares = [f"{got[k]:.2f}" for k in ("explicit_lowest", "explicit", "tcp", "utilization")]
+        queue = [f"{got['queue_ms']:.1f} ms", f"{got['signalled']:.1%}"]
+        lines.append([tcp, NAMES[cell.mode], *shares, *queue, verdict])
+    head = "TCP|module|explicit, lowest 20 s:|explicit:|TCP:|link used:|queue:|dropped or marked:"
+    return markdown(f"{head}|goals", lines) + "\n"
 
 
 # --- the study ----------------------------------------------------------------------------------
-
-
-def chosen(options: Options) -> list[TcpShareCell]:
-    """Return the cells whose names match, of those that this kernel can run."""
-    every = cells(kernel.available())
-    return [cell for cell in every if fnmatch.fnmatch(cell.name, options.only)]
 
 
 def failed(found: Mapping[TcpShareCell, Document]) -> list[str]:
@@ -170,9 +159,9 @@ STUDY = Study(
     shows="explicit flows keep their shares next to CUBIC and BBR on the kernel, if protected",
     minutes=20,
     needs=(on_linux(), DAEMON),
-    options=(Option("--only", "*", "only cells whose names match, such as 'bbr-*'"),),
+    options=(only("bbr-*"),),
     quick={"only": "cubic-improved"},
-    cases=chosen,
+    cases=lambda _: cells(kernel.available()),
     runs=lambda cell: {"": StudyRun(cell.scenario(), "linux")},
     measure=lambda cell, results: measure(results[""]),
     valid=lambda result: not measure(result)["checks_failed"],

@@ -8,14 +8,13 @@ runs over a plain veth pair, for comparison. Times depend on the host: run it on
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from validation.study import IDLE, Option, Options, Report, Study, on_linux
+from validation.tables import markdown
+from validation.testbed.maxnet_special import isolated
 from waterfill.errors import RunError
 from waterfill.runs.result import Document
 from waterfill.testbed import isolate
@@ -39,30 +38,7 @@ _LADDER = tuple(round(50_000 * 1.25**n) for n in range(16))
 
 def measure(way: str) -> Document:
     """Measure one way of receiving frames, in a process tree of its own."""
-    ours, theirs = multiprocessing.Pipe(duplex=False)
-    process = multiprocessing.get_context("fork").Process(target=_inside, args=(way, theirs))
-    process.start()
-    theirs.close()
-    try:
-        found: Document = ours.recv()
-    except EOFError:
-        raise RunError(f"linux: measuring {way} ended early") from None
-    finally:
-        process.join()
-    if "error" in found:
-        raise RunError(f"linux: {way}: {found['error']}")
-    return found
-
-
-def _inside(way: str, answer: Any) -> None:
-    kept = os.dup(answer.fileno())  # the waiting parent of the tree closes only 0 and 1
-    try:
-        isolate.enter()
-        document = _Bench(way).document()
-    except Exception as error:
-        document = {"error": f"{type(error).__name__}: {error}"}
-    multiprocessing.connection.Connection(kept, readable=False).send(document)
-    os._exit(0)
+    return dict(isolated(way, lambda: _Bench(way).document()))
 
 
 def carried(report: Document, frames_per_s: int) -> bool:
@@ -173,9 +149,7 @@ def _busy_between(a: tuple[int, int], b: tuple[int, int]) -> float:
 
 def table(found: list[Document]) -> str:
     """Return the measurements as a Markdown table, one row per way."""
-    head = ("| way | Mbit/s | lost | reordered | error p50 µs | p99 | p99.9 | max | line's CPU | "
-            "highest frames/s | Gbit/s | host's CPU |")  # fmt: skip
-    lines = [head, "|---|" + "--:|" * 11]
+    rows = []
     for entry in found:
         asked, spread = entry["asked"], entry["asked"]["error_ns"]
         rate = asked["received"] * 8 * (FRAME_BYTES - 14) / max(asked["receiving_s"], 1e-9) / 1e6
@@ -189,8 +163,9 @@ def table(found: list[Document]) -> str:
             "–" if ceiling is None else f"{ceiling['bits_per_s'] / 1e9:.2f}",
             f"{entry['machine_busy']:.0%}",
         ]  # fmt: skip
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
+        rows.append(cells)
+    head = "way|Mbit/s:|lost:|reordered:|error p50 µs:|p99:|p99.9:|max:|line's CPU:"
+    return markdown(f"{head}|highest frames/s:|Gbit/s:|host's CPU:", rows)
 
 
 def work(options: Options) -> Report:

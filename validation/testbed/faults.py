@@ -123,19 +123,7 @@ def cells(pair: Pair | None) -> list[str]:
 
 def tables(found: Mapping[FaultCase, Pair]) -> str:
     """Return one table for each group of faults, and the checks that failed."""
-    rows = faults.by_protocol(found)
-    out = []
-    for heading, names in GROUPS:
-        head = ["protocol"]
-        for name in names:
-            head += [f"{FAULTS[name].title}: lost s", "back s", "queue ms (drops)", "other %"]
-        out += [f"#### {heading}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-        for protocol, of_protocol in rows.items():
-            if any(name in of_protocol for name in names):
-                row = [cell for name in names for cell in cells(of_protocol.get(name))]
-                out.append(f"| `{protocol}` | {' | '.join(row)} |")
-        out.append("")
-    return "\n".join([*out, checked(list(found.values()))])
+    return f"{faults.grouped(found, '####', GROUPS, cells)}\n{checked(list(found.values()))}"
 
 
 def checked(pairs: Sequence[Pair]) -> str:

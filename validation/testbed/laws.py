@@ -11,7 +11,6 @@ and DIR/thesis.png those of the papers' figures.
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,16 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from validation.study import (
-    DAEMON,
-    Option,
-    Options,
-    Study,
-    StudyRun,
-    failed_checks,
-    on_linux,
-    passed_checks,
-)
+from validation import study
+from validation.study import Study, StudyRun, failed_checks
+from validation.tables import markdown
 from waterfill.analysis import series
 from waterfill.analysis.draw import save
 from waterfill.runs.result import Document, Result
@@ -231,8 +223,7 @@ def group_rates(run: Result) -> dict[str, float]:
 
 def table(documents: Sequence[Document]) -> str:
     """Return all rates as Markdown: Mbit/s, one row for each flow."""
-    lines = ["| case | flow | " + " | ".join(_TITLES[p] for p in PLACES) + " | kernel, off |",
-             "|---|---|" + "--:|" * (len(PLACES) + 1)]  # fmt: skip
+    lines = []
     for document in documents:
         notes = [f"checks failed: {', '.join(document['checks_failed'])}"] * bool(
             document["checks_failed"]
@@ -240,8 +231,8 @@ def table(documents: Sequence[Document]) -> str:
         for number, flow in enumerate(document["flows"]):
             case = ": ".join([document["case"], *notes]) if number == 0 else ""
             rates = [_mbps(flow["rates_bps"].get(place)) for place in PLACES]
-            lines.append(f"| {case} | {flow['flow']} | {' | '.join(rates)} | {_off(flow['off'])} |")
-    return "\n".join(lines) + "\n"
+            lines.append([case, flow["flow"], *rates, _off(flow["off"])])
+    return markdown(f"case|flow|{':|'.join(_TITLES.values())}:|kernel, off:", lines) + "\n"
 
 
 def _mbps(rate_bps: float | None) -> str:
@@ -323,11 +314,6 @@ def _names(flow: str, count: int) -> list[str]:
 # --- the study ----------------------------------------------------------------------------------
 
 
-def chosen(options: Options) -> list[LawCase]:
-    """Return the cases whose names match."""
-    return [case for case in cases() if fnmatch.fnmatch(case.name, options.only)]
-
-
 def failed(found: Mapping[LawCase, Runs]) -> list[str]:
     """Return the cases that do not agree, or whose run on linux is invalid."""
     documents = [document(case, runs) for case, runs in found.items()]
@@ -338,13 +324,13 @@ def failed(found: Mapping[LawCase, Runs]) -> list[str]:
 STUDY = Study(
     shows="every explicit law has the simulator's rates on the kernel, within 5 %",
     minutes=15,
-    needs=(on_linux(), DAEMON),
-    options=(Option("--only", "*", "only cases whose names match, such as '*xcp*'"),),
+    needs=(study.on_linux(), study.DAEMON),
+    options=(study.only("*xcp*"),),
     quick={"only": "rcp"},
-    cases=chosen,
+    cases=lambda _: cases(),
     runs=lambda case: {place: StudyRun(case.scenario(place), PLACES[place][0]) for place in PLACES},
     measure=lambda _, results: results,
-    valid=passed_checks,
+    valid=study.passed_checks,
     table=lambda found: table([document(case, runs) for case, runs in found.items()]),
     document=lambda found: [document(case, runs) for case, runs in found.items()],
     figure=draw,

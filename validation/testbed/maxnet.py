@@ -7,7 +7,6 @@ that failed its checks is marked in the table, and repeated by the next call. DI
 
 from __future__ import annotations
 
-import fnmatch
 import math
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -16,17 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from validation.study import (
-    DAEMON,
-    Option,
-    Options,
-    Study,
-    StudyRun,
-    failed_checks,
-    linux_code,
-    on_linux,
-    passed_checks,
-)
+from validation import study
+from validation.study import DAEMON, Option, Options, Study, StudyRun, failed_checks, on_linux
+from validation.tables import markdown
 from validation.testbed import maxnet_cells, maxnet_plots, maxnet_special
 from validation.testbed.maxnet_cells import Goal, MaxnetCell, Of
 from validation.testbed.maxnet_special import SPECIALS
@@ -174,15 +165,13 @@ def table(document: Document) -> str:
         if cell["checks_failed"]:
             notes.append(f"invalid, failed checks: {', '.join(cell['checks_failed'])}")
         lines += [f"{'; '.join(notes)}.", ""] if notes else []
-        lines += ["| | measured | required | met |", "|---|--:|---|---|"]
-        lines += [_row(goal) for goal in cell["goals"]]
-        lines.append("")
+        lines += [markdown("|measured:|required|met", map(_row, cell["goals"])), ""]
     return "\n".join(lines)
 
 
-def _row(goal: Document) -> str:
+def _row(goal: Document) -> list[str]:
     verdict = {True: "yes", False: "**no**", None: ""}[goal["ok"]]
-    return f"| {goal['goal']} | {_shown(goal, 'measured')} | {_asked(goal)} | {verdict} |"
+    return [goal["goal"], _shown(goal, "measured"), _asked(goal), verdict]
 
 
 def _shown(goal: Document, key: str, scale: float = 1.0) -> str:
@@ -226,8 +215,8 @@ def special_document(found: Mapping[MaxnetCase, list[Document]]) -> Document:
     }  # fmt: skip
 
 
-def _matching(names: Mapping[str, Any], options: Options) -> list[MaxnetCase]:
-    return [MaxnetCase(n, options.times) for n in names if fnmatch.fnmatch(n, options.only)]
+def _named(names: Mapping[str, Any], options: Options) -> list[MaxnetCase]:
+    return [MaxnetCase(name, options.times) for name in names]
 
 
 def failed(document: Document) -> list[str]:
@@ -241,7 +230,7 @@ def failed(document: Document) -> list[str]:
 
 
 _OPTIONS = (
-    Option("--only", "*", "only cells whose names match, such as 'fig1[01]*'"),
+    study.only("fig1[01]*"),
     Option("--times", 1.0, "factor on all times: below 1 for a trial", low=0.01),
 )
 STUDY = Study(
@@ -250,10 +239,10 @@ STUDY = Study(
     needs=(on_linux(), DAEMON),
     options=_OPTIONS,
     quick={"only": "fig10-100M"},
-    cases=lambda options: _matching(_cells(), options),
+    cases=lambda options: _named(_cells(), options),
     runs=runs,
     measure=lambda _, results: results,
-    valid=passed_checks,
+    valid=study.passed_checks,
     table=lambda found: table(document(found)),
     document=document,
     figure=draw,
@@ -265,9 +254,9 @@ SPECIAL = Study(
     needs=(on_linux(http=True), DAEMON),
     options=_OPTIONS,
     quick={"only": "stripped"},
-    cases=lambda options: _matching(SPECIALS, options),
+    cases=lambda options: _named(SPECIALS, options),
     measure=special,
-    code=linux_code,
+    code=study.linux_code,
     table=lambda found: table(special_document(found)),
     document=special_document,
     failed=lambda found: failed(special_document(found)),

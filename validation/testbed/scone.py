@@ -19,6 +19,7 @@ from functools import partial
 from typing import NamedTuple
 
 from validation.study import DAEMON, Option, Study, linux_code, on_linux
+from validation.tables import markdown
 from validation.testbed.maxnet_special import bed, isolated, listen, streams
 from waterfill.runs.result import Document
 from waterfill.testbed.bed import RunNetwork
@@ -139,19 +140,14 @@ def judged(row: Document) -> Document:
 
 def table(rows: Sequence[Document]) -> str:
     """Return the rows as a Markdown table."""
-    lines = [
-        "| flows | share | mean rate | median advice | advice / share | near | signals |",
-        "|--:|--:|--:|--:|--:|--:|---|",
-    ]
+    lines = []
     for row in rows:
         counted: Counter[int] = Counter(row["signals"])
         counts = ", ".join(f"{n}: {count}" for n, count in sorted(counted.items()))
-        lines.append(
-            f"| {row['flows']} | {row['share_bps'] / 1e6:.2f} | {row['mean_bps'] / 1e6:.2f} "
-            f"| {row['advice_bps'] / 1e6:.2f} | {row['ratio']:.3f} | {row['within']:.0%} "
-            f"| {counts} |"
-        )
-    return "\n".join(lines)
+        rates = (f"{row[f'{name}_bps'] / 1e6:.2f}" for name in ("share", "mean", "advice"))
+        lines.append([row["flows"], *rates, f"{row['ratio']:.3f}", f"{row['within']:.0%}", counts])
+    head = "flows:|share:|mean rate:|median advice:|advice / share:|near:|signals"
+    return markdown(head, lines)
 
 
 class SconeCase(NamedTuple):
@@ -177,6 +173,5 @@ STUDY = Study(
     code=linux_code,
     line=lambda _, row: table([row]).splitlines()[-1],
     table=lambda found: table(list(found.values())),
-    document=lambda found: list(found.values()),
     failed=lambda found: [f"{case.flows} flows" for case, row in found.items() if not row["ok"]],
 )

@@ -17,7 +17,6 @@ the square root of the loss rate of the run.
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import random
 import statistics
@@ -25,15 +24,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from validation.study import (
-    Option,
-    Options,
-    Study,
-    StudyRun,
-    failed_checks,
-    on_linux,
-    passed_checks,
-)
+from validation import study
+from validation.study import Option, Study, StudyRun, failed_checks
+from validation.tables import markdown
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import kernel
@@ -191,12 +184,12 @@ def _spread(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def _cells(found: Document) -> str:
+def _cells(found: Document) -> list[object]:
     def rates(side: Document) -> str:
         return " / ".join(f"{rate / 1e6:.4g}" for rate in side.values())
 
     delays = found["delays_s"]
-    cells: list[Any] = [
+    return [
         " / ".join(f"{rate / 1e6:.4g} ± {100 * found['spread'][group]:.1f} %"
                    for group, rate in found["rates_bps"].items()),
         rates(found["linux"]["rates_bps"]),
@@ -204,7 +197,6 @@ def _cells(found: Document) -> str:
         f"{delays[0] * 1e3:.2f} ± {found['delay_spread_s'] * 1e3:.2f}", f"{delays[1] * 1e3:.2f}",
         round(found["retransmissions"]), found["linux"]["retransmissions"], word(found),
     ]  # fmt: skip
-    return " | ".join(map(str, cells))
 
 
 def word(found: Document) -> str:
@@ -243,24 +235,28 @@ def measure(_: TcpTableCell, results: Mapping[str, Result]) -> Sides:
     return Sides(sims, figures(linux.summary), failed_checks(linux))
 
 
-def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[str]:
-    """Yield the lines of the table."""
-    yield ("| cell | protocol | rate sim Mbit/s | linux | difference | queueing delay sim ms "
-           "| linux | retransmitted sim | linux | agree |")  # fmt: skip
-    yield "|---|---|" + "--:|" * 7 + "---|"
+HEAD = (
+    "cell|protocol|rate sim Mbit/s:|linux:|difference:|queueing delay sim ms:|linux:"
+    "|retransmitted sim:|linux:|agree"
+)
+LOSSES_HEAD = (
+    "cell|protocol|RTT sim ms:|linux:|lost sim:|linux:|rate × RTT × √loss, sim packets:|linux:"
+    "|difference:"
+)
+
+
+def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
+    """Yield the rows of the table."""
     for cell, sides in found.items():
-        head = f"| {cell.case}, {cell.rate} | {cell.protocol} |"
         if sides.failed:
-            yield f"{head} | | | | | | | failed checks: {', '.join(sides.failed)} |"
+            shown: list[object] = [*[""] * 7, f"failed checks: {', '.join(sides.failed)}"]
         else:
-            yield f"{head} {_cells(verdict(sides.sims, sides.linux, RATES[cell.rate]))} |"
+            shown = _cells(verdict(sides.sims, sides.linux, RATES[cell.rate]))
+        yield [f"{cell.case}, {cell.rate}", cell.protocol, *shown]
 
 
-def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[str]:
-    """Yield the lines of the second table: one Reno or CUBIC flow under random loss."""
-    yield ("| cell | protocol | RTT sim ms | linux | lost sim | linux "
-           "| rate × RTT × √loss, sim packets | linux | difference |")  # fmt: skip
-    yield "|---|---|" + "--:|" * 7
+def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
+    """Yield the rows of the second table: one Reno or CUBIC flow under random loss."""
     for cell, sides in found.items():
         if CASES[cell.case].get("loss") is None or cell.protocol == "bbr" or sides.failed:
             continue
@@ -270,36 +266,32 @@ def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[str]:
         mean, got = statistics.fmean(each), window_of_loss(sides.linux, packet_bytes)
         rtts_ms = [1e3 * statistics.fmean(f["rtt_s"] for f in side) for side in both]
         lost = [statistics.fmean(f["lost"] for f in side) for side in both]
-        yield (f"| {cell.case}, {cell.rate} | {cell.protocol} | {rtts_ms[0]:.2f} "
-               f"| {rtts_ms[1]:.2f} | {lost[0]:.0f} | {lost[1]:.0f} "
-               f"| {mean:.3f} ± {_spread(each) / mean:.1%} | {got:.3f} "
-               f"| {got / mean - 1:+.1%} |")  # fmt: skip
-
-
-def chosen(options: Options) -> list[TcpTableCell]:
-    """Return the cells whose names match."""
-    return [one for one in cells(options.seconds) if fnmatch.fnmatch(one.name, options.only)]
+        yield [f"{cell.case}, {cell.rate}", cell.protocol, *(f"{rtt:.2f}" for rtt in rtts_ms),
+               *(f"{n:.0f}" for n in lost), f"{mean:.3f} ± {_spread(each) / mean:.1%}",
+               f"{got:.3f}", f"{got / mean - 1:+.1%}"]  # fmt: skip
 
 
 def failed(found: Mapping[TcpTableCell, Sides]) -> list[str]:
     """Return the cells that neither agree nor are within the spread."""
-    lines = zip(found, list(rows(found))[2:], strict=True)
-    return [cell.name for cell, line in lines if not line.endswith(("| yes |", "spread |"))]
+    lines = zip(found, rows(found), strict=True)
+    return [c.name for c, cells in lines if not str(cells[-1]).endswith(("yes", "spread"))]
 
 
 STUDY = Study(
     shows="the kernel's TCPs have the simulator's rates within 10 % and queues within 20 %",
     minutes=90,
-    needs=(on_linux(),),
+    needs=(study.on_linux(),),
     options=(
-        Option("--only", "*", "only cells whose names match, such as 'one-100M-*'"),
+        study.only("one-100M-*"),
         Option("--seconds", None, "length of every cell (s), to try the host", type=float),
     ),
     quick={"only": "one-100M-*", "seconds": 5.0},
-    cases=chosen,
+    cases=lambda options: cells(options.seconds),
     runs=runs,
     measure=measure,
-    valid=passed_checks,
-    table=lambda found: "\n".join([*rows(found), "", *losses(found)]),
+    valid=study.passed_checks,
+    table=lambda found: "\n\n".join(
+        [markdown(HEAD, rows(found)), markdown(LOSSES_HEAD, losses(found))]
+    ),
     failed=failed,
 )

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from validation.tables import markdown
 from validation.topologies.reasons import REASONS, WITHIN, Reason
 from validation.topologies.running import Record
 
@@ -25,40 +26,34 @@ EVIDENCE = {
 
 def summary(rows: Iterable[Explained]) -> str:
     """Return a line per law: networks, flows within 2 %, the worst flow, reasons with counts."""
-    lines = [
-        "| law | networks | all flows within 2 % | flows within 2 % | worst flow | exceptions |",
-        "|---|--:|--:|--:|---|---|",
-    ]
+    lines: list[list[object]] = []
     for law, mine in by_law(rows).items():
         errors = {record.network: abs(record.errors) for record, _ in mine}
         worst, _ = max(mine, key=lambda row: float(max(abs(row[0].errors))))
         flow = worst.names[int(errors[worst.network].argmax())]
         good = sum(bool((each <= WITHIN).all()) for each in errors.values())
         within = sum(int((each <= WITHIN).sum()) for each in errors.values())
-        lines.append(
-            f"| {law} | {len(mine)} | {good} | {within} of {sum(map(len, errors.values()))} "
-            f"| {errors[worst.network].max():.1%} ({worst.network}, {flow}) | {counted(mine)} |"
-        )
-    return "\n".join(lines)
+        of = sum(map(len, errors.values()))
+        most = f"{errors[worst.network].max():.1%} ({worst.network}, {flow})"
+        lines.append([law, len(mine), good, f"{within} of {of}", most, counted(mine)])
+    head = "law|networks:|all flows within 2 %:|flows within 2 %:|worst flow|exceptions"
+    return markdown(head, lines)
 
 
 def evidence(rows: Iterable[Explained]) -> str:
     """Return a line per law and reason: how many flows, and the median and largest evidence."""
-    lines = [
-        "| law | reason | flows | networks | largest error | evidence | median | largest |",
-        "|---|---|--:|--:|--:|---|--:|--:|",
-    ]
+    lines: list[list[object]] = []
     for law, mine in by_law(rows).items():
         for name in REASONS:
             found = [(r.network, x) for r, reasons in mine for x in reasons if x.reason == name]
             if found:
                 numbers = [x.evidence for _, x in found]
-                lines.append(
-                    f"| {law} | {name} | {len(found)} | {len({n for n, _ in found})} "
-                    f"| {max(abs(x.error) for _, x in found):.1%} | {EVIDENCE[name]} "
-                    f"| {median(numbers):.2%} | {max(numbers):.2%} |"
-                )
-    return "\n".join(lines)
+                most = f"{max(abs(x.error) for _, x in found):.1%}"
+                networks = len({network for network, _ in found})
+                shown = f"{median(numbers):.2%}", f"{max(numbers):.2%}"
+                lines.append([law, name, len(found), networks, most, EVIDENCE[name], *shown])
+    head = "law|reason|flows:|networks:|largest error:|evidence|median:|largest:"
+    return markdown(head, lines)
 
 
 def exceptions(rows: Iterable[Explained]) -> str:

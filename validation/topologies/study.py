@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from validation.study import Kept, Need, NotKept, Option, Options, Study
+from validation.study import Kept, Need, NotKept, Option, Options, Study, only
 from validation.topologies import cases, reasons, report, running
 from validation.topologies.reasons import Reason
 from validation.topologies.running import Record
@@ -27,7 +27,7 @@ class Explained(NamedTuple):
 
 def chosen(options: Options) -> list[TopologyStudyCase]:
     """Return every chosen law on every chosen network."""
-    names = [name for group in cases.GROUPS for name in cases.names(group) if options.only in name]
+    names = [name for group in cases.GROUPS for name in cases.names(group)]
     return [TopologyStudyCase(name, law) for name in names for law in options.laws or cases.laws()]
 
 
@@ -67,9 +67,9 @@ STUDY = Study(
     needs=(Need("topohub", lambda: None if cases.names("topozoo") else "the package topohub"),),
     options=(
         Option("--laws", (), "default: all of the fluid backend", cases.laws),
-        Option("--only", "", "only networks whose name contains this text"),
+        only("topozoo/A*"),
     ),
-    quick={"laws": ("maxnet", "rcp"), "only": "topozoo/A"},
+    quick={"laws": ("maxnet", "rcp"), "only": "topozoo/A*"},
     cases=chosen,
     measure=measure,
     row=Explained,

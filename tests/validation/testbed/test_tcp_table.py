@@ -70,9 +70,9 @@ def test_rtt_and_loss_rate_are_divided_out_of_random_losses():
     found = {
         one: sides(10e6, 12.1e6) for one in (cell, tcp_table.TcpTableCell("one", "100M", "sack"))
     }
-    (row,) = list(tcp_table.losses(found))[2:]
+    (row,) = tcp_table.losses(found)
     # The same losses of more packets: the loss rate is smaller, so 1.1 of the window, not 1.21.
-    assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
+    assert row[-3:] == ["0.866 ± 0.0%", "0.953", "+10.0%"]
 
 
 def test_the_simulators_runs_differ_in_when_flows_start():
@@ -96,9 +96,8 @@ def test_a_run_that_failed_its_checks_is_no_result():
         tcp_table.TcpTableCell("four", "100M", "sack"),
     ]
     found = dict(zip(cells, (sides(1e6, 1e6), sides(1e6, 1e6, ["processor"])), strict=True))
-    agrees, failed = list(tcp_table.rows(found))[2:]
-    assert agrees.endswith("| yes |")
-    assert failed.endswith("failed checks: processor |")
+    agrees, failed = tcp_table.rows(found)
+    assert (agrees[-1], failed[-1]) == ("yes", "failed checks: processor")
     assert tcp_table.failed(found) == ["four-100M-sack"]
 
 

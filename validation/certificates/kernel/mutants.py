@@ -28,6 +28,7 @@ from validation.certificates.kernel.calls import ROOT, SOURCES, CompiledLaw, aga
 from validation.certificates.kernel.drawn import CALLS, any_step
 from validation.certificates.log import Step
 from validation.study import Option, Options, Study, tool
+from validation.tables import markdown
 from waterfill.errors import InputError, RunError
 
 RECORDED = ROOT / "tests" / "validation" / "certificates"
@@ -253,13 +254,12 @@ def measure(case: KernelCase) -> str:
 def table(found: Mapping[KernelCase, str]) -> str:
     """Return the counts by law, and the mutants that were not rejected."""
     kinds = ("rejected", "drawn, rejected", "crashed", "not compiled", "same", "accepted")
-    lines = [f"| law | mutants | {' | '.join(kinds)} |", f"|---|{'---:|' * (len(kinds) + 1)}"]
+    rows = []
     for law in dict.fromkeys(case.law for case in found):
         counts = Counter(_kind(result) for case, result in found.items() if case.law == law)
-        cells = " | ".join(str(counts[kind]) for kind in kinds)
-        lines.append(f"| {law} | {counts.total()} | {cells} |")
+        rows.append([law, counts.total(), *(counts[kind] for kind in kinds)])
     left = [f"- {c.law}: {c.mutant}: {r}" for c, r in found.items() if _kind(r) in kinds[-2:]]
-    return "\n".join([*lines, "", *left])
+    return "\n".join([markdown(f"law|mutants:|{':|'.join(kinds)}:", rows), "", *left])
 
 
 def _kind(result: str) -> str:

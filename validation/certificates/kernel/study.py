@@ -13,25 +13,25 @@ from validation.certificates.fixed.laws import verify
 from validation.certificates.kernel import hosts, routers
 from validation.certificates.replay import Verdict
 from validation.study import Need, Option, Options, Report, Study
+from validation.tables import markdown
 from waterfill.runs.files import make_directory
 
 
 def work(options: Options) -> Report:
     """Log the steps of each law's routers and hosts, and check them."""
-    lines = ["| law | steps | by call | not logged | result |", "|---|---:|---|---:|---|"]
-    failed = []
+    rows, failed = [], []
     with tempfile.TemporaryDirectory(prefix="waterfill-certificates-") as name:
         folder = Path(name)
         for law, logs in _logs(options, folder):
             verdicts = [verify(log) for log in logs]
             wrong = next((str(v.wrong) for v in verdicts if v.wrong is not None), None)
-            lines.append(_row(law, verdicts, wrong))
+            rows.append(_row(law, verdicts, wrong))
             failed += [] if wrong is None else [f"{law}: {wrong}"]
         if options.keep is not None:
             target = make_directory(Path(options.keep))
             for log in folder.glob("*.steps"):
                 shutil.copy(log, target)
-    return Report("\n".join(lines), failed=failed)
+    return Report(markdown("law|steps:|by call|not logged:|result", rows), failed=failed)
 
 
 def _logs(options: Options, folder: Path) -> Iterator[tuple[str, Sequence[Path]]]:
@@ -42,13 +42,13 @@ def _logs(options: Options, folder: Path) -> Iterator[tuple[str, Sequence[Path]]
             yield f"{law}, hosts", hosts.recorded(law, options.seconds, folder, over)
 
 
-def _row(law: str, verdicts: Sequence[Verdict], wrong: str | None) -> str:
+def _row(law: str, verdicts: Sequence[Verdict], wrong: str | None) -> list[object]:
     calls: Counter[str] = Counter()
     for verdict in verdicts:
         calls.update({call: n for (_, _, call), n in verdict.counts.items()})
     by_call = ", ".join(f"{n} {call}" for call, n in calls.most_common())
     dropped = sum(verdict.dropped for verdict in verdicts)
-    return f"| {law} | {calls.total()} | {by_call} | {dropped} | {wrong or 'accepted'} |"
+    return [law, calls.total(), by_call, dropped, wrong or "accepted"]
 
 
 STUDY = Study[Any, Any](
