@@ -1,15 +1,16 @@
-"""Run the targets of fuzz/ by libFuzzer and keep what they cover: `make fuzz`.
+"""Run fuzz targets by libFuzzer and keep what they cover: `make fuzz`.
 
     python -m validation.fuzzing TARGET [--seconds 60] | minimise TARGET …
     python -m validation.fuzzing all [--share 1.0] [TARGET …] | page | sanitize
-    python -m validation.fuzzing python [options of validation.fuzz_python]
+    python -m validation.fuzzing python [--plain] [TARGET …]
 
-`all` runs each target for its share of executions, in slices, and goes on where it was stopped; a
-share of 0.1 is a tenth of that. Executions and covered edges over time are kept in out/fuzz/*.json,
-one file per target. `minimise` writes the smallest corpus with the same coverage to fuzz/corpus.
-`page` writes the table of docs/validation/fuzzing.md from these files, `sanitize` runs all targets
-under sanitizers, `python` the targets of Python code. An input that fails is kept in out/fuzz/found
-and ends the run with exit code 1.
+Targets are in fuzz/ (Rust) and validation/fuzz_python. `all` runs each target in Rust for its share
+of executions, in slices, and goes on where it was stopped; a share of 0.1 is a tenth of that.
+`python` runs targets of Python code in turn, with `--plain` without atheris. Executions and covered
+edges over time are kept in out/fuzz/*.json, one file per target. `minimise` writes the smallest
+corpus with the same coverage. `page` writes the table of docs/validation/fuzzing.md from these
+files, `sanitize` runs all targets in Rust under sanitizers. An input that fails is kept in
+out/fuzz/found, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +47,38 @@ _FEW = 100_000  # executions of a target each of which is a whole run
 _LONG = 300  # random inputs that such a target begins with
 
 
-def binary() -> Path:
-    """Build the program of all targets and return its path."""
+@dataclass(frozen=True)
+class Program:
+    """All targets in one language: a command with libFuzzer's options, and their corpora."""
+
+    command: tuple[str, ...]
+    corpus: Path
+    options: tuple[str, ...]
+    long_inputs: bool = False
+    """True if targets with few executions begin with long inputs."""
+
+
+PYTHON = Program(
+    (sys.executable, "-m", "validation.fuzz_python"),
+    ROOT / "validation/fuzz_python/corpus",
+    ("-timeout=240", "-rss_limit_mb=4096", "-len_control=0"),
+)
+
+
+@cache
+def rust() -> Program:
+    """Build the program of all targets in Rust."""
     built = subprocess.run([ROOT / "tools/fuzz.sh"], stdout=subprocess.PIPE, text=True, check=True)
-    return ROOT / built.stdout.strip()
+    command = (str(ROOT / built.stdout.strip()),)
+    return Program(command, ROOT / "fuzz/corpus", ("-timeout=20", "-rss_limit_mb=2048"), True)
 
 
-def targets(program: Path) -> dict[str, dict[str, Any]]:
+@cache
+def targets(program: Program) -> dict[str, dict[str, Any]]:
     """Return each target's largest input in bytes, share of executions, and what it checks."""
     environment = {**os.environ, "FUZZ_TARGET": "list"}
     listed = subprocess.run(
-        [program], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        program.command, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
     )
     rows = (line.split("\t") for line in listed.stdout.splitlines())
     return {
@@ -74,14 +98,14 @@ def unescape(line: str) -> bytes:
     return line.encode("ascii").decode("unicode_escape").encode("latin-1")
 
 
-def unpack(name: str, long_bytes: int = 0) -> Path:
+def unpack(program: Program, name: str, long_bytes: int = 0) -> Path:
     """Put a target's committed corpus into its working folder, and return that.
 
     With `long_bytes`, random inputs of that length join it.
     """
     folder = OUT / "corpus" / name
     folder.mkdir(parents=True, exist_ok=True)
-    committed = ROOT / "fuzz/corpus" / f"{name}.txt"
+    committed = program.corpus / f"{name}.txt"
     for line in committed.read_text().splitlines() if committed.exists() else ():
         data = unescape(line)
         (folder / hashlib.sha1(data, usedforsecurity=False).hexdigest()).write_bytes(data)
@@ -114,23 +138,22 @@ def thin(curve: list[list[int]]) -> list[list[int]]:
     return [rising[int(i * step)] for i in range(_KEPT - 1)] + [rising[-1]]
 
 
-def run(
-    program: Path, name: str, about: dict[str, Any], seconds: int, executions: int | None = None
-) -> bool:
+def run(program: Program, name: str, seconds: int, executions: int | None = None) -> bool:
     """Run a target for a time or a number of executions; return whether all inputs passed."""
+    about = targets(program)[name]
     # From short inputs, libFuzzer's own start, a target with few executions grows no long ones.
-    few = about["share"] <= _FEW
-    folder, found = unpack(name, about["bytes"] if few else 0), OUT / "found"
+    few = program.long_inputs and about["share"] <= _FEW
+    folder, found = unpack(program, name, about["bytes"] if few else 0), OUT / "found"
     found.mkdir(parents=True, exist_ok=True)
+    kept = set(found.iterdir())
     record = read(name)
     before, covered = record["executions"], max((e for _, e in record["curve"]), default=0)
     command = [
-        str(program),
+        *program.command,
+        *program.options,
         f"-max_len={about['bytes']}",
         f"-max_total_time={seconds}",
         f"-artifact_prefix={found}/{name}-",
-        "-timeout=20",
-        "-rss_limit_mb=2048",
         "-print_final_stats=1",
         *(["-len_control=0"] if few else []),
         *([f"-runs={executions}"] if executions is not None else []),
@@ -141,7 +164,7 @@ def run(
     done = 0
     environment = {**os.environ, "FUZZ_TARGET": name}
     with subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+        command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True, errors="replace"
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -160,9 +183,10 @@ def run(
     record |= {"checks": about["checks"], "host": host(), "date": time.strftime("%Y-%m-%d")}
     write(record)
     print(f"{name}: {record['executions']:,} executions, {covered} edges", flush=True)
-    if process.returncode != 0:
-        print("".join(last), file=sys.stderr)
-    return process.returncode == 0
+    new = sorted(str(path.relative_to(ROOT)) for path in set(found.iterdir()) - kept)
+    if process.returncode != 0 or new:
+        print("".join(last), *new, file=sys.stderr)
+    return process.returncode == 0 and not new
 
 
 def host() -> str:
@@ -177,9 +201,9 @@ def host() -> str:
     return f"{cpu[1] if cpu else platform.machine()}, {version}"
 
 
-def run_all(program: Path, names: Iterable[str], share: float) -> bool:
+def run_all(names: Iterable[str], share: float) -> bool:
     """Run targets in turns of a slice each, until every one has its share of executions."""
-    known = targets(program)
+    known = targets(rust())
     chosen = list(names) or list(known)
     while True:
         open_ = {
@@ -190,27 +214,19 @@ def run_all(program: Path, names: Iterable[str], share: float) -> bool:
         if not open_:
             return True
         for name, rest in open_.items():
-            if not run(program, name, known[name], SLICE_S, rest):
+            if not run(rust(), name, SLICE_S, rest):
                 return False
 
 
-def minimise(program: Path, name: str, about: dict[str, Any]) -> None:
+def minimise(program: Program, name: str) -> None:
     """Write the smallest corpus that covers what the working folder covers."""
-    folder = unpack(name)
+    folder, longest = unpack(program, name), f"-max_len={targets(program)[name]['bytes']}"
     with tempfile.TemporaryDirectory() as small:
         subprocess.run(
-            [
-                program,
-                "-set_cover_merge=1",
-                "-use_counters=0",
-                f"-max_len={about['bytes']}",
-                small,
-                folder,
-            ],
-            env={**os.environ, "FUZZ_TARGET": name},
-            stderr=subprocess.DEVNULL,
+            [*program.command, "-set_cover_merge=1", "-use_counters=0", longest, small, folder],
+            env={**os.environ, "FUZZ_TARGET": name}, cwd=ROOT, stderr=subprocess.DEVNULL,
             check=True,
-        )
+        )  # fmt: skip
         inputs = sorted((p.read_bytes() for p in Path(small).iterdir()), key=lambda d: (len(d), d))
     text, left_out = "", 0
     for data in inputs:
@@ -219,7 +235,7 @@ def minimise(program: Path, name: str, about: dict[str, Any]) -> None:
             text += line
         else:
             left_out += 1
-    (ROOT / "fuzz/corpus" / f"{name}.txt").write_text(text)
+    (program.corpus / f"{name}.txt").write_text(text)
     print(f"{name}: {len(inputs) - left_out} inputs, {len(text):,} bytes; {left_out} left out")
 
 
@@ -255,10 +271,8 @@ def write_page() -> None:
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked; return the exit code."""
     what, *rest = arguments or [""]
-    if what in ("python", "sanitize"):
-        module = [sys.executable, "-m", "validation.fuzz_python"]
-        command = module if what == "python" else [str(ROOT / "tools/sanitize.sh")]
-        return subprocess.run([*command, *rest], cwd=ROOT, check=False).returncode
+    if what == "sanitize":
+        return subprocess.run([ROOT / "tools/sanitize.sh", *rest], check=False).returncode
     if what == "page":
         write_page()
         return 0
@@ -266,22 +280,30 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=int, default=60, help="of one target")
     parser.add_argument("--share", type=float, default=1.0, help="of the executions of all")
+    parser.add_argument("--plain", action="store_true", help="Python: inputs drawn at random")
     chosen = parser.parse_args(rest)
-    program = binary()
-    known = targets(program)
-    several = what in ("all", "minimise")
-    for name in chosen.targets if several else [what]:
+    if chosen.plain:
+        os.environ["FUZZ_PLAIN"] = "1"
+    known = dict.fromkeys(targets(PYTHON), PYTHON)
+    names = chosen.targets if what in ("all", "minimise", "python") else [what]
+    if what == "python" and not names:
+        names = list(known)
+    if not known.keys() >= set(names) or what == "all":
+        known |= dict.fromkeys(targets(rust()), rust())
+    for name in names:
         if name not in known:
             listed = ", ".join(["all", "python", "sanitize", "page", *known])
             print(f"fuzz: TARGET must be one of {listed}, got {name!r}", file=sys.stderr)
             return 2
     if what == "minimise":
-        for name in chosen.targets:
-            minimise(program, name, known[name])
+        for name in names:
+            minimise(known[name], name)
         return 0
-    if several:
-        return 0 if run_all(program, chosen.targets, chosen.share) else 1
-    return 0 if run(program, what, known[what], chosen.seconds) else 1
+    if what == "all":
+        return 0 if run_all(names, chosen.share) else 1
+    # Each runs, also where an earlier one has found something.
+    passed = [run(known[name], name, chosen.seconds) for name in names]
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import re
-from pathlib import Path
 
 import pytest
 
+from known import ROOT
 from validation.fuzz_python import __main__ as fuzz
 from validation.fuzz_python import mutate, outcome
 from validation.fuzz_python.choices import Choices
@@ -48,7 +48,7 @@ def test_every_kind_of_finding_is_found(tmp_path, monkeypatch):
     assert outcome.read(lambda: refuse("expected a rate, got 1")) is None
     assert outcome.read(lambda: refuse("got ValueError"), "a file with ValueError in it") is None
     monkeypatch.setattr(fuzz, "OUT", tmp_path)
-    run = fuzz.FuzzRun("numbers", TARGETS["numbers"], tmp_path)
+    run = fuzz.FuzzRun("numbers", tmp_path)
     run._check = lambda data, folder: outcome.read(lambda: 1 / len(data))
     run.one(b"")
     run.one(b"")
@@ -78,6 +78,6 @@ def test_mutations_change_a_document_and_leave_the_original():
 
 
 def test_the_page_names_every_target():
-    page = Path(fuzz.ROOT / "docs/validation/fuzzing.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/validation/fuzzing.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE))
     assert set(TARGETS) <= named
