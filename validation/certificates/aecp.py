@@ -7,7 +7,15 @@ from fractions import Fraction
 
 from validation.certificates.log import Step
 from validation.certificates.receivers import EchoLast, header
-from validation.certificates.replay import Check, Expected, LawChecker, Packed, Params, PartChecker
+from validation.certificates.replay import (
+    Check,
+    Expected,
+    LawChecker,
+    Packed,
+    Params,
+    PartChecker,
+    SourceChecker,
+)
 from validation.certificates.rounding import (
     Number,
     OneOf,
@@ -31,13 +39,6 @@ _SLOWEST = 0.25
 _STEPS_PER_OCTAVE = 1024
 _FIRST_PACKET = 1500.0
 _DATA = 1
-
-
-def lacks(params: Params) -> str | None:
-    """Return the first parameter setting that these equations do not support, or None."""
-    if params["arithmetic"] != "real":
-        return "another arithmetic than real"
-    return "code_bits above 0" if params["code_bits"] else None
 
 
 def rate_at(code: int) -> Real:
@@ -140,7 +141,7 @@ def receiver(_: Params) -> Check:
     return EchoLast(struct.pack(_FORM, _TCP, _UNWRITTEN), lambda data: data)
 
 
-class Source(PartChecker):
+class Source(SourceChecker):
     """§5.2."""
 
     def __init__(self, params: Params) -> None:
@@ -191,8 +192,5 @@ class Source(PartChecker):
         after["x"] = power(x, 1 - weight) * power(r, weight)
         return {**after, "tau": of_window, "updated": step.time}
 
-    def _on_event(self, step: Step) -> Expected:
-        return Expected({}, self._limit(step))
 
-
-LAW = LawChecker(Router, receiver, Source, lacks)
+LAW = LawChecker(Router, receiver, Source)

@@ -6,7 +6,15 @@ import struct
 
 from validation.certificates.log import Step
 from validation.certificates.receivers import EchoLast, header
-from validation.certificates.replay import Check, Expected, LawChecker, Packed, Params, PartChecker
+from validation.certificates.replay import (
+    Check,
+    Expected,
+    LawChecker,
+    Packed,
+    Params,
+    PartChecker,
+    SourceChecker,
+)
 from validation.certificates.rounding import (
     OneOf,
     Real,
@@ -22,11 +30,6 @@ _ECHO = ">fffBB2x"
 _LEAST = 1.0
 _SYN = 0
 _PATIENCE = 4
-
-
-def lacks(params: Params) -> str | None:
-    """Return the first parameter setting that these equations do not support, or None."""
-    return None if params["arithmetic"] == "real" else "another arithmetic than real"
 
 
 class Router(PartChecker):
@@ -127,7 +130,7 @@ def receiver(_: Params) -> Check:
     return EchoLast(bytes(16), echo_of)
 
 
-class Source(PartChecker):
+class Source(SourceChecker):
     """`source` and `switching`."""
 
     def __init__(self, params: Params) -> None:
@@ -236,9 +239,6 @@ class Source(PartChecker):
             return step.after["joined"] == step.time if soon != late else soon
         return soon if urgent else late
 
-    def _on_event(self, step: Step) -> Expected:
-        return Expected({}, self._limit(step))
-
 
 def is_less(proposed: Real, target: Real | float, factor: float) -> bool | None:
     """`switching`: whether another router's share is less by more than a factor."""
@@ -246,4 +246,4 @@ def is_less(proposed: Real, target: Real | float, factor: float) -> bool | None:
     return True if goal.value <= 0 else below(proposed, (1 - Real(factor)) * goal)
 
 
-LAW = LawChecker(Router, receiver, Source, lacks)
+LAW = LawChecker(Router, receiver, Source)

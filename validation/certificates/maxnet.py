@@ -9,7 +9,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 from validation.certificates.log import Step, Value
-from validation.certificates.replay import Expected, LawChecker, Params, PartChecker
+from validation.certificates.replay import (
+    Expected,
+    LawChecker,
+    Params,
+    PartChecker,
+    SourceChecker,
+    unsupported,
+)
 from validation.certificates.rounding import (
     OneOf,
     Real,
@@ -32,11 +39,7 @@ _STEPS_PER_RTT = 16
 
 def lacks(params: Params) -> str | None:
     """Return the first parameter setting that these equations do not support, or None."""
-    if params["arithmetic"] != "real":
-        return "another arithmetic than real"
-    if params["average"] == "sliding":
-        return "average = sliding"
-    return "code_bits above 0" if params["code_bits"] else None
+    return "average = sliding" if params["average"] == "sliding" else unsupported(params)
 
 
 def code_of(value: Real | float) -> Whole | int:
@@ -213,7 +216,7 @@ class Receiver(PartChecker):
         return Expected({"rtt": None, "average": None, "last": 0, "start_rate": None})
 
 
-class Source(PartChecker):
+class Source(SourceChecker):
     """Fig. 2 and §IV.B."""
 
     def __init__(self, params: Params) -> None:
@@ -342,9 +345,6 @@ class Source(PartChecker):
         if still is None:
             still = step.after["start"] == _RISING
         return rising if still else over
-
-    def _on_event(self, step: Step) -> Expected:
-        return Expected({}, self._limit(step))
 
 
 def clipped(xi: Real, following: Real, rest: Real) -> object:

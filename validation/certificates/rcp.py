@@ -8,7 +8,15 @@ from fractions import Fraction
 
 from validation.certificates.log import Step
 from validation.certificates.receivers import EchoLast, header
-from validation.certificates.replay import Check, Expected, LawChecker, Packed, Params, PartChecker
+from validation.certificates.replay import (
+    Check,
+    Expected,
+    LawChecker,
+    Packed,
+    Params,
+    PartChecker,
+    SourceChecker,
+)
 from validation.certificates.rounding import (
     UNIT,
     OneOf,
@@ -32,13 +40,6 @@ from validation.certificates.units import (
 _FORM = ">ffI4x"
 _MIN_RTT_S = 1e-5
 _UNLIMITED = math.inf
-
-
-def lacks(params: Params) -> str | None:
-    """Return the first parameter setting that these equations do not support, or None."""
-    if params["arithmetic"] != "real":
-        return "another arithmetic than real"
-    return "code_bits above 0" if params["code_bits"] else None
 
 
 class Router(PartChecker):
@@ -155,7 +156,7 @@ def receiver(_: Params) -> Check:
     return EchoLast(struct.pack(_FORM, _UNLIMITED, _UNLIMITED, 0), echo_of)
 
 
-class Source(PartChecker):
+class Source(SourceChecker):
     """Paced at the smallest rate of the path."""
 
     def __init__(self, _: Params) -> None:
@@ -187,8 +188,5 @@ class Source(PartChecker):
                 after["rate"] = rate
         return Expected(after, self._limit(step))
 
-    def _on_event(self, step: Step) -> Expected:
-        return Expected({}, self._limit(step))
 
-
-LAW = LawChecker(Router, receiver, Source, lacks)
+LAW = LawChecker(Router, receiver, Source)

@@ -1,11 +1,11 @@
-"""The receiver that most laws have: it copies the last header into the echo."""
+"""The receivers that most laws have: they copy the last header into the echo."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from validation.certificates.log import Step, Value
-from validation.certificates.replay import Expected, PartChecker
+from validation.certificates.replay import Check, Expected, Params, PartChecker, by_call
 
 
 class EchoLast(PartChecker):
@@ -25,6 +25,15 @@ class EchoLast(PartChecker):
 
     def _echo(self, step: Step) -> Expected:
         return Expected({}, {"has_echo": 1, "echo": step.before["last"]})
+
+
+def keeps_last(name: str) -> Callable[[Params], Check]:
+    """Return the maker of a check: a receiver in C keeps the last 24-bit field under a name."""
+
+    def receive(step: Step) -> Expected:
+        return Expected({name: field24(step.inputs["value"])})
+
+    return lambda _: by_call(receive=receive)
 
 
 def field24(value: Value) -> int:

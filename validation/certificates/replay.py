@@ -59,6 +59,24 @@ class PartChecker:
         return check(step)
 
 
+class SourceChecker(PartChecker):
+    """Equations of a source: events leave its state, unless a law says otherwise."""
+
+    def _limit(self, step: Step) -> Mapping[str, object]:
+        """Return what the source may send after a step."""
+        raise NotImplementedError
+
+    def _on_event(self, step: Step) -> Expected:
+        return Expected({}, self._limit(step))
+
+
+def unsupported(params: Params) -> str | None:
+    """Return the first parameter setting that no law's equations support, or None."""
+    if params.get("arithmetic", "real") != "real":
+        return "another arithmetic than real"
+    return "code_bits above 0" if params.get("code_bits") else None
+
+
 @dataclass(frozen=True)
 class LawChecker:
     """A law's equations: one checker for each part, made from the law's parameters.
@@ -69,7 +87,7 @@ class LawChecker:
     router: Callable[[Params], Check]
     receiver: Callable[[Params], Check]
     source: Callable[[Params], Check]
-    lacks: Callable[[Params], str | None] = lambda _: None
+    lacks: Callable[[Params], str | None] = unsupported
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from validation.certificates.fixed.arithmetic import ONE, log2, one_less_exp, part
 from validation.certificates.fixed.log import U64, Layout, layout, params_layout
 from validation.certificates.log import Step
-from validation.certificates.receivers import field24
+from validation.certificates.receivers import field24, keeps_last
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -115,18 +115,6 @@ def router(_: Params) -> Check:
     return by_call(mark=mark, tick=tick, idle=idle)
 
 
-# ------------------------------------------------------------------ receiver
-
-
-def receiver(_: Params) -> Check:
-    """§5.4: the last factor goes back."""
-
-    def receive(step: Step) -> Expected:
-        return Expected({"value": field24(step.inputs["value"])})
-
-    return by_call(receive=receive)
-
-
 # ------------------------------------------------------------------ source
 
 
@@ -162,4 +150,4 @@ def weight(p: State, t_1: int) -> int:
     return int(min((product << 32) // _BILLION, ONE))
 
 
-LAW = LawChecker(router, receiver, source)
+LAW = LawChecker(router, keeps_last("value"), source)

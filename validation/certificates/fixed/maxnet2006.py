@@ -21,7 +21,7 @@ from validation.certificates.fixed.arithmetic import (
 )
 from validation.certificates.fixed.log import Layout, layout, params_layout
 from validation.certificates.log import Step
-from validation.certificates.receivers import field24
+from validation.certificates.receivers import field24, keeps_last
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -94,18 +94,6 @@ def router(_: Params) -> Check:
         return Expected({}, {"value": max(flag | code, field).to_bytes(3, "big") + bytes(13)})
 
     return by_call(mark=mark, tick=tick, idle=idle)
-
-
-# ------------------------------------------------------------------ receiver
-
-
-def receiver(_: Params) -> Check:
-    """The last field goes back."""
-
-    def receive(step: Step) -> Expected:
-        return Expected({"field": field24(step.inputs["value"])})
-
-    return by_call(receive=receive)
 
 
 # ------------------------------------------------------------------ source
@@ -232,4 +220,4 @@ def windowed(p: State, s: State, now: int) -> None:
             s["last_price"] = q
 
 
-LAW = LawChecker(router, receiver, source)
+LAW = LawChecker(router, keeps_last("field"), source)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from validation.certificates.fixed.arithmetic import ONE, exp2_down, exp_down, log2, part, rate_code
 from validation.certificates.fixed.log import U64, Layout, layout, params_layout
 from validation.certificates.log import Step
-from validation.certificates.receivers import field24, header
+from validation.certificates.receivers import field24, header, keeps_last
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -155,18 +155,6 @@ def rtt_us(code: int) -> int:
     return min((2048 + code % 2048 << code // 2048) >> 11, _RTT_MAX_US)
 
 
-# ------------------------------------------------------------------ receiver
-
-
-def receiver(_: Params) -> Check:
-    """The path's rate goes back."""
-
-    def receive(step: Step) -> Expected:
-        return Expected({"code": field24(step.inputs["value"])})
-
-    return by_call(receive=receive)
-
-
 # ------------------------------------------------------------------ source
 
 
@@ -197,4 +185,4 @@ def rtt_code(rtt: int) -> int:
     return (exponent << _RTT_FRACTION_BITS) + m
 
 
-LAW = LawChecker(router, receiver, source)
+LAW = LawChecker(router, keeps_last("code"), source)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from validation.certificates.fixed.arithmetic import ONE, exp_less_one, log_one_plus, power
 from validation.certificates.fixed.log import Layout, layout, params_layout
 from validation.certificates.log import Step
-from validation.certificates.receivers import field24
+from validation.certificates.receivers import field24, keeps_last
 from validation.certificates.replay import Check, Expected, LawChecker, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -115,18 +115,6 @@ def router(_: Params) -> Check:
     return by_call(mark=mark, tick=tick, idle=idle)
 
 
-# ------------------------------------------------------------------ receiver
-
-
-def receiver(_: Params) -> Check:
-    """The code goes back."""
-
-    def receive(step: Step) -> Expected:
-        return Expected({"load": field24(step.inputs["value"])})
-
-    return by_call(receive=receive)
-
-
 # ------------------------------------------------------------------ source
 
 
@@ -200,4 +188,4 @@ def added(s: State, n: int, rate: int) -> None:
     s["window"] = bounded(s["window"] + (n * rate << 32) // (s["window"] + half))
 
 
-LAW = LawChecker(router, receiver, source)
+LAW = LawChecker(router, keeps_last("load"), source)

@@ -37,9 +37,8 @@ def work(options: Options) -> Report:
 def _logs(options: Options, folder: Path) -> Iterator[tuple[str, Sequence[Path]]]:
     for law in routers.ROUTERS:
         yield f"{law}, routers", routers.recorded(law, options.steps, folder)
-    with hosts.network() as over:
-        for law in hosts.laws():
-            yield f"{law}, hosts", hosts.recorded(law, options.seconds, folder, over)
+    for law in hosts.laws():
+        yield f"{law}, hosts", hosts.recorded(law, options.seconds, folder)
 
 
 def _row(law: str, verdicts: Sequence[Verdict], wrong: str | None) -> list[object]:
