@@ -490,10 +490,9 @@ def _parsed(study: Study[Any, Any], name: str, arguments: Sequence[str]) -> Opti
     parser.add_argument("-o", dest="output", type=Path, metavar="DIR", help="write the report here")
     options = parser.parse_args(arguments, Options(kept=False, busy=False, quick=False))
     if options.quick:
-        quick = {f"--{key}".replace("_", "-"): value for key, value in study.quick.items()}
         for option in study.options:
-            if option.name in quick and getattr(options, option.key) == option.default:
-                setattr(options, option.key, quick[option.name])
+            if option.key in study.quick and getattr(options, option.key) == option.default:
+                setattr(options, option.key, study.quick[option.key])
     for option in study.options:
         value = getattr(options, option.key)
         option.check(value)

@@ -125,6 +125,8 @@ def test_runs_are_kept_and_shared_between_cases(capsys, monkeypatch):
     capsys.readouterr()
     assert study.execute(packets(), "x", ["--kept", "maxnet", "vcp"]) == 0
     assert capsys.readouterr().out == "maxnet 1.0\n"
+    assert study.execute(packets(quick={"laws": ("maxnet",)}), "x", ["--quick"]) == 0
+    assert capsys.readouterr().out == "maxnet 1.0\n"
     assert study.execute(packets(valid=lambda result: False), "x", ["xcp"]) == 0
     assert sorted(started[3:]) == ["maxnet", "xcp"]
 
