@@ -1,7 +1,6 @@
 //! CSIG's tags and bands: `kernel/csig.h`, compiled for the host and called unchanged.
 //!
-//! That file documents the formats and their source. [`SignalCode`] is for simulations: the same bands, for the signals
-//! of laws, with as many bits as a header has.
+//! That file documents the formats and their source. [`crate::carriage`] uses the same bands for the signals of laws.
 
 #![allow(
     unsafe_code,
@@ -10,8 +9,6 @@
 )]
 
 use crate::mirror::mirror;
-use crate::params::{ParamError, require};
-use crate::units::Rate;
 
 mirror! {
     /// A tag's fields: `struct csig_tag`.
@@ -146,81 +143,6 @@ impl Bands {
     #[must_use]
     pub fn value(&self, format: Format, code: u32) -> u64 {
         c::waterfill_csig_value(format as u32, self, code)
-    }
-}
-
-// ---------------------------------------------------------------------------------- signals of simulated laws
-
-crate::choice! {
-    /// What becomes of the part of a signal that its code leaves out.
-    pub enum CodeRounding {
-        /// It is lost.
-        Nearest = "nearest",
-        /// It is added to the link's next signal, so that their mean is exact.
-        Carried = "carried",
-    }
-}
-
-/// A code of few bits for a law's signal, which stands for a rate: bands of one width in the logarithm of the rate.
-///
-/// Five bits are the compact tag's and 20 the wide one's, by the functions that the kernel runs. Seven bits in the
-/// default range have the steps of SCONE's rate codes, 10^(1/20).
-#[derive(Clone, Debug)]
-pub struct SignalCode {
-    max: Rate,
-    /// Bands in all.
-    count: f64,
-    /// Width of a band, in ln(rate).
-    width: f64,
-    format: Option<(Format, Bands)>,
-    rounding: CodeRounding,
-    /// What the last code left of its signal, in bands.
-    residue: f64,
-}
-
-/// The default range: 128 of SCONE's steps from its slowest rate, 100 kbit/s.
-pub(crate) const CODE_MIN: Rate = Rate::from_bps(1e5);
-pub(crate) const CODE_MAX: Rate = Rate::from_bps(251_188_643_150.958);
-/// Units of a compact band in the C code's integers.
-const UNITS_LOG: u32 = 20;
-
-impl SignalCode {
-    /// Checks a law's parameters: 0 bits is the law's own encoding.
-    pub(crate) fn check(bits: u32, min: Rate, max: Rate) -> Result<(), ParamError> {
-        require(bits == 0 || (2..=32).contains(&bits), "code_bits", "0, or 2 to 32")?;
-        require(min > Rate::ZERO, "code_min", "a rate above zero")?;
-        require(max > min, "code_max", "a rate above code_min")
-    }
-
-    /// Returns the code of so many bits; `None` with 0. In a box, as routers without one should stay small.
-    pub(crate) fn new(bits: u32, min: Rate, max: Rate, rounding: CodeRounding) -> Option<Box<Self>> {
-        let count = 2_f64.powi(bits as i32);
-        let format = match bits {
-            0 => return None,
-            5 => Some((Format::Compact, Bands::compact(0, 32 << UNITS_LOG))),
-            20 => Some((Format::Wide, Bands::wide(0, UNITS_LOG))),
-            _ => None,
-        };
-        Some(Box::new(Self { max, count, width: (max / min).ln() / count, format, rounding, residue: 0.0 }))
-    }
-
-    /// Returns the rate that this rate's code stands for.
-    pub(crate) fn rate(&mut self, rate: Rate) -> Rate {
-        let place = (self.max / rate).ln() / self.width + self.residue;
-        // Rates out of range are NaN or infinite here only if they are zero: `max` and `min` handle both.
-        let place = place.max(0.0).min(self.count);
-        let middle = match &self.format {
-            Some((format, bands)) => {
-                let unit = f64::from(1_u32 << UNITS_LOG);
-                bands.value(*format, bands.code(*format, (place * unit) as u64)) as f64 / unit
-            }
-            None => place.floor().min(self.count - 1.0) + 0.5,
-        };
-        if self.rounding == CodeRounding::Carried {
-            // Beyond the scale's ends nothing can be carried.
-            self.residue = (place - middle).clamp(-0.5, 0.5);
-        }
-        self.max * (-middle * self.width).exp()
     }
 }
 

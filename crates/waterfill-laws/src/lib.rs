@@ -7,6 +7,7 @@
 //! and last [`registry`], the list of all protocols.
 
 pub mod capture;
+pub mod carriage;
 pub mod cohabit;
 #[cfg(test)]
 mod contract;

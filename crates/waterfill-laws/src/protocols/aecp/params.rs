@@ -1,6 +1,5 @@
 //! The parameters.
 
-use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
@@ -77,7 +76,7 @@ crate::choice! {
     }
 }
 
-crate::params! {
+crate::carriage::params_with_carriage! {
     /// Parameters of §4.3 and §5; β = α/2 and T = 4/α by `[aecp-2010:eq43]`.
     pub struct Params {
         /// How fast sources approach the factor: α, per second.
@@ -118,15 +117,7 @@ crate::params! {
         /// Rounding of the factor.
         rounding: Rounding = Rounding::Carried, "not given; chosen here",
             kernel word();
-        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
-            kernel default_only();
-        /// Slowest rate that such a code can say.
-        code_min: Rate = CODE_MIN, "SCONE's slowest";
-        /// Fastest rate that such a code can say.
-        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
-        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
-        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
+    } and {
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/aecp.h";
     }
@@ -144,7 +135,7 @@ impl Params {
             "x_0",
             "packets/s that the header can carry, from 0.25 to 4.6e18",
         )?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max)?;
+        self.check_carriage()?;
         let real = self.arithmetic == Arithmetic::Real;
         let growth = self.beta * self.t_2.as_secs();
         require(real || growth <= 0.69, "beta", "at most 0.69/t_2 in kernel arithmetic, which doubles r in t_2")?;

@@ -1,6 +1,6 @@
 //! The router law.
 
-use crate::csig::SignalCode;
+use crate::carriage::Carriage;
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -25,8 +25,7 @@ pub struct Router {
     pub(super) r: f64,
     /// Its place on the factor's scale, as packets get it.
     place: f64,
-    /// A code of fewer bits, where r has one.
-    code: Option<Box<SignalCode>>,
+    carriage: Carriage,
     /// What the codes written so far have left of it.
     residue: f64,
     /// A packet's size.
@@ -47,11 +46,11 @@ impl Router {
         };
         self.r = clipped(r, ceiling);
         let packet = self.packet;
-        let coded = self.code.as_mut().map(|code| {
-            let rate = code.rate(Rate::from_bps(self.r * packet.as_bits()));
-            clipped(packets_per_second(rate, packet), fastest())
-        });
-        self.place = place_of(coded.unwrap_or(self.r));
+        self.place = place_of(self.carriage.carry(
+            self.r,
+            |r| Rate::from_bps(r * packet.as_bits()),
+            |rate| clipped(packets_per_second(rate, packet), fastest()),
+        ));
     }
 
     /// The code for the next packet.
@@ -79,7 +78,7 @@ impl crate::protocol::Router<Aecp> for Router {
             rounding: params.rounding,
             r: 0.0,
             place: 0.0,
-            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
+            carriage: params.carriage(),
             residue: 0.0,
             packet: FIRST_PACKET,
             arrived: Volume::ZERO,

@@ -110,6 +110,7 @@ mod params;
 mod receiver;
 mod router;
 mod source;
+mod variants;
 
 pub use params::{Average, Order, Params};
 pub use receiver::Receiver;
@@ -118,9 +119,10 @@ pub use source::Source;
 
 pub(super) use params::check_range;
 pub(super) use receiver::averaged;
-pub(super) use router::{coded_price, highest, price_next};
+pub(super) use router::{highest, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
+use crate::carriage::Carriage;
 use crate::params::ParamError;
 use crate::protocol::{Host, Info, Kind, LinkView, Protocol, Signal, Wire};
 use crate::units::Rate;
@@ -186,6 +188,11 @@ pub fn quantise(value: f64) -> u32 {
 #[must_use]
 pub fn real(code: u32) -> f64 {
     f64::from(code) / SCALE
+}
+
+/// Returns the code of a price as packets get it, by the law's own encoding or by the carriage's.
+pub(super) fn carried(price: f64, x_max: Rate, t: f64, carriage: &mut Carriage) -> u32 {
+    quantise(carriage.carry(price, |price| demand(price, x_max, t), |rate| demand_inverse(rate, x_max, t)))
 }
 
 impl Field {

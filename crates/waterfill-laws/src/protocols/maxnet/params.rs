@@ -1,7 +1,6 @@
 //! Parameters (§VI), and the check of a link.
 
 use super::{demand_inverse, real};
-use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, ParamType, Unit, Value, require};
 use crate::units::{Duration, Rate};
@@ -55,7 +54,7 @@ impl ParamType for Average {
     }
 }
 
-crate::params! {
+crate::carriage::params_with_carriage! {
     /// Parameters of §VI.
     pub struct Params {
         /// Maximum supported rate x_max.
@@ -97,15 +96,7 @@ crate::params! {
         /// Whether ξ is corrected when the base RTT changes.
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007",
             kernel word();
-        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
-            kernel default_only();
-        /// Slowest rate that such a code can say.
-        code_min: Rate = CODE_MIN, "SCONE's slowest";
-        /// Fastest rate that such a code can say.
-        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
-        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
-        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
+    } and {
         /// Real numbers, the fixed-point version that the kernel runs, or that with the additions of its host program.
         arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
@@ -132,7 +123,7 @@ impl Params {
         require(self.t_0 > self.dt_p, "t_0", &longer)?;
         let apart = self.arithmetic == Arithmetic::Real || self.t_0 >= self.dt_p + Duration::from_micros(1);
         require(apart, "t_0", "at least dt_p + 1 µs in kernel arithmetic")?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max)
+        self.check_carriage()
     }
 }
 

@@ -1,7 +1,8 @@
 //! The router's law in real numbers (Fig. 3).
 
-use super::{Field, Header, MaxNet, Params, demand, demand_inverse, quantise, start_rate_code};
-use crate::csig::SignalCode;
+use super::variants::AveragedLoad;
+use super::{Field, Header, MaxNet, Params, carried, demand_inverse, quantise, start_rate_code};
+use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -16,72 +17,42 @@ pub struct Router {
     t_0: f64,
     x_max: Rate,
     price_min: f64,
-    promise: bool,
     /// p in real numbers; packets get its code.
     pub(super) price: f64,
     price_code: u32,
-    /// A code of fewer bits, where the price has one.
-    code: Option<Box<SignalCode>>,
+    carriage: Carriage,
     /// y_dt: volume since the last update.
     pub(super) arrived: Volume,
     /// y: rate over the last full dt_p, or averaged over `load_average`.
-    arrival_rate: Rate,
-    /// Weight of a dt_p in that average; 1 without.
-    load_weight: f64,
+    arrival_rate: AveragedLoad,
+    promise: bool,
     /// Start rates promised that have not arrived as load yet (only with `promise`).
     promised: Rate,
     next_update: Instant,
 }
 
-impl Router {
-    /// Takes the link's capacity, which may have changed.
-    fn set_capacity(&mut self, link: &LinkView) {
-        if self.capacity != link.capacity {
-            self.capacity = link.capacity;
-            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
-            self.price = self.price.max(self.price_min);
-        }
-    }
-
-    /// Writes the price as packets get it.
-    fn publish(&mut self) {
-        let coded = self.code.as_mut().map(|code| coded_price(self.price, self.x_max, self.t, code));
-        self.price_code = quantise(coded.unwrap_or(self.price));
-    }
-
-    /// Returns the spare capacity as a code and, with `promise`, remembers that it was promised.
-    pub(super) fn start_code(&mut self) -> u32 {
-        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
-        if self.promise {
-            self.promised += spare.max(Rate::ZERO);
-        }
-        quantise(start_rate_code(spare, self.x_max))
-    }
-}
-
 impl crate::protocol::Router<MaxNet> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
-        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
-        let mut router = Self {
+        let (x_max, t) = (params.x_max, params.t.as_secs());
+        let price = demand_inverse(link.capacity, x_max, t);
+        let mut carriage = params.carriage();
+        Self {
             capacity: link.capacity,
             mu: link.target.unwrap_or(params.mu),
             dt_p: params.dt_p,
-            t: params.t.as_secs(),
+            t,
             t_0: params.t_0.as_secs(),
-            x_max: params.x_max,
-            price_min,
-            promise: params.promise,
-            price: price_min,
-            price_code: 0,
-            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
+            x_max,
+            price_min: price,
+            price,
+            price_code: carried(price, x_max, t, &mut carriage),
+            carriage,
             arrived: Volume::ZERO,
-            arrival_rate: Rate::ZERO,
-            load_weight: if params.load_average > params.dt_p { params.dt_p / params.load_average } else { 1.0 },
+            arrival_rate: AveragedLoad::new(params),
+            promise: params.promise,
             promised: Rate::ZERO,
             next_update: Instant::ZERO + params.dt_p,
-        };
-        router.publish();
-        router
+        }
     }
 
     /// Fig. 3, step 2.
@@ -102,15 +73,10 @@ impl crate::protocol::Router<MaxNet> for Router {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.set_capacity(link);
         let dt_p = self.dt_p.as_secs();
-        let load = self.arrived / self.dt_p;
-        self.arrival_rate = if self.load_weight < 1.0 {
-            self.arrival_rate + (load - self.arrival_rate) * self.load_weight
-        } else {
-            load
-        };
+        self.arrival_rate.add(self.arrived / self.dt_p);
         let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
         self.price = price_next(self.price, arrived, self.capacity, self.mu, dt_p, self.price_min);
-        self.publish();
+        self.price_code = carried(self.price, self.x_max, self.t, &mut self.carriage);
         self.arrived = Volume::ZERO;
         if self.promise {
             // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.
@@ -124,7 +90,29 @@ impl crate::protocol::Router<MaxNet> for Router {
     }
 
     fn state(&self, fields: &mut StateFields) {
-        crate::state_of!(fields, self: capacity, price_min, price, price_code, arrived, arrival_rate, promised, next_update);
+        crate::state_of!(fields, self: capacity, price_min, price, price_code, arrived);
+        fields.put("arrival_rate", &self.arrival_rate.rate());
+        crate::state_of!(fields, self: promised, next_update);
+    }
+}
+
+impl Router {
+    /// Takes the link's capacity, which may have changed.
+    fn set_capacity(&mut self, link: &LinkView) {
+        if self.capacity != link.capacity {
+            self.capacity = link.capacity;
+            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price = self.price.max(self.price_min);
+        }
+    }
+
+    /// Returns the spare capacity as a code and, with `promise`, remembers that it was promised.
+    pub(super) fn start_code(&mut self) -> u32 {
+        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate.rate() + self.promised);
+        if self.promise {
+            self.promised += spare.max(Rate::ZERO);
+        }
+        quantise(start_rate_code(spare, self.x_max))
     }
 }
 
@@ -148,11 +136,6 @@ pub(in crate::protocols) fn price_next(
     price_min: f64,
 ) -> f64 {
     (price + arrived / capacity - mu * dt_p).max(price_min)
-}
-
-/// Returns the price whose demand the code of this price's demand stands for.
-pub(in crate::protocols) fn coded_price(price: f64, x_max: Rate, t: f64, code: &mut SignalCode) -> f64 {
-    demand_inverse(code.rate(demand(price, x_max, t)), x_max, t)
 }
 
 /// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the load exceeds it.

@@ -1,6 +1,5 @@
 //! Parameters of §4.2 and §4.3.
 
-use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
@@ -18,7 +17,7 @@ crate::choice! {
     }
 }
 
-crate::params! {
+crate::carriage::params_with_carriage! {
     /// Parameters of §4.2 and §4.3.
     pub struct Params {
         /// Maximal supported rate x_max.
@@ -71,15 +70,7 @@ crate::params! {
             kernel micros(1e-6..=1.0);
         /// A router marks every n-th packet, and every SYN.
         mark_every: u32 = 1, "tcp-maxnet-2006 §6";
-        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
-            kernel default_only();
-        /// Slowest rate that such a code can say.
-        code_min: Rate = CODE_MIN, "SCONE's slowest";
-        /// Fastest rate that such a code can say.
-        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
-        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
-        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
+    } and {
         /// Real numbers, the fixed-point version, or the thesis's integers as printed.
         arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 and §4.3 for printed";
         /// Unit that the fixed-point version rounds a base RTT to.
@@ -113,6 +104,6 @@ impl Params {
         let marks_all = self.mark_every == 1 || matches!(self.arithmetic, Arithmetic::Real | Arithmetic::Printed);
         require(marks_all, "mark_every", "1 in kernel arithmetic, as a kernel marks every packet")?;
         require(!self.dt.is_zero(), "dt", "a time above zero")?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max)
+        self.check_carriage()
     }
 }

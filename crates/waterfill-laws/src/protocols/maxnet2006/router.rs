@@ -2,9 +2,9 @@
 
 use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};
-use crate::csig::SignalCode;
+use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::protocols::maxnet::{coded_price, demand_inverse, highest, price_next, quantise, start_rate_code};
+use crate::protocols::maxnet::{carried, demand_inverse, highest, price_next, quantise, start_rate_code};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -23,8 +23,7 @@ pub struct Router {
     pub(super) price: f64,
     /// The price as packets get it.
     price_code: u32,
-    /// A code of fewer bits, where the price has one.
-    code: Option<Box<SignalCode>>,
+    carriage: Carriage,
     /// y: volume since the last update.
     arrived: Volume,
     /// y/dt of the last full interval.
@@ -43,16 +42,10 @@ impl Router {
         }
     }
 
-    /// Writes the price as packets get it.
-    pub(super) fn publish(&mut self) {
-        let coded = self.code.as_mut().map(|code| coded_price(self.price, self.x_max, self.t, code));
-        self.price_code = quantise(coded.unwrap_or(self.price));
-    }
-
     pub(super) fn tick(&mut self, arrived: Volume) {
         self.arrival_rate = arrived / self.dt;
         self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.price_min);
-        self.publish();
+        self.price_code = carried(self.price, self.x_max, self.t, &mut self.carriage);
     }
 
     pub(super) fn mark(&self, field: Field) -> Field {
@@ -70,26 +63,26 @@ impl Router {
 impl crate::protocol::Router<MaxNet2006> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let mu = link.target.unwrap_or(params.mu);
-        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
-        let mut router = Self {
+        let (x_max, t) = (params.x_max, params.t.as_secs());
+        let price_min = demand_inverse(link.capacity, x_max, t);
+        let mut carriage = params.carriage();
+        Self {
             dt: params.dt,
             capacity: link.capacity,
-            x_max: params.x_max,
-            t: params.t.as_secs(),
+            x_max,
+            t,
             mu,
             start_share: mu + params.epsilon,
             start_min_divisor: f64::from(params.qs_min_divisor),
             price_min,
             price: price_min,
-            price_code: 0,
-            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
+            price_code: carried(price_min, x_max, t, &mut carriage),
+            carriage,
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,
             next_update: Instant::ZERO + params.dt,
             marking: Marking::new(params.mark_every),
-        };
-        router.publish();
-        router
+        }
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {

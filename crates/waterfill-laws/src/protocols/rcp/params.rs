@@ -1,6 +1,5 @@
 //! The parameters.
 
-use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
@@ -25,7 +24,7 @@ crate::choice! {
     }
 }
 
-crate::params! {
+crate::carriage::params_with_carriage! {
     /// Parameters of a router.
     pub struct Params {
         /// Gain α of spare capacity.
@@ -52,15 +51,7 @@ crate::params! {
         /// When a packet receives the link's rate.
         writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model",
             kernel default_only();
-        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
-        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
-            kernel default_only();
-        /// Slowest rate that such a code can say.
-        code_min: Rate = CODE_MIN, "SCONE's slowest";
-        /// Fastest rate that such a code can say.
-        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
-        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
-        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
+    } and {
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/rcp.h";
     }
@@ -74,6 +65,6 @@ impl Params {
         require(!self.max_interval.is_zero(), "max_interval", "a time above zero")?;
         require(!self.first_rtt.is_zero(), "first_rtt", "a time above zero")?;
         require(self.r_min.as_bps() > 0.0, "r_min", "a rate above zero")?;
-        SignalCode::check(self.code_bits, self.code_min, self.code_max)
+        self.check_carriage()
     }
 }

@@ -1,6 +1,6 @@
 //! The router law.
 
-use crate::csig::SignalCode;
+use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -25,8 +25,7 @@ pub struct Router {
     pub(super) rate: Rate,
     /// R as packets get it.
     written: WireRate,
-    /// A code of fewer bits, where R has one.
-    code: Option<Box<SignalCode>>,
+    carriage: Carriage,
     /// d̂ in seconds.
     pub(super) mean_rtt: f64,
     /// Whether d̂ is more than a guess.
@@ -41,12 +40,6 @@ pub struct Router {
 }
 
 impl Router {
-    /// Writes R as packets get it.
-    fn publish(&mut self) {
-        let coded = self.code.as_mut().map(|code| code.rate(self.rate));
-        self.written = WireRate::of(coded.unwrap_or(self.rate));
-    }
-
     /// d̂ with what this interval's packets said.
     fn average_rtt(&mut self) {
         let (volume, rtt_bytes) = self.timed;
@@ -76,7 +69,9 @@ impl crate::protocol::Router<Rcp> for Router {
         let capacity = usable(link);
         let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
         let interval = interval(mean_rtt, params.max_interval);
-        let mut router = Self {
+        let rate = capacity * params.first_rate;
+        let mut carriage = params.carriage();
+        Self {
             capacity,
             alpha: params.alpha,
             beta: params.beta,
@@ -84,18 +79,16 @@ impl crate::protocol::Router<Rcp> for Router {
             rate_min: params.r_min.min(capacity),
             average: params.average,
             writes: params.writes,
-            rate: capacity * params.first_rate,
-            written: WireRate::UNLIMITED,
-            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
+            rate,
+            written: carried(rate, &mut carriage),
+            carriage,
             mean_rtt,
             measured: false,
             arrived: Volume::ZERO,
             timed: (Volume::ZERO, 0.0),
             interval,
             next_update: Instant::ZERO + interval,
-        };
-        router.publish();
-        router
+        }
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
@@ -132,7 +125,7 @@ impl crate::protocol::Router<Rcp> for Router {
             spare(self.capacity, self.arrived / self.interval, link.queue, self.alpha, self.beta, self.mean_rtt);
         let t = self.interval.as_secs();
         self.rate = rate_next(self.rate, spare, self.capacity, t, self.mean_rtt).min(self.capacity).max(self.rate_min);
-        self.publish();
+        self.written = carried(self.rate, &mut self.carriage);
         self.arrived = Volume::ZERO;
         self.timed = (Volume::ZERO, 0.0);
         self.interval = interval(self.mean_rtt, self.max_interval);
@@ -152,7 +145,12 @@ impl crate::protocol::Router<Rcp> for Router {
     }
 }
 
-/// C: a link's own target's share of its capacity.
+/// Returns R as packets get it.
+fn carried(rate: Rate, carriage: &mut Carriage) -> WireRate {
+    WireRate::of(carriage.carry(rate, |rate| rate, |rate| rate))
+}
+
+/// Usable capacity C: the link's utilization target, if it has one, times its capacity.
 pub(super) fn usable(link: &LinkView) -> Rate {
     link.capacity * link.target.unwrap_or(1.0)
 }
