@@ -36,9 +36,10 @@
 //!   the lowest of the last 67 s at any time. So lower advice counts at once, and higher advice after 67 s.
 //! - A sender may exceed the advice for less than 67 s. This one is paced at it all the time.
 //! - The element rounds to the nearest signal, within 5.9 % (`crate::scone`). The draft does not say how to round.
-//! - Weights have no meaning: every flow gets the same advice.
 //! - The TCP form (draft-eddy-tcpm-scone-01) prints another formula ([errata](../../validation/errata.md)).
 //! - The integer version of codec and advice (`kernel/scone.h`) runs in `waterfilld router --scone`, not in simulations.
+//!
+//! [Other readings](../../validation/law-readings.md#scone)
 //!
 //! # Validation
 //! Tests below, and the simulator's `tests/scone.rs`: beside MaxNet flows the advice is within half a step of the max-min

@@ -45,31 +45,18 @@
 //! [`Params`]: those of the authors' public code, where the paper leaves a choice.
 //!
 //! # Readings and deviations
-//! The paper's full text was not at hand: its abstract and equations were, and the authors' public code (router and both
-//! senders), from which come the readings marked †.
-//! - † T = 20 ms, tokenLimit = 5, η = 0.98, δ = 133 ms. d_t = 50 ms is the authors' for cellular traces (batches of
-//!   packets wait that long there without congestion); a wired link can do with less.
-//! - † x is the queue over μ, not the delay of the packet that leaves: it is known at once. So Eq. 1 is
-//!   η·μ − (q − μ·d_t)⁺/δ, which needs no division and stays finite while a link is down (μ = 0).
-//! - The authors' router has η·cr in place of η·μ and instead adds η/2 tokens for each packet that the link could have
-//!   sent and did not. The shares are the same on average; a burst of up to tokenLimit accelerates replaces f > η/2.
-//! - token starts at 0 (Algorithm 1); in the authors' code at 5.
-//! - cr counts bits as they are sent, those of other protocols too; the authors' counts packets with ECN as they leave.
-//!   At 12 Mbit/s T holds 20 packets: a count of them is wrong by up to half a packet, which is more than 1 − η.
-//! - μ is what the link sent while it had a queue, and otherwise its capacity: so an outage counts as one.
-//! - SYNs are not marked and take no token.
-//! - A receiver that acknowledges every second packet has one bit for two: it sends the sign of what it owes and
-//!   keeps the rest, so that the sum over acknowledgements is exact. The paper has DCTCP's rule for it.
-//! - Eq. 3 keeps w ≥ 1 by itself: w + 1/w ≥ 2. † The authors' sender stops at about 5 packets.
-//! - † w_nonabc is CUBIC (RFC 9438, `cubic`) in slow start until its first loss, without HyStart: the authors' module
-//!   does not call it. `fallback = "none"` is their simpler sender: w_abc alone, which answers no loss.
-//! - A loss or a mark does not change w_abc †; a time-out starts it again from one packet.
-//! - The data in flight count before an acknowledgement, so that `cap` leaves a window of one packet alone.
-//! - † No pacing here; the authors' sender spreads its packets at twice w/RTT.
-//! - † A weight multiplies AI.
-//! - Weights between ABC and other traffic on one link (two queues) are not here; `cohabit` queues divide a link.
-//! - `sim` only. The fluid model has no packets to mark: a share between 0 and 1 would be another header than the bit.
-//!   The kernel's datapath marks before the queue, and ABC's routers must mark behind it.
+//! The paper's full text was not available. The sources are its abstract and equations, and its authors' public code (router and
+//! both senders). A † marks readings from that code.
+//! - † T = 20 ms, tokenLimit = 5, η = 0.98, δ = 133 ms. d_t = 50 ms is the authors' value for cellular traces, where batches
+//!   of packets wait that long without congestion. A wired link needs less.
+//! - † w_nonabc is CUBIC (RFC 9438, `cubic`) in slow start until its first loss, without HyStart, which the authors' module
+//!   does not call. `fallback = "none"` is their simpler sender: w_abc alone, which answers no loss.
+//! - A loss or a mark does not change w_abc †. A timeout restarts it from one packet.
+//! - μ is what the link sent while it had a queue, and its capacity otherwise. An outage therefore counts as a rate.
+//! - The authors' router has η·cr in place of η·μ, and adds η/2 tokens for each packet that the link could have sent but did
+//!   not. The shares are the same on average; a burst of up to tokenLimit accelerates replaces f > η/2.
+//!
+//! [Other readings](../../validation/law-readings.md#abc)
 //!
 //! # Validation
 //! Equation tests below. In the simulator (`tests/abc.rs`): a link carries η and N packets per RTT without a queue; where

@@ -43,41 +43,23 @@
 //! [`Params`]: §4.3's α, β, T, §5's T₂ and q₀.
 //!
 //! # Readings and deviations
-//! - A router sees bytes, the law counts packets. A packet is the mean size of AECP's own data packets in the last
-//!   T₂ that had any (1500 B before), and all volumes, other traffic's too, are divided by it: a 40-byte
-//!   acknowledgement takes 1/37 of a packet's time on the wire, and counting it as a packet would hide capacity.
-//! - Eq. 47 is applied once per RTT (T₁ = τ), not per acknowledgement as §5.2 can be read: at the first one that
-//!   comes τ or more after the last update (`step = "acknowledgement"` is the other reading). T₁ is the time since then; where acknowledgements come less often than once
-//!   an RTT it is longer than τ, as eq. 44 has it.
-//! - Eq. 47 to 48 print 2τ and 1 − 2τ for αT₁ and 1 − αT₁: weights only while τ < 0.5 s. `form = "printed"` keeps
-//!   that form and stops the weight at 1, where x becomes r; `form = "exact"` is eq. 3's own solution, 1 − e^(−αT₁).
 //! - §5.2 adjusts "the sending rate" of a sender that replaces TCP's. `source = "rate"` paces packets at x, whatever is
 //!   in flight. `source = "window"` bounds the data in flight by W = x·τ, as a TCP sender of ns-2 would. W is set with x,
 //!   from that acknowledgement's RTT, or with `window_rtt = "base"` from the smallest. Packets leave when
 //!   acknowledgements arrive, so a queue that grows slows the source before r does: within an RTT, with the base RTT as
 //!   long as it stands. The host always allows one packet: W cannot hold x below 1/τ. Such a source is not paced unless
 //!   the flow says `pacing = true`.
-//! - Theorem 1 leaves the delay out of its proof. With T₁ = τ and T₂ = 0.1 s the simulator's loop is stable up to a
-//!   RTT of about 0.65 s in the printed form, 0.55 s in the exact one (the printed form beyond a weight of 1
-//!   would reach 0.85 s).
 //! - r(0) and x_0 are not given. Both are 10 packets/s here; `r_0 = "capacity"` starts at C.
-//! - r is clipped above at `ceiling`: on an idle link it would grow as e^(βt). `ceiling = "capacity"` is C. Then one
-//!   flow alone can never fill the queue to q₀, for r = C is both its rest and the end of the range; so the default is
+//! - Eq. 47 is applied once per RTT (T₁ = τ): at the first acknowledgement that arrives τ or more after the last update.
+//!   T₁ is the time since then. It exceeds τ where acknowledgements arrive less often than once per RTT, as in eq. 44.
+//!   §5.2 can also be read as once per acknowledgement (`step = "acknowledgement"`).
+//! - Eq. 47 to 48 print 2τ and 1 − 2τ for αT₁ and 1 − αT₁: weights only while τ < 0.5 s. `form = "printed"` keeps
+//!   that form and stops the weight at 1, where x becomes r; `form = "exact"` is eq. 3's own solution, 1 − e^(−αT₁).
+//! - r is clipped above at `ceiling`, because on an idle link it would grow as e^(βt). With `ceiling = "capacity"`, C, a
+//!   flow alone can never fill the queue to q₀: r = C is both its equilibrium and the end of the range. The default is
 //!   C + q₀/T, where eq. 2's bracket itself is zero with an empty queue (0.08 % above C in §6).
-//! - r is clipped below at the smallest code, 1/4 packet/s. A source receives the factor only when it sends: after a long overload
-//!   the routers' r grows e-fold a second while sources wait for their next packet, and had they to wait longer than a
-//!   few seconds, all would come back at once with an r that has grown past C/N.
-//! - `rounding = "carried"`: what a code leaves of r is added to the next packet's, so that their mean is r. With
-//!   `nearest` all flows step by 0.068 % together (42 packets/s at §6's 500 Mbit/s), and the queue wanders about q₀ a
-//!   little more.
-//! - Routers write data headers only: §5.3's "all passing packets" would let the way back lower the factor of
-//!   acknowledgements.
-//! - With a link's own target below 1, capacity is that share of it and q₀ is 0: no queue can stand on a link that is
-//!   not full.
-//! - A connection's weight scales its rate. A path without routers leaves a source at x_0. Losses do not move x.
-//! - Eq. 20 prints ẋ = r where its text says x = r. Theorem 3's closed form (eq. 29) does not follow from its own
-//!   eq. 31, by which ln g falls as e^(−αt). `waterfill theory convergence aecp` prints both.
-//! - Theorem 2's bounds do not hold for eq. 6 itself: r overshoots while x lags, and x arrives before the lower bound.
+//!
+//! [Other readings](../../validation/law-readings.md#aecp)
 //!
 //! # Fixed point
 //! `arithmetic = "kernel"` runs `kernel/aecp.h`, which has r and x as logarithms, on the header's own scale. It differs in

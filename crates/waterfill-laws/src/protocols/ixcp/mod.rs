@@ -32,28 +32,25 @@
 //! [`Params`]: XCP's with all its variants, when a router names its link, and how it deals out what it shuffles.
 //!
 //! # Readings and deviations
-//! - The paper's pseudo-code is in a technical report that was not available. This follows §3: the sums for h are over
-//!   packets that name this link, those for φ over all.
+//! - `claim = "full-link"` (default): a router whose φ is positive lowers feedback but names no link. It writes 0, and a
+//!   sender that receives 0 keeps the link it named. §1 speaks of flows bottlenecked at a link, and a link with spare
+//!   bandwidth is no bottleneck.
 //! - The draft's residues limit what φ and h give together, and what they take. `shuffle = "draft"` is §3's "original XCP
 //!   algorithm": residues end one at a time, so a packet can have the losses of shuffling without the gains, or the gains
 //!   without the losses. `shuffle = "paired"` (default): shuffling "simultaneously allocates and deallocates" (§2.1), so a
 //!   packet's part in it ends with whichever residue ends first.
-//! - `claim = "full-link"` (default): a router whose φ is positive lowers feedback but names no link. It writes 0, and a
-//!   sender that receives 0 keeps the link it named. §1 speaks of flows bottlenecked at a link, and a link with spare
-//!   bandwidth is no bottleneck.
-//! - `claim = "least-feedback"` and `shuffle = "draft"` are §3 to the letter, as which the paper's experiments run it. The
-//!   smaller feedback names the link, for any φ. In Fig. 1 the long flows' second link offers more than the first can spare
-//!   whenever it has a little to spare itself. They then name the first link, take part in its shuffling and cannot use the
-//!   gains. The short flow rests where φ alone makes up for that: α(r − x) = γx, 80 % of its r = 55 Mbit/s. It gets 54,
-//!   52, 44 and 42 with 4, 16, 64 and 256 long flows (the link at 99, 98, 92 and 91 %), where the paper has over 90 % (97 %);
-//!   naming only full links and shuffling in pairs gives 54, 54, 53, 52.
+//! - `claim = "least-feedback"` and `shuffle = "draft"` are the literal reading of §3, which the paper's experiments use.
+//!   The smaller feedback names the link, for any φ. In Fig. 1 the long flows' second link offers more than the first can
+//!   spare whenever it has a little to spare itself. They then name the first link, take part in its shuffling and cannot
+//!   use the gains. The short flow converges where φ alone makes up for that: α(r − x) = γx, 80 % of its r = 55 Mbit/s.
+//!   It gets 54, 52, 44 and 42 with 4, 16, 64 and 256 long flows (the link at 99, 98, 92 and 91 %), where the paper has
+//!   over 90 % (97 %). Naming only full links and shuffling in pairs gives 54, 54, 53, 52.
+//! - The paper's pseudo-code is in a technical report that was not available. This follows §3: the sums for h are over
+//!   packets that name this link, those for φ over all.
 //! - A sender that waits until a link has been named for several RTTs would do as well on Fig. 1, but would leave a flow over
 //!   several full links at a fraction of its share.
-//! - A link's identifier is its number in the run plus one, where the paper draws 32 random bits. 0 is the sender's access,
-//!   which every connection names first; no link has 0.
-//! - A packet without an RTT (a SYN) gets no feedback, and so names no link.
-//! - The receiver acknowledges several packets at once with the last nextBottleneckId.
-//! - For everything else see [`xcp`].
+//!
+//! For everything else see [`xcp`]. [Other readings](../../validation/law-readings.md#ixcp)
 //!
 //! # Fixed point
 //! `arithmetic = "kernel"` runs `kernel/ixcp.h`: [`xcp`]'s header with two names of 16 bits, and its differences. A link's
@@ -64,7 +61,7 @@
 //! short flow at 93 % of its share or more, no drops. One of N flows gets a fraction 1/N of φ per d, so the short flow's
 //! deficit shrinks by a factor e in N·d/α: 51 s at 256 long flows, 210 s at 1024, whose windows of one packet cannot shrink
 //! and so keep their own link full. §4.3's rates within 3 %. §4.2 on an instance of Fig. 4 (80 flows, five links): links
-//! at 96 % or more, mean rates at 93 % of the share or more; with §3 to the letter 98 and 96 %.
+//! at 96 % or more, mean rates at 93 % of the share or more; with the literal reading of §3 98 and 96 %.
 //!
 //! # References
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".

@@ -47,33 +47,25 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! The paper's text was not at hand, and no code of its authors was found: its abstracts, maxnet-2007 §IX and what is
-//! commonly known of its law were. So tags name quantities, not equation numbers, and each of these is ours:
-//! - The order and format of the header's fields, and hops as router numbers (255 at most: further routers
-//!   share the last).
-//! - `loss` and `switching`: the paper's "proposed loss" is known by name only. This one makes every resting
-//!   point max-min: x ≤ s_l is the same as x ≤ g_l for a flow that does not belong to l, and is defined where
-//!   nobody does. A router without flows of its own that others overload asks each for the same fraction, s_l =
-//!   x·γC/W.
-//! - When to switch. A difference below `epsilon` is none: whole packets make N and W noisy, and links may be
-//!   alike; it bounds the distance from max-min, and γ's headroom holds it. A flow that would have to slow
-//!   down by more than `urgent` joins when it has heard so for an interval. Else it waits four times as long as
-//!   it takes to be counted, since others may be on the move as well, and does not rise past s_l meanwhile.
-//!   Without that wait two flows on links that are alike can chase each other from router to router for ever.
-//! - A flow follows a new router one RTT and two intervals after it joined: before that, no full interval has
-//!   counted it. Acknowledgements of packets that still belonged to the old router are ignored.
+//! The paper's text was not available, and no code of its authors was found. The sources are its abstracts, maxnet-2007 §IX
+//! and what is commonly known of its law. Tags therefore name quantities, not equation numbers, and each of these is our own:
+//! - `loss` and `switching`: the paper's "proposed loss" is known by name only. This one makes every equilibrium max-min:
+//!   x ≤ s_l is the same as x ≤ g_l for a flow that does not belong to l, and is defined where no flow belongs. A router
+//!   without flows of its own that others overload asks each for the same fraction, s_l = x·γC/W.
+//! - When to switch: a difference below `epsilon` is ignored, because whole packets make N and W noisy and links may be
+//!   equal. It bounds the distance from max-min, and γ's headroom absorbs it. A flow that would have to slow down by more
+//!   than `urgent` joins after an interval of such values. Any other flow waits four times as long as it takes to be counted,
+//!   because others may be switching as well, and does not rise past s_l meanwhile. Without that wait two flows on equal
+//!   links can chase each other from router to router for ever.
+//! - A flow follows a new router one RTT and two intervals after it joined, when a full interval has counted it.
+//!   Acknowledgements of packets that still belonged to the old router are ignored.
 //! - γ, Δ, x_min and the start are not known. τ follows from the abstract: 1 % after six intervals but not after
 //!   five needs (1 − τ)⁶ ≤ 0.01 < (1 − τ)⁵, 0.536 ≤ τ < 0.602.
-//! - δ is packet size over x, the time to the next packet of a source that has enough to send. One that has
-//!   less counts as the fraction of a flow that it is, and the others get what it leaves. g is at most γC, else
-//!   a lone such flow's x would grow for ever.
-//! - An interval without packets of its own flows leaves g as it is: a flow slower than a packet per Δ is not gone.
-//! - A connection's weight w multiplies δ, and its target is w·g: routers share by weight.
-//! - There is no queue term: (1 − γ)·C drains what a transient left. Losses do not move the rate.
-//! - The window, two RTTs at rate x and a packet, only stops a source whose acknowledgements stay away;
-//!   on a host with pacing off it is the only limit; the flow is then counted, and limited, as two flows.
-//! - Without a router on the path (R_N = 0) the source keeps its first rate.
-//! - A router that does not speak JetMax has no hop number and is ignored: its queue is the flow's risk.
+//! - δ is packet size over x, the time to the next packet of a source that always has data. A source with less to send counts
+//!   as the fraction of a flow that it is, and the others get the rest. g is at most γC; otherwise the x of such a flow
+//!   alone on a link would grow for ever.
+//!
+//! [Other readings](../../validation/law-readings.md#jetmax)
 //!
 //! # Fixed point
 //! `arithmetic = "kernel"` runs `kernel/jetmax.h`, whose value of 12 bytes carries the share s·w instead of p and the weight

@@ -46,45 +46,31 @@
 //! routers. `"kernel-host"` also runs what the kernel's program adds at hosts (`kernel/host.h`), and paces.
 //!
 //! # Readings and deviations
-//! - Fig. 3 adds `Q/T0` to a volume; the term is a rate, so it is taken as Q·dt_p/T₀.
-//! - Prices are clipped at p_min (§VI), not at 0 (Fig. 3).
-//! - Fig. 4's option length of 6 leaves out kind and length, which TCP counts: it is 8 here.
-//! - The start rate travels as −ln(rate/x_max) (thesis §3.3), without T: down to 12.7 bit/s.
-//! - "The current transmission rate" of §IV.B is the volume of the last full dt_p over dt_p (y/dt of thesis §3.1.2).
-//!   Windows travel as bursts, so that 1 ms of a full link can be idle; `load_average` averages the rate exponentially.
-//! - ξ is updated before the window, in the order that Fig. 2 prints (`order`). Below τ ≈ αηT it then reaches ξ* within
-//!   one update, and the loop is a plain integrator.
-//! - ξ starts at ξ* of the first price (thesis Fig. 5, step 2), so that "the advertised rate" that MaxStart rises to is
-//!   D(q).
-//! - MaxStart's clock starts with the first price. Counted from the handshake, the first rise would be Δ/2 in one step,
-//!   where §IV.B says "approximately 1/32".
 //! - "Averaged … over one RTT", "weighted by the interval since the previous price signal" (§VI) has two readings. By
 //!   default the average is exponential with weight dt/τ, at most 1. With `average = "sliding"` it is the mean of the
 //!   last τ, each price with weight dt. That mean leaves more gain: §VI's α is certified for mixtures of RTTs with the
 //!   exponential average only (theory.md).
-//! - The receiver's τ is its own smallest sample: the handshake first, then from an acknowledgement to the data that it
-//!   released.
-//! - x never exceeds x_max ("maximal supported transmission rate"). Otherwise a price that falls faster than ξ follows
-//!   would ask for more than any link has.
-//! - A field that no router wrote (code 0) is no price: the source keeps its window. A connection's weight scales eq. 6a.
-//! - A source sends at least a packet per RTT, as any TCP does: with less, it would not learn that the price has fallen.
-//!   So a link can hold its target for up to μCτ/packet flows.
-//! - Losses do not change the window: by §VI, the next acknowledgement overwrites the rest of TCP's reaction. After a
-//!   timeout one packet is sent, as in any TCP, and its echo sets W again.
-//! - `promise` is §IV.B's "further enhancement": remember the rates promised to earlier starters, with weight e^(−age/T₀).
-//!   It is off by default, as in the paper's implementation.
+//! - Fig. 3 adds `Q/T0` to a volume. The term is a rate, so it is read as Q·dt_p/T₀.
+//! - ξ is updated before the window, in the order that Fig. 2 prints (`order`). Below τ ≈ αηT it then reaches ξ* within
+//!   one update, and the loop is a plain integrator.
+//! - "The current transmission rate" of §IV.B is the volume of the last full dt_p over dt_p (y/dt of thesis §3.1.2).
+//!   Windows travel as bursts, so 1 ms of a full link can be idle. `load_average` averages the rate exponentially.
 //! - `compensate` is the thesis's eq. 12, which the 2007 paper does not have: when τ changes, ξ changes by
 //!   qα·(1/τ_new − 1/τ_old), so that the rate stays the same. It is on by default: on a real path the smallest RTT falls
 //!   for a long time, and τ of the kernel's host changes in factors of two. The paper's experiments turn it off.
-//! - When data arrives without a price (code 0: its path has no router any more), the average ends and the echo is code 0.
-//!   An average that fell towards 0 would ask the source to send at x_max.
-//! - A price that comes before any start rate ends MaxStart: a later start rate is ignored.
-//! - Fixed-point version: `kernel/maxnet.h` documents every scale and every difference.
-//! - `kernel-host` adds a smallest τ of 1 ms; for slow flows a τ of twice the time of two packets; ξ* again when τ has
-//!   doubled; at least a packet per 200 ms instead of per RTT; windows in whole packets with a margin of three;
-//!   acknowledgements as the clock of fast flows; a pacing boost; slow start before a router answers; and a restart after a
-//!   time-out. Its TCP has no super-packets and no late timers; every
-//!   acknowledgement has an echo; and it never falls back to another law.
+//!
+//! [Other readings](../../validation/law-readings.md#maxnet)
+//!
+//! # Fixed point
+//! `kernel/maxnet.h` documents every scale and every difference. `kernel-host` adds:
+//! - a minimum τ of 1 ms, and for slow flows a τ of twice the time of two packets
+//! - ξ* again when τ has doubled
+//! - at least a packet per 200 ms instead of per RTT, and windows in whole packets with a margin of three
+//! - acknowledgements as the clock of fast flows, and a pacing boost
+//! - slow start before a router answers, and a restart after a timeout
+//!
+//! Its TCP has no super-packets and no late timers. Every acknowledgement has an echo, and it never falls back to another
+//! law.
 //!
 //! # Validation
 //! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s; experiments

@@ -47,36 +47,21 @@
 //! `mark_every` is §6's proposal: a router marks every n-th packet, and every SYN.
 //!
 //! # Readings and deviations
-//! - Eq. 7 prints μC where a volume is needed: μC·dt. Fig. 4 is missing; §3.1.1 names no queue term, so there is none. Only μ < 1 empties queues, and a price rises by at most 1 − μ per second while acknowledgements hold
-//!   the load at C. The queue that 470 Mbit/s of UDP builds stays for 0.6 s.
-//! - ε is a share of C (§3.1.2: C(μ + ε)).
-//! - Step 4 prints `QSWnd < cwnd`, which is never true after step 3 (cwnd ← QSWnd). It is read as QSWnd ≤ cwnd: the start
-//!   rate is not raised while `max_wnd` limits the window.
+//! - Eq. 7 prints μC where a volume is needed: μC·dt. Fig. 4 is missing, and §3.1.1 names no queue term, so there is none.
+//!   Only μ < 1 empties queues, and a price rises by at most 1 − μ per second while acknowledgements hold the load at C.
+//!   The queue that 470 Mbit/s of UDP builds stays for 0.6 s.
 //! - No value of `rateinc` is given. On Fig. 11's link a second, paced flow has its half, and the queue its peak, after
 //!   1.4 s and 0.18 MB (1.125), 0.84 s and 0.6 MB (1.25), 0.6 s and 0.84 MB (1.5), 0.45 s and 1.8 MB (2). 1.25 is the
 //!   slowest that takes "a fraction of a second" (§7).
-//! - "lastq" starts at the first price, and so does step 4's clock.
-//! - Step 3's dt is the router's. With an update per acknowledgement (`dt_source = 0`, as `wnd_update_freq` = 1 alone
-//!   would mean) rates differ by less than half a per cent.
+//! - The average over one RTT is exponential with weight dt/τ, at most 1, as in the 2007 paper. The thesis does not say how
+//!   "the algorithm was modified to take into account the additional feedback delay" (§4.5); it is not modified here.
 //! - ξ is updated before the window, as Fig. 5 prints. Its time constant is τ²/(ηT) = τ²/7 ms, and below τ ≈ 2.6 ms it
 //!   reaches ξ* at every update. Simulations are stable from 400 ms down to 20 µs at 10 Gbit/s, where the path holds 17
 //!   packets and whole packets limit fairness.
-//! - The average over one RTT is exponential with weight dt/τ, at most 1, as in the 2007 paper. The thesis does not say how
-//!   "the algorithm was modified to take into account the additional feedback delay" (§4.5); it is not modified here.
-//! - A window is at most `max_wnd` packets and at least one, as in any TCP; a rate is at most x_max.
-//! - A field that no router wrote (code 0) is no price: the source keeps its window. So step 4's "q = 0" never holds,
-//!   because p_min > 0 where C < x_max. A connection's weight scales eq. 8.
-//! - Losses do not change the window (§4.3).
-//! - With QuickStart off, the SYN carries a price.
-//! - Printed arithmetic: the thesis prints one calculation (§4.1), and the others follow its pattern: all products first,
-//!   then a division that truncates. Times are the kernel's jiffies of 1 ms, RTTs are rounded down; an acknowledgement
-//!   within the millisecond of the one before has no weight in the average. A record covers 2⁻¹¹ of the exponent, and the
-//!   one below is taken: 64,000 · 2⁻¹¹ = 31.25 covers ln(10¹⁵/32) = 31.07.
-//! - `mark_every` counts packets at the router, as "reducing the frequency of packet marking" of a link says (§6). Two
-//!   routers that mark different packets of a flow show it a mean of their prices, not the higher one.
-//! - Fixed-point version: the thesis rounds τ to milliseconds (§4.1, `rtt_unit`). The exponential has 257 entries and
-//!   interpolation instead of 64,000 without. Prices, averages and ξ keep 16 more bits in memory than on the wire, so that
-//!   steps smaller than 2⁻¹⁸ are not lost.
+//! - Step 4 prints `QSWnd < cwnd`, which is never true after step 3 (cwnd ← QSWnd). It is read as QSWnd ≤ cwnd: the start
+//!   rate is not raised while `max_wnd` limits the window.
+//!
+//! [Other readings](../../validation/law-readings.md#maxnet2006)
 //!
 //! # Validation
 //! Equation tests below, by hand from the thesis: p_min (§4.2), ξ's worked example (§4.1), Fig. 10's equilibrium. The

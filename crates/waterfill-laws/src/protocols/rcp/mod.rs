@@ -38,27 +38,21 @@
 //! name.
 //!
 //! # Readings and deviations
-//! - No headroom: C is the link's capacity, or a link's own target's share of it.
 //! - `average = "traffic"`: in each T the RTTs of all own packets are averaged by their bytes, and d̂ follows as
 //!   a first-order lag with time constant d̂ (weight T/d̂). `average = "reluctant"` is the authors' ns-2 model: a
 //!   smaller sample gets only (R/C)·(sample/d̂) of that weight, so that d̂ rises at once and falls late. On
 //!   maxnet-2007's Fig. 12 that hides the instability at N = 49; the default shows it.
-//! - The first sample is taken for d̂ as it is; until then it is `first_rtt`.
-//! - d̂ is at least 10 µs, so that an RTT of 0 does not stop the clock.
-//! - A source puts its newest RTT into the header, queueing included (as the ns-2 model does).
-//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once per RTT,
-//!   at least twice a second, while that is less than a packet per RTT. Here a source receives a rate only when it sends
-//!   data, so R_min is a rate: one packet of 1500 B in half a second (at most C).
 //! - `writes = "arrival"`: a packet receives the rate of its arrival. The ns-2 model writes when the transmission starts,
 //!   `writes = "departure"`. No paper says which. It matters where T exceeds half of the interval between a flow's
 //!   packets: flows then gather in phase, at arrival more than at departure (docs/validation/ns2-peers.md).
+//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once per RTT,
+//!   at least twice a second, while that is less than a packet per RTT. Here a source receives a rate only when it sends
+//!   data, so R_min is a rate: one packet of 1500 B in half a second (at most C).
+//! - No headroom: C is the link's capacity, or a link's own target's share of it.
 //! - In the ns-2 model a router's first T is random, so that routers are not in step, and a packet whose bytes fill the
 //!   end of T counts partly in the next. Here T starts at 0 s everywhere, and a packet counts when it arrives.
-//! - When the ns-2 model's source receives another rate, it moves its next packet to the last one plus the new
-//!   interval. Here the next packet goes as planned, and the interval after it has the new rate, as Linux paces.
-//! - An ns-2 source resends what was lost after it has sent all; here losses are repaired as they are found.
-//! - A source without a rate (no router on its path) keeps the host's initial window. A weight scales the rate.
-//! - Losses do not change the rate.
+//!
+//! [Other readings](../../validation/law-readings.md#rcp)
 //!
 //! # Fixed point
 //! `arithmetic = "kernel"` runs `kernel/rcp.h`. Rates on the wire are logarithms of 3 bytes, RTTs of 2, and a source

@@ -28,17 +28,17 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - The paper's text was not at hand. What is above is its algorithm as the literature retells it; `curve = "linux"` is
-//!   that of Linux's net/ipv4/tcp_bic.c, with `s_max = 16`: a quarter of the distance instead of half, a fifth of a packet in a
-//!   RTT within 4 packets around w_max (`smooth_part`), a third of the excess beyond.
-//! - β is 0.8, which the authors' later implementations and Linux (819/1024) have; the paper's own was 0.875.
+//! - The paper's text was not available. The law above follows the literature. `curve = "linux"` is that of Linux's
+//!   net/ipv4/tcp_bic.c, with `s_max = 16`: a quarter of the distance instead of half, a fifth of a packet per RTT within 4
+//!   packets around w_max (`smooth_part`), and a third of the excess beyond.
+//! - β is 0.8, as in the authors' later implementations and in Linux (819/1024). The paper has 0.875.
 //! - The paper's doubling steps beyond w_max are the line 1 + (cwnd − w_max), which passes through their corners
 //!   1, 2, 4, 8 at excesses 0, 1, 3, 7.
-//! - Packets are counted, not acknowledgements; Linux does the same by an estimate.
-//! - A time-out is answered like a loss, with slow start after it; Linux forgets w_max then.
-//! - w_max is remembered at small windows too, as Linux does.
-//! - Linux's first slow start ended at 100 packets (`initial_ssthresh`, dropped later), and it grew by 5 % per RTT before the
-//!   first loss: not done.
+//! - Not done: Linux's first slow start ended at 100 packets (`initial_ssthresh`, dropped later), and its window grew by 5 %
+//!   per RTT before the first loss.
+//! - Packets are counted, not acknowledgements. Linux estimates their number.
+//!
+//! [Other readings](../../validation/law-readings.md#bic)
 //!
 //! # Validation
 //! Tests below by hand; the simulator's tests of filling and sharing.

@@ -35,20 +35,19 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - Packets are counted, not acknowledgements: one that acknowledges n packets moves the window by n/cwnd of the way to
-//!   the target, at most all of it, so that delayed acknowledgements do not slow it down (§4.3 says so of W_est; Linux does it for both).
-//! - In the Reno-friendly region the window is set to W_est unless it is larger already: §4.2 wants growth that never falls.
-//! - §4.6's flight size is cwnd, which §4.6 allows where a window that is not used does not grow. A mark does not bring
-//!   the window below 2 packets.
-//! - Time does not run (§4.2) while the window is not used: the time since the acknowledgement before is left out where
-//!   the host says so, and of any silence what exceeds an RTT, as a sender with a window to fill receives an ACK in each RTT.
-//! - If a floor leaves the window at or above W_max, the stage begins at its plateau.
-//! - §4.9 undoes a reduction after a loss that was none; hosts here do not find that out, so it is not done.
 //! - Linux (tcp_cubic.c, 6.18) keeps RFC 8312's α below 1 also beyond cwnd_prior: `catch_up = false`. At 28 ms and 0.01 % of
-//!   loss that is a sixth of the rate.
-//! - Linux's window also grows by at least a twentieth per RTT until the first loss: `first_growth = 0.05`
-//!   (its `cnt` is 20 at most; 6.18 was seen to grow by 40 packets in 100 ms at 8333 packets/s, which is that).
-//! - Fast convergence is on, which §4.7 asks for among several flows; it says that a single flow should turn it off.
+//!   loss this costs a sixth of the rate.
+//! - Fast convergence is on. §4.7 asks for it among several flows, and says that a single flow should turn it off.
+//! - Linux's window also grows by at least a twentieth per RTT until the first loss: `first_growth = 0.05`. (Its `cnt` is at
+//!   most 20. Version 6.18 was seen to grow by 40 packets in 100 ms at 8333 packets/s, which agrees.)
+//! - Time does not run (§4.2) while the window is not used. The host reports such times, and the time since the last
+//!   acknowledgement is then left out. Of any silence the part beyond one RTT is left out, because a sender that fills its
+//!   window receives an acknowledgement in each RTT.
+//! - Packets are counted, not acknowledgements. One that acknowledges n packets moves the window by n/cwnd of the way to the
+//!   target, at most all of it, so that delayed acknowledgements do not slow it down. §4.3 says so of W_est; Linux does it
+//!   for both.
+//!
+//! [Other readings](../../validation/law-readings.md#cubic)
 //!
 //! # Validation
 //! Table 1 of RFC 9438 against `[rfc9438:eq5]`, and against this law under one loss every 1/p packets (below). RTT

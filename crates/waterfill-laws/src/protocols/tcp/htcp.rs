@@ -29,15 +29,18 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! The draft's text was not at hand; its equations are as FreeBSD's cc_htcp.c and Linux's tcp_htcp.c, both of which name it, have them.
+//! The draft's text was not available. The equations are those of FreeBSD's cc_htcp.c and Linux's tcp_htcp.c, which both name it.
+//! - B(k) is the largest throughput since the loss, measured over windows and smoothed with weight 1/4 for the newest. The
+//!   first window after a loss starts it afresh. Linux takes the last of the three smallest RTTs after the loss.
+//! - RTT in the scaling is the smoothed one (FreeBSD). Linux takes the smallest. Both have the switches that are here: on in
+//!   Linux, off in FreeBSD.
+//! - RTT_max is the largest sample outside recovery, and 5 % of its distance to RTT_min fades at each loss (both). Not done
+//!   here: Linux lets it rise by at most 20 ms at a time, and takes β = 0.5 where RTT_min is below 10 ms, because its clock
+//!   is coarse.
 //! - α is not below 1 per RTT, whatever the scaling (FreeBSD).
-//! - RTT_max is the largest sample outside recovery; 5 % of its distance to RTT_min fades at each loss (both). Linux lets it
-//!   rise by 20 ms at most at a time, and takes β = 0.5 where RTT_min is below 10 ms, for its clock is coarse: not done here.
-//! - B(k) is the largest since the loss of a throughput measured over windows and smoothed with weight 1/4 for the
-//!   newest; the first after a loss starts it afresh (Linux: the last of the three smallest RTTs after it).
-//! - The first loss halves: there is no throughput before it to compare with.
-//! - RTT in the scaling is the smoothed one (FreeBSD); Linux takes the smallest. Both are switches there as here: on in Linux, off in FreeBSD.
-//! - Δ runs on while the window is not used, as in both.
+//! - The first loss halves the window, because there is no earlier throughput to compare with.
+//!
+//! [Other readings](../../validation/law-readings.md#htcp)
 //!
 //! # Validation
 //! Tests below by hand; the simulator's tests of filling and sharing.

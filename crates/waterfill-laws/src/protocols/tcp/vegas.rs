@@ -26,17 +26,18 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - The paper's rates are compared here as packets: both sides times BaseRTT.
-//! - The distinguished packet is the first that is sent in a round, and its acknowledgement ends the round: in slow start
-//!   it has seen the window that the round before left, and says so before the next round grows. (The mean of a round
-//!   would count the bursts of slow start as a queue and end it at a window of about √BDP.)
-//! - BaseRTT is the smallest RTT of data: that of the SYN would lack the transmission of a full packet at each hop,
-//!   and so count a packet in the queue for each.
-//! - Slow start ends at `cwnd·BaseRTT/RTT + γ`, that is with γ packets in the queue, as Linux has it; the paper only
-//!   changes mode, and would then need an RTT for every excess packet.
-//! - After a loss the window halves, as Linux has it.
-//! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share:
-//!   the law's known weakness, not corrected here.
+//! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share. This is a known
+//!   weakness of the law and is not corrected here.
+//! - Slow start ends at `cwnd·BaseRTT/RTT + γ`, with γ packets in the queue, as in Linux. The paper only changes mode, and
+//!   would then need an RTT for every excess packet.
+//! - The distinguished packet is the first of a round, and its acknowledgement ends the round. In slow start it has seen the
+//!   window of the round before, and shows it before the next round grows. The mean of a round would count the bursts of
+//!   slow start as a queue and end it at a window of about √BDP.
+//! - BaseRTT is the smallest RTT of data. A SYN's would lack the transmission of a full packet at each hop, and so count one
+//!   packet in the queue for each.
+//! - After a loss the window halves, as in Linux.
+//!
+//! [Other readings](../../validation/law-readings.md#vegas)
 //!
 //! # Validation
 //! One flow and several hold α to β packets each in the queue (`tcp_delay_based` of the simulator).

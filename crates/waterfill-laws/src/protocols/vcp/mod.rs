@@ -44,29 +44,19 @@
 //! [`Params`]: the paper's.
 //!
 //! # Readings and deviations
-//! The paper's text was not at hand. Its constants were (aecp-2010 and maxnet-2007 cite it; the authors' ns-2 code is
-//! public), and from that code come the readings marked †.
-//! - † q̃ is the mean of t_ρ's samples, smoothed over intervals with weight 1/4 for the newest
-//!   (`queue_weight`): the code's comment says so, though its shifts compute another thing by C's precedence.
-//! - † A router writes when a packet leaves the queue.
-//! - The code rounds ρ up to whole per cent first, which moves both levels down by up to 1 %: `whole_percent = true`.
-//! - † An RTT's increase is spread over its acknowledgements: ξ_s for each packet acknowledged, α_rate/w
-//!   likewise.
-//! - α_rate refers to t_ρ (`t_d`); † the code refers to 100 ms, which makes AI four times as quick: `t_d = "100 ms"`.
+//! The paper's text was not available. Its constants are in aecp-2010 and maxnet-2007, and its authors' ns-2 code is public. A †
+//! marks readings from that code.
+//! - α_rate refers to t_ρ (`t_d`). † The code refers to 100 ms, which makes AI four times as quick: `t_d = "100 ms"`.
 //!   MD and the RTT of AI after it balance at α_rate/(1 − β) packets. More than C·(1 − β)·t_d²/(α·rtt) flows, C in
 //!   packets per second, overload a link for ever: 781 on 100 Mbit/s at 80 ms, 195 with 100 ms.
-//! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI; AI goes linearly with the RTT below 20 ms and above 500 ms.
-//! - In the t_ρ after MD nothing moves the window; in the authors' code a level below overload ends the freeze:
-//!   `freeze = "overload"`. In the RTT after that, overload is answered by AI †, other codes as always.
-//! - The code's target utilization is 0.95. A later version chooses one by capacity (0.975 at 100 Mbit/s) and then does
-//!   not use it. Here γ is the paper's.
-//! - The code's timers have steps of 10 ms, and RTTs those of ns-2's TCP clock; here neither is rounded.
-//! - † Losses are answered as by TCP Reno: half the window, after a time-out one packet (from which MI goes
-//!   on). The window is never below one packet.
-//! - † A weight multiplies α.
-//! - The first window is the host's. The code's spacing of small windows over RTTs above 100 ms is left out.
-//! - A path without VCP routers is low load for ever: MI up to a loss. A router that does not speak it likewise
-//!   counts as low load.
+//! - In the t_ρ after MD nothing moves the window. In the authors' code a level below overload ends the freeze:
+//!   `freeze = "overload"`. In the RTT after that, overload is answered by AI †, and other codes as usual.
+//! - The code's target utilization is 0.95. A later version chooses one by capacity (0.975 at 100 Mbit/s) but does not use
+//!   it. Here γ is the paper's.
+//! - The code rounds ρ up to whole per cent first, which moves both levels down by up to 1 %: `whole_percent = true`.
+//! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI, and AI is linear in the RTT below 20 ms and above 500 ms.
+//!
+//! [Other readings](../../validation/law-readings.md#vcp)
 //!
 //! # Fixed point
 //! `arithmetic = "kernel"` runs `kernel/vcp.h`. It writes when a packet arrives, as a kernel does before its queue, and a

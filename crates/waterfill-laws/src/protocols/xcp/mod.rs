@@ -49,33 +49,16 @@
 //! - Katabi's fields are the default. The arithmetic is the draft's, with changes of throughput and residues, under both
 //!   headers. Δcwnd = Δthroughput·rtt makes them equivalent: katabi-2002's p_i = ξ_p·rtt²·s/cwnd is C_p·X·rtt, and its
 //!   n_i = ξ_n·rtt·s is C_n·s·rtt.
-//! - katabi-2002 gives no widths of its fields. 32-bit floats hold a window to 6·10⁻⁸. Whole bytes of feedback could not
-//!   express less than 0.1 % of a packet, and 2⁻²⁸ s is too coarse for X at 100 Gbit/s.
-//! - The first word of the frame is checked for length, version and format, not for the next protocol.
-//! - In eq. 1 d is the control interval: the mean RTT, limited to `min_interval` and `max_interval`. Over an interval longer
-//!   than d, β·b/d would drain the queue several times over.
-//! - After an interval without any RTT in its packets, the next interval is `first_interval`.
 //! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at least 2 ms as in the
 //!   authors' simulator. The packet in service does not count.
-//! - A packet without an RTT (a SYN) is load and gets no feedback. A packet of another protocol is load as well, and
-//!   acknowledgements are load of the reverse direction.
+//! - In eq. 1 d is the control interval: the mean RTT, limited to `min_interval` and `max_interval`. Over an interval longer
+//!   than d, β·b/d would drain the queue several times over.
 //! - `counts = "own"`: packets of other protocols, and acknowledgements, are not load. ns-2's module has a queue of its own
 //!   for XCP, for TCP and for the rest, which it serves in turn. Its XCP router sees its own packets and the whole
 //!   capacity. Here all share one queue.
-//! - Every sender asks for as much as possible: the largest number of the field. If that number comes back, no router wrote
-//!   it, and the window stays.
-//! - A gain is not used while less than half of the window is in use (RFC 7661's concern; the draft's sender would ask for
-//!   no more than it needs).
-//! - No paper gives the first window: it is the smallest, one packet.
 //! - A loss halves the window and a timeout reduces it to one packet, as in TCP: katabi-2002 leaves TCP's reaction in place.
-//! - Weights as in katabi-2002 §6: the sender states cwnd/weight, and so gains `weight` times as much.
-//! - `feedback_at = "receiver"` is XCP-r (López Pacheco and Pham 2005): the receiver sums all feedback, and every
-//!   acknowledgement carries the sum, which is the window less its first value and less the sender's own reductions. A lost
-//!   acknowledgement loses nothing.
-//! - The authors' ns-2 module differs in these points. A router's first intervals are random, so that routers are not in
-//!   step. XCP and other traffic have queues of their own, served by weights. A source's RTT is TCP's smoothed one in steps
-//!   of its clock, and its first window is TCP's. C_p and C_n become 0 when nothing is left, as here.
-//! - A router on the path that does not implement XCP goes unnoticed: its queue fills until packets are lost.
+//!
+//! [Other readings](../../validation/law-readings.md#xcp)
 //!
 //! # Fixed point
 //! `arithmetic = "kernel"` runs `kernel/xcp.h`, which has a wire format of its own: RTT, time per byte and change of throughput
