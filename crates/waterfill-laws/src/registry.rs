@@ -17,6 +17,107 @@ use crate::protocols::*;
 use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
+/// Declares what the data packets, or the acknowledgements, of any protocol carry.
+macro_rules! any_wire {
+    ($(#[$doc:meta])* $any:ident = $wire:ident, $way:ident, $bytes:ident, $decode:ident;
+        $($variant:ident : $protocol:ty;)*) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Default)]
+        #[expect(missing_docs, reason = "one variant per protocol")]
+        pub enum $any {
+            #[default]
+            None,
+            $($variant(<$protocol as Protocol>::$wire),)*
+            /// A value in kernel arithmetic.
+            Kernel(KernelValue),
+        }
+
+        impl ProtocolId {
+            /// Returns the size on the wire in bytes in real arithmetic.
+            #[must_use]
+            pub const fn $bytes(self) -> usize {
+                if self.info().host.notes {
+                    return 0;
+                }
+                match self { $(Self::$variant => <<$protocol as Protocol>::$wire as Wire>::BYTES,)* }
+            }
+            /// Decodes a part of this protocol in real arithmetic; `None` if the bytes are not valid.
+            #[must_use]
+            pub fn $decode(self, bytes: &[u8]) -> Option<$any> {
+                match self { $(Self::$variant => {
+                    let decoded = <<$protocol as Protocol>::$wire as Wire>::decode(bytes)?;
+                    Some(if size_of_val(&decoded) == 0 { $any::None } else { $any::$variant(decoded) })
+                })* }
+            }
+        }
+
+        impl $any {
+            /// Returns its protocol.
+            #[must_use]
+            pub const fn protocol(&self) -> Option<ProtocolId> {
+                match self {
+                    Self::None => None,
+                    Self::Kernel(v) => Some(v.protocol),
+                    $(Self::$variant(_) => Some(ProtocolId::$variant),)*
+                }
+            }
+            /// Returns the value of this protocol's law in kernel arithmetic.
+            fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
+                match self {
+                    Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
+                    _ => None,
+                }
+            }
+            /// Returns the bytes that it takes on the wire.
+            #[must_use]
+            pub fn wire_bytes(&self) -> usize {
+                match self {
+                    Self::None => 0,
+                    Self::Kernel(v) => v.protocol.law().map_or(0, |law| Carries::$way.segment_bytes(law)),
+                    $(Self::$variant(_) => ProtocolId::$variant.$bytes(),)*
+                }
+            }
+            /// Encodes it as on the wire.
+            #[must_use]
+            pub fn encode(&self) -> Vec<u8> {
+                match self {
+                    Self::None => Vec::new(),
+                    $(Self::$variant(wire) => bytes_of(wire),)*
+                    Self::Kernel(_) => {
+                        let mut out = vec![0; self.wire_bytes()];
+                        self.encode_into(&mut out);
+                        out
+                    }
+                }
+            }
+            /// Encodes it into the first bytes of `out`, which has at least [`Self::wire_bytes`].
+            pub fn encode_into(&self, out: &mut [u8]) {
+                match self {
+                    Self::None => {}
+                    $(Self::$variant(wire) => wire.encode(out),)*
+                    Self::Kernel(v) => {
+                        if let Some(law) = v.protocol.law() {
+                            Carries::$way.write(law, &v.value, out);
+                        }
+                    }
+                }
+            }
+            /// Decodes bytes of the same protocol and arithmetic; `None` if they are not valid.
+            #[must_use]
+            pub fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
+                match self {
+                    Self::None => Some(Self::None),
+                    Self::Kernel(KernelValue { protocol, .. }) => {
+                        let value = Carries::$way.read(protocol.law()?, bytes)?;
+                        Some(Self::Kernel(KernelValue { protocol: *protocol, value }))
+                    }
+                    $(Self::$variant(_) => ProtocolId::$variant.$decode(bytes),)*
+                }
+            }
+        }
+    };
+}
+
 macro_rules! registry {
     ($($variant:ident : $protocol:ty $(, in $kernel:ident)?;)*) => {
         /// Which protocol.
@@ -42,22 +143,6 @@ macro_rules! registry {
                     _ => None,
                 }
             }
-            /// Returns the bytes of header in a data packet in real arithmetic.
-            #[must_use]
-            pub const fn header_bytes(self) -> usize {
-                if self.info().host.notes {
-                    return 0;
-                }
-                match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::BYTES,)* }
-            }
-            /// Returns the bytes of header in an acknowledgement in real arithmetic.
-            #[must_use]
-            pub const fn echo_bytes(self) -> usize {
-                if self.info().host.notes {
-                    return 0;
-                }
-                match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::BYTES,)* }
-            }
             /// Whether its packets carry anything, on the wire or beside it ([`Host::notes`](crate::protocol::Host::notes)).
             #[must_use]
             pub const fn has_fields(self) -> bool {
@@ -74,22 +159,6 @@ macro_rules! registry {
             #[must_use]
             pub fn params(self) -> AnyParams {
                 match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
-            }
-            /// Decodes a header of this protocol in real arithmetic; `None` if the bytes are not valid.
-            #[must_use]
-            pub fn decode_header(self, bytes: &[u8]) -> Option<AnyHeader> {
-                match self { $(Self::$variant => {
-                    let header = <<$protocol as Protocol>::Header as Wire>::decode(bytes)?;
-                    Some(if size_of_val(&header) == 0 { AnyHeader::None } else { AnyHeader::$variant(header) })
-                })* }
-            }
-            /// Decodes an echo of this protocol in real arithmetic; `None` if the bytes are not valid.
-            #[must_use]
-            pub fn decode_echo(self, bytes: &[u8]) -> Option<AnyEcho> {
-                match self { $(Self::$variant => {
-                    let echo = <<$protocol as Protocol>::Echo as Wire>::decode(bytes)?;
-                    Some(if size_of_val(&echo) == 0 { AnyEcho::None } else { AnyEcho::$variant(echo) })
-                })* }
             }
         }
 
@@ -189,15 +258,13 @@ macro_rules! registry {
             }
         }
 
-        /// Any protocol's header; none also stands for the header of a protocol that has no fields in it.
-        #[derive(Clone, Copy, Debug, PartialEq, Default)]
-        #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnyHeader {
-            #[default]
-            None,
-            $($variant(<$protocol as Protocol>::Header),)*
-            /// A value in kernel arithmetic.
-            Kernel(KernelValue),
+        any_wire! {
+            /// Any protocol's header; none also stands for the header of a protocol that has no fields in it.
+            AnyHeader = Header, Forward, header_bytes, decode_header; $($variant: $protocol;)*
+        }
+        any_wire! {
+            /// Any protocol's echo; none also stands for the echo of a protocol that has no fields in it.
+            AnyEcho = Echo, Echo, echo_bytes, decode_echo; $($variant: $protocol;)*
         }
 
         impl AnyHeader {
@@ -221,130 +288,6 @@ macro_rules! registry {
             #[must_use]
             pub fn joined(&self, next: &Self) -> Self {
                 match (self, next) { $((Self::$variant(h), Self::$variant(n)) => Self::$variant(h.joined(n)),)* _ => *next }
-            }
-            /// Returns its protocol.
-            #[must_use]
-            pub const fn protocol(&self) -> Option<ProtocolId> {
-                match self {
-                    Self::None => None,
-                    Self::Kernel(v) => Some(v.protocol),
-                    $(Self::$variant(_) => Some(ProtocolId::$variant),)*
-                }
-            }
-            /// Returns the bytes that it takes on the wire.
-            #[must_use]
-            pub fn wire_bytes(&self) -> usize {
-                match self {
-                    Self::None => 0,
-                    Self::Kernel(v) => v.protocol.law().map_or(0, |law| Carries::Forward.segment_bytes(law)),
-                    $(Self::$variant(_) => ProtocolId::$variant.header_bytes(),)*
-                }
-            }
-            /// Encodes it as on the wire.
-            #[must_use]
-            pub fn encode(&self) -> Vec<u8> {
-                match self {
-                    Self::None => Vec::new(),
-                    $(Self::$variant(h) => bytes_of(h),)*
-                    Self::Kernel(_) => {
-                        let mut out = vec![0; self.wire_bytes()];
-                        self.encode_into(&mut out);
-                        out
-                    }
-                }
-            }
-            /// Encodes it into the first bytes of `out`, which has at least [`Self::wire_bytes`].
-            pub fn encode_into(&self, out: &mut [u8]) {
-                match self {
-                    Self::None => {}
-                    $(Self::$variant(h) => h.encode(out),)*
-                    Self::Kernel(v) => {
-                        if let Some(law) = v.protocol.law() {
-                            Carries::Forward.write(law, &v.value, out);
-                        }
-                    }
-                }
-            }
-            /// Decodes bytes of the same protocol and arithmetic; `None` if they are not valid.
-            #[must_use]
-            pub fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
-                match self {
-                    Self::None => Some(Self::None),
-                    Self::Kernel(KernelValue { protocol, .. }) => {
-                        let value = Carries::Forward.read(protocol.law()?, bytes)?;
-                        Some(Self::Kernel(KernelValue { protocol: *protocol, value }))
-                    }
-                    $(Self::$variant(_) => ProtocolId::$variant.decode_header(bytes),)*
-                }
-            }
-        }
-
-        /// Any protocol's echo; none also stands for the echo of a protocol that has no fields in it.
-        #[derive(Clone, Copy, Debug, PartialEq, Default)]
-        #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnyEcho {
-            #[default]
-            None,
-            $($variant(<$protocol as Protocol>::Echo),)*
-            /// A value in kernel arithmetic.
-            Kernel(KernelValue),
-        }
-
-        impl AnyEcho {
-            /// Returns its protocol.
-            #[must_use]
-            pub const fn protocol(&self) -> Option<ProtocolId> {
-                match self {
-                    Self::None => None,
-                    Self::Kernel(v) => Some(v.protocol),
-                    $(Self::$variant(_) => Some(ProtocolId::$variant),)*
-                }
-            }
-            /// Returns the bytes that it takes on the wire.
-            #[must_use]
-            pub fn wire_bytes(&self) -> usize {
-                match self {
-                    Self::None => 0,
-                    Self::Kernel(v) => v.protocol.law().map_or(0, |law| Carries::Echo.segment_bytes(law)),
-                    $(Self::$variant(_) => ProtocolId::$variant.echo_bytes(),)*
-                }
-            }
-            /// Encodes it as on the wire.
-            #[must_use]
-            pub fn encode(&self) -> Vec<u8> {
-                match self {
-                    Self::None => Vec::new(),
-                    $(Self::$variant(e) => bytes_of(e),)*
-                    Self::Kernel(_) => {
-                        let mut out = vec![0; self.wire_bytes()];
-                        self.encode_into(&mut out);
-                        out
-                    }
-                }
-            }
-            /// Encodes it into the first bytes of `out`, which has at least [`Self::wire_bytes`].
-            pub fn encode_into(&self, out: &mut [u8]) {
-                match self {
-                    Self::None => {}
-                    $(Self::$variant(e) => e.encode(out),)*
-                    Self::Kernel(v) => {
-                        if let Some(law) = v.protocol.law() {
-                            Carries::Echo.write(law, &v.value, out);
-                        }
-                    }
-                }
-            }
-            /// Decodes bytes of the same protocol and arithmetic; `None` if they are not valid.
-            #[must_use]
-            pub fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
-                match self {
-                    Self::None => Some(Self::None),
-                    Self::Kernel(KernelValue { protocol, .. }) => {
-                        let value = Carries::Echo.read(protocol.law()?, bytes)?;
-                        Some(Self::Kernel(KernelValue { protocol: *protocol, value }))
-                    }
-                    $(Self::$variant(_) => ProtocolId::$variant.decode_echo(bytes),)*
-                }
             }
         }
 
@@ -557,26 +500,6 @@ pub struct KernelValue {
     pub protocol: ProtocolId,
     /// The bytes, zeros after their end.
     pub value: kernel::Value,
-}
-
-impl AnyHeader {
-    /// Returns the value of this protocol's law in kernel arithmetic.
-    fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
-        match self {
-            Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
-            _ => None,
-        }
-    }
-}
-
-impl AnyEcho {
-    /// Returns the value of this protocol's law in kernel arithmetic.
-    fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
-        match self {
-            Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
-            _ => None,
-        }
-    }
 }
 
 impl AnyParams {
