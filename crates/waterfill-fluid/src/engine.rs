@@ -1,7 +1,7 @@
 //! The fluid model: builds a network and advances it in steps.
 
 use waterfill_laws::kernel::Arithmetic;
-use waterfill_laws::protocol::{Connection, Kind, LinkView};
+use waterfill_laws::protocol::{Connection, LinkView, ProtocolKind};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -684,7 +684,7 @@ fn add_routers(
     id: ProtocolId,
     routers: &mut [Vec<(ProtocolId, AnyRouter)>],
 ) -> Result<(), String> {
-    if id.info().kind != Kind::Explicit {
+    if id.info().kind != ProtocolKind::Explicit {
         return Ok(());
     }
     let name = id.info().name;

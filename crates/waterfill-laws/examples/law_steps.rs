@@ -14,7 +14,7 @@ use std::io::Write as _;
 use waterfill_laws::params::Value;
 use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Received, Sending};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnyRouter, AnySource, ProtocolId};
-use waterfill_laws::steps::{CALLS, LISTS, ON_EVENT, Part, StepLog};
+use waterfill_laws::steps::{CALLS, LISTS, LawPart, ON_EVENT, StepLog};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 /// Rows of one episode, and the most timers at one time: a law whose timer stays where it is must end.
@@ -291,7 +291,7 @@ fn write(log: &StepLog, out: &mut impl std::io::Write) -> std::io::Result<()> {
     }
     log.with_rows(|rows| {
         for row in 0..rows.law.len() {
-            let part = [Part::Router, Part::Receiver, Part::Source][rows.part[row] as usize].name();
+            let part = [LawPart::Router, LawPart::Receiver, LawPart::Source][rows.part[row] as usize].name();
             write!(out, "[{part:?}, {}, {:?}, {}", rows.entity[row], call(rows.call[row]), rows.time[row])?;
             for list in &rows.lists {
                 write!(out, ", {:?}", &list.words[list.ends[row] as usize..list.ends[row + 1] as usize])?;

@@ -3,7 +3,7 @@
 use crate::params::Value;
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Probe, Received, Sending};
 use crate::registry::{AnyParams, ProtocolId};
-use crate::steps::{Part, StepLog};
+use crate::steps::{LawPart, StepLog};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
@@ -493,7 +493,7 @@ fn logs_have_the_state_by_its_names() {
     for (law, router, receiver, source) in STATES {
         let fields = exchange(law, "", &HALF_FULL, 20, 1000).log.fields();
         for (part, call, expected) in
-            [(Part::Router, 0, router), (Part::Receiver, 0, receiver), (Part::Source, 0, source)]
+            [(LawPart::Router, 0, router), (LawPart::Receiver, 0, receiver), (LawPart::Source, 0, source)]
         {
             let names = fields[&(protocol(law), part, call)][2].iter().map(|(name, _)| name.as_str());
             assert_eq!(names.collect::<Vec<_>>().join(" "), *expected, "{law}, {part:?}");
@@ -516,7 +516,7 @@ fn control_intervals_are_the_stated_rtt() {
 }
 
 /// The words of a name in the states that a part left, call by call.
-fn words(log: &StepLog, law: &str, part: Part, name: &str) -> Vec<u64> {
+fn words(log: &StepLog, law: &str, part: LawPart, name: &str) -> Vec<u64> {
     let fields = log.fields();
     log.with_rows(|rows| {
         let states = &rows.lists[2];
@@ -535,7 +535,7 @@ fn words(log: &StepLog, law: &str, part: Part, name: &str) -> Vec<u64> {
 fn a_log_says_how_maxnet_starts() {
     let log = exchange("maxnet", "", &HALF_FULL, 500, 100_000).log;
     let [modes, initial, rate] =
-        ["start", "start_initial", "start_rate"].map(|name| words(&log, "maxnet", Part::Source, name));
+        ["start", "start_initial", "start_rate"].map(|name| words(&log, "maxnet", LawPart::Source, name));
     let mut seen = modes.clone();
     seen.dedup();
     assert_eq!(seen, [0, 1, 2]);

@@ -15,7 +15,7 @@ pub struct Info {
     /// One line for listings.
     pub summary: &'static str,
     /// Who sets the rate.
-    pub kind: Kind,
+    pub kind: ProtocolKind,
     /// Whether its law needs packets, which a fluid model does not have.
     pub needs_packets: bool,
     /// Whether packets are paced unless the scenario says otherwise.
@@ -23,12 +23,12 @@ pub struct Info {
     /// What the law requires of the host for losses and marks.
     pub host: Host,
     /// The series that its router and source record.
-    pub signals: &'static [Signal],
+    pub signals: &'static [LawSignal],
 }
 
 /// A series that a law records while it runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Signal {
+pub struct LawSignal {
     /// Column name, after the protocol's name and a dot.
     pub name: &'static str,
     /// Unit as printed.
@@ -39,7 +39,7 @@ pub struct Signal {
 
 /// Families of protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProtocolKind {
     /// Routers signal congestion in a header field.
     Explicit,
     /// The source infers congestion from losses, delays or marks.
@@ -463,7 +463,7 @@ impl Word for Event {
 
 /// How much a host may send. Both limits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct Limit {
+pub struct SendLimit {
     /// Limit of the data in flight.
     pub window: Option<Volume>,
     /// Rate at which packets leave, if they are paced.
@@ -481,7 +481,7 @@ pub trait Source<P: Protocol> {
     /// Called when the host finds a loss or a mark, and when it has recovered.
     fn on_event(&mut self, _now: Instant, _event: Event) {}
     /// Returns what may be sent now.
-    fn limit(&self) -> Limit;
+    fn limit(&self) -> SendLimit;
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
     /// Lists all that it keeps between calls, for logs of its steps.

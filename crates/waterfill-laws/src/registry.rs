@@ -9,7 +9,7 @@ use crate::kernel::option::Carries;
 use crate::kernel::{self, Arithmetic, KernelLaw, KernelProtocol};
 use crate::params::{ParamError, ParamInfo, Params as _, Value};
 use crate::protocol::{
-    Ack, Connection, Event, Info, Limit, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, Sending,
+    Ack, Connection, Event, Info, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, SendLimit, Sending,
     Source, Wire,
 };
 #[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
@@ -444,7 +444,7 @@ macro_rules! registry {
             }
             /// See [`Source::on_ack`]; returns the [`Source::limit`] after it. An echo of another protocol is ignored.
             #[inline(always)]
-            pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit {
+            pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit {
                 match self { $(Self::$variant(s) => {
                     let echo = match ack.echo {
                         AnyEcho::$variant(e) => Some(*e),
@@ -472,7 +472,7 @@ macro_rules! registry {
             /// See [`Source::limit`].
             #[must_use]
             #[inline(always)]
-            pub fn limit(&self) -> Limit {
+            pub fn limit(&self) -> SendLimit {
                 match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* Self::Kernel(_, s) => s.limit(), Self::Logged(s) => s.law().limit() }
             }
             /// See [`Source::observe`].
@@ -560,7 +560,7 @@ pub trait LoggedSource: std::fmt::Debug + Send + Sync {
     /// See [`Source::stamp`].
     fn stamp(&mut self, sending: &Sending) -> AnyHeader;
     /// See [`AnySource::on_ack`].
-    fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit;
+    fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit;
     /// See [`Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
     /// Returns the law.

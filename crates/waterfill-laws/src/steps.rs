@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::kernel::option::Carries;
-use crate::protocol::{Ack, Connection, Event, Limit, LinkView, Passing, Received, Sending};
+use crate::protocol::{Ack, Connection, Event, LinkView, Passing, Received, SendLimit, Sending};
 use crate::registry::{
     AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, LoggedReceiver, LoggedRouter, LoggedSource, ProtocolId,
 };
@@ -28,7 +28,7 @@ impl StateFields {
         self.put("id", &link.id);
         self.put_link(link);
     }
-    fn put_limit(&mut self, limit: &Limit) {
+    fn put_limit(&mut self, limit: &SendLimit) {
         self.put("window", &limit.window);
         self.put("pacing", &limit.pacing);
     }
@@ -36,7 +36,7 @@ impl StateFields {
 
 /// Whose law a row is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum LawPart {
     /// Of a link direction.
     Router,
     /// Of a flow.
@@ -45,7 +45,7 @@ pub enum Part {
     Source,
 }
 
-impl Part {
+impl LawPart {
     /// Returns its name in logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -105,7 +105,7 @@ pub struct Rows {
 pub const LISTS: [&str; 4] = ["inputs", "before", "after", "outputs"];
 
 /// StateFields of the rows of one law, part and call, in the order of [`LISTS`].
-pub type RowFields = BTreeMap<(ProtocolId, Part, u32), [Names; 4]>;
+pub type RowFields = BTreeMap<(ProtocolId, LawPart, u32), [Names; 4]>;
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -190,7 +190,7 @@ struct Logged<L> {
     law: L,
     log: StepLog,
     of: LoggedLaw,
-    part: Part,
+    part: LawPart,
     entity: u32,
 }
 
@@ -337,7 +337,7 @@ impl LoggedSource for Logged<AnySource> {
         )
     }
     #[cold]
-    fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit {
+    fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit {
         let of = self.of;
         let inputs = |fields: &mut StateFields| {
             state_of!(fields, ack: kind, acked, marked, rtt, smoothed_rtt, base_rtt, in_flight);
@@ -371,7 +371,7 @@ impl StepLog {
     /// Logs a router law's calls from now on; its first row is its state.
     pub fn router(&self, id: ProtocolId, entity: u32, link: &LinkView, law: &mut AnyRouter) {
         if self.has(id) {
-            let (part, of) = (Part::Router, LoggedLaw { id, in_kernel: matches!(law, AnyRouter::Kernel(..)) });
+            let (part, of) = (LawPart::Router, LoggedLaw { id, in_kernel: matches!(law, AnyRouter::Kernel(..)) });
             let mut logged = Logged { law: law.clone(), log: self.clone(), of, part, entity };
             logged.step(0, Instant::ZERO, |fields| fields.put_new_link(link), AnyRouter::state, |_| (), put_poll);
             *law = AnyRouter::Logged(Box::new(logged));
@@ -380,7 +380,7 @@ impl StepLog {
     /// Logs a receiver law's calls from now on.
     pub fn receiver(&self, id: ProtocolId, entity: u32, now: Instant, law: &mut AnyReceiver) {
         if self.has(id) {
-            let (part, of) = (Part::Receiver, LoggedLaw { id, in_kernel: matches!(law, AnyReceiver::Kernel(..)) });
+            let (part, of) = (LawPart::Receiver, LoggedLaw { id, in_kernel: matches!(law, AnyReceiver::Kernel(..)) });
             let mut logged = Logged { law: law.clone(), log: self.clone(), of, part, entity };
             logged.step(0, now, |_| {}, AnyReceiver::state, |_| (), |_, (), _| {});
             *law = AnyReceiver::Logged(Box::new(logged));
@@ -389,7 +389,7 @@ impl StepLog {
     /// Logs a source law's calls from now on.
     pub fn source(&self, id: ProtocolId, entity: u32, now: Instant, connection: &Connection, law: &mut AnySource) {
         if self.has(id) {
-            let (part, of) = (Part::Source, LoggedLaw { id, in_kernel: matches!(law, AnySource::Kernel(..)) });
+            let (part, of) = (LawPart::Source, LoggedLaw { id, in_kernel: matches!(law, AnySource::Kernel(..)) });
             let mut logged = Logged { law: law.clone(), log: self.clone(), of, part, entity };
             let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
             let inputs = |fields: &mut StateFields| {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::params::{Unit, Value};
 use waterfill_laws::protocol::{
-    Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending,
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -48,7 +48,7 @@ impl Probe for Finite {
 
 /// Checks that a source may send a finite amount that is not negative; ACKs may be the clock of a kernel's host, which is
 /// then not paced.
-fn check_limit(params: &AnyParams, limit: Limit) {
+fn check_limit(params: &AnyParams, limit: SendLimit) {
     let id = params.protocol();
     let unpaced = |r: Rate| r == Rate::UNLIMITED && params.arithmetic() == Arithmetic::KernelHost;
     assert!(limit.window.is_none_or(|w| w.as_bytes().is_finite() && w.as_bytes() >= 0.0), "{id:?}: {limit:?}");

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use waterfill_laws::params::Params as _;
 use waterfill_laws::protocol::{
-    Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Received, Receiver as _, Router as _, Sending,
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Received, Receiver as _, Router as _, SendLimit, Sending,
     Source as _, Wire,
 };
 use waterfill_laws::protocols::own::{
-    Fields, Params, Provider, Receiver, ReceiverLaw, Router, RouterLaw, Source, SourceLaw,
+    OwnFields, Params, Provider, Receiver, ReceiverLaw, Router, RouterLaw, Source, SourceLaw,
 };
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -68,7 +68,7 @@ impl Provider for Program {
 }
 
 impl RouterLaw for End {
-    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Fields>) {
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, OwnFields>) {
         self.call("on_arrival");
         if let Some(header) = &mut passing.header {
             header.0[1] = self.count;
@@ -86,12 +86,12 @@ impl RouterLaw for End {
 }
 
 impl ReceiverLaw for End {
-    fn on_data(&mut self, _received: &Received<Fields>) {
+    fn on_data(&mut self, _received: &Received<OwnFields>) {
         self.call("on_data");
     }
-    fn echo(&mut self, _now: Instant) -> Fields {
+    fn echo(&mut self, _now: Instant) -> OwnFields {
         self.call("echo");
-        Fields([self.count, 0.0, 0.0, 0.0])
+        OwnFields([self.count, 0.0, 0.0, 0.0])
     }
     fn boxed(&self) -> Box<dyn ReceiverLaw> {
         Box::new(self.clone())
@@ -99,18 +99,18 @@ impl ReceiverLaw for End {
 }
 
 impl SourceLaw for End {
-    fn stamp(&mut self, _sending: &Sending) -> Fields {
+    fn stamp(&mut self, _sending: &Sending) -> OwnFields {
         self.call("stamp");
-        Fields([self.count, 0.0, 0.0, 0.0])
+        OwnFields([self.count, 0.0, 0.0, 0.0])
     }
-    fn on_ack(&mut self, _ack: &Ack<Fields>) {
+    fn on_ack(&mut self, _ack: &Ack<OwnFields>) {
         self.call("on_ack");
     }
     fn on_event(&mut self, _now: Instant, _event: Event) {
         self.call("on_event");
     }
-    fn limit(&self) -> Limit {
-        Limit { window: Some(PACKET * f64::from(self.count)), pacing: None }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(PACKET * f64::from(self.count)), pacing: None }
     }
     fn boxed(&self) -> Box<dyn SourceLaw> {
         Box::new(self.clone())
@@ -126,12 +126,12 @@ fn called(calls: &Calls) -> Vec<&'static str> {
     std::mem::take(&mut calls.lock().expect("no panic"))
 }
 
-fn received(header: Fields) -> Received<Fields> {
+fn received(header: OwnFields) -> Received<OwnFields> {
     Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None }
 }
 
 /// Sends a packet and its acknowledgement through the three ends; returns the header at the receiver, and the echo.
-fn exchange(router: &mut Router, receiver: &mut Receiver, source: &mut Source) -> (Fields, Fields) {
+fn exchange(router: &mut Router, receiver: &mut Receiver, source: &mut Source) -> (OwnFields, OwnFields) {
     let now = Instant::ZERO;
     let mut header = source.stamp(&Sending::new(now, PacketKind::Data, PACKET));
     let mut passing = Passing { now, volume: PACKET, packets: 1.0, kind: PacketKind::Data, header: Some(&mut header) };
@@ -151,7 +151,7 @@ fn every_call_reaches_the_program() {
         (Router::new(&params, &LINK), Receiver::new(&params), Source::new(&params, &CONNECTION));
     let (header, echo) = exchange(&mut router, &mut receiver, &mut source);
     assert_eq!(called(&calls), ["stamp", "on_arrival", "on_data", "echo", "on_ack", "on_event", "on_timer"]);
-    assert_eq!((header, echo), (Fields([1.0, 1.0, 0.0, 0.0]), Fields([2.0, 0.0, 0.0, 0.0])));
+    assert_eq!((header, echo), (OwnFields([1.0, 1.0, 0.0, 0.0]), OwnFields([2.0, 0.0, 0.0, 0.0])));
     assert_eq!(source.limit().window, Some(PACKET * 3.0));
     assert_eq!(router.poll_at(), Instant::from_secs(2.0));
     let any = AnyParams::Own(params);
@@ -182,7 +182,7 @@ fn a_program_may_have_a_source_only() {
         (Router::new(&params, &LINK), Receiver::new(&params), Source::new(&params, &CONNECTION));
     let (header, echo) = exchange(&mut router, &mut receiver, &mut source);
     assert_eq!(called(&calls), ["stamp", "on_ack", "on_event"]);
-    assert_eq!((header, echo), (Fields([1.0, 0.0, 0.0, 0.0]), header));
+    assert_eq!((header, echo), (OwnFields([1.0, 0.0, 0.0, 0.0]), header));
     assert_eq!(router.poll_at(), Instant::NEVER);
 }
 
@@ -191,8 +191,8 @@ fn without_a_program_the_window_stays() {
     let AnyParams::Own(params) = ProtocolId::Own.params() else { panic!("the parameters of another protocol") };
     let mut source = Source::new(&params, &CONNECTION);
     let (header, echo) = exchange(&mut Router::new(&params, &LINK), &mut Receiver::new(&params), &mut source);
-    assert_eq!((header, echo), (Fields::default(), Fields::default()));
-    assert_eq!(source.limit(), Limit { window: Some(PACKET), pacing: None });
+    assert_eq!((header, echo), (OwnFields::default(), OwnFields::default()));
+    assert_eq!(source.limit(), SendLimit { window: Some(PACKET), pacing: None });
     params.validate().expect("valid");
 }
 
@@ -225,12 +225,12 @@ fn what_is_printed_says_whether_there_is_a_program() {
 
 #[test]
 fn a_header_is_four_numbers_of_single_precision() {
-    let fields = Fields([1.5, -2.0, 0.0, 1e30]);
-    let mut wire = [0; Fields::BYTES];
+    let fields = OwnFields([1.5, -2.0, 0.0, 1e30]);
+    let mut wire = [0; OwnFields::BYTES];
     fields.encode(&mut wire);
-    assert_eq!((Fields::decode(&wire), &wire[..4]), (Some(fields), &[0x3f, 0xc0, 0, 0][..]));
-    assert_eq!(Fields::decode(&wire[..15]), None);
+    assert_eq!((OwnFields::decode(&wire), &wire[..4]), (Some(fields), &[0x3f, 0xc0, 0, 0][..]));
+    assert_eq!(OwnFields::decode(&wire[..15]), None);
     wire[..4].copy_from_slice(&f32::NAN.to_be_bytes());
-    assert_eq!(Fields::decode(&wire), None);
+    assert_eq!(OwnFields::decode(&wire), None);
     assert!(ProtocolId::Own.info().needs_packets);
 }

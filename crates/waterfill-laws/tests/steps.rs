@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use waterfill_laws::params::Value;
 use waterfill_laws::protocol::{
-    Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending,
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyParams, AnyReceiver, AnyRouter, AnySource, ProtocolId};
 use waterfill_laws::state::{Names, WordKind};
-use waterfill_laws::steps::{CALLS, LISTS, Part, RowFields, Rows, StepLog};
+use waterfill_laws::steps::{CALLS, LISTS, LawPart, RowFields, Rows, StepLog};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
@@ -68,7 +68,7 @@ fn play(ends: &mut Ends, fresh: AnyRouter) -> Vec<String> {
     let mut fresh = Some(fresh);
     let (link, rtt) = (link(), Duration::from_millis(40));
     let mut seen = Vec::new();
-    let mut limit = Limit::default();
+    let mut limit = SendLimit::default();
     for i in 0..200 {
         let now = Instant::from_secs(0.002 * f64::from(i));
         while ends.router.poll_at() <= now {
@@ -110,14 +110,14 @@ fn play(ends: &mut Ends, fresh: AnyRouter) -> Vec<String> {
 
 /// One row, with the words of its lists.
 struct Row<'a> {
-    part: Part,
+    part: LawPart,
     entity: u32,
     call: u32,
     lists: [&'a [u64]; 4],
 }
 
 fn rows(all: &Rows) -> Vec<Row<'_>> {
-    let part = |i: usize| [Part::Router, Part::Receiver, Part::Source][all.part[i] as usize];
+    let part = |i: usize| [LawPart::Router, LawPart::Receiver, LawPart::Source][all.part[i] as usize];
     let words = |list: usize, i: usize| {
         let list = &all.lists[list];
         &list.words[list.ends[i] as usize..list.ends[i + 1] as usize]
@@ -165,8 +165,8 @@ fn every_word_has_a_name_and_rows_join() {
 }
 
 fn check_rows(id: ProtocolId, all: &Rows, fields: &RowFields) {
-    let mut after: BTreeMap<(Part, u32), Vec<u64>> = BTreeMap::new();
-    let mut calls: BTreeSet<(Part, u32)> = BTreeSet::new();
+    let mut after: BTreeMap<(LawPart, u32), Vec<u64>> = BTreeMap::new();
+    let mut calls: BTreeSet<(LawPart, u32)> = BTreeSet::new();
     for row in rows(all) {
         let names = fields_of(fields, id, &row);
         for (list, (words, names)) in LISTS.iter().zip(row.lists.iter().zip(names)) {
@@ -185,9 +185,10 @@ fn check_rows(id: ProtocolId, all: &Rows, fields: &RowFields) {
     assert_eq!(all.law.iter().collect::<BTreeSet<_>>().len(), 1);
     assert!(all.time.windows(2).filter(|pair| pair[0] > pair[1]).count() <= 1, "but for a restart, in order of time");
     let on_event = CALLS.len() as u32;
-    let always = [(Part::Router, 0), (Part::Router, 1), (Part::Router, 2)].into_iter();
-    let of_hosts = [(Part::Receiver, 0), (Part::Receiver, 4), (Part::Receiver, 5)].into_iter();
-    let of_source = [(Part::Source, 0), (Part::Source, 6), (Part::Source, 7), (Part::Source, on_event)].into_iter();
+    let always = [(LawPart::Router, 0), (LawPart::Router, 1), (LawPart::Router, 2)].into_iter();
+    let of_hosts = [(LawPart::Receiver, 0), (LawPart::Receiver, 4), (LawPart::Receiver, 5)].into_iter();
+    let of_source =
+        [(LawPart::Source, 0), (LawPart::Source, 6), (LawPart::Source, 7), (LawPart::Source, on_event)].into_iter();
     for call in always.chain(of_hosts).chain(of_source) {
         assert!(calls.contains(&call), "{id:?}: no row of {call:?}");
     }
@@ -239,7 +240,10 @@ fn a_log_of_one_law_has_no_other() {
 /// The names are those that `validation/certificates` reads.
 #[test]
 fn names_in_logs() {
-    assert_eq!([Part::Router, Part::Receiver, Part::Source].map(Part::name), ["router", "receiver", "source"]);
+    assert_eq!(
+        [LawPart::Router, LawPart::Receiver, LawPart::Source].map(LawPart::name),
+        ["router", "receiver", "source"]
+    );
     assert_eq!(
         [WordKind::Real, WordKind::Count, WordKind::Time, WordKind::Wire].map(WordKind::name),
         ["real", "count", "time", "wire"]

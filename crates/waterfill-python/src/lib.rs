@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use waterfill_laws::params::{ParamInfo, Unit, Value};
-use waterfill_laws::protocol::Kind;
+use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{Estimate, Network, Params, Series, Summary, params_from};
@@ -318,7 +318,7 @@ fn protocol(id: ProtocolId) -> Json {
     let info = id.info();
     json!({
         "name": info.name,
-        "kind": match info.kind { Kind::Explicit => "explicit", Kind::EndToEnd => "end-to-end" },
+        "kind": match info.kind { ProtocolKind::Explicit => "explicit", ProtocolKind::EndToEnd => "end-to-end" },
         "backends": backends(id),
         "paced": id.params().paced(),
         "header_bytes": id.header_bytes(),

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use waterfill_laws::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Received, Sending};
-use waterfill_laws::protocols::own::{self, FIELDS, Fields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
+use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Received, SendLimit, Sending};
+use waterfill_laws::protocols::own::{self, FIELDS, OwnFields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
 use waterfill_laws::units::{Instant, Rate, Volume};
 
 /// Timers, or packets sent without a limit, that one end may have at one instant: a law beyond it does not advance.
@@ -250,17 +250,17 @@ impl PythonLaw {
 }
 
 impl Shared {
-    fn header(&self, py: Python<'_>, fields: Fields) -> PyResult<Py<Header>> {
+    fn header(&self, py: Python<'_>, fields: OwnFields) -> PyResult<Py<Header>> {
         Py::new(py, Header { names: Arc::clone(&self.names), values: fields.0 })
     }
 
     /// Reads a header that `call` returns: a dictionary by name, a header, or None for zeros.
-    fn fields(&self, call: &str, returned: &Bound<'_, PyAny>) -> PyResult<Fields> {
+    fn fields(&self, call: &str, returned: &Bound<'_, PyAny>) -> PyResult<OwnFields> {
         if returned.is_none() {
-            return Ok(Fields::default());
+            return Ok(OwnFields::default());
         }
         if let Ok(header) = returned.cast::<Header>() {
-            return Ok(Fields(header.borrow().values));
+            return Ok(OwnFields(header.borrow().values));
         }
         let wrong = || wrong(call, "a dictionary of the header's fields and their numbers, or None", returned);
         let given = returned.cast::<PyDict>().map_err(|_| wrong())?;
@@ -269,7 +269,7 @@ impl Shared {
             let value = value.extract().map_err(|_| wrong())?;
             header.set(name.cast::<PyString>().map_err(|_| wrong())?.to_str()?, value)?;
         }
-        Ok(Fields(header.values))
+        Ok(OwnFields(header.values))
     }
 
     /// Creates an end with its class; `None` if that raises.
@@ -371,7 +371,7 @@ impl Provider for PythonLaw {
 }
 
 impl RouterLaw for End {
-    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Fields>) {
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>) {
         let written = self.call(|py, law| {
             let header = passing.header.as_deref().map(|fields| self.shared.header(py, *fields)).transpose()?;
             let packet = Packet {
@@ -382,7 +382,7 @@ impl RouterLaw for End {
                 header: header.as_ref().map(|header| header.clone_ref(py)),
             };
             law.call_method1("on_arrival", (Link::of(link), packet))?;
-            Ok(header.map(|header| Fields(header.borrow(py).values)))
+            Ok(header.map(|header| OwnFields(header.borrow(py).values)))
         });
         if let (Some(Some(written)), Some(header)) = (written, passing.header.as_deref_mut()) {
             *header = written;
@@ -415,7 +415,7 @@ impl RouterLaw for End {
 }
 
 impl ReceiverLaw for End {
-    fn on_data(&mut self, received: &Received<Fields>) {
+    fn on_data(&mut self, received: &Received<OwnFields>) {
         self.call(|py, law| {
             let arrived = Arrived {
                 now_s: received.now.as_secs(),
@@ -426,7 +426,7 @@ impl ReceiverLaw for End {
             law.call_method1("on_data", (arrived,)).map(drop)
         });
     }
-    fn echo(&mut self, now: Instant) -> Fields {
+    fn echo(&mut self, now: Instant) -> OwnFields {
         let echo = self.call(|_, law| self.shared.fields("echo", &law.call_method1("echo", (now.as_secs(),))?));
         echo.unwrap_or_default()
     }
@@ -436,7 +436,7 @@ impl ReceiverLaw for End {
 }
 
 impl SourceLaw for End {
-    fn stamp(&mut self, sending: &Sending) -> Fields {
+    fn stamp(&mut self, sending: &Sending) -> OwnFields {
         if self.unlimited.load(Ordering::Relaxed) && self.instant.exceeded(sending.now) {
             self.call(|_, _| -> PyResult<()> {
                 let expected = "limit: a source with more to send needs a window or a rate";
@@ -453,7 +453,7 @@ impl SourceLaw for End {
         };
         self.call(|_, law| self.shared.fields("stamp", &law.call_method1("stamp", (leaving,))?)).unwrap_or_default()
     }
-    fn on_ack(&mut self, ack: &Ack<Fields>) {
+    fn on_ack(&mut self, ack: &Ack<OwnFields>) {
         self.call(|py, law| {
             let acknowledged = Acknowledged {
                 now_s: ack.now.as_secs(),
@@ -476,7 +476,7 @@ impl SourceLaw for End {
             self.call(|_, law| law.call_method1("on_event", (now.as_secs(), event(what))).map(drop));
         }
     }
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         let limit = self.call(|_, law| {
             let returned = law.call_method0("limit")?;
             let expected = "a window (bytes) and a rate (bit/s), each a finite number not below zero or None";
@@ -487,10 +487,10 @@ impl SourceLaw for End {
                 return Err(wrong("limit", expected, &returned));
             }
             self.unlimited.store(window.is_none() && pacing.is_none(), Ordering::Relaxed);
-            Ok(Limit { window: window.map(Volume::from_bytes), pacing: pacing.map(Rate::from_bps) })
+            Ok(SendLimit { window: window.map(Volume::from_bytes), pacing: pacing.map(Rate::from_bps) })
         });
         // A law that raised sends no more; the run ends at its next slice.
-        limit.unwrap_or(Limit { window: Some(Volume::ZERO), pacing: None })
+        limit.unwrap_or(SendLimit { window: Some(Volume::ZERO), pacing: None })
     }
     fn boxed(&self) -> Box<dyn SourceLaw> {
         Box::new(self.copy())

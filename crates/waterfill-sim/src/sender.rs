@@ -5,7 +5,7 @@
 
 use std::num::NonZeroU16;
 
-use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, Limit, PacketKind, Probe, Reduction, Sending};
+use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, SendLimit, Sending};
 use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -404,7 +404,7 @@ impl Sender {
 
     /// The window of `limit` in whole packets; `u64::MAX` without one.
     #[inline]
-    fn in_whole_packets(&mut self, limit: Limit) -> u64 {
+    fn in_whole_packets(&mut self, limit: SendLimit) -> u64 {
         limit.window.map_or(u64::MAX, |window| self.whole_packets.count(window, self.spec.packet_bytes))
     }
 

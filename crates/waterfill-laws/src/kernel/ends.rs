@@ -2,10 +2,10 @@
 
 use super::host::Host;
 use super::{
-    Arithmetic, KernelLaw, KernelProtocol, Limit, RunsInKernel, Tcp, Value, Words, clock_us, scaled, span_us,
+    Arithmetic, KernelLaw, KernelLimit, KernelProtocol, RunsInKernel, Tcp, Value, Words, clock_us, scaled, span_us,
     whole_bytes,
 };
-use crate::protocol::{Ack, Connection, Event, Limit as SourceLimit, PacketKind, Probe, Received, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, Received, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Rate, Volume};
 
@@ -66,8 +66,8 @@ pub struct Source {
     initial_window: Volume,
     claimed_rtt: Option<Duration>,
     /// What the law allows.
-    allowed: Limit,
-    limit: SourceLimit,
+    allowed: KernelLimit,
+    limit: SendLimit,
     /// The additions of the kernel's program.
     host: Option<Box<Host>>,
 }
@@ -91,8 +91,8 @@ impl Source {
             scale: if form.weight_in_params { 1.0 } else { connection.weight },
             initial_window: connection.initial_window,
             claimed_rtt: connection.claimed_rtt,
-            allowed: Limit::default(),
-            limit: SourceLimit::default(),
+            allowed: KernelLimit::default(),
+            limit: SendLimit::default(),
             host: with_host.then(|| Box::new(Host::new(initial_window as u32 / packet))),
         };
         law.source_init(&source.params, &mut source.state, packet, initial_window);
@@ -112,18 +112,18 @@ impl Source {
     /// Reads what the law allows, and without the host's program applies it.
     fn set_limit(&mut self) {
         self.allowed = self.law.limit(&mut self.state, &self.tcp);
-        let Limit { rate, window, .. } = self.allowed;
+        let KernelLimit { rate, window, .. } = self.allowed;
         if let Some(host) = &mut self.host {
             let scaled = |number: u64| (number as f64 * self.scale) as u64;
-            let allowed = Limit { rate: scaled(rate), window: scaled(window), ..self.allowed };
+            let allowed = KernelLimit { rate: scaled(rate), window: scaled(window), ..self.allowed };
             host.control(self.law, &allowed, &self.tcp);
             self.limit = host.limit(self.law, self.tcp.packet);
         } else if rate == 0 && window == 0 {
-            self.limit = SourceLimit { window: Some(self.initial_window), pacing: None };
+            self.limit = SendLimit { window: Some(self.initial_window), pacing: None };
         } else {
             let base_rtt_us = u64::from(self.tcp.base_rtt_us).max(1);
             let min = if self.form.packet_per_rtt { u64::from(self.tcp.packet) * 8_000_000 / base_rtt_us } else { 0 };
-            self.limit = SourceLimit {
+            self.limit = SendLimit {
                 window: (window > 0).then_some(self.scale * Volume::from_bytes(window as f64)),
                 pacing: (rate > 0 && self.law.paced()).then_some(self.scale * Rate::from_bps(rate.max(min) as f64)),
             };
@@ -178,7 +178,7 @@ impl Source {
 
     /// Returns what may be sent now.
     #[must_use]
-    pub const fn limit(&self) -> SourceLimit {
+    pub const fn limit(&self) -> SendLimit {
         self.limit
     }
 

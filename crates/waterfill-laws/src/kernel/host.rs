@@ -9,9 +9,9 @@
     reason = "the additions are C. These functions take plain integers and structures of them by reference, and keep nothing"
 )]
 
-use super::{KernelLaw, Limit, Tcp};
+use super::{KernelLaw, KernelLimit, Tcp};
 use crate::mirror::mirror;
-use crate::protocol::Limit as SourceLimit;
+use crate::protocol::SendLimit;
 use crate::units::{Rate, Volume};
 
 mirror! {
@@ -59,7 +59,7 @@ impl Host {
     }
 
     /// Returns whether the law gets this acknowledgement, with those before it that it did not get.
-    pub(super) fn is_due(&mut self, tcp: &mut Tcp, law: &Limit) -> bool {
+    pub(super) fn is_due(&mut self, tcp: &mut Tcp, law: &KernelLimit) -> bool {
         tcp.acked = tcp.acked.wrapping_add(self.waiting);
         tcp.window_limited = u32::from(tcp.in_flight >= self.send.window);
         let due = waterfill_host_is_due(&mut self.pace, tcp, law.rate) != 0;
@@ -68,7 +68,7 @@ impl Host {
     }
 
     /// Sets what TCP may send from what the law allows.
-    pub(super) fn control(&mut self, law: &KernelLaw, limit: &Limit, tcp: &Tcp) {
+    pub(super) fn control(&mut self, law: &KernelLaw, limit: &KernelLimit, tcp: &Tcp) {
         law.host_control(&mut self.pace, limit, tcp, &mut self.send);
     }
 
@@ -77,7 +77,7 @@ impl Host {
     }
 
     /// Returns what TCP may send, in packets of so many bytes.
-    pub(super) fn limit(&self, law: &KernelLaw, packet: u32) -> SourceLimit {
+    pub(super) fn limit(&self, law: &KernelLaw, packet: u32) -> SendLimit {
         let Send { rate, window, ack_clocked } = self.send;
         let pacing = match (rate, ack_clocked) {
             _ if !law.paced() => None,
@@ -85,7 +85,7 @@ impl Host {
             (_, 0) => Some(Rate::from_bps(rate as f64 * 8.0)),
             _ => Some(Rate::UNLIMITED),
         };
-        SourceLimit { window: Some(f64::from(window) * Volume::from_bytes(f64::from(packet))), pacing }
+        SendLimit { window: Some(f64::from(window) * Volume::from_bytes(f64::from(packet))), pacing }
     }
 
     /// Returns the fields as words, for logs.

@@ -64,7 +64,7 @@ mirror! {
 
 mirror! {
     /// `struct law_limit`: what a law allows a source.
-    pub struct Limit = waterfill_law_limit_fields {
+    pub struct KernelLimit = waterfill_law_limit_fields {
         /// bit/s; 0: no router has answered yet.
         rate: u64,
         /// Bytes; 0: the rate alone limits.
@@ -153,7 +153,7 @@ pub struct KernelLaw {
     ack: unsafe extern "C" fn(*const u64, *mut u64, &Tcp, u32, &Value),
     loss: unsafe extern "C" fn(*const u64, *mut u64),
     timeout: unsafe extern "C" fn(*const u64, *mut u64),
-    limit: unsafe extern "C" fn(*mut u64, &Tcp, &mut Limit),
+    limit: unsafe extern "C" fn(*mut u64, &Tcp, &mut KernelLimit),
     reduce: unsafe extern "C" fn(*mut u64, u32),
     evidence: unsafe extern "C" fn(*const u64) -> u64,
     tightens: unsafe extern "C" fn(*const u64, u64, u64) -> u32,
@@ -162,7 +162,7 @@ pub struct KernelLaw {
     echo: unsafe extern "C" fn(*mut u64, &mut Value),
     receiver_read: unsafe extern "C" fn(*const u64) -> u64,
     replay_step: unsafe extern "C" fn(*mut u64, &Record) -> u64,
-    host_control: unsafe extern "C" fn(&mut Pace, &Limit, &Tcp, &mut Send),
+    host_control: unsafe extern "C" fn(&mut Pace, &KernelLimit, &Tcp, &mut Send),
 }
 
 const U32_MAX: u64 = u32::MAX as u64;
@@ -347,8 +347,8 @@ impl KernelLaw {
     }
     /// `law_limit`.
     #[must_use]
-    pub fn limit(&self, source: &mut Words, tcp: &Tcp) -> Limit {
-        let mut limit = Limit::default();
+    pub fn limit(&self, source: &mut Words, tcp: &Tcp) -> KernelLimit {
+        let mut limit = KernelLimit::default();
         call!(self.limit(source.of_mut(self.source), tcp, &mut limit));
         limit
     }
@@ -405,7 +405,7 @@ impl KernelLaw {
         call!(self.replay_step(state.of_mut(self.replay), record))
     }
     /// `host_control`, after `law_ack` and `law_limit`, while echoes arrive.
-    pub(super) fn host_control(&self, pace: &mut Pace, limit: &Limit, tcp: &Tcp, send: &mut Send) {
+    pub(super) fn host_control(&self, pace: &mut Pace, limit: &KernelLimit, tcp: &Tcp, send: &mut Send) {
         call!(self.host_control(pace, limit, tcp, send));
     }
     /// `law_receiver_read`.

@@ -19,7 +19,7 @@ mod router;
 
 pub use ends::{Receiver, Source};
 pub(crate) use law::exported;
-pub use law::{KernelLaw, Limit, Numbers, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
+pub use law::{KernelLaw, KernelLimit, Numbers, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
 pub use router::Router;
 
 use crate::params::Params as _;

@@ -8,7 +8,7 @@
 //! # Symbols
 //! | program | here | unit |
 //! |---|---|---|
-//! | fields of the header | [`Fields`] | the program's |
+//! | fields of the header | [`OwnFields`] | the program's |
 //!
 //! # Header
 //! Four numbers of single precision, 16 bytes, in data and in acknowledgements. The program names them.
@@ -35,7 +35,8 @@ use std::sync::Arc;
 
 use crate::params::{ParamError, ParamInfo, Value};
 use crate::protocol::{
-    self, Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, Passing, Protocol, Received, Sending, Wire,
+    self, Ack, Connection, Event, Host, Info, LinkView, Passing, Protocol, ProtocolKind, Received, SendLimit, Sending,
+    Wire,
 };
 use crate::units::{Instant, Volume};
 
@@ -44,9 +45,9 @@ pub const FIELDS: usize = 4;
 
 /// A header: the program's numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Fields(pub [f32; FIELDS]);
+pub struct OwnFields(pub [f32; FIELDS]);
 
-impl Wire for Fields {
+impl Wire for OwnFields {
     const BYTES: usize = 4 * FIELDS;
     fn encode(&self, out: &mut [u8]) {
         for (place, number) in out.chunks_exact_mut(4).zip(self.0) {
@@ -79,7 +80,7 @@ pub trait Provider: Send + Sync {
 /// A provided router law; the calls are those of [`protocol::Router`].
 pub trait RouterLaw: Send + Sync {
     /// See [`protocol::Router::on_arrival`].
-    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Fields>);
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>);
     /// See [`protocol::Router::poll_at`].
     fn poll_at(&self) -> Instant;
     /// See [`protocol::Router::on_timer`].
@@ -91,9 +92,9 @@ pub trait RouterLaw: Send + Sync {
 /// A provided receiver law; the calls are those of [`protocol::Receiver`].
 pub trait ReceiverLaw: Send + Sync {
     /// See [`protocol::Receiver::on_data`].
-    fn on_data(&mut self, received: &Received<Fields>);
+    fn on_data(&mut self, received: &Received<OwnFields>);
     /// See [`protocol::Receiver::echo`].
-    fn echo(&mut self, now: Instant) -> Fields;
+    fn echo(&mut self, now: Instant) -> OwnFields;
     /// Copies the law with its state.
     fn boxed(&self) -> Box<dyn ReceiverLaw>;
 }
@@ -101,13 +102,13 @@ pub trait ReceiverLaw: Send + Sync {
 /// A provided source law; the calls are those of [`protocol::Source`].
 pub trait SourceLaw: Send + Sync {
     /// See [`protocol::Source::stamp`].
-    fn stamp(&mut self, sending: &Sending) -> Fields;
+    fn stamp(&mut self, sending: &Sending) -> OwnFields;
     /// See [`protocol::Source::on_ack`].
-    fn on_ack(&mut self, ack: &Ack<Fields>);
+    fn on_ack(&mut self, ack: &Ack<OwnFields>);
     /// See [`protocol::Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
     /// See [`protocol::Source::limit`].
-    fn limit(&self) -> Limit;
+    fn limit(&self) -> SendLimit;
     /// Copies the law with its state.
     fn boxed(&self) -> Box<dyn SourceLaw>;
 }
@@ -166,15 +167,15 @@ impl Protocol for Own {
     const INFO: Info = Info {
         name: "own",
         summary: "a law of the user's own, which a program provides",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: true,
         paced: true,
         host: Host::EXPLICIT,
         signals: &[],
     };
     type Params = Params;
-    type Header = Fields;
-    type Echo = Fields;
+    type Header = OwnFields;
+    type Echo = OwnFields;
     type Router = Router;
     type Receiver = Receiver;
     type Source = Source;
@@ -197,7 +198,7 @@ impl protocol::Router<Own> for Router {
         Self(params.provider.as_ref().and_then(|provider| provider.router(link)))
     }
     #[cold]
-    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Fields>) {
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>) {
         if let Some(law) = &mut self.0 {
             law.on_arrival(link, passing);
         }
@@ -215,22 +216,22 @@ impl protocol::Router<Own> for Router {
 /// The receiver of a provider, or one that copies the last header.
 pub struct Receiver {
     law: Option<Box<dyn ReceiverLaw>>,
-    last: Fields,
+    last: OwnFields,
 }
 
 impl protocol::Receiver<Own> for Receiver {
     fn new(params: &Params) -> Self {
-        Self { law: params.provider.as_ref().and_then(|provider| provider.receiver()), last: Fields::default() }
+        Self { law: params.provider.as_ref().and_then(|provider| provider.receiver()), last: OwnFields::default() }
     }
     #[cold]
-    fn on_data(&mut self, received: &Received<Fields>) {
+    fn on_data(&mut self, received: &Received<OwnFields>) {
         match &mut self.law {
             Some(law) => law.on_data(received),
             None => self.last = received.header,
         }
     }
     #[cold]
-    fn echo(&mut self, now: Instant) -> Fields {
+    fn echo(&mut self, now: Instant) -> OwnFields {
         self.law.as_mut().map_or(self.last, |law| law.echo(now))
     }
 }
@@ -247,11 +248,11 @@ impl protocol::Source<Own> for Source {
         Self { law, window: connection.initial_window }
     }
     #[cold]
-    fn stamp(&mut self, sending: &Sending) -> Fields {
-        self.law.as_mut().map_or_else(Fields::default, |law| law.stamp(sending))
+    fn stamp(&mut self, sending: &Sending) -> OwnFields {
+        self.law.as_mut().map_or_else(OwnFields::default, |law| law.stamp(sending))
     }
     #[cold]
-    fn on_ack(&mut self, ack: &Ack<Fields>) {
+    fn on_ack(&mut self, ack: &Ack<OwnFields>) {
         if let Some(law) = &mut self.law {
             law.on_ack(ack);
         }
@@ -262,8 +263,8 @@ impl protocol::Source<Own> for Source {
         }
     }
     #[cold]
-    fn limit(&self) -> Limit {
-        self.law.as_ref().map_or(Limit { window: Some(self.window), pacing: None }, |law| law.limit())
+    fn limit(&self) -> SendLimit {
+        self.law.as_ref().map_or(SendLimit { window: Some(self.window), pacing: None }, |law| law.limit())
     }
 }
 

@@ -47,7 +47,7 @@
 //! Zhou, Yeung, Li, "P-XCP: A Transport Layer Protocol for Satellite IP Networks", GLOBECOM 2004.
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".
 
-use crate::protocol::{Host, Info, Kind, Protocol};
+use crate::protocol::{Host, Info, Protocol, ProtocolKind};
 use crate::protocols::xcp;
 use crate::state::StateFields;
 
@@ -59,7 +59,7 @@ impl Protocol for PXcp {
     const INFO: Info = Info {
         name: "pxcp",
         summary: "XCP that scales spare bandwidth by all flows over those bottlenecked at the router (2004)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,

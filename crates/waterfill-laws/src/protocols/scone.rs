@@ -54,8 +54,8 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
-    Signal, Wire,
+    Ack, Connection, Event, Host, Info, LawSignal, LinkView, PacketKind, Passing, Probe, Protocol, ProtocolKind,
+    Received, SendLimit, Sending, Wire,
 };
 use crate::protocols::maxnet::{self, MaxNet, demand};
 use crate::protocols::tcp::{Tcp, cubic};
@@ -109,17 +109,17 @@ impl Protocol for Scone {
     const INFO: Info = Info {
         name: "scone",
         summary: "CUBIC below the throughput advice of MaxNet's routers, with a monitoring period of 67 s (2026)",
-        kind: Kind::EndToEnd,
+        kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,
         host: Host::TCP,
         signals: &[
-            Signal { name: "price", unit: "s", doc: "the link's price" },
-            Signal { name: "advice", unit: "bit/s", doc: "the link's advice, or the rate that the source follows" },
-            Signal { name: "cwnd", unit: "packets", doc: "congestion window" },
-            Signal { name: "ssthresh", unit: "packets", doc: "threshold of slow start; none before the first loss" },
-            Signal { name: "w_max", unit: "packets", doc: "window of the plateau; none before the first" },
-            Signal { name: "w_est", unit: "packets", doc: "Reno's window; none outside congestion avoidance" },
+            LawSignal { name: "price", unit: "s", doc: "the link's price" },
+            LawSignal { name: "advice", unit: "bit/s", doc: "the link's advice, or the rate that the source follows" },
+            LawSignal { name: "cwnd", unit: "packets", doc: "congestion window" },
+            LawSignal { name: "ssthresh", unit: "packets", doc: "threshold of slow start; none before the first loss" },
+            LawSignal { name: "w_max", unit: "packets", doc: "window of the plateau; none before the first" },
+            LawSignal { name: "w_est", unit: "packets", doc: "Reno's window; none outside congestion avoidance" },
         ],
     };
     type Params = Params;
@@ -334,8 +334,8 @@ impl crate::protocol::Source<Scone> for Source {
         self.cubic.on_event(now, event);
     }
 
-    fn limit(&self) -> Limit {
-        Limit { pacing: self.advice, ..self.cubic.limit() }
+    fn limit(&self) -> SendLimit {
+        SendLimit { pacing: self.advice, ..self.cubic.limit() }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

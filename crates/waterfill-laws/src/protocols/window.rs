@@ -34,7 +34,7 @@
 //! RFC 6928, "Increasing TCP's Initial Window", 2013, for the default.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, EchoLast, Host, Info, Kind, Limit, Protocol, Sending, Source};
+use crate::protocol::{Ack, Connection, EchoLast, Host, Info, Protocol, ProtocolKind, SendLimit, Sending, Source};
 use crate::units::Volume;
 
 crate::params! {
@@ -59,7 +59,7 @@ impl Protocol for Window {
     const INFO: Info = Info {
         name: "window",
         summary: "a fixed window and no law: the reference for the engine",
-        kind: Kind::EndToEnd,
+        kind: ProtocolKind::EndToEnd,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
@@ -89,7 +89,7 @@ impl Source<Window> for FixedWindow {
     }
     fn stamp(&mut self, _: &Sending) {}
     fn on_ack(&mut self, _: &Ack<()>) {}
-    fn limit(&self) -> Limit {
-        Limit { window: Some(self.window), pacing: None }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.window), pacing: None }
     }
 }

@@ -1,6 +1,6 @@
 //! Faults of a flow's hosts: a receiver that misreports, a source that ignores feedback, a clock that jumps.
 
-use waterfill_laws::protocol::Kind;
+use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::{AnyEcho, ProtocolId};
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::fault::{Effect, HostEffect, HostFaultSpec};
@@ -71,7 +71,7 @@ impl ReceiverFaults {
         };
         let lies = periods(flow, HostEffect::Lie {});
         let any = !lies.is_empty() || forward.iter().any(damages);
-        let hides_losses = id.info().kind == Kind::EndToEnd;
+        let hides_losses = id.info().kind == ProtocolKind::EndToEnd;
         any.then(|| Box::new(Self { lies, hides_losses, empty: false }))
     }
 

@@ -85,7 +85,7 @@ pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
 
-use crate::protocol::{Ecn, Host, Info, Kind, Protocol, Signal, Wire};
+use crate::protocol::{Ecn, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 
 /// The protocol `abc`.
 #[derive(Debug)]
@@ -95,15 +95,15 @@ impl Protocol for Abc {
     const INFO: Info = Info {
         name: "abc",
         summary: "one bit per packet accelerates or brakes its sender (2020)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: true,
         paced: false,
         host: Host { ecn: Ecn::Classic, ..Host::EXPLICIT },
         signals: &[
-            Signal { name: "target_rate", unit: "bit/s", doc: "the link's target rate tr" },
-            Signal { name: "accelerate", unit: "1", doc: "share f of packets that are to accelerate" },
-            Signal { name: "w_abc", unit: "packets", doc: "the window that the bits move" },
-            Signal { name: "w_nonabc", unit: "packets", doc: "CUBIC's window; none without the fallback" },
+            LawSignal { name: "target_rate", unit: "bit/s", doc: "the link's target rate tr" },
+            LawSignal { name: "accelerate", unit: "1", doc: "share f of packets that are to accelerate" },
+            LawSignal { name: "w_abc", unit: "packets", doc: "the window that the bits move" },
+            LawSignal { name: "w_nonabc", unit: "packets", doc: "CUBIC's window; none without the fallback" },
         ],
     };
     type Params = Params;

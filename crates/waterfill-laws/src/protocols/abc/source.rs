@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::protocols::tcp::cubic::{self, Cubic};
 use crate::protocols::tcp::hystart::Variant;
 use crate::protocols::tcp::{LOSS_WINDOW, Tcp, WINDOW_MAX};
@@ -64,8 +64,8 @@ impl crate::protocol::Source<Abc> for Source {
         }
     }
 
-    fn limit(&self) -> Limit {
-        Limit { window: Some(self.window() * self.packet), pacing: None }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.window() * self.packet), pacing: None }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

@@ -92,7 +92,7 @@ pub use params::{Ceiling, First, Form, Params, Rounding, SourceKind, SourceStep,
 pub use router::Router;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 
 /// The protocol `aecp`.
 #[derive(Debug)]
@@ -102,17 +102,17 @@ impl Protocol for Aecp {
     const INFO: Info = Info {
         name: "aecp",
         summary: "routers announce a rate, sources approach it by its logarithm; max-min fair, queues of q_0 (2010)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: true,
         host: Host::EXPLICIT,
         signals: &[
-            Signal {
+            LawSignal {
                 name: "r",
                 unit: "packets/s",
                 doc: "the link's pre-allocation rate factor, or the one last heard",
             },
-            Signal { name: "x", unit: "packets/s", doc: "the source's rate, before its weight" },
+            LawSignal { name: "x", unit: "packets/s", doc: "the source's rate, before its weight" },
         ],
     };
     type Params = Params;

@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -70,11 +70,11 @@ impl crate::protocol::Source<Aecp> for Source {
         self.updated = Some(ack.now);
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         let rate = Rate::from_bps(self.weight * self.x * self.packet.as_bits());
         match self.kind {
-            SourceKind::Rate => Limit { window: None, pacing: Some(rate) },
-            SourceKind::Window => Limit { window: Some(rate * self.tau), pacing: Some(rate) },
+            SourceKind::Rate => SendLimit { window: None, pacing: Some(rate) },
+            SourceKind::Window => SendLimit { window: Some(rate * self.tau), pacing: Some(rate) },
         }
     }
 

@@ -79,7 +79,7 @@ pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
 
-use crate::protocol::{Host, Info, Kind, Protocol};
+use crate::protocol::{Host, Info, Protocol, ProtocolKind};
 use crate::protocols::xcp;
 
 /// The protocol `ixcp`.
@@ -90,7 +90,7 @@ impl Protocol for IXcp {
     const INFO: Info = Info {
         name: "ixcp",
         summary: "XCP that shuffles only among flows bottlenecked at the router; max-min fair (2007)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,

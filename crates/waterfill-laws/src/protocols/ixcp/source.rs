@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Event, Limit, Sending};
+use crate::protocol::{Ack, Connection, Event, SendLimit, Sending};
 use crate::protocols::xcp;
 use crate::state::StateFields;
 use crate::units::Instant;
@@ -35,7 +35,7 @@ impl crate::protocol::Source<IXcp> for Source {
         self.inner.on_event(event);
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         self.inner.limit()
     }
 

@@ -94,7 +94,7 @@ pub use params::Params;
 pub use router::Router;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 
 /// The protocol `jetmax`.
 #[derive(Debug)]
@@ -104,19 +104,19 @@ impl Protocol for JetMax {
     const INFO: Info = Info {
         name: "jetmax",
         summary: "a router divides what its own flows may have by their number; max-min fair (2006)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: true,
         host: Host::EXPLICIT,
         signals: &[
-            Signal {
+            LawSignal {
                 name: "target",
                 unit: "bit/s",
                 doc: "the link's fair rate g, or the one that the source last applied",
             },
-            Signal { name: "flows", unit: "1", doc: "flows N that belong to the link" },
-            Signal { name: "unresponsive", unit: "bit/s", doc: "rate W of everything else on the link" },
-            Signal { name: "bottleneck", unit: "hops", doc: "the router R_S that the source belongs to" },
+            LawSignal { name: "flows", unit: "1", doc: "flows N that belong to the link" },
+            LawSignal { name: "unresponsive", unit: "bit/s", doc: "rate W of everything else on the link" },
+            LawSignal { name: "bottleneck", unit: "hops", doc: "the router R_S that the source belongs to" },
         ],
     };
     type Params = Params;

@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
+use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -115,10 +115,10 @@ impl crate::protocol::Source<JetMax> for Source {
         }
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         match (self.rate, self.rtt) {
-            (Some(rate), Some(rtt)) => Limit { window: Some(rate * (rtt * 2) + self.packet), pacing: Some(rate) },
-            (rate, _) => Limit { window: Some(self.initial_window), pacing: rate },
+            (Some(rate), Some(rtt)) => SendLimit { window: Some(rate * (rtt * 2) + self.packet), pacing: Some(rate) },
+            (rate, _) => SendLimit { window: Some(self.initial_window), pacing: rate },
         }
     }
 

@@ -110,7 +110,7 @@ pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
 use crate::carriage::Carriage;
 use crate::params::ParamError;
-use crate::protocol::{Host, Info, Kind, LinkView, Protocol, Signal, Wire};
+use crate::protocol::{Host, Info, LawSignal, LinkView, Protocol, ProtocolKind, Wire};
 use crate::units::Rate;
 
 /// The protocol `maxnet`.
@@ -121,13 +121,17 @@ impl Protocol for MaxNet {
     const INFO: Info = Info {
         name: "maxnet",
         summary: "sources follow the highest price on their path; max-min fair, empty queues (2007)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
-            Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price that the source follows" },
-            Signal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
+            LawSignal {
+                name: "price",
+                unit: "s",
+                doc: "the link's price, or the averaged price that the source follows",
+            },
+            LawSignal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
         ],
     };
     type Params = Params;

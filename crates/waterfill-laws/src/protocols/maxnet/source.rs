@@ -1,7 +1,7 @@
 //! The source's law in real numbers (Fig. 2, §IV.B).
 
 use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
-use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
+use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -183,8 +183,8 @@ impl crate::protocol::Source<MaxNet> for Source {
         }
     }
 
-    fn limit(&self) -> Limit {
-        Limit { window: Some(self.window), pacing: self.pacing }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.window), pacing: self.pacing }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

@@ -94,7 +94,7 @@ pub use variants::Printable;
 use super::maxnet::check_range;
 pub use super::maxnet::{Echo, Field, Header};
 use crate::params::ParamError;
-use crate::protocol::{EchoLast, Host, Info, Kind, LinkView, PacketKind, Protocol, Sending, Signal};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, LinkView, PacketKind, Protocol, ProtocolKind, Sending};
 
 /// The protocol `maxnet2006`.
 #[derive(Debug)]
@@ -104,13 +104,17 @@ impl Protocol for MaxNet2006 {
     const INFO: Info = Info {
         name: "maxnet2006",
         summary: "the thesis's TCP MaxNet: QuickStart, averaging at the sender, real or fixed-point arithmetic",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
-            Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price that the source follows" },
-            Signal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
+            LawSignal {
+                name: "price",
+                unit: "s",
+                doc: "the link's price, or the averaged price that the source follows",
+            },
+            LawSignal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
         ],
     };
     type Params = Params;

@@ -7,7 +7,7 @@
 use super::router::granted;
 use super::thinned::Marking;
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
-use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
+use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, SendLimit, Sending};
 use crate::protocols::maxnet::{demand_inverse, highest, quantise, real, start_rate_code};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -282,10 +282,10 @@ impl crate::protocol::Source<MaxNet2006> for Source {
         }
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         let window = self.packet * f64::from(self.window);
         let pacing = (!self.base_rtt.is_zero()).then(|| window / self.base_rtt);
-        Limit { window: Some(window), pacing }
+        SendLimit { window: Some(window), pacing }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

@@ -1,7 +1,7 @@
 //! The source's law in real numbers (Fig. 5).
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
-use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
 use crate::protocols::maxnet::{averaged, clipped, rate, real, start_rate, window, xi_equilibrium};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -168,8 +168,8 @@ impl crate::protocol::Source<MaxNet2006> for Source {
         }
     }
 
-    fn limit(&self) -> Limit {
-        Limit { window: Some(self.window), pacing: self.pacing }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.window), pacing: self.pacing }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

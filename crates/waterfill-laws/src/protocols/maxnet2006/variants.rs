@@ -2,7 +2,7 @@
 
 use super::params::Arithmetic;
 use super::{Echo, Header, MaxNet2006, Params};
-use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Router, Sending, Source};
+use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, Router, SendLimit, Sending, Source};
 use crate::state::StateFields;
 use crate::units::Instant;
 
@@ -67,7 +67,7 @@ impl<R: Source<MaxNet2006>, P: Source<MaxNet2006>> Source<MaxNet2006> for Printa
         either!(self, law => law.on_ack(ack));
     }
     #[inline]
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         either!(self, law => law.limit())
     }
     fn observe(&self, probe: &mut dyn Probe) {

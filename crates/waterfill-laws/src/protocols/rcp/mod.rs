@@ -77,7 +77,7 @@ pub use params::{Average, Params, Writes};
 pub use router::Router;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 use crate::units::Rate;
 
 /// The protocol `rcp`.
@@ -88,13 +88,13 @@ impl Protocol for Rcp {
     const INFO: Info = Info {
         name: "rcp",
         summary: "links offer one rate to all, sources send at the smallest; max-min fair, empty queues (2006)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: true,
         host: Host::EXPLICIT_WITH_RTT,
         signals: &[
-            Signal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source follows" },
-            Signal { name: "mean_rtt", unit: "s", doc: "the link's average RTT d̂" },
+            LawSignal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source follows" },
+            LawSignal { name: "mean_rtt", unit: "s", doc: "the link's average RTT d̂" },
         ],
     };
     type Params = Params;

@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Rate, Volume};
 
@@ -41,10 +41,10 @@ impl crate::protocol::Source<Rcp> for Source {
         self.rate = ack.echo.rate.rate().or(self.rate);
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         match self.rate {
-            Some(rate) => Limit { window: None, pacing: Some(self.weight * rate) },
-            None => Limit { window: Some(self.initial_window), pacing: None },
+            Some(rate) => SendLimit { window: None, pacing: Some(self.weight * rate) },
+            None => SendLimit { window: Some(self.initial_window), pacing: None },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests: equations by hand, the header on the wire, the law by calls.
 
-use crate::protocol::{Ack, Connection, Limit, LinkView, Sending, Wire};
+use crate::protocol::{Ack, Connection, LinkView, SendLimit, Sending, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Average, Params, Writes};
@@ -169,7 +169,7 @@ fn a_source_sends_at_the_rate_it_receives() {
         });
     };
     answer(&mut source, PacketKind::Syn, WireRate::of(bps(5e6)), 40);
-    assert_eq!(source.limit(), Limit { window: None, pacing: Some(bps(1e7)) });
+    assert_eq!(source.limit(), SendLimit { window: None, pacing: Some(bps(1e7)) });
     assert_eq!(source.stamp(&sending(PacketKind::Data)).rtt_us, 40_000);
     answer(&mut source, PacketKind::Ack, WireRate::of(bps(6e6)), 41);
     assert_eq!(source.limit().pacing, Some(bps(1.2e7)));

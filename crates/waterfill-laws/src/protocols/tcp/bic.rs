@@ -48,8 +48,8 @@
 //! net/ipv4/tcp_bic.c.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
-use crate::protocols::tcp::{Law, SIGNALS, Window, cubic, reno};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, cubic, reno};
 use crate::units::Instant;
 
 crate::choice! {
@@ -124,13 +124,13 @@ pub struct Bic {
     w_max: f64,
 }
 
-impl Law for Bic {
+impl TcpLaw for Bic {
     const NAME: &'static str = "bic";
     const SUMMARY: &'static str = "BIC: binary search for the window of the last loss (Xu, Harfoush, Rhee 2004)";
-    const SIGNALS: &'static [Signal] = &[
+    const SIGNALS: &'static [LawSignal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal { name: "w_max", unit: "packets", doc: "window that is searched for; none before the first loss" },
+        LawSignal { name: "w_max", unit: "packets", doc: "window that is searched for; none before the first loss" },
     ];
     type Params = Params;
 

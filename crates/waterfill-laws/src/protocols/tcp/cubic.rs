@@ -64,9 +64,9 @@
 //! Variant", SIGOPS Operating Systems Review 42(5), 2008.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::hystart::{HyStart, Variant};
-use crate::protocols::tcp::{Law, SIGNALS, Window};
+use crate::protocols::tcp::{SIGNALS, TcpLaw, Window};
 use crate::units::Instant;
 
 crate::params! {
@@ -195,14 +195,14 @@ impl Cubic {
     }
 }
 
-impl Law for Cubic {
+impl TcpLaw for Cubic {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str = "CUBIC: a cubic function of the time since the last loss (RFC 9438)";
-    const SIGNALS: &'static [Signal] = &[
+    const SIGNALS: &'static [LawSignal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal { name: "w_max", unit: "packets", doc: "window of the plateau; none before the first" },
-        Signal { name: "w_est", unit: "packets", doc: "Reno's window; none outside congestion avoidance" },
+        LawSignal { name: "w_max", unit: "packets", doc: "window of the plateau; none before the first" },
+        LawSignal { name: "w_est", unit: "packets", doc: "Reno's window; none outside congestion avoidance" },
     ];
     type Params = Params;
 
@@ -454,7 +454,7 @@ mod tests {
     }
 
     /// Mean window over whole loss epochs, one loss every `gap` packets, one packet an acknowledgement.
-    fn driven<L: Law>(params: &L::Params, gap: u32, rtt: f64) -> f64 {
+    fn driven<L: TcpLaw>(params: &L::Params, gap: u32, rtt: f64) -> f64 {
         let mut law = tcp::<L>(params);
         *law.window() = Window { cwnd: 20.0, ssthresh: 20.0, initial: 10.0 };
         let (mut clock, mut area, mut span) = (0.0, 0.0, 0.0);

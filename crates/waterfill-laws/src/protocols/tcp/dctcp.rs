@@ -43,9 +43,9 @@
 //! Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, "Data Center TCP (DCTCP)", SIGCOMM 2010.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Ecn, Event, Host, Probe, Reduction, Signal};
+use crate::protocol::{Ack, Connection, Ecn, Event, Host, LawSignal, Probe, Reduction};
 use crate::protocols::tcp::round::Round;
-use crate::protocols::tcp::{Law, SIGNALS, Window, reno};
+use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::{Instant, Volume};
 
 crate::params! {
@@ -94,12 +94,12 @@ pub struct Dctcp {
     marked: f64,
 }
 
-impl Law for Dctcp {
+impl TcpLaw for Dctcp {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str = "DCTCP: comes down in proportion to the share of marked packets (RFC 8257)";
     const HOST: Host = Host { reduction: Reduction::Law, ecn: Ecn::Accurate, ..Host::TCP };
-    const SIGNALS: &'static [Signal] =
-        &[SIGNALS[0], SIGNALS[1], Signal { name: "alpha", unit: "1", doc: "estimated share of marked packets" }];
+    const SIGNALS: &'static [LawSignal] =
+        &[SIGNALS[0], SIGNALS[1], LawSignal { name: "alpha", unit: "1", doc: "estimated share of marked packets" }];
     type Params = Params;
 
     fn new(params: &Params, connection: &Connection) -> Self {

@@ -46,9 +46,9 @@
 //! 2006; before that Jin, Wei, Low, INFOCOM 2004.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::round::Round;
-use crate::protocols::tcp::{Law, SIGNALS, SSTHRESH_MIN, Window, reno, slow_start};
+use crate::protocols::tcp::{SIGNALS, SSTHRESH_MIN, TcpLaw, Window, reno, slow_start};
 use crate::units::{Duration, Instant, Volume};
 
 crate::params! {
@@ -109,14 +109,14 @@ impl Fast {
     }
 }
 
-impl Law for Fast {
+impl TcpLaw for Fast {
     const NAME: &'static str = "fast";
     const SUMMARY: &'static str = "FAST: alpha packets in the queue, steered to by the queueing delay";
     const PACED: bool = true;
-    const SIGNALS: &'static [Signal] = &[
+    const SIGNALS: &'static [LawSignal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal { name: "backlog", unit: "packets", doc: "this flow's packets in the queue, as it estimates them" },
+        LawSignal { name: "backlog", unit: "packets", doc: "this flow's packets in the queue, as it estimates them" },
     ];
     type Params = Params;
 

@@ -43,8 +43,8 @@
 //! RFC 3649, "HighSpeed TCP for Large Congestion Windows", 2003.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
-use crate::protocols::tcp::{Law, SIGNALS, Window, reno};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::Instant;
 
 /// Loss rate at Low_Window, where standard TCP has it too (RFC 3649 §5).
@@ -125,12 +125,12 @@ pub struct HighSpeed {
     a: f64,
 }
 
-impl Law for HighSpeed {
+impl TcpLaw for HighSpeed {
     const NAME: &'static str = "highspeed";
     const SUMMARY: &'static str =
         "HighSpeed TCP: the larger the window, the more increase and the less decrease (RFC 3649)";
-    const SIGNALS: &'static [Signal] =
-        &[SIGNALS[0], SIGNALS[1], Signal { name: "a", unit: "packets", doc: "increase per RTT" }];
+    const SIGNALS: &'static [LawSignal] =
+        &[SIGNALS[0], SIGNALS[1], LawSignal { name: "a", unit: "packets", doc: "increase per RTT" }];
     type Params = Params;
 
     fn new(params: &Params, _: &Connection) -> Self {

@@ -50,8 +50,8 @@
 //! Shorten, Leith, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
-use crate::protocols::tcp::{Law, SIGNALS, Window, reno};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::{Duration, Instant};
 
 /// Least and largest β.
@@ -157,13 +157,13 @@ impl Htcp {
     }
 }
 
-impl Law for Htcp {
+impl TcpLaw for Htcp {
     const NAME: &'static str = "htcp";
     const SUMMARY: &'static str = "H-TCP: increase by the time since the last loss, adaptive backoff (Leith, Shorten)";
-    const SIGNALS: &'static [Signal] = &[
+    const SIGNALS: &'static [LawSignal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal { name: "beta", unit: "share", doc: "share of the window that the last loss left" },
+        LawSignal { name: "beta", unit: "share", doc: "share of the window that the last loss left" },
     ];
     type Params = Params;
 

@@ -193,7 +193,7 @@ impl HyStart {
         }
     }
 
-    /// Slow start, as [`crate::protocols::tcp::Law::slow_start`].
+    /// Slow start, as [`crate::protocols::tcp::TcpLaw::slow_start`].
     pub fn grow(&mut self, window: &mut Window, acked_packets: f64) -> f64 {
         if std::mem::take(&mut self.leave) {
             self.conservative = None;

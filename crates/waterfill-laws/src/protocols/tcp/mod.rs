@@ -1,13 +1,14 @@
 //! What window-based TCPs have in common: slow start, the answer to losses, and nothing of any one law.
 //!
-//! A TCP of this folder is a [`Law`]: how its window grows in congestion avoidance and what it comes down to. [`Tcp`]
+//! A TCP of this folder is a [`TcpLaw`]: how its window grows in congestion avoidance and what it comes down to. [`Tcp`]
 //! makes a protocol of it. The host finds and repairs losses, on every backend: a law is notified of an
 //! [`Event`] once for each loss episode. Windows are in packets here, as their papers have them, and real numbers; the
 //! host sends whole packets.
 
 use crate::params::Params;
 use crate::protocol::{
-    Ack, Connection, EchoLast, Event, Host, Info, Kind, Limit, PacketKind, Probe, Protocol, Sending, Signal, Source,
+    Ack, Connection, EchoLast, Event, Host, Info, LawSignal, PacketKind, Probe, Protocol, ProtocolKind, SendLimit,
+    Sending, Source,
 };
 use crate::units::{Instant, Rate, Volume};
 
@@ -47,7 +48,7 @@ pub struct Window {
 }
 
 /// What distinguishes one TCP from another.
-pub trait Law: Clone + std::fmt::Debug + Sized {
+pub trait TcpLaw: Clone + std::fmt::Debug + Sized {
     /// Name in scenarios.
     const NAME: &'static str;
     /// One line for listings.
@@ -57,7 +58,7 @@ pub trait Law: Clone + std::fmt::Debug + Sized {
     /// Whether its packets are paced unless the scenario says otherwise.
     const PACED: bool = false;
     /// What it shows besides [`SIGNALS`], which come first in the list.
-    const SIGNALS: &'static [Signal] = SIGNALS;
+    const SIGNALS: &'static [LawSignal] = SIGNALS;
     /// Its parameters.
     type Params: Params;
 
@@ -102,14 +103,14 @@ pub fn slow_start(window: &mut Window, acked_packets: f64) -> f64 {
 }
 
 /// What every TCP shows.
-pub const SIGNALS: &[Signal] = &[
-    Signal { name: "cwnd", unit: "packets", doc: "congestion window" },
-    Signal { name: "ssthresh", unit: "packets", doc: "threshold of slow start; none before the first loss" },
+pub const SIGNALS: &[LawSignal] = &[
+    LawSignal { name: "cwnd", unit: "packets", doc: "congestion window" },
+    LawSignal { name: "ssthresh", unit: "packets", doc: "threshold of slow start; none before the first loss" },
 ];
 
-/// A TCP: a [`Law`] with the machinery that all share. It is both the protocol and its source.
+/// A TCP: a [`TcpLaw`] with the machinery that all share. It is both the protocol and its source.
 #[derive(Clone, Debug)]
-pub struct Tcp<L: Law> {
+pub struct Tcp<L: TcpLaw> {
     law: L,
     window: Window,
     packet: Volume,
@@ -117,7 +118,7 @@ pub struct Tcp<L: Law> {
     timeouts: u32,
 }
 
-impl<L: Law> Tcp<L> {
+impl<L: TcpLaw> Tcp<L> {
     /// The congestion window in packets, for a protocol that keeps a TCP's window beside its own.
     pub(crate) const fn cwnd(&self) -> f64 {
         self.window.cwnd
@@ -129,11 +130,11 @@ impl<L: Law> Tcp<L> {
     }
 }
 
-impl<L: Law> Protocol for Tcp<L> {
+impl<L: TcpLaw> Protocol for Tcp<L> {
     const INFO: Info = Info {
         name: L::NAME,
         summary: L::SUMMARY,
-        kind: Kind::EndToEnd,
+        kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: L::PACED,
         host: L::HOST,
@@ -151,7 +152,7 @@ impl<L: Law> Protocol for Tcp<L> {
     }
 }
 
-impl<L: Law> Source<Self> for Tcp<L> {
+impl<L: TcpLaw> Source<Self> for Tcp<L> {
     fn new(params: &L::Params, connection: &Connection) -> Self {
         let initial = connection.initial_window / connection.packet;
         Self {
@@ -204,8 +205,8 @@ impl<L: Law> Source<Self> for Tcp<L> {
         }
     }
 
-    fn limit(&self) -> Limit {
-        Limit { window: Some(self.window.cwnd * self.packet), pacing: self.law.pacing(&self.window) }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.window.cwnd * self.packet), pacing: self.law.pacing(&self.window) }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
@@ -224,18 +225,18 @@ pub(crate) mod testing {
     use crate::testing::connection;
     use crate::units::Duration;
 
-    pub(crate) fn tcp<L: Law>(params: &L::Params) -> Tcp<L> {
+    pub(crate) fn tcp<L: TcpLaw>(params: &L::Params) -> Tcp<L> {
         Tcp::new(params, &connection())
     }
 
     /// Acknowledges whole packets, one acknowledgement each, at one time.
-    pub(crate) fn acknowledge<L: Law>(tcp: &mut Tcp<L>, packets: u32, now: Instant, rtt: Duration) {
+    pub(crate) fn acknowledge<L: TcpLaw>(tcp: &mut Tcp<L>, packets: u32, now: Instant, rtt: Duration) {
         for _ in 0..packets {
             tcp.on_ack(&Ack { acked: tcp.packet, ..Ack::new(now, (), rtt) });
         }
     }
 
-    impl<L: Law> Tcp<L> {
+    impl<L: TcpLaw> Tcp<L> {
         pub(crate) const fn window(&mut self) -> &mut Window {
             &mut self.window
         }

@@ -31,14 +31,14 @@
 
 use crate::protocol::{Ack, Connection, Event, Host, Reduction, Retransmission};
 use crate::protocols::tcp::reno::{self, Aimd};
-use crate::protocols::tcp::{Law, Window};
+use crate::protocols::tcp::{TcpLaw, Window};
 use crate::units::Instant;
 
 /// The law of `newreno`.
 #[derive(Clone, Debug)]
 pub struct NewReno(Aimd);
 
-impl Law for NewReno {
+impl TcpLaw for NewReno {
     const NAME: &'static str = "newreno";
     const SUMMARY: &'static str = "NewReno: a partial acknowledgement means the next loss (RFC 6582)";
     const HOST: Host = Host { retransmission: Retransmission::NewReno, reduction: Reduction::Law, ..Host::TCP };

@@ -37,7 +37,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Event, Host, Reduction, Retransmission};
-use crate::protocols::tcp::{Law, Window};
+use crate::protocols::tcp::{TcpLaw, Window};
 use crate::units::Instant;
 
 crate::params! {
@@ -96,7 +96,7 @@ impl Aimd {
 #[derive(Clone, Debug)]
 pub struct Reno(Aimd);
 
-impl Law for Reno {
+impl TcpLaw for Reno {
     const NAME: &'static str = "reno";
     const SUMMARY: &'static str =
         "Reno: fast retransmit and fast recovery without selective acknowledgements (RFC 5681)";

@@ -31,14 +31,14 @@
 
 use crate::protocol::{Ack, Connection, Event};
 use crate::protocols::tcp::reno::{self, Aimd};
-use crate::protocols::tcp::{Law, Window};
+use crate::protocols::tcp::{TcpLaw, Window};
 use crate::units::Instant;
 
 /// The law of `sack`.
 #[derive(Clone, Debug)]
 pub struct Sack(Aimd);
 
-impl Law for Sack {
+impl TcpLaw for Sack {
     const NAME: &'static str = "sack";
     const SUMMARY: &'static str = "SACK: Reno's window over selective acknowledgements (RFC 6675, RFC 6937)";
     type Params = reno::Params;

@@ -39,7 +39,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Event};
-use crate::protocols::tcp::{Law, Window, reno};
+use crate::protocols::tcp::{TcpLaw, Window, reno};
 use crate::units::Instant;
 
 crate::params! {
@@ -72,7 +72,7 @@ pub fn increased(cwnd: f64, increase: f64, acked: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Scalable(Params);
 
-impl Law for Scalable {
+impl TcpLaw for Scalable {
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str = "Scalable TCP: multiplicative increase and decrease (Kelly 2003)";
     type Params = Params;

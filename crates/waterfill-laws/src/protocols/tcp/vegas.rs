@@ -47,9 +47,9 @@
 //! 1994. Brakmo, Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 13(8), 1995.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::round::Round;
-use crate::protocols::tcp::{Law, SIGNALS, SSTHRESH_MIN, Window, reno, slow_start};
+use crate::protocols::tcp::{SIGNALS, SSTHRESH_MIN, TcpLaw, Window, reno, slow_start};
 use crate::units::{Duration, Instant, Volume};
 
 crate::params! {
@@ -117,11 +117,11 @@ pub struct Vegas {
     grows: bool,
 }
 
-impl Law for Vegas {
+impl TcpLaw for Vegas {
     const NAME: &'static str = "vegas";
     const SUMMARY: &'static str = "Vegas: two to four packets in the queue, estimated from the RTT";
-    const SIGNALS: &'static [Signal] =
-        &[SIGNALS[0], SIGNALS[1], Signal { name: "diff", unit: "packets", doc: "this flow's packets in the queue" }];
+    const SIGNALS: &'static [LawSignal] =
+        &[SIGNALS[0], SIGNALS[1], LawSignal { name: "diff", unit: "packets", doc: "this flow's packets in the queue" }];
     type Params = Params;
 
     fn new(params: &Params, connection: &Connection) -> Self {

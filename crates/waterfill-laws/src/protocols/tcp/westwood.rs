@@ -42,8 +42,8 @@
 //! for Enhanced Transport over Wireless Links", MobiCom 2001.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Probe, Signal};
-use crate::protocols::tcp::{Law, SIGNALS, Window, reno};
+use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::{Duration, Instant};
 
 crate::params! {
@@ -90,13 +90,13 @@ pub struct Westwood {
     base_rtt: Duration,
 }
 
-impl Law for Westwood {
+impl TcpLaw for Westwood {
     const NAME: &'static str = "westwood";
     const SUMMARY: &'static str = "Westwood+: the window after a loss is measured bandwidth times the smallest RTT";
-    const SIGNALS: &'static [Signal] = &[
+    const SIGNALS: &'static [LawSignal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal { name: "bandwidth", unit: "packets/s", doc: "filtered estimate of the bandwidth" },
+        LawSignal { name: "bandwidth", unit: "packets/s", doc: "filtered estimate of the bandwidth" },
     ];
     type Params = Params;
 

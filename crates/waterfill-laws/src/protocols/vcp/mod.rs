@@ -83,7 +83,7 @@ pub use params::{Freeze, Params};
 pub use router::Router;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 
 /// The protocol `vcp`.
 #[derive(Debug)]
@@ -93,13 +93,17 @@ impl Protocol for Vcp {
     const INFO: Info = Info {
         name: "vcp",
         summary: "two bits of load choose between MI, AI and MD of the window (2005)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
-            Signal { name: "load_factor", unit: "1", doc: "the link's load factor ρ" },
-            Signal { name: "load", unit: "1", doc: "the code that the source heard last: 1 low, 2 high, 3 overload" },
+            LawSignal { name: "load_factor", unit: "1", doc: "the link's load factor ρ" },
+            LawSignal {
+                name: "load",
+                unit: "1",
+                doc: "the code that the source heard last: 1 low, 2 high, 3 overload",
+            },
         ],
     };
     type Params = Params;

@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
@@ -108,8 +108,8 @@ impl crate::protocol::Source<Vcp> for Source {
         }
     }
 
-    fn limit(&self) -> Limit {
-        Limit { window: Some(self.window * self.packet), pacing: None }
+    fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.window * self.packet), pacing: None }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

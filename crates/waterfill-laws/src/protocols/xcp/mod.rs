@@ -98,24 +98,24 @@ pub use receiver::Receiver;
 pub use router::{Draft, Router, Rule};
 pub use source::Source;
 
-use crate::protocol::{Host, Info, Kind, Protocol, Signal};
+use crate::protocol::{Host, Info, LawSignal, Protocol, ProtocolKind};
 
 /// The protocol `xcp`.
 #[derive(Debug)]
 pub struct Xcp;
 
 /// The signals of XCP and of the protocols based on it.
-pub(super) const SIGNALS: &[Signal] = &[
-    Signal { name: "spare", unit: "bit/s", doc: "the change φ/d of its input that the router requests" },
-    Signal { name: "shuffled", unit: "bit/s", doc: "the traffic h/d that the router shuffles" },
-    Signal { name: "interval", unit: "s", doc: "the router's control interval d" },
+pub(super) const SIGNALS: &[LawSignal] = &[
+    LawSignal { name: "spare", unit: "bit/s", doc: "the change φ/d of its input that the router requests" },
+    LawSignal { name: "shuffled", unit: "bit/s", doc: "the traffic h/d that the router shuffles" },
+    LawSignal { name: "interval", unit: "s", doc: "the router's control interval d" },
 ];
 
 impl Protocol for Xcp {
     const INFO: Info = Info {
         name: "xcp",
         summary: "routers write each packet's change of window; AIMD in the routers (2002)",
-        kind: Kind::Explicit,
+        kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,

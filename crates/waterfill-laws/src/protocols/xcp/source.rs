@@ -1,7 +1,7 @@
 //! The source's law.
 
 use super::{Echo, Family, Form, Header, Params};
-use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
@@ -93,8 +93,8 @@ impl Source {
         crate::state_of!(fields, self: weight, packet, cwnd, srtt, claimed_rtt, total);
     }
 
-    pub(in crate::protocols) const fn limit(&self) -> Limit {
-        Limit { window: Some(self.cwnd), pacing: None }
+    pub(in crate::protocols) const fn limit(&self) -> SendLimit {
+        SendLimit { window: Some(self.cwnd), pacing: None }
     }
 }
 
@@ -115,7 +115,7 @@ impl<P: Family> crate::protocol::Source<P> for Source {
         self.on_event(event);
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         self.limit()
     }
 

@@ -23,7 +23,7 @@ use std::ops::{Index, IndexMut};
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
-use waterfill_laws::protocol::{Kind, Probe};
+use waterfill_laws::protocol::{Probe, ProtocolKind};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::series::COHABIT_COLUMNS;
@@ -68,7 +68,7 @@ impl Class {
             Cargo::Header(header) => header.protocol(),
             Cargo::Echo(echo) => echo.protocol(),
         };
-        let explicit = protocol.is_some_and(|id| id.info().kind == Kind::Explicit);
+        let explicit = protocol.is_some_and(|id| id.info().kind == ProtocolKind::Explicit);
         Some(if explicit { Self::Explicit } else { Self::Tcp })
     }
 }

@@ -9,9 +9,9 @@ use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, 
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// One recorded signal.
-struct Signal(&'static str, Option<f64>);
+struct ShownSignal(&'static str, Option<f64>);
 
-impl Probe for Signal {
+impl Probe for ShownSignal {
     fn record(&mut self, signal: &'static str, value: f64) {
         if signal == self.0 {
             self.1 = Some(value);
@@ -52,7 +52,7 @@ fn header_for(router: &AnyRouter, factor: Factor) -> AnyHeader {
 }
 
 fn router_r(router: &AnyRouter) -> f64 {
-    let mut r = Signal("r", None);
+    let mut r = ShownSignal("r", None);
     router.observe(&mut r);
     r.1.expect("a router shows r")
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kernel::{VALUE_MAX, Value};
-use crate::protocol::{Ack, Limit, LinkView, PacketKind, Passing};
+use crate::protocol::{Ack, LinkView, PacketKind, Passing, SendLimit};
 use crate::protocols::jetmax::{Echo, Header, single};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
 use crate::testing::{connection, echo_of, header_of, numbers, spread, value_of};
@@ -265,7 +265,7 @@ fn the_first_answer_starts_a_source() {
         let echo = echo_of::<JetMax>(echo_value([1e4, 1e6, 0.0], [0, next]));
         source.on_ack(&Ack::new(Instant::from_secs(1.0), &echo, Duration::from_millis(50)))
     };
-    assert_eq!(answer(0), Limit { window: Some(connection().initial_window), pacing: None });
+    assert_eq!(answer(0), SendLimit { window: Some(connection().initial_window), pacing: None });
     let limit = answer(2);
     let rate = 15_000.0 * 8.0 / 0.25;
     crate::testing::close(limit.pacing.unwrap().as_bps(), rate, 1e-5);

@@ -3,7 +3,7 @@
 //! bound is updated step by step.
 
 use super::*;
-use crate::kernel::{Limit as Allowed, Tcp, VALUE_MAX, Value, Words, scaled};
+use crate::kernel::{KernelLimit as Allowed, Tcp, VALUE_MAX, Value, Words, scaled};
 use crate::protocol::{
     Ack, Connection, LinkView, PacketKind, Passing, Received, Receiver as _, Router as _, Source as _,
 };

@@ -95,7 +95,7 @@ fn shown(source: &Source) -> [f64; 2] {
 #[test]
 fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     let mut source = source(&Params::default());
-    assert_eq!(source.limit(), Limit { window: Some(connection().initial_window), pacing: None });
+    assert_eq!(source.limit(), SendLimit { window: Some(connection().initial_window), pacing: None });
     ack(&mut source, 28, start_of(5e9), 28);
     close(rate_of(&source, 28), 5e9, 1e-3);
     ack(&mut source, 56, price_of(1e10), 28);

@@ -72,7 +72,7 @@ pub use model::{inflight, send_quantum};
 pub use params::Params;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind};
 use crate::protocols::tcp::delivery::Note;
 
 /// The protocol `bbr`.
@@ -83,15 +83,15 @@ impl Protocol for Bbr {
     const INFO: Info = Info {
         name: "bbr",
         summary: "BBR v1: paced at the measured bandwidth of the bottleneck (draft-cardwell-iccrg-bbr-00)",
-        kind: Kind::EndToEnd,
+        kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,
         host: Host { notes: true, ..Host::EXPLICIT },
         signals: &[
-            Signal { name: "cwnd", unit: "packets", doc: "congestion window" },
-            Signal { name: "btlbw", unit: "packets/s", doc: "bandwidth of the bottleneck, as measured" },
-            Signal { name: "rtprop", unit: "s", doc: "RTT without a queue, as measured" },
-            Signal { name: "pacing_gain", unit: "1", doc: "pacing rate over btlbw" },
+            LawSignal { name: "cwnd", unit: "packets", doc: "congestion window" },
+            LawSignal { name: "btlbw", unit: "packets/s", doc: "bandwidth of the bottleneck, as measured" },
+            LawSignal { name: "rtprop", unit: "s", doc: "RTT without a queue, as measured" },
+            LawSignal { name: "pacing_gain", unit: "1", doc: "pacing rate over btlbw" },
         ],
     };
     type Params = Params;

@@ -1,6 +1,6 @@
 //! The source law.
 
-use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::protocols::tcp::WINDOW_MAX;
 use crate::protocols::tcp::delivery::{Estimator, Note, RateSample, Times};
 use crate::units::{Duration, Instant, Volume};
@@ -415,9 +415,9 @@ impl crate::protocol::Source<Bbr> for Box<Source> {
         self.bound_cwnd();
     }
 
-    fn limit(&self) -> Limit {
+    fn limit(&self) -> SendLimit {
         let packet = self.packet;
-        Limit {
+        SendLimit {
             window: Some(self.cwnd * packet),
             pacing: Some(self.pacing_rate * packet / Duration::from_millis(1000)),
         }
