@@ -39,7 +39,7 @@ enum Call {
     HostTimeOut,
 }
 
-/// How many kinds of calls there are.
+/// Number of kinds of calls.
 pub const CALLS: usize = Call::HostTimeOut as usize + 1;
 /// Words of a record, and records between two starts.
 const WORDS: usize = 12;

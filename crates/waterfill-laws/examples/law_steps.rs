@@ -51,7 +51,7 @@ struct Flow {
     echoes: VecDeque<(Instant, PacketKind, AnyEcho)>,
 }
 
-/// What an episode draws once.
+/// Values drawn once per episode.
 struct Conditions {
     capacity: f64,
     gap: Duration,

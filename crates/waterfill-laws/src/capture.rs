@@ -1,4 +1,4 @@
-//! What a simulated packet carries, as the value of a kernel's TCP option: for captures of simulated runs.
+//! Kernel option values of simulated packets, for captures of simulated runs.
 //!
 //! In kernel arithmetic a packet carries the value itself. In real numbers its header is a paper's, and [`Values`] converts.
 
@@ -30,7 +30,7 @@ impl Values {
         self.law
     }
 
-    /// Returns the value with which a server's SYN-ACK asks: MaxNet's flag, else nothing but a packet's own statement.
+    /// Returns the value with which a server's SYN-ACK asks: MaxNet's flag, otherwise only a packet's own statement.
     #[must_use]
     pub fn request(&self) -> Value {
         match self.law.number() {

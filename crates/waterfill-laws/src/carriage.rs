@@ -28,11 +28,11 @@ macro_rules! params_with_carriage {
                 /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
                 code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
                     kernel default_only();
-                /// Slowest rate that such a code can say.
+                /// Slowest rate of such a code.
                 code_min: $crate::units::Rate = $crate::carriage::CODE_MIN, "SCONE's slowest";
-                /// Fastest rate that such a code can say.
+                /// Fastest rate of such a code.
                 code_max: $crate::units::Rate = $crate::carriage::CODE_MAX, "128 of SCONE's steps above code_min";
-                /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
+                /// Treatment of the part of a signal that such a code leaves out: lost, or added to the next.
                 code_rounding: $crate::carriage::CodeRounding = $crate::carriage::CodeRounding::Nearest,
                     "CSIG and SCONE round";
                 $($after)*

@@ -36,7 +36,7 @@ mirror! {
 }
 
 mirror! {
-    /// What arrived: `struct cohabit_sums`.
+    /// Arrivals of one interval: `struct cohabit_sums`.
     #[expect(missing_docs, reason = "kernel/cohabit.h documents the fields")]
     pub struct Sums = waterfill_cohabit_sums_fields {
         bytes: [u64; 3],

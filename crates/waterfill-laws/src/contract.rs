@@ -1,4 +1,4 @@
-//! What each explicit law states of itself: limits of its parameters, what it shows and logs, who can run it.
+//! Contract of each explicit law: limits of its parameters, its signals, its logs and its users.
 
 use crate::params::Value;
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Probe, Received, Sending};
@@ -245,7 +245,7 @@ fn parameters_have_the_limits_that_they_state() {
     }
 }
 
-/// A target is the parameter of the law that has one, else all of a link.
+/// Checks the target: the law's parameter where it has one, otherwise all of a link.
 #[test]
 fn targets_are_the_laws_own() {
     for (law, settings, target) in [
@@ -295,8 +295,8 @@ fn arithmetics_that_need_packets() {
     assert!(with("cubic", "").needs_packets() && !with("window", "").needs_packets());
 }
 
-/// x_max is above every link's capacity, and the price of a thousandth of it is below 32 s: with x_max = 10¹⁵ bit/s and
-/// 1 Gbit/s the price is T·ln 10⁹, so T is at most 1.544 s.
+/// Bounds of T and x_max. x_max is above every link's capacity, and the price of a thousandth of it is below 32 s. With
+/// x_max = 10¹⁵ bit/s and 1 Gbit/s the price is T·ln 10⁹, so T is at most 1.544 s.
 #[test]
 fn maxnet_refuses_links_whose_prices_have_no_code() {
     let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
@@ -322,7 +322,7 @@ impl Probe for Shown {
     }
 }
 
-/// What is left of an exchange of packets: the signals at its end, the router's control interval, and the log.
+/// Record of an exchange of packets: the signals at its end, the router's control interval, and the log.
 struct Exchange {
     router: Vec<(&'static str, f64)>,
     source: Vec<(&'static str, f64)>,
@@ -410,8 +410,8 @@ fn laws_show_the_signals_that_they_list() {
     }
 }
 
-/// After the same second of packets both arithmetics show the same numbers: below and above the link's rate, after the
-/// link has become slower or faster, and on one that shall be half full.
+/// Compares both arithmetics after the same second of packets. Loads are below and above the link's rate, also after that
+/// rate has changed, and with a target of one half.
 #[test]
 fn both_arithmetics_show_the_same_numbers() {
     let paths = [
@@ -437,7 +437,7 @@ fn both_arithmetics_show_the_same_numbers() {
     }
 }
 
-/// What `validation/certificates` reads of each part's state, in the order of the words.
+/// Words of each part's state that `validation/certificates` reads, in their order.
 const STATES: &[(&str, &str, &str, &str)] = &[
     (
         "maxnet",

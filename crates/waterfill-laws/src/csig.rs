@@ -18,7 +18,7 @@ mirror! {
         signal: u32,
         /// The signal's code: 5 bits, or 20.
         code: u32,
-        /// Who wrote last: 6 bits, or 15.
+        /// Identity of the last writer: 6 bits, or 15.
         locator: u32,
         /// 1: the packet was trimmed, so no hop updates the tag.
         trimmed: u32,
@@ -26,7 +26,7 @@ mirror! {
 }
 
 mirror! {
-    /// How values become codes: `struct csig_bands`.
+    /// Mapping from values to codes: `struct csig_bands`.
     #[derive(Eq)]
     pub struct Bands = waterfill_csig_bands_fields {
         /// Compact: each band's smallest value, rising.
@@ -58,7 +58,7 @@ mod c {
 /// The type of MaxNet's price, which has no assigned one.
 pub const PRICE: u32 = 7;
 
-/// Which tag.
+/// Format of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {

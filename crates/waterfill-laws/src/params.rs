@@ -159,7 +159,7 @@ pub struct ParamInfo {
     pub unit: Unit,
     /// Default.
     pub default: Value,
-    /// What it does.
+    /// Meaning of the parameter.
     pub doc: &'static str,
     /// Source of the default.
     pub source: &'static str,

@@ -14,13 +14,13 @@ pub struct Info {
     pub name: &'static str,
     /// One line for listings.
     pub summary: &'static str,
-    /// Who sets the rate.
+    /// Setter of the rate: the routers, or the ends alone.
     pub kind: ProtocolKind,
-    /// Whether its law needs packets, which a fluid model does not have.
+    /// True if the law needs packets, which a fluid model does not have.
     pub needs_packets: bool,
-    /// Whether packets are paced unless the scenario says otherwise.
+    /// True if packets are paced unless the scenario says otherwise.
     pub paced: bool,
-    /// What the law requires of the host for losses and marks.
+    /// Requirements on the host for losses and marks.
     pub host: Host,
     /// The series that its router and source record.
     pub signals: &'static [LawSignal],
@@ -46,16 +46,16 @@ pub enum ProtocolKind {
     EndToEnd,
 }
 
-/// What a law leaves to the host that runs it.
+/// Duties that a law leaves to the host that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// How losses are found and repaired.
+    /// Method of finding and repairing losses.
     pub retransmission: Retransmission,
-    /// How the data in flight comes down to the window after a loss or a mark.
+    /// Reduction of the data in flight to the window after a loss or a mark.
     pub reduction: Reduction,
-    /// How the host uses ECN marks.
+    /// Use of ECN marks.
     pub ecn: Ecn,
-    /// The header is the host's own record of a sent packet, which a real host keeps beside its copy of the data. It
+    /// True if the header is the host's own record of a sent packet. A real host keeps it with its copy of the data. It
     /// comes back with the acknowledgement and takes no bytes on the wire.
     pub notes: bool,
     /// The header states the source's RTT, which routers rely on; so a source may state a false one.
@@ -83,7 +83,7 @@ impl Host {
     };
 }
 
-/// How a host finds and repairs losses.
+/// Methods by which a host finds and repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retransmission {
     /// Three duplicate acknowledgements signal a loss; the next new acknowledgement ends recovery (RFC 5681).
@@ -94,7 +94,7 @@ pub enum Retransmission {
     Sack,
 }
 
-/// How the data in flight is reduced after a loss or a mark.
+/// Ways in which the data in flight is reduced after a loss or a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// The law's window bounds the data in flight at all times.
@@ -103,7 +103,7 @@ pub enum Reduction {
     Proportional,
 }
 
-/// How a host uses ECN, where the scenario turns it on.
+/// Uses of ECN by a host, where the scenario turns it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
     /// Packets are not marked.
@@ -140,7 +140,7 @@ pub trait Protocol: Sized {
     }
     /// Returns the target utilization of a link, in (0, 1].
     fn target(params: &Self::Params) -> f64;
-    /// Returns whether packets are paced with these parameters, unless the scenario says otherwise.
+    /// Returns true if packets are paced with these parameters, unless the scenario says otherwise.
     fn paced(_params: &Self::Params) -> bool {
         Self::INFO.paced
     }
@@ -155,8 +155,8 @@ pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     /// Decodes it; `None` if these bytes are not valid: too few, NaN, or a negative rate.
     fn decode(bytes: &[u8]) -> Option<Self>;
 
-    /// Whether a field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum over its packets.
-    /// Any other field (a price, a rate) is the same in every part of a parcel.
+    /// True if a field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum over its
+    /// packets. Any other field (a price, a rate) is the same in every part of a parcel.
     const EXTENSIVE: bool = false;
     /// Returns the header of a part of a parcel, `share` of its volume.
     #[must_use]
@@ -180,7 +180,7 @@ impl Wire for () {
     }
 }
 
-/// What a router law knows about its link direction.
+/// A router law's view of its link direction.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
     /// Unique among the link directions of a run.
@@ -221,7 +221,7 @@ pub struct Passing<'a, H> {
     pub now: Instant,
     /// Its size.
     pub volume: Volume,
-    /// How many packets it stands for (a fluid step may be a fraction of one).
+    /// Number of packets that it stands for (a fluid step may be a fraction of one).
     pub packets: f64,
     /// Its kind.
     pub kind: PacketKind,
@@ -244,10 +244,11 @@ pub trait Router<P: Protocol> {
     fn new(params: &P::Params, link: &LinkView) -> Self;
     /// Called for each packet before it joins the queue.
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>);
-    /// Whether [`Router::on_departure`] does anything. Most laws need arrivals only, and one call less per packet is
+    /// True if [`Router::on_departure`] does anything. Most laws need arrivals only, and one call less per packet is
     /// measurable.
     const DEPARTURES: bool = false;
-    /// Whether this instance is to be called at departures. A law that writes there by a parameter only overrides it.
+    /// Returns true if this instance is to be called at departures. A law that writes there by a parameter only
+    /// overrides it.
     fn sees_departures(&self) -> bool {
         Self::DEPARTURES
     }
@@ -265,7 +266,7 @@ pub trait Router<P: Protocol> {
     }
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
-    /// Lists all that it keeps between calls, for logs of its steps.
+    /// Lists the router's state for step logs.
     fn state(&self, _fields: &mut StateFields) {}
 }
 
@@ -302,9 +303,9 @@ pub trait Receiver<P: Protocol> {
     fn new(params: &P::Params) -> Self;
     /// Called for each packet that arrives.
     fn on_data(&mut self, received: &Received<P::Header>);
-    /// Returns what the next acknowledgement carries.
+    /// Returns the echo of the next acknowledgement.
     fn echo(&mut self, now: Instant) -> P::Echo;
-    /// Lists all that it keeps between calls, for logs of its steps.
+    /// Lists the receiver's state for step logs.
     fn state(&self, _fields: &mut StateFields) {}
 }
 
@@ -334,7 +335,7 @@ where
     }
 }
 
-/// What a source law knows about its connection from the start.
+/// A source law's view of its connection at the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     /// Weight in weighted fairness; 1 by default.
@@ -371,7 +372,7 @@ pub struct Ack<E> {
     pub now: Instant,
     /// The header that the receiver wrote.
     pub echo: E,
-    /// `Syn` for the acknowledgement of the SYN, else `Ack`.
+    /// `Syn` for the acknowledgement of the SYN, otherwise `Ack`.
     pub kind: PacketKind,
     /// Newly acknowledged data.
     pub acked: Volume,
@@ -441,7 +442,7 @@ impl Sending {
     }
 }
 
-/// What the host has found out about losses and marks.
+/// Events of loss and marking that a host reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Acknowledgements showed a loss: recovery begins.
@@ -461,7 +462,7 @@ impl Word for Event {
     }
 }
 
-/// How much a host may send. Both limits apply.
+/// Limits of what a host may send. Both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct SendLimit {
     /// Limit of the data in flight.
@@ -480,11 +481,11 @@ pub trait Source<P: Protocol> {
     fn on_ack(&mut self, ack: &Ack<P::Echo>);
     /// Called when the host finds a loss or a mark, and when it has recovered.
     fn on_event(&mut self, _now: Instant, _event: Event) {}
-    /// Returns what may be sent now.
+    /// Returns the current limits of what may be sent.
     fn limit(&self) -> SendLimit;
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
-    /// Lists all that it keeps between calls, for logs of its steps.
+    /// Lists the source's state for step logs.
     fn state(&self, _fields: &mut StateFields) {}
 }
 

@@ -1,5 +1,5 @@
-//! The list of all protocols, and what is generated from it: dispatch by `match` on the packet path (no allocation, no
-//! virtual call, always inlined) and the lists that the command line prints.
+//! The list of all protocols, with the dispatch and the lists that are generated from it. Dispatch on the packet path
+//! is by `match`: no allocation, no virtual call, always inlined. The command line prints the lists.
 //!
 //! To add a protocol, add its file, its line in `protocols/mod.rs` and its line at the end of this file;
 //! `make new-protocol` writes all three. A law that also runs in a kernel says so there: in its arithmetic each end is the
@@ -17,7 +17,7 @@ use crate::protocols::*;
 use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
-/// Declares what the data packets, or the acknowledgements, of any protocol carry.
+/// Declares the header, or the echo, of any protocol.
 macro_rules! any_wire {
     ($(#[$doc:meta])* $any:ident = $wire:ident, $way:ident, $bytes:ident, $decode:ident;
         $($variant:ident : $protocol:ty;)*) => {
@@ -120,7 +120,7 @@ macro_rules! any_wire {
 
 macro_rules! registry {
     ($($variant:ident : $protocol:ty $(, in $kernel:ident)?;)*) => {
-        /// Which protocol.
+        /// Identity of a protocol.
         #[expect(missing_docs, reason = "one variant per protocol; its Info describes it")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ProtocolId { $($variant,)* }
@@ -143,7 +143,8 @@ macro_rules! registry {
                     _ => None,
                 }
             }
-            /// Whether its packets carry anything, on the wire or beside it ([`Host::notes`](crate::protocol::Host::notes)).
+            /// Returns true if its packets carry anything, on the wire or off it
+            /// ([`Host::notes`](crate::protocol::Host::notes)).
             #[must_use]
             pub const fn has_fields(self) -> bool {
                 match self { $(Self::$variant => {
@@ -211,7 +212,7 @@ macro_rules! registry {
             pub fn target(&self) -> f64 {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::target(p),)* }
             }
-            /// Returns whether packets are paced unless the scenario says otherwise.
+            /// Returns true if packets are paced unless the scenario says otherwise.
             #[must_use]
             pub fn paced(&self) -> bool {
                 match self.host() {
@@ -268,7 +269,7 @@ macro_rules! registry {
         }
 
         impl AnyHeader {
-            /// Whether a field is a sum over packets: [`Wire::EXTENSIVE`].
+            /// Returns true if a field is a sum over packets: [`Wire::EXTENSIVE`].
             #[must_use]
             pub const fn is_extensive(&self) -> bool {
                 match self {
@@ -521,7 +522,7 @@ impl AnyParams {
     pub fn echo_bytes(&self) -> usize {
         self.law().map_or_else(|| self.protocol().echo_bytes(), |law| Carries::Echo.segment_bytes(law))
     }
-    /// Whether a run needs packets: the law counts them, or its host paces them.
+    /// Returns true if a run needs packets: the law counts them, or its host paces them.
     #[must_use]
     pub fn needs_packets(&self) -> bool {
         let in_kernel = || self.protocol().kernel().is_some_and(|form| form.needs_packets(self.arithmetic()));

@@ -34,7 +34,7 @@ pub fn signal(rate: Rate) -> u8 {
     ((20.0 * (rate.as_bps() / 1e5).log10()).round() as u8).min(UNKNOWN)
 }
 
-/// How a law's first signal gives the fair rate of its flows: `enum scone_rule`.
+/// Rule from a law's first signal to the fair rate of its flows: `enum scone_rule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// A price in 2⁻³⁴ s.
@@ -44,7 +44,7 @@ pub enum Rule {
 }
 
 mirror! {
-    /// How a link's law gives advice: `struct scone_advice`.
+    /// Parameters of the advice that a link's law gives: `struct scone_advice`.
     #[expect(missing_docs, reason = "kernel/scone.h documents the fields")]
     pub struct Advice = waterfill_scone_advice_fields {
         x_max: u64,
@@ -97,7 +97,7 @@ impl Advice {
 }
 
 impl Flow {
-    /// Returns whether the flow's signal may be lowered at `now`, in ns, and counts that.
+    /// Returns true if the flow's signal may be lowered at `now`, in ns, and counts that.
     pub fn may_write(&mut self, now: u64, signal: u8) -> bool {
         c::waterfill_scone_may_write(self, now, signal.into()) != 0
     }
@@ -128,10 +128,10 @@ pub struct Packet {
     pub source: Vec<u8>,
 }
 
-/// Why a datagram has no SCONE packet to change.
+/// Reason why a datagram has no SCONE packet to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotScone {
-    /// It starts with something else.
+    /// It does not start with a SCONE packet.
     Other,
     /// It starts like a SCONE packet whose IDs do not fit, or which no other packet follows.
     Malformed,

@@ -2,7 +2,7 @@
 
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// How to read a word of a law's state.
+/// Type of a word of a law's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// A double-precision number (bit/s, bytes, seconds, a ratio); NaN is none.
@@ -30,7 +30,7 @@ impl WordKind {
 
 /// A number that fits a word.
 pub trait Word {
-    /// How to read it.
+    /// Type of the word.
     const KIND: WordKind;
     /// Its word where there is no number.
     const NONE: u64 = u64::MAX;

@@ -34,7 +34,7 @@ impl StateFields {
     }
 }
 
-/// Whose law a row is of.
+/// The part of a protocol that a row is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LawPart {
     /// Of a link direction.
@@ -65,7 +65,7 @@ pub const ON_EVENT: &str = "on_event";
 /// Lists of words, one a row.
 #[derive(Clone, Debug)]
 pub struct Lists {
-    /// Where each row's words end, with a zero in front.
+    /// Ends of the rows' words, with a zero in front.
     pub ends: Vec<u32>,
     /// All words.
     pub words: Vec<u64>,
@@ -97,7 +97,7 @@ pub struct Rows {
     pub call: Vec<u32>,
     /// Picoseconds.
     pub time: Vec<u64>,
-    /// What the call got, the state before and after it, and what it returned.
+    /// Words of the call's input, the state before and after it, and its result.
     pub lists: [Lists; 4],
 }
 
@@ -133,7 +133,7 @@ impl StepLog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether the log has this law's steps.
+    /// Returns true if the log has this law's steps.
     #[must_use]
     pub fn has(&self, law: ProtocolId) -> bool {
         self.only.is_none_or(|only| only == law)
@@ -150,7 +150,7 @@ impl StepLog {
         self.inner().fields.clone()
     }
 
-    /// Returns how many rows were not logged, because the log was full.
+    /// Returns the number of rows that were not logged, because the log was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.inner().dropped

@@ -1,4 +1,4 @@
-//! What the unit tests of several laws share.
+//! Helpers of the unit tests of several laws.
 
 use crate::kernel::{RunsInKernel, Value};
 use crate::protocol::{Connection, LinkView, PacketKind, Passing, Protocol, Received, Receiver as _, Router};

@@ -121,7 +121,7 @@ impl Duration {
         self.0 as i64 as f64 / PS_PER_S
     }
 
-    /// Whether this is no time at all.
+    /// Returns true if this is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -187,7 +187,7 @@ impl Rate {
         Self(self.0.min(other.0))
     }
 
-    /// Returns how long `bytes` take at this rate, to the nearest picosecond; saturates at a zero rate.
+    /// Returns the time that `bytes` take at this rate, to the nearest picosecond; saturates at a zero rate.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
         Duration::from_secs(f64::from(bytes) * 8.0 / self.0)
@@ -322,7 +322,7 @@ impl Div<Duration> for Volume {
     }
 }
 
-/// How long a volume takes at a rate, in seconds.
+/// Returns the time that a volume takes at a rate, in seconds.
 impl Div<Rate> for Volume {
     type Output = f64;
     fn div(self, r: Rate) -> f64 {

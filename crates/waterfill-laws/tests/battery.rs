@@ -46,8 +46,8 @@ impl Probe for Finite {
     }
 }
 
-/// Checks that a source may send a finite amount that is not negative; ACKs may be the clock of a kernel's host, which is
-/// then not paced.
+/// Checks that a source may send a finite amount that is not negative. Acknowledgements may be the clock of a kernel's
+/// host, which is then not paced.
 fn check_limit(params: &AnyParams, limit: SendLimit) {
     let id = params.protocol();
     let unpaced = |r: Rate| r == Rate::UNLIMITED && params.arithmetic() == Arithmetic::KernelHost;
@@ -204,8 +204,8 @@ fn laws_of_the_kernel_are_selected_by_arithmetic() {
     }
 }
 
-/// 64 bytes of words that are NaN, infinite or negative as single-precision numbers; then valid headers (`start`) whose end
-/// is such bytes, for formats with a kind or version in front.
+/// 64 bytes of words that are NaN, infinite or negative as single-precision numbers. Then valid headers (`start`) whose
+/// end is such bytes, for formats with a kind or version in front.
 fn invalid_numbers(start: &[u8]) -> Vec<Vec<u8>> {
     let words = [0x7f80_0001_u32, 0x7fc0_0000, 0xff80_0000, 0xbf80_0000, 0xffff_ffff];
     let repeated = words.map(|word| word.to_be_bytes().repeat(16));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Where a tag stands.
+/// Position of a tag.
 #[derive(Default, Debug, PartialEq)]
 struct Places {
     code: Vec<String>,
@@ -34,7 +34,7 @@ fn tags_in(comment: &str) -> Vec<String> {
     found
 }
 
-/// Adds the tags of a Rust file: of items by their doc comments, and of lines of code by the comments beside them.
+/// Adds the tags of a Rust file: of items by their doc comments, and of lines of code by their own comments.
 fn add_rust(tags: &mut Tags, place: &str, text: &str) {
     let mut testing = place.ends_with("tests.rs");
     let (mut documented, mut is_test) = (Vec::new(), false);
@@ -93,8 +93,8 @@ fn listed_equations(text: &str) -> BTreeSet<String> {
     listed.map(|label| label.trim_matches(['[', ']']).to_string()).collect()
 }
 
-/// Whether an equation that the module doc in `place` lists has its tag: a whole tag anywhere, a bare label in the same file
-/// or folder, for other papers have an `eq1` too.
+/// Returns true if an equation that the module doc in `place` lists has its tag. A whole tag may be anywhere; a bare
+/// label is in the same file or folder, because other papers have an `eq1` too.
 fn is_tagged(tags: &Tags, place: &str, listed: &str) -> bool {
     let folder = place.strip_suffix("mod.rs").map_or(place.replace(".rs", "/"), String::from);
     let is_near = |tagged: &String| tagged.starts_with(place) || tagged.starts_with(&folder);

@@ -182,7 +182,7 @@ fn idle_intervals_of_rcp_double_the_rate_each() {
     assert!((rcp_rate(&link) / 80e6 - 1.0).abs() < 1e-5, "{}", rcp_rate(&link));
 }
 
-/// The mean RTT falls from 100 to 50 ms in an interval without load: g is 2, and R (1 + g) is 90 % of C. R became C.
+/// The mean RTT falls from 100 to 50 ms in an interval without load. g is 2, R (1 + g) is 90 % of C, and R became C.
 #[test]
 fn growth_of_rcp_above_one_is_multiplied() {
     let law = Rcp::law();

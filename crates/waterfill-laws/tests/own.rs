@@ -26,7 +26,7 @@ type Calls = Arc<Mutex<Vec<&'static str>>>;
 struct Program {
     calls: Calls,
     target: f64,
-    /// Whether it has a law for routers and receivers.
+    /// True if it has a law for routers and receivers.
     all: bool,
 }
 

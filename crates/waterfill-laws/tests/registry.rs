@@ -1,4 +1,4 @@
-//! What the registry says of every protocol: parcels of fluid, bytes on the wire.
+//! Properties of every protocol in the registry: parcels of fluid, bytes on the wire.
 
 use waterfill_laws::params::Value;
 use waterfill_laws::protocol::{Connection, LinkView, PacketKind, Sending};

@@ -194,7 +194,7 @@ fn check_rows(id: ProtocolId, all: &Rows, fields: &RowFields) {
     }
 }
 
-/// What a law writes into a packet is in the row of the call, as the bytes on the wire.
+/// The row of a call has what the law writes into the packet, as the bytes on the wire.
 #[test]
 fn a_row_holds_the_header_as_on_the_wire() {
     let (id, log) = (ProtocolId::MaxNet, StepLog::new(10_000, None));

@@ -37,13 +37,13 @@ impl Receiver {
         self.law.receive(&self.params, &mut self.state, clock_us(received.now), rtt_us, &received.header, 1);
     }
 
-    /// Returns what the next acknowledgement carries.
+    /// Returns the value that the next acknowledgement carries.
     #[must_use]
     pub fn echo(&mut self) -> Value {
         self.law.echo(&mut self.state)
     }
 
-    /// Lists all that the receiver keeps between calls.
+    /// Lists the receiver's state for step logs.
     pub fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("receiver", self.state.words());
@@ -61,11 +61,11 @@ pub struct Source {
     tcp: Tcp,
     /// Acknowledged bytes that are no whole packet yet.
     acked: Volume,
-    /// What scales the law's rate and window: the connection's weight, or 1 where the parameters have it.
+    /// Factor of the law's rate and window: the connection's weight, or 1 where the parameters have it.
     scale: f64,
     initial_window: Volume,
     claimed_rtt: Option<Duration>,
-    /// What the law allows.
+    /// Limit that the law allows.
     allowed: KernelLimit,
     limit: SendLimit,
     /// The additions of the kernel's program.
@@ -109,7 +109,7 @@ impl Source {
         self.law
     }
 
-    /// Reads what the law allows, and without the host's program applies it.
+    /// Reads the law's limit, and applies it where the host's program does not.
     fn set_limit(&mut self) {
         self.allowed = self.law.limit(&mut self.state, &self.tcp);
         let KernelLimit { rate, window, .. } = self.allowed;
@@ -176,18 +176,18 @@ impl Source {
         }
     }
 
-    /// Returns what may be sent now.
+    /// Returns the current limit of what may be sent.
     #[must_use]
     pub const fn limit(&self) -> SendLimit {
         self.limit
     }
 
-    /// Records what the source shows.
+    /// Records the source's signals.
     pub fn observe(&self, probe: &mut dyn Probe) {
         (self.form.observe_source)(&self.law.source_signals(&self.state), probe);
     }
 
-    /// Lists all that the source keeps between calls.
+    /// Lists the source's state for step logs.
     pub fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("source", self.state.words());

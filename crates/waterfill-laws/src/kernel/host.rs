@@ -1,4 +1,4 @@
-//! What the kernel's program adds to any law at a host: `kernel/host.h`, which that program includes too.
+//! Additions of the kernel's program to any law at a host: `kernel/host.h`, which that program includes too.
 //!
 //! The simulated TCP differs from a real one in this: it has no super-packets, its timers are never late, and every
 //! acknowledgement has an echo. What the program does where no router answers, or where the path has another bottleneck,
@@ -58,7 +58,7 @@ impl Host {
         Self { pace, send: Send { window: initial_packets.max(1), ..Send::default() }, waiting: 0 }
     }
 
-    /// Returns whether the law gets this acknowledgement, with those before it that it did not get.
+    /// Returns true if the law gets this acknowledgement, with earlier ones that it has not seen.
     pub(super) fn is_due(&mut self, tcp: &mut Tcp, law: &KernelLimit) -> bool {
         tcp.acked = tcp.acked.wrapping_add(self.waiting);
         tcp.window_limited = u32::from(tcp.in_flight >= self.send.window);
@@ -67,7 +67,7 @@ impl Host {
         due
     }
 
-    /// Sets what TCP may send from what the law allows.
+    /// Sets TCP's limit from the law's.
     pub(super) fn control(&mut self, law: &KernelLaw, limit: &KernelLimit, tcp: &Tcp) {
         law.host_control(&mut self.pace, limit, tcp, &mut self.send);
     }
@@ -76,7 +76,7 @@ impl Host {
         waterfill_host_time_out(&mut self.pace);
     }
 
-    /// Returns what TCP may send, in packets of so many bytes.
+    /// Returns the limit of what TCP may send, in packets of so many bytes.
     pub(super) fn limit(&self, law: &KernelLaw, packet: u32) -> SendLimit {
         let Send { rate, window, ack_clocked } = self.send;
         let pacing = match (rate, ack_clocked) {

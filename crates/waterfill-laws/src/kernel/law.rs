@@ -203,12 +203,12 @@ impl KernelLaw {
     pub const fn echo_bytes(&self) -> usize {
         self.echo_bytes as usize
     }
-    /// Whether the rate is paced.
+    /// Returns true if the rate is paced.
     #[must_use]
     pub const fn paced(&self) -> bool {
         self.paced == 1
     }
-    /// Whether a queue stands in equilibrium.
+    /// Returns true if a queue stands in equilibrium.
     #[must_use]
     pub const fn rests_with_queue(&self) -> bool {
         self.rests_with_queue == 1
@@ -239,7 +239,7 @@ impl KernelLaw {
         assert_eq!(found, numbers.len(), "{numbers:?}: all are members of struct law_params");
         Words(bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect())
     }
-    /// Whether `struct law_params` has a member of this name.
+    /// Returns true if `struct law_params` has a member of this name.
     #[must_use]
     pub fn has_param(&self, name: &str) -> bool {
         self.params_fields().any(|(member, ..)| inner(member) == name)

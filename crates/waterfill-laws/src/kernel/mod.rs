@@ -27,7 +27,7 @@ use crate::protocol::{LinkView, Probe, Protocol};
 use crate::units::{Duration, Instant, Volume};
 
 crate::choice! {
-    /// Which numbers a law computes with.
+    /// Number system of a law's computation.
     pub enum Arithmetic {
         /// Real numbers.
         Real = "real",
@@ -65,11 +65,11 @@ pub trait RunsInKernel: Protocol {
         }
         numbers
     }
-    /// Whether `struct law_params` has the connection's weight; if not, it scales the law's rate and window.
+    /// True if `struct law_params` has the connection's weight; otherwise it scales the law's rate and window.
     const WEIGHT_IN_PARAMS: bool = false;
-    /// Whether a source without the host's program sends at least a packet per RTT, as the law in real numbers does.
+    /// True if a source without the host's program sends at least a packet per RTT, as the law in real numbers does.
     const PACKET_PER_RTT: bool = false;
-    /// Whether the law counts packets, which a fluid does not have.
+    /// True if the law counts packets, which a fluid does not have.
     const COUNTS_PACKETS: bool = true;
     /// Returns the control interval that a link shows, if it follows the RTTs that packets state.
     fn control_interval(_signals: &[u64; SIGNALS]) -> Option<Duration> {
@@ -79,9 +79,9 @@ pub trait RunsInKernel: Protocol {
     fn recorded() -> Vec<Self::Params> {
         vec![Self::Params::default()]
     }
-    /// Records what a link shows.
+    /// Records a link's signals.
     fn observe_link(_signals: &[u64; SIGNALS], _probe: &mut dyn Probe) {}
-    /// Records what a source shows.
+    /// Records a source's signals.
     fn observe_source(_signals: &[u64; SIGNALS], _probe: &mut dyn Probe) {}
 }
 
@@ -120,7 +120,7 @@ impl KernelProtocol {
     pub fn law(&self) -> &'static KernelLaw {
         (self.law)()
     }
-    /// Whether a run in this arithmetic needs packets: the law counts them, or the host's program paces them.
+    /// Returns true if a run in this arithmetic needs packets: the law counts them, or the host's program paces them.
     #[must_use]
     pub const fn needs_packets(&self, arithmetic: Arithmetic) -> bool {
         match arithmetic {

@@ -14,7 +14,7 @@ pub const EXID: u16 = 0x5746;
 pub const OPTION_MAX: usize = 28;
 /// Longest option of a SYN-ACK with both values: a wider one has the request alone.
 const SYN_ACK_MAX: usize = 20;
-/// Where the first value begins: after kind, length, identifier and type.
+/// Offset of the first value, after kind, length, identifier and type.
 pub const VALUE_AT: usize = 5;
 
 const FORWARD: u8 = 1;
@@ -58,7 +58,7 @@ pub fn encode(law: &KernelLaw, forward: Option<&Value>, echo: Option<&Value>) ->
     Some(TcpOption { bytes, length })
 }
 
-/// Returns the option of a SYN-ACK: request and answer where both fit, else the request.
+/// Returns the option of a SYN-ACK: request and answer where both fit, otherwise the request.
 #[must_use]
 pub fn encode_syn_ack(law: &KernelLaw, request: &Value, answer: &Value) -> Option<TcpOption> {
     let both = (VALUE_AT + law.forward_bytes() + law.echo_bytes()).next_multiple_of(4);
@@ -103,7 +103,7 @@ impl Carries {
         }
     }
 
-    /// Reads what [`Carries::write`] wrote; `None` if it is another option, or too short.
+    /// Reads an option written by [`Carries::write`]; `None` if it is another option, or too short.
     #[must_use]
     pub fn read(self, law: &KernelLaw, bytes: &[u8]) -> Option<Value> {
         let mut value = [0; VALUE_MAX];

@@ -114,12 +114,12 @@ impl Router {
         (self.form.control_interval)(&self.law.link_signals(&self.link))
     }
 
-    /// Records what the link shows.
+    /// Records the link's signals.
     pub fn observe(&self, probe: &mut dyn Probe) {
         (self.form.observe_link)(&self.law.link_signals(&self.link), probe);
     }
 
-    /// Lists all that the router keeps between calls.
+    /// Lists the router's state for step logs.
     pub fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("link", self.link.words());

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::{ParamError, ParamType, Unit, Value};
 
-/// Where the kernel holds a parameter.
+/// Place of a parameter in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KernelPlace {
     /// In the member of `struct law_params` that has this name, or the parameter's own. The member may be in a structure
@@ -22,7 +22,7 @@ pub enum KernelPlace {
 /// A parameter's form in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelForm {
-    /// Where the kernel holds it.
+    /// Place of the parameter in the kernel.
     pub place: KernelPlace,
     /// Units of the member in one SI unit: 1e6 for a time in microseconds.
     pub scale: f64,

@@ -1,4 +1,4 @@
-//! The protocols: one file or folder each, to be read beside its paper.
+//! The protocols: one file or folder each, to be read next to its paper.
 
 pub mod abc;
 pub mod aecp;

@@ -67,7 +67,7 @@ impl Wire for OwnFields {
 pub trait Provider: Send + Sync {
     /// Returns the target utilization of a link, in (0, 1].
     fn target(&self) -> f64;
-    /// Whether packets are paced unless the scenario says otherwise.
+    /// True if packets are paced unless the scenario says otherwise.
     fn paced(&self) -> bool;
     /// Creates the law of one link direction; `None` if routers do nothing.
     fn router(&self, link: &LinkView) -> Option<Box<dyn RouterLaw>>;
@@ -77,7 +77,7 @@ pub trait Provider: Send + Sync {
     fn source(&self, connection: &Connection) -> Box<dyn SourceLaw>;
 }
 
-/// A provided router law; the calls are those of [`protocol::Router`].
+/// A router law defined by a program, with the calls of [`protocol::Router`].
 pub trait RouterLaw: Send + Sync {
     /// See [`protocol::Router::on_arrival`].
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>);
@@ -89,7 +89,7 @@ pub trait RouterLaw: Send + Sync {
     fn boxed(&self) -> Box<dyn RouterLaw>;
 }
 
-/// A provided receiver law; the calls are those of [`protocol::Receiver`].
+/// A receiver law defined by a program, with the calls of [`protocol::Receiver`].
 pub trait ReceiverLaw: Send + Sync {
     /// See [`protocol::Receiver::on_data`].
     fn on_data(&mut self, received: &Received<OwnFields>);
@@ -99,7 +99,7 @@ pub trait ReceiverLaw: Send + Sync {
     fn boxed(&self) -> Box<dyn ReceiverLaw>;
 }
 
-/// A provided source law; the calls are those of [`protocol::Source`].
+/// A source law defined by a program, with the calls of [`protocol::Source`].
 pub trait SourceLaw: Send + Sync {
     /// See [`protocol::Source::stamp`].
     fn stamp(&mut self, sending: &Sending) -> OwnFields;

@@ -157,8 +157,8 @@ mod tests {
         }
     }
 
-    /// `[ixcp-2007:eq1, 5]` 8 Mbit/s over ten flows and 100 packets each are 8 kbit/s, in 100 ms 100 bytes;
-    /// times N/N_b where the others are bottlenecked upstream, once where they seem to be bottlenecked here.
+    /// `[ixcp-2007:eq1, 5]` 8 Mbit/s over ten flows and 100 packets each are 8 kbit/s, in 100 ms 100 bytes. The factor
+    /// is N/N_b where the others are bottlenecked upstream, and one where they seem to be bottlenecked here.
     #[test]
     fn spare_bandwidth_is_scaled() {
         for (here, scaled, bytes) in [(10, false, 100.0), (2, false, 100.0), (10, true, 100.0), (2, true, 500.0)] {

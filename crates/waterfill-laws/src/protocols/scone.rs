@@ -266,7 +266,7 @@ impl Probe for Price {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     period: Duration,
-    /// When each signal was last received; never: an instant that no period reaches.
+    /// Time at which each signal was last received; never: an instant that no period reaches.
     last: Box<[Option<Instant>; UNKNOWN as usize]>,
     lowest: u8,
 }

@@ -57,7 +57,7 @@ fn advice_is_within_half_a_step_of_the_rate() {
     }
 }
 
-/// [maxnet-2007:eq7], as a source at rest computes it.
+/// [maxnet-2007:eq7], as a source in equilibrium computes it.
 #[test]
 fn the_fair_rate_is_the_laws_demand() {
     for (x_max, t) in [(1e15, 0.4), (1e12, 0.05), (1e9, 100.0), (1e15, 0.001)] {

@@ -118,7 +118,7 @@ impl Protocol for Abc {
     }
 }
 
-/// What a packet asks of its source: the ECN bits of data, one bit of an acknowledgement.
+/// Feedback that a packet carries: the ECN bits of data, or one bit of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
     /// 01: send two packets.

@@ -4,7 +4,7 @@ use crate::params::{ParamError, require};
 use crate::units::Duration;
 
 crate::choice! {
-    /// What answers losses and ECN marks.
+    /// Answers to losses and ECN marks.
     pub enum Fallback {
         /// A second window, CUBIC's: the smaller of the two holds.
         Cubic = "cubic",
@@ -20,13 +20,13 @@ crate::params! {
         eta: f64 = 0.98, "abc-2020; the authors' router";
         /// Time δ in which a queue is to drain to `delay_threshold`; stable above two thirds of the largest RTT.
         delta: Duration = Duration::from_millis(133), "abc-2020, for RTTs of 100 ms; the authors' router";
-        /// Queueing delay d_t that is no congestion, such as that of packets sent in batches.
+        /// Queueing delay d_t that does not count as congestion, for packets sent in batches.
         delay_threshold: Duration = Duration::from_millis(50), "the authors' runs on cellular traces";
         /// Time T over which the capacity and the departures are measured.
         window: Duration = Duration::from_millis(20), "the authors' router";
         /// tokenLimit: accelerates that may follow each other when half of the packets are to accelerate.
         token_limit: f64 = 5.0, "the authors' router";
-        /// What answers losses and ECN marks, for bottlenecks that do not speak ABC.
+        /// Answer to losses and ECN marks, for bottlenecks that do not implement ABC.
         fallback: Fallback = Fallback::Cubic, "abc-2020; none: the authors' simpler sender";
     }
 }

@@ -13,9 +13,9 @@ pub struct Router {
     eta: f64,
     delta: Duration,
     delay_threshold: Duration,
-    /// What the link could have sent in the last T; its rate is μ.
+    /// Capacity of the link in the last T; its rate is μ.
     capacity: Sliding,
-    /// What it did send; its rate is cr.
+    /// Data that it sent in the last T; its rate is cr.
     departed: Sliding,
     /// Until when both are measured, and what is left then of the packet that is being sent.
     measured: Instant,

@@ -5,7 +5,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 /// Parts of the window: its length is exact to one of them.
 const PARTS: usize = 20;
 
-/// What passed in the last T, in parts of T/20: the present part and the 19 before it.
+/// Volume that passed in the last T, in parts of T/20: the present part and the 19 before it.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
     /// By part, in a circle.
@@ -31,7 +31,7 @@ impl Sliding {
         self.sum += volume;
     }
 
-    /// When the present part ends.
+    /// End of the present part.
     pub(super) fn ends(&self) -> Instant {
         self.began + self.length
     }

@@ -9,7 +9,7 @@ use crate::units::{Instant, Volume};
 use super::params::{Fallback, Params};
 use super::{Abc, Mark};
 
-/// The source: a window that every acknowledgement moves, and CUBIC's beside it.
+/// The source: a window that every acknowledgement moves, and CUBIC's window.
 #[derive(Clone, Debug)]
 pub struct Source {
     packet: Volume,

@@ -301,7 +301,7 @@ fn a_window_that_is_not_in_use_comes_down() {
     assert_eq!(cap(0.0), 1.0);
 }
 
-/// `[abc-2020:window]` A loss takes 0.3 of CUBIC's window and nothing of ABC's; a mark of a queue likewise.
+/// `[abc-2020:window]` A loss or a queue's mark takes 0.3 of CUBIC's window and nothing of ABC's.
 #[test]
 fn cubic_answers_losses_and_marks() {
     for event in [Event::Loss, Event::Marked] {

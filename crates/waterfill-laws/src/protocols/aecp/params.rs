@@ -17,7 +17,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// How often a source steps.
+    /// Interval of a source's steps.
     pub enum SourceStep {
         /// Once per RTT.
         RoundTrip = "round-trip",
@@ -27,7 +27,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// What a source's rate x bounds.
+    /// Quantity that a source's rate x bounds.
     pub enum SourceKind {
         /// The rate at which packets leave: they are paced, without a window.
         Rate = "rate",
@@ -37,9 +37,9 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Which RTT is the τ of a window x·τ.
+    /// RTT τ of a window x·τ.
     pub enum WindowRtt {
-        /// That of the acknowledgement that set x: a queue's delay adds to the window.
+        /// RTT of the acknowledgement that set x: a queue's delay adds to the window.
         Latest = "latest",
         /// The smallest so far.
         Base = "base",
@@ -47,7 +47,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Where a link's factor starts.
+    /// First value of a link's factor.
     pub enum First {
         /// At x_0.
         SourceRate = "x_0",
@@ -67,7 +67,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// How a factor becomes a code.
+    /// Rounding of a factor to a code.
     pub enum Rounding {
         /// To the nearest, what is left carried to the next packet.
         Carried = "carried",
@@ -79,10 +79,10 @@ crate::choice! {
 crate::carriage::params_with_carriage! {
     /// Parameters of §4.3 and §5; β = α/2 and T = 4/α by `[aecp-2010:eq43]`.
     pub struct Params {
-        /// How fast sources approach the factor: α, per second.
+        /// Speed α at which sources approach the factor, per second.
         alpha: f64 = 2.0, "aecp-2010 §4.3",
             kernel scaled(1e3, 0.001..=1e3);
-        /// How fast the factor grows on an idle link: β, per second.
+        /// Growth rate β of the factor on an idle link, per second.
         beta: f64 = 1.0, "aecp-2010 §4.3",
             kernel scaled(1e3, 0.001..=1e3);
         /// Time T over which a queue beyond q_0 counts as load.
@@ -103,10 +103,10 @@ crate::carriage::params_with_carriage! {
         /// Form of the source's step.
         form: Form = Form::Printed, "aecp-2010 eq. 48",
             kernel word();
-        /// When a source steps.
+        /// Interval of a source's steps.
         step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ",
             kernel word();
-        /// What x bounds: the rate of the packets, or a window of x·τ.
+        /// Quantity that x bounds: the rate of the packets, or a window of x·τ.
         source: SourceKind = SourceKind::Rate, "aecp-2010 §5.2 adjusts \"the sending rate\"; the window is a TCP sender's",
             kernel default_only();
         /// With `source = "window"`, the RTT of x·τ.

@@ -26,11 +26,11 @@ pub struct Router {
     /// Its place on the factor's scale, as packets get it.
     place: f64,
     carriage: Carriage,
-    /// What the codes written so far have left of it.
+    /// Part of r that the codes written so far have left out.
     residue: f64,
     /// A packet's size.
     packet: Volume,
-    /// All that arrived in this T₂.
+    /// Volume that arrived in this T₂.
     arrived: Volume,
     /// Own data in this T₂: volume and packets.
     data: (Volume, f64),
@@ -156,7 +156,7 @@ pub(super) fn queue_as_load(queue: f64, q_0: f64, t: f64) -> f64 {
     (queue - q_0) / t
 }
 
-/// `[aecp-2010:eq2]` The load at which r rests while the queue is what it is.
+/// `[aecp-2010:eq2]` Equilibrium load for the current queue length.
 pub(super) fn resting_load(queue: f64, capacity: f64, q_0: f64, t: f64) -> f64 {
     capacity - queue_as_load(queue, q_0, t)
 }

@@ -21,9 +21,9 @@ pub struct Source {
     x: f64,
     /// τ of the window, from when x was last set; zero before the first RTT.
     tau: Duration,
-    /// The factor last heard.
+    /// The factor last received.
     pub(super) r: Option<f64>,
-    /// When x was last updated; none before the first factor.
+    /// Time of x's last update; none before the first factor.
     updated: Option<Instant>,
 }
 

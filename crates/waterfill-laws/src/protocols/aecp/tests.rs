@@ -48,7 +48,7 @@ fn fig4_header_on_the_wire() {
     assert_eq!(Header::decode(&[6, 0]), None);
 }
 
-/// `[aecp-2010:eq49, eq2]` an empty link of 62500 packets/s: e^(0.1·(1 + 50/62500)); a full one with q = q₀ rests.
+/// `[aecp-2010:eq49, eq2]` an empty link of 62500 packets/s: e^(0.1·(1 + 50/62500)); a full one with q = q₀ keeps r.
 #[test]
 fn eq49_router_step() {
     let used = queue_as_load(0.0, 100.0, 2.0);

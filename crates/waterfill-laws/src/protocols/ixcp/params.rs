@@ -4,17 +4,17 @@ use crate::params::ParamError;
 use crate::protocols::xcp;
 
 crate::choice! {
-    /// When a router names its link as a flow's next bottleneck.
+    /// Condition under which a router names its link as a flow's next bottleneck.
     pub enum Claim {
         /// It gives the smallest feedback so far and has no spare bandwidth.
         FullLink = "full-link",
-        /// It gives the smallest feedback so far: ixcp-2007 §3 to the letter.
+        /// It gives the smallest feedback so far: the literal reading of ixcp-2007 §3.
         LeastFeedback = "least-feedback",
     }
 }
 
 crate::choice! {
-    /// How a router deals out what it shuffles.
+    /// Division of the shuffled bandwidth among packets.
     pub enum Shuffle {
         /// A packet's gains of shuffling end with its losses, and these with its gains.
         Paired = "paired",
@@ -26,10 +26,10 @@ crate::choice! {
 xcp::xcp_params! {
     /// Parameters of iXCP: XCP's and two more.
     {
-        /// When a router names its link as a flow's next bottleneck.
+        /// Condition under which a router names its link as a flow's next bottleneck.
         claim: Claim = Claim::FullLink, "reading of ixcp-2007 §1: a bottleneck is full; least-feedback: §3 to the letter",
             kernel word().member("claim_least");
-        /// How a router deals out what it shuffles.
+        /// Division of the shuffled bandwidth among packets.
         shuffle: Shuffle = Shuffle::Paired,
             "reading of ixcp-2007 §2.1: \"simultaneously\"; draft: §3's \"original XCP algorithm\"",
             kernel word().member("shuffle_draft");

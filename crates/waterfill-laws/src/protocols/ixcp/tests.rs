@@ -32,8 +32,8 @@ fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
     }
 }
 
-/// A router after 100 ms of two flows with an RTT of 100 ms and `bytes` in all, three quarters of them by a flow that is
-/// bottlenecked here.
+/// A router after 100 ms of two flows with an RTT of 100 ms and `bytes` in all. A flow that is bottlenecked here has
+/// three quarters of them.
 fn router_after(bytes: f32, claim: Claim) -> Router {
     let params = Params { claim, first_interval: Duration::from_millis(100), ..Params::default() };
     let mut router = Router::new(&params, &link());
@@ -61,7 +61,7 @@ fn eight_bytes_more_out_and_four_back() {
     assert_eq!((Echo::decode(&out), Echo::decode(&out[..23])), (Some(echo), None));
 }
 
-/// `[ixcp-2007:eq1, eq3]` 96 Mbit/s of all packets fill the link, so φ = 0 and h = γ·72: the local flow gains and loses
+/// `[ixcp-2007:eq1, eq3]` 96 Mbit/s of all packets fill the link, so φ = 0 and h = γ·72. The local flow gains and loses
 /// all of it, the other flow neither.
 #[test]
 fn eq3_shuffles_local_flows_only() {

@@ -131,7 +131,7 @@ impl Protocol for JetMax {
     }
 }
 
-/// What a data packet carries. Its numbers are what the wire holds: single precision, finite.
+/// Header of data packets. Its numbers are what the wire holds: single precision, finite.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Header {
     /// x: the source's rate, bit/s.
@@ -150,7 +150,7 @@ pub struct Header {
     pub next: u8,
 }
 
-/// What an acknowledgement carries: the header less what only routers need.
+/// Header of acknowledgements: the data header without the fields that only routers need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Echo {
     /// x, as the data packet left its source.

@@ -16,10 +16,11 @@ crate::params! {
         /// Interval Δ of a router's measurements.
         interval: Duration = Duration::from_millis(100), "ours: at least 8 packets of 1500 B at 1 Mbit/s",
             kernel micros(1e-6..=4.0);
-        /// How much less than a flow's own router another must have before the flow joins it.
+        /// Fraction by which another router's share must be below the own router's before a flow joins it.
         epsilon: f64 = 0.02, "ours: below 1 - gamma, which then holds what the flow sends too much",
             kernel scaled(1e6, 0.0..=0.999999);
-        /// How much less than a flow sends another router must have for the flow to join it within an interval.
+        /// Fraction by which another router's share must be below the flow's rate for the flow to join it within an
+        /// interval.
         urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval",
             kernel scaled(1e6, 0.0..=0.999999);
         /// Least rate of a source.

@@ -16,7 +16,7 @@ pub struct Router {
     interval: Duration,
     /// Σδ of its own flows' packets since the last update, s.
     membership: f64,
-    /// Volume of everything else since the last update.
+    /// Volume of all other traffic since the last update.
     others: Volume,
     /// N of the last interval.
     pub(super) flows: f64,
@@ -120,7 +120,7 @@ pub(super) fn flows(membership: f64, interval: f64) -> f64 {
     membership / interval
 }
 
-/// `[jetmax-2006:loss]` What a unit of weight would get once a flow of rate x and weight w had moved from W to N:
+/// `[jetmax-2006:loss]` Share of a unit of weight after a flow of rate x and weight w joins:
 /// (γC − W + x)/(N + w). Alone against an overload it would not take all of that on itself: x·γC/W.
 pub(super) fn share_if_joined(goal: Rate, unresponsive: Rate, flows: f64, rate: Rate, weight: f64) -> Rate {
     if flows <= 0.0 && unresponsive > goal {

@@ -26,7 +26,7 @@ pub struct Source {
     pub(super) target: Option<Rate>,
     /// Since when every acknowledgement has named a router with less.
     doubted_since: Option<Instant>,
-    /// When it joined its router, and how long a router needs until it has counted a flow in full.
+    /// Time at which it joined its router, and time that a router needs until it has counted a flow in full.
     pub(super) joined: Instant,
     counted_after: Duration,
     /// Smoothed as in RFC 6298.
@@ -34,9 +34,9 @@ pub struct Source {
 }
 
 impl Source {
-    /// Whether to join the router that an acknowledgement proposes: soon if the flow sends clearly more than it
-    /// would get there, else when some router has had less for long (meanwhile [`capped`] keeps the flow from
-    /// rising past it).
+    /// Returns true if the flow should join the router that an acknowledgement proposes. It joins soon if it sends
+    /// clearly more than it would get there, and otherwise when some router has had less for long. Meanwhile [`capped`]
+    /// keeps the flow from rising past that.
     fn leaves(&mut self, before: Rate, proposed: Rate, now: Instant) -> bool {
         let doubted = now.since(*self.doubted_since.get_or_insert(now));
         let patience =
@@ -150,8 +150,8 @@ pub(super) fn share(loss: f64, rate: f64) -> f64 {
     (1.0 - loss) * rate
 }
 
-/// `[jetmax-2006:switching]` Whether another router's share is less than the target by more than a factor. A flow whose
-/// router is gone from its path receives no target: any other has less.
+/// `[jetmax-2006:switching]` True if another router's share is below the target by more than a factor. A flow whose
+/// router has left its path receives no target, and then any other has less.
 pub(super) fn is_less(proposed: Rate, target: Rate, factor: f64) -> bool {
     target <= Rate::ZERO || proposed < (1.0 - factor) * target
 }

@@ -46,8 +46,8 @@ fn source_step_and_the_abstracts_six_intervals() {
     close(distance(6), 0.004_096, 1e-9);
 }
 
-/// `[jetmax-2006:loss]` 57 Mbit/s at a full link of 95 that has two flows of its own: their share would become
-/// (95 − 95 + 57)/3 = 19, a loss of 1 − 19/57 = 2/3.
+/// `[jetmax-2006:loss]` 57 Mbit/s at a full link of 95 that has two flows of its own. Their share would become (95 − 95
+/// + 57)/3 = 19, a loss of 1 − 19/57 = 2/3.
 #[test]
 fn loss_of_a_flow_that_would_join() {
     let share_there = share_if_joined(mbps(95.0), mbps(95.0), 2.0, mbps(57.0), 1.0);
@@ -237,7 +237,7 @@ fn a_source_waits_until_it_is_counted_and_then_follows_the_target() {
     close(pacing(&source), 0.4 * 480e3 + 0.6 * 40e6, 1e-9);
 }
 
-/// A router that has a third less than the flow sends: an interval later its packets belong there; the rate follows
+/// A router that has a third less than the flow sends: an interval later its packets belong there. The rate follows
 /// when that router has counted them.
 #[test]
 fn a_source_switches_and_waits_again() {

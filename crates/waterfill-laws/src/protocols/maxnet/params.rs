@@ -6,7 +6,7 @@ use crate::params::{ParamError, ParamType, Unit, Value, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
-    /// Whether ξ or the rate is updated first in eq. 10.
+    /// Order of the updates of ξ and the rate in eq. 10.
     pub enum Order {
         /// ξ first, as Fig. 2 prints it.
         XiFirst = "xi-first",
@@ -15,7 +15,7 @@ crate::choice! {
     }
 }
 
-/// How a receiver averages prices over one RTT.
+/// Average of prices over one RTT at a receiver.
 ///
 /// It was a flag: `true` is still exponential, `false` off, and results have these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,16 +84,16 @@ crate::carriage::params_with_carriage! {
         /// Time over which a router averages the load that MaxStart subtracts; 0 is the last dt_p.
         load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt",
             kernel default_only();
-        /// How the receiver averages prices over one RTT; `true` is exponential, `false` off.
+        /// Average of prices over one RTT at the receiver; `true` is exponential, `false` off.
         average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"",
             kernel words(&["off", "exponential"]);
         /// Order of the two steps of eq. 10.
         order: Order = Order::XiFirst, "maxnet-2007 Fig. 2",
             kernel words(&["rate-first", "xi-first"]).member("xi_first");
-        /// Whether a router remembers the start rates that it granted, for T_0.
+        /// Let a router remember the start rates that it granted, for T_0.
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements",
             kernel word();
-        /// Whether ξ is corrected when the base RTT changes.
+        /// Correct ξ when the base RTT changes.
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007",
             kernel word();
     } and {

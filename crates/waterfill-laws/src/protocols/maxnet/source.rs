@@ -30,8 +30,8 @@ pub struct Source {
     pacing: Option<Rate>,
 }
 
-/// What depends on the base RTT alone. It is computed when that changes: the divisions would double the cost of an
-/// acknowledgement.
+/// Numbers that depend on the base RTT alone. They are computed when that changes, because the divisions would double
+/// the cost of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     base_rtt: Duration,

@@ -43,8 +43,8 @@ fn v_ranges_and_precision() {
     assert!(step < 1e-5);
 }
 
-/// `[maxnet-2007:V]` on the fast path, before ξ follows, a code moves the rate by (α/τ)·2⁻¹⁸: 0.25 % at 1 ms, 29 % at
-/// 10 µs (25 % to first order).
+/// `[maxnet-2007:V]` on the fast path, before ξ follows, a code moves the rate by (α/τ)·2⁻¹⁸. That is 0.25 % at 1 ms
+/// and 29 % at 10 µs (25 % to first order).
 #[test]
 fn v_steps_on_the_fast_path() {
     for (tau, step) in [(1e-3, 0.002_520_8), (1e-5, 0.286_28)] {
@@ -108,7 +108,7 @@ fn eq10_xi_step() {
     close(xi_next(110.0, 5.6, 1e-3, 0.66 / 0.05, 0.06 / 0.05, 0.4), 109.682_693_12, 1e-12);
 }
 
-/// `[maxnet-2007:eq10]` ξ rests at αq/τ − q/T: 125.768 78 − 13.815 51 at 1 Gbit/s and 29 ms.
+/// `[maxnet-2007:eq10]` ξ converges to αq/τ − q/T: 125.768 78 − 13.815 51 at 1 Gbit/s and 29 ms.
 #[test]
 fn eq10_xi_equilibrium() {
     let q = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.4);
@@ -139,7 +139,7 @@ fn iv_b_maxstart() {
     assert_eq!(quantise(start_rate_code(c, Rate::from_bps(1e15))), 3_621_653); // 2¹⁸ · ln 10⁶
 }
 
-/// §IV.B's "current transmission rate" is that of the last dt_p, or an average: 1 Mbit in 1 ms of 100 leaves 0.925 Gbit/s
+/// §IV.B's "current transmission rate" is the last dt_p's, or an average. 1 Mbit in 1 ms of 100 leaves 0.925 Gbit/s
 /// less 10 Mbit/s, where the last dt_p alone would leave nothing.
 #[test]
 fn iv_b_load_is_of_the_last_interval_or_averaged() {
@@ -193,8 +193,8 @@ fn average_is_a_word_or_a_flag() {
     assert_eq!((Average::from_value(&word("on")), Average::from_value(&Value::Number(1.0))), (None, None));
 }
 
-/// `[maxnet-2007:VI]` by hand: after a price has risen by one, the mean of the last RTT follows in proportion to time and
-/// has it after one RTT. The exponential average would have 5.25, 5.4375 and 5.68 of it.
+/// `[maxnet-2007:VI]` by hand: after a price has risen by one, the mean of the last RTT follows linearly and reaches it
+/// after one RTT. The exponential average would have 5.25, 5.4375 and 5.68 of it.
 #[test]
 fn vi_sliding_mean_over_one_rtt() {
     let mut receiver = Receiver::new(&Params { average: Average::Sliding, ..Params::default() });
@@ -362,8 +362,8 @@ fn maxstart_rises_for_two_rtts() {
     close(rate_of(&source), 9e8, 1e-4);
 }
 
-/// `[maxnet-2007:IV.B]` ends "as soon as the MaxStart rate exceeds the price rate", also when the price's rate falls to it, and
-/// five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
+/// `[maxnet-2007:IV.B]` MaxStart ends "as soon as the MaxStart rate exceeds the price rate", also when the price's rate
+/// falls to it. It also ends five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
 #[test]
 fn maxstart_ends_where_the_price_rate_falls_below_it() {
     let mut source = Source::new(&Params::default(), &connection());

@@ -4,7 +4,7 @@ use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
-    /// Which numbers the law computes with.
+    /// Number system of the law's computation.
     pub enum Arithmetic {
         /// Real numbers.
         Real = "real",
@@ -41,7 +41,7 @@ crate::carriage::params_with_carriage! {
         /// Largest window in packets.
         max_wnd: u32 = 65_535, "tcp-maxnet-2006 §4.3, tcp_maxnet_max_wnd",
             kernel whole(1.0..=67_108_864.0);
-        /// Whether a connection starts at a rate that routers grant.
+        /// Start a connection at a rate that routers grant.
         quickstart: bool = true, "tcp-maxnet-2006 §4.3, tcp_maxnet_QS_enabled",
             kernel word();
         /// Factor by which the start rate rises every RTT.
@@ -50,10 +50,10 @@ crate::carriage::params_with_carriage! {
         /// Rise of the price, in 2⁻¹⁸ per second, from which the start rate is not raised.
         mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold",
             kernel at_least(0.0);
-        /// Whether the source averages prices over one RTT.
+        /// Average prices over one RTT at the source.
         average: bool = true, "tcp-maxnet-2006 §4.5",
             kernel word();
-        /// Whether ξ is corrected when the base RTT changes (eq. 12).
+        /// Correct ξ when the base RTT changes (eq. 12).
         compensate: bool = true, "tcp-maxnet-2006 §4.5",
             kernel word();
         /// Target utilization μ of a link.

@@ -31,7 +31,7 @@ pub(super) enum Mode {
     Priced,
 }
 
-/// What a source stores about the prices so far.
+/// A source's state from the prices so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PriceState {
     /// q, the averaged price.

@@ -158,7 +158,7 @@ fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
     Some((WireRate::from_bits([a, b, c, d])?, WireRate::from_bits([e, f, g, h])?, u32::from_be_bytes(rtt)))
 }
 
-/// What data packets carry.
+/// Header of data packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Header {
     /// The rate asked for, which routers lower.
@@ -177,7 +177,7 @@ impl Wire for Header {
     }
 }
 
-/// What acknowledgements carry.
+/// Header of acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Echo {
     /// The rate that arrived.

@@ -5,7 +5,7 @@ use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
-    /// How d̂ follows the RTTs of the traffic.
+    /// Averages d̂ of the traffic's RTTs.
     pub enum Average {
         /// As fast up as down.
         Traffic = "traffic",
@@ -15,11 +15,11 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// When a router writes its rate into a packet.
+    /// Time at which a router writes its rate into a packet.
     pub enum Writes {
-        /// When the packet joins the queue.
+        /// On arrival, before the packet joins the queue.
         Arrival = "arrival",
-        /// When its transmission starts.
+        /// At the start of the packet's transmission.
         Departure = "departure",
     }
 }
@@ -45,10 +45,10 @@ crate::carriage::params_with_carriage! {
         /// Minimum rate of a link, R_min.
         r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking",
             kernel whole(13.0..=4e9);
-        /// How the average RTT is formed.
+        /// Average of the traffic's RTTs.
         average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted",
             kernel word();
-        /// When a packet receives the link's rate.
+        /// Time at which a packet receives the link's rate.
         writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model",
             kernel default_only();
     } and {

@@ -28,9 +28,9 @@ pub struct Router {
     carriage: Carriage,
     /// d̂ in seconds.
     pub(super) mean_rtt: f64,
-    /// Whether d̂ is more than a guess.
+    /// True once d̂ has a sample.
     measured: bool,
-    /// All that arrived in this T.
+    /// Volume that arrived in this T.
     arrived: Volume,
     /// Of it what carried an RTT, and those RTTs times their bytes.
     timed: (Volume, f64),

@@ -19,8 +19,8 @@ fn link(queue_bytes: f64) -> LinkView {
     LinkView { id: 0, capacity: bps(1e8), target: None, queue: Volume::from_bytes(queue_bytes) }
 }
 
-/// `[rcp-2006:R]` 100 Mbit/s with 60 offered and 62.5 kB waiting, d̂ = 0.1 s: 0.4·40 − 5 = 11 Mbit/s, of which a
-/// tenth in T = 10 ms.
+/// `[rcp-2006:R]` 100 Mbit/s with 60 offered and 62.5 kB waiting, d̂ = 0.1 s. The change is 0.4·40 − 5 = 11 Mbit/s, of
+/// which a tenth in T = 10 ms.
 #[test]
 fn r_step() {
     let spare = spare(bps(1e8), bps(6e7), Volume::from_bytes(62_500.0), 0.4, 1.0, 0.1);

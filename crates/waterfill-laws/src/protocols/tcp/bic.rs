@@ -53,7 +53,7 @@ use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, cubic, reno};
 use crate::units::Instant;
 
 crate::choice! {
-    /// How far the window goes in an RTT.
+    /// Increase of the window in an RTT.
     pub enum Curve {
         /// Halving steps up to the maximum, doubling ones beyond.
         Paper = "paper",
@@ -73,9 +73,9 @@ crate::params! {
         s_min: f64 = 0.01, "Xu et al. 2004";
         /// Share of the window that is left after a loss.
         beta: f64 = 0.8, "Linux, 819/1024; Xu et al. 2004 have 0.875";
-        /// Whether a flow whose windows shrink gives up some more, for others.
+        /// Reduce the window further for a flow whose windows shrink (fast convergence).
         fast_convergence: bool = true, "Xu et al. 2004";
-        /// How far the window goes in an RTT.
+        /// Increase of the window in an RTT.
         curve: Curve = Curve::Paper, "Xu et al. 2004";
     }
 }
@@ -120,7 +120,7 @@ pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Bic {
     params: Params,
-    /// Where the last loss was; zero before the first.
+    /// Window at the last loss; zero before the first.
     w_max: f64,
 }
 

@@ -76,15 +76,15 @@ crate::params! {
         aggressiveness: f64 = 0.4, "RFC 9438 §5.1";
         /// Share of the window that is left after a loss.
         beta: f64 = 0.7, "RFC 9438 §4.6";
-        /// Whether a flow whose windows shrink gives up some more, for others.
+        /// Reduce the window further for a flow whose windows shrink (fast convergence).
         fast_convergence: bool = true, "RFC 9438 §4.7";
-        /// Whether the window grows at least as Reno's would.
+        /// Let the window grow at least as Reno's would.
         reno_friendly: bool = true, "RFC 9438 §4.3";
-        /// Whether it grows as Reno's once it is where it was before the loss; not so in RFC 8312 and Linux.
+        /// Let it grow as Reno's beyond the window before the loss; RFC 8312 and Linux do not.
         catch_up: bool = true, "RFC 9438 §4.3";
         /// Minimum growth of the window per RTT before the first loss, as a fraction; 0.05 in Linux.
         first_growth: f64 = 0.0, "tcp_cubic.c";
-        /// How the first slow start may end before a loss.
+        /// End of the first slow start before a loss.
         hystart: Variant = Variant::PlusPlus, "RFC 9438 §4.10";
     }
 }
@@ -131,7 +131,7 @@ pub fn alpha(beta: f64) -> f64 {
     3.0 * (1.0 - beta) / (1.0 + beta)
 }
 
-/// `[rfc9438:eq4]` What Reno's window would be after `acked` packets more.
+/// `[rfc9438:eq4]` Reno's window after `acked` packets more.
 #[must_use]
 pub fn w_est(before: f64, alpha: f64, acked: f64, cwnd: f64) -> f64 {
     before + alpha * acked / cwnd
@@ -177,7 +177,7 @@ pub struct Cubic {
     at_plateau: bool,
     /// No loss has said yet how much is too much, or a time-out has made that void.
     unbounded: bool,
-    /// When the last acknowledgement came.
+    /// Time of the last acknowledgement.
     last_ack: Instant,
 }
 

@@ -8,7 +8,7 @@
 use crate::protocol::{Sending, Wire};
 use crate::units::{Duration, Instant};
 
-/// What the host notes beside a packet in flight (the draft's P.*).
+/// The host's record of a packet in flight (the draft's P.*).
 ///
 /// Kept in 32-bit words, of which there are no more than the largest header has: so the packets of other
 /// protocols do not grow. The packet's own time of sending is not among them: the acknowledgement's RTT gives it.
@@ -72,7 +72,7 @@ impl Wire for Note {
     }
 }
 
-/// What one acknowledgement says (the draft's rs.*).
+/// Rate sample of one acknowledgement (the draft's rs.*).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSample {
     /// Packets that had been delivered when the acknowledged one left: rs.prior_delivered.
@@ -103,7 +103,7 @@ impl Estimator {
         self.delivered
     }
 
-    /// Whether the next packet would be noted as limited by the application.
+    /// Returns true if the next packet would be recorded as limited by the application.
     #[must_use]
     pub const fn is_app_limited(&self) -> bool {
         self.app_limited_until > 0.0
@@ -146,7 +146,7 @@ impl Estimator {
     }
 }
 
-/// When an acknowledgement came, and after what RTT.
+/// Time of an acknowledgement and its RTT.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// Now.

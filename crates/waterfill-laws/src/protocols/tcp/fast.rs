@@ -96,9 +96,9 @@ pub struct Fast {
     /// Averaged; none before the first.
     rtt: Option<Duration>,
     base_rtt: Duration,
-    /// What it takes to be its own packets in the queue.
+    /// Estimate of its own packets in the queue.
     backlog: f64,
-    /// Whether this very acknowledgement ended a round.
+    /// True if this very acknowledgement ended a round.
     ended: bool,
 }
 

@@ -78,7 +78,7 @@ impl Params {
         require((0.01..=0.5).contains(&self.high_decrease), "high_decrease", "a share from 0.01 to 0.5")
     }
 
-    /// How far from Low_Window (0) to High_Window (1) a window is, by its logarithm.
+    /// Position of a window between Low_Window (0) and High_Window (1), by its logarithm.
     fn way(&self, w: f64) -> f64 {
         (w / self.low_window).ln() / (self.high_window / self.low_window).ln()
     }

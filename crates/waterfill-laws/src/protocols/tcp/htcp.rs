@@ -61,7 +61,7 @@ const RTT_REF: Duration = Duration::from_millis(100);
 const SCALE: (f64, f64) = (0.1, 2.0);
 /// Change of throughput between losses from which a window is halved.
 const CHANGE: f64 = 0.2;
-/// What stays of RTT_max − RTT_min at a loss.
+/// Part of RTT_max − RTT_min that a loss leaves.
 const FADE: f64 = 0.95;
 
 crate::params! {
@@ -69,11 +69,11 @@ crate::params! {
     pub struct Params {
         /// Time after a loss for which the window grows as Reno's.
         delta_l: Duration = Duration::from_millis(1000), "draft-leith-tcp-htcp-06; FreeBSD, Linux";
-        /// Whether the increase is scaled by the RTT, so that windows do not depend on it.
+        /// Scale the increase by the RTT, so that windows do not depend on it.
         rtt_scaling: bool = true, "Linux, use_rtt_scaling";
-        /// Whether the window comes down by what the queue held, otherwise to half.
+        /// Lower the window by the queue that it built, and otherwise to half.
         adaptive_backoff: bool = true, "draft-leith-tcp-htcp-06";
-        /// Whether a change of throughput means half.
+        /// Lower the window to half when the throughput has changed.
         bandwidth_switch: bool = true, "Linux, use_bandwidth_switch";
     }
 }
@@ -91,7 +91,7 @@ pub fn alpha(since: Duration, delta_l: Duration) -> f64 {
     1.0 + 10.0 * beyond + (beyond / 2.0).powi(2)
 }
 
-/// `[htcp:scaling]` What α is multiplied by.
+/// `[htcp:scaling]` Factor of α.
 #[must_use]
 pub fn scale(rtt: Duration) -> f64 {
     (rtt / RTT_REF).clamp(SCALE.0, SCALE.1)
@@ -109,7 +109,7 @@ pub fn backoff(rtt_min: Duration, rtt_max: Duration) -> f64 {
     (rtt_min / rtt_max).clamp(BETA.0, BETA.1)
 }
 
-/// Whether the throughput changed by more than a fifth.
+/// Returns true if the throughput changed by more than a fifth.
 #[must_use]
 pub fn changed(before: f64, now: f64) -> bool {
     (now - before).abs() > CHANGE * before

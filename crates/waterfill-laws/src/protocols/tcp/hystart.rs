@@ -50,7 +50,7 @@ use crate::protocols::tcp::{Window, slow_start};
 use crate::units::{Duration, Instant, Volume};
 
 crate::choice! {
-    /// How the first slow start may end before a loss.
+    /// End of the first slow start before a loss.
     pub enum Variant {
         /// RFC 9406.
         PlusPlus = "plus-plus",
@@ -73,7 +73,7 @@ const CLASSIC_LOW_WINDOW: f64 = 16.0;
 /// Linux: `hystart_ack_delta_us`.
 const CLASSIC_ACK_DELTA: Duration = Duration::from_millis(2);
 
-/// `[rfc9406:thresh]` How much delay more than a round before means that a queue builds up.
+/// `[rfc9406:thresh]` Increase of delay over the round before that signals a growing queue.
 #[must_use]
 pub fn rtt_thresh(last_round_min: Duration) -> Duration {
     (last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
@@ -123,7 +123,7 @@ impl HyStart {
         }
     }
 
-    /// Whether slow start goes slower, waiting to see.
+    /// True while slow start is slower and waits for more samples.
     #[must_use]
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()

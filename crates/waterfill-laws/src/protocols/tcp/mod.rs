@@ -1,4 +1,4 @@
-//! What window-based TCPs have in common: slow start, the answer to losses, and nothing of any one law.
+//! Machinery of window-based TCPs: slow start and the answer to losses, without any one law.
 //!
 //! A TCP of this folder is a [`TcpLaw`]: how its window grows in congestion avoidance and what it comes down to. [`Tcp`]
 //! makes a protocol of it. The host finds and repairs losses, on every backend: a law is notified of an
@@ -33,7 +33,7 @@ pub mod westwood;
 pub const SSTHRESH_MIN: f64 = 2.0;
 /// The window after a time-out (RFC 5681 §3.1, "loss window").
 pub const LOSS_WINDOW: f64 = 1.0;
-/// Where windows end, so that no law can overflow: 10⁹ packets are 100 Tbit/s at 0.1 s.
+/// Upper bound of windows, so that no law can overflow: 10⁹ packets are 100 Tbit/s at 0.1 s.
 pub const WINDOW_MAX: f64 = 1e9;
 
 /// The congestion window of RFC 5681, in packets.
@@ -47,17 +47,17 @@ pub struct Window {
     pub initial: f64,
 }
 
-/// What distinguishes one TCP from another.
+/// The law of one TCP.
 pub trait TcpLaw: Clone + std::fmt::Debug + Sized {
     /// Name in scenarios.
     const NAME: &'static str;
     /// One line for listings.
     const SUMMARY: &'static str;
-    /// What it asks of its host.
+    /// Requirements on the host.
     const HOST: Host = Host::TCP;
-    /// Whether its packets are paced unless the scenario says otherwise.
+    /// True if its packets are paced unless the scenario says otherwise.
     const PACED: bool = false;
-    /// What it shows besides [`SIGNALS`], which come first in the list.
+    /// Its signals, with [`SIGNALS`] first in the list.
     const SIGNALS: &'static [LawSignal] = SIGNALS;
     /// Its parameters.
     type Params: Params;
@@ -81,7 +81,7 @@ pub trait TcpLaw: Clone + std::fmt::Debug + Sized {
     /// The threshold after a loss, a mark or a time-out; not below [`SSTHRESH_MIN`] afterwards.
     fn reduced(&mut self, window: &Window, now: Instant, event: Event) -> f64;
 
-    /// All that was outstanding at the reduction has arrived.
+    /// Called when all data outstanding at the reduction has arrived.
     fn recovered(&mut self, _window: &mut Window, _now: Instant) {}
 
     /// The rate that paced packets leave at, if the law names one.
@@ -102,7 +102,7 @@ pub fn slow_start(window: &mut Window, acked_packets: f64) -> f64 {
     left
 }
 
-/// What every TCP shows.
+/// Signals of every TCP.
 pub const SIGNALS: &[LawSignal] = &[
     LawSignal { name: "cwnd", unit: "packets", doc: "congestion window" },
     LawSignal { name: "ssthresh", unit: "packets", doc: "threshold of slow start; none before the first loss" },
@@ -119,7 +119,7 @@ pub struct Tcp<L: TcpLaw> {
 }
 
 impl<L: TcpLaw> Tcp<L> {
-    /// The congestion window in packets, for a protocol that keeps a TCP's window beside its own.
+    /// The congestion window in packets, for a protocol that keeps a TCP's window next to its own.
     pub(crate) const fn cwnd(&self) -> f64 {
         self.window.cwnd
     }

@@ -1,6 +1,6 @@
 //! RTTs counted by acknowledgements, as RFC 8257 has its observation window.
 
-/// Tells when all that was outstanding at one acknowledgement, and something sent since, has arrived.
+/// Detects the end of a round: the data outstanding at one acknowledgement, and something sent since, has arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
     /// Packets of the round that have not arrived.
@@ -8,7 +8,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Whether this acknowledgement is the first of a new round. Packets are real numbers.
+    /// Returns true if this acknowledgement is the first of a new round. Packets are real numbers.
     ///
     /// `[rfc8257:§3.3]` A round ends with the first acknowledgement beyond what had been sent when it began. Without
     /// numbers that is more than was in flight then; a lost packet counts when it arrives after all.

@@ -90,7 +90,7 @@ pub fn step(diff: f64, params: &Params) -> f64 {
     }
 }
 
-/// What one RTT showed.
+/// Measurements of one RTT.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     /// Diff.
@@ -113,7 +113,7 @@ pub struct Vegas {
     estimate: Option<Estimate>,
     /// The last Diff.
     diff: f64,
-    /// Whether this round of slow start is one that grows.
+    /// True if this round of slow start is one that grows.
     grows: bool,
 }
 

@@ -72,7 +72,7 @@ pub fn filtered(before: f64, sample: f64, filter: f64) -> f64 {
     filter * before + (1.0 - filter) * sample
 }
 
-/// `[westwood-2004:ssthresh]` What the path holds without a queue, in packets.
+/// `[westwood-2004:ssthresh]` Data that the path holds without a queue, in packets.
 #[must_use]
 pub fn threshold(bandwidth: f64, base_rtt: Duration) -> f64 {
     bandwidth * base_rtt.as_secs()
@@ -84,7 +84,7 @@ pub struct Westwood {
     filter: f64,
     /// Packets/s; none before the first RTT.
     bandwidth: Option<f64>,
-    /// When the sample under way began; none before the first acknowledgement.
+    /// Start of the current sample; none before the first acknowledgement.
     began: Option<Instant>,
     arrived: f64,
     base_rtt: Duration,

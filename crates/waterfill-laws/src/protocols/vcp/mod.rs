@@ -118,7 +118,7 @@ impl Protocol for Vcp {
     }
 }
 
-/// How loaded a path is, as its ECN bits say it. What a source sends, and what comes back.
+/// Load level of a path, as its ECN bits say it. Sources send it, and acknowledgements return it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
     /// 01: below 80 %, or no router has written.

@@ -5,7 +5,7 @@ use crate::params::{ParamError, require};
 use crate::units::Duration;
 
 crate::choice! {
-    /// What the t_ρ after MD does with a code below overload.
+    /// Answers to a code below overload in the t_ρ after MD.
     pub enum Freeze {
         /// Nothing moves the window.
         Always = "always",
@@ -41,7 +41,7 @@ crate::params! {
         /// MD parameter β.
         beta: f64 = 0.875, "vcp-2005",
             kernel scaled(1e6, 1e-6..=0.999999);
-        /// What the t_ρ after MD holds back.
+        /// Increases that the t_ρ after MD holds back.
         freeze: Freeze = Freeze::Always, "vcp-2005; overload: the authors' ns-2 code",
             kernel word();
         /// Rounds the load factor up to whole per cent, so that both levels are reached up to 1 % earlier.

@@ -27,7 +27,7 @@ pub struct Source {
     rtt: Option<Duration>,
 }
 
-/// What the source does with an acknowledged packet.
+/// The source's answer to an acknowledged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Multiply,

@@ -92,7 +92,7 @@ fn link(queue: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(5e7), target: None, queue: bytes(queue) }
 }
 
-/// What a packet of `volume` leaves with.
+/// Returns the code with which a packet of `volume` leaves.
 fn pass(router: &mut Router, volume: f64, header: Load) -> Load {
     let mut header = header;
     for departs in [false, true] {

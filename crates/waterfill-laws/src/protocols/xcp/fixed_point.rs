@@ -7,7 +7,7 @@ use crate::protocol::Probe;
 use crate::protocols::pxcp::PXcp;
 use crate::units::Duration;
 
-/// Records what a link shows: d, φ/d and h/d.
+/// Records a link's signals: d, φ/d and h/d.
 pub(in crate::protocols) fn observe_link(signals: &[u64; SIGNALS], probe: &mut dyn Probe) {
     probe.record("spare", signals[1] as i64 as f64);
     probe.record("shuffled", signals[2] as f64);

@@ -38,7 +38,7 @@ const FORMAT_KATABI: u8 = 14;
 const FORMAT_TOTAL: u8 = 15;
 /// draft-falk: 28 bits after the binary point.
 const TICKS_PER_S: f64 = (1 << 28) as f64;
-/// What a sender asks for; routers never write it.
+/// Request of a sender; routers never write it.
 const ASK_KATABI: f32 = f32::MAX;
 const ASK_FALK: i32 = i32::MAX;
 /// Limit of sums of feedback: no window reaches it, and sums of it stay finite.
@@ -136,7 +136,7 @@ impl Header {
         }
     }
 
-    /// Decodes what [`Header::write`] wrote.
+    /// Decodes a header written by [`Header::write`].
     pub(in crate::protocols) fn read(bytes: &[u8], length: usize) -> Option<Self> {
         match read_frame(bytes, length)? {
             (FORMAT_KATABI, [rtt, cwnd, feedback, _]) => {
@@ -219,7 +219,7 @@ impl Echo {
         write_frame(format, fields, out, length);
     }
 
-    /// Decodes what [`Echo::write`] wrote.
+    /// Decodes an echo written by [`Echo::write`].
     pub(in crate::protocols) fn read(bytes: &[u8], length: usize) -> Option<Self> {
         match read_frame(bytes, length)? {
             (FORMAT_KATABI, [.., field]) => real(field, f32::MIN).map(Self::Window),

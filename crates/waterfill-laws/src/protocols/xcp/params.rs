@@ -4,7 +4,7 @@ use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 
 crate::choice! {
-    /// Which congestion header.
+    /// Congestion header of packets.
     pub enum Form {
         /// Window, RTT and feedback in bytes.
         Katabi = "katabi",
@@ -14,7 +14,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Which end adds up the feedback.
+    /// End that adds up the feedback.
     pub enum FeedbackAt {
         /// The sender, from each acknowledgement.
         Source = "source",
@@ -24,7 +24,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Which packets are load.
+    /// Packets that count as load.
     pub enum Counts {
         /// Every packet that arrives.
         All = "all",
@@ -48,17 +48,17 @@ macro_rules! xcp_params {
                 /// Share γ of the traffic that is shuffled.
                 gamma: f64 = 0.1, "ixcp-2007 §2.1",
                     kernel scaled(1e6, 0.0..=1.0);
-                /// Which congestion header.
+                /// Congestion header of packets.
                 header: $crate::protocols::xcp::Form = $crate::protocols::xcp::Form::Katabi,
                     "katabi-2002; falk: draft-falk-xcp-spec-03",
                     kernel default_only();
-                /// Which end adds up the feedback; the receiver is XCP-r.
+                /// End that adds up the feedback; the receiver is XCP-r.
                 feedback_at: $crate::protocols::xcp::FeedbackAt = $crate::protocols::xcp::FeedbackAt::Source,
                     "katabi-2002; receiver: López Pacheco and Pham 2005";
                 /// The window before any feedback, in packets; 0 in kernel arithmetic is the host's own.
                 first_window: f64 = 1.0, "reading: the smallest window",
                     kernel scaled(1e3, 0.0..=1e6);
-                /// Whether a loss halves the window, and a timeout reduces it to one packet.
+                /// Halve the window at a loss, and reduce it to one packet at a timeout.
                 halve_on_loss: bool = true, "katabi-2002: as TCP",
                     kernel word();
                 /// The shortest control interval.
@@ -82,7 +82,7 @@ pub(in crate::protocols) use xcp_params;
 xcp_params! {
     /// Parameters of XCP and P-XCP.
     {
-        /// Which packets a router counts as load.
+        /// Packets that a router counts as load.
         counts: Counts = Counts::All, "katabi-2002; own: ns-2's module queues other protocols apart",
             kernel word().member("count_own");
     }

@@ -17,7 +17,7 @@ pub trait Rule: Clone + std::fmt::Debug {
     fn end_interval(&mut self, _lasted: f64) -> f64 {
         1.0
     }
-    /// Lists what the rule keeps between calls.
+    /// Lists the rule's state for step logs.
     fn list_state(&self, _fields: &mut StateFields) {}
 }
 
@@ -181,7 +181,7 @@ impl<R: Rule> Router<R> {
         lowered
     }
 
-    /// Returns whether all capacity is in use: no spare bandwidth, or too much load.
+    /// Returns true if all capacity is in use: no spare bandwidth, or too much load.
     pub(in crate::protocols) fn is_full(&self) -> bool {
         self.spare <= Rate::ZERO
     }
@@ -323,7 +323,7 @@ fn shuffled(gamma: f64, input: Rate, spare: Rate) -> Rate {
     (gamma * input - spare.max(-1.0 * spare)).max(Rate::ZERO)
 }
 
-/// `[draft-falk:cp]` `[draft-falk:cn]` What is allocated, over the sum that it is in proportion to.
+/// `[draft-falk:cp]` `[draft-falk:cn]` Allocated change over the sum to which it is proportional.
 fn over(change: Rate, sum: f64) -> Rate {
     if sum > 0.0 { change / sum } else { Rate::ZERO }
 }
@@ -406,8 +406,8 @@ mod tests {
         router
     }
 
-    /// `[draft-falk:cp]` `[draft-falk:cn]` φ = 0.4 · 20 = 8 = γ·y, so h = 0 and each flow gains 4 Mbit/s: spread
-    /// over 800 and 200 packets, 5 and 20 kbit/s each.
+    /// `[draft-falk:cp]` `[draft-falk:cn]` φ = 0.4 · 20 = 8 = γ·y, so h = 0 and each flow gains 4 Mbit/s. Over 800 and
+    /// 200 packets that is 5 and 20 kbit/s each.
     #[test]
     fn cp_gives_every_flow_the_same() {
         for form in [Form::Katabi, Form::Falk] {
@@ -423,8 +423,8 @@ mod tests {
         }
     }
 
-    /// `[draft-falk:cn]` 50 kB in the queue: φ = 8 − 0.226 · 4 and h = 0.904 Mbit/s, so the flows gain
-    /// (8 − 0.904 + 0.904)/2 each and lose 0.904 in proportion to their rates.
+    /// `[draft-falk:cn]` 50 kB in the queue: φ = 8 − 0.226 · 4 and h = 0.904 Mbit/s. The flows gain (8 − 0.904 +
+    /// 0.904)/2 each and lose 0.904 in proportion to their rates.
     #[test]
     fn cn_takes_from_every_flow_in_proportion() {
         let mut router = after_one_interval(Form::Katabi);

@@ -1,4 +1,4 @@
-//! XCP's header, receiver and source, by hand from the papers; the router's tests are beside it.
+//! XCP's header, receiver and source, by hand from the papers; the router's tests are in its file.
 
 use super::header::inter_packet_time;
 use super::*;
@@ -140,7 +140,7 @@ fn a_weight_scales_the_gain() {
     close(header.x(packet, 1.0), 2.0 * 0.1 * 1000.0 / 100e3, 1e-6);
 }
 
-/// A source of 100 ms and 100 kB that claims 10 s states 10 MB, so X is true; of 1000 bytes of feedback it takes 10.
+/// A source of 100 ms and 100 kB that claims 10 s states 10 MB, so X is true. Of 1000 bytes of feedback it takes 10.
 #[test]
 fn a_claimed_rtt_is_stated_at_the_true_rate() {
     let packet = bytes(1000.0);

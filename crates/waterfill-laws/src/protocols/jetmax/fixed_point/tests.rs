@@ -8,7 +8,7 @@ use crate::registry::{AnyEcho, AnyHeader, AnyParams};
 use crate::testing::{connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// What a router or a source shows.
+/// Signals of a router or a source.
 #[derive(Default)]
 struct Shown {
     target: f64,
@@ -87,7 +87,7 @@ struct Packet {
     weight: f64,
     bytes: f64,
     bottleneck: u8,
-    /// What the routers before have written: the share of a unit of weight, and which router's it is.
+    /// Value that earlier routers have written: the share of a unit of weight, and the number of its router.
     share: f64,
     next: u8,
     hops: u8,

@@ -274,8 +274,8 @@ fn xi_rest_compensation_rate_and_window_over_the_range() {
     }
 }
 
-/// `[maxnet-2007:eq10]` the step, stopped at ξ*. The bound: 2⁻⁶² per µs of the speed, the rounding of ξ*, and the bits below
-/// 2⁻³⁴, which are kept in `xi_low`.
+/// `[maxnet-2007:eq10]` the step, stopped at ξ*, over its range. The bound is the sum of 2⁻⁶² per µs of the speed, the
+/// rounding of ξ*, and the bits below 2⁻³⁴, which are kept in `xi_low`.
 #[test]
 fn eq10_over_the_range() {
     let mut random = numbers(3);
@@ -456,8 +456,8 @@ fn a_link_changes_its_rate_without_losing_its_price() {
     assert_eq!(mark_link(&mut link, 0, false), code as u32);
 }
 
-/// Data get the higher price, and no start rate even if they ask; of the SYNs of an interval the first one reserves what is
-/// spare, where the router remembers what it promised.
+/// Data get the higher price, and no start rate even if they ask. Where the router remembers promises, the first SYN of
+/// an interval reserves the spare capacity.
 #[test]
 fn data_get_prices_and_syns_start_rates() {
     let mut random = numbers(7);
@@ -523,8 +523,8 @@ fn the_fixed_point_receiver_follows_the_law() {
     }
 }
 
-/// `[maxnet-2007:VI]` by hand: code 1003 a quarter of an RTT after code 1000 gives 1000.75, rounded to 1001; without averaging,
-/// and before the first RTT sample, it gives 1003.
+/// `[maxnet-2007:VI]` by hand: code 1003 a quarter of an RTT after code 1000 gives 1000.75, rounded to 1001. Without
+/// averaging, and before the first RTT sample, it gives 1003.
 #[test]
 fn vi_average_to_the_nearest_code() {
     let law = MaxNet::law();
@@ -545,8 +545,9 @@ fn vi_average_to_the_nearest_code() {
 
 // ---------------------------------------------------------------------------------- source
 
-/// The whole source after MaxStart, 10⁵ acknowledgements: the same prices at the same times give the same ξ, rates and
-/// windows, for every RTT and when it changes. ξ's bound is the sum of the errors that each step adds, with their decay.
+/// The whole source after MaxStart, 10⁵ acknowledgements. The same prices at the same times give the same ξ, rates and
+/// windows, for every RTT and when it changes. ξ's bound is the sum of the errors that each step adds, with their
+/// decay.
 #[test]
 fn the_fixed_point_source_follows_the_law() {
     let mut random = numbers(9);
@@ -628,9 +629,9 @@ fn the_fixed_point_maxstart_follows_the_law() {
     }
 }
 
-/// Fields of every kind in any order, at times that stand still or go back, give the same modes, the same prices used and
-/// ignored, and the same rates. Prices are within 1 % of that of 1 Gbit/s: a larger step would make the rate fall below a
-/// packet per 200 ms, where a host applies the next price as the first one.
+/// Fields of every kind in any order, at times that stand still or go back. Both versions have the same modes, use and
+/// ignore the same prices, and have the same rates. Prices are within 1 % of that of 1 Gbit/s: a larger step would make
+/// the rate fall below a packet per 200 ms, where a host applies the next price as the first one.
 #[test]
 fn any_order_of_fields_gives_the_same_states() {
     let mut random = numbers(12);
@@ -789,8 +790,8 @@ fn a_weight_scales_the_prices_rate() {
 
 // ---------------------------------------------------------------------------------- all together
 
-/// Any parameters that pass the check, and any calls, even with fields and times that no law gives: every number stays in
-/// its range, and a later price still changes the window.
+/// Any parameters that pass the check, and any calls, even with fields and times that no law gives. Every number stays
+/// in its range, and a later price still changes the window.
 #[test]
 fn no_calls_leave_the_ranges() {
     let law = MaxNet::law();

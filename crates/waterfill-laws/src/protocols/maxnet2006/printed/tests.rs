@@ -12,8 +12,8 @@ fn xi_of_the_printed_example() {
     assert_eq!(xi_rest(181_000, &THESIS, 28), 1_939_285 - 3_620_000);
 }
 
-/// `[tcp-maxnet-2006:eq9]` 140 · 1 · (50·300·181,000/28 − 181,000,000 + 50·1,700,000)/(1000·28²) by hand:
-/// pull = 96,964,285 − 181,000,000 + 85,000,000 = 964,285; 140 · 964,285/784,000 = 172.19.
+/// `[tcp-maxnet-2006:eq9]` 140 · 1 · (50·300·181,000/28 − 181,000,000 + 50·1,700,000)/(1000·28²) by hand. Pull is
+/// 96,964,285 − 181,000,000 + 85,000,000 = 964,285, and 140 · 964,285/784,000 = 172.19.
 #[test]
 fn one_step_of_eq9_by_hand() {
     assert_eq!(xi_next(-1_700_000, 181_000, 1, 28, &THESIS), -1_700_000 + 172);
@@ -213,7 +213,7 @@ fn a_syn_asks_for_a_start_rate() {
     assert_eq!(source(&off).stamp(&syn).price, Field::Price(0));
 }
 
-/// `[tcp-maxnet-2006:3.1.2, eq7]` Packets of an interval are its load: the next start rate is 0.96 C less that, and the
+/// `[tcp-maxnet-2006:3.1.2, eq7]` Packets of an interval are its load. The next start rate is 0.96 C less that, and the
 /// price rises by what is above 0.94 C.
 #[test]
 fn a_router_counts_its_packets() {

@@ -56,7 +56,7 @@ fn rtt_of(code: u32) -> u64 {
     ((2048 + u64::from(code & 2047)) << (code >> 11)) >> 11
 }
 
-/// What a source of the kernel states for an RTT.
+/// RTT field that a source of the kernel states.
 fn stated(rtt: Duration) -> u32 {
     let [_, params] = real_and_fixed(&Params::default());
     let mut source = params.source(&connection());

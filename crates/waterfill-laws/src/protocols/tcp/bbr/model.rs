@@ -31,8 +31,8 @@ impl MaxFilter {
     }
 }
 
-/// How much more acknowledgements brought at a time than the bandwidth lets through, at most, in the last 5 to 10 rounds
-/// (tcp_bbr.c: bbr_update_ack_aggregation). Where more comes at a time the sender would else be silent in between.
+/// Largest burst of acknowledgements beyond the bandwidth in the last 5 to 10 rounds (tcp_bbr.c:
+/// bbr_update_ack_aggregation). Where more arrive at a time, the sender would otherwise be silent in between.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     /// Packets: the most of this window of rounds, and of the last.

@@ -12,10 +12,10 @@ crate::params! {
         cwnd_gain: f64 = 2.0, "bbr-00 §4.3.4";
         /// RTpropFilterLen: how long a smallest RTT is valid.
         rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.2";
-        /// ProbeRTTDuration: how long ProbeRTT keeps 4 packets in flight, at least.
+        /// ProbeRTTDuration: minimum time for which ProbeRTT keeps 4 packets in flight.
         probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
-        /// Whether to do as Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin,
-        /// an allowance for aggregated acknowledgements.
+        /// Follow Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin, an
+        /// allowance for aggregated acknowledgements.
         linux: bool = false, "bbr-00";
     }
 }

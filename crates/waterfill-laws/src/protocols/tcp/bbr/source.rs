@@ -13,9 +13,9 @@ use super::params::Params;
 pub(super) const WINDOW_MIN: f64 = 4.0;
 /// The pacing gains of ProbeBW's phases (bbr-00 §4.3.4).
 pub(super) const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// A pipe is full when the bandwidth has grown by less than this (bbr-00 §4.3.2.2) …
+/// Growth of the bandwidth below which a pipe counts as full (bbr-00 §4.3.2.2).
 pub(super) const FULL_GROWTH: f64 = 1.25;
-/// … in so many rounds.
+/// Number of rounds without that growth after which a pipe is full.
 pub(super) const FULL_ROUNDS: u32 = 3;
 /// The RTT that the first pacing rate assumes where none is known (bbr-00 §4.2.1).
 pub(super) const RTT_NOMINAL: Duration = Duration::from_millis(1);
@@ -38,7 +38,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// What an acknowledgement changed, in packets.
+/// Change by an acknowledgement, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: Instant,
@@ -59,7 +59,7 @@ pub struct Source {
     estimator: Estimator,
     /// In flight after the last packet sent, or acknowledgement.
     in_flight: f64,
-    /// What the last acknowledgement said had arrived.
+    /// Data delivered, by the last acknowledgement.
     acked: f64,
 
     pub(super) bandwidth: MaxFilter,
@@ -84,10 +84,10 @@ pub struct Source {
 
     pub(super) phase: usize,
     pub(super) phase_began: Instant,
-    /// How often ProbeBW was entered: each time draws anew.
+    /// Number of entries into ProbeBW: each draws anew.
     entered: u32,
 
-    /// When ProbeRTT may end; none before there is little enough in flight.
+    /// Earliest end of ProbeRTT; none before there is little enough in flight.
     pub(super) probe_rtt_until: Option<Instant>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
@@ -137,7 +137,7 @@ impl Source {
         self.inflight_and(gain, 0.0)
     }
 
-    /// And so many packets more.
+    /// Returns that amount and `more` packets.
     fn inflight_and(&self, gain: f64, more: f64) -> f64 {
         let Some((rtprop, _)) = self.rtprop else { return self.initial };
         let packets = inflight(gain, self.bandwidth.max, rtprop, self.quantum()) + more;

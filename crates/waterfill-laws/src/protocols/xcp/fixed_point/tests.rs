@@ -110,7 +110,7 @@ fn sources_agree() {
     }
 }
 
-/// The receiver's total is the sum of feedback times RTT, over the segments of merged packets; each packet's part is
+/// The receiver's total is the sum of feedback times RTT, over the segments of merged packets. Each packet's part is
 /// rounded to the nearest 2⁻¹⁶ bytes, and an echo shows whole 2⁻⁸ bytes.
 #[test]
 fn receivers_sum_all_feedback() {
@@ -138,7 +138,7 @@ fn receivers_sum_all_feedback() {
     }
 }
 
-/// An unwritten value is not heard, and leaves the total as it is. A SYN's value states no RTT, and any router's mark
+/// An unwritten value is ignored, and leaves the total as it is. A SYN's value states no RTT, and any router's mark
 /// shows in its echo.
 #[test]
 fn a_written_zero_differs_from_unwritten() {

@@ -56,9 +56,9 @@ fn named(header: &AnyHeader) -> u32 {
 
 /// A law of the family: how its header is made of XCP's.
 trait Member: RunsInKernel {
-    /// Whether the router counts what it lowers.
+    /// True if the router counts packets whose feedback it lowers.
     const COUNTS_LOWERED: bool = false;
-    /// Whether packets name links.
+    /// True if packets name links.
     const NAMES: bool = false;
     fn params_of(params: &Params) -> AnyParams;
     fn wrap(header: Header, flow: &Flow) -> AnyHeader;
@@ -100,7 +100,7 @@ impl Member for IXcp {
     }
 }
 
-/// What a router shows.
+/// Signals of a router.
 #[derive(Default)]
 struct Shown {
     spare: f64,
@@ -319,9 +319,9 @@ impl Driven {
     }
 }
 
-/// `[draft-falk:residue]` What all packets of an interval gain and lose in all is what the interval allocated, φ/d: with
-/// one CPU and with two, with super-packets, and if more packets come than in the interval before. A CPU keeps less than a
-/// code of each segment, and the factors 2⁻²² of what they give.
+/// `[draft-falk:residue]` All packets of an interval together gain and lose what the interval allocated, φ/d. This
+/// holds with one CPU and with two, with super-packets, and if more packets come than in the interval before. A CPU
+/// keeps less than a code of each segment, and the factors 2⁻²² of what they give.
 #[test]
 fn an_interval_gives_what_it_allocated() {
     for (law, link) in [(Xcp::law(), None), (PXcp::law(), None), (IXcp::law(), Some(HERE))] {
@@ -362,8 +362,8 @@ fn an_interval_gives_what_it_allocated() {
     }
 }
 
-/// Idle intervals in one step: short of the control interval's end they change nothing; beyond two of them, the link is at
-/// rest and gives no feedback.
+/// Idle intervals in one step: short of the control interval's end they change nothing. Beyond two of them, the link
+/// gives no feedback.
 #[test]
 fn idle_intervals_bring_a_link_to_rest() {
     let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
