@@ -90,6 +90,8 @@ pub struct Scaled {
 }
 
 impl xcp::Rule for Scaled {
+    xcp::as_xcp!();
+
     fn count_departure(&mut self, x: f64, lowered: bool) {
         self.left_x += x;
         if lowered {
@@ -121,7 +123,9 @@ mod tests {
 
     /// Returns the feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of
     /// 100 Mbit/s, so φ/d is 0.4 · 20 Mbit/s; all but `here` flows got −1 byte upstream.
-    fn feedback<P: xcp::Family<Router = xcp::Router<R>>, R: xcp::Rule>(here: u32) -> f64
+    fn feedback<P: xcp::Family<Router = xcp::Router<R>, Params = xcp::Params, Header = xcp::Header>, R: xcp::Rule>(
+        here: u32,
+    ) -> f64
     where
         xcp::Router<R>: Router<P>,
     {

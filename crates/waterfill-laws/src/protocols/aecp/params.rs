@@ -2,7 +2,7 @@
 
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
-use crate::units::{Duration, Rate};
+use crate::units::Duration;
 
 use super::{SLOWEST, fastest};
 

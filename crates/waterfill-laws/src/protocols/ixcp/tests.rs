@@ -2,9 +2,11 @@
 
 use super::header::ACCESS;
 use super::params::{Claim, Shuffle};
-use super::{Echo, Header, Params, Router, Source};
-use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Router as _, Sending, Source as _, Wire};
-use crate::protocols::xcp::{self, Rule as _};
+use super::{Echo, Header, IXcp, Params, Router, Source};
+use crate::protocol::{
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Router as RouterLaw, Sending, Source as _, Wire,
+};
+use crate::protocols::xcp;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const HERE: u32 = 3;
@@ -25,7 +27,7 @@ fn passing(header: &mut Header) -> Passing<'_, Header> {
 
 /// Returns the feedback, in bytes, and the header of a packet that leaves.
 fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
-    router.on_departure(&link(), &mut passing(&mut header));
+    RouterLaw::<IXcp>::on_departure(router, &link(), &mut passing(&mut header));
     match header.congestion {
         xcp::Header::Katabi { feedback, .. } => (f64::from(feedback), header),
         xcp::Header::Falk { .. } => unreachable!("the packets here are Katabi's"),
@@ -36,13 +38,13 @@ fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
 /// three quarters of them.
 fn router_after(bytes: f32, claim: Claim) -> Router {
     let params = Params { claim, first_interval: Duration::from_millis(100), ..Params::default() };
-    let mut router = Router::new(&params, &link());
+    let mut router = RouterLaw::<IXcp>::new(&params, &link());
     for (cwnd, bottleneck) in [(0.75 * bytes, HERE), (0.25 * bytes, 7)] {
         for _ in 0..(cwnd / 1000.0) as u32 {
-            router.on_arrival(&link(), &mut passing(&mut packet_of(cwnd, bottleneck)));
+            RouterLaw::<IXcp>::on_arrival(&mut router, &link(), &mut passing(&mut packet_of(cwnd, bottleneck)));
         }
     }
-    router.on_timer(&link(), Instant::from_secs(0.1));
+    RouterLaw::<IXcp>::on_timer(&mut router, &link(), Instant::from_secs(0.1));
     router
 }
 
@@ -118,11 +120,11 @@ fn a_packet_shuffles_by_what_is_left() {
 fn paired_shuffling_ends_with_the_gains() {
     for (shuffle, left) in [(Shuffle::Paired, 0.0), (Shuffle::Draft, -100.0)] {
         let params = Params { shuffle, first_interval: Duration::from_millis(100), ..Params::default() };
-        let mut router = Router::new(&params, &link());
+        let mut router = RouterLaw::<IXcp>::new(&params, &link());
         for _ in 0..1200 {
-            router.on_arrival(&link(), &mut passing(&mut packet_of(1200e3, HERE)));
+            RouterLaw::<IXcp>::on_arrival(&mut router, &link(), &mut passing(&mut packet_of(1200e3, HERE)));
         }
-        router.on_timer(&link(), Instant::from_secs(0.1));
+        RouterLaw::<IXcp>::on_timer(&mut router, &link(), Instant::from_secs(0.1));
         for _ in 0..5 {
             leave(&mut router, packet_of(4e3, HERE));
         }

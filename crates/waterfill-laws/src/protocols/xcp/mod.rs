@@ -84,6 +84,7 @@
 //! López Pacheco, Pham, "Robust Transport Protocol for Dynamic High-Speed Networks: Enhancing the
 //! XCP Approach", MICC-ICON 2005.
 
+mod family;
 pub(super) mod fixed_point;
 mod header;
 mod params;
@@ -91,11 +92,13 @@ mod receiver;
 mod router;
 mod source;
 
+pub(in crate::protocols) use family::as_xcp;
+pub use family::{Draft, Family, Rule};
 pub use header::{Echo, Header};
 pub(super) use params::xcp_params;
 pub use params::{Counts, FeedbackAt, Form, Params};
 pub use receiver::Receiver;
-pub use router::{Draft, Router, Rule};
+pub use router::Router;
 pub use source::Source;
 
 use crate::protocol::{Host, Info, LawSignal, Protocol, ProtocolKind};
@@ -131,12 +134,6 @@ impl Protocol for Xcp {
     fn target(_: &Params) -> f64 {
         1.0
     }
-}
-
-/// XCP, and the protocols that use its header, hosts and router as they are.
-pub trait Family: Protocol<Params = Params, Header = Header, Echo = Echo> {
-    /// Changes to the router.
-    type Rule: Rule + Default;
 }
 
 impl Family for Xcp {

@@ -1,8 +1,8 @@
 //! The receiver's law.
 
 use super::header::{FEEDBACK_MAX, quantise};
-use super::{Echo, Family, FeedbackAt, Form, Header, Params};
-use crate::protocol::Received;
+use super::{Echo, FeedbackAt, Form, Header, Params};
+use crate::protocol::{Protocol, Received};
 use crate::state::StateFields;
 use crate::units::Instant;
 
@@ -50,7 +50,7 @@ impl Receiver {
     }
 }
 
-impl<P: Family> crate::protocol::Receiver<P> for Receiver {
+impl<P: Protocol<Params = Params, Header = Header, Echo = Echo>> crate::protocol::Receiver<P> for Receiver {
     fn new(params: &Params) -> Self {
         Self::new(params)
     }

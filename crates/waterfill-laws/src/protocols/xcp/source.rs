@@ -1,7 +1,7 @@
 //! The source's law.
 
-use super::{Echo, Family, Form, Header, Params};
-use crate::protocol::{Ack, Connection, Event, PacketKind, SendLimit, Sending};
+use super::{Echo, Form, Header, Params};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Protocol, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
@@ -98,7 +98,7 @@ impl Source {
     }
 }
 
-impl<P: Family> crate::protocol::Source<P> for Source {
+impl<P: Protocol<Params = Params, Header = Header, Echo = Echo>> crate::protocol::Source<P> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
         Self::new(params, connection)
     }

@@ -1,0 +1,77 @@
+//! The protocols that use XCP's router, and their changes to it.
+
+use super::{Header, Params};
+use crate::protocol::{LinkView, Protocol};
+use crate::state::StateFields;
+use crate::units::Rate;
+
+/// XCP, and the protocols that use its router with a rule of their own.
+pub trait Family: Protocol {
+    /// Changes to the router.
+    type Rule: Rule<Header = Self::Header, Params = Self::Params>;
+}
+
+/// Changes that a protocol based on XCP makes to its router; by default none.
+pub trait Rule: Clone + std::fmt::Debug {
+    /// The protocol's data header, which contains XCP's.
+    type Header;
+    /// The protocol's parameters.
+    type Params;
+
+    /// Creates the rule of one link direction.
+    fn new(params: &Self::Params, link: &LinkView) -> Self;
+    /// Returns XCP's part of the parameters.
+    fn xcp(params: &Self::Params) -> Params;
+    /// Returns XCP's part of the header.
+    fn congestion(header: &Self::Header) -> &Header;
+    /// Returns XCP's part of the header, to be written.
+    fn congestion_mut(header: &mut Self::Header) -> &mut Header;
+    /// Returns true if a packet with this header takes part in shuffling.
+    fn is_local(&self, _header: &Self::Header) -> bool {
+        true
+    }
+    /// Returns the part in shuffling that a packet has, given what it gets and what is due to it, as gains and as losses.
+    fn part(&self, _gain: (Rate, Rate), _loss: (Rate, Rate)) -> f64 {
+        1.0
+    }
+    /// Marks the header of a packet whose feedback this router lowered; `full` if all its capacity is in use.
+    fn mark_lowered(&self, _header: &mut Self::Header, _full: bool) {}
+    /// Counts a packet of this X that left, and whether this router lowered its feedback.
+    fn count_departure(&mut self, _x: f64, _lowered: bool) {}
+    /// Ends an interval of this length in seconds; returns the factor of positive spare bandwidth.
+    fn end_interval(&mut self, _lasted: f64) -> f64 {
+        1.0
+    }
+    /// Lists the rule's state for step logs.
+    fn list_state(&self, _fields: &mut StateFields) {}
+}
+
+/// Implements the first items of [`Rule`] for a protocol with XCP's header and parameters.
+macro_rules! as_xcp {
+    () => {
+        type Header = $crate::protocols::xcp::Header;
+        type Params = $crate::protocols::xcp::Params;
+
+        fn new(_params: &Self::Params, _link: &$crate::protocol::LinkView) -> Self {
+            Self::default()
+        }
+        fn xcp(params: &Self::Params) -> Self::Params {
+            params.clone()
+        }
+        fn congestion(header: &Self::Header) -> &Self::Header {
+            header
+        }
+        fn congestion_mut(header: &mut Self::Header) -> &mut Self::Header {
+            header
+        }
+    };
+}
+pub(in crate::protocols) use as_xcp;
+
+/// XCP as in the draft.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Draft;
+
+impl Rule for Draft {
+    as_xcp!();
+}
