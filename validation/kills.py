@@ -29,7 +29,7 @@ from validation.study import Option, Options, Report, Study
 from waterfill.analysis import compare
 from waterfill.errors import InputError
 from waterfill.report import reproduction
-from waterfill.runs.files import recover
+from waterfill.runs.directory import recover
 from waterfill.runs.stored import load_run
 from waterfill.scenario.loading import load
 from waterfill.sweeps.dataset import read
@@ -188,12 +188,12 @@ def _judge(code: int, number: signal.Signals, took_s: float, said: str) -> str:
 def _found(command: Command, folder: Path) -> str:
     """Return the command's leftovers: nothing, the earlier result or a later one."""
     output = folder / command.output
+    recover(output)
     if not output.exists():
         return "nothing"
     if command.name == "new":
         load(output)
         return "later"
-    recover(output)
     _no_leftover_counts(output)
     if command.name in ("run", "report"):
         run = load_run(output)

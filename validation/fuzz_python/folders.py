@@ -73,6 +73,7 @@ def _made() -> Path:
     with Dataset(root / "sweep", _COLUMNS, "identity", _ABOUT, RUN) as dataset:
         for i in range(4):
             dataset.record(_row(i))
+        dataset.flush()
     (root / "sweep/journal.jsonl").write_text(to_json(_row(9), indent=None) + "\n")
     experiment = claims_loading.select(["maxnet-2007/two-hop"], claims_loading.experiments())[0]
     document = output.document([])

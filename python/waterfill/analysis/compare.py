@@ -44,7 +44,8 @@ from waterfill.contract.summary import Spread, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols
 from waterfill.runs import backends, html
-from waterfill.runs.files import Stage, WriteError, read_text, recover, why, write_text
+from waterfill.runs.directory import Stage, recover
+from waterfill.runs.files import WriteError, read_text, why, write_text
 from waterfill.runs.laws import PythonLaw, infos, used
 from waterfill.runs.result import Result, to_json
 from waterfill.runs.stored import load_run
@@ -356,8 +357,10 @@ class Comparison:
         Raises InputError for the first that cannot be written; the others are written.
         """
         with Stage(folder) as stage:
-            for refused in [*self.write_into(stage.folder, document), *stage.publish()]:
-                raise refused
+            refused = self.write_into(stage.folder, document)
+            stage.publish()
+            for error in refused:
+                raise error
 
     def write_into(
         self, folder: Path, document: ComparisonDocument, figures: bool = True

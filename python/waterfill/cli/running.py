@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from waterfill.analysis.documents import ComparisonDocument, Figures
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
-    from waterfill.runs.files import Stage
+    from waterfill.runs.directory import Stage
     from waterfill.runs.laws import PythonLaw
     from waterfill.runs.result import Result
     from waterfill.runs.steps import StepLog
@@ -132,7 +132,7 @@ def run(
     """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
     from waterfill.runs import backends
-    from waterfill.runs.files import Stage
+    from waterfill.runs.directory import Stage
     from waterfill.runs.progress import Bar
     from waterfill.scenario.loading import load
 
@@ -193,7 +193,7 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
             if drawn and result.network.has_transfers:
                 name = result.summary.scenario
                 draw.save(plots.slowdowns({name: result.transfers}), stage.folder / "transfers")
-        unwritten.errors += stage.publish()
+        stage.publish()
 
 
 def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit: str) -> bool:
@@ -231,7 +231,7 @@ def compare(
     """Run a scenario under several protocols; print one table."""
     from waterfill.analysis import compare, seeds
     from waterfill.runs import backends, pool
-    from waterfill.runs.files import Stage, make_directory
+    from waterfill.runs.directory import Stage
     from waterfill.runs.progress import Bars
 
     places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
@@ -255,8 +255,6 @@ def compare(
         stage = None
         if output is not None:
             stage = stack.enter_context(Stage(output))  # before the runs, as in `run`
-            for name in scenarios:
-                make_directory(output / name)
         with Bars(scenarios) as bars:
             of_run = _laws_of(own, scenarios)
             results = pool.run_each(scenarios, on=where, progress=bars.show, laws=of_run)
@@ -279,7 +277,7 @@ def compare(
             with unwritten.collected():
                 # Who interrupts does not wait for figures, which `plot` and `report` can draw.
                 unwritten.errors += comparison.write_into(stage.folder, document, complete)
-                unwritten.errors += stage.publish()
+                stage.publish()
     if json:
         print_json(document)
     else:

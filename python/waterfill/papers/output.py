@@ -13,7 +13,8 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
 from waterfill.papers.claims.verdict import Judged, state
 from waterfill.papers.figures import PLOTS
-from waterfill.runs.files import Stage, WriteError, write_text
+from waterfill.runs.directory import Stage
+from waterfill.runs.files import WriteError, write_text
 from waterfill.runs.result import Document, Result, to_json
 
 
@@ -82,10 +83,10 @@ def write(
             figures: list[Path] = []
             for figure in experiment.figures:
                 figures += draw.save(_draw(figure, runs), stage.folder / figure.name)
-            refused = stage.publish()
+            stage.publish()
     except WriteError as error:
         return [], [error]
-    return [path for path in (folder / figure.name for figure in figures) if path.exists()], refused
+    return [folder / figure.name for figure in figures], []
 
 
 def _draw(figure: Figure, runs: Mapping[str, Result]) -> Any:

@@ -11,7 +11,6 @@ from waterfill.analysis import tables as model
 from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.report import checks, run, tables, topology
 from waterfill.report.tables import Table
-from waterfill.runs import files
 from waterfill.scenario.loading import from_toml
 
 if TYPE_CHECKING:
@@ -62,10 +61,8 @@ def content(folder: Path) -> Document:
     protocols = f" --protocols {shlex.quote(names)}" if "@" not in names else ""
     seeds = document.seeds or []
     more = f" --seeds {len(seeds)}" if len(seeds) > 1 else ""
-    first_folder = (
-        f"{files.readable(folder.resolve().name)}/{next(iter(comparison.results))}/scenario.toml"
-    )
-    command = f"waterfill compare {shlex.quote(first_folder)}{protocols}{more}"
+    path = run.scenario_path(folder, f"{next(iter(comparison.results))}/")
+    command = f"waterfill compare {shlex.quote(path)}{protocols}{more}"
     smalls = [chart for charts in multiples.values() for chart in charts]
     return {
         "title": first.summary.scenario,

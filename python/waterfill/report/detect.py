@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from waterfill.analysis import compare
 from waterfill.errors import InputError
-from waterfill.runs.files import recover
+from waterfill.runs.directory import recover
 from waterfill.runs.stored import SUMMARY
 from waterfill.sweeps import dataset
 
@@ -22,10 +22,10 @@ def kind(directory: Path) -> Kind:
     A reproduction is one experiment, whose claims.json is in the directory beside its runs, or
     several in folders PAPER/EXPERIMENT.
     """
+    recover(directory)
     if not directory.is_dir():
         found = "a file" if directory.exists() else "none"
         raise InputError(str(directory), "", f"expected a directory, found {found}")
-    recover(directory)
     if compare.is_comparison(directory):
         return "comparison"
     if (directory / dataset.DOCUMENT).is_file():

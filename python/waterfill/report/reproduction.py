@@ -23,7 +23,7 @@ from waterfill.papers.claims.text import SHORT_TITLE, claim_cells, is_short, rem
 from waterfill.papers.claims.verdict import Judged
 from waterfill.report import checks, page
 from waterfill.report.detect import CLAIMS
-from waterfill.runs.files import read_bytes, write_text
+from waterfill.runs.files import open_regular, write_text
 
 if TYPE_CHECKING:
     from waterfill.papers.claims.schema import Claim, Figure
@@ -201,7 +201,8 @@ def _row(claim: Judged) -> Document:
 
 
 def _image(figure: Path) -> Document:
-    data = base64.b64encode(read_bytes(figure)).decode("ascii")
+    with open_regular(figure) as file:
+        data = base64.b64encode(file.read()).decode("ascii")
     return {"name": figure.stem, "source": f"data:image/svg+xml;base64,{data}"}
 
 

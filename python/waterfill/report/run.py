@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from operator import itemgetter
@@ -14,7 +15,7 @@ from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.analysis.tables import Column, LinkRow
 from waterfill.report import checks, tables, topology
 from waterfill.report.tables import Table
-from waterfill.runs import effective, files
+from waterfill.runs import effective
 from waterfill.runs.result import to_json
 from waterfill.scenario.loading import from_toml
 
@@ -42,9 +43,13 @@ def content(folder: Path) -> Document:
     }
 
 
-def scenario_path(folder: Path) -> str:
-    """Return the path of the scenario in a directory, relative to that directory's parent."""
-    return f"{files.readable(folder.resolve().name)}/scenario.toml"
+def scenario_path(folder: Path, inside: str = "") -> str:
+    """Return the path of the scenario in a directory, relative to that directory's parent.
+
+    Bytes of the name that are not UTF-8 become �.
+    """
+    name = os.fsencode(folder.resolve().name).decode("utf-8", "replace")
+    return f"{name}/{inside}scenario.toml"
 
 
 def facts(result: Result) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -28,6 +29,7 @@ import platformdirs
 from waterfill import _core
 from waterfill.errors import InputError
 from waterfill.runs import files
+from waterfill.runs.directory import next_to, swap
 from waterfill.runs.result import Result, to_json
 from waterfill.runs.stored import NETWORK, StoredResult
 
@@ -40,6 +42,7 @@ PACKAGES = ("contract", "scenario", "network", "runs")
 MANIFEST = "entry.json"
 _FORMAT = 3
 _VERSIONS_KEPT = 2
+_DAY_S = 86_400
 # Larger runs are not kept, and nobody is made to read more than that.
 _MAX_BYTES = 1 << 30
 _MAX_MANIFEST_BYTES = 1 << 16
@@ -134,13 +137,14 @@ def store(scenario: Scenario, backend: str, result: Result, context: str = "") -
     with suppress(OSError, InputError):
         folder.parent.mkdir(parents=True, exist_ok=True)
         _forget_old_versions()
-        with files.new_folder(folder, replace=True) as part:
+        with next_to(folder) as part:
             result.write_into(part)
             network = to_json(result.network.to_dict(), indent=None)
             files.write_text(part / NETWORK, network)
             manifest = _manifest(folder.name, part)
             if sum(size for _, size, _ in manifest["files"]) <= _MAX_BYTES:
                 files.write_text(part / MANIFEST, to_json(manifest, indent=None))
+            swap(part, folder)
 
 
 def _manifest(key: str, folder: Path) -> Mapping[str, Any]:
@@ -163,4 +167,6 @@ def _forget_old_versions() -> None:
     versions.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for old in versions[_VERSIONS_KEPT - 1 :]:
         files.remove(old)
-    files.remove_leftovers(root() / version())
+    for path in (root() / version()).iterdir():  # of a process that was killed long ago
+        if path.name.startswith(".") and time.time() - path.lstat().st_mtime > _DAY_S:
+            files.remove(path)

@@ -26,13 +26,8 @@ from waterfill.contract.summary import (
     Times,
     TrafficSummary,
 )
-from waterfill.runs.files import (
-    Stage,
-    WriteError,
-    make_directory,
-    write_parquet,
-    write_text,
-)
+from waterfill.runs.directory import Stage
+from waterfill.runs.files import WriteError, make_directory, write_parquet, write_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -210,8 +205,7 @@ class Result:
         """
         with Stage(directory) as stage:
             names = [path.name for path in self.write_into(stage.folder)]
-            for refused in stage.publish():
-                raise refused
+            stage.publish()
         return [stage.directory / name for name in names]
 
     def write_into(self, folder: Path) -> list[Path]:

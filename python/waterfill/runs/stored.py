@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 from waterfill.contract.network import Network
 from waterfill.contract.summary import CLOCKED, REQUIRED, Summary
 from waterfill.errors import InputError, shown
-from waterfill.runs.files import open_regular, read_text, recover, why
+from waterfill.runs.directory import recover
+from waterfill.runs.files import open_regular, read_text, why
 from waterfill.runs.result import NAME_COLUMN, Result, Which, to_table
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
     >>> waterfill.load("out/scenario.toml").duration
     2.0
     """
+    recover(Path(path))
     if not os.path.isdir(path):
         from waterfill.scenario.loading import load as load_scenario
 
@@ -155,9 +157,9 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
 def load_run(directory: str | os.PathLike[str]) -> StoredResult:
     """Read the directory of one run; raise InputError as `load` does."""
     folder = Path(directory)
+    recover(folder)
     if not folder.is_dir():
         raise InputError(str(folder), "", "expected the directory of a run, found none")
-    recover(folder)
     if not (folder / SUMMARY).exists():
         runs = sorted(path.parent.name for path in folder.glob(f"*/{SUMMARY}"))
         message = f"expected the directory of a run, got one without {SUMMARY}"

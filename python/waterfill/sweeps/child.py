@@ -18,7 +18,7 @@ from typing import Any
 
 from waterfill.errors import InputError, one_line
 from waterfill.runs import backends, cache
-from waterfill.runs.files import new_folder
+from waterfill.runs.directory import next_to, swap
 from waterfill.runs.progress import Tick
 from waterfill.scenario.loading import from_dict
 from waterfill.sweeps import measure
@@ -98,9 +98,9 @@ def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any
 
 def _keep(result: Any, folder: Path) -> None:
     """Write the run's files; the folder appears complete or not at all."""
-    with new_folder(folder) as part:
+    with next_to(folder) as part:
         result.write_into(part)
-        part.chmod(0o755)
+        swap(part, folder)
 
 
 def _reset_peak() -> None:

@@ -18,19 +18,19 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from waterfill.errors import InputError
+from waterfill.runs.directory import hold, holds_result
 from waterfill.runs.files import (
     WriteError,
-    holds_other_result,
     make_directory,
     open_regular,
     read_text,
     why,
-    write_atomically,
+    write_parquet,
     write_text,
 )
 from waterfill.runs.result import to_json
@@ -43,30 +43,30 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Type: TypeAlias = Literal["string", "double", "int64", "bool"]
+Columns: TypeAlias = Sequence[tuple[str, Type]]
 
 STATUSES = ("done", "failed", "timeout", "memory")
 
 DOCUMENT = "sweep.json"
 JOURNAL = "journal.jsonl"
-# The journal is on the disk itself, for a power failure, after a second or 1 % of the sweep's time.
+# A power failure takes the rows of this time.
 _SYNC_S = 1.0
-_SYNC_SHARE = 0.01
 _BATCH_ROWS = 10_000
 _MAX_LINE_BYTES = 1 << 20
 
 
 class Dataset:
-    """The rows of a sweep in a directory; a context manager that holds its lock.
+    """The rows of a sweep in a directory; a context manager that locks it.
 
     `columns` are name and type of each column, in order; `identity` is what all points have in
-    common, `about` further plain data to write beside. Raises InputError when the directory holds
+    common, `about` further plain data to write with it. Raises InputError when the directory holds
     another sweep, when another process is writing it, or when it cannot be written.
     """
 
     def __init__(
         self,
         folder: Path,
-        columns: Sequence[tuple[str, Type]],
+        columns: Columns,
         identity: str,
         about: Mapping[str, Any],
         scenario_toml: str = "",
@@ -77,12 +77,9 @@ class Dataset:
         self._about = dict(about)
         self._scenario_toml = scenario_toml
         self._status: dict[str, str] = {}
-        self._unwritten: list[Row] = []
-        self._rows: dict[str, Row] | None = None
-        self._lock: int | None = None
-        self._journal: int | None = None
-        self._next_part = 1
-        self._failed = False
+        self._stored: set[str] = set()
+        self._rows: dict[str, Row] = {}
+        self._stack = ExitStack()
 
     # --- life ------------------------------------------------------------------------------
 
@@ -91,46 +88,23 @@ class Dataset:
         if parts.is_symlink():  # a stranger's may lead out of the directory
             raise WriteError(str(parts), "", "expected a directory, found a symbolic link")
         make_directory(parts)
-        self._take_lock()
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(hold(self.folder))
             self._check()
             for leftover in parts.glob(".*.tmp"):
                 leftover.unlink(missing_ok=True)
             for path in self.parts():
-                self._next_part = max(self._next_part, (digits(path.stem[5:]) or 0) + 1)
                 self._status.update(_statuses(path))
-            self._replay()
-        except BaseException:
-            self._leave()
-            raise
-        self._opened = self._synced = time.monotonic()
+            self._stored.update(self._status)
+            self._journal = _open_own(self.folder / JOURNAL)
+            stack.callback(os.close, self._journal)
+            self.flush()
+            self._stack = stack.pop_all()
+        self._synced = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            if not self._failed:
-                self.flush()
-        finally:
-            self._leave()
-
-    def _leave(self) -> None:
-        if self._journal is not None:
-            os.close(self._journal)
-            self._journal = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    def _take_lock(self) -> None:
-        import fcntl
-
-        self._lock = _open_own(self.folder / ".lock", os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            self._lock = None
-            raise InputError(str(self.folder), "", "another sweep is writing here") from None
+        self._stack.close()
 
     def _check(self) -> None:
         """Compare with the sweep that the directory holds, or write what this one is."""
@@ -152,34 +126,17 @@ class Dataset:
                     raise InputError(str(self.folder), "", message)
         elif any(self.parts()):
             raise InputError(str(path), "", "expected the sweep's document, found none")
-        elif holds_other_result(self.folder):
+        elif holds_result(self.folder):
             message = "holds another result than a sweep: choose another -o DIR, or delete it"
             raise InputError(str(self.folder), "", message)
         write_text(path, to_json({**now, **self._about}) + "\n")
         write_text(self.folder / "scenario.toml", self._scenario_toml)
 
-    def _replay(self) -> None:
-        """Move the rows that a killed sweep left in the journal to a file."""
-        path = self.folder / JOURNAL
-        self._journal = _open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-
-        def fresh() -> Iterator[Row]:
-            for row in self._lines():
-                if row["key"] not in self._status:
-                    self._status[row["key"]] = row["status"]
-                    yield row
-
-        self._store_all(fresh())
-
-    def _lines(self) -> Iterator[Row]:
-        """Yield the journal's rows; a torn last line is left out, and what is no row."""
-        return _journal_rows(self.folder, self._columns)
-
     # --- rows ------------------------------------------------------------------------------
 
     def parts(self) -> list[Path]:
         """Return the files of rows, oldest first."""
-        return sorted((self.folder / "points").glob("part-*.parquet"))
+        return _parts(self.folder)
 
     def status(self, key: str) -> str | None:
         """Return the status of a recorded point, else None."""
@@ -187,94 +144,60 @@ class Dataset:
 
     def row(self, key: str) -> Row:
         """Return the row of a recorded point."""
-        if self._rows is None:
+        if key not in self._rows:
             self._rows = {row["key"]: row for row in read(self.folder).to_pylist()}
         return self._rows[key]
 
     def record(self, row: Row) -> bool:
-        """Record a point's row; return False, and do nothing, if the point is recorded already."""
+        """Record a point's row; return False, and do nothing, if the point is recorded already.
+
+        Raises WriteError.
+        """
         key = row["key"]
         if key in self._status:
             return False
+        self._append(to_json(row, indent=None) + "\n")
         self._status[key] = row["status"]
-        assert self._journal is not None
-        try:
-            self._append(self._journal, to_json(row, indent=None) + "\n")
-        except WriteError:
-            self._failed = True
-            self._unwritten.append(row)
-            raise
         return True
 
-    def _append(self, journal: int, text: str) -> None:
+    def _append(self, text: str) -> None:
         data = text.encode()
         try:
             while data:
-                data = data[os.write(journal, data) :]
-            now = time.monotonic()
-            if now - self._synced >= max(_SYNC_S, _SYNC_SHARE * (now - self._opened)):
-                os.fdatasync(journal)
+                data = data[os.write(self._journal, data) :]
+            if time.monotonic() - self._synced >= _SYNC_S:
+                os.fdatasync(self._journal)
                 self._synced = time.monotonic()
         except OSError as error:
             path = str(self.folder / JOURNAL)
             raise WriteError(path, "", f"cannot be written: {why(error)}") from None
 
     def flush(self) -> None:
-        """Move the journal's rows to a file of their own."""
-        try:
-            self._store_all(self._lines())
-        except WriteError:
-            self._failed = True
-            raise
-
-    def _store_all(self, rows: Iterable[Row]) -> None:
-        """Write rows to the next file, if there are any, then empty the journal."""
-        remaining = iter(rows)
-        batches = iter(lambda: list(itertools.islice(remaining, _BATCH_ROWS)), [])
-        first = next(batches, None)
-        if first is not None:
-            path = self.folder / "points" / f"part-{self._next_part:05d}.parquet"
-            self._store(path, map(self._table, itertools.chain([first], batches)))
-            self._next_part += 1
-        assert self._journal is not None
+        """Move the journal's rows to a file of their own. Raises WriteError: they stay there."""
+        rows = _journal(self.folder, self._columns, self.schema(), self._stored)
+        if rows.num_rows:
+            last = max((digits(path.stem[5:]) or 0 for path in self.parts()), default=0)
+            path = self.folder / "points" / f"part-{last + 1:05d}.parquet"
+            _synced(write_parquet(path, rows))
+            statuses = _pairs(rows)
+            self._status.update(statuses)
+            self._stored.update(statuses)
         os.ftruncate(self._journal, 0)
-
-    def _table(self, rows: Sequence[Row]) -> pa.Table:
-        return _table(rows, self.schema())
-
-    def _store(self, path: Path, tables: Iterable[pa.Table]) -> None:
-        """Write a file of rows atomically, on the disk before it has its name."""
-        import pyarrow.parquet as pq
-
-        def write(part: Path) -> None:
-            with part.open("wb") as file:
-                with pq.ParquetWriter(file, self.schema(), compression="zstd") as writer:
-                    for table in tables:
-                        writer.write_table(table)
-                file.flush()
-                os.fsync(file.fileno())
-
-        write_atomically(path, write)
 
     def forget(self, statuses: Iterable[str]) -> int:
         """Remove the points with these statuses, to run them again; return how many they were."""
-        import pyarrow.parquet as pq
-
         wrong = set(statuses)
         keys = {key for key, status in self._status.items() if status in wrong}
         for path in self.parts():
-            mine = _statuses(path)
-            if not keys & mine.keys():
-                continue
-            kept = [key not in keys for key in mine]
-            with open_regular(path) as file:
-                table = pq.read_table(file).filter(kept)
-            if table.num_rows:
-                self._store(path, [table])
-            else:
+            table = _read(path)
+            kept = table.filter([status not in wrong for status in table["status"].to_pylist()])
+            if not kept.num_rows:
                 path.unlink()
+            elif kept.num_rows < table.num_rows:
+                _synced(write_parquet(path, kept))
         for key in keys:
             del self._status[key]
+        self._stored -= keys
         return len(keys)
 
     def schema(self) -> pa.Schema:
@@ -289,52 +212,66 @@ class Dataset:
         """Return the rows of these points that are recorded, in this order; by default of all."""
         import pyarrow as pa
 
-        if not self._failed:
-            self.flush()
         found = read(self.folder, self.schema())
-        if self._unwritten:
-            found = pa.concat_tables([found, self._table(self._unwritten)])
         if keys is None:
             return found
         place = {key: i for i, key in enumerate(found["key"].to_pylist())}
         return found.take(pa.array([place[key] for key in keys if key in place], pa.int64()))
 
 
-def _schema(columns: Iterable[tuple[str, Type]]) -> pa.Schema:
+# --- files -------------------------------------------------------------------------------------
+
+
+def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
+    """Return all rows of a sweep's directory, those in the journal of a killed sweep too."""
+    import pyarrow as pa
+
+    with _whole(folder / "points"):
+        tables = [_read(path) for path in _parts(folder)]
+        known = {key for table in tables for key in table["key"].to_pylist()}
+        columns = _columns(folder)
+        mine = tables[0].schema if tables else schema or _schema(columns)
+        fresh = _journal(folder, columns, mine, known)
+        return pa.concat_tables([*tables, fresh]).combine_chunks()
+
+
+def _parts(folder: Path) -> list[Path]:
+    return sorted((folder / "points").glob("part-*.parquet"))
+
+
+def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with open_regular(path) as file:
+        return pq.read_table(file, columns=columns)
+
+
+def _synced(path: Path) -> None:
+    """Have a file on the disk itself before its rows leave another place."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _statuses(path: Path) -> dict[str, str]:
+    """Return the status of each point of a file; raise InputError for a damaged one."""
+    with _whole(path):
+        return _pairs(_read(path, ["key", "status"]))
+
+
+def _pairs(table: pa.Table) -> dict[str, str]:
+    keys, statuses = (table[name].cast("string") for name in ("key", "status"))
+    if keys.null_count or statuses.null_count:
+        raise ValueError("a row has no key or no status")
+    return dict(zip(keys.to_pylist(), statuses.to_pylist(), strict=True))
+
+
+def _schema(columns: Columns) -> pa.Schema:
     import pyarrow as pa
 
     types = {
         "string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
     }  # fmt: skip
     return pa.schema([pa.field(name, types[kind]) for name, kind in columns])
-
-
-def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    import pyarrow as pa
-
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
-    return pa.table(columns, schema=schema)
-
-
-def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """Return all rows of a sweep's directory, those in the journal of a killed sweep too."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    paths = sorted((folder / "points").glob("part-*.parquet"))
-    with _whole(folder / "points"):
-        tables = []
-        for path in paths:
-            with open_regular(path) as file:
-                tables.append(pq.read_table(file))
-        known = {key for table in tables for key in table["key"].to_pylist()}
-        columns = _columns(folder)
-        fresh = [row for row in _journal_rows(folder, columns) if row["key"] not in known]
-        if fresh:
-            tables.append(_table(fresh, tables[0].schema if tables else _schema(columns)))
-        if not tables:
-            return (schema or pa.schema([])).empty_table()
-        return pa.concat_tables(tables).combine_chunks()
 
 
 def _columns(folder: Path) -> list[tuple[str, Type]]:
@@ -344,18 +281,6 @@ def _columns(folder: Path) -> list[tuple[str, Type]]:
         return [(str(name), kind) for name, kind in pairs if kind in _PYTHON]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return []
-
-
-def _statuses(path: Path) -> dict[str, str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _whole(path), open_regular(path) as file:
-        table = pq.read_table(file, columns=["key", "status"])
-        keys, statuses = (table[name].cast(pa.string()) for name in ("key", "status"))
-        if keys.null_count or statuses.null_count:
-            raise ValueError("a row has no key or no status")
-        return dict(zip(keys.to_pylist(), statuses.to_pylist(), strict=True))
 
 
 @contextmanager
@@ -373,11 +298,11 @@ def _whole(path: Path) -> Iterator[None]:
         raise InputError(str(path), "", f"{expected}, got: {reason}") from None
 
 
-def _open_own(path: Path, flags: int) -> int:
-    """Open a regular file to write, not through a link; raise WriteError for any other."""
+def _open_own(path: Path) -> int:
+    """Open the journal to write, not through a link; raise WriteError unless it is a file."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        mode = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(path, flags | mode, 0o644)
+        descriptor = os.open(path, flags, 0o644)
     except OSError as error:
         if path.is_symlink():
             raise WriteError(str(path), "", "expected a file, found a symbolic link") from None
@@ -388,18 +313,29 @@ def _open_own(path: Path, flags: int) -> int:
     return descriptor
 
 
+def _journal(folder: Path, columns: Columns, schema: pa.Schema, known: set[str]) -> pa.Table:
+    """Return the rows of a journal but those of known keys; a torn last line is left out."""
+    import pyarrow as pa
+
+    rows = (row for row in _journal_rows(folder, columns) if row["key"] not in known)
+    tables = []
+    for batch in iter(lambda: list(itertools.islice(rows, _BATCH_ROWS)), []):
+        arrays = [pa.array([row.get(field.name) for row in batch], field.type) for field in schema]
+        tables.append(pa.table(arrays, schema=schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
 _PYTHON: Mapping[str, type] = {"string": str, "double": float, "bool": bool, "int64": int}
 
 
 def _is_of(value: object, kind: Type) -> bool:
-    if kind == "int64" and isinstance(value, int):
-        return not isinstance(value, bool) and -(2**63) <= value < 2**63
-    if kind == "double" and isinstance(value, int):
-        return not isinstance(value, bool) and abs(value) < 2**53
-    return isinstance(value, _PYTHON[kind])
+    if kind in ("int64", "double") and isinstance(value, int):
+        most = 2**63 if kind == "int64" else 2**53
+        return not isinstance(value, bool) and -most < value < most
+    return value is None or isinstance(value, _PYTHON[kind])
 
 
-def _journal_rows(folder: Path, columns: Sequence[tuple[str, Type]]) -> Iterator[Row]:
+def _journal_rows(folder: Path, columns: Columns) -> Iterator[Row]:
     """Yield the rows of a journal that have these columns, each key once."""
     path, seen = folder / JOURNAL, set()
     try:
@@ -419,11 +355,10 @@ def _journal_rows(folder: Path, columns: Sequence[tuple[str, Type]]) -> Iterator
                 yield row
 
 
-def _fits(row: object, columns: Sequence[tuple[str, Type]]) -> TypeGuard[Row]:
+def _fits(row: object, columns: Columns) -> TypeGuard[Row]:
     """Return whether a line of a journal is a row of these columns."""
     if not columns or not isinstance(row, dict):
         return False
     if not (isinstance(row.get("key"), str) and isinstance(row.get("status"), str)):
         return False
-    values = ((row.get(name), kind) for name, kind in columns)
-    return all(value is None or _is_of(value, kind) for value, kind in values)
+    return all(_is_of(row.get(name), kind) for name, kind in columns)

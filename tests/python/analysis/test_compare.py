@@ -403,7 +403,7 @@ def test_interrupt_leaves_what_there_is(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not (tmp_path / "out" / "rcp").is_dir():  # made just before the runs
+    while not (tmp_path / "out").is_dir():  # made just before the runs
         time.sleep(0.05)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)

@@ -150,6 +150,7 @@ def write_sweep(folder: Path, axes: dict[str, str], rows: list[dict], draw: int 
         for place, row in enumerate(rows):
             known = {"key": str(place), "status": "done", "error": None, "overrides": f"p={place}"}
             made.record(known | row)
+        made.flush()
     return folder
 
 

@@ -211,12 +211,6 @@ def test_a_file_in_the_way_of_a_directory(tmp_path: Path):
             files.make_directory(folder)
 
 
-def test_a_directory_in_the_way_of_a_file(run, tmp_path: Path):
-    (tmp_path / "summary.json").mkdir()
-    with pytest.raises(InputError, match=r"summary\.json: cannot be written"):
-        run.write(tmp_path)
-
-
 def test_a_directory_that_cannot_be_written():
     with pytest.raises(InputError, match="expected a writable directory"):
         files.make_directory("/proc/waterfill")
