@@ -90,7 +90,7 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
 
 
 def _boundaries(sweep: Sweep) -> list[Table | Text]:
-    span, verdict = sweep.plan.span, sweep.plan.verdict
+    span, verdict = sweep.plan.design.span, sweep.plan.verdict
     assert span is not None
     unit = span.axis([span.low]).unit
     units = {one.key: one.unit for one in sweep.plan.design.axes()}

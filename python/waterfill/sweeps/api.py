@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 from waterfill.runs import html
 from waterfill.runs.files import WriteError
 from waterfill.runs.progress import SweepBar
-from waterfill.sweeps import engine, points
-from waterfill.sweeps.cluster import Cluster
+from waterfill.sweeps import engine
 from waterfill.sweeps.dataset import Dataset
 from waterfill.sweeps.plan import Plan, plan
 from waterfill.sweeps.points import Written
@@ -81,38 +80,24 @@ class Sweep:
 
 def run(plan: Plan) -> Sweep:
     """Run a plan's points that its directory lacks; see `sweep`."""
-    spec, identity = plan.spec, plan.base.identity()
-    source: engine.Source
-    search: Refinement | None = None
-    if plan.span is not None and plan.verdict is not None:
-        source = search = Refinement(identity, plan.design, plan.span, plan.verdict, spec.tolerance)
-        expected = search.points_max()
-    else:
-        source = engine.Listed(list(points.points(identity, plan.design)))
-        expected = plan.design.count
-    options = engine.Options(
-        columns=plan.extra,
-        limits=plan.limits,
-        keep=(plan.folder / "runs").absolute() if spec.keep else None,
-        lost_s=spec.lost_s,
-    )
+    spec, source, title = plan.spec, plan.source(), plan.base.name
+    identity = plan.design.identity
     dataset = Dataset(plan.folder, plan.columns(), identity, plan.about(), plan.base.text)
-    title = plan.base.name
     with dataset:
         if spec.retry:
             dataset.forget(("failed", "timeout", "memory"))
-        with SweepBar(title, expected, at_most=search is not None, quiet=spec.quiet) as bar:
-            outcome = engine.run(
-                source, plan.base, dataset, lambda: Cluster(plan.place), options, bar
-            )
+        with SweepBar(title, source.count, at_most=source.follows, quiet=spec.quiet) as bar:
+            outcome = engine.run(plan, source, dataset, bar)
         if outcome.unwritten is None:
             try:
                 dataset.flush()
             except WriteError as error:  # the journal has the rows
                 outcome.unwritten = error
         table = dataset.table([point.key for point in outcome.points])
-    boundaries = () if search is None else tuple(search.boundaries())
-    wanted = expected if search is None else len(outcome.points)
+    boundaries: tuple[Boundary, ...] = ()
+    wanted = source.count
+    if isinstance(source, Refinement):
+        boundaries, wanted = tuple(source.boundaries()), len(outcome.points)
     return Sweep(plan, table, wanted, boundaries, outcome.interrupted, outcome.unwritten)
 
 

@@ -218,7 +218,6 @@ class Cluster:
         self._target: Any = where.address
 
     def __enter__(self) -> Cluster:
-        need("distributed", "sweep")
         _configure()
         try:
             if not self.where.address:

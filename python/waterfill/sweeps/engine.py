@@ -10,9 +10,8 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from waterfill.errors import RunError, one_line
@@ -20,8 +19,9 @@ from waterfill.runs import cache, interrupt
 from waterfill.runs.files import WriteError
 from waterfill.sweeps.cluster import Cluster
 from waterfill.sweeps.dataset import Dataset
-from waterfill.sweeps.points import Base, Point
-from waterfill.sweeps.worker import CHILDREN, FAILED, LOST, Limits, run_batch, same
+from waterfill.sweeps.plan import Plan
+from waterfill.sweeps.points import Point
+from waterfill.sweeps.worker import CHILDREN, FAILED, LOST, run_batch, same
 
 # Aim of a batch's time; most points of a batch; batches waiting at each worker's thread.
 _BATCH_S = 0.2
@@ -33,12 +33,15 @@ _COUNT_WORKERS_S = 1.0
 
 
 class Source(Protocol):
-    """Source of points: a list, or a search that continues from the rows it gets.
+    """Source of points: a design, or a search that continues from the rows it gets.
 
     `follows` is whether rows can lead to further points.
     """
 
-    follows: bool
+    @property
+    def follows(self) -> bool:
+        """True if rows can lead to further points."""
+        ...
 
     def first(self) -> Iterable[Point]:
         """Return the points to begin with."""
@@ -47,22 +50,6 @@ class Source(Protocol):
     def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
         """Return the points that a row leads to."""
         ...
-
-
-@dataclass
-class Listed:
-    """Points that are known from the start."""
-
-    points: list[Point]
-    follows: bool = False
-
-    def first(self) -> Iterable[Point]:
-        """Return all points."""
-        return self.points
-
-    def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
-        """Return none."""
-        return ()
 
 
 class Watcher(Protocol):
@@ -97,40 +84,20 @@ class Outcome:
     unwritten: WriteError | None = None
 
 
-@dataclass(frozen=True)
-class Options:
-    """Conditions of each point's run, and the files to keep."""
-
-    columns: Mapping[str, str]
-    limits: Limits
-    keep: Path | None = None
-    lost_s: float = 60.0
-
-
-def run(
-    source: Source,
-    base: Base,
-    dataset: Dataset,
-    cluster: Callable[[], Cluster],
-    options: Options,
-    watcher: Watcher,
-) -> Outcome:
+def run(plan: Plan, source: Source, dataset: Dataset, watcher: Watcher) -> Outcome:
     """Run all points of a source that the dataset lacks; record each as soon as it has ended.
 
-    `cluster` is called only if there is a point to run. Ctrl-C ends the sweep early: what has
-    ended is recorded. Raises RunError when the scheduler is lost for `options.lost_s`.
+    Workers are started only if there is a point to run. Ctrl-C ends the sweep early: what has
+    ended is recorded. Raises RunError when the scheduler is lost for the plan's `lost_s`.
     """
-    return _Sweep(source, base, dataset, options, watcher).run(cluster)
+    return _Sweep(plan, source, dataset, watcher).run()
 
 
 class _Sweep:
-    def __init__(
-        self, source: Source, base: Base, dataset: Dataset, options: Options, watcher: Watcher
-    ) -> None:
+    def __init__(self, plan: Plan, source: Source, dataset: Dataset, watcher: Watcher) -> None:
+        self._plan = plan
         self._source = source
-        self._base = base
         self._dataset = dataset
-        self._options = options
         self._watcher = watcher
         self._outcome = Outcome()
         self._known: dict[str, Point] = {}
@@ -140,16 +107,15 @@ class _Sweep:
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._text: Any = None
         self._mean_s: float | None = None
-        self._identity = base.identity()
 
-    def run(self, cluster: Callable[[], Cluster]) -> Outcome:
+    def run(self) -> Outcome:
         recorded = self._add(self._source.first())
         self._watcher.planned(recorded, 0)
         if not self._queue:
             return self._outcome
         CHILDREN.open()
         try:
-            with interrupt.listening(), cluster() as there:
+            with interrupt.listening(), Cluster(self._plan.place) as there:
                 try:
                     self._loop(there)
                 finally:
@@ -210,24 +176,26 @@ class _Sweep:
         batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
         client = cluster.client
         if self._text is None:
-            about = {"base": self._identity, "text": self._base.text, "source": self._base.place}
-            self._text = client.submit(same, about, key=f"scenario-{self._identity}", pure=False)
-        limits = (self._options.limits.time_s, self._options.limits.memory_bytes)
+            base, identity = self._plan.base, self._plan.design.identity
+            about = {"base": identity, "text": base.text, "source": base.place}
+            self._text = client.submit(same, about, key=f"scenario-{identity}", pure=False)
+        limits = (self._plan.spec.max_time_s, self._plan.spec.max_memory_bytes)
         jobs = [self._job(point) for point in batch]
         future = client.submit(run_batch, self._text, jobs, limits, pure=False)
         self._batches[future] = batch
         future.add_done_callback(self._ended.put)
 
     def _job(self, point: Point) -> dict[str, Any]:
-        keep = self._options.keep
+        plan = self._plan
+        keep = (plan.folder / "runs" / point.key).absolute()
         return {
             "key": point.key,
-            "base": self._identity,
-            "sets": [*self._base.sets, *point.sets],
-            "on": self._base.on,
+            "base": plan.design.identity,
+            "sets": [*plan.base.sets, *point.sets],
+            "on": plan.base.on,
             "code": cache.version(),
-            "columns": self._options.columns,
-            "keep": None if keep is None else str(keep / point.key),
+            "columns": plan.extra,
+            "keep": str(keep) if plan.spec.keep else None,
         }
 
     def _take(self, future: Any) -> None:
@@ -272,13 +240,14 @@ class _Sweep:
         """Wait for the scheduler, then hand all points in progress out again."""
         title = cluster.where.title
         self._watcher.waiting(f"lost the scheduler: {title}")
-        until = time.monotonic() + self._options.lost_s
+        lost_s = self._plan.spec.lost_s
+        until = time.monotonic() + lost_s
         while not cluster.reconnect():
             interrupt.check()
             self._watcher.tick()
             if time.monotonic() > until:
                 raise RunError(
-                    f"{title}: no scheduler for {self._options.lost_s:g} s; "
+                    f"{title}: no scheduler for {lost_s:g} s; "
                     "the points that have ended are kept, the same command goes on"
                 )
             time.sleep(_LOOK_S)

@@ -181,7 +181,7 @@ def _maps(
 
 def _boundary(sweep: Sweep, varying: Varying) -> list[Chart]:
     """Return the chart of where a verdict changes, over the first numeric axis."""
-    span = sweep.plan.span
+    span = sweep.plan.design.span
     assert span is not None
     found = [b for b in sweep.boundaries if b.low is not None and b.high is not None]
     if not found:

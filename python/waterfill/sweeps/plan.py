@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.sweeps import measure
-from waterfill.sweeps.axes import Range
 from waterfill.sweeps.cluster import Place, need, place
 from waterfill.sweeps.dataset import Type
 from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.points import Base, Design, Written
+from waterfill.sweeps.refine import Refinement
 from waterfill.sweeps.spec import SweepSpec
-from waterfill.sweeps.worker import Limits
 
 # Columns before and after the measures.
 _HEAD: tuple[tuple[str, Type], ...] = (("key", "string"), ("status", "string"), ("error", "string"))
@@ -36,27 +35,20 @@ class Plan:
     place: Place
 
     @property
-    def span(self) -> Range | None:
-        """The range that a search for a boundary covers."""
-        return self.design.span
-
-    @property
     def folder(self) -> Path:
         """Output directory."""
         output = self.spec.output
         return Path(f"{self.base.name}.sweep") if output is None else Path(output)
 
-    @property
-    def limits(self) -> Limits:
-        """The limits of one point."""
-        return Limits(self.spec.max_time_s, self.spec.max_memory_bytes)
+    def source(self) -> Design | Refinement:
+        """Return the points: those of the design, or of a search for the verdict's boundary."""
+        if self.design.span is None or self.verdict is None:
+            return self.design
+        return Refinement(self.design, self.design.span, self.verdict, self.spec.tolerance)
 
     def columns(self) -> list[tuple[str, Type]]:
         """Return name and type of the dataset's columns, in order."""
-        found = self.design.axes()
-        if self.span is not None:
-            found.append(self.span.axis([self.span.low, self.span.high]))
-        mine: list[tuple[str, Type]] = [(one.key, one.kind) for one in found]
+        mine: list[tuple[str, Type]] = [(one.key, one.kind) for one in self.design.axes()]
         if self.design.seeds:
             mine.append(("seed", "int64"))
         measures = [*measure.COLUMNS, *self.extra]
@@ -70,15 +62,12 @@ class Plan:
         """Return the dataset's description of itself."""
         from waterfill._core import version
 
-        found = self.design.axes()
-        if self.span is not None:
-            found.append(self.span.axis([self.span.low]))
         return {
             "version": version(),
             "scenario": self.base.title or Path(self.base.source).name,
             "backend": self.base.on,
             "sets": list(self.base.sets),
-            "axes": {one.key: one.unit for one in found},
+            "axes": {one.key: one.unit for one in self.design.axes()},
             "draw": {
                 "latin": self.design.latin, "samples": self.design.samples,
                 "seed": self.design.draw_seed,
@@ -92,7 +81,6 @@ class Plan:
 
 def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
     """Check a sweep and return its plan; raise InputError."""
-    spec.check()
     need("distributed", "sweep")
     base = Base.read(scenario, spec.sets, spec.on)
     extra, verdict = measure.read(spec.columns, spec.verdict)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from waterfill.errors import InputError
 from waterfill.runs import backends, cache
@@ -122,8 +122,9 @@ class Base:
 
 @dataclass(frozen=True)
 class Design:
-    """Design of a sweep: axes, ranges to draw `samples` points from, and the method of drawing.
+    """Points of a sweep: axes, ranges to draw `samples` points from, and the method of drawing.
 
+    A source of points for the engine. `identity` is the hash of all that they have in common.
     `latin` draws a Latin hypercube. The draws depend on `draw_seed` and nothing else; independent
     draws of more samples begin with those of fewer. `span` is the range that a search covers, in
     addition to the axes.
@@ -137,7 +138,9 @@ class Design:
     protocols: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     span: Range | None = None
+    identity: str = ""
     drawn: tuple[Axis, ...] = field(default=(), compare=False)
+    follows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         keys = [*(a.key for a in self.fixed()), *(r.key for r in self.ranges)]
@@ -178,6 +181,7 @@ class Design:
             latin=bool(spec.latin),
             draw_seed=spec.draw_seed,
             protocols=tuple(protocols),
+            identity=base.identity(),
         )
         first = design.check(base)
         return replace(design, seeds=tuple(first.seed + i for i in range(spec.seeds)))
@@ -189,8 +193,6 @@ class Design:
         makes wrong is found in its run. Returns the first point's scenario. Raises InputError.
         """
         axes = self.axes()
-        if self.span is not None:
-            axes.append(self.span.axis([self.span.low, self.span.high]))
         first = {one.key: assignment(one.key, one.values[0]) for one in axes}
         scenario = base.scenario([*first.values()])
         if self.protocols and all(flow.protocol is not None for flow in scenario.flow):
@@ -206,8 +208,9 @@ class Design:
         return [*names, *self.grid]
 
     def axes(self) -> list[Axis]:
-        """Return all axes but the seed, those drawn included."""
-        return [*self.fixed(), *self.drawn]
+        """Return all axes but the seed: fixed, drawn, and the ends of the range of a search."""
+        searched = [] if self.span is None else [self.span.axis([self.span.low, self.span.high])]
+        return [*self.fixed(), *self.drawn, *searched]
 
     @property
     def count(self) -> int:
@@ -226,6 +229,26 @@ class Design:
                 yield head
             for i in range(self.samples):
                 yield [*head, *((one, i) for one in self.drawn)]
+
+    def first(self) -> Iterator[Point]:
+        """Yield the points in order."""
+        for chosen in self.rows():
+            for seed in self.seeds or (None,):
+                yield self.point(chosen, seed)
+
+    def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
+        """Return none: no row leads to further points."""
+        return ()
+
+    def point(self, chosen: Iterable[tuple[Axis, int]], seed: int | None) -> Point:
+        """Return the point of these values."""
+        pairs = list(chosen)
+        sets = [assignment(one.key, one.values[i]) for one, i in pairs]
+        values: dict[str, Value] = {one.key: one.numbers[i] for one, i in pairs}
+        if seed is not None:
+            sets.append(f"seed={seed}")
+            values["seed"] = seed
+        return Point(key_of(self.identity, sets), tuple(sets), values)
 
     def _draw(self) -> Iterator[Axis]:
         if not self.samples:
@@ -248,29 +271,10 @@ class Design:
             yield Axis(one.key, tuple(texts), si, known.kind, known.unit)
 
 
-def point(identity: str, chosen: Iterable[tuple[Axis, int]], seed: int | None) -> Point:
-    """Return the point of these values."""
-    pairs = list(chosen)
-    sets = [assignment(one.key, one.values[i]) for one, i in pairs]
-    values: dict[str, Value] = {one.key: one.numbers[i] for one, i in pairs}
-    if seed is not None:
-        sets.append(f"seed={seed}")
-        values["seed"] = seed
-    return Point(key_of(identity, sets), tuple(sets), values)
-
-
 def key_of(identity: str, sets: Iterable[str]) -> str:
     """Return the key of a point with these overrides, in any order."""
     text = json.dumps([identity, *sorted(sets)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def points(identity: str, design: Design) -> Iterator[Point]:
-    """Yield the points of a design in order."""
-    seeds: Sequence[int | None] = design.seeds or (None,)
-    for chosen in design.rows():
-        for seed in seeds:
-            yield point(identity, chosen, seed)
 
 
 def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:

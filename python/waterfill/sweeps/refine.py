@@ -15,7 +15,7 @@ from typing import Any
 
 from waterfill.sweeps.axes import Axis, Range
 from waterfill.sweeps.measure import Verdict
-from waterfill.sweeps.points import Design, Point, point
+from waterfill.sweeps.points import Design, Point
 
 
 @dataclass
@@ -61,10 +61,8 @@ class Refinement:
 
     follows = True
 
-    def __init__(
-        self, identity: str, design: Design, span: Range, verdict: Verdict, tolerance: float
-    ) -> None:
-        self._identity = identity
+    def __init__(self, design: Design, span: Range, verdict: Verdict, tolerance: float) -> None:
+        self._design = design
         self._seeds: tuple[int | None, ...] = design.seeds or (None,)
         self._span = span
         self._verdict = verdict
@@ -72,8 +70,9 @@ class Refinement:
         self._searches = [Search(row, span.low, span.high) for row in design.rows()]
         self._of: dict[str, tuple[Search, float, int | None]] = {}
 
-    def points_max(self) -> int:
-        """Return the largest number of points that the searches can need."""
+    @property
+    def count(self) -> int:
+        """The largest number of points that the searches can need."""
         steps, low, high = 0, self._span.low, self._span.high
         while not self._close(low, high):
             low, steps = self._span.middle(low, high), steps + 1
@@ -144,7 +143,7 @@ class Refinement:
         search.runs += len(self._seeds)
         points = []
         for seed in self._seeds:
-            new = point(self._identity, [*search.chosen, (self._span.axis([value]), 0)], seed)
+            new = self._design.point([*search.chosen, (self._span.axis([value]), 0)], seed)
             self._of[new.key] = (search, value, seed)
             points.append(new)
         return points

@@ -20,7 +20,10 @@ Ranges: TypeAlias = "Mapping[str, tuple[float, float] | str] | Sequence[str]"
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSpec:
-    """The keywords of `waterfill.sweep`, which explains them."""
+    """The keywords of `waterfill.sweep`, which explains them.
+
+    Raises InputError for a value that is wrong by itself, or together with another one.
+    """
 
     grid: Grid = ()
     ranges: Ranges = ()
@@ -45,8 +48,7 @@ class SweepSpec:
     retry: bool = False
     quiet: bool = True
 
-    def check(self) -> None:
-        """Raise InputError for a value that is wrong by itself, or with another one."""
+    def __post_init__(self) -> None:
         self._check_types()
         if self.random and self.latin:
             raise InputError("command line", "latin", "expected --random or --latin, got both")

@@ -39,8 +39,7 @@ class Group:
 
 def axes(sweep: Sweep) -> list[str]:
     """Return the names of the axes but the seed."""
-    names = [one.key for one in sweep.plan.design.axes()]
-    return names if sweep.plan.span is None else [*names, sweep.plan.span.key]
+    return [one.key for one in sweep.plan.design.axes()]
 
 
 def groups(sweep: Sweep, columns: Sequence[str] = DEFAULT) -> list[Group]:

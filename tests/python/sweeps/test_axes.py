@@ -8,7 +8,7 @@ import pytest
 
 from waterfill.errors import InputError
 from waterfill.sweeps import axes, measure
-from waterfill.sweeps.points import Design, key_of, point
+from waterfill.sweeps.points import Design, key_of
 
 
 def test_values_keep_their_text_and_have_numbers_in_si():
@@ -95,7 +95,7 @@ def test_one_axis_for_a_key():
 
 def test_keys_depend_on_the_content_and_not_on_the_order():
     one = axes.grid("x=1,2")
-    assert point("i", [(one, 0)], 1).key == key_of("i", ["seed=1", "x=1"])
+    assert Design(identity="i").point([(one, 0)], 1).key == key_of("i", ["seed=1", "x=1"])
     keys = {key_of("i", ["x=1"]), key_of("i", ["x=2"]), key_of("j", ["x=1"])}
     assert len(keys) == 3
 

@@ -15,7 +15,7 @@ import pytest
 import waterfill
 from waterfill.errors import InputError
 from waterfill.runs.progress import SweepBar
-from waterfill.sweeps import engine, measure, table, worker
+from waterfill.sweeps import measure, table, worker
 from waterfill.sweeps.axes import span
 from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.points import Design
@@ -273,14 +273,14 @@ def answered(search, truth):
 
 def test_a_search_finds_the_boundary_with_few_runs():
     verdict = Verdict.parse("drops > 0.5", ["drops"])
-    search = Refinement("i", Design(), span("x=1..1000:log"), verdict, 0.01)
+    search = Refinement(Design(), span("x=1..1000:log"), verdict, 0.01)
     runs = answered(search, lambda x, _: float(x > 70))
     (found,) = search.boundaries()
     assert found.low <= 70 < found.high
     assert found.high - found.low <= 0.01 * found.high
     # ln(1000) / ln(1 / 0.99) = 687 parts: 10 halvings.
     assert runs == found.runs == 12
-    assert runs <= search.points_max()
+    assert runs <= search.count
 
 
 def test_a_search_for_each_combination_and_all_its_seeds():
@@ -288,7 +288,7 @@ def test_a_search_for_each_combination_and_all_its_seeds():
 
     verdict = Verdict.parse("drops>=0.5", ["drops"])
     design = Design((grid("y=10,500,5000"),), seeds=(1, 2, 3))
-    search = Refinement("i", design, span("x=1..1000"), verdict, 0.01)
+    search = Refinement(design, span("x=1..1000"), verdict, 0.01)
     answered(search, lambda x, at: float(x > at["y"] + 0.1 * (at["seed"] - 2)))
     first, second, third = search.boundaries()
     assert first.low <= 10 < first.high
@@ -322,7 +322,6 @@ def test_lost_points_are_tried_again_and_then_fail(small, monkeypatch):
     assert done.table["status"].to_pylist() == ["failed"]
     assert "killed 5 times" in done.table["error"][0].as_py()
     assert len(calls) == 5
-    assert engine.Listed([]).after(None, {}) == ()
 
 
 @pytest.mark.parametrize(
