@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -51,11 +51,6 @@ def style(place: int) -> dict[str, Any]:
     """Return colour and dashes of a place in the palette; 28 differ from each other."""
     turn, colour = divmod(place, len(_COLOURS))
     return {"color": _COLOURS[colour], "linestyle": _DASHES[(colour + turn) % len(_DASHES)]}
-
-
-def line_styles() -> Iterator[dict[str, Any]]:
-    """Yield the colour and dashes of the first line, of the second, and so on."""
-    return map(style, itertools.count())
 
 
 def named_styles(names: Sequence[str]) -> list[dict[str, Any]]:

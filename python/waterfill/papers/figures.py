@@ -69,23 +69,20 @@ def rates_of(
     flows: list[str],
     title: str = "",
     labels: list[str] | None = None,
-    average_s: float = 1.0,
     most_bps: float = 0.0,
 ) -> Figure:
-    """Draw the rates of these flows as means of `average_s`; `most_bps` limits the axis."""
+    """Draw the rates of these flows as means of 1 s; `most_bps` limits the axis."""
     named = dict(zip(flows, labels or flows, strict=False))
-    lines = _means(result, "flows", ("rate_bps", 1e6), average_s, named)
+    lines = _means(result, "flows", ("rate_bps", 1e6), 1.0, named)
     ends = (0.0, result.summary.duration_s)
     return _one(_panel(title or result.summary.scenario, _TIME, "rate (Mbit/s)", lines,
                        x_range=ends, y_range=(0.0, most_bps / 1e6 or None)))  # fmt: skip
 
 
-def utilizations(
-    result: Result, *, links: list[str], title: str = "", average_s: float = 1.0
-) -> Figure:
-    """Draw the utilization of these links as means of `average_s`."""
+def utilizations(result: Result, *, links: list[str], title: str = "") -> Figure:
+    """Draw the utilization of these links as means of 1 s."""
     named = dict(zip(links, links, strict=True))
-    lines = _means(result, "links", ("utilization", 0.01), average_s, named)
+    lines = _means(result, "links", ("utilization", 0.01), 1.0, named)
     ends = (0.0, result.summary.duration_s)
     return _one(_panel(title or result.summary.scenario, _TIME, "utilization (%)", lines,
                        x_range=ends, y_range=(0.0, 105.0)))  # fmt: skip

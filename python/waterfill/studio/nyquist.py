@@ -80,9 +80,6 @@ _LOOPS: Mapping[str, Callable[[Values, float], dict[str, Loop]]] = {
     "vcp": _vcp,
 }
 
-KNOWN = tuple(_LOOPS)
-"""The protocols that have a linear loop of one RTT."""
-
 
 def curves(protocol: str, values: Values, rtt_s: float) -> list[Curve]:
     """Return the loops of a protocol at an RTT (s), drawn around their crossovers.

@@ -292,11 +292,6 @@ def _balance(link: _Link, members: _Members, limit: float, rules: _Rules) -> _Ba
     return _Balance(y, gain - kept * loss * limit, kept)
 
 
-def downstream_only(c: float, y: float, flows: float, alpha: float, gamma: float) -> float:
-    """Return x = (y/N)·γy/(γy − α(c − y)): one flow is bottlenecked here, the others downstream."""
-    return y / flows * gamma * y / (gamma * y - alpha * (c - y))
-
-
 def classes_of(network: Network) -> list[FlowClass]:
     """Return one class per entry of a network."""
     return [

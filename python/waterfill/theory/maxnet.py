@@ -257,13 +257,6 @@ def compensator_gain(gains: Gains, tau_s: float) -> float:
     return gains.alpha_t_s / tau_s
 
 
-def closed_loop_peak(gains: Gains, alpha: float, tau_s: float) -> float:
-    """Return the largest |L/(1 + L)|: 1 without resonance, inf at the stability boundary."""
-    omega = np.geomspace(1e-5, 20.0, 20000) / tau_s
-    loop = alpha * response(gains, omega, tau_s)
-    return float(np.max(np.abs(loop / (1 + loop))))
-
-
 def modes(gains: Gains, alpha: float, taus_s: Sequence[float]) -> Points:
     """`[maxnet-2007:eq10]` Return the roots of flows with equal shares of one link, fastest first.
 

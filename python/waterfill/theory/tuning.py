@@ -13,9 +13,6 @@ from waterfill.theory.certificate import Certificate
 from waterfill.theory.loops import Margins, Reals
 from waterfill.theory.maxnet import Average, Gains, Params
 
-# Step 2: "η ≈ 0.1", "a phase margin of 45°".
-ETA = 0.1
-PHASE_MARGIN_DEG = 45.0
 # The η that step 3 compares.
 _ETAS = (0.03, 0.06, 0.1, 0.2)
 # Some seconds of computing; RTTs of 1 ms with the paper's parameters take a sixth of it.

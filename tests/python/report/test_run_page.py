@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shutil
@@ -127,7 +126,7 @@ def test_entries_of_a_large_fluid_run_have_a_page(tmp_path):
 
 def test_flows_named_after_colours_have_them():
     names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other"]
-    palette = [style["color"] for style in itertools.islice(draw.line_styles(), 7)]
+    palette = [style["color"] for style in map(draw.style, range(7))]
     counted = colours_of(names)
     assert [palette[count % 7] for count in counted] == [
         style["color"] for style in draw.named_styles(names)

@@ -32,11 +32,16 @@ def fig_1(number, order=(0, 1), protocol="xcp", **options):
     return solve([155 * MBPS, 100 * MBPS], classes, XCP, protocol, **options)
 
 
+def downstream_only(c: float, y: float, flows: float, alpha: float, gamma: float) -> float:
+    """Return x = (y/N)·γy/(γy − α(c − y)): one flow is bottlenecked here, the others downstream."""
+    return y / flows * gamma * y / (gamma * y - alpha * (c - y))
+
+
 @pytest.mark.parametrize("number", [2, 4, 16, 256, 10**6])
 def test_fig_2_of_ixcp(number):
     point = fig_1(number)
     y = point.inputs_bps[0]
-    formula = equilibrium.downstream_only(155 * MBPS, y, number + 1, 0.4, 0.1)
+    formula = downstream_only(155 * MBPS, y, number + 1, 0.4, 0.1)
     assert point.rates_bps[0] == pytest.approx(formula)
     assert point.inputs_bps[1] == pytest.approx(100 * MBPS)
     assert point.bottleneck == [0, 1]
@@ -129,7 +134,7 @@ def test_a_demand_acts_like_a_bottleneck_downstream():
 def test_a_flow_that_states_twice_its_demand_counts_half():
     classes = [flows((0,)), flows((0,), 16, demand=100 * MBPS / 16)]
     point = solve([155 * MBPS], classes, XCP, stated=[1.0, 2.0])
-    formula = equilibrium.downstream_only(155 * MBPS, point.inputs_bps[0], 1 + 16 / 2, 0.4, 0.1)
+    formula = downstream_only(155 * MBPS, point.inputs_bps[0], 1 + 16 / 2, 0.4, 0.1)
     assert point.rates_bps[0] == pytest.approx(formula)
 
 

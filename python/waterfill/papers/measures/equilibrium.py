@@ -18,46 +18,23 @@ if TYPE_CHECKING:
 # --- computed: a short flow over the first of some links, long ones over all --------------------
 
 
-def rest_utilization(
-    *,
-    x: float,
-    capacity_bps: list[float],
-    protocol: str = "xcp",
-    alpha: float = 0.4,
-    gamma: float = 0.1,
-) -> float:
+def rest_utilization(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
     """Return the first link's utilization with `x` long flows over all links and a short one."""
-    return _rest(x, capacity_bps, protocol, alpha, gamma)[1] / capacity_bps[0]
+    return _rest(x, capacity_bps, protocol)[1] / capacity_bps[0]
 
 
-def rest_rate(
-    *,
-    x: float,
-    capacity_bps: list[float],
-    protocol: str = "xcp",
-    alpha: float = 0.4,
-    gamma: float = 0.1,
-) -> float:
+def rest_rate(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
     """Return the rate of the short flow there."""
-    return _rest(x, capacity_bps, protocol, alpha, gamma)[0]
+    return _rest(x, capacity_bps, protocol)[0]
 
 
-def rest_share(
-    *,
-    x: float,
-    capacity_bps: list[float],
-    protocol: str = "xcp",
-    alpha: float = 0.4,
-    gamma: float = 0.1,
-) -> float:
+def rest_share(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
     """Return the short flow's rate over its max-min share, for a first link wider than others."""
     share_bps = capacity_bps[0] - min(capacity_bps[1:])
-    return _rest(x, capacity_bps, protocol, alpha, gamma)[0] / share_bps
+    return _rest(x, capacity_bps, protocol)[0] / share_bps
 
 
-def _rest(
-    count: float, capacity_bps: list[float], protocol: str, alpha: float, gamma: float
-) -> tuple[float, float]:
+def _rest(count: float, capacity_bps: list[float], protocol: str) -> tuple[float, float]:
     """Return the short flow's rate and the first link's input in equilibrium, in bit/s."""
     from waterfill.theory.equilibrium import FlowClass, Gains, solve
 
@@ -65,7 +42,7 @@ def _rest(
         FlowClass((0,), 1.0, math.inf, 1),
         FlowClass(tuple(range(len(capacity_bps))), 1.0, math.inf, round(count)),
     ]
-    point = solve(capacity_bps, flows, Gains(alpha, gamma), protocol)
+    point = solve(capacity_bps, flows, Gains(alpha=0.4, gamma=0.1), protocol)
     return point.rates_bps[0], point.inputs_bps[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -232,15 +232,13 @@ def rate_of(result: Result, *, flow: str) -> float | None:
     return named(result.summary.flows, flow).rate_bps
 
 
-def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
-    """Return the sum of the rates (or goodputs) of these groups of flows in the summary."""
-    key: Literal["goodput_bps", "rate_bps"] = "goodput_bps" if goodput else "rate_bps"
+def group_rate(result: Result, *, flows: list[str]) -> float | None:
+    """Return the sum of the rates of these groups of flows in the summary."""
     known = {entry.group for entry in result.summary.flows}
     for group in flows:
         if group not in known:
             raise KeyError(group)
-    rates = [f[key] or 0.0 for f in result.summary.flows if f.group in flows]
-    return sum(rates)
+    return sum(f.rate_bps or 0.0 for f in result.summary.flows if f.group in flows)
 
 
 def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:

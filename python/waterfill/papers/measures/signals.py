@@ -235,22 +235,6 @@ def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> f
     return float(np.ptp(late)) / rate_bps if len(late) else None
 
 
-def start_overload(
-    result: Result, *, link: str, rtt_s: float, at_s: float, stop_s: float
-) -> float | None:
-    """Return the overload that would leave the largest queue of a window in one RTT.
-
-    As a part of the link's rate: the growth of the queue's largest sample from its mean in the
-    second before `at_s`, over rate × `rtt_s`.
-    """
-    _, before = sampled(result, "links", link, "queue_bytes", at_s - 1.0, at_s)
-    _, peak = sampled(result, "links", link, "queue_max_bytes", at_s, stop_s)
-    if not len(before) or not len(peak):
-        return None
-    rate_bps = next(entry.rate_bps for entry in result.network.links if entry.name == link)
-    return float(peak.max() - before.mean()) * 8 / (rate_bps * rtt_s)
-
-
 def header_bytes(
     result: Result, *, flow: str, packet_bytes: int = 1500, framing_bytes: int = 0
 ) -> float | None:

@@ -51,7 +51,6 @@ SINGLE = by_name(
     Measure(signals.rate_span, "ratio"),
     Measure(signals.rate_error, "ratio"),
     Measure(signals.asked_span, "ratio"),
-    Measure(signals.start_overload, "ratio"),
     Measure(signals.header_bytes, "bytes"),
     Measure(equilibrium.rest_utilization, "ratio", "nothing"),
     Measure(equilibrium.rest_rate, "bit/s", "nothing"),
