@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -207,7 +206,6 @@ def test_a_directory_holds_one_kind_of_result(out, old, new):
 
 HOLDER = """
 import sys
-import threading
 from pathlib import Path
 from waterfill.runs.directory import Stage
 with Stage(sys.argv[1]) as stage:
@@ -239,14 +237,23 @@ def test_a_directory_that_another_process_writes_is_refused(out, monkeypatch):
     assert content(out) == NEW
 
 
-def test_who_waits_for_another_locks_the_directory_that_has_the_name(out, monkeypatch):
-    monkeypatch.setattr(directory, "_WAIT_S", 20)
-    with holder(out) as other:
-        threading.Timer(0.2, other.stdin.close).start()
-        with Stage(out):
-            assert content(out) == {"summary.json": "theirs"}
-            with pytest.raises(WriteError), directory.hold(out):
-                pass
+def test_the_directory_that_has_the_name_is_locked(out, monkeypatch):
+    """Another one may get the name after this one was opened."""
+    out.mkdir()
+    flock, moved = directory._flock, out.with_name("moved")
+
+    def late(descriptor):
+        if not moved.exists():
+            out.rename(moved)
+            out.mkdir()
+        return flock(descriptor)
+
+    monkeypatch.setattr(directory, "_flock", late)
+    with directory.hold(out, wait_s=5):
+        with directory.hold(moved):
+            pass
+        with pytest.raises(WriteError), directory.hold(out):
+            pass
 
 
 def test_a_lock_ends_with_a_killed_process(out):
