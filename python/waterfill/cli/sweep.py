@@ -96,8 +96,7 @@ def sweep(
     """Run a scenario at many points, in parallel; one dataset, one table, one figure."""
     from waterfill.sweeps import api
     from waterfill.sweeps import cluster as clusters
-    from waterfill.sweeps.plan import plan
-    from waterfill.sweeps.spec import SweepSpec
+    from waterfill.sweeps.plan import SweepSpec, plan
 
     if show_cluster:
         print_text(clusters.described(clusters.place(cluster, workers)).rstrip("\n"))

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from waterfill.errors import one_line
 
@@ -262,15 +262,6 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-class _Point(Protocol):
-    """A point of a sweep, as far as its progress shows it."""
-
-    @property
-    def sets(self) -> Sequence[str]:
-        """The settings that make the point, as KEY=VALUE."""
-        ...
-
-
 class SweepBar(_Display):
     """The progress of a sweep: points done, rate, time left, and a line per failure.
 
@@ -312,8 +303,8 @@ class SweepBar(_Display):
             self._say(f"{recorded} points are recorded already")
         self.tick()
 
-    def row(self, point: _Point, row: Mapping[str, Any]) -> None:
-        """Count a point that has ended; print a line if it failed."""
+    def row(self, sets: Sequence[str], row: Mapping[str, Any]) -> None:
+        """Count a point with these settings that has ended; print a line if it failed."""
         self._said = ""
         self._done += 1
         if row["status"] == "done":
@@ -322,8 +313,8 @@ class SweepBar(_Display):
         if self._quiet:
             return
         if self._failed <= MAX_FAILURES:
-            sets = " ".join(point.sets) or "the scenario"
-            self._print(f"{row['status']}: {sets}: {one_line(row['error'] or '')}")
+            named = " ".join(sets) or "the scenario"
+            self._print(f"{row['status']}: {named}: {one_line(row['error'] or '')}")
         if self._failed == MAX_FAILURES:
             self._print("more failures are in the dataset: its columns status and error")
 

@@ -13,10 +13,9 @@ from waterfill.runs.files import WriteError
 from waterfill.runs.progress import SweepBar
 from waterfill.sweeps import engine
 from waterfill.sweeps.dataset import Dataset
-from waterfill.sweeps.plan import Plan, plan
+from waterfill.sweeps.plan import Plan, SweepSpec, plan
 from waterfill.sweeps.points import Written
 from waterfill.sweeps.refine import Boundary, Refinement
-from waterfill.sweeps.spec import SweepSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,14 +79,14 @@ class Sweep:
 
 def run(plan: Plan) -> Sweep:
     """Run a plan's points that its directory lacks; see `sweep`."""
-    spec, source, title = plan.spec, plan.source(), plan.base.name
+    spec, source, title = plan.spec, plan.source, plan.base.name
     identity = plan.design.identity
     dataset = Dataset(plan.folder, plan.columns(), identity, plan.about(), plan.base.text)
     with dataset:
         if spec.retry:
             dataset.forget(("failed", "timeout", "memory"))
         with SweepBar(title, source.count, at_most=source.follows, quiet=spec.quiet) as bar:
-            outcome = engine.run(plan, source, dataset, bar)
+            outcome = engine.run(plan, dataset, bar)
         if outcome.unwritten is None:
             try:
                 dataset.flush()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from waterfill.errors import RunError, one_line
 from waterfill.runs import cache, interrupt
 from waterfill.runs.files import WriteError
+from waterfill.runs.progress import SweepBar
 from waterfill.sweeps.cluster import Cluster
 from waterfill.sweeps.dataset import Dataset
 from waterfill.sweeps.plan import Plan
@@ -32,46 +33,6 @@ _LOOK_S = 0.2
 _COUNT_WORKERS_S = 1.0
 
 
-class Source(Protocol):
-    """Source of points: a design, or a search that continues from the rows it gets.
-
-    `follows` is whether rows can lead to further points.
-    """
-
-    @property
-    def follows(self) -> bool:
-        """True if rows can lead to further points."""
-        ...
-
-    def first(self) -> Iterable[Point]:
-        """Return the points to begin with."""
-        ...
-
-    def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
-        """Return the points that a row leads to."""
-        ...
-
-
-class Watcher(Protocol):
-    """Display of a sweep's progress."""
-
-    def planned(self, recorded: int, threads: int) -> None:
-        """Take the number of points that are recorded already, and of those that run at once."""
-        ...
-
-    def row(self, point: Point, row: Mapping[str, Any]) -> None:
-        """Take the row of a point that has ended."""
-        ...
-
-    def waiting(self, why: str) -> None:
-        """Take why nothing can run for now."""
-        ...
-
-    def tick(self) -> None:
-        """Be called about five times a second."""
-        ...
-
-
 @dataclass
 class Outcome:
     """Outcome of a sweep: its points in the order of request, and whether Ctrl-C ended it.
@@ -84,21 +45,21 @@ class Outcome:
     unwritten: WriteError | None = None
 
 
-def run(plan: Plan, source: Source, dataset: Dataset, watcher: Watcher) -> Outcome:
-    """Run all points of a source that the dataset lacks; record each as soon as it has ended.
+def run(plan: Plan, dataset: Dataset, bar: SweepBar) -> Outcome:
+    """Run all points of a plan that the dataset lacks; record each as soon as it has ended.
 
     Workers are started only if there is a point to run. Ctrl-C ends the sweep early: what has
     ended is recorded. Raises RunError when the scheduler is lost for the plan's `lost_s`.
     """
-    return _Sweep(plan, source, dataset, watcher).run()
+    return _Sweep(plan, dataset, bar).run()
 
 
 class _Sweep:
-    def __init__(self, plan: Plan, source: Source, dataset: Dataset, watcher: Watcher) -> None:
+    def __init__(self, plan: Plan, dataset: Dataset, bar: SweepBar) -> None:
         self._plan = plan
-        self._source = source
+        self._source = plan.source
         self._dataset = dataset
-        self._watcher = watcher
+        self._bar = bar
         self._outcome = Outcome()
         self._known: dict[str, Point] = {}
         self._queue: deque[Point] = deque()
@@ -109,8 +70,8 @@ class _Sweep:
         self._mean_s: float | None = None
 
     def run(self) -> Outcome:
-        recorded = self._add(self._source.first())
-        self._watcher.planned(recorded, 0)
+        recorded = self._add(self._plan.first)
+        self._bar.planned(recorded, 0)
         if not self._queue:
             return self._outcome
         CHILDREN.open()
@@ -154,9 +115,9 @@ class _Sweep:
                 self._reconnect(cluster)
             if time.monotonic() - counted >= _COUNT_WORKERS_S:
                 threads, counted = cluster.threads(), time.monotonic()
-                self._watcher.planned(0, threads)
+                self._bar.planned(0, threads)
                 if not threads:
-                    self._watcher.waiting(f"no workers yet: {cluster.where.title}")
+                    self._bar.waiting(f"no workers yet: {cluster.where.title}")
             while self._queue and len(self._batches) < _AHEAD * max(1, threads):
                 self._submit(cluster, threads)
             try:
@@ -165,7 +126,7 @@ class _Sweep:
                 pass
             else:
                 self._take(future)
-            self._watcher.tick()
+            self._bar.tick()
 
     def _submit(self, cluster: Cluster, threads: int) -> None:
         share = len(self._queue) // (_AHEAD * max(1, threads))
@@ -233,18 +194,18 @@ class _Sweep:
             self._mean_s = wall_s if mean_s is None else mean_s + 0.2 * (wall_s - mean_s)
         row = {**row, **point.values, "overrides": " ".join(point.sets)}
         if self._dataset.record(row):
-            self._watcher.row(point, row)
+            self._bar.row(point.sets, row)
         self._add(self._source.after(point, row))
 
     def _reconnect(self, cluster: Cluster) -> None:
         """Wait for the scheduler, then hand all points in progress out again."""
         title = cluster.where.title
-        self._watcher.waiting(f"lost the scheduler: {title}")
+        self._bar.waiting(f"lost the scheduler: {title}")
         lost_s = self._plan.spec.lost_s
         until = time.monotonic() + lost_s
         while not cluster.reconnect():
             interrupt.check()
-            self._watcher.tick()
+            self._bar.tick()
             if time.monotonic() > until:
                 raise RunError(
                     f"{title}: no scheduler for {lost_s:g} s; "

@@ -1,31 +1,110 @@
-"""A checked sweep: its points, its columns, where it runs and where it writes."""
+"""The keywords of a sweep, checked, and the plan that they make: points, columns, workers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from waterfill.errors import InputError, shown
 from waterfill.sweeps import measure
+from waterfill.sweeps.axes import Axis, Range, Value, assignment, grid_of, ranges_of, span
 from waterfill.sweeps.cluster import Place, need, place
 from waterfill.sweeps.dataset import Type
 from waterfill.sweeps.measure import Verdict
-from waterfill.sweeps.points import Base, Design, Written
+from waterfill.sweeps.points import MAX_POINTS, Base, Design, Point, Written
 from waterfill.sweeps.refine import Refinement
-from waterfill.sweeps.spec import SweepSpec
 
 # Columns before and after the measures.
 _HEAD: tuple[tuple[str, Type], ...] = (("key", "string"), ("status", "string"), ("error", "string"))
 _TAIL: tuple[tuple[str, Type], ...] = (
     ("wall_s", "double"), ("memory_bytes", "int64"), ("worker", "string"), ("overrides", "string"),
 )  # fmt: skip
+MIN_MEMORY_BYTES = 64_000_000
+
+Grid: TypeAlias = "Mapping[str, Sequence[Value] | str] | Sequence[str]"
+Ranges: TypeAlias = "Mapping[str, tuple[float, float] | str] | Sequence[str]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSpec:
+    """The keywords of `waterfill.sweep`, which explains them.
+
+    Raises InputError for a value that is wrong by itself, or together with another one.
+    """
+
+    grid: Grid = ()
+    ranges: Ranges = ()
+    random: int = 0
+    latin: int = 0
+    draw_seed: int = 1
+    protocols: str | Sequence[str] | None = None
+    seeds: int = 0
+    sets: Iterable[str] = ()
+    on: str = "sim"
+    columns: Iterable[str] = ()
+    refine: str | None = None
+    verdict: str | None = None
+    tolerance: float = 0.01
+    output: str | os.PathLike[str] | None = None
+    keep: bool = False
+    max_time_s: float = 0.0
+    max_memory_bytes: int = 0
+    workers: int | None = None
+    cluster: str | None = None
+    lost_s: float = 60.0
+    retry: bool = False
+    quiet: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        if self.random and self.latin:
+            raise InputError("command line", "latin", "expected --random or --latin, got both")
+        for name, count in (
+            ("random", self.random), ("latin", self.latin), ("seeds", self.seeds),
+        ):  # fmt: skip
+            if not 0 <= count <= MAX_POINTS:
+                why = f"expected a number from 1 to {MAX_POINTS}, got {count}"
+                raise InputError("command line", name, why)
+        memory_bytes, min_mb = self.max_memory_bytes, MIN_MEMORY_BYTES / 1e6
+        if memory_bytes and memory_bytes < MIN_MEMORY_BYTES:
+            why = f"expected at least {min_mb:g} MB, got {memory_bytes / 1e6:g} MB"
+            raise InputError("command line", "max-memory", why)
+        if self.max_time_s < 0:
+            why = f"expected a time, got {self.max_time_s:g} s"
+            raise InputError("command line", "max-time", why)
+        if (self.refine is None) != (self.verdict is None):
+            lacks, has = ("verdict", "refine") if self.verdict is None else ("refine", "verdict")
+            raise InputError("command line", lacks, f"expected --{lacks} with --{has}, got none")
+        if self.refine is not None and not 1e-6 <= self.tolerance < 1:
+            why = f"expected a share between 0.000001 and 1, got {self.tolerance:g}"
+            raise InputError("command line", "tolerance", why)
+
+    def _check_types(self) -> None:
+        """Raise InputError for what Python's callers give in another type than the command line."""
+        for name in ("seeds", "random", "latin", "draw_seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral):
+                raise InputError("sweep", name, f"expected a whole number, got {shown(value)}")
+        if isinstance(self.sets, (str, Mapping)):
+            message = f'expected a list of texts such as ["seed=3"], got {shown(self.sets)}'
+            raise InputError("sweep", "sets", message)
+        for name, given in (("grid", self.grid), ("ranges", self.ranges)):
+            if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
+                why = f'expected {{"KEY": VALUES}} or ["KEY=VALUES"], got {shown(given)}'
+                raise InputError("sweep", name, why)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked sweep. `verdict` is that of a search for its boundary, else None."""
+    """A checked sweep.
+
+    `source` gives the points: the design, or a search for the boundary of the `verdict`. `first`
+    are those to begin with.
+    """
 
     spec: SweepSpec
     base: Base
@@ -33,18 +112,14 @@ class Plan:
     extra: Mapping[str, str]
     verdict: Verdict | None
     place: Place
+    source: Design | Refinement
+    first: Sequence[Point]
 
     @property
     def folder(self) -> Path:
         """Output directory."""
         output = self.spec.output
         return Path(f"{self.base.name}.sweep") if output is None else Path(output)
-
-    def source(self) -> Design | Refinement:
-        """Return the points: those of the design, or of a search for the verdict's boundary."""
-        if self.design.span is None or self.verdict is None:
-            return self.design
-        return Refinement(self.design, self.design.span, self.verdict, self.spec.tolerance)
 
     def columns(self) -> list[tuple[str, Type]]:
         """Return name and type of the dataset's columns, in order."""
@@ -85,4 +160,53 @@ def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
     base = Base.read(scenario, spec.sets, spec.on)
     extra, verdict = measure.read(spec.columns, spec.verdict)
     where = place(spec.cluster, spec.workers)
-    return Plan(spec, base, Design.read(base, spec), extra, verdict, where)
+    design = _design(base, spec)
+    source: Design | Refinement = design
+    if design.span is not None and verdict is not None:
+        source = Refinement(design, design.span, verdict, spec.tolerance)
+    return Plan(spec, base, design, extra, verdict, where, source, list(source.first()))
+
+
+def _design(base: Base, spec: SweepSpec) -> Design:
+    """Return the points' design; raise InputError where it, or a value in it, is wrong."""
+    protocols = _protocols(spec.protocols, base.on)
+
+    def settled(one: Range) -> Range:
+        return _settled(base, protocols[:1], one)
+
+    design = Design(
+        span=None if spec.refine is None else settled(span(spec.refine)),
+        ranges=tuple(map(settled, ranges_of(spec.ranges))),
+        grid=tuple(
+            one if isinstance(one, Axis) else replace(one, span=settled(one.span)).axis()
+            for one in grid_of(spec.grid)
+        ),
+        samples=spec.random or spec.latin,
+        latin=bool(spec.latin),
+        draw_seed=spec.draw_seed,
+        protocols=tuple(protocols),
+        identity=base.identity(),
+    )
+    first = design.check(base)
+    return replace(design, seeds=tuple(first.seed + i for i in range(spec.seeds)))
+
+
+def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
+    if not given:
+        return []
+    from waterfill.analysis import compare
+
+    return compare.select(given if isinstance(given, str) else ",".join(given), on)
+
+
+def _settled(base: Base, protocols: Sequence[str], span: Range) -> Range:
+    """Return the range, of whole numbers where its key takes no others."""
+    protocol = [f"protocol={name}" for name in protocols]
+    for found in (span, replace(span, whole=True)):
+        number = found.at(0.381966)
+        try:
+            base.scenario([*protocol, assignment(span.key, found.value(number))])
+        except InputError:
+            continue
+        return found
+    return span  # wrong in both ways: the check of the design says why

@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -21,9 +21,9 @@ from waterfill.errors import InputError
 from waterfill.runs import backends, cache
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_toml, load, read_toml
-from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis, grid_of, ranges_of, span
-from waterfill.sweeps.spec import MAX_POINTS, SweepSpec
+from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
 
+MAX_POINTS = 10_000_000
 _FILE_NAME = re.compile(r"[^\n\"']{1,200}\.[A-Za-z]\w{0,7}")
 
 
@@ -162,30 +162,6 @@ class Design:
             raise InputError("command line", "", why)
         object.__setattr__(self, "drawn", tuple(self._draw()))
 
-    @classmethod
-    def read(cls, base: Base, spec: SweepSpec) -> Design:
-        """Return the design of a sweep; raise InputError where it, or a value in it, is wrong."""
-        protocols = _protocols(spec.protocols, base.on)
-
-        def settled(one: Range) -> Range:
-            return _settled(base, protocols[:1], one)
-
-        design = cls(
-            span=None if spec.refine is None else settled(span(spec.refine)),
-            ranges=tuple(map(settled, ranges_of(spec.ranges))),
-            grid=tuple(
-                one if isinstance(one, Axis) else replace(one, span=settled(one.span)).axis()
-                for one in grid_of(spec.grid)
-            ),
-            samples=spec.random or spec.latin,
-            latin=bool(spec.latin),
-            draw_seed=spec.draw_seed,
-            protocols=tuple(protocols),
-            identity=base.identity(),
-        )
-        first = design.check(base)
-        return replace(design, seeds=tuple(first.seed + i for i in range(spec.seeds)))
-
     def check(self, base: Base) -> Scenario:
         """Check the first point, then each value of each axis with the first of the others.
 
@@ -275,27 +251,6 @@ def key_of(identity: str, sets: Iterable[str]) -> str:
     """Return the key of a point with these overrides, in any order."""
     text = json.dumps([identity, *sorted(sets)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
-    if not given:
-        return []
-    from waterfill.analysis import compare
-
-    return compare.select(given if isinstance(given, str) else ",".join(given), on)
-
-
-def _settled(base: Base, protocols: Sequence[str], span: Range) -> Range:
-    """Return the range, of whole numbers where its key takes no others."""
-    protocol = [f"protocol={name}" for name in protocols]
-    for found in (span, replace(span, whole=True)):
-        number = found.at(0.381966)
-        try:
-            base.scenario([*protocol, assignment(span.key, found.value(number))])
-        except InputError:
-            continue
-        return found
-    return span  # wrong in both ways: the check of the design says why
 
 
 def _ends(one: Axis) -> list[Value]:

@@ -57,7 +57,7 @@ class Boundary:
 
 
 class Refinement:
-    """A source of points: all searches of a design; see `engine.Source`."""
+    """A source of points, as a design is: its searches, which continue from the rows they get."""
 
     follows = True
 

@@ -18,9 +18,9 @@ from waterfill.runs.progress import SweepBar
 from waterfill.sweeps import measure, table, worker
 from waterfill.sweeps.axes import span
 from waterfill.sweeps.measure import Verdict
+from waterfill.sweeps.plan import SweepSpec
 from waterfill.sweeps.points import Design
 from waterfill.sweeps.refine import Refinement
-from waterfill.sweeps.spec import SweepSpec
 
 SMALL = """
 duration = "60 ms"
