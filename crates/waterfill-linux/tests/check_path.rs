@@ -184,12 +184,12 @@ fn a_far_end_without_waterfill_or_without_a_server_is_named() {
     };
     let (code, text) = fails(&format!("{} --name {law} --baseline reno", SERVER[0]));
     assert_eq!(code, 1);
-    assert!(text.contains("expected `waterfilld check-path --serve` there") && text.lines().count() == 1, "{text}");
+    assert!(text.contains("start `waterfilld check-path --serve` there") && text.lines().count() == 1, "{text}");
     for (arguments, expected) in [
         ("10.99.2.1 --name nothing", "TCP has no congestion control nothing"),
         // Not a name that is asked of a server, whose answer may take long.
-        ("no..name --name reno --baseline reno", "expected the name or address of the far end"),
-        ("10.99.2.1 --time '1 h'", "expected a time from 100 ms to 60 s"),
+        ("no..name --name reno --baseline reno", "no such host; type the name or address of the far end"),
+        ("10.99.2.1 --time '1 h'", "must be a time from 100 ms to 60 s"),
         ("", "HOST"),
     ] {
         let (code, text) = fails(arguments);

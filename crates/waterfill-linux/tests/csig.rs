@@ -263,13 +263,13 @@ fn full_packets_without_space_pass_untagged_and_foreign_tags_are_taken_off() {
 #[test]
 fn wrong_options_are_one_sentence() {
     for (arguments, expected) in [
-        ("", "csig: expected a device, by --inside, --edge or --end; or --off"),
-        ("--inside x --edge x", "device x: expected once among --inside, --edge and --end"),
-        ("--inside x --format compact --locator 64", "--locator 64: expected 1 to 63 in compact tags"),
-        ("--inside x --tpid-wide 0x88b5", "--tpid-wide: expected another EtherType than --tpid-compact"),
-        ("--inside x --tpid-wide 0x0800", "invalid value '0x0800' for '--tpid-wide <TPID>': expected an EtherType"),
-        ("--inside x --from 1gbit --to 1mbit", "--from: expected less than --to"),
-        ("--inside x --from fast", "--from fast: expected"),
+        ("", "csig: no device given; name one with --inside, --edge or --end, or type --off"),
+        ("--inside x --edge x", "device x: given twice; give each device once, with --inside, --edge or --end"),
+        ("--inside x --format compact --locator 64", "--locator 64: must be 1 to 63 in compact tags"),
+        ("--inside x --tpid-wide 0x88b5", "--tpid-wide: must differ from --tpid-compact"),
+        ("--inside x --tpid-wide 0x0800", "invalid value '0x0800' for '--tpid-wide <TPID>': must be an EtherType"),
+        ("--inside x --from 1gbit --to 1mbit", "--from: must be above zero and less than --to"),
+        ("--inside x --from fast", "--from fast: must be a rate"),
     ] {
         let out = Command::new(WATERFILLD).arg("csig").args(arguments.split_whitespace()).output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);

@@ -222,7 +222,7 @@ fn reloads_under_traffic_lose_neither_packet_nor_price() {
     fs::write(service.file(), good.replace("50 Mbit/s", "fast")).unwrap();
     let (code, said) = service.reload();
     assert!(
-        code == 2 && said.contains("waterfilld.toml:") && said.contains("router.rate \"fast\": expected a rate"),
+        code == 2 && said.contains("waterfilld.toml:") && said.contains("router.rate \"fast\": must be a rate"),
         "{said}"
     );
     fs::write(service.file(), good).unwrap();
@@ -298,7 +298,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     // A client that is silent, and one that sends too much, keep nobody waiting.
     let silent = UnixStream::connect(service.socket()).unwrap();
     assert_eq!(service.ask(&[b'x'; 1000]), "");
-    assert_eq!(service.ask(b"stop\n"), "error 2 expected reload or status\n");
+    assert_eq!(service.ask(b"stop\n"), "error 2 unknown request; write reload or status\n");
     let start = Instant::now();
     let (code, said) = service.reload();
     assert_eq!((code, said.as_str()), (0, "nothing changed"));
@@ -328,14 +328,14 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     // What cannot change while it runs, what the kernel lacks, and a second daemon.
     let good = fs::read_to_string(service.file()).unwrap();
     for (from, to, expected) in [
-        ("control.sock", "other.sock", "control.path: expected"),
-        ("waterfill-test-", "waterfill-other-", "pins.directory: expected"),
+        ("control.sock", "other.sock", "control.path: cannot change from"),
+        ("waterfill-test-", "waterfill-other-", "pins.directory: cannot change from"),
         (
             "[control]",
             "[metrics]\nlisten = \"192.0.2.1:1\"\n[control]",
             "waterfilld.toml: metrics.listen 192.0.2.1:1: ",
         ),
-        ("unrestricted", "fallback = \"nosuch\"\nunrestricted", "host.fallback nosuch: expected a loaded congestion"),
+        ("unrestricted", "fallback = \"nosuch\"\nunrestricted", "host.fallback nosuch: this congestion control"),
     ] {
         fs::write(service.file(), good.replace(from, to)).unwrap();
         let (code, said) = service.reload();
@@ -343,7 +343,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     }
     fs::write(service.file(), &good).unwrap();
     let second = run(&format!("{} {WATERFILLD} run --config {}", service.enter, service.file().display()));
-    assert!(second.unwrap_err().contains("one answers here"), "a second daemon");
+    assert!(second.unwrap_err().contains("another daemon answers here"), "a second daemon");
 
     // Killed: the kernel programs run on, and the next start takes them over and removes what its file does not name.
     let mut child = service.child.take().unwrap();
@@ -362,7 +362,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     until("STOPPING=1");
     assert!(!service.socket().exists());
     let (code, said) = service.reload();
-    assert!(code == 2 && said.contains("expected the socket of a running"), "{said}");
+    assert!(code == 2 && said.contains("no `waterfilld run` answers here"), "{said}");
 }
 
 #[test]

@@ -192,14 +192,15 @@ _OPTIONS = {"target": TARGET}
 
 
 def refused(said: str, params: Params) -> tuple[str | None, str]:
-    """Return the parameter that a refusal names, None if none, and what was expected."""
-    for pattern in (r"--([a-z0-9-]+)[^:]*: (expected .*)", r"\b([a-z0-9_]+)[^:]*: (expected .*)"):
+    """Return the parameter that a refusal names (None if none), and the problem with it."""
+    problem = "((?:must be|expected) .*)"
+    for pattern in (rf"--([a-z0-9-]+)[^:]*: {problem}", rf"\b([a-z0-9_]+)[^:]*: {problem}"):
         found = re.search(pattern, said)
         if found is not None:
             name = _OPTIONS.get(found[1], found[1].replace("-", "_"))
             if name in params:
-                expected = found[2].partition(", got ")[0].removesuffix(" in kernel arithmetic")
-                return name, f"{expected} on linux, got {shown(params[name])}"
+                limit = found[2].partition(", got ")[0].removesuffix(" in kernel arithmetic")
+                return name, f"{limit} on linux, got {shown(params[name])}"
     return None, said
 
 

@@ -321,16 +321,16 @@ def wait_until(holds) -> None:
 
 def test_mistakes_are_one_line_and_exit_2(machine):
     for words, part in [
-        (("router", "--dev", "none0", "--rate", "1gbit"), "--dev none0: expected a device"),
-        (("router", "--dev", "d0", "--rate", "fast"), "expected a rate such as"),
+        (("router", "--dev", "none0", "--rate", "1gbit"), "--dev none0: not in this network namespace"),
+        (("router", "--dev", "d0", "--rate", "fast"), "must be a rate such as"),
         (
             ("host", "--fallback", "cubik", "--once"),
-            "--fallback cubik: expected a loaded congestion control",
+            "--fallback cubik: this congestion control is not loaded",
         ),
-        (("host", "--cgroup", "/proc", "--once"), "--cgroup /proc: expected a control group"),
+        (("host", "--cgroup", "/proc", "--once"), "--cgroup /proc: not a control group"),
         (
             ("host", "--once", "--pins", "/tmp/waterfill"),
-            "--pins /tmp/waterfill: expected a folder",
+            "--pins /tmp/waterfill: not on a BPF file system",
         ),
     ]:
         done = machine.waterfilld(*words)

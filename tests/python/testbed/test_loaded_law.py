@@ -55,7 +55,7 @@ if arguments == ["laws", "--json"]:
     print(json.dumps(laws))
     sys.exit(0)
 if "--refuse" in os.environ.get("FAKE", ""):
-    sys.stderr.write("waterfilld: device l0: expected the name of a network device\\n")
+    sys.stderr.write("waterfilld: device l0: must be the name of a network device\\n")
     sys.exit(2)
 if "--fail" in os.environ.get("FAKE", ""):
     sys.stderr.write("waterfilld: Operation not permitted\\n")
@@ -74,7 +74,7 @@ links = [
 for line in sys.stdin:
     if line.startswith("rate "):
         rate = line[5:-1]
-        wrong = None if rate.endswith("bit") else "expected a rate"
+        wrong = None if rate.endswith("bit") else "must be a rate"
         print(json.dumps({{"rate": rate, "at_s": 100.25, "error": wrong}}), flush=True)
         continue
     if line.startswith("restart "):
@@ -264,7 +264,7 @@ def test_a_daemon_is_asked_without_waiting_and_answers_when_it_can(fake):
 
 def test_a_daemon_that_refuses_says_why_in_its_own_words(fake, monkeypatch):
     monkeypatch.setenv("FAKE", "--refuse")
-    with pytest.raises(DaemonRefusal, match="device l0: expected the name of a network device"):
+    with pytest.raises(DaemonRefusal, match="device l0: must be the name of a network device"):
         Daemon(["router", "--dev", "l0"]).wait()
     monkeypatch.setenv("FAKE", "--fail")
     with pytest.raises(DaemonError, match="Operation not permitted") as error:

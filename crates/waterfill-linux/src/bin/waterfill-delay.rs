@@ -17,10 +17,10 @@ fn main() -> ExitCode {
     let mut input = io::stdin().lock();
     let mut text = String::new();
     if let Err(e) = input.by_ref().take(MAX_DOCUMENT_BYTES + 1).read_line(&mut text) {
-        return failed(2, &format!("expected a configuration on standard input: {e}"));
+        return failed(2, &format!("no configuration on standard input: {e}"));
     }
     if text.len() as u64 > MAX_DOCUMENT_BYTES {
-        return failed(2, &format!("expected a configuration of up to {MAX_DOCUMENT_BYTES} bytes in the first line"));
+        return failed(2, &format!("the configuration has more than {MAX_DOCUMENT_BYTES} bytes"));
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             Ok(probe) => measure(&probe),
             Err(why) => return failed(2, &why),
         },
-        _ => return failed(2, "expected no argument, or the argument probe"),
+        _ => return failed(2, "unknown argument; type probe, or no argument"),
     };
     done.map_or_else(|why| failed(1, &why.to_string()), |()| ExitCode::SUCCESS)
 }

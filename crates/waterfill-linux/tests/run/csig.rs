@@ -170,11 +170,11 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
     // A wrong file changes nothing.
     let good = fs::read_to_string(service.file()).unwrap();
     for (from, to, said) in [
-        ("\"inside\"", "\"outside\"", "csig.role \"outside\": expected one of inside, edge, end"),
+        ("\"inside\"", "\"outside\"", "csig.role \"outside\": unknown value; known: inside, edge, end"),
         (
             "role = \"inside\"",
             "role = \"inside\"\nlocator = 99999",
-            "csig.locator 99999: expected a whole number from 1",
+            "csig.locator 99999: must be a whole number from 1",
         ),
     ] {
         fs::write(service.file(), good.replacen(from, to, 1)).unwrap();
@@ -205,7 +205,7 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
 
     // A second process cannot push tags as well.
     let twice = namespaces.run_in('r', &format!("{WATERFILLD} csig --inside rb --no-pin")).unwrap_err();
-    assert!(twice.contains("device rb is in use by another waterfilld csig: stop it first"), "{twice}");
+    assert!(twice.contains("device rb is in use by another waterfilld csig; stop it first"), "{twice}");
     service.write("");
     assert_eq!(service.reload(), (0, "3 removed (csig on late0, csig on rb, router maxnet on rb)".into()));
     let last = received(&mut end);

@@ -31,8 +31,7 @@ pub(crate) fn run(command: &CsigCommand) -> Result<()> {
     let setups = command.setups()?;
     for one in &setups {
         let device = one.device();
-        if_nametoindex(device)
-            .map_err(|_| user_error(format!("device {device}: expected a network device of this namespace")))?;
+        if_nametoindex(device).map_err(|_| user_error(format!("device {device}: not in this network namespace")))?;
     }
     let system = System::find()?;
     for one in &setups {

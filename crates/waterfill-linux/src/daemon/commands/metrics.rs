@@ -27,7 +27,7 @@ const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub(crate) fn respond(request: &HttpRequest, snapshot: impl FnOnce() -> Result<Snapshot, String>) -> HttpResponse {
     let answer = |status, content_type, body| HttpResponse { status, content_type, body };
     match request.path() {
-        None => answer("400 Bad HttpRequest", PLAIN, "expected GET /metrics\n".into()),
+        None => answer("400 Bad HttpRequest", PLAIN, "only GET /metrics is answered\n".into()),
         Some("/metrics") => match snapshot() {
             Ok(now) if request.mentions("application/openmetrics-text") => answer("200 OK", OPEN_METRICS, text(&now)),
             Ok(now) => answer("200 OK", PLAIN, plain(&text(&now))),

@@ -78,7 +78,7 @@ pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
         }
         tracing::info!("nothing is loaded; {}", pins.describe());
     } else if let Some(device) = unknown.first() {
-        bail!(user_error(format!("--dev {device}: expected an attached device (listed by: waterfilld status)")));
+        bail!(user_error(format!("--dev {device}: not attached; `waterfilld status` lists the attached devices")));
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ fn claim(command: &str, what: &str, device: &str) -> Result<Claim> {
     let path = path_in(&folder()?, what, device)?;
     match lock(&path)? {
         Some(lock) => Ok(Claim { path, _lock: lock }),
-        None => bail!("device {device} is in use by another waterfilld {command}: stop it first"),
+        None => bail!("device {device} is in use by another waterfilld {command}; stop it first"),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn header_bytes(device: &str) -> Result<u32> {
         kind if ETHERNET.contains(&kind) => Ok(ETHERNET_BYTES),
         kind if IP.contains(&kind) => Ok(0),
         kind => bail!(user_error(format!(
-            "--dev {device}: expected a device for Ethernet or plain IP, got type {kind} (linux/if_arp.h)"
+            "--dev {device}: must be a device for Ethernet or plain IP, got type {kind} (linux/if_arp.h)"
         ))),
     }
 }

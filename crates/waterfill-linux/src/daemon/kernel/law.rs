@@ -12,6 +12,7 @@ use waterfill_laws::protocol::LinkView;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 use waterfill_laws::units::{Rate, Volume};
 
+use crate::daemon::options::names::unknown;
 use crate::daemon::options::quantity::{self, show_rate, show_time};
 use crate::daemon::options::values::LawName;
 
@@ -190,8 +191,8 @@ impl Law {
         params.set("arithmetic", &Value::Word("kernel".into())).map_err(wrong)?;
         for (name, text) in values.iter().filter(|(name, _)| !(self.names_links() && name == LINK_NAME)) {
             let Some(info) = known.iter().find(|info| info.name == name) else {
-                let names = self.list_names();
-                return Err((name.clone(), format!("{name}: expected a parameter of {}: {names}", self.name)));
+                let what = format!("parameter of {}", self.name);
+                return Err((name.clone(), format!("{name}: {}", unknown(&what, name, self.names()))));
             };
             let value = parse(info, text).map_err(|why| (name.clone(), format!("{name}: {why}, got {text}")))?;
             params.set(name, &value).map_err(wrong)?;
@@ -200,10 +201,10 @@ impl Law {
         Ok(params)
     }
 
-    /// The parameters' names, for messages.
-    pub(crate) fn list_names(&self) -> String {
+    /// Returns the parameters' names.
+    fn names(&self) -> Vec<&'static str> {
         let link = self.names_links().then_some(LINK_NAME);
-        self.parameters().iter().map(|info| info.name).chain(link).collect::<Vec<_>>().join(", ")
+        self.parameters().iter().map(|info| info.name).chain(link).collect()
     }
 }
 
@@ -214,19 +215,19 @@ fn wrong(ParamError(text): ParamError) -> Wrong {
 
 /// Parses a value of a parameter, in SI units.
 fn parse(info: &ParamInfo, text: &str) -> Result<Value, String> {
-    let form = info.kernel.ok_or("expected a parameter that the kernel has")?;
+    let form = info.kernel.ok_or("must be a parameter that the kernel has")?;
     match info.unit {
         Unit::Rate => Ok(Value::Number(quantity::rate(text)? as f64)),
         Unit::Time => {
             let time = quantity::time(text)?;
             let step_ns = (1e9 / form.scale) as u128;
             if time.as_nanos() % step_ns != 0 {
-                return Err(format!("expected a time in steps of {}", show_time(1.0 / form.scale)));
+                return Err(format!("must be a time in steps of {}", show_time(1.0 / form.scale)));
             }
             Ok(Value::Number(time.as_secs_f64()))
         }
         Unit::Ratio | Unit::Count | Unit::Volume => {
-            let number = text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("expected a number")?;
+            let number = text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("must be a number")?;
             Ok(Value::Number(number))
         }
         Unit::Choice(words) => {
@@ -234,12 +235,12 @@ fn parse(info: &ParamInfo, text: &str) -> Result<Value, String> {
             match text {
                 "true" | "false" if matches!(info.default, Value::Flag(_)) => Ok(Value::Flag(text == "true")),
                 _ if words.contains(&text) => Ok(Value::Word(text.into())),
-                _ => Err(format!("expected one of {}", words.join(", "))),
+                _ => Err(format!("must be one of {}", words.join(", "))),
             }
         }
         Unit::Flag => match text {
             "true" | "false" => Ok(Value::Flag(text == "true")),
-            _ => Err("expected true or false".into()),
+            _ => Err("must be true or false".into()),
         },
     }
 }
@@ -248,7 +249,7 @@ fn parse(info: &ParamInfo, text: &str) -> Result<Value, String> {
 fn parse_link(text: &str) -> Result<u64, Wrong> {
     let name = text.parse().ok().filter(|name| (1..=LINK_NAME_MAX).contains(name));
     name.ok_or_else(|| {
-        let why = format!("{LINK_NAME}: expected a whole number from 1 to {LINK_NAME_MAX}, got {text}");
+        let why = format!("{LINK_NAME}: must be a whole number from 1 to {LINK_NAME_MAX}, got {text}");
         (LINK_NAME.to_owned(), why)
     })
 }
@@ -296,18 +297,19 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_parameter_and_what_was_expected() {
+    fn an_error_names_the_parameter_its_value_and_what_to_write() {
         let law = default();
         for (name, text, expected) in [
-            ("beta", "1", "beta: expected a parameter of maxnet: x_max, t, alpha,"),
-            ("alpha", "much", "alpha: expected a number, got much"),
+            ("gamma", "1", "gamma: unknown parameter of maxnet; known: x_max, t, alpha,"),
+            ("alhpa", "1", "alhpa: unknown parameter of maxnet, did you mean \"alpha\"?"),
+            ("alpha", "much", "alpha: must be a number, got much"),
             ("alpha", "1.6", "alpha: expected a value from 0.001 to 1.571 in kernel arithmetic, got 1.6"),
             ("eta", "0.0005", "eta: expected a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005"),
-            ("t", "1.5 ms", "t: expected a time in steps of 1 ms, got 1.5 ms"),
+            ("t", "1.5 ms", "t: must be a time in steps of 1 ms, got 1.5 ms"),
             ("t_0", "1 ms", "t_0: expected a time longer than dt_p"),
-            ("compensate", "yes", "compensate: expected true or false, got yes"),
-            ("average", "sliding", "average: expected one of off, exponential, got sliding"),
-            ("order", "last", "order: expected one of rate-first, xi-first, got last"),
+            ("compensate", "yes", "compensate: must be true or false, got yes"),
+            ("average", "sliding", "average: must be one of off, exponential, got sliding"),
+            ("order", "last", "order: must be one of rate-first, xi-first, got last"),
         ] {
             let (of, said) = law.encode(&[(name.into(), text.into())], None).unwrap_err();
             assert_eq!(of, name);
@@ -318,7 +320,7 @@ mod tests {
         assert_eq!(said, ("x_max".into(), "x_max: expected more than the link's 10 Mbit/s, got 1 Mbit/s".into()));
         let ixcp = find("ixcp").unwrap();
         let said = ixcp.encode(&[("link".into(), "0".into())], None).unwrap_err().1;
-        assert_eq!(said, "link: expected a whole number from 1 to 65535, got 0");
+        assert_eq!(said, "link: must be a whole number from 1 to 65535, got 0");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::law::{ARRIVAL, Law, Signal, SignalUnit, Words};
 use super::object::embedded;
+use crate::daemon::options::names::unknown;
 use crate::daemon::options::values::LawName;
 
 const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, convert: fn(u64) -> f64) -> Signal {
@@ -189,10 +190,8 @@ static LAWS: &[Law] = &[
 
 /// Returns a law by its name.
 pub(crate) fn find(name: &str) -> Result<&'static Law, String> {
-    LAWS.iter().find(|law| law.name == name).ok_or_else(|| {
-        let names: Vec<_> = LAWS.iter().map(|law| law.name).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+    let found = LAWS.iter().find(|law| law.name == name);
+    found.ok_or_else(|| unknown("law", name, LAWS.iter().map(|law| law.name)))
 }
 
 /// Returns the law of a name. A test holds that each name has an entry in the table.

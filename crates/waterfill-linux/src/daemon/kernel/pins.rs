@@ -154,7 +154,7 @@ impl Pins {
                 Err((file, Errno::EWOULDBLOCK)) => {
                     let holder = holder(&file).map_or_else(String::new, |process| format!(" (process {process})"));
                     bail!(
-                        "{} is in use by another waterfilld {}{holder}: stop it first",
+                        "{} is in use by another waterfilld {}{holder}; stop it first",
                         folder.display(),
                         role.name()
                     );
@@ -269,7 +269,7 @@ fn check_folder(folder: &Path) -> Result<PathBuf> {
             Ok(_) => break,
         }
     }
-    Err(user_error(format!("--pins {}: expected a folder on a BPF file system (mount -t bpf)", folder.display())))
+    Err(user_error(format!("--pins {}: not on a BPF file system; mount one with mount -t bpf", folder.display())))
 }
 
 /// Returns the process that has locked `file`, from the kernel's list.

@@ -20,7 +20,7 @@ pub(crate) fn check() -> Result<()> {
         return Ok(());
     }
     Err(user_error(format!(
-        "needs root, or the capabilities CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON; {} missing",
+        "{} missing; run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON",
         missing.join(", ")
     )))
 }

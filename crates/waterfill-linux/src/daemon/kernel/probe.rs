@@ -219,7 +219,7 @@ fn module_below(root: &Path, kernel: &str, name: &str) -> bool {
 /// Checks that a device exists.
 pub(crate) fn check_device(device: &str) -> Result<()> {
     if_nametoindex(device).map(drop).map_err(|_| {
-        user_error(format!("--dev {device}: expected a device of this network namespace (listed by: ip link)"))
+        user_error(format!("--dev {device}: not in this network namespace, whose devices `ip link` lists"))
     })
 }
 
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_named() {
         let why = check_device("nosuchdevice0").unwrap_err().to_string();
-        assert!(why.starts_with("--dev nosuchdevice0: expected"), "{why}");
+        assert!(why.starts_with("--dev nosuchdevice0: not in this network namespace"), "{why}");
         check_device("lo").unwrap();
     }
 }

@@ -45,10 +45,8 @@ pub(crate) fn check_folder(folder: &Path) -> Result<()> {
             continue;
         }
         if let Some(why) = fault(&metadata(path)?, Uid::effective().as_raw(), depth > 0) {
-            return Err(user_error(format!(
-                "{}: expected a folder that only this user or root can write, but {why}",
-                path.display()
-            )));
+            let folder = path.display();
+            return Err(user_error(format!("{folder}: {why}; use a folder that only this user or root can write")));
         }
     }
     Ok(())
@@ -63,7 +61,7 @@ fn metadata(path: &Path) -> Result<Metadata> {
 fn fault(found: &Metadata, me: u32, above: bool) -> Option<String> {
     let mode = found.permissions().mode();
     if !found.is_dir() && (!above || !found.is_symlink()) {
-        return Some("it is no folder".into());
+        return Some("not a folder".into());
     }
     if found.uid() != me && found.uid() != 0 {
         return Some(format!("user {} owns it", found.uid()));
@@ -105,12 +103,12 @@ mod tests {
         set(&top.join("a"), 0o1777);
         check_folder(&inner).unwrap();
         symlink("/", top.join("link")).unwrap();
-        assert!(why(&top.join("link")).contains("it is no folder"));
+        assert!(why(&top.join("link")).contains("not a folder"));
         fs::remove_file(top.join("link")).unwrap();
         symlink(top.join("a"), top.join("link")).unwrap();
         check_folder(&top.join("link/b")).unwrap();
         set(&top.join("a"), 0o777);
-        assert!(why(&top.join("link/b")).contains("/a: expected"), "{}", why(&top.join("link/b")));
+        assert!(why(&top.join("link/b")).contains("/a: others can write it"), "{}", why(&top.join("link/b")));
         if Uid::effective().is_root() {
             chown(&inner, Some(12345), None).unwrap();
             assert!(why(&inner).contains("user 12345 owns it"), "{}", why(&inner));

@@ -112,5 +112,5 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
         }
         bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }
-    bail!(user_error(format!("{program} not found: expected iproute2 to be installed")))
+    bail!(user_error(format!("{program} not found; install iproute2")))
 }

@@ -21,7 +21,7 @@ impl fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
-/// Makes an error of exit 2. The text names the option and what was expected.
+/// Makes an error of exit 2. The text names the option, the problem with its value, and what to type.
 pub(crate) fn user_error(text: impl Into<String>) -> anyhow::Error {
     UserError(text.into()).into()
 }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn user_errors_and_kernel_refusals_have_their_own_exit_codes() {
-        let result: anyhow::Result<()> = Err(user_error("--rate 0: expected a rate above zero"));
+        let result: anyhow::Result<()> = Err(user_error("--rate 0: must be above zero"));
         assert_eq!(exit_code(&result.context("router").unwrap_err()), ExitCode::from(2));
         assert_eq!(exit_code(&anyhow::anyhow!("Operation not permitted")), ExitCode::from(1));
     }

@@ -136,13 +136,13 @@ impl Default for ControlOptions {
 pub(crate) fn check_socket_path(path: &Path) -> Result<(), String> {
     let bytes = path.as_os_str().as_bytes();
     if !path.is_absolute() || path.parent().is_none() {
-        return Err("expected an absolute path of a file".into());
+        return Err("must be the absolute path of a file".into());
     }
     if bytes.contains(&0) {
-        return Err("expected a path without a NUL character".into());
+        return Err("must not contain a NUL character".into());
     }
     if bytes.len() > MAX_PATH_BYTES {
-        return Err(format!("expected a path of up to {MAX_PATH_BYTES} bytes, got {}", bytes.len()));
+        return Err(format!("must be at most {MAX_PATH_BYTES} bytes long, got {}", bytes.len()));
     }
     Ok(())
 }

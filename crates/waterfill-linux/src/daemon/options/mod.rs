@@ -1,7 +1,7 @@
 //! Options of the roles, as users state them: on the command line or in the configuration file.
 //!
 //! One structure per role is read from both, so that an option has one name, one parser, one default and one description.
-//! Values have types of their own ([`values`]), which say what was expected. Nothing here asks the kernel.
+//! Values have types of their own ([`values`]), whose errors say what to write. Nothing here asks the kernel.
 
 pub(crate) mod csig;
 pub(crate) mod error;

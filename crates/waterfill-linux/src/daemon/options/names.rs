@@ -43,12 +43,35 @@ impl Names {
     }
 }
 
+/// Separator between an unknown name and the list of known ones.
+pub(crate) const KNOWN: &str = "; known: ";
+/// Typing errors at which a known name is still suggested, as in `waterfill`.
+const MAX_TYPING_ERRORS: usize = 2;
+
+/// Says that a name is unknown, and suggests a known one at most two typing errors away or lists all.
+///
+/// A typing error inserts, deletes or replaces a letter, or swaps two neighbours (optimal string alignment).
+pub(crate) fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<_> = known.into_iter().collect();
+    let lower = word.to_lowercase();
+    let near = known.iter().map(|name| {
+        let name_lower = name.to_lowercase();
+        (strsim::osa_distance(&lower, &name_lower), lower.chars().next() != name_lower.chars().next(), *name)
+    });
+    match near.min() {
+        Some((distance, _, name)) if distance <= MAX_TYPING_ERRORS && distance < word.chars().count() => {
+            format!("unknown {what}, did you mean \"{name}\"?")
+        }
+        _ => format!("unknown {what}{KNOWN}{}", known.join(", ")),
+    }
+}
+
 /// A setting that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
     /// Its place in the file, such as `params.x_max`.
     pub(crate) key: String,
-    /// One sentence: what is wrong, and what was expected.
+    /// One sentence: the problem with the value, and what to write.
     pub(crate) text: String,
 }
 
@@ -67,5 +90,22 @@ impl fmt::Display for Wrong {
 impl From<Wrong> for anyhow::Error {
     fn from(wrong: Wrong) -> Self {
         user_error(wrong.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_at_most_two_typing_errors_away_is_suggested() {
+        let known = ["rate", "target", "device", "law", "rates"];
+        for (word, name) in [("ratee", "rate"), ("RATE", "rate"), ("trgaet", "target"), ("devcie", "device")] {
+            assert_eq!(unknown("key", word, known), format!("unknown key, did you mean \"{name}\"?"));
+        }
+        // Jaro-Winkler finds these alike: they begin with the same letters.
+        for word in ["targets_of_all", "dev", "x", ""] {
+            assert_eq!(unknown("key", word, known), "unknown key; known: rate, target, device, law, rates");
+        }
     }
 }

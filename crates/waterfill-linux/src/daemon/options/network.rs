@@ -28,7 +28,7 @@ impl FromStr for Network {
             let rest = address.to_bits().checked_shl(bits).unwrap_or(0);
             (rest == 0).then_some(Self { address, bits })
         };
-        parse().ok_or_else(|| "expected a network such as 10.0.0.0/8 or fd00::/8, or an address".into())
+        parse().ok_or_else(|| "must be a network such as 10.0.0.0/8 or fd00::/8, or an address".into())
     }
 }
 

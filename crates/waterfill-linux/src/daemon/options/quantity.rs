@@ -16,39 +16,39 @@ const SMALL: [(&str, i32); 6] = [("", 0), ("m", -3), ("u", -6), ("\u{b5}", -6), 
 
 /// Parses a rate from 32 bit/s to 1 Pbit/s. Returns bit/s.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    const EXPECTED: &str = "expected a rate such as \"940 Mbit/s\" or 1gbit";
-    let (number, unit) = split(text).ok_or(EXPECTED)?;
+    const FORM: &str = "must be a rate such as \"940 Mbit/s\" or 1gbit";
+    let (number, unit) = split(text).ok_or(FORM)?;
     let (exponent, bits) = if let Some(e) = prefix(unit, "bit/s", &LARGE).or_else(|| prefix(unit, "bit", &LARGE)) {
         (e, 1.0)
     } else if let Some(e) = prefix(unit, "B/s", &LARGE) {
         (e, 8.0)
     } else {
         // As tc prints and reads them: 1gbit, 100mbit.
-        (LARGE.iter().find(|(p, _)| unit == format!("{}bit", p.to_lowercase())).ok_or(EXPECTED)?.1, 1.0)
+        (LARGE.iter().find(|(p, _)| unit == format!("{}bit", p.to_lowercase())).ok_or(FORM)?.1, 1.0)
     };
-    let value = (bits * scaled(number, exponent).ok_or(EXPECTED)?).round();
+    let value = (bits * scaled(number, exponent).ok_or(FORM)?).round();
     if value < MIN_RATE_BPS as f64 || value > MAX_RATE_BPS as f64 {
-        return Err("expected a rate from 32 bit/s to 1 Pbit/s".into());
+        return Err("must be from 32 bit/s to 1 Pbit/s".into());
     }
     Ok(value as u64)
 }
 
 /// Parses a time, rounded to a nanosecond.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
-    const EXPECTED: &str = "expected a time such as \"1 ms\"";
-    let (number, unit) = split(text).ok_or(EXPECTED)?;
-    let seconds = prefix(unit, "s", &SMALL).and_then(|e| scaled(number, e)).ok_or(EXPECTED)?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.into())
+    const FORM: &str = "must be a time such as \"1 ms\"";
+    let (number, unit) = split(text).ok_or(FORM)?;
+    let seconds = prefix(unit, "s", &SMALL).and_then(|e| scaled(number, e)).ok_or(FORM)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| FORM.into())
 }
 
 /// Parses a volume; a number without a unit is bytes. Returns bytes.
 pub(crate) fn volume(text: &str) -> Result<u64, String> {
-    const EXPECTED: &str = "expected a volume such as \"250 kB\"";
-    let (number, unit) = split(text).ok_or(EXPECTED)?;
+    const FORM: &str = "must be a volume such as \"250 kB\"";
+    let (number, unit) = split(text).ok_or(FORM)?;
     let exponent = if unit.is_empty() { Some(0) } else { prefix(unit, "B", &LARGE) };
-    let value = exponent.and_then(|e| scaled(number, e)).ok_or(EXPECTED)?;
+    let value = exponent.and_then(|e| scaled(number, e)).ok_or(FORM)?;
     if value < 1.0 || value > 2f64.powi(40) || value.fract() != 0.0 {
-        return Err("expected a volume in whole bytes, from 1 B to 1 TB".into());
+        return Err("must be whole bytes, from 1 B to 1 TB".into());
     }
     Ok(value as u64)
 }
@@ -165,7 +165,7 @@ mod tests {
             "1 Gbit/s x",
             "1..5 Gbit/s",
         ] {
-            assert!(rate(text).is_err_and(|why| why.contains("expected a rate such as")), "{text}");
+            assert!(rate(text).is_err_and(|why| why.contains("must be a rate such as")), "{text}");
         }
         for text in ["0 bit/s", "31 bit/s", "1.1 Pbit/s"] {
             assert!(rate(text).is_err_and(|why| why.contains("from 32 bit/s to 1 Pbit/s")), "{text}");

@@ -1,4 +1,4 @@
-//! Reads the file's tables, words and values so that errors name what was expected, and nothing is read from another type.
+//! Reads the file's tables, words and values. No value is read from another type, and errors say what to write.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,6 +9,8 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::{self, MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+
+use super::names::KNOWN;
 
 /// A value that an option and a key have alike. Both parse it from text.
 pub(crate) trait Scalar: FromStr<Err = String> {
@@ -40,7 +42,11 @@ impl<T: Scalar> Visitor<'_> for ScalarVisitor<T> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = T::from_str("").err().unwrap_or_default();
-        f.write_str(why.strip_prefix("expected ").unwrap_or("text, a number, true or false"))
+        match (why.strip_prefix("must be "), why.split_once(KNOWN)) {
+            (Some(form), _) => f.write_str(form),
+            (None, Some((_, names))) => write!(f, "one of {names}"),
+            (None, None) => f.write_str("text, a number, true or false"),
+        }
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {

@@ -1,4 +1,4 @@
-//! Types of values, each of which is read alike from an option's text and from a key's value, and says what was expected.
+//! Types of values. Each is read in the same way from an option and from a key, and its errors say what to write.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use waterfill_laws::registry::ProtocolId;
 
+use super::names::unknown;
 use super::network::Network;
 use super::quantity::{self, show_rate};
 use super::reading::{Scalar, scalar};
@@ -223,7 +224,7 @@ impl FromStr for LawName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::all().find(|name| *name == text);
-        found.map(Self).ok_or_else(|| format!("expected one of {}", Self::all().collect::<Vec<_>>().join(", ")))
+        found.map(Self).ok_or_else(|| unknown("law", text, Self::all()))
     }
 }
 
@@ -259,7 +260,7 @@ impl FromStr for OptionKind {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = [Self::Experiment, Self::Paper].into_iter().find(|kind| kind.to_string() == text);
-        found.ok_or_else(|| "expected 253 or 42".into())
+        found.ok_or_else(|| "must be 253 or 42".into())
     }
 }
 
@@ -278,25 +279,25 @@ impl Serialize for OptionKind {
 read_from_files!(OptionKind, json_schema!({ "type": "integer", "enum": [253, 42] }));
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9465 or [::1]:9465".into())
+    text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:9465 or [::1]:9465".into())
 }
 
 /// Parses a name in TCP's list, which has up to 15 bytes (TCP_CA_NAME_MAX); BPF allows these characters.
 fn congestion_control(text: &str) -> Result<String, String> {
     let fits = (1..16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    fits.then(|| text.into()).ok_or_else(|| "expected 1 to 15 letters, digits and underscores".into())
+    fits.then(|| text.into()).ok_or_else(|| "must be 1 to 15 letters, digits and underscores".into())
 }
 
 /// Parses the name of a device, which has up to 15 bytes (IFNAMSIZ). Whether the device exists is checked later.
 fn device(text: &str) -> Result<String, String> {
     let fits =
         (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
-    fits.then(|| text.into()).ok_or_else(|| "expected the name of a network device".into())
+    fits.then(|| text.into()).ok_or_else(|| "must be the name of a network device".into())
 }
 
 fn cookie(text: &str) -> Result<u64, String> {
     let parsed = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
-    parsed.filter(|n| *n != 0).ok_or_else(|| "expected a cookie as of SO_NETNS_COOKIE, a number above 0".into())
+    parsed.filter(|n| *n != 0).ok_or_else(|| "must be a namespace's cookie (SO_NETNS_COOKIE), a number above 0".into())
 }
 
 /// Parses an EtherType. They begin at 0x600; those of VLANs and IP have a meaning of their own.
@@ -304,47 +305,47 @@ fn tpid(text: &str) -> Result<u16, String> {
     let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u16::from_str_radix(hex, 16).ok());
     number
         .filter(|n| *n >= 0x600 && ![0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8].contains(n))
-        .ok_or_else(|| "expected an EtherType from 0x0600, such as 0x88b5, and not IP's, ARP's or a VLAN's".into())
+        .ok_or_else(|| "must be an EtherType from 0x0600, such as 0x88b5, and not that of IP, ARP or a VLAN".into())
 }
 
 fn locator(text: &str) -> Result<u32, String> {
     let fits = text.parse().ok().filter(|n| (1..=32767).contains(n));
-    fits.ok_or_else(|| "expected a whole number from 1 to 63, or to 32767 in wide tags".into())
+    fits.ok_or_else(|| "must be a whole number from 1 to 63, or to 32767 in wide tags".into())
 }
 
 fn target(text: &str) -> Result<f64, String> {
     let fits = text.parse().ok().filter(|x| (1e-6..=1.0).contains(x));
-    fits.ok_or_else(|| "expected a fraction such as 0.9, from 1e-6 to 1".into())
+    fits.ok_or_else(|| "must be a fraction such as 0.9, from 1e-6 to 1".into())
 }
 
 fn overhead(text: &str) -> Result<i32, String> {
     let fits = text.parse().ok().filter(|bytes| (0..=1000).contains(bytes));
-    fits.ok_or_else(|| "expected whole bytes from 0 to 1000".into())
+    fits.ok_or_else(|| "must be whole bytes from 0 to 1000".into())
 }
 
 fn burst(text: &str) -> Result<u32, String> {
     let fits = text.parse().ok().filter(|n| (1..=1_000_000).contains(n));
-    fits.ok_or_else(|| "expected a whole number from 1 to 1000000".into())
+    fits.ok_or_else(|| "must be a whole number from 1 to 1000000".into())
 }
 
 fn log_interval(text: &str) -> Result<Duration, String> {
     let fits = quantity::time(text).ok().filter(|time| (100..=3_600_000).contains(&time.as_millis()));
-    fits.ok_or_else(|| "expected a time from \"100 ms\" to \"3600 s\"".into())
+    fits.ok_or_else(|| "must be a time from \"100 ms\" to \"3600 s\"".into())
 }
 
 fn demand_time(text: &str) -> Result<Duration, String> {
     let time = quantity::time(text)?;
     let fits = (1..=100_000).contains(&time.as_millis()) && time.subsec_nanos() % 1_000_000 == 0;
-    fits.then_some(time).ok_or_else(|| "expected a time from 1ms to 100s, in steps of 1ms".into())
+    fits.then_some(time).ok_or_else(|| "must be a time from 1ms to 100s, in steps of 1ms".into())
 }
 
 /// Parses `name=value` of a law's parameter.
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected a parameter and its value, such as alpha=0.5")?;
+    let (name, value) = text.split_once('=').ok_or("must be a parameter and its value, such as alpha=0.5")?;
     Ok((name.trim().into(), value.trim().into()))
 }
 
-/// Parses `name=value`; without a value, the parameter says what was expected.
+/// Parses `name=value`. Without a value, the error is that of the parameter.
 #[expect(clippy::unnecessary_wraps, reason = "clap takes parsers that may fail")]
 pub(crate) fn cohabit_assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));

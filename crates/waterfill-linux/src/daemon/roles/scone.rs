@@ -42,9 +42,7 @@ fn rule(law: &Law) -> Option<(SconeRule, u32)> {
 pub(crate) fn check_law(law: &Law) -> Result<(), String> {
     let name = law.name;
     rule(law).map(drop).ok_or_else(|| {
-        format!(
-            "expected the law maxnet, maxnet2006, rcp or jetmax, whose routers know a flow's fair rate; {name}'s do not"
-        )
+        format!("routers of {name} do not know a flow's fair rate; use maxnet, maxnet2006, rcp or jetmax")
     })
 }
 
@@ -151,7 +149,7 @@ impl Scone {
         let programs = &self.skeleton.progs;
         let program = if header_bytes == 0 { &programs.waterfill_scone_ip } else { &programs.waterfill_scone };
         let Some(mut link) = hook::attach_last(program, ifindex)? else {
-            bail!(user_error("--scone: expected a kernel with tcx (Linux 6.6)"));
+            bail!(user_error("--scone: this kernel has no tcx; use Linux 6.6 or newer"));
         };
         if let Some(path) = link_path(pins, ifindex) {
             link.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;

@@ -87,7 +87,7 @@ pub(crate) fn run(command: &CheckPathCommand) -> Result<()> {
     let measured = measure(&law)?;
     let baseline = measure(&command.baseline.0)?;
     if let Some(error) = &baseline.error {
-        bail!("{host}: port {}: {error}; expected `waterfilld check-path --serve` there", command.port);
+        bail!("{host}: port {}: {error}; start `waterfilld check-path --serve` there", command.port);
     }
     let served = baseline.far_end.is_some();
     let findings = findings::find(&baseline, &measured, served);
@@ -105,7 +105,7 @@ pub(crate) fn run(command: &CheckPathCommand) -> Result<()> {
 /// States the needs of a packet socket.
 fn packet_socket_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::PermissionDenied {
-        return user_error("check-path needs root, or CAP_NET_RAW, to see the options of packets");
+        return user_error("no permission to read the options of packets; run check-path as root or with CAP_NET_RAW");
     }
     anyhow::Error::from(error).context("a packet socket")
 }
@@ -124,7 +124,7 @@ fn require_law(name: &str) -> Result<()> {
 
 fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     let found = (host, port).to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-    found.ok_or_else(|| user_error(format!("{host}: expected the name or address of the far end")))
+    found.ok_or_else(|| user_error(format!("{host}: no such host; type the name or address of the far end")))
 }
 
 /// Sends with a law, then asks the far end for its counts.

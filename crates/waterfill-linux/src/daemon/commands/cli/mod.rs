@@ -213,10 +213,10 @@ impl CheckPathCommand {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    let expected = "expected a time from 100 ms to 60 s, such as \"3 s\"";
-    let span = quantity::time(text).map_err(|_| expected)?;
+    let form = "must be a time from 100 ms to 60 s, such as \"3 s\"";
+    let span = quantity::time(text).map_err(|_| form)?;
     let fits = (Duration::from_millis(100)..=Duration::from_secs(60)).contains(&span);
-    fits.then_some(span).ok_or_else(|| expected.into())
+    fits.then_some(span).ok_or_else(|| form.into())
 }
 
 /// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
@@ -264,7 +264,7 @@ fn parse_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
 /// Returns the first paragraph of clap's message; the others are hints and usage.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "expected a command: run, host, router, status, unload or another (try --help)".into();
+        return "no command given; type one, such as run or status (`waterfilld --help` lists all)".into();
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

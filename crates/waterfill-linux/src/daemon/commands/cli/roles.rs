@@ -140,7 +140,7 @@ impl RouterCommand {
     /// Returns a device's link with another rate.
     pub(crate) fn at_rate(&self, device: &str, rate: Rate) -> Result<LinkSetup> {
         let options = self.options().find(|options| options.device.0 == device);
-        let options = options.ok_or_else(|| user_error(format!("device {device}: expected one of this router's")))?;
+        let options = options.ok_or_else(|| user_error(format!("device {device}: not attached by this router")))?;
         Ok(LinkSetup::of(&RouterOptions { rate, ..options }, Names::Options)?)
     }
 
@@ -148,13 +148,13 @@ impl RouterCommand {
     pub(super) fn check(&self) -> Result<(), String> {
         let (devices, rates) = (&self.devices, self.rates.len());
         if devices.len() != rates {
-            return Err(format!("expected one --rate for each --dev, got {rates} --rate and {} --dev", devices.len()));
+            return Err(format!("{rates} --rate for {} --dev; give each --dev its own --rate", devices.len()));
         }
         if let Some(twice) = (1..devices.len()).find(|i| devices[..*i].contains(&devices[*i])) {
-            return Err(format!("--dev {}: expected each device once", devices[twice]));
+            return Err(format!("--dev {}: given twice; give each device once", devices[twice]));
         }
         if self.options.separate && self.common.life.once {
-            return Err("--separate: expected none with --once, as the daemon divides the link while it runs".into());
+            return Err("--separate: not possible with --once, because the daemon divides the link while it runs".into());
         }
         self.options()
             .try_for_each(|options| LinkSetup::of(&options, Names::Options).map(drop).map_err(|wrong| wrong.text))
@@ -178,11 +178,11 @@ impl CsigCommand {
     pub(super) fn check(&self) -> Result<(), String> {
         let mut devices: Vec<_> = self.inside.iter().chain(&self.edge).chain(&self.end).map(|one| &one.0).collect();
         if devices.is_empty() && !self.off {
-            return Err("csig: expected a device, by --inside, --edge or --end; or --off".into());
+            return Err("csig: no device given; name one with --inside, --edge or --end, or type --off".into());
         }
         devices.sort();
         if let Some((twice, _)) = devices.iter().zip(devices.iter().skip(1)).find(|(one, next)| one == next) {
-            return Err(format!("device {twice}: expected once among --inside, --edge and --end"));
+            return Err(format!("device {twice}: given twice; give each device once, with --inside, --edge or --end"));
         }
         self.options()
             .try_for_each(|options| TagSetup::of(&options, Names::Options).map(drop).map_err(|wrong| wrong.text))

@@ -6,6 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::daemon::options::Wrong;
+use crate::daemon::options::names::unknown;
 
 /// The text of a file.
 #[derive(Debug)]
@@ -37,11 +38,11 @@ impl Document<'_> {
     /// Refuses dates: no key has one, and the parser passes them on as tables.
     pub(super) fn check_dates(&self) -> Result<(), String> {
         let Some(date) = self.places().into_iter().find(|place| place.is_date) else { return Ok(()) };
-        let what = format!("{} {}: expected a value that is no date", date.path, self.shown(&date.value));
+        let what = format!("{} {}: must not be a date", date.path, self.shown(&date.value));
         Err(self.at_line(date.value.start, &what))
     }
 
-    /// Turns what the parser refused into one sentence with file, line, key and what was expected.
+    /// Turns a parser's error into one sentence with file, line, key, problem and what to write.
     pub(super) fn explain(&self, error: &toml::de::Error) -> String {
         let message = error.message().trim();
         let Some(span) = error.span() else { return format!("{}: {message}", self.name) };
@@ -49,21 +50,26 @@ impl Document<'_> {
         let of_key = places.iter().find(|place| place.key == span);
         let of_value = places.iter().find(|place| place.value == span);
         let words: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        let what = if let (true, Some((unknown, known))) = (message.starts_with("unknown field"), words.split_first()) {
-            let path = of_key.map_or(*unknown, |place| &place.path);
-            format!("{path}: unknown key, {}", expected(unknown, known))
-        } else if let (true, Some((unknown, known))) = (message.starts_with("unknown variant"), words.split_first()) {
+        let what = if let (true, Some((word, known))) = (message.starts_with("unknown field"), words.split_first()) {
+            let path = of_key.map_or(*word, |place| &place.path);
+            format!("{path}: {}", unknown("key", word, known.iter().copied()))
+        } else if let (true, Some((word, known))) = (message.starts_with("unknown variant"), words.split_first()) {
             let path = of_value.map_or("", |place| &place.path);
-            format!("{path} \"{unknown}\": {}", expected(unknown, known))
+            format!("{path} \"{word}\": {}", unknown("value", word, known.iter().copied()))
         } else if let (true, Some(missing)) = (message.starts_with("missing field"), words.first()) {
             let path = of_value.map_or_else(String::new, |place| format!("{}: ", place.path));
-            format!("{path}expected the key {missing}")
+            format!("{path}missing key {missing}")
         } else if let Some(place) = of_value {
             // "invalid type: integer `5`, expected a boolean"
-            let why = message.rsplit_once(", expected").map_or(message, |(_, why)| why.trim());
-            let why = why.strip_prefix("expected ").unwrap_or(why);
-            let why = SERDE_WORDS.iter().find(|(word, _)| *word == why).map_or(why, |(_, plain)| *plain);
-            format!("{} {}: expected {why}", place.path, self.shown(&span))
+            let why = message.rsplit_once(", expected").map_or_else(
+                || message.to_owned(),
+                |(_, wanted)| {
+                    let wanted = wanted.trim();
+                    let plain = SERDE_WORDS.iter().find(|(word, _)| *word == wanted);
+                    format!("must be {}", plain.map_or(wanted, |(_, plain)| *plain))
+                },
+            );
+            format!("{} {}: {why}", place.path, self.shown(&span))
         } else if message == "duplicate key" {
             let key = self.text.get(span.clone()).unwrap_or_default().trim();
             let named = |place: &&Place| place.key.start < span.start && place.path.rsplit('.').next() == Some(key);
@@ -137,14 +143,5 @@ fn add_value(places: &mut Vec<Place>, value: &Spanned<DeValue<'_>>, path: &str, 
             }
         }
         _ => {}
-    }
-}
-
-/// Expected names in place of an unknown one: the nearest, or all of them.
-fn expected(unknown: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|name| (strsim::jaro_winkler(unknown, name), name));
-    match near.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((likeness, name)) if likeness > 0.8 => format!("expected {name}"),
-        _ => format!("expected one of {}", known.join(", ")),
     }
 }

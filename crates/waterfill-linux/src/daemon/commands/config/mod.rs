@@ -48,25 +48,25 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads a file. An error is one sentence with file, line, key and what was expected.
+    /// Reads a file. An error is one sentence with file, line, key, problem and what to write.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let refused = |why: String| user_error(format!("{}: {why}", file.display()));
-        let unreadable = |e: io::Error| refused(format!("expected a readable file: {e}"));
+        let unreadable = |e: io::Error| refused(format!("cannot be read: {e}"));
         // A pipe without a writer would keep the daemon waiting, and a device may never end.
         let about = fs::metadata(file).map_err(unreadable)?;
         if !about.is_file() {
-            return Err(refused("expected a regular file".into()));
+            return Err(refused("not a regular file".into()));
         }
         let mut bytes = Vec::new();
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(unreadable)?;
         opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(refused(format!(
-                "expected up to {MAX_FILE_BYTES} bytes, got {}",
+                "must be at most {MAX_FILE_BYTES} bytes long, got {}",
                 about.len().max(bytes.len() as u64)
             )));
         }
-        let text = String::from_utf8(bytes).map_err(|_| refused("expected text in UTF-8".into()))?;
+        let text = String::from_utf8(bytes).map_err(|_| refused("not text in UTF-8".into()))?;
         Self::parse(file, &text).map_err(user_error)
     }
 
@@ -101,7 +101,7 @@ impl Config {
         check_socket_path(&self.control)
             .map_err(|why| ("control".into(), Wrong::new("path", format!("path {}: {why}", self.control.display()))))?;
         if let Some(pins) = self.pins.as_ref().filter(|pins| pins.as_os_str().as_bytes().contains(&0)) {
-            let text = format!("directory {}: expected a path without a NUL character", pins.display());
+            let text = format!("directory {}: must not contain a NUL character", pins.display());
             return Err(("pins".into(), Wrong::new("directory", text)));
         }
         self.check_hosts()?;
@@ -112,7 +112,7 @@ impl Config {
             TagSetup::of(csig, Names::Keys).map_err(at)?;
             let device = &csig.device;
             if !tagged.insert(&device.0) {
-                let text = format!("device {device}: expected each device in one [[csig]] only");
+                let text = format!("device {device}: in two [[csig]] tables; keep one");
                 return Err(at(Wrong::new("device", text)));
             }
         }
@@ -125,11 +125,11 @@ impl Config {
             let at = |wrong| (format!("host.{i}"), wrong);
             let (law, name, _) = host::check(host, Names::Keys).map_err(at)?;
             if !laws.insert(law.name) {
-                let text = format!("law {}: expected each law in one [[host]] only", law.name);
+                let text = format!("law {}: in two [[host]] tables; keep one", law.name);
                 return Err(at(Wrong::new("law", text)));
             }
             if !names.insert(name.clone()) {
-                return Err(at(Wrong::new("name", format!("name {name}: expected another than the other law's"))));
+                return Err(at(Wrong::new("name", format!("name {name}: another law has this name; choose another"))));
             }
         }
         Ok(())
@@ -142,12 +142,12 @@ impl Config {
             LinkSetup::of(router, Names::Keys).map_err(at)?;
             let device = &router.device;
             if !links.insert((&device.0, router.law.0)) {
-                let text = format!("device {device}: expected each device once with the law {}", router.law);
+                let text = format!("device {device}: in two [[router]] tables with the law {}; keep one", router.law);
                 return Err(at(Wrong::new("device", text)));
             }
             for (key, given) in [("shape", router.shape), ("cohabit", router.cohabit.is_some())] {
                 if given && !owners.insert((&device.0, key)) {
-                    let text = format!("{key}: expected in one [[router]] of the device {device} only");
+                    let text = format!("{key}: in two [[router]] tables of device {device}; keep one");
                     return Err(at(Wrong::new(key, text)));
                 }
             }

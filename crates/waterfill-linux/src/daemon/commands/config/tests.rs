@@ -79,58 +79,61 @@ fn a_file_gives_the_options_of_the_command_line() {
 }
 
 #[test]
-fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
+fn an_error_is_one_sentence_with_file_line_key_problem_and_what_to_write() {
     let table = "[[router]]\ndevice = 'a'\nrate = '1gbit'\n";
     for (text, said) in [
-        ("[[router]]\ndevice='a'\nrate='fast'\n", "f.toml:3: router.rate 'fast': expected a rate such as"),
-        ("[[router]]\ndevice='a'\nratee='1gbit'\n", "f.toml:3: router.ratee: unknown key, expected rate"),
-        ("[[router]]\ndevice='a'\n", "f.toml:1: router: expected the key rate"),
-        ("[routers]\n", "f.toml:1: routers: unknown key, expected router"),
-        ("[log]\nzzz = 1\n", "f.toml:2: log.zzz: unknown key, expected one of level, format, burst, interval"),
-        ("[log]\nlevel = 'infos'\n", "f.toml:2: log.level \"infos\": expected info"),
-        ("[log]\nburst = 0\n", "f.toml:2: log.burst 0: expected a whole number from 1"),
-        ("[metrics]\nlisten = '9465'\n", "f.toml:2: metrics.listen '9465': expected an address and a port"),
-        ("host = 3", "f.toml:1: host 3: expected a table or an array of tables"),
-        ("[host]\nlaw = 'tcp'\n", "f.toml:2: host.law 'tcp': expected one of maxnet,"),
-        ("[host]\npeers = ['10.0.0.1/8']\n", "f.toml:2: host.peers '10.0.0.1/8': expected a network such as"),
-        ("[host]\noption_kind = 254\n", "f.toml:2: host.option_kind 254: expected 253 or 42"),
-        ("[host]\nlaw='rcp'\noption_kind = 42\n", "f.toml:3: host.option_kind 42: expected 253 with law rcp"),
-        ("[[host]]\n[[host]]\n", "f.toml:2: host.law maxnet: expected each law in one [[host]] only"),
-        ("[[host]]\n[[host]]\nlaw='rcp'\nname='bpf_maxnet'\n", "f.toml:4: host.name bpf_maxnet: expected another"),
-        ("[csig]\ndevice='a'\n", "f.toml:1: csig: expected the key role"),
+        ("[[router]]\ndevice='a'\nrate='fast'\n", "f.toml:3: router.rate 'fast': must be a rate such as"),
+        ("[[router]]\ndevice='a'\nratee='1gbit'\n", "f.toml:3: router.ratee: unknown key, did you mean \"rate\"?"),
+        ("[[router]]\ndevice='a'\n", "f.toml:1: router: missing key rate"),
+        ("[routers]\n", "f.toml:1: routers: unknown key, did you mean \"router\"?"),
+        ("[log]\nzzz = 1\n", "f.toml:2: log.zzz: unknown key; known: level, format, burst, interval"),
+        ("[log]\nlevel = 'infos'\n", "f.toml:2: log.level \"infos\": unknown value, did you mean \"info\"?"),
+        ("[log]\nburst = 0\n", "f.toml:2: log.burst 0: must be a whole number from 1"),
+        ("[metrics]\nlisten = '9465'\n", "f.toml:2: metrics.listen '9465': must be an address and a port"),
+        ("host = 3", "f.toml:1: host 3: must be a table or an array of tables"),
+        ("[host]\nlaw = 'tcp'\n", "f.toml:2: host.law 'tcp': unknown law; known: maxnet,"),
+        ("[host]\npeers = ['10.0.0.1/8']\n", "f.toml:2: host.peers '10.0.0.1/8': must be a network such as"),
+        ("[host]\noption_kind = 254\n", "f.toml:2: host.option_kind 254: must be 253 or 42"),
+        ("[host]\nlaw='rcp'\noption_kind = 42\n", "f.toml:3: host.option_kind 42: must be 253 with law rcp"),
+        ("[[host]]\n[[host]]\n", "f.toml:2: host.law maxnet: in two [[host]] tables; keep one"),
+        (
+            "[[host]]\n[[host]]\nlaw='rcp'\nname='bpf_maxnet'\n",
+            "f.toml:4: host.name bpf_maxnet: another law has this name",
+        ),
+        ("[csig]\ndevice='a'\n", "f.toml:1: csig: missing key role"),
         ("x =\n", "f.toml:1: "),
     ] {
         let got = refused(text);
         assert!(got.starts_with(said) && !got.contains('\n'), "{text}: {got}");
     }
     for (more, said) in [
-        ("shape = 3\n", "f.toml:4: router.shape 3: expected true or false"),
-        ("target = 2.0\n", "f.toml:4: router.target 2.0: expected a fraction such as 0.9,"),
-        ("overhead = 14.5\n", "f.toml:4: router.overhead 14.5: expected whole bytes from 0 to 1000"),
+        ("shape = 3\n", "f.toml:4: router.shape 3: must be true or false"),
+        ("target = 2.0\n", "f.toml:4: router.target 2.0: must be a fraction such as 0.9,"),
+        ("overhead = 14.5\n", "f.toml:4: router.overhead 14.5: must be whole bytes from 0 to 1000"),
         ("rate = '2gbit'\n", "f.toml:4: router.rate: duplicate key"),
         ("[host]\nlaw='rcp'\n[host]\n", "f.toml:6: host: duplicate key"),
-        ("buffer = 12\n", "f.toml:4: router.buffer: expected only with shape = true (device a)"),
-        ("cohabit = 'improve'\n", "f.toml:4: router.cohabit \"improve\": expected improved"),
-        ("cohabit_params = { aim = 1 }\n", "f.toml:4: router.cohabit_params: expected only with cohabit"),
+        ("buffer = 12\n", "f.toml:4: router.buffer: needs shape = true (device a)"),
+        ("cohabit = 'improve'\n", "f.toml:4: router.cohabit \"improve\": unknown value, did you mean \"improved\"?"),
+        ("cohabit_params = { aim = 1 }\n", "f.toml:4: router.cohabit_params: needs cohabit"),
         (
             "cohabit = 'paper'\n[router.cohabit_params]\naim = 1\n",
-            "f.toml:6: router.cohabit_params.aim 1: expected interval,",
+            "f.toml:6: router.cohabit_params.aim 1: unknown parameter; known: interval,",
         ),
-        ("separate = true\n", "f.toml:4: router.separate: expected only with cohabit"),
+        ("separate = true\n", "f.toml:4: router.separate: needs cohabit"),
         (
             "[router.params]\nt_0 = '1ms'\n",
             "f.toml:5: router.params.t_0: expected a time longer than dt_p, 1 ms, got 1 ms",
         ),
-        ("params = { t0 = '1 s' }\n", "f.toml:4: router.params.t0: expected a parameter of maxnet: x_max,"),
+        ("params = { t0 = '1 s' }\n", "f.toml:4: router.params.t0: unknown parameter of maxnet, did you mean"),
         ("params = { alpha = 2 }\n", "f.toml:4: router.params.alpha: expected a value from 0.001 to 1.571"),
         (
             "params = { x_max = '1 Mbit/s' }\n",
             "f.toml:4: router.params.x_max: expected more than the link's 1 Gbit/s, got 1 Mbit/s",
         ),
-        (table, "f.toml:5: router.device a: expected each device once with the law maxnet"),
+        (table, "f.toml:5: router.device a: in two [[router]] tables with the law maxnet"),
         (
             "shape=true\n[[router]]\ndevice='a'\nrate='1gbit'\nlaw='rcp'\nshape=true\n",
-            "f.toml:9: router.shape: expected in one",
+            "f.toml:9: router.shape: in two [[router]] tables of device a",
         ),
     ] {
         let got = refused(&format!("{table}{more}"));
@@ -143,19 +146,19 @@ fn an_error_in_a_table_of_tags_says_what_the_command_says() {
     let table = "[[csig]]\ndevice = 'a'\nrole = 'inside'\n";
     for (more, said) in [
         ("role = 'outside'\n", "f.toml:4: csig.role: duplicate key"),
-        ("roles = 1\n", "f.toml:4: csig.roles: unknown key, expected role"),
-        ("format = 'wider'\n", "f.toml:4: csig.format \"wider\": expected wide"),
-        ("format = 3\n", "f.toml:4: csig.format 3: expected one of compact, wide"),
-        ("signal = 'abx'\n", "f.toml:4: csig.signal \"abx\": expected abw"),
-        ("tpid_wide = 0x8100\n", "f.toml:4: csig.tpid_wide 0x8100: expected an EtherType from 0x0600"),
-        ("tpid_wide = 0x88b5\n", "f.toml:4: csig.tpid_wide: expected another EtherType than tpid_compact"),
-        ("locator = 0\n", "f.toml:4: csig.locator 0: expected a whole number from 1 to 63, or to 32767 in wide"),
-        ("format = 'compact'\nlocator = 64\n", "f.toml:5: csig.locator 64: expected 1 to 63 in compact tags"),
-        ("from = 'fast'\n", "f.toml:4: csig.from fast: expected a rate such as"),
-        ("from = '2gbit'\nto = '1gbit'\n", "f.toml:4: csig.from: expected less than to"),
-        ("x_max = '1 Gbit/s'\n", "f.toml:1: csig.to: expected at most x_max, 1 Gbit/s"),
-        ("t = '1 h'\n", "f.toml:4: csig.t '1 h': expected a time such as"),
-        (table, "f.toml:5: csig.device a: expected each device in one [[csig]] only"),
+        ("roles = 1\n", "f.toml:4: csig.roles: unknown key, did you mean \"role\"?"),
+        ("format = 'wider'\n", "f.toml:4: csig.format \"wider\": unknown value, did you mean \"wide\"?"),
+        ("format = 3\n", "f.toml:4: csig.format 3: must be one of compact, wide"),
+        ("signal = 'abx'\n", "f.toml:4: csig.signal \"abx\": unknown value, did you mean \"abw\"?"),
+        ("tpid_wide = 0x8100\n", "f.toml:4: csig.tpid_wide 0x8100: must be an EtherType from 0x0600"),
+        ("tpid_wide = 0x88b5\n", "f.toml:4: csig.tpid_wide: must differ from tpid_compact"),
+        ("locator = 0\n", "f.toml:4: csig.locator 0: must be a whole number from 1 to 63, or to 32767 in wide"),
+        ("format = 'compact'\nlocator = 64\n", "f.toml:5: csig.locator 64: must be 1 to 63 in compact tags"),
+        ("from = 'fast'\n", "f.toml:4: csig.from fast: must be a rate such as"),
+        ("from = '2gbit'\nto = '1gbit'\n", "f.toml:4: csig.from: must be above zero and less than to"),
+        ("x_max = '1 Gbit/s'\n", "f.toml:1: csig.to: must be at most x_max, 1 Gbit/s"),
+        ("t = '1 h'\n", "f.toml:4: csig.t '1 h': must be a time such as"),
+        (table, "f.toml:5: csig.device a: in two [[csig]] tables; keep one"),
     ] {
         let got = refused(&format!("{table}{more}"));
         assert!(got.starts_with(said) && !got.contains('\n'), "{more}: {got}");
@@ -166,9 +169,9 @@ fn an_error_in_a_table_of_tags_says_what_the_command_says() {
 fn a_file_that_cannot_be_read_is_the_users_error() {
     // The last one never ends.
     for (file, said) in [
-        ("/no/such/file", "/no/such/file: expected a readable file"),
-        ("/proc", "/proc: expected a regular file"),
-        ("/dev/zero", "/dev/zero: expected a regular file"),
+        ("/no/such/file", "/no/such/file: cannot be read"),
+        ("/proc", "/proc: not a regular file"),
+        ("/dev/zero", "/dev/zero: not a regular file"),
     ] {
         let why = Config::read(Path::new(file)).unwrap_err();
         assert!(why.is::<crate::daemon::options::error::UserError>() && why.to_string().starts_with(said), "{why}");
@@ -226,20 +229,20 @@ fn every_key(root: &Value) -> Vec<(String, String, Value)> {
     out
 }
 
-/// Says what is wrong unless a file is refused in one sentence, `f.toml:LINE: PATH VALUE: expected …`, in words of the file.
+/// Returns the fault unless a file is refused in one sentence, `f.toml:LINE: PATH VALUE: PROBLEM`, in words of the file.
 fn wrong_refusal(text: &str, line: usize, path: &str) -> Option<String> {
     let Err(got) = parse(text) else { return Some(format!("accepted: {text}")) };
-    let rest = got.strip_prefix(&format!("f.toml:{line}: {path} ")).and_then(|rest| rest.split_once(": expected "));
+    let rest = got.strip_prefix(&format!("f.toml:{line}: {path} ")).and_then(|rest| rest.rsplit_once(": must "));
     let rust = [
         "struct", "Table", "Options", "sequence", "map", "enum", "variant", "wanted", "i64", "invalid", "$", "expected",
     ];
-    let plain = |expected: &str| !expected.is_empty() && !rust.into_iter().any(|word| expected.contains(word));
-    let right = !got.contains('\n') && rest.is_some_and(|(_, expected)| plain(expected));
+    let plain = |form: &str| !form.is_empty() && !rust.into_iter().any(|word| form.contains(word));
+    let right = !got.contains('\n') && rest.is_some_and(|(_, form)| plain(form));
     (!right).then(|| format!("{text}{got}\n"))
 }
 
 #[test]
-fn a_value_of_a_wrong_type_is_refused_with_its_place_and_what_was_expected() {
+fn a_value_of_a_wrong_type_is_refused_with_its_place_and_what_to_write() {
     let root = schema::document();
     let (mut tried, mut faults) = (0, Vec::new());
     for (table, key, schema) in every_key(&root) {
@@ -319,17 +322,17 @@ fn the_published_schema_and_the_reference_page_have_every_key() {
 fn what_run_refuses_is_refused_by_check() {
     let long = format!("/{}", "a".repeat(199));
     let cases = [
-        ("[control]\npath = 'rel'", "f.toml:2: control.path rel: expected an absolute path of a file"),
-        ("[control]\npath = ''", "f.toml:2: control.path : expected an absolute path of a file"),
-        (&format!("[control]\npath = '{long}'"), "expected a path of up to 107 bytes, got 200"),
-        ("[control]\npath = \"/a\\u0000\"", "expected a path without a NUL character"),
-        ("[pins]\ndirectory = \"/a\\u0000\"", "expected a path without a NUL character"),
+        ("[control]\npath = 'rel'", "f.toml:2: control.path rel: must be the absolute path of a file"),
+        ("[control]\npath = ''", "f.toml:2: control.path : must be the absolute path of a file"),
+        (&format!("[control]\npath = '{long}'"), "must be at most 107 bytes long, got 200"),
+        ("[control]\npath = \"/a\\u0000\"", "must not contain a NUL character"),
+        ("[pins]\ndirectory = \"/a\\u0000\"", "must not contain a NUL character"),
         (
             "[host]\nfallback = 'bpf_maxnet'",
-            "f.toml:2: host.fallback bpf_maxnet: expected another than the law's own name",
+            "f.toml:2: host.fallback bpf_maxnet: is the law's own name; choose another",
         ),
-        ("[host]\nname = 'cubic'", "host.fallback cubic: expected another than the law's own name"),
-        ("[[router]]\nrate = '1 Gbit/s'\ndevice = \"a\\u001b[31m\"", "expected the name of a network device"),
+        ("[host]\nname = 'cubic'", "host.fallback cubic: is the law's own name; choose another"),
+        ("[[router]]\nrate = '1 Gbit/s'\ndevice = \"a\\u001b[31m\"", "must be the name of a network device"),
     ];
     for (text, why) in cases {
         let said = refused(text);

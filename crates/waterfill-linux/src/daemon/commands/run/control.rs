@@ -117,7 +117,7 @@ impl Listener {
         let safe = if folder.exists() { safety::check_folder(folder) } else { safety::make_folder(folder) };
         safe.map_err(|e| refused(format!("{e:#}")))?;
         match UnixStream::connect(path) {
-            Ok(_) => return Err(refused("expected no other daemon: one answers here, stop it first".into())),
+            Ok(_) => return Err(refused("another daemon answers here; stop it first".into())),
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
                 fs::remove_file(path).map_err(|e| refused(e.to_string()))?;
             }
@@ -143,7 +143,7 @@ impl Listener {
                 let shared = Arc::clone(&shared);
                 if shared.1.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
                     shared.1.fetch_sub(1, Ordering::Relaxed);
-                    let text = format!("expected up to {MAX_CLIENTS} clients at a time: try again");
+                    let text = format!("{MAX_CLIENTS} clients are connected already; try again");
                     let _ = stream.write_all(ControlReply { code: 1, text }.line().as_bytes()); // it fits the socket's memory
                     continue;
                 }
@@ -166,13 +166,13 @@ pub(crate) fn serve_client(
     let peer = getsockopt(&stream, sockopt::PeerCredentials)?;
     stream.set_write_timeout(Some(REQUEST_TIME))?;
     let reply = if peer.uid() != 0 && peer.uid() != geteuid().as_raw() {
-        ControlReply { code: 2, text: format!("expected root, got user {}", peer.uid()) }
+        ControlReply { code: 2, text: format!("user {} may not do this; ask as root", peer.uid()) }
     } else {
         let line = read_line(stream, Instant::now() + REQUEST_TIME)?;
         match line.as_str() {
             "reload" => ask(ControlCommand::Reload).unwrap_or_else(stopping),
             "status" => ask(ControlCommand::Status).unwrap_or_else(stopping),
-            _ => ControlReply { code: 2, text: "expected reload or status".into() },
+            _ => ControlReply { code: 2, text: "unknown request; write reload or status".into() },
         }
     };
     stream.write_all(reply.line().as_bytes())
@@ -207,9 +207,8 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
         Some(file) => (Config::read(file)?.control, format!("{}: control.path", file.display())),
         None => (command.control.clone(), "--control".into()),
     };
-    let missing = |e: io::Error| {
-        user_error(format!("{named} {}: expected the socket of a running `waterfilld run`: {e}", path.display()))
-    };
+    let missing =
+        |e: io::Error| user_error(format!("{named} {}: no `waterfilld run` answers here: {e}", path.display()));
     let mut stream = UnixStream::connect(&path).map_err(missing)?;
     stream.set_read_timeout(Some(ANSWER_TIME))?;
     match stream.write_all(b"reload\n") {
@@ -250,12 +249,12 @@ mod tests {
         let served = Listener::bind(&path).unwrap().serve(|command| Some(ControlReply::ok(format!("{command:?}"))));
         assert_eq!(ask(&path, b"status\n"), "ok Status\n");
         for refused in [&b"no command\n"[..], b"\n", b"\xff\xfe\n", b"reload now\n"] {
-            assert_eq!(ask(&path, refused), "error 2 expected reload or status\n");
+            assert_eq!(ask(&path, refused), "error 2 unknown request; write reload or status\n");
         }
         // A line without an end is not kept: nothing is answered.
         assert_eq!(ask(&path, &vec![b'x'; 1 << 20]), "");
         // Half a line each, until no more clients are served. Threads of those before may not have ended yet.
-        let busy = "error 1 expected up to 8 clients at a time: try again\n";
+        let busy = "error 1 8 clients are connected already; try again\n";
         let mut slow = Vec::new();
         while ask(&path, b"status\n") != busy {
             assert!(slow.len() < 64, "{} slow clients are served", slow.len());

@@ -237,7 +237,7 @@ impl Daemon {
         let now = &self.config;
         let refuse = |key: &str, now: &Path| {
             let (file, now) = (config.file.display(), now.display());
-            Err(user_error(format!("{file}: {key}: expected {now} while the daemon runs; a restart changes it")))
+            Err(user_error(format!("{file}: {key}: cannot change from {now} while the daemon runs; restart it")))
         };
         if config.control != now.control {
             return refuse("control.path", &now.control);

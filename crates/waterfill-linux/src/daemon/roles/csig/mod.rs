@@ -267,7 +267,7 @@ impl Csig {
     /// Configures the programs for a device; packets find the old configuration or the new one.
     fn configure(&self, setup: &TagSetup, ifindex: u32) -> Result<()> {
         if header_bytes(setup.device())? == 0 {
-            bail!(user_error("expected one with Ethernet headers, as tags follow addresses"));
+            bail!(user_error("has no Ethernet header, which tags need"));
         }
         let here = namespace()?;
         let config = setup.config(mtu(setup.device())? + FRAME_BYTES + VLAN_BYTES, here);
@@ -431,7 +431,7 @@ fn new_link(
     ifindex: u32,
     attach: impl FnOnce(&ProgramMut<'_>, u32) -> Result<Option<Link>>,
 ) -> Result<Link> {
-    attach(program, ifindex)?.context(user_error("csig: expected a kernel with tcx (Linux 6.6)"))
+    attach(program, ifindex)?.context(user_error("csig: this kernel has no tcx; use Linux 6.6 or newer"))
 }
 
 #[cfg(test)]

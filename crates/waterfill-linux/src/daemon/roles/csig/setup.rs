@@ -111,12 +111,12 @@ impl TagSetup {
     pub(crate) fn of(options: &CsigOptions, names: Names) -> Result<Self, Wrong> {
         let locator = options.locator.0;
         if options.format == TagFormat::Compact && locator > MAX_COMPACT_LOCATOR {
-            let text = format!("{} {locator}: expected 1 to 63 in compact tags", names.of("locator"));
+            let text = format!("{} {locator}: must be 1 to 63 in compact tags", names.of("locator"));
             return Err(Wrong::new("locator", text));
         }
         if options.tpid_compact == options.tpid_wide {
             let (name, other) = (names.of("tpid_wide"), names.of("tpid_compact"));
-            return Err(Wrong::new("tpid_wide", format!("{name}: expected another EtherType than {other}")));
+            return Err(Wrong::new("tpid_wide", format!("{name}: must differ from {other}")));
         }
         let range = range(options, names)?;
         let (compact, wide) = bands(options.signal, range, demand(options, names, range.1)?);
@@ -184,7 +184,9 @@ fn range(options: &CsigOptions, names: Names) -> Result<(f64, f64), Wrong> {
         let value = match signal {
             TagSignal::Price | TagSignal::Abw | TagSignal::Delay | TagSignal::Nqd if text == "0" => Ok(0.0),
             TagSignal::Price | TagSignal::Abw => quantity::rate(text).map(|bps| bps as f64),
-            TagSignal::Abwc => text.parse().map(|share: f64| share * 1e6).map_err(|_| "expected a share".into()),
+            TagSignal::Abwc => {
+                text.parse().map(|share: f64| share * 1e6).map_err(|_| "must be a share such as 0.5".into())
+            }
             TagSignal::Delay | TagSignal::Nqd => quantity::time(text).map(|time| time.as_secs_f64() * 1e9),
         };
         value.map_err(|why| Wrong::new(key, format!("{} {text}: {why}", names.of(key))))
@@ -198,7 +200,9 @@ fn range(options: &CsigOptions, names: Names) -> Result<(f64, f64), Wrong> {
     let (from, to) = (parse("from", &options.from, from)?, parse("to", &options.to, to)?);
     let fits = from < to && (from > 0.0 || signal != TagSignal::Price) && to.is_finite();
     if !fits {
-        return Err(Wrong::new("from", format!("{}: expected less than {}", names.of("from"), names.of("to"))));
+        let least = if signal == TagSignal::Price { "above zero and " } else { "" };
+        let text = format!("{}: must be {least}less than {}", names.of("from"), names.of("to"));
+        return Err(Wrong::new("from", text));
     }
     Ok((from, to))
 }
@@ -208,7 +212,7 @@ fn demand(options: &CsigOptions, names: Names, fastest: f64) -> Result<Demand, W
     let default = |name| laws::find("maxnet").ok().and_then(|law| law.default_number(name)).unwrap_or_default();
     let x_max = options.x_max.map_or_else(|| default("x_max"), |rate| rate.0 as f64);
     if options.signal == TagSignal::Price && fastest > x_max {
-        let text = format!("{}: expected at most {}, {}", names.of("to"), names.of("x_max"), show_rate(x_max as u64));
+        let text = format!("{}: must be at most {}, {}", names.of("to"), names.of("x_max"), show_rate(x_max as u64));
         return Err(Wrong::new("to", text));
     }
     Ok(Demand { t_s: options.t.map_or_else(|| default("t"), |time| time.0.as_secs_f64()), x_max_bps: x_max })

@@ -51,16 +51,16 @@ impl HostSetup {
         match statfs(&self.cgroup) {
             Err(e) => return wrong(e.desc().into()),
             Ok(found) if found.filesystem_type() != CGROUP2_SUPER_MAGIC => {
-                let below = |point: &PathBuf| format!(", below {}", point.display());
+                let below = |point: &PathBuf| format!("; choose one below {}", point.display());
                 let place = system.cgroup2.as_ref().map_or_else(String::new, below);
-                return wrong(format!("expected a control group of version 2{place}"));
+                return wrong(format!("not a control group of version 2{place}"));
             }
             Ok(_) => {}
         }
         let fallback = &self.options.fallback.0;
         if !system.congestion_controls.contains(fallback) {
             let (name, known) = (names.of("fallback"), system.congestion_controls.join(", "));
-            let text = format!("{name} {fallback}: expected a loaded congestion control: {known}");
+            let text = format!("{name} {fallback}: this congestion control is not loaded; loaded: {known}");
             return Err(Wrong::new("fallback", text));
         }
         Ok(())
@@ -72,11 +72,11 @@ pub(crate) fn check(options: &HostOptions, names: Names) -> Result<(&'static Law
     let law = laws::named(options.law);
     if options.option_kind == OptionKind::Paper && !law.is_default() {
         let (kind, of_law) = (names.of("option_kind"), names.of("law"));
-        return Err(Wrong::new("option_kind", format!("{kind} 42: expected 253 with {of_law} {}", law.name)));
+        return Err(Wrong::new("option_kind", format!("{kind} 42: must be 253 with {of_law} {}", law.name)));
     }
     let name = options.name.as_ref().map_or_else(|| law.congestion_control(), |name| name.0.clone());
     if options.fallback.0 == name {
-        let text = format!("{} {name}: expected another than the law's own name", names.of("fallback"));
+        let text = format!("{} {name}: is the law's own name; choose another", names.of("fallback"));
         return Err(Wrong::new("fallback", text));
     }
     let parameters = law_parameters(law, names, &options.params, None)?;
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn a_wrong_cgroup_is_named() {
         for (text, said) in [
-            ("cgroup = '/proc'", "--cgroup /proc: expected a control group"),
+            ("cgroup = '/proc'", "--cgroup /proc: not a control group"),
             ("cgroup = '/no/such/folder'", "--cgroup /no/such/folder"),
         ] {
             let wrong = HostSetup::read(text).check_kernel(&System::default(), Names::Options).unwrap_err();

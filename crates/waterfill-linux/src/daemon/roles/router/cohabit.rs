@@ -26,6 +26,7 @@ use crate::daemon::kernel::interface::{
 use crate::daemon::kernel::pins::Pins;
 use crate::daemon::kernel::skeleton::cohabit::{CohabitSkel, CohabitSkelBuilder};
 use crate::daemon::options::error::user_error;
+use crate::daemon::options::names::unknown;
 use crate::daemon::options::{CohabitController, quantity};
 
 /// The state's offset in a value of the map: behind the lock and a word of the program's own.
@@ -86,7 +87,7 @@ impl CohabitParams {
         }
     }
 
-    /// Returns a controller's parameters, some of which are given by name. The error has name, value and what was expected.
+    /// Returns a controller's parameters, some of which are given by name. The error has name, value and problem.
     pub(crate) fn with(
         controller: CohabitController,
         given: &[(String, String)],
@@ -99,11 +100,15 @@ impl CohabitParams {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        const IMPROVED: [&str; 8] =
+            ["interval", "period", "explicit_weight", "ecn", "aim", "integral", "proportional", "depth"];
+        const PAPER: [&str; 9] =
+            ["interval", "period", "explicit_weight", "ecn", "initial", "decrease", "increase", "threshold", "update"];
         match name {
             "interval" => self.interval = span(value, MILLISECOND, Duration::from_secs(1))?,
             "period" => self.period = span(value, Duration::from_millis(10), Duration::from_secs(100))?,
             "explicit_weight" => self.explicit_weight = within(value, 0.001..=64.0)?,
-            "ecn" => self.ecn = value.parse().map_err(|_| "expected true or false".to_owned())?,
+            "ecn" => self.ecn = value.parse().map_err(|_| "must be true or false".to_owned())?,
             _ => match (self.controller, name) {
                 (CohabitController::Improved, "aim") => self.aim = within(value, 0.001..=1.0)?,
                 (CohabitController::Improved, "integral") => self.integral = within(value, 0.001..=100.0)?,
@@ -121,19 +126,11 @@ impl CohabitParams {
                         "packet" => Update::Packet,
                         "explicit-packet" => Update::ExplicitPacket,
                         "tcp-packet" => Update::TcpPacket,
-                        _ => return Err("expected interval, packet, explicit-packet or tcp-packet".into()),
+                        _ => return Err("must be interval, packet, explicit-packet or tcp-packet".into()),
                     }
                 }
-                (CohabitController::Improved, _) => {
-                    return Err(
-                        "expected interval, period, explicit_weight, ecn, aim, integral, proportional or depth".into(),
-                    );
-                }
-                (CohabitController::Paper, _) => {
-                    return Err("expected interval, period, explicit_weight, ecn, initial, decrease, increase, \
-                                threshold or update"
-                        .into());
-                }
+                (CohabitController::Improved, _) => return Err(unknown("parameter", name, IMPROVED)),
+                (CohabitController::Paper, _) => return Err(unknown("parameter", name, PAPER)),
             },
         }
         Ok(())
@@ -192,13 +189,13 @@ impl CohabitParams {
 
 fn within(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {
     let number = text.parse().ok().filter(|x| range.contains(x));
-    number.ok_or_else(|| format!("expected a number from {} to {}", range.start(), range.end()))
+    number.ok_or_else(|| format!("must be a number from {} to {}", range.start(), range.end()))
 }
 
 fn span(text: &str, min: Duration, max: Duration) -> Result<Duration, String> {
     let time = quantity::time(text)?;
     let fits = (min..=max).contains(&time) && time.subsec_nanos() % 1000 == 0;
-    fits.then_some(time).ok_or_else(|| format!("expected a time from {min:?} to {max:?}, in whole microseconds"))
+    fits.then_some(time).ok_or_else(|| format!("must be a time from {min:?} to {max:?}, in whole microseconds"))
 }
 
 fn getrandom(into: &mut [u8]) -> Result<()> {
@@ -321,7 +318,7 @@ impl Cohabit {
         self.links.remove(&ifindex);
         detach(pins, ifindex)?;
         let Some(mut link) = hook::attach(&self.skeleton.progs.waterfill_cohabit, ifindex)? else {
-            bail!(user_error("--cohabit: expected a kernel with tcx (Linux 6.6)"));
+            bail!(user_error("--cohabit: this kernel has no tcx; use Linux 6.6 or newer"));
         };
         if let Some(path) = link_path(pins, ifindex) {
             link.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;

@@ -246,7 +246,7 @@ impl Router {
     /// The program, the queue and what else is at the device stay.
     pub(crate) fn restart(&mut self, device: &str) -> Result<()> {
         let known = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).cloned();
-        let missing = || user_error(format!("device {device}: expected one of this router's"));
+        let missing = || user_error(format!("device {device}: not attached by this router"));
         let (setup, ifindex) = known.ok_or_else(missing)?;
         self.prices.remove(device);
         let attachment = self.show(ifindex)?.attachment;
@@ -346,8 +346,8 @@ impl Router {
     /// Attaches the program and returns the device's index.
     fn attach_to(&mut self, setup: &LinkSetup, wanted: Hook) -> Result<u32> {
         let device = setup.device();
-        let ifindex = if_nametoindex(device)
-            .map_err(|_| user_error(format!("--dev {device}: expected a device of this network namespace")))?;
+        let ifindex =
+            if_nametoindex(device).map_err(|_| user_error(format!("--dev {device}: not in this network namespace")))?;
         let header_bytes = header_bytes(device)?;
         let key = ifindex.to_ne_bytes();
         if self.map()?.lookup(&key, MapFlags::ANY)?.is_none() {

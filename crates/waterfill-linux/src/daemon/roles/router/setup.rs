@@ -105,7 +105,7 @@ impl LinkSetup {
 }
 
 fn needs(options: &RouterOptions, names: Names, key: &str, other: &str) -> Wrong {
-    Wrong::new(key, format!("{}: expected only with {other} (device {})", names.of(key), options.device))
+    Wrong::new(key, format!("{}: needs {other} (device {})", names.of(key), options.device))
 }
 
 fn cohabit(options: &RouterOptions, names: Names) -> Result<Option<CohabitParams>, Wrong> {
@@ -128,7 +128,7 @@ fn cohabit(options: &RouterOptions, names: Names) -> Result<Option<CohabitParams
         let apply = ["interval", "period", "explicit_weight"];
         if let Some((other, _)) = options.cohabit_params.iter().find(|(name, _)| !apply.contains(&name.as_str())) {
             let (what, separate) = (names.cohabit_parameter(other, None), names.given("separate"));
-            return Err(wrong(other, format!("{what}: expected none with {separate}, which has no controller")));
+            return Err(wrong(other, format!("{what}: has no effect with {separate}; leave it out")));
         }
     }
     Ok(Some(params))
@@ -142,7 +142,7 @@ fn check_scone(law: &Law, options: &RouterOptions, names: Names) -> Result<(), W
     let name = names.of("scone");
     scone::check_law(law).map_err(|why| Wrong::new("scone", format!("{name}: {why}")))?;
     if options.separate {
-        let text = format!("{name}: expected none with {}, which keeps UDP from the law", names.given("separate"));
+        let text = format!("{name}: not possible with {}, which keeps UDP from the law", names.given("separate"));
         return Err(Wrong::new("scone", text));
     }
     Ok(())

@@ -53,7 +53,7 @@ struct Device {
 pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     if let Some(other) = qdiscs(device)?.into_iter().find(|q| q.root && q.handle != "0:" && q.handle != HANDLE) {
         bail!(user_error(format!(
-            "--shape: device {device} already has a root qdisc, {} {}: expected none (tc qdisc del dev {device} root removes it)",
+            "--shape: device {device} already has a root qdisc, {} {}; remove it with `tc qdisc del dev {device} root`",
             other.kind, other.handle
         )));
     }

@@ -145,7 +145,7 @@ fn a_restart_loses_the_price_and_nothing_else() {
         socket.send_to(&[0; 72], "10.9.0.2:9").unwrap();
         assert!(router.links().unwrap()[0].packets > link.packets);
         let why = router.restart("lo").unwrap_err().to_string();
-        assert_eq!(why, "device lo: expected one of this router's");
+        assert_eq!(why, "device lo: not attached by this router");
     }
 }
 
