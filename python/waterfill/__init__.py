@@ -8,7 +8,7 @@
 `load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
 runs it, `sweep(path)` runs it at many points; `plot(result)` draws it. `Scenario` builds one in
 Python. `InputError` is what they raise when the input is wrong: one line that names the file, the
-key and what was expected.
+key, the problem and what to write.
 """
 
 from __future__ import annotations

@@ -333,7 +333,7 @@ class Scenario:
         if protocols is not None and not isinstance(protocols, str):
             given: Any = protocols
             if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
-                why = f"expected names of protocols, got {shown(protocols)}"
+                why = f"must be names of protocols, got {shown(protocols)}"
                 raise InputError("compare", "protocols", why)
             protocols = ",".join(protocols)
         mine = laws or {}

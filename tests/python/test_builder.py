@@ -82,7 +82,7 @@ def test_a_file_is_read_with_what_it_names(tmp_path):
     found = waterfill.Scenario.from_file(path).set(duration="3 s")
     assert found.checked().duration == 3
     assert found.checked().link == waterfill.load(path).link
-    with pytest.raises(waterfill.InputError, match=re.escape(f"{path}: duration: expected a time")):
+    with pytest.raises(waterfill.InputError, match=re.escape(f"{path}: duration: must be a time")):
         found.set(duration="3 h").check()
 
 
@@ -114,7 +114,7 @@ def test_errors_are_those_of_a_file(build, key, text):
 def test_numbers_with_a_suffix():
     with pytest.raises(waterfill.InputError) as error:
         written().link("k", "b", "c", rate_bps="10 Mbit/s")
-    expected = '<scenario>: link.k.rate_bps: expected a number, got "10 Mbit/s"'
+    expected = '<scenario>: link.k.rate_bps: must be a number, got "10 Mbit/s"'
     assert str(error.value) == expected
     with pytest.raises(waterfill.InputError, match=r"not allowed together with rate_bps"):
         written().link("k", "b", "c", "10 Mbit/s", rate_bps=1e7)
@@ -236,18 +236,18 @@ def test_notebooks_show_numbers_without_exponents(value, text):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: waterfill.run(None), "run: scenario: expected the path"),  # type: ignore[arg-type]
-        (lambda: waterfill.run(5), "run: scenario: expected the path"),  # type: ignore[arg-type]
-        (lambda: from_toml_run(on=None), "run: on: expected a backend's name"),
-        (lambda: from_toml_run(on=["sim"]), "run: on: expected a backend's name"),
+        (lambda: waterfill.run(None), "run: scenario: must be the path"),  # type: ignore[arg-type]
+        (lambda: waterfill.run(5), "run: scenario: must be the path"),  # type: ignore[arg-type]
+        (lambda: from_toml_run(on=None), "run: on: must be a backend's name"),
+        (lambda: from_toml_run(on=["sim"]), "run: on: must be a backend's name"),
         (lambda: from_toml_run(threads="x"), "threads: must be a whole number or None"),
         (
             lambda: waterfill.Scenario.from_toml(TOML).compare([5]),  # type: ignore[list-item]
-            "compare: protocols: expected names",
+            "compare: protocols: must be names",
         ),
         (
             lambda: waterfill.sweep(waterfill.Scenario.from_toml(TOML), grid=5),  # type: ignore[arg-type]
-            "sweep: grid: expected",
+            "sweep: grid: must be",
         ),
     ],
 )

@@ -99,8 +99,8 @@ class Stuck(Counter):
 
 
 LIMIT = (
-    "run: laws.mine: TypeError: limit: expected a window (bytes) and a rate (bit/s), each a finite "
-    "number not below zero or None, got "
+    "run: laws.mine: TypeError: limit: must return a window (bytes) and a rate (bit/s), each a "
+    "finite number not below zero or None, got "
 )
 
 
@@ -135,23 +135,23 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
     [
         (broken(limit=lambda _: (float("nan"), None)), LIMIT + "(nan, None)"),
         (broken(limit=lambda _: 5), LIMIT + "5"),
-        (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: expected a dictionary of "
-         "the header's fields and their numbers, or None, got 5"),
+        (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: must return a dictionary "
+         "of the header's fields and their numbers, or None, got 5"),
         (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: a source "
          "with more to send needs a window or a rate, got None and None, and 100000 packets "
          "at one instant"),
         (law(router=Stuck), "run: laws.mine: ValueError: poll_at: must be later than now "
          "after on_timer, got 0.0 at 0 s, 100000 times"),
         (broken(limit=None), "run: laws.mine: TypeError: 'NoneType' object is not callable"),
-        (PythonLaw(source=Window, header=tuple("abcde")), "run: laws.mine.header: expected a "
+        (PythonLaw(source=Window, header=tuple("abcde")), "run: laws.mine.header: must be a "
          'tuple of up to 4 names, got ["a", "b", "c", "d", "e"]'),
-        (PythonLaw(source=Window, target=2.0), "run: laws.mine.target: expected above 0 and "
+        (PythonLaw(source=Window, target=2.0), "run: laws.mine.target: must be above 0 and "
          "at most 1, got 2.0"),
-        (PythonLaw(source=Window, target="x"), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
+        (PythonLaw(source=Window, target="x"), "run: laws.mine.target: must be above 0 and at "  # type: ignore[arg-type]
          'most 1, got "x"'),
-        (PythonLaw(source=Window, target=1j), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
+        (PythonLaw(source=Window, target=1j), "run: laws.mine.target: must be above 0 and at "  # type: ignore[arg-type]
          'most 1, got "1j"'),
-        (PythonLaw(source=None), "run: laws.mine.source: expected a class, got null"),  # type: ignore[arg-type]
+        (PythonLaw(source=None), "run: laws.mine.source: must be a class, got null"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_a_wrong_law_is_refused(found, sentence):
@@ -177,7 +177,7 @@ def test_a_law_is_a_regular_file(tmp_path, kind):
     path = Path("/dev/zero") if kind == "device" else tmp_path / "pipe"
     if kind == "pipe":
         os.mkfifo(path)
-    with pytest.raises(waterfill.InputError, match=f"{path}: expected a regular file"):
+    with pytest.raises(waterfill.InputError, match=f"{path}: not a regular file"):
         laws.read(path)
 
 
@@ -193,14 +193,14 @@ def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, caps
     text = OWN.read_text().replace("self.rtt_s = ack.rtt_s or", "self.rtt_s = ack.rtt or")
     for code, wrong in (
         (text, ": on_ack: the law mine raised AttributeError: "),
-        ("LAWS = [", ": expected Python, got: "),
+        ("LAWS = [", ": not valid Python: "),
         ("1 / 0", ": <module>: the law own raised ZeroDivisionError: division by zero"),
-        ("", "own.py: LAWS: expected a dictionary"),
+        ("", "own.py: LAWS: must be a dictionary"),
         ("import sys\nsys.exit()", ":2: <module>: the law own raised SystemExit"),
         ("raise GeneratorExit", ": <module>: the law own raised GeneratorExit"),
         (UNPRINTABLE, ":3: <module>: the law own raised Own"),
-        ("a\0b", "own.py: expected Python, got: "),
-        ("#" * (4 << 20) + "\n", "own.py: expected a file of up to 4194304 bytes, got 4194305"),
+        ("a\0b", "own.py: not valid Python: "),
+        ("#" * (4 << 20) + "\n", "own.py: must have at most 4194304 bytes, got 4194305"),
     ):
         (tmp_path / "own.py").write_text(code)
         monkeypatch.setattr(sys, "argv", [*words, str(tmp_path / "own.py")])
@@ -260,8 +260,8 @@ def test_a_scenario_in_python_compares_a_law():
 
 def test_where_laws_run():
     for wrong, on, expected in (
-        ({"rcp": law()}, "sim", "expected a name of its own"),
-        ({"mine": law(), "other": law()}, "sim", "expected one law for a run, got 2"),
+        ({"rcp": law()}, "sim", "is the name of a protocol"),
+        ({"mine": law(), "other": law()}, "sim", "must be one law for a run, got 2"),
         ({"mine": law()}, "fluid", "fluid cannot run a law in Python; use --on sim"),
     ):
         with pytest.raises(waterfill.InputError, match=expected):

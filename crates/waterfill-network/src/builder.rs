@@ -85,7 +85,7 @@ impl NetworkBuilder {
     /// Checks and returns the network.
     ///
     /// # Errors
-    /// One sentence: `KEY: expected …`.
+    /// One sentence: `KEY: must be …`.
     pub fn build(self) -> Result<Network, String> {
         self.error.map_or_else(|| self.network.checked(), Err)
     }

@@ -1,4 +1,4 @@
-//! Range checks. Every error is one sentence, `KEY: expected …`.
+//! Range checks. Every error is one sentence, such as `delay: must be above zero, got 0`.
 
 /// The shortest time that the simulated clock distinguishes from none, in seconds.
 pub(crate) const MIN_TIME_S: f64 = 1e-12;

@@ -59,7 +59,7 @@ impl Distribution {
     /// Checks the parameters.
     ///
     /// # Errors
-    /// One clause: what was expected.
+    /// One clause: the problem with the value.
     pub fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| {
             if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{name} must be above zero, got {x}")) }

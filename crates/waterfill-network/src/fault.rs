@@ -88,7 +88,7 @@ impl FaultSpec {
     /// Checks every value's range, in a run of this length.
     ///
     /// # Errors
-    /// `KEY: expected …`.
+    /// `KEY: must be …`.
     pub fn check(&self, duration_s: f64) -> Result<(), String> {
         period(self.from_s, self.until_s, duration_s)?;
         probability("share", self.share)?;

@@ -39,7 +39,7 @@ impl LossSpec {
     /// Checks every parameter's range.
     ///
     /// # Errors
-    /// `PARAMETER: expected …`.
+    /// `PARAMETER: must be …`.
     pub fn check(&self) -> Result<(), String> {
         match *self {
             Self::Independent { p } => probability("p", p),

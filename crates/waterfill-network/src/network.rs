@@ -72,7 +72,7 @@ impl Network {
     /// Returns the network if every value is in its range.
     ///
     /// # Errors
-    /// One sentence: `KEY: expected …`.
+    /// One sentence: `KEY: must be …`.
     pub fn checked(self) -> Result<Self, String> {
         self.check()?;
         Ok(self)

@@ -111,7 +111,7 @@ impl QueueSpec {
     /// Checks every parameter's range.
     ///
     /// # Errors
-    /// `queue_params.NAME: expected …`.
+    /// `queue_params.NAME: must be …`.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Droptail { mark_at } => {

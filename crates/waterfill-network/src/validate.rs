@@ -1,4 +1,4 @@
-//! Checks of a whole network. Every error is one sentence, `KEY: expected …`.
+//! Checks of a whole network. Every error is one sentence, `KEY: PROBLEM`, such as `measure: must be in the run`.
 
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::Ecn;

@@ -189,15 +189,15 @@ const fn event(event: Event) -> &'static str {
     }
 }
 
-/// Makes the error of a call that returned something else than `expected`.
-fn wrong(call: &str, expected: &str, returned: &Bound<'_, PyAny>) -> PyErr {
+/// Makes the error of a call that did not return `wanted`.
+fn wrong(call: &str, wanted: &str, returned: &Bound<'_, PyAny>) -> PyErr {
     // The value's own notation is the law's code, and may raise.
     let text = returned.repr().map(|repr| repr.to_string_lossy().into_owned());
     let text = text.or_else(|_| returned.get_type().name().map(|name| name.to_string_lossy().into_owned()));
     let text = text.unwrap_or_default();
     let shown: String = text.chars().take(MAX_SHOWN).collect();
     let cut = if shown.len() < text.len() { "…" } else { "" };
-    PyTypeError::new_err(format!("{call}: expected {expected}, got {shown}{cut}"))
+    PyTypeError::new_err(format!("{call}: must return {wanted}, got {shown}{cut}"))
 }
 
 /// A law's classes.
@@ -401,10 +401,10 @@ impl RouterLaw for End {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         if self.instant.exceeded(now) {
             self.call(|_, law| -> PyResult<()> {
-                let expected = "poll_at: must be later than now after on_timer";
+                let problem = "poll_at: must be later than now after on_timer";
                 let at = law.call_method0("poll_at")?;
                 let now_s = now.as_secs();
-                Err(PyValueError::new_err(format!("{expected}, got {at} at {now_s} s, {MAX_AT_ONE_INSTANT} times")))
+                Err(PyValueError::new_err(format!("{problem}, got {at} at {now_s} s, {MAX_AT_ONE_INSTANT} times")))
             });
         }
         self.call(|_, law| law.call_method1("on_timer", (Link::of(link), now.as_secs())).map(drop));
@@ -439,9 +439,9 @@ impl SourceLaw for End {
     fn stamp(&mut self, sending: &Sending) -> OwnFields {
         if self.unlimited.load(Ordering::Relaxed) && self.instant.exceeded(sending.now) {
             self.call(|_, _| -> PyResult<()> {
-                let expected = "limit: a source with more to send needs a window or a rate";
+                let problem = "limit: a source with more to send needs a window or a rate";
                 let got = format!("got None and None, and {MAX_AT_ONE_INSTANT} packets at one instant");
-                Err(PyValueError::new_err(format!("{expected}, {got}")))
+                Err(PyValueError::new_err(format!("{problem}, {got}")))
             });
         }
         let leaving = Leaving {
@@ -479,12 +479,12 @@ impl SourceLaw for End {
     fn limit(&self) -> SendLimit {
         let limit = self.call(|_, law| {
             let returned = law.call_method0("limit")?;
-            let expected = "a window (bytes) and a rate (bit/s), each a finite number not below zero or None";
+            let wanted = "a window (bytes) and a rate (bit/s), each a finite number not below zero or None";
             let (window, pacing) =
-                returned.extract::<(Option<f64>, Option<f64>)>().map_err(|_| wrong("limit", expected, &returned))?;
+                returned.extract::<(Option<f64>, Option<f64>)>().map_err(|_| wrong("limit", wanted, &returned))?;
             let valid = |number: Option<f64>| number.is_none_or(|number| number >= 0.0 && number.is_finite());
             if !valid(window) || !valid(pacing) {
-                return Err(wrong("limit", expected, &returned));
+                return Err(wrong("limit", wanted, &returned));
             }
             self.unlimited.store(window.is_none() && pacing.is_none(), Ordering::Relaxed);
             Ok(SendLimit { window: window.map(Volume::from_bytes), pacing: pacing.map(Rate::from_bps) })

@@ -12,7 +12,7 @@ use crate::convert::to_python;
 
 /// Returns the protocol of this name; none without a name.
 pub(crate) fn law(name: Option<&str>) -> PyResult<Option<ProtocolId>> {
-    let find = |name| ProtocolId::by_name(name).ok_or_else(|| PyValueError::new_err("expected a law's name"));
+    let find = |name| ProtocolId::by_name(name).ok_or_else(|| PyValueError::new_err("must be a law's name"));
     name.map(find).transpose()
 }
 

@@ -49,7 +49,7 @@ from waterfill.runs.files import WriteError, read_text, why, write_text
 from waterfill.runs.laws import PythonLaw, infos, used
 from waterfill.runs.result import Result, to_json
 from waterfill.runs.stored import load_run
-from waterfill.scenario.document import Scenario
+from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import load
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def select(names: str | None, on: str, known: protocols.Protocols | None = None)
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if not name:
-            message = f"expected names separated by commas, got {shown(names)}"
+            message = f"must be names separated by commas, got {shown(names)}"
         elif name not in known:
             message = f"unknown protocol {shown(name)}{nearest(name, known)}"
         elif name not in able:
@@ -120,7 +120,7 @@ def each(
         scenario = build(name)
         sources = [traffic for traffic in scenario.traffic if traffic.starts_flows]
         if all(entry.protocol is not None for entry in [*scenario.flow, *sources]):
-            raise scenario.error("flow", "expected a flow that names no protocol, got none")
+            raise scenario.error("flow", NO_DEFAULT_FLOW)
         backends.prepare(scenario, on, used(laws or {}, scenario))
         scenarios[name] = scenario
     return scenarios
@@ -139,7 +139,7 @@ def on_each(
         able = select(names, backend, known[backend])
         chosen = [name for name in chosen if name in able]
     if not chosen:
-        message = f"expected protocols that run on {' and '.join(on)}, got none"
+        message = f"no protocol given runs on {' and '.join(on)}"
         raise InputError(_COMMAND_LINE, "protocols", message)
     return chosen
 
@@ -454,14 +454,14 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
     try:
         runs = {str(name): dict(run) for name, run in json.loads(read_text(path))["runs"].items()}
         if not runs or any(name != Path(name).name for name in runs):
-            raise ValueError("no names of folders beside it")
+            raise ValueError("no names of folders next to it")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        message = f"expected a whole file as `compare -o` writes it, got: {why(error)}"
+        message = f"not a whole file as `compare -o` writes it: {why(error)}"
         raise InputError(str(path), "", message) from None
     results = {name: load_run(Path(directory) / name) for name in runs}
     for name, result in results.items():
         if {**result.summary, "compare": runs[name].get("compare")} != runs[name]:
-            message = f"expected the run of {DOCUMENT}, got another run: compare again"
+            message = f"not the run of {DOCUMENT}; compare again"
             raise InputError(str(Path(directory) / name), "", message)
     return of(results)
 

@@ -348,14 +348,14 @@ def resize(figure: Figure, size: str) -> None:
         width = height = float("nan")
     low, high = _SIZES
     if not (low <= width <= high and low <= height <= high):
-        message = f'expected inches such as "7x4.5", {low:g} to {high:g}, got {shown(size)}'
+        message = f'must be inches such as "7x4.5", {low:g} to {high:g}, got {shown(size)}'
         raise InputError("command line", "size", message)
     figure.set_size_inches(width, height)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         figure.draw_without_rendering()
     if any("collapsed" in str(warning.message) for warning in found):
-        message = f"expected a size that its panels fit in, got {shown(size)}"
+        message = f"too small for the figure's panels, got {shown(size)}"
         raise InputError("command line", "size", message)
 
 

@@ -25,7 +25,7 @@ MAX_SEEDS = 10_000
 def seeds(first: int, count: int) -> list[int]:
     """Return the seeds of a comparison; raise InputError unless there are 1 to 10,000."""
     if not 1 <= count <= MAX_SEEDS:
-        message = f"expected 1 to {MAX_SEEDS} seeds, got {count}"
+        message = f"must be 1 to {MAX_SEEDS} seeds, got {count}"
         raise InputError("command line", "seeds", message)
     return list(range(first, first + count))
 

@@ -23,7 +23,7 @@ def place(text: str) -> Path:
     An empty one, of a variable that is not set, is no name of the current directory.
     """
     if not text:
-        raise typer.BadParameter("expected a name, got an empty text")
+        raise typer.BadParameter("must not be empty")
     return Path(text)
 
 

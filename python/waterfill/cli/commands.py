@@ -132,7 +132,7 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(1)
     except MemoryError:
-        text = "expected a task that fits the free memory and this process's limits"
+        text = "out of memory: the task does not fit the free memory or this process's limits"
         print(f"waterfill: {text}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:

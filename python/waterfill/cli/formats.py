@@ -107,7 +107,7 @@ def import_(
         _listed({name: one.title for name, one in build.FORMATS.items()})
         return
     if source is None:
-        raise InputError("import", format, "expected a SOURCE, got nothing")
+        raise InputError("import", format, "no SOURCE given")
     options = _options(locals())
     _write(build.imported(format, source, options), protocol, seed, output)
 
@@ -161,7 +161,7 @@ def _options(given: Mapping[str, Any]) -> Any:
 
     load = given["load"]
     if load is not None and not 0 < load <= _MAX_LOAD:
-        why = f"expected a number above 0, up to {_MAX_LOAD}, got {load:g}"
+        why = f"must be a number above 0, up to {_MAX_LOAD}, got {load:g}"
         raise InputError("--load", "", why)
     size = value("size", VOLUME)
     return Options(

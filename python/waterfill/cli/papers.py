@@ -69,15 +69,15 @@ def reproduce(
     names = experiments or []
     known = loading.experiments()
     if not names and not every and not listing:
-        expected = "expected PAPER, PAPER/EXPERIMENT or --all (--list shows them), got nothing"
-        raise InputError("reproduce", "", expected)
+        advice = "type PAPER, PAPER/EXPERIMENT or --all (--list shows them)"
+        raise InputError("reproduce", "", "no experiment given", advice)
     chosen = loading.select(names, known) if names and not every else known
     if listing:
         _list(chosen, verdict, match, json=json)
         return
     if verdict is not None or match is not None:
         option = "--verdict" if verdict is not None else "--match"
-        raise InputError("reproduce", option, "expected --list beside it, got a run")
+        raise InputError("reproduce", option, "only filters --list", "add --list")
     alone = len(chosen) == 1 and names == [chosen[0].path]
     # Short verdicts never overwrite those of the full experiments.
     flat, base = alone and output is not None, output or Path("out/short" if short else "out")

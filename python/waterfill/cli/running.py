@@ -368,8 +368,8 @@ def plot(
 
     if compare.is_comparison(directory):
         if kind != "overview":
-            message = f'expected no --kind with a comparison, got "{kind}"'
-            raise InputError("command line", "kind", message)
+            message = f'not possible for a comparison, got "{kind}"'
+            raise InputError("command line", "kind", message, "leave it out")
         figure, stem = compare.load_comparison(directory).figure(), "compare"
     else:
         figure = plots.plot(load_run(directory), kind)
@@ -425,9 +425,9 @@ def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) ->
     from waterfill.scenario.units import VOLUME
 
     if stage is None:
-        raise InputError("command line", "pcap", "expected -o DIR, where packets.pcapng is written")
+        raise InputError("command line", "pcap", "needs -o DIR, where packets.pcapng is written")
     if not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
-        why = f"expected {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, got {snaplen}"
+        why = f"must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, got {snaplen}"
         raise InputError("command line", "pcap-snaplen", why)
     try:
         limit_bytes = int(VOLUME.parse(limit))
@@ -440,16 +440,16 @@ def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | 
     """Check the options of a log of steps; raise InputError for the first that is wrong."""
     if rows is None:
         if law is not None:
-            why = "expected --log-steps ROWS, of which it selects one law's"
+            why = "needs --log-steps ROWS, of which it selects one law's"
             raise InputError("command line", "log-law", why)
         return None
     from waterfill.runs.steps import FILE_NAME, MAX_ROWS, StepLog
 
     if stage is None:
-        why = f"expected -o DIR, where {FILE_NAME} is written"
+        why = f"needs -o DIR, where {FILE_NAME} is written"
         raise InputError("command line", "log-steps", why)
     if not 1 <= rows <= MAX_ROWS:
-        raise InputError("command line", "log-steps", f"expected 1 to {MAX_ROWS} rows, got {rows}")
+        raise InputError("command line", "log-steps", f"must be 1 to {MAX_ROWS} rows, got {rows}")
     return StepLog(stage.folder / FILE_NAME, rows, law)
 
 

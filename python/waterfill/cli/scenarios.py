@@ -48,7 +48,7 @@ def new(
     if template is None:
         if output is not None:
             known = ", ".join(templates.names())
-            raise InputError("new", "TEMPLATE", f"expected one of {known}, got nothing")
+            raise InputError("new", "TEMPLATE", "no template given", f"type one of {known}")
         width = max(map(len, templates.names()))
         for name in templates.names():
             print_text(f"{name:<{width}}  {templates.title(name)}")
@@ -86,7 +86,7 @@ def check(
 
     backends.check(on)
     if toml and json:
-        raise InputError("command line", "--toml", "expected one of --toml and --json, got both")
+        raise InputError("command line", "--toml", "not possible together with --json")
     loaded = load(scenario, overrides(protocol, sets, seed))
     document = effective.document(loaded, on)
     if json:

@@ -112,7 +112,7 @@ def sweep(
     checked = plan(scenario, spec)
     chosen = _shown(shown, checked)
     if resume and not (checked.folder / "sweep.json").exists():
-        raise InputError(str(checked.folder), "", "expected a sweep to go on with, found none")
+        raise InputError(str(checked.folder), "", "no sweep to resume here", "leave out --resume")
     _end(api.run(checked), chosen, json)
 
 
@@ -168,7 +168,9 @@ def _share(text: str) -> float:
     try:
         number = float(text.strip().removesuffix("%"))
     except ValueError:
-        raise InputError("command line", "tolerance", f"expected 1%, got {text}") from None
+        raise InputError(
+            "command line", "tolerance", f"must be a share such as 1%, got {text}"
+        ) from None
     return number / 100 if text.strip().endswith("%") else number
 
 

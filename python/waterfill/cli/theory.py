@@ -95,13 +95,13 @@ def stability(
         )
         return
     if about.protocol != "maxnet" or about.network is not None:
-        raise InputError("command line", "tune", f"expected the protocol maxnet, got {what}")
+        raise InputError("command line", "tune", f"works only for maxnet, got {what}")
     if not 0 < eta <= 10:
         raise InputError(
-            "command line", "eta", f"expected a number above 0 and at most 10, got {eta:g}"
+            "command line", "eta", f"must be a number above 0 and at most 10, got {eta:g}"
         )
     if not 1 <= phase_margin <= 80:
-        message = f"expected an angle from 1 to 80 degrees, got {phase_margin:g}"
+        message = f"must be an angle from 1 to 80 degrees, got {phase_margin:g}"
         raise InputError("command line", "phase-margin", message)
     verify_s = _time_s("verify-rtt", verify_rtt)
     document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
@@ -148,7 +148,7 @@ def equilibrium(
     able = [name for name, info in protocols.load().items() if info.kind == "explicit"]
     about = subject.parse(str(scenario), sets or [], able, protocol)
     if about.network is None:
-        raise InputError("command line", str(scenario), "expected a scenario file, got a protocol")
+        raise InputError("command line", str(scenario), "must be a scenario file, got a protocol")
     document = documents.equilibrium_of(about)
     _answer(
         document, theory_tables.equilibrium(document), json, output,
@@ -168,7 +168,7 @@ def convergence(
     _by_itself(about, what)
     tau_s = _time_s("rtt", rtt or "80 ms")
     if tau_s < _MIN_STEP_RTT_S:
-        raise InputError("command line", "rtt", f"expected at least 1 ms, got {rtt}")
+        raise InputError("command line", "rtt", f"must be at least 1 ms, got {rtt}")
     document = documents.convergence(about, tau_s)
     _answer(
         document, theory_tables.rows(document), json, output, _time_figures(about, document, tau_s)
@@ -196,7 +196,7 @@ def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = 
 
 def _by_itself(about: Any, what: str) -> None:
     if about.network is not None:
-        raise InputError("command line", what, "expected a protocol, got a scenario file")
+        raise InputError("command line", what, "must be a protocol, got a scenario file")
 
 
 def _time_s(option: str, text: str) -> float:

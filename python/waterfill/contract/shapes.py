@@ -17,8 +17,8 @@ _MISSING = object()
 _LARGEST = sys.float_info.max
 
 
-def wrong(value: Any, shape: Any, key: str = "") -> tuple[str, str, str] | None:
-    """Return the first key whose value does not fit, what was expected, and what is there."""
+def wrong(value: Any, shape: Any, key: str = "") -> tuple[str, str] | None:
+    """Return the first key whose value does not fit, and the problem with the value."""
     if shape is Any:
         return None
     if isinstance(shape, type) and issubclass(shape, Record):
@@ -28,30 +28,34 @@ def wrong(value: Any, shape: Any, key: str = "") -> tuple[str, str, str] | None:
         return _wrong_of_several(value, arguments, key)
     if origin is Literal:
         known = f"one of {', '.join(arguments)}"
-        return None if value in arguments else (key, known, shown(value))
+        return None if value in arguments else _must_be(key, known, value)
     if origin is list:
         if not isinstance(value, list):
-            return key, "a list", shown(value)
+            return _must_be(key, "a list", value)
         items = (wrong(item, arguments[0], f"{key}[{i}]") for i, item in enumerate(value))
         return next((one for one in items if one is not None), None)
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, dict):
-            return key, "an object", shown(value)
+            return _must_be(key, "an object", value)
         entries = (wrong(item, arguments[1], _join(key, name)) for name, item in value.items())
         return next((one for one in entries if one is not None), None)
     if shape is type(None):
-        return None if value is None else (key, "null", shown(value))
+        return None if value is None else _must_be(key, "null", value)
     fits = isinstance(value, (int, float) if shape is float else shape)
     if not fits or (isinstance(value, bool) and shape is not bool):
-        return key, _WORDS[shape], shown(value)
+        return _must_be(key, _WORDS[shape], value)
     if shape is float and not math.isfinite(_as_float(value)):
-        return key, "a finite number", shown(value)
+        return _must_be(key, "a finite number", value)
     return None
 
 
-def _wrong_table(value: Any, shape: Any, key: str) -> tuple[str, str, str] | None:
+def _must_be(key: str, wanted: str, value: object) -> tuple[str, str]:
+    return key, f"must be {wanted}, got {shown(value)}"
+
+
+def _wrong_table(value: Any, shape: Any, key: str) -> tuple[str, str] | None:
     if not isinstance(value, dict):
-        return key, "an object", shown(value)
+        return _must_be(key, "an object", value)
     for name, hint, plain in _fields(shape):
         item = value.get(name, _MISSING)
         kind = type(item)
@@ -63,11 +67,11 @@ def _wrong_table(value: Any, shape: Any, key: str) -> tuple[str, str, str] | Non
             if found is not None:
                 return found
         elif name in shape.__required_keys__:
-            return _join(key, name), "a value", "none"
+            return _join(key, name), "missing"
     return None
 
 
-def _wrong_of_several(value: Any, shapes: tuple[Any, ...], key: str) -> tuple[str, str, str] | None:
+def _wrong_of_several(value: Any, shapes: tuple[Any, ...], key: str) -> tuple[str, str] | None:
     if value is None and type(None) in shapes:
         return None
     first = None

@@ -37,7 +37,7 @@ def topology(path: Path) -> Layout:
     elif len(head) == 3:
         nodes, switches, links = _counts(source, number, _HPCC, head)
     else:
-        raise source.wrong(number, "expected `nodes switches links`, or the six of Alibaba's form")
+        raise source.wrong(number, "must be `nodes switches links`, or the six of Alibaba's form")
     if nodes > _MAX_NODES:
         raise source.wrong(number, f"more than {_MAX_NODES} nodes, got {nodes}")
     numbers: list[int] = []
@@ -52,7 +52,7 @@ def topology(path: Path) -> Layout:
         number, words = next(lines, (number, []))
         if len(words) < 4:
             wanted = "`a b rate delay error-rate`"
-            raise source.wrong(number, f"expected link {index + 1} of {links}: {wanted}")
+            raise source.wrong(number, f"no link {index + 1} of {links}; write {wanted}")
         a, b = (source.whole(number, "a node", word) for word in words[:2])
         if max(a, b) >= nodes or a == b:
             raise source.wrong(number, f"must be two nodes below {nodes}, got {a} and {b}")
@@ -77,7 +77,7 @@ def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]
         number, words = next(lines, (number, []))
         if len(words) != 6:
             wanted = "`source sink priority port bytes start`"
-            raise source.wrong(number, f"expected flow {index + 1} of {count}: {wanted}")
+            raise source.wrong(number, f"no flow {index + 1} of {count}; write {wanted}")
         ends = [f"n{source.whole(number, 'a host', word)}" for word in words[:2]]
         for end in ends:
             if end not in hosts:
@@ -102,7 +102,7 @@ def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
 def _rate_bps(source: Source, line: int, text: str) -> float:
     match = _RATE.fullmatch(text)
     if match is None:
-        raise source.wrong(line, f"expected a rate such as 100Gbps, got {shown(text)}")
+        raise source.wrong(line, f"must be a rate such as 100Gbps, got {shown(text)}")
     bits = 8 if match[3].startswith("B") else 1
     rate_bps = source.number(line, "a rate", match[1]) * _PREFIX[match[2]] * bits
     if rate_bps == 0:
@@ -113,5 +113,5 @@ def _rate_bps(source: Source, line: int, text: str) -> float:
 def _delay_s(source: Source, line: int, text: str) -> float:
     match = _DELAY.fullmatch(text)
     if match is None:
-        raise source.wrong(line, f"expected a delay such as 1us, got {shown(text)}")
+        raise source.wrong(line, f"must be a delay such as 1us, got {shown(text)}")
     return source.number(line, "a delay", match[1]) * _SECONDS[match[2]]

@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[int, list[tuple[tuple[int, int], float, int | None
                 raise source.wrong(number, "`Nodes N` must come before the first connection")
             found.append(_connection(source, number, words, nodes))
         else:
-            raise source.wrong(number, f"expected SOURCE->SINK, got {shown(words[0])}")
+            raise source.wrong(number, f"must be SOURCE->SINK, got {shown(words[0])}")
     if nodes is None or connections is None:
         raise source.wrong(None, "no `Nodes N` and `Connections M`")
     if connections != len(found):
@@ -60,7 +60,7 @@ def _connection(
         raise source.wrong(line, "triggers are not supported; write `start PS size BYTES`")
     for key in values:
         if key not in ("start", "size", *_IGNORED):
-            raise source.wrong(line, f"expected start and size, got {shown(key)}")
+            raise source.wrong(line, f"unknown word {shown(key)}; write start and size")
     if "start" not in values:
         raise source.wrong(line, "no start; add `start PS` in picoseconds")
     start_s = source.number(line, "a start", values["start"]) / 1e12

@@ -44,7 +44,7 @@ class Source:
         """Return a whole number of at least `minimum`. Raises InputError."""
         value = digits(text)
         if value is None or value < minimum:
-            raise self.wrong(line, f"expected {what} as a whole number, got {shown(text)}")
+            raise self.wrong(line, f"{what} must be a whole number, got {shown(text)}")
         return value
 
     def number(self, line: int, what: str, text: str, minimum: float = 0.0) -> float:
@@ -54,5 +54,5 @@ class Source:
         except ValueError:
             value = float("nan")
         if not minimum <= value < float("inf"):
-            raise self.wrong(line, f"expected {what} as a number, got {shown(text)}")
+            raise self.wrong(line, f"{what} must be a number, got {shown(text)}")
         return value

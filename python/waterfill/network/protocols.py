@@ -37,7 +37,7 @@ class ParamInfo:
         """Parse a scenario's value and return it in SI units; raise ValueError for a wrong one."""
         if self.unit == "flag":
             if not isinstance(value, bool):
-                raise ValueError(f"expected true or false, got {shown(value)}")
+                raise ValueError(f"must be true or false, got {shown(value)}")
             return value
         if self.unit == "choice":
             if isinstance(self.default, bool):
@@ -49,7 +49,7 @@ class ParamInfo:
                     return flags[value]
             if not isinstance(value, str) or value not in self.choices:
                 known = ", ".join(f'"{choice}"' for choice in self.choices)
-                raise ValueError(f"expected one of {known}, got {shown(value)}")
+                raise ValueError(f"must be one of {known}, got {shown(value)}")
             return value
         if self.unit == "packets" and not isinstance(value, str):
             return float(whole(value))

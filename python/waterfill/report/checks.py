@@ -1,7 +1,7 @@
 """Checks of the documents that a page is made from: who wrote them is not known.
 
 A document is compared with the types of `waterfill.contract`, so that a page is made of what it
-says or not at all: each failure is one sentence that names the file, the key and what was expected.
+says or not at all: each failure is one sentence that names the file, the key and the problem.
 """
 
 from __future__ import annotations
@@ -86,18 +86,20 @@ def comparison(path: Path) -> Comparison:
     """Read compare.json; raise InputError unless it names runs in folders next to it."""
     found = document(path, Comparison)
     if not found.runs:
-        raise InputError(str(path), "runs", "expected at least one run, got none")
+        raise InputError(str(path), "runs", "must name at least one run")
     for name in found.runs:
         if not name or Path(name).name != name or name in (".", ".."):
-            message = f"expected names of folders beside it, got {shown(name)}"
+            message = f"must be names of folders next to it, got {shown(name)}"
             raise InputError(str(path), "runs", message)
     over_seeds = found.over_seeds or {}
     missing = [name for name in over_seeds if name not in found.runs]
     spans = [one.interval for mine in over_seeds.values() for one in mine.values()]
     if any(span is not None and len(span) != 2 for span in spans):
-        raise InputError(str(path), "over_seeds", "expected intervals of two numbers")
+        raise InputError(str(path), "over_seeds", "must be intervals of two numbers")
     if missing or ("over_seeds" in found) != ("seeds" in found):
-        raise InputError(str(path), "over_seeds", "expected the runs and seeds of this file")
+        raise InputError(
+            str(path), "over_seeds", "does not belong to the runs and seeds of this file"
+        )
     return found
 
 
@@ -105,7 +107,7 @@ def sweep(path: Path) -> Sweep:
     """Read sweep.json; raise InputError unless it describes a sweep's points."""
     found = document(path, Sweep)
     if any(len(column) != 2 for column in found.columns):
-        raise InputError(str(path), "columns", "expected pairs of name and type")
+        raise InputError(str(path), "columns", "must be pairs of name and type")
     return found
 
 
@@ -114,7 +116,7 @@ def claims(path: Path) -> list[ClaimVerdict]:
     found = document(path, _Claims).claims
     extra = {name for claim in found for name in claim} - hints(ClaimVerdict).keys()
     if extra:
-        message = f"expected keys that reproduce writes, got {shown(min(extra))}"
+        message = f"unknown key {shown(min(extra))}"
         raise InputError(str(path), "claims", message)
     return found
 
@@ -128,18 +130,18 @@ def run(folder: Path) -> StoredResult:
     summary, path = found.summary, str(folder / SUMMARY)
     window, duration_s = summary.measure_s, summary.duration_s
     if duration_s <= 0:
-        raise InputError(path, "duration_s", f"expected a time, got {duration_s:g} s")
+        raise InputError(path, "duration_s", f"must be above zero, got {duration_s:g} s")
     if len(window) != 2 or not 0 <= window[0] <= window[1] <= duration_s:
-        raise InputError(path, "measure_s", f"expected two times in the run, got {shown(window)}")
+        raise InputError(path, "measure_s", f"must be two times in the run, got {shown(window)}")
     network = found.network
-    expected = sum(flow.count for flow in network.flows)
+    wanted = sum(flow.count for flow in network.flows)
     counted = sum(flow.count for flow in summary.flows)
-    if expected != counted:
-        message = f"expected the {expected} flows of scenario.toml, got {counted}"
+    if wanted != counted:
+        message = f"has {counted} flows, but scenario.toml has {wanted}"
         raise InputError(path, "flows", message)
     names = [link.name for link in network.links]
     if names != [link.name for link in summary.links]:
-        raise InputError(path, "links", "expected the links of scenario.toml, got others")
+        raise InputError(path, "links", "differ from the links of scenario.toml")
     return found
 
 
@@ -154,18 +156,18 @@ def document(path: Path, shape: type[Read]) -> Read:
             json.dumps(found, ensure_ascii=False).encode("utf-8")
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise InputError(str(path), "", f"expected a JSON document, got: {reason}") from None
+        raise InputError(str(path), "", f"not a JSON document: {reason}") from None
     wrong = shapes.wrong(found, shape)
     if wrong is not None:
-        key, expected, got = wrong
-        raise InputError(str(path), key, f"expected {expected}, got {got}")
+        key, problem = wrong
+        raise InputError(str(path), key, problem)
     return shape.read(found)
 
 
 def regular(path: Path) -> None:
     """Raise InputError unless a path is a file that can be read whole."""
     if not path.is_file():
-        found = "something else" if path.exists() else "none"
-        raise InputError(str(path), "", f"expected a file, found {found}")
+        problem = "not a file" if path.exists() else "no such file"
+        raise InputError(str(path), "", problem)
     if path.stat().st_size > _MAX_BYTES:
-        raise InputError(str(path), "", f"expected a file below {_MAX_BYTES / 1e9:g} GB")
+        raise InputError(str(path), "", f"larger than {_MAX_BYTES / 1e9:g} GB")

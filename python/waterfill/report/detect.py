@@ -24,8 +24,8 @@ def kind(directory: Path) -> Kind:
     """
     recover(directory)
     if not directory.is_dir():
-        found = "a file" if directory.exists() else "none"
-        raise InputError(str(directory), "", f"expected a directory, found {found}")
+        problem = "not a directory" if directory.exists() else "no such directory"
+        raise InputError(str(directory), "", problem)
     if compare.is_comparison(directory):
         return "comparison"
     if (directory / dataset.DOCUMENT).is_file():
@@ -34,5 +34,5 @@ def kind(directory: Path) -> Kind:
         return "reproduction"
     if (directory / SUMMARY).is_file():
         return "run"
-    wanted = "what run -o, compare -o, sweep -o or reproduce wrote"
-    raise InputError(str(directory), "", f"expected {wanted}, found nothing of these")
+    advice = "name a directory that run -o, compare -o, sweep -o or reproduce wrote"
+    raise InputError(str(directory), "", "no results here", advice)

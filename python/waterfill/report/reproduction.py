@@ -59,7 +59,7 @@ def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
         named = {f"{claim.paper}/{claim.experiment}" for claim in claims}
         chosen = [experiment for experiment in known if {experiment.path} == named]
         if not chosen:
-            raise InputError(str(alone), "claims", "expected the claims of one known experiment")
+            raise InputError(str(alone), "claims", "not the claims of one known experiment")
         return [Entry(chosen[0], claims, _figures(chosen[0], root))]
     found = []
     for experiment in known:
@@ -67,12 +67,12 @@ def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
         if (folder / CLAIMS).is_file():
             claims = read(folder / CLAIMS)
             if any(f"{claim.paper}/{claim.experiment}" != experiment.path for claim in claims):
-                message = f"expected the claims of {experiment.path}, got others"
+                message = f"not the claims of {experiment.path}"
                 raise InputError(str(folder / CLAIMS), "claims", message)
             found.append(Entry(experiment, claims, _figures(experiment, folder)))
     if not found:
         raise InputError(
-            str(root), "", "expected folders PAPER/EXPERIMENT that reproduce has written, got none"
+            str(root), "", "no folder PAPER/EXPERIMENT here", "write some with `reproduce -o`"
         )
     return found
 
@@ -84,10 +84,10 @@ def read(file: Path) -> list[Judged]:
         claims = [Judged.of(document) for document in documents]
     except (TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        message = f"expected the claims.json of a reproduction, got: {reason}"
+        message = f"not the claims.json of a reproduction: {reason}"
         raise InputError(str(file), "claims", message) from None
     if len({claim.id for claim in claims}) < len(claims):
-        raise InputError(str(file), "claims", "expected claims with an id of their own")
+        raise InputError(str(file), "claims", "two claims have the same id")
     return claims
 
 

@@ -88,17 +88,17 @@ def _points(folder: Path, about: checks.Sweep) -> pa.Table:
         table = dataset.read(folder)
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0]
-        message = f"expected whole Parquet files of one sweep, got: {reason}"
+        message = f"not whole Parquet files of one sweep: {reason}"
         raise InputError(str(folder / "points"), "", message) from None
     names = [name for name, _ in about.columns]
     missing = [name for name in names if name not in table.column_names]
     if not table.num_rows:
-        raise InputError(str(folder / "points"), "", "expected the points of a sweep, got none")
+        raise InputError(str(folder / "points"), "", "no points of a sweep here")
     path = str(folder / dataset.DOCUMENT)
     if missing or any(kind not in _TYPES for _, kind in about.columns):
-        raise InputError(path, "columns", "expected the columns of the points, got others")
+        raise InputError(path, "columns", "differ from the columns of the points")
     for name in {"status", "overrides", *about.axes} - set(names):
-        raise InputError(path, "columns", f"expected a column {name}, got none")
+        raise InputError(path, "columns", f"no column {name}")
     return table.select(names)
 
 

@@ -29,7 +29,7 @@ def write(directory: Path) -> list[Path]:
         raise
     except (LookupError, ValueError, TypeError, ArithmeticError) as error:
         # Each file is whole by itself: the series are not of this scenario, or a name is twice.
-        message = f"expected files of one run, got some that do not fit together: {error}"
+        message = f"the files of the run do not fit together: {error}"
         raise InputError(str(directory), "", message) from None
     return [write_text(directory / PAGE, page.render(template, content))]
 

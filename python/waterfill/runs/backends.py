@@ -47,7 +47,7 @@ def backend(name: str) -> Backend:
 def check(name: object) -> None:
     """Raise InputError when there is no backend of this name."""
     if not isinstance(name, str):
-        raise InputError("run", "on", f"expected a backend's name, got {shown(name)}")
+        raise InputError("run", "on", f"must be a backend's name, got {shown(name)}")
     if name not in BACKENDS:
         raise InputError("command line", "on", f"unknown backend{nearest(name, BACKENDS)}")
 
@@ -176,7 +176,7 @@ def _scenario(scenario: Source | object, seed: int | None) -> Scenario:
         scenario = load(scenario)
     elif not isinstance(scenario, Scenario):
         if not isinstance(scenario, Checkable):
-            why = "expected the path of a scenario file, a dictionary or a waterfill.Scenario"
+            why = "must be the path of a scenario file, a dictionary or a waterfill.Scenario"
             raise InputError("run", "scenario", f"{why}, got {shown(scenario)}")
         scenario = scenario.checked()
     if seed is None:

@@ -53,7 +53,7 @@ class Capture:
         for name in self.links:
             if name not in names:
                 known = ", ".join(names)
-                why = f"expected one of the links {known}, got {shown(name)}"
+                why = f"must be one of the links {known}, got {shown(name)}"
                 raise InputError("command line", "pcap-link", why)
         try:
             simulation.start_capture(self.file, self.snaplen, self.limit_bytes, chosen)

@@ -114,7 +114,7 @@ def write_atomically(
         write(part)
         place(part, path)
     except FileExistsError:
-        raise WriteError(str(path), "", "expected a new file, got one that exists") from None
+        raise WriteError(str(path), "", "exists already") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         if isinstance(error, InputError):
             raise
@@ -133,9 +133,11 @@ def make_directory(directory: str | os.PathLike[str]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         os.rmdir(tempfile.mkdtemp("", PREFIX, folder))
     except (FileExistsError, NotADirectoryError):
-        raise WriteError(str(folder), "", "expected a directory, found a file") from None
+        raise WriteError(str(folder), "", "a file, not a directory") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        raise WriteError(str(folder), "", f"expected a writable directory: {why(error)}") from None
+        raise WriteError(
+            str(folder), "", f"cannot write into the directory: {why(error)}"
+        ) from None
     return folder
 
 

@@ -90,26 +90,26 @@ def check(
 ) -> tuple[str, PythonLaw]:
     """Return the law of a run and its name; raise InputError where it cannot be run."""
     if len(laws) != 1:
-        raise InputError("run", KEY, f"expected one law for a run, got {len(laws)}")
+        raise InputError("run", KEY, f"must be one law for a run, got {len(laws)}")
     ((name, law),) = laws.items()
     key = f"{KEY}.{name}"
     if name in known:
-        raise InputError("run", key, "expected a name of its own, got that of a protocol")
+        raise InputError("run", key, "is the name of a protocol", "choose another")
     if not isinstance(law, PythonLaw):
         raise InputError(
-            "run", key, f"expected a waterfill.PythonLaw, got {shown(type(law).__name__)}"
+            "run", key, f"must be a waterfill.PythonLaw, got {shown(type(law).__name__)}"
         )
     if type(law.header) is not tuple or len(law.header) > MAX_FIELDS:
-        expected = f"expected a tuple of up to {MAX_FIELDS} names"
-        raise InputError("run", f"{key}.header", f"{expected}, got {shown(law.header)}")
+        wanted = f"must be a tuple of up to {MAX_FIELDS} names"
+        raise InputError("run", f"{key}.header", f"{wanted}, got {shown(law.header)}")
     for part in ("source", "router", "receiver"):
         end = getattr(law, part)
         if not callable(end) and (end is not None or part == "source"):
-            raise InputError("run", f"{key}.{part}", f"expected a class, got {shown(end)}")
+            raise InputError("run", f"{key}.{part}", f"must be a class, got {shown(end)}")
     target: Any = law.target
     if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target <= 1:
         got = shown(law.target)
-        raise InputError("run", f"{key}.target", f"expected above 0 and at most 1, got {got}")
+        raise InputError("run", f"{key}.target", f"must be above 0 and at most 1, got {got}")
     return name, law
 
 
@@ -120,27 +120,25 @@ def read(path: Path) -> dict[str, PythonLaw]:
         _readable(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise InputError(str(path), "", f"expected a readable Python file, got: {reason}") from None
+        raise InputError(str(path), "", f"cannot read the Python file: {reason}") from None
     # A pipe without a writer would wait for one, and a device may never end.
     if not stat.S_ISREG(about.st_mode):
-        raise InputError(str(path), "", "expected a regular file")
+        raise InputError(str(path), "", "not a regular file")
     if about.st_size > _MAX_FILE_BYTES:
-        expected = f"expected a file of up to {_MAX_FILE_BYTES} bytes"
-        raise InputError(str(path), "", f"{expected}, got {about.st_size}")
+        problem = f"must have at most {_MAX_FILE_BYTES} bytes, got {about.st_size}"
+        raise InputError(str(path), "", problem)
     try:
         found = runpy.run_path(str(path)).get("LAWS")
     except KeyboardInterrupt:
         raise
     except SyntaxError as error:
         at = str(path) if error.lineno is None else f"{path}:{error.lineno}"
-        raise InputError(at, "", f"expected Python, got: {error.msg}") from None
+        raise InputError(at, "", f"not valid Python: {error.msg}") from None
     except BaseException as error:
         # SystemExit too: it would end the command, perhaps with 0 and without an answer.
         raise raised(path.stem, error) or InputError(str(path), "", text_of(error)) from error
     if not isinstance(found, dict):
-        raise InputError(
-            str(path), "LAWS", 'expected a dictionary {"name": waterfill.PythonLaw(…)}'
-        )
+        raise InputError(str(path), "LAWS", 'must be a dictionary {"name": waterfill.PythonLaw(…)}')
     return found
 
 

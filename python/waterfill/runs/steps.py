@@ -46,7 +46,7 @@ class StepLog:
         used = {flow.protocol for flow in network.flows}
         if self.law is not None and self.law not in used:
             known = ", ".join(used)
-            why = f"expected a law of a flow, one of {known}, got {shown(self.law)}"
+            why = f"must be a law of a flow, one of {known}, got {shown(self.law)}"
             raise InputError("command line", "log-law", why)
         simulation.log_steps(self.rows, self.law)
 

@@ -66,7 +66,7 @@ class StoredResult(Result):
         """
         _check(self, self._folder)
         if self.has(NETWORK) and self.network.name != self.summary.scenario:
-            raise InputError(str(self._folder / NETWORK), "", "expected the network of this run")
+            raise InputError(str(self._folder / NETWORK), "", "not the network of this run")
 
     @property
     def is_from_a_user(self) -> bool:
@@ -113,8 +113,7 @@ class StoredResult(Result):
         path = self._folder / TRANSFERS
         if not self.has(TRANSFERS):
             if self.network.arriving:
-                message = f"expected the run's transfers, found no file: run {SCENARIO} again"
-                raise InputError(str(path), "", message)
+                raise InputError(str(path), "", "no such file", f"run {SCENARIO} again")
             return super()._transfers()  # of [[flow]] only: the summary has them
         try:
             with self.source(TRANSFERS) as file:
@@ -149,7 +148,7 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
 
         return load_scenario(path, sets)
     if list(sets):
-        message = "expected a scenario file, whose keys --set overrides; got a run's directory"
+        message = "the directory of a run; --set overrides keys of a scenario file only"
         raise InputError(os.fspath(path), "", message)
     return load_run(path)
 
@@ -159,19 +158,19 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
     folder = Path(directory)
     recover(folder)
     if not folder.is_dir():
-        raise InputError(str(folder), "", "expected the directory of a run, found none")
+        raise InputError(str(folder), "", "no such directory")
     if not (folder / SUMMARY).exists():
         runs = sorted(path.parent.name for path in folder.glob(f"*/{SUMMARY}"))
-        message = f"expected the directory of a run, got one without {SUMMARY}"
+        message = f"not the directory of a run: it has no {SUMMARY}"
         if runs:
             few = ", ".join(runs if len(runs) <= 8 else [*runs[:8], "…"])
-            message = f"expected the directory of one run, got that of several: {few}"
+            message = f"holds several runs; name one of them: {few}"
         raise InputError(str(folder), "", message)
     try:
         found = StoredResult(folder)
     except OSError as error:
         file = error.filename or folder
-        raise InputError(str(file), "", f"expected a readable file: {why(error)}") from None
+        raise InputError(str(file), "", f"cannot be read: {why(error)}") from None
     except (ValueError, RecursionError) as error:
         raise _damaged(folder / SUMMARY, error) from None
     found.check()
@@ -184,15 +183,15 @@ def _check(found: StoredResult, folder: Path) -> None:
     summary = found.summary
     missing = [key for key in REQUIRED if key not in summary]
     if missing:
-        again = f"an older version wrote it: run {SCENARIO} again"
-        raise InputError(str(path), missing[0], f"expected a value, got none; {again}")
+        problem = "missing, because an older version wrote the file"
+        raise InputError(str(path), missing[0], problem, f"run {SCENARIO} again")
     if found.is_from_a_user:
         from waterfill.contract import shapes
 
         wrong = shapes.wrong(summary, Summary)
         if wrong is not None:
-            key, expected, got = wrong
-            raise InputError(str(path), key, f"expected {expected}, got {got}")
+            key, problem = wrong
+            raise InputError(str(path), key, problem)
     for which in NAME_COLUMN:
         if which != "traffic" or summary.traffic:
             _check_series(found, f"{which}.parquet", folder)
@@ -213,11 +212,11 @@ def _check_series(found: StoredResult, name: str, folder: Path) -> None:
         theirs = json.loads((schema.metadata or {})[b"waterfill.summary"])
         _check_columns(path.stem, schema)
     except FileNotFoundError:
-        raise InputError(str(path), "", "expected the run's series, found no file") from None
+        raise InputError(str(path), "", "no such file") from None
     except (OSError, pa.ArrowException, ValueError, KeyError, RecursionError) as error:
         raise _damaged(path, error) from None
     if _identity(theirs) != _identity(found.summary):
-        raise InputError(str(path), "", f"expected the run of {SUMMARY}, got another run's series")
+        raise InputError(str(path), "", f"series of another run than {SUMMARY}")
 
 
 # What figures, reports and comparisons read; laws add columns of numbers.
@@ -265,4 +264,4 @@ def _damaged(path: Path, error: Exception) -> InputError:
     reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
     if isinstance(error, KeyError):
         reason = "a key is missing"
-    return InputError(str(path), "", f"expected a whole file as `run -o` writes it, got: {reason}")
+    return InputError(str(path), "", f"not a whole file as `run -o` writes it: {reason}")

@@ -96,14 +96,14 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
         return _empirical(_points("", value, quantity))
     if not isinstance(value, Mapping):
         raise PartError(
-            "", f"expected {quantity.expectation}, or a table of a distribution, got {shown(value)}"
+            "", f"must be {quantity.expectation}, or a table of a distribution, got {shown(value)}"
         )
     kind = value.get("distribution")
     keys = {**_KEYS, **dict.fromkeys(names, ("mean",))}
     if not isinstance(kind, str) or kind not in keys:
         got = "nothing" if kind is None else shown(kind)
         known = ", ".join(f'"{name}"' for name in keys)
-        raise PartError("distribution", f"expected one of {known}, got {got}")
+        raise PartError("distribution", f"must be one of {known}, got {got}")
     for key in value:
         if key not in ("distribution", *keys[kind]):
             known = nearest(key, keys[kind])
@@ -128,7 +128,7 @@ def _constant(value: str, quantity: Quantity, names: Iterable[str]) -> float:
         known = sorted(names)
         if any(c.isdigit() for c in value) or not known:
             raise PartError("", str(error)) from None
-        message = f"expected {quantity.expectation}, or one of {', '.join(known)}, got "
+        message = f"must be {quantity.expectation}, or one of {', '.join(known)}, got "
         raise PartError("", message + shown(value)) from None
 
 
@@ -177,7 +177,7 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
 def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
     """Return the points of a distribution that takes these values only."""
     if not isinstance(values, list) or not values:
-        raise PartError("values", f"expected a list of {_plural(quantity)}, got {shown(values)}")
+        raise PartError("values", f"must be a list of {_plural(quantity)}, got {shown(values)}")
     count = len(values)
     if not isinstance(probabilities, list) or len(probabilities) != count:
         got = "nothing" if probabilities is None else shown(probabilities)
@@ -202,7 +202,7 @@ def _points(part: str, points: object, quantity: Quantity) -> Points:
     for point in points:
         if not isinstance(point, (list, tuple)) or len(point) != 2:
             raise PartError(
-                part, f'expected points such as ["{quantity.example}", 0.5], got {shown(point)}'
+                part, f'must be points such as ["{quantity.example}", 0.5], got {shown(point)}'
             )
         result.append((_quantity(part, point[0], quantity), _probability(part, point[1])))
     for before, after in itertools.pairwise(result):
@@ -217,7 +217,7 @@ def _points(part: str, points: object, quantity: Quantity) -> Points:
 def _file(name: object, folder: Path | None) -> list[object]:
     """Read the points of a file: one value and one probability per line, separated by a comma."""
     if not isinstance(name, str) or not name:
-        raise PartError("file", f"expected a file name, got {shown(name)}")
+        raise PartError("file", f"must be a file name, got {shown(name)}")
     path = (folder or Path()) / name
     try:
         with path.open("rb") as file:
@@ -238,8 +238,8 @@ def _file(name: object, folder: Path | None) -> list[object]:
         except ValueError:
             comma = ""
         if not comma:
-            expected = f"expected VALUE, PROBABILITY, got {shown(written)}"
-            raise PartError("file", f"line {index} of {path}: {expected}")
+            problem = f"must be VALUE, PROBABILITY, got {shown(written)}"
+            raise PartError("file", f"line {index} of {path}: {problem}")
     return points
 
 

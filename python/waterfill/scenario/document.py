@@ -46,6 +46,7 @@ from waterfill.scenario.units import (
 MAX_FLOWS = 10**7
 MAX_SAMPLES = 10**7
 COMMAND_LINE = "command line"
+NO_DEFAULT_FLOW = "every flow names its protocol, so none can run another; leave one out"
 
 # Keys whose behaviour a backend lacks, with the values that it does run.
 UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
@@ -125,9 +126,9 @@ def _load(value: object) -> float:
         try:
             value = float(percent[:-1]) / 100
         except ValueError:
-            raise ValueError(f'expected a load such as "60 %", got {shown(value)}') from None
+            raise ValueError(f'must be a load such as "60 %", got {shown(value)}') from None
     if isinstance(value, str):
-        raise ValueError(f'expected a load such as "60 %", got {shown(value)}')
+        raise ValueError(f'must be a load such as "60 %", got {shown(value)}')
     share = number(value, above=0, maximum=100)
     if not percent and share > _MAX_BARE_LOAD:
         message = f"{shown(value)} is a load of {100 * share:g} %"

@@ -55,8 +55,8 @@ def level(value: object) -> Buffer:
     for unit, quantity in _LEVELS.items():
         if isinstance(value, str) and quantity.matches(value):
             return Buffer(quantity.parse(value), "packets" if unit == "packets" else "bytes")
-    expected = 'a queue length such as "65 packets" or "100 kB"'
-    raise ValueError(f"expected {expected}, got {shown(value)}")
+    wanted = 'a queue length such as "65 packets" or "100 kB"'
+    raise ValueError(f"must be {wanted}, got {shown(value)}")
 
 
 LEVEL_SCHEMA: Mapping[str, Any] = {
@@ -66,7 +66,7 @@ LEVEL_SCHEMA: Mapping[str, Any] = {
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, got {shown(value)}")
+        raise ValueError(f"must be true or false, got {shown(value)}")
     return value
 
 
@@ -172,7 +172,7 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
     Raises PartError.
     """
     if not isinstance(given, Mapping):
-        raise PartError("", f"expected a table, got {shown(given)}")
+        raise PartError("", f"must be a table, got {shown(given)}")
     if kind == "cohabit":
         try:
             queue_params.read(given)
@@ -203,12 +203,12 @@ def read_loss(given: object) -> dict[str, Any]:
     """Return a loss model, its `kind` included; raise PartError for a wrong one."""
     if not isinstance(given, Mapping):
         example = '{kind = "gilbert-elliott", p = 0.001, r = 0.1}'
-        raise PartError("", f"expected a table such as {example}, got {shown(given)}")
+        raise PartError("", f"must be a table such as {example}, got {shown(given)}")
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in _LOSSES:
         got = "nothing" if kind is None else shown(kind)
         known = ", ".join(f'"{name}"' for name in _LOSSES)
-        raise PartError("kind", f"expected one of {known}, got {got}")
+        raise PartError("kind", f"must be one of {known}, got {got}")
     rest = {name: value for name, value in given.items() if name != "kind"}
     return {"kind": kind, **_read(_LOSSES[kind], rest, f' of kind = "{kind}"')}
 
@@ -220,7 +220,7 @@ def read_late(given: object) -> dict[str, float]:
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return {"share": number(given, minimum=0, maximum=1)}
     example = '0.01, or a table such as {share = 0.01, delay = "5 ms"}'
-    raise PartError("", f"expected {example}, got {shown(given)}")
+    raise PartError("", f"must be {example}, got {shown(given)}")
 
 
 def read_shaper(given: object) -> dict[str, float]:
@@ -230,7 +230,7 @@ def read_shaper(given: object) -> dict[str, float]:
     """
     if not isinstance(given, Mapping):
         example = '{rate = "500 Mbit/s", depth = "64 kB", timer = "1 ms"}'
-        raise PartError("", f"expected a table such as {example}, got {shown(given)}")
+        raise PartError("", f"must be a table such as {example}, got {shown(given)}")
     return _read(_SHAPER, given, "")
 
 

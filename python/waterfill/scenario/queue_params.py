@@ -24,7 +24,7 @@ _MAX_ENTRIES = 2**23
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, got {shown(value)}")
+        raise ValueError(f"must be true or false, got {shown(value)}")
     return value
 
 
@@ -35,7 +35,7 @@ def _word(*words: str) -> Parse:
 def _one_of(words: Sequence[str], value: object) -> str:
     if not isinstance(value, str) or value not in words:
         wanted = " or ".join(f'"{word}"' for word in words)
-        raise ValueError(f"expected {wanted}, got {shown(value)}")
+        raise ValueError(f"must be {wanted}, got {shown(value)}")
     return value
 
 
@@ -201,7 +201,7 @@ def _choice(params: Mapping[str, Any], key: str, known: Mapping[str, Any], defau
     value = params.get(key, default)
     if not isinstance(value, str) or value not in known:
         wanted = " or ".join(f'"{name}"' for name in known)
-        raise ValueError(f"{key}: expected {wanted}, got {shown(value)}")
+        raise ValueError(f"{key}: must be {wanted}, got {shown(value)}")
     return value
 
 

@@ -87,13 +87,13 @@ def parse(value: object, folder: Path | None = None) -> Trace:
         given = value
     else:
         example = '"cell.csv", or a table such as {file = "cell.csv", repeat = false}'
-        raise PartError("", f"expected a file such as {example}, got {shown(value)}")
+        raise PartError("", f"must be a file such as {example}, got {shown(value)}")
     for key in given:
         if key not in _KEYS:
             raise PartError(str(key), f"unknown key{nearest(key, _KEYS)}")
     repeat = given.get("repeat", True)
     if not isinstance(repeat, bool):
-        raise PartError("repeat", f"expected true or false, got {shown(repeat)}")
+        raise PartError("repeat", f"must be true or false, got {shown(repeat)}")
     if ("file" in given) == ("points" in given):
         got = "both" if "file" in given else "neither"
         raise PartError("", f"needs either file or points, got {got}")
@@ -157,8 +157,8 @@ def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
     for index, written in lines:
         time_ms = digits(written)
         if time_ms is None:
-            expected = "expected TIME, RATE or a whole number of milliseconds"
-            raise PartError("file", f"line {index} of {path}: {expected}, got {shown(written)}")
+            problem = "must be TIME, RATE or a whole number of milliseconds"
+            raise PartError("file", f"line {index} of {path}: {problem}, got {shown(written)}")
         times.append(time_ms)
         if len(times) > 1 and times[-1] < times[-2]:
             got = f"got {times[-1]} ms after {times[-2]} ms"
@@ -181,8 +181,8 @@ def _csv(lines: list[tuple[int, str]], path: Path) -> Points:
                 raise ValueError
             points.append((_number(TIME, time), _number(_RATE, rate)))
         except ValueError:
-            expected = 'expected TIME, RATE such as "0.5 s, 3 Mbit/s"'
-            message = f"line {index} of {path}: {expected}, got {shown(written)}"
+            problem = 'must be TIME, RATE such as "0.5 s, 3 Mbit/s"'
+            message = f"line {index} of {path}: {problem}, got {shown(written)}"
             raise PartError("file", message) from None
     return tuple(points)
 
@@ -200,12 +200,12 @@ def _number(quantity: Any, text: str) -> float:
 
 def _points(value: object) -> Points:
     if not isinstance(value, list):
-        raise PartError("points", f"expected a list of points, got {shown(value)}")
+        raise PartError("points", f"must be a list of points, got {shown(value)}")
     points = []
     for point in value:
         if not isinstance(point, (list, tuple)) or len(point) != 2:
             example = '["0.5 s", "3 Mbit/s"]'
-            raise PartError("points", f"expected points such as {example}, got {shown(point)}")
+            raise PartError("points", f"must be points such as {example}, got {shown(point)}")
         points.append((_parse("points", TIME, point[0]), _parse("points", _RATE, point[1])))
     return tuple(points)
 
@@ -227,7 +227,7 @@ def _checked(part: str, points: Points) -> Points:
 
 def _path(name: object, folder: Path | None) -> Path:
     if not isinstance(name, str) or not name:
-        raise PartError("file", f"expected a file name, got {shown(name)}")
+        raise PartError("file", f"must be a file name, got {shown(name)}")
     return (folder or Path()) / name
 
 

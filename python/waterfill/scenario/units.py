@@ -104,7 +104,7 @@ class Quantity:
         if number is None:
             hint = self.hint(value)
             meant = f', did you mean "{hint}"?' if hint else ""
-            raise ValueError(f"expected {self.expectation}, got {shown(value)}{meant}")
+            raise ValueError(f"must be {self.expectation}, got {shown(value)}{meant}")
         if number < 0 or (number == 0 and not self.zero):
             bound = "not be negative" if self.zero else "be above zero"
             raise ValueError(f"must {bound}, got {shown(value)}")
@@ -264,7 +264,7 @@ class Buffer:
         hint = next((found for found in hints if found), None)
         meant = f', did you mean "{hint}"?' if hint else ""
         raise ValueError(
-            f'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got {shown(value)}{meant}'
+            f'must be a buffer such as "1 bdp", "500 packets" or "2 MB", got {shown(value)}{meant}'
         )
 
     def __str__(self) -> str:
@@ -311,7 +311,7 @@ def number(
     Raises ValueError for another type or a number out of bounds.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, Integral)):
-        raise ValueError(f"expected a number, got {shown(value)}")
+        raise ValueError(f"must be a number, got {shown(value)}")
     try:
         result = float(value)
     except OverflowError:
@@ -352,7 +352,7 @@ def whole(value: object, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
     # Integral: NumPy's integers too.
     if isinstance(value, bool) or not isinstance(value, Integral):
         wanted = f"a whole number from {minimum} to {maximum}"
-        raise ValueError(f"expected {wanted}, got {shown(value)}")
+        raise ValueError(f"must be {wanted}, got {shown(value)}")
     plain = int(value)
     if not minimum <= plain <= maximum:
         raise ValueError(f"must be from {minimum} to {maximum}, got {shown(value)}")

@@ -75,13 +75,13 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        return f"expected {context['expected']}".replace("'", '"') + got
+        return f"must be {context['expected']}".replace("'", '"') + got
     if kind == "list_type" and last in SECTIONS:
-        return f"expected tables, each written as [[{last}]]{got}"
+        return f"must be tables, each written as [[{last}]]{got}"
     if kind == "string_too_short":
         return "must not be empty"
     if kind in ("too_short", "too_long"):
-        return f"expected two times, the start and the end{got}"
+        return f"must be two times, the start and the end{got}"
     wanted = {
         "string_type": "a text",
         "bool_type": "true or false",
@@ -90,7 +90,7 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         "model_type": "a table",
         "model_attributes_type": "a table",
     }
-    return f"expected {wanted.get(kind, found['msg'])}{got}"
+    return f"must be {wanted[kind]}{got}" if kind in wanted else f"{found['msg']}{got}"
 
 
 _NO_LINK = "no link; add a [[link]]"
@@ -387,5 +387,5 @@ def _times(
         yield f"{key}.start", _too_late(scenario, start)
     elif start + last_start >= end:
         got = TIME.format(start + last_start)
-        expected = f"every flow must start before {TIME.format(end)}"
-        yield f"{key}.stagger", f"{expected}, got a last start at {got}"
+        problem = f"every flow must start before {TIME.format(end)}"
+        yield f"{key}.stagger", f"{problem}, got a last start at {got}"

@@ -126,9 +126,7 @@ def cut(scenario: Scenario, duration_s: float) -> Scenario:
     groups = resolve.to_core(scenario, known()).flows
     counts = [_started(group, duration_s) for group in groups]
     if not any(counts):
-        message = (
-            f"expected one that starts in the first {duration_s:g} s, which can be shown at once"
-        )
+        message = f"none starts in the first {duration_s:g} s, which can be shown at once"
         raise scenario.error("flow", message)
     flows = [
         {**_ending(entry, flow.stop, duration_s), "count": count}

@@ -58,7 +58,7 @@ def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
     )
     for key, rows in (("link", found.links), ("flow", found.flows)):
         if not 1 <= len(rows) <= MAX_ROWS:
-            message = f"expected 1 to {MAX_ROWS} rows, got {len(rows)}"
+            message = f"must have 1 to {MAX_ROWS} rows, got {len(rows)}"
             raise InputError("studio", key, message)
     return found
 
@@ -66,7 +66,7 @@ def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
 def _fields(key: str, row: str) -> list[str]:
     fields = [field.strip() for field in row.split(",")]
     if len(fields) != 4:
-        raise InputError("studio", key, f"expected four fields, got {shown(row)}")
+        raise InputError("studio", key, f"must have four fields, got {shown(row)}")
     return fields
 
 
@@ -95,7 +95,7 @@ def document(drawing: Drawing) -> dict[str, Any]:
         number = digits(row.number)
         if number is None:
             where = f"flow.{name}.count"
-            message = f"expected a whole number, got {shown(row.number)}"
+            message = f"must be a whole number, got {shown(row.number)}"
             raise InputError("studio", where, message)
         entry: dict[str, Any] = {"name": name, "from": row.source, "to": row.target}
         flows.append({**entry, "count": number, "start": row.start})

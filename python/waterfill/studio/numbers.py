@@ -58,7 +58,7 @@ Window = tuple[float, float]
 def _members(given: Answer, group: str) -> list[str]:
     names = [f.name for f in given.result.summary.flows if f.group == group]
     if not names:
-        raise InputError("tour", "which", f"expected a group of flows, got {group}")
+        raise InputError("tour", "which", f"no group of flows is named {group}")
     return names
 
 
@@ -179,7 +179,7 @@ def _loop(given: Answer, which: str) -> nyquist.Curve:
         if curve.name == name:
             return curve
     names = ", ".join(curve.name for curve in found)
-    raise InputError("tour", "which", f"expected one of {names}, got {which}")
+    raise InputError("tour", "which", f"must be one of {names}, got {which}")
 
 
 def _window_of_path(given: Answer, group: str, window: Window) -> float:

@@ -119,7 +119,7 @@ def _values(query: str | Mapping[str, str | Sequence[str]]) -> dict[str, list[st
     try:
         pairs = parse_qsl(query)
     except ValueError as error:
-        raise InputError("studio", "link", f"expected a query: {error}") from None
+        raise InputError("studio", "link", f"not a query: {error}") from None
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
@@ -148,7 +148,7 @@ def _one(found: Mapping[str, Sequence[str]], key: str) -> str | None:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise InputError("studio", "set", f"expected KEY=VALUE, got {shown(text)}")
+        raise InputError("studio", "set", f"must be KEY=VALUE, got {shown(text)}")
     return key, value
 
 

@@ -117,7 +117,7 @@ def rounded(number: float) -> float:
 def axis(key: str, values: Sequence[Value]) -> Axis:
     """Return the axis of a key and its values; raise InputError when there are none."""
     if not values:
-        raise InputError("command line", key, "expected at least one value, got none")
+        raise InputError("command line", key, "no value given", "write KEY=V1,V2")
     unique = tuple(dict.fromkeys(_frozen(value) for value in values))
     plain = tuple(list(value) if isinstance(value, tuple) else value for value in unique)
     if all(isinstance(value, bool) for value in plain):
@@ -150,10 +150,10 @@ def grid(text: str) -> Axis | Even:
     if match is None:
         return axis(key, [parsed(part) for part in _parts(given)])
     if match["count"] is None:
-        raise InputError("command line", key, f"expected LOW..HIGH:N, got {shown(given)}")
+        raise InputError("command line", key, f"must be LOW..HIGH:N, got {shown(given)}")
     count = int(match["count"])
     if not 2 <= count <= 100_000:
-        raise InputError("command line", key, f"expected 2 to 100000 values, got {count}")
+        raise InputError("command line", key, f"must be 2 to 100000 values, got {count}")
     return Even(_range(key, match), count)
 
 
@@ -183,7 +183,7 @@ def span(text: str) -> Range:
     key, given = _split(text, "KEY=LOW..HIGH")
     match = _RANGE.fullmatch(given)
     if match is None or match["count"] is not None:
-        why = f"expected LOW..HIGH or LOW..HIGH:log, got {shown(given)}"
+        why = f"must be LOW..HIGH or LOW..HIGH:log, got {shown(given)}"
         raise InputError("command line", key, why)
     return _range(key, match)
 
@@ -195,11 +195,11 @@ def _range(key: str, match: re.Match[str]) -> Range:
         low, high, unit = _common(key, f"{match['low']} {first}", f"{match['high']} {unit}")
     if not math.isfinite(high - low):  # of infinite ends too
         got = match[0].strip()
-        raise InputError("command line", key, f"expected a finite range, got {shown(got)}")
+        raise InputError("command line", key, f"must be a finite range, got {shown(got)}")
     if not low < high:
-        raise InputError("command line", key, f"expected LOW below HIGH, got {match[0].strip()}")
+        raise InputError("command line", key, f"LOW must be below HIGH, got {match[0].strip()}")
     if match["log"] and low <= 0:
-        raise InputError("command line", key, f"expected LOW above 0 with :log, got {low:g}")
+        raise InputError("command line", key, f"LOW must be above 0 with :log, got {low:g}")
     return Range(key, low, high, unit, bool(match["log"]))
 
 
@@ -208,13 +208,15 @@ def _common(key: str, low: str, high: str) -> tuple[float, float, str]:
     for quantity, unit in _QUANTITIES:
         if quantity.matches(low) and quantity.matches(high):
             return _parse(key, quantity, low), _parse(key, quantity, high), unit
-    raise InputError("command line", key, f"expected units of one kind, got {low} and {high}")
+    raise InputError(
+        "command line", key, f"LOW and HIGH need units of one kind, got {low} and {high}"
+    )
 
 
 def _split(text: str, wanted: str) -> tuple[str, str]:
     key, equals, given = text.partition("=")
     if not equals or not key.strip() or not given.strip():
-        raise InputError("command line", key.strip(), f"expected {wanted}, got {shown(text)}")
+        raise InputError("command line", key.strip(), f"must be {wanted}, got {shown(text)}")
     return key.strip(), given.strip()
 
 

@@ -73,15 +73,15 @@ def place(cluster: str | None, workers: int | None) -> Place:
     Without either, on as many CPUs as this process may use.
     """
     if workers is not None and not 1 <= workers <= 4096:
-        raise InputError("command line", "workers", f"expected 1 to 4096, got {workers}")
+        raise InputError("command line", "workers", f"must be 1 to 4096, got {workers}")
     if cluster is None:
         return Place(workers or _cpus())
     if "://" in cluster:
         if not cluster.startswith(("tcp://", "tls://")) or cluster.endswith("://"):
-            why = f"expected tcp://HOST:PORT or tls://HOST:PORT, got {shown(cluster)}"
+            why = f"must be tcp://HOST:PORT or tls://HOST:PORT, got {shown(cluster)}"
             raise InputError("command line", "cluster", why)
         if workers is not None:
-            why = "expected no --workers with a scheduler, which has its own"
+            why = "not possible with a scheduler, which has its own workers"
             raise InputError("command line", "workers", why)
         return Place(0, address=cluster)
     return _from_file(Path(cluster), workers)
@@ -91,36 +91,36 @@ def _from_file(path: Path, workers: int | None) -> Place:
     text = ""
     try:
         if path.exists() and not path.is_file():  # a device or a FIFO may have no end
-            raise InputError(str(path), "", "expected a regular file")
+            raise InputError(str(path), "", "not a regular file")
         with path.open("rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
         if len(data) > _MAX_FILE_BYTES:
-            raise InputError(str(path), "", f"expected at most {_MAX_FILE_BYTES >> 20} MiB")
+            raise InputError(str(path), "", f"larger than {_MAX_FILE_BYTES >> 20} MiB")
         text = data.decode("utf-8")
         document = tomllib.loads(text)
     except InputError:
         raise
     except FileNotFoundError:
-        why = "no such file; expected tcp://HOST:PORT or a cluster's TOML file"
+        why = "no such file; type tcp://HOST:PORT or the name of a cluster's TOML file"
         raise InputError(str(path), "", why) from None
     except (OSError, ValueError) as error:
         from waterfill.scenario.loading import toml_error
 
         got = one_line(toml_error(error, text))
-        raise InputError(str(path), "", f"expected TOML, got: {got}") from None
+        raise InputError(str(path), "", f"not valid TOML: {got}") from None
     for key in document:
         if key not in ("kind", "workers", "options"):
             known = nearest(key, ("kind", "workers", "options"))
             raise InputError(str(path), key, f"unknown key{known}")
     kind = document.get("kind")
     if kind not in KINDS:
-        raise InputError(str(path), "kind", f"expected slurm or kubernetes, got {shown(kind)}")
+        raise InputError(str(path), "kind", f"must be slurm or kubernetes, got {shown(kind)}")
     count = workers or document.get("workers", 1)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 4096:
-        raise InputError(str(path), "workers", f"expected 1 to 4096, got {shown(count)}")
+        raise InputError(str(path), "workers", f"must be 1 to 4096, got {shown(count)}")
     options = document.get("options", {})
     if not isinstance(options, dict):
-        raise InputError(str(path), "options", f"expected a table, got {shown(options)}")
+        raise InputError(str(path), "options", f"must be a table, got {shown(options)}")
     return Place(count, kind=kind, options=options)
 
 
@@ -143,7 +143,7 @@ def described(where: Place) -> str:
     if where.kind == "kubernetes":
         need("dask_kubernetes", "kubernetes")
         return json.dumps(kubernetes_spec(where), indent=2)
-    raise InputError("command line", "cluster", "expected a cluster's file to describe")
+    raise InputError("command line", "cluster", "no file given that describes a cluster")
 
 
 def need(module: str, extra: str) -> None:
@@ -161,7 +161,7 @@ def kubernetes_spec(where: Place) -> dict[str, Any]:
 
     options = {"name": "waterfill-sweep", **where.options}
     if "image" not in options:
-        why = "expected image, one that has this version of Waterfill and Dask; got none"
+        why = "missing; name an image that has this version of Waterfill and Dask"
         raise InputError("command line", "options.image", why)
     # One thread per pod, so that points do not share a pod's memory.
     command = ["dask", "worker", "--nthreads", "1", "--name", "$(DASK_WORKER_NAME)"]

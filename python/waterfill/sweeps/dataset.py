@@ -86,7 +86,7 @@ class Dataset:
     def __enter__(self) -> Dataset:
         parts = make_directory(self.folder) / "points"
         if parts.is_symlink():  # a stranger's may lead out of the directory
-            raise WriteError(str(parts), "", "expected a directory, found a symbolic link")
+            raise WriteError(str(parts), "", "a symbolic link, not a directory")
         make_directory(parts)
         with ExitStack() as stack:
             stack.enter_context(hold(self.folder))
@@ -116,7 +116,7 @@ class Dataset:
             except (OSError, ValueError, RecursionError):
                 before = None
             if not isinstance(before, dict):
-                raise InputError(str(path), "", "expected a sweep's JSON document")
+                raise InputError(str(path), "", "not the JSON document of a sweep")
             for key, what in (
                 ("identity", "another scenario or version of Waterfill"),
                 ("columns", "other axes or columns"),
@@ -125,7 +125,7 @@ class Dataset:
                     message = f"holds a sweep of {what}: choose another -o DIR, or delete it"
                     raise InputError(str(self.folder), "", message)
         elif any(self.parts()):
-            raise InputError(str(path), "", "expected the sweep's document, found none")
+            raise InputError(str(path), "", "missing, although points of a sweep are here")
         elif holds_result(self.folder):
             message = "holds another result than a sweep: choose another -o DIR, or delete it"
             raise InputError(str(self.folder), "", message)
@@ -291,11 +291,9 @@ def _whole(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, LookupError, TypeError, pa.ArrowException) as error:
-        expected = (
-            "expected rows as `sweep -o` writes them; delete the file to run its points again"
-        )
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        raise InputError(str(path), "", f"{expected}, got: {reason}") from None
+        advice = "delete the file to run its points again"
+        raise InputError(str(path), "", f"not rows of a sweep: {reason}", advice) from None
 
 
 def _open_own(path: Path) -> int:
@@ -305,11 +303,11 @@ def _open_own(path: Path) -> int:
         descriptor = os.open(path, flags, 0o644)
     except OSError as error:
         if path.is_symlink():
-            raise WriteError(str(path), "", "expected a file, found a symbolic link") from None
+            raise WriteError(str(path), "", "a symbolic link, not a file") from None
         raise WriteError(str(path), "", f"cannot be written: {why(error)}") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise WriteError(str(path), "", "expected a file, found something else")
+        raise WriteError(str(path), "", "not a regular file")
     return descriptor
 
 

@@ -135,7 +135,7 @@ class Verdict:
         except ValueError:
             limit = math.nan
         if match is None or not math.isfinite(limit):
-            why = f'expected COLUMN<NUMBER or COLUMN>NUMBER, got "{text}"'
+            why = f'must be COLUMN<NUMBER or COLUMN>NUMBER, got "{text}"'
             raise InputError("command line", "verdict", why)
         if match["column"] not in set(columns):
             why = f"unknown column {shown(match['column'])}{nearest(match['column'], columns)}"
@@ -175,9 +175,9 @@ def check(extra: Iterable[str]) -> dict[str, str]:
             why = f"unknown column{known}; or write NAME=PATH, as in r=flows.a.rate_bps"
             raise InputError("command line", name, why)
         if equals and (not name.isidentifier() or name in NAMES or not path):
-            raise InputError("command line", name, "expected NAME=PATH with a new name")
+            raise InputError("command line", name, "must be NAME=PATH with a new name")
         if name in found:
-            raise InputError("command line", name, "expected one column of this name, got two")
+            raise InputError("command line", name, "two columns have this name; choose another")
         found[name] = path
     return found
 
@@ -217,7 +217,7 @@ def at(summary: Mapping[str, Any], path: str) -> float | None:
             raise InputError("command line", path, f"no key {step} in the summary{known}")
         value = value[step]
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise InputError("command line", path, "expected the path of a number")
+        raise InputError("command line", path, "not the path of a number")
     return value
 
 

@@ -62,25 +62,25 @@ class SweepSpec:
     def __post_init__(self) -> None:
         self._check_types()
         if self.random and self.latin:
-            raise InputError("command line", "latin", "expected --random or --latin, got both")
+            raise InputError("command line", "latin", "not possible together with --random")
         for name, count in (
             ("random", self.random), ("latin", self.latin), ("seeds", self.seeds),
         ):  # fmt: skip
             if not 0 <= count <= MAX_POINTS:
-                why = f"expected a number from 1 to {MAX_POINTS}, got {count}"
+                why = f"must be a number from 1 to {MAX_POINTS}, got {count}"
                 raise InputError("command line", name, why)
         memory_bytes, min_mb = self.max_memory_bytes, MIN_MEMORY_BYTES / 1e6
         if memory_bytes and memory_bytes < MIN_MEMORY_BYTES:
-            why = f"expected at least {min_mb:g} MB, got {memory_bytes / 1e6:g} MB"
+            why = f"must be at least {min_mb:g} MB, got {memory_bytes / 1e6:g} MB"
             raise InputError("command line", "max-memory", why)
         if self.max_time_s < 0:
-            why = f"expected a time, got {self.max_time_s:g} s"
+            why = f"must be above zero, got {self.max_time_s:g} s"
             raise InputError("command line", "max-time", why)
         if (self.refine is None) != (self.verdict is None):
             lacks, has = ("verdict", "refine") if self.verdict is None else ("refine", "verdict")
-            raise InputError("command line", lacks, f"expected --{lacks} with --{has}, got none")
+            raise InputError("command line", lacks, f"missing, but --{has} needs it")
         if self.refine is not None and not 1e-6 <= self.tolerance < 1:
-            why = f"expected a share between 0.000001 and 1, got {self.tolerance:g}"
+            why = f"must be a share between 0.000001 and 1, got {self.tolerance:g}"
             raise InputError("command line", "tolerance", why)
 
     def _check_types(self) -> None:
@@ -88,13 +88,13 @@ class SweepSpec:
         for name in ("seeds", "random", "latin", "draw_seed"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral):
-                raise InputError("sweep", name, f"expected a whole number, got {shown(value)}")
+                raise InputError("sweep", name, f"must be a whole number, got {shown(value)}")
         if isinstance(self.sets, (str, Mapping)):
-            message = f'expected a list of texts such as ["seed=3"], got {shown(self.sets)}'
+            message = f'must be a list of texts such as ["seed=3"], got {shown(self.sets)}'
             raise InputError("sweep", "sets", message)
         for name, given in (("grid", self.grid), ("ranges", self.ranges)):
             if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
-                why = f'expected {{"KEY": VALUES}} or ["KEY=VALUES"], got {shown(given)}'
+                why = f'must be {{"KEY": VALUES}} or ["KEY=VALUES"], got {shown(given)}'
                 raise InputError("sweep", name, why)
 
 

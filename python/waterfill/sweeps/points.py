@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from waterfill.errors import InputError
 from waterfill.runs import backends, cache
-from waterfill.scenario.document import Scenario
+from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import from_toml, load, read_toml
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
 
@@ -52,7 +52,7 @@ class Written(Protocol):
 
 def _check_type(scenario: object) -> None:
     if not isinstance(scenario, (str, os.PathLike, Written)):
-        message = "expected the path of a scenario file or a waterfill.Scenario"
+        message = "must be the path of a scenario file or a waterfill.Scenario"
         raise InputError("sweep", "scenario", f"{message}, got a {type(scenario).__name__}")
 
 
@@ -75,7 +75,7 @@ class Base:
         _check_type(scenario)
         backends.check(on)
         if backends.backend(on).measures_host:
-            raise InputError("command line", "on", f"expected sim or fluid, got {on}")
+            raise InputError("command line", "on", f"must be sim or fluid, got {on}")
         if isinstance(scenario, Written):
             text = scenario.to_toml()
             return cls(text, scenario.source, tuple(sets), on, read_toml(text)["name"])
@@ -148,17 +148,17 @@ class Design:
         keys += [self.span.key] if self.span is not None else []
         twice = {key for key in keys if keys.count(key) > 1}
         if twice:
-            raise InputError("command line", min(twice), "expected one axis of this key, got two")
+            raise InputError("command line", min(twice), "two axes have this key; keep one")
         if self.ranges and self.samples < 1:
-            raise InputError("command line", self.ranges[0].key, "expected --random N or --latin N")
+            raise InputError("command line", self.ranges[0].key, "needs --random N or --latin N")
         if self.samples and not self.ranges:
-            why = "expected a range to draw from, KEY=LOW..HIGH, got none"
+            why = "no range to draw from; add KEY=LOW..HIGH"
             raise InputError("command line", "latin" if self.latin else "random", why)
         if self.draw_seed < 0:
-            why = f"expected a number from 0, got {self.draw_seed}"
+            why = f"must not be negative, got {self.draw_seed}"
             raise InputError("command line", "draw-seed", why)
         if self.count > MAX_POINTS:
-            why = f"expected at most {MAX_POINTS} points, got {self.count}"
+            why = f"must be at most {MAX_POINTS} points, got {self.count}"
             raise InputError("command line", "", why)
         object.__setattr__(self, "drawn", tuple(self._draw()))
 
@@ -172,7 +172,7 @@ class Design:
         first = {one.key: assignment(one.key, one.values[0]) for one in axes}
         scenario = base.scenario([*first.values()])
         if self.protocols and all(flow.protocol is not None for flow in scenario.flow):
-            raise scenario.error("flow", "expected a flow that names no protocol, got none")
+            raise scenario.error("flow", NO_DEFAULT_FLOW)
         for one in axes:
             for value in _ends(one):
                 base.scenario([*{**first, one.key: assignment(one.key, value)}.values()])

@@ -51,7 +51,7 @@ def resolve(scenario: Scenario) -> Network:
                 )
             able = ", ".join(info.name for info in infos.values() if "linux" in info.backends)
             raise scenario.error(
-                key, f"{shown(name)} is not in this kernel, expected one of {able or 'none'}"
+                key, f"{shown(name)} is not in this kernel, which has {able or 'none'}"
             )
     resolved = to_core(scenario, infos, "linux")
     _same_params(scenario, resolved)
@@ -64,7 +64,7 @@ def resolve(scenario: Scenario) -> Network:
         _once(scenario, directions, key, source.path, ())
         if any(not directions[i].link.duplex for i in source.path):
             raise scenario.error(
-                f"{key}.path", "expected duplex links on linux, where iperf3 talks both ways"
+                f"{key}.path", "must have only duplex links on linux, where iperf3 talks both ways"
             )
     return resolved
 
@@ -79,18 +79,18 @@ def _same_params(scenario: Scenario, resolved: Network) -> None:
         there = kernel.params(protocol)
         if kernel.is_loaded(registry[protocol]):
             for name in _fixed(registry[protocol]):
-                expected = kernel.variant(registry[protocol], name)
-                value = resolved.params.get(protocol, {}).get(name, expected[0])
-                if value not in expected:
+                able = kernel.variant(registry[protocol], name)
+                value = resolved.params.get(protocol, {}).get(name, able[0])
+                if value not in able:
                     raise scenario.error(
                         f"params.{protocol}.{name}",
-                        f"expected {shown(expected[0])} on linux, got {shown(value)}",
+                        f"must be {shown(able[0])} on linux, got {shown(value)}",
                     )
             continue
         for name, value in resolved.params.get(protocol, {}).items():
             key = f"params.{protocol}.{name}"
             if name not in there:
-                raise scenario.error(key, "expected none on linux, where the kernel decides")
+                raise scenario.error(key, "not possible on linux, where the kernel decides")
             fixed = there[name]
             if isinstance(value, (bool, str)) or isinstance(fixed, (bool, str)):
                 same = value == fixed
@@ -98,7 +98,7 @@ def _same_params(scenario: Scenario, resolved: Network) -> None:
                 same = math.isclose(value, fixed, rel_tol=_SAME_PARAM)
             if not same:
                 raise scenario.error(
-                    key, f"expected the kernel's {shown(fixed)} on linux, got {shown(value)}"
+                    key, f"must be the kernel's {shown(fixed)} on linux, got {shown(value)}"
                 )
 
 
@@ -121,7 +121,7 @@ def _once(
             if nodes.count(node) > 1:
                 raise scenario.error(
                     f"{key}.path",
-                    f"expected a path that visits each node once, got {shown(node)} twice",
+                    f"must visit each node once, but visits {shown(node)} twice",
                 )
 
 

@@ -59,70 +59,67 @@ def refuse(plan: Plan, scenario: Any, congestion: Mapping[str, Congestion]) -> N
         if link.rate > most:
             raise scenario.error(
                 key,
-                f"expected at most {most / 1e9:.3g} Gbit/s of {plan.mtu_bytes}-byte packets on "
+                f"must be at most {most / 1e9:.3g} Gbit/s of {plan.mtu_bytes}-byte packets on "
                 f"this host, got {link.rate / 1e9:.3g} Gbit/s",
             )
     if len(plan.streams) > MAX_STREAMS:
         raise scenario.error(
-            "flow", f"expected at most {MAX_STREAMS} flows on linux, got {len(plan.streams)}"
+            "flow", f"must have at most {MAX_STREAMS} flows on linux, got {len(plan.streams)}"
         )
     if scenario.duration < MIN_DURATION_S:
         raise scenario.error(
             "duration",
-            f"expected at least {MIN_DURATION_S * 1e3:g} ms on linux, which runs in real time; "
+            f"must be at least {MIN_DURATION_S * 1e3:g} ms on linux, which runs in real time; "
             f"got {scenario.duration:g} s",
         )
     if scenario.sample < MIN_SAMPLE_S:
         raise scenario.error(
-            "sample", f"expected at least 10 ms on linux, got {scenario.sample * 1e3:g} ms"
+            "sample", f"must be at least 10 ms on linux, got {scenario.sample * 1e3:g} ms"
         )
     if scenario.ack_size != 40:
-        raise scenario.error("ack_size", "expected none on linux, where the kernel decides")
+        raise scenario.error("ack_size", "not possible on linux, where the kernel decides")
     least = 576 if plan.ip_version == 4 else 1280
     if plan.mtu_bytes < least or plan.mtu_bytes > 65000:
         raise scenario.error(
-            "packet_size", f"expected {least} B to 65 kB on linux, got {plan.mtu_bytes} B"
+            "packet_size", f"must be {least} B to 65 kB on linux, got {plan.mtu_bytes} B"
         )
     for index, flow in enumerate(scenario.flow):
         key = scenario.key("flow", index)
         protocol = flow.protocol or scenario.protocol
         if flow.weight != 1:
-            raise scenario.error(f"{key}.weight", f"expected 1 on linux, got {flow.weight:g}")
+            raise scenario.error(f"{key}.weight", f"must be 1 on linux, got {flow.weight:g}")
         law = congestion[str(protocol)]
         if flow.pacing is False and law.paced:
             raise scenario.error(
-                f"{key}.pacing", f"expected true, as the kernel's {protocol} always paces"
+                f"{key}.pacing", f"must be true, because the kernel's {protocol} always paces"
             )
         if flow.pacing and law.loaded and not law.paced:
             raise scenario.error(
-                f"{key}.pacing", f"expected false, as the kernel's {protocol} never paces"
+                f"{key}.pacing", f"must be false, because the kernel's {protocol} never paces"
             )
         if flow.size is not None and flow.demand is not None:
-            raise scenario.error(f"{key}.demand", "expected none on linux for a flow with a size")
+            raise scenario.error(f"{key}.demand", "not possible on linux for a flow with a size")
         if flow.size is not None and flow.pacing:
-            raise scenario.error(f"{key}.pacing", "expected none on linux for a flow with a size")
+            raise scenario.error(f"{key}.pacing", "not possible on linux for a flow with a size")
     buffers = sum(4 * stream.window_bytes for stream in plan.streams)
     need = sum(hold.hold_bytes for hold in plan.holds()) + min(buffers, _tcp_memory_bytes())
     free = _free_bytes()
     if need > _MEMORY_SHARE * free:
         raise scenario.error(
             "link",
-            f"expected queues and delays of at most {_MEMORY_SHARE * free / 1e9:.3g} GB on this "
-            f"host, got {need / 1e9:.3g} GB",
+            f"queues and delays need {need / 1e9:.3g} GB, more than the "
+            f"{_MEMORY_SHARE * free / 1e9:.3g} GB that this host can give",
         )
 
 
 def _refuse_host(plan: Plan) -> None:
-    def wrong(expected: str) -> InputError:
-        return InputError("command line", "on", f"linux: expected {expected}")
-
     lacking = missing(
         http=any(s.kind == "http" for s in plan.streams),
         iperf=any(s.kind != "http" for s in plan.streams),
         held=bool(plan.holds()),
     )
     if lacking:
-        raise wrong(lacking)
+        raise InputError("command line", "on", f"linux needs {lacking}")
 
 
 def missing(*, http: bool = True, iperf: bool = True, held: bool = True) -> str | None:

@@ -30,10 +30,10 @@ def refuse(scenario: Any, resolved: Network) -> None:
             continue
         name = link.name.removesuffix(":rev")
         index = next(i for i, one in enumerate(scenario.link) if one.name == name)
-        for key, expected, got in _lacks(link.queue):
+        for key, wanted, got in _lacks(link.queue):
             raise scenario.error(
                 f"{scenario.key('link', index)}.queue_params.{key}",
-                f"expected {expected} on linux, got {shown(got)}",
+                f"must be {wanted} on linux, got {shown(got)}",
             )
 
 

@@ -34,25 +34,23 @@ def refuse(scenario: Any, resolved: Network) -> None:
         for number, fault in enumerate(link.fault or ()):
             if fault.kind in _NOT_IN_KERNEL:
                 at = f"{key}.fault[{number}].kind"
-                raise scenario.error(at, f"expected another on linux, {_NOT_IN_KERNEL[fault.kind]}")
+                raise scenario.error(at, f"not possible on linux, {_NOT_IN_KERNEL[fault.kind]}")
         trace = f"{key}.{'rate_trace' if link.rate_trace else 'rate_trace_reverse'}"
         mine = [one for one in resolved.links if one.name.removesuffix(":rev") == link.name]
         for one in mine:
             rates = [change.rate_bps for change in one.changes if change.rate_bps is not None]
             if 0 in rates:
-                message = "expected rates above zero on linux, where a bucket cannot stand still"
+                message = "rates must be above zero on linux, where a bucket cannot stand still"
                 raise scenario.error(trace, message)
             if rates and isinstance(one.queue, Cohabit):
-                message = (
-                    "expected none on linux with cohabit, whose measurements would start again"
-                )
+                message = "not possible on linux with cohabit, whose measurements would start again"
                 raise scenario.error(f"{key}.event" if link.event else trace, message)
             times = [change.at_s for change in one.changes]
             least_s = min((b - a for a, b in itertools.pairwise(times)), default=MIN_BETWEEN_S)
             if least_s < MIN_BETWEEN_S * (1 - 1e-9):
                 raise scenario.error(
                     trace if link.rate_trace or link.rate_trace_reverse else f"{key}.event",
-                    f"expected changes at least {MIN_BETWEEN_S * 1e3:g} ms apart on linux, "
+                    f"changes must be at least {MIN_BETWEEN_S * 1e3:g} ms apart on linux, "
                     f"got {least_s * 1e3:g} ms",
                 )
 

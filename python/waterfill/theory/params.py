@@ -15,7 +15,7 @@ def number(values: Values, name: str) -> float:
     """Return a parameter that is a number; raise TypeError if it is not one."""
     value = values[name]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"expected a number for {name}, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {value!r}")
     return value
 
 

@@ -199,8 +199,8 @@ def test_select_takes_every_explicit_protocol_of_the_backend():
     [
         ("maxnt", 'unknown protocol "maxnt", did you mean "maxnet"?'),
         ("cubic", '"cubic" does not run on sim; choose one of maxnet, aecp'),
-        ("maxnet,", 'expected names separated by commas, got "maxnet,"'),
-        ("", 'expected names separated by commas, got ""'),
+        ("maxnet,", 'must be names separated by commas, got "maxnet,"'),
+        ("", 'must be names separated by commas, got ""'),
     ],
 )
 def test_select_refuses(names, message):
@@ -378,8 +378,11 @@ def test_protocols_replace_the_default_only(waterfill, tmp_path):
         (["--on", "smi"], 'command line: on: unknown backend, did you mean "sim"?'),
         (["--set", "params.maxnet.mu=7"], "command line: params.maxnet.mu: "),
         (["--set", "flow.g.stat=1"], "command line: flow.g.stat: unknown key"),
-        (["--set", "flow.f.protocol=window", "--set", "flow.g.protocol=window"], "flow: expected"),
-        (["-o", "s.toml"], "s.toml: expected a directory, found a file"),
+        (
+            ["--set", "flow.f.protocol=window", "--set", "flow.g.protocol=window"],
+            "flow: every flow names",
+        ),
+        (["-o", "s.toml"], "s.toml: a file, not a directory"),
     ],
 )
 def test_wrong_input_is_one_line_before_anything_runs(

@@ -168,12 +168,12 @@ def test_pdf_repeats_and_keeps_its_text(result, tmp_path: Path):
 
 @pytest.mark.parametrize("size", ["", "7", "7x", "x", "0x3", "7x-1", "7x1e9", "nanx3", "1x2x3"])
 def test_sizes_out_of_range_are_refused(result, size):
-    with pytest.raises(InputError, match="expected inches"):
+    with pytest.raises(InputError, match="must be inches"):
         draw.resize(plots.rates(result), size)
 
 
 def test_a_size_too_small_for_the_panels_is_refused(result):
-    with pytest.raises(InputError, match="expected a size that its panels fit in"):
+    with pytest.raises(InputError, match="too small for the figure's panels"):
         draw.resize(plots.overview(result), "3.5x2.5")
 
 

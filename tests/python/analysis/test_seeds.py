@@ -88,7 +88,7 @@ def test_what_no_seed_changes_is_not_chance():
 def test_seeds_follow_each_other_and_are_bounded():
     assert seeds.seeds(7, 3) == [7, 8, 9]
     for count in (0, -1, 10_001):
-        with pytest.raises(InputError, match="seeds: expected 1 to 10000 seeds"):
+        with pytest.raises(InputError, match="seeds: must be 1 to 10000 seeds"):
             seeds.seeds(1, count)
 
 

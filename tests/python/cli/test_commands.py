@@ -157,12 +157,12 @@ def test_same_seed_same_bytes(waterfill, scenario):
         (["run", "s.toml", "--set", "duration=0 s"], "duration: "),
         (["run", "s.toml", "--set", "params.maxnet.mu=2"], "mu"),
         (["run", "s.toml", "--seed", "-1"], "command line: seed: "),
-        (["run", "s.toml", "-o", "s.toml"], "s.toml: expected a directory, found a file"),
-        (["run", "s.toml", "-o", "s.toml/x"], "expected a directory, found a file"),
-        (["run", "s.toml", "-o", "/proc/x"], "/proc/x: expected a writable directory"),
-        (["maxmin", "s.toml", "--set", "link.l.rate=1 mbit/s"], "expected a rate such as"),
+        (["run", "s.toml", "-o", "s.toml"], "s.toml: a file, not a directory"),
+        (["run", "s.toml", "-o", "s.toml/x"], "a file, not a directory"),
+        (["run", "s.toml", "-o", "/proc/x"], "/proc/x: cannot write into the directory"),
+        (["maxmin", "s.toml", "--set", "link.l.rate=1 mbit/s"], "must be a rate such as"),
         (["maxmin", "."], "cannot read the scenario file"),
-        (["reproduce"], "expected PAPER"),
+        (["reproduce"], "no experiment given; type PAPER"),
         (["reproduce", "maxnet-2077"], "unknown experiment, did you mean"),
         (["reproduce", "--list", "x/y/z"], "reproduce: x/y/z: unknown experiment"),
     ],
@@ -321,7 +321,7 @@ def test_reproduce_with_a_file_in_the_way_runs_nothing(waterfill, papers, monkey
     monkeypatch.setattr(backends, "run", None)
     ran = waterfill("reproduce", "paper/one")
     assert ran.code == 2
-    assert "found a file" in ran.err
+    assert "a file, not a directory" in ran.err
 
 
 # --- signals, pipes, terminals ------------------------------------------------------------------

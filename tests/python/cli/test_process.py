@@ -300,7 +300,7 @@ def test_a_full_disk_and_a_read_only_directory(folder):
     assert said[1].startswith("full/out/")
     assert said[1].endswith(".parquet: cannot be written: no space left on device")
     assert said[2:] == [
-        "fixed: expected a writable directory: read-only file system",
+        "fixed: cannot write into the directory: read-only file system",
         "fixed/s.toml: cannot be written: read-only file system",
     ]
 
@@ -362,7 +362,7 @@ def test_a_comparison_of_mixed_runs_is_refused(waterfill, tmp_path):
     assert waterfill("run", "s.toml", "--seed", "8", "-o", "out/maxnet").code == 0
     done = waterfill("plot", "out")
     assert done.code == 2
-    assert done.err == "out/maxnet: expected the run of compare.json, got another run: " \
+    assert done.err == "out/maxnet: not the run of compare.json; " \
         "compare again\n"  # fmt: skip
 
 

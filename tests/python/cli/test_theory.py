@@ -183,7 +183,7 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
     [
         (("stability", "cubic"), "cubic: neither a protocol nor a scenario file"),
         (("stability", "none.toml"), "none.toml: no such file"),
-        (("stability", "maxnet", "--max-rtt", "5"), "max-rtt: expected a time such as"),
+        (("stability", "maxnet", "--max-rtt", "5"), "max-rtt: must be a time such as"),
         (
             ("stability", "maxnet", "--set", "params.xcp.beta=1"),
             "params.xcp.beta: not a param",
@@ -192,11 +192,11 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
             ("stability", "maxnet", "--set", "params.maxnet.alpha=9"),
             "params.maxnet.alpha: ",
         ),
-        (("stability", "aecp", "--tune"), "tune: expected the protocol maxnet"),
-        (("stability", "maxnet", "--tune", "--eta", "0"), "eta: expected a number above 0"),
+        (("stability", "aecp", "--tune"), "tune: works only for maxnet"),
+        (("stability", "maxnet", "--tune", "--eta", "0"), "eta: must be a number above 0"),
         (("margin", "jetmax"), "jetmax: neither a protocol"),
-        (("equilibrium", "xcp"), "xcp: expected a scenario file"),
-        (("convergence", "maxnet", "--rtt", "1 us"), "rtt: expected at least 1 ms"),
+        (("equilibrium", "xcp"), "xcp: must be a scenario file"),
+        (("convergence", "maxnet", "--rtt", "1 us"), "rtt: must be at least 1 ms"),
         (
             ("convergence", "maxnet", "--rtt", "1 ms", "--set", "params.maxnet.t=1000 s"),
             "a step response of at most 2000000 steps",

@@ -66,14 +66,17 @@ def test_reading_gives_nested_objects_their_classes():
 
 def test_values_that_do_not_fit_stay_for_the_check_of_shapes():
     found = Link.read({"name": "l", "queue": 3, "parts": None})
-    assert shapes.wrong(found, Link) == ("queue", "an object", "3")
+    assert shapes.wrong(found, Link) == ("queue", "must be an object, got 3")
 
 
 def test_an_underscore_stands_for_a_name_of_dictionaries():
     one = Queue(mean=1.0, values_=[2.0])
     assert one == {"mean": 1.0, "values": [2.0]}
     assert one.values_ == [2.0]
-    assert shapes.wrong({"mean": 1.0, "values": [True]}, Queue) == ("values[0]", "a number", "true")
+    assert shapes.wrong({"mean": 1.0, "values": [True]}, Queue) == (
+        "values[0]",
+        "must be a number, got true",
+    )
 
 
 def test_a_record_pickles():

@@ -221,14 +221,14 @@ WRONG = [
     ("sndlib", "NODES (", "line 1: must be `?SNDlib native format; type:"),
     ("sndlib", SNDLIB.replace("( A C )", "( A X )"), 'no node "X", which a link or demand names'),
     ("sndlib", SNDLIB.replace("L2 ( B C )", "L2 B C"), "line 10: not a line of LINKS in SNDlib's"),
-    ("hpcc", "5 2\n", "line 1: expected `nodes switches links`"),
-    ("hpcc", HPCC.replace("100Gbps", "fast", 1), 'line 3: expected a rate such as 100Gbps, got "f'),
+    ("hpcc", "5 2\n", "line 1: must be `nodes switches links`"),
+    ("hpcc", HPCC.replace("100Gbps", "fast", 1), 'line 3: must be a rate such as 100Gbps, got "f'),
     (
         "hpcc",
         HPCC.replace("100Gbps", "0Gbps", 1),
         'line 3: the rate must be above zero, got "0Gbps"',
     ),
-    ("hpcc", HPCC.replace("4 2 100Gbps 500ns 0", ""), "expected link 4 of 4"),
+    ("hpcc", HPCC.replace("4 2 100Gbps 500ns 0", ""), "no link 4 of 4"),
     ("hpcc", HPCC.replace("0 3 100", "0 9 100"), "line 3: must be two nodes below 5, got 0 and 9"),
     (
         "htsim",
@@ -256,7 +256,7 @@ def test_a_wrong_file_gets_one_sentence(tmp_path, name: str, content: str, messa
         ("source,dest\n", 'unknown column "dest"'),
         ("source\n", "no column sink, got source"),
         ("source,sink\nNorth,Nord\n", 'line 2: unknown host "Nord", did you mean "North"?'),
-        ("source,sink,size\nNorth,South,many\n", "line 2: size: expected a volume"),
+        ("source,sink,size\nNorth,South,many\n", "line 2: size: must be a volume"),
         ("source,sink,size\nNorth,South\n", "line 2: must have 3 values"),
     ],
 )
@@ -306,9 +306,7 @@ def test_node_without_links_has_no_route(tmp_path):
 
 def test_number_of_5000_digits(tmp_path):
     path = written(tmp_path, "long.txt", HPCC.replace("5 2 4", "5 2 " + "9" * 5000))
-    with pytest.raises(
-        InputError, match="expected the number of links as a whole number"
-    ) as caught:
+    with pytest.raises(InputError, match="the number of links must be a whole number") as caught:
         imported("hpcc", str(path), Options())
     assert len(str(caught.value)) < 300
 

@@ -146,7 +146,7 @@ def test_flows_that_arrive_at_random_are_one_source_between_all_hosts(name: str)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (Options(sizes="websearch"), "--sizes: expected a volume"),
+        (Options(sizes="websearch"), "--sizes: must be a volume"),
         (
             Options(sizes="rpc", pattern="gravity"),
             "--traffic: must be one of all-to-all, permutation,",
@@ -172,7 +172,7 @@ def test_wrong_options_of_arriving_flows_get_one_sentence(options: Options, mess
         ("parking-lot 10000000", "must be 1 to 200 links, got 10000000"),
         ("leaf-spine 1 1 99999999", "more than 200000 links, got 100000000"),
         ("fat-tree 16 --traffic all-to-all", "more than 200000 pairs for all-to-all,"),
-        ("fat-tree 4 --load 1e300", "--load: expected a number above 0, up to 1000000"),
+        ("fat-tree 4 --load 1e300", "--load: must be a number above 0, up to 1000000"),
         ("fat-tree 4 --protocol zz", "--protocol: protocol: unknown protocol zz"),
         ("fat-tree 4 --count 99999999999", "--count: flow."),
         ("fat-tree 4 --size 0B", "--size: flow."),

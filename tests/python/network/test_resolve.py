@@ -428,7 +428,7 @@ def test_a_choice_that_was_a_flag_takes_both():
     average = protocols.load()["maxnet"].param("average")
     given = ("exponential", "sliding", "off", True, False)
     assert [average.parse(value) for value in given] == [True, "sliding", False, True, False]
-    with pytest.raises(ValueError, match='expected one of "exponential", "sliding", "off", got 1'):
+    with pytest.raises(ValueError, match='must be one of "exponential", "sliding", "off", got 1'):
         average.parse(1)
 
 

@@ -34,7 +34,7 @@ def test_other_directories_are_refused(tmp_path, content):
         path.mkdir()
     elif content:
         path.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match=r"expected (a directory|what run -o)"):
+    with pytest.raises(InputError, match=r"(not a directory|no such directory|no results here)"):
         write.write(path)
 
 
@@ -138,7 +138,7 @@ def test_broken_points_are_one_sentence(made_sweep, copied):
     with pytest.raises(InputError):
         write.write(folder)
     part.unlink()
-    with pytest.raises(InputError, match="expected the points of a sweep"):
+    with pytest.raises(InputError, match="no points of a sweep"):
         write.write(folder)
 
 
@@ -149,7 +149,7 @@ def test_the_command_exits_with_2(made_run, copied, waterfill):
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.count("\n") == 1
-    assert "summary.json: scenario: expected a value, got none" in ran.err
+    assert "summary.json: scenario: missing" in ran.err
 
 
 def test_the_command_writes_beside_what_it_read(made_run, waterfill):

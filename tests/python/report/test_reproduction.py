@@ -88,7 +88,7 @@ def test_the_markdown_page_links_to_the_figures_beside_it(root):
 
 
 def test_nothing_reproduced_is_one_line(root):
-    with pytest.raises(InputError, match="expected folders PAPER/EXPERIMENT"):
+    with pytest.raises(InputError, match="no folder PAPER/EXPERIMENT"):
         reproduction.collect(root / "papers", loading.experiments(root / "papers"))
 
 

@@ -160,14 +160,14 @@ def test_a_capture_changes_nothing_of_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--pcap",), "command line: pcap: expected -o DIR, where packets.pcapng is written"),
+        (("--pcap",), "command line: pcap: needs -o DIR, where packets.pcapng is written"),
         (
             ("--pcap", "-o", "out", "--on", "fluid"),
             "pcap: fluid cannot record packets; use --on sim",
         ),
-        (("--pcap-link", "link9", "-o", "out"), "pcap-link: expected one of the links "),
-        (("--pcap", "--pcap-snaplen", "40", "-o", "out"), "pcap-snaplen: expected 80 to 65535"),
-        (("--pcap", "--pcap-limit", "many", "-o", "out"), "pcap-limit: expected a volume"),
+        (("--pcap-link", "link9", "-o", "out"), "pcap-link: must be one of the links "),
+        (("--pcap", "--pcap-snaplen", "40", "-o", "out"), "pcap-snaplen: must be 80 to 65535"),
+        (("--pcap", "--pcap-limit", "many", "-o", "out"), "pcap-limit: must be a volume"),
     ],
 )
 def test_wrong_options_are_one_line(waterfill, tmp_path, arguments, message):

@@ -15,7 +15,7 @@ from waterfill.runs.files import WriteError
 def test_a_new_file_is_never_half_there(tmp_path, monkeypatch):
     path = tmp_path / "s.toml"
     files.write_new(path, "text\n")
-    with pytest.raises(WriteError, match="expected a new file, got one that exists"):
+    with pytest.raises(WriteError, match="exists already"):
         files.write_new(path, "other\n")
     assert path.read_text() == "text\n"
 

@@ -207,12 +207,12 @@ def test_a_file_in_the_way_of_a_directory(tmp_path: Path):
     file = tmp_path / "file"
     file.write_text("")
     for folder in (file, file / "below"):
-        with pytest.raises(InputError, match="expected a directory, found a file"):
+        with pytest.raises(InputError, match="a file, not a directory"):
             files.make_directory(folder)
 
 
 def test_a_directory_that_cannot_be_written():
-    with pytest.raises(InputError, match="expected a writable directory"):
+    with pytest.raises(InputError, match="cannot write into the directory"):
         files.make_directory("/proc/waterfill")
 
 

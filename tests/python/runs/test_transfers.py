@@ -188,10 +188,10 @@ def test_a_run_read_back_has_its_transfers_or_says_what_is_missing(tmp_path: Pat
     found: waterfill.Result = waterfill.load(tmp_path)
     assert found.transfers.equals(result.transfers)
     (tmp_path / "transfers.parquet").write_bytes(b"PAR1")
-    with pytest.raises(InputError, match=r"transfers\.parquet: expected a whole file"):
+    with pytest.raises(InputError, match=r"transfers\.parquet: not a whole file"):
         _ = waterfill.load(tmp_path).transfers
     (tmp_path / "transfers.parquet").unlink()
-    with pytest.raises(InputError, match=r"expected the run's transfers, found no file"):
+    with pytest.raises(InputError, match=r"transfers\.parquet: no such file"):
         _ = waterfill.load(tmp_path).transfers
 
 

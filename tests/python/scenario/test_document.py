@@ -104,12 +104,12 @@ ERRORS = {
     "wrong unit": (
         '"10 Mbit/s"',
         '"10 ms"',
-        'link.link1.rate: expected a rate such as "622 Mbit/s", got "10 ms"',
+        'link.link1.rate: must be a rate such as "622 Mbit/s", got "10 ms"',
     ),
     "no unit": (
         '"10 Mbit/s"',
         "10",
-        'link.link1.rate: expected a rate such as "622 Mbit/s", got 10',
+        'link.link1.rate: must be a rate such as "622 Mbit/s", got 10',
     ),
     "negative rate": (
         '"10 Mbit/s"',
@@ -135,7 +135,7 @@ ERRORS = {
     "NaN rate": (
         '"10 Mbit/s"',
         "nan",
-        'link.link1.rate: expected a rate such as "622 Mbit/s", got NaN',
+        'link.link1.rate: must be a rate such as "622 Mbit/s", got NaN',
     ),
     "NaN loss": (
         'delay = "10 ms"',
@@ -190,7 +190,7 @@ ERRORS = {
     "count not whole": (
         'name = "long"',
         'name = "long"\ncount = 1.5',
-        "flow.long.count: expected a whole number from 1 to 10000000, got 1.5",
+        "flow.long.count: must be a whole number from 1 to 10000000, got 1.5",
     ),
     "flow without a route": (
         'path = ["link1"]',
@@ -240,7 +240,7 @@ ERRORS = {
     "path that is no list": (
         'path = ["link1"]',
         'path = "link1"',
-        'flow.short.path: expected a list, got "link1"',
+        'flow.short.path: must be a list, got "link1"',
     ),
     "no way back": (
         'rate = "10 Mbit/s"',
@@ -324,12 +324,12 @@ ERRORS = {
     "link as a table": (
         LINKS + FLOWS,
         FLOWS + "[link]\nname = 'link1'\n",
-        'link: expected tables, each written as [[link]], got {"name": "link1"}',
+        'link: must be tables, each written as [[link]], got {"name": "link1"}',
     ),
     "not a table": (
         "[params.maxnet]\nalpha = 0.5",
         "[params]\nmaxnet = 3",
-        "params.maxnet: expected a table, got 3",
+        "params.maxnet: must be a table, got 3",
     ),
     "unknown protocol": (
         'protocol = "maxnet"',
@@ -369,27 +369,27 @@ ERRORS = {
     "ratio for a rate": (
         "alpha = 0.5",
         "x_max = 0.5",
-        'params.maxnet.x_max: expected a rate such as "622 Mbit/s", got 0.5',
+        'params.maxnet.x_max: must be a rate such as "622 Mbit/s", got 0.5',
     ),
     "text for a ratio": (
         "alpha = 0.5",
         'alpha = "0.5"',
-        'params.maxnet.alpha: expected a number, got "0.5"',
+        'params.maxnet.alpha: must be a number, got "0.5"',
     ),
     "time parameter without a unit": (
         "alpha = 0.5",
         "t = 0.4",
-        'params.maxnet.t: expected a time such as "80 ms", got 0.4',
+        'params.maxnet.t: must be a time such as "80 ms", got 0.4',
     ),
     "number for a flag": (
         "alpha = 0.5",
         "average = 1",
-        "params.maxnet.average: expected true or false, got 1",
+        "params.maxnet.average: must be true or false, got 1",
     ),
     "unknown choice": (
         "alpha = 0.5",
         'order = "rate"',
-        'params.maxnet.order: expected one of "xi-first", "rate-first", got "rate"',
+        'params.maxnet.order: must be one of "xi-first", "rate-first", got "rate"',
     ),
     "RTT below the path's own": (
         'path = ["link1", "link2"]',
@@ -419,12 +419,12 @@ ERRORS = {
     "window of one time": (
         'name = "base"',
         'measure = ["5 s"]',
-        'measure: expected two times, the start and the end, got ["5 s"]',
+        'measure: must be two times, the start and the end, got ["5 s"]',
     ),
     "window of numbers": (
         'name = "base"',
         'measure = ["5 s", 6]',
-        'measure[1]: expected a time such as "80 ms", got 6',
+        'measure[1]: must be a time such as "80 ms", got 6',
     ),
     "samples beyond use": (
         'name = "base"',
@@ -439,9 +439,9 @@ ERRORS = {
     "flag in words": (
         'delay = "10 ms"',
         'duplex = "no"',
-        'link.link1.duplex: expected true or false, got "no"',
+        'link.link1.duplex: must be true or false, got "no"',
     ),
-    "name that is a number": ('name = "base"', "name = 3", "name: expected a text, got 3"),
+    "name that is a number": ('name = "base"', "name = 3", "name: must be a text, got 3"),
     "cbr without a rate": (
         'rate = "1 Mbit/s"',
         "",
@@ -450,12 +450,12 @@ ERRORS = {
     "unknown kind of traffic": (
         'kind = "cbr"',
         'kind = "vbr"',
-        'traffic.vbr.kind: expected "cbr", "poisson", "onoff" or "web", got "vbr"',
+        'traffic.vbr.kind: must be "cbr", "poisson", "onoff" or "web", got "vbr"',
     ),
     "line break in a value": (
         '"10 Mbit/s"',
         '"10\\nMbit"',
-        'link.link1.rate: expected a rate such as "622 Mbit/s", got "10\\nMbit"',
+        'link.link1.rate: must be a rate such as "622 Mbit/s", got "10\\nMbit"',
     ),
     "not TOML": (
         'name = "base"',
@@ -537,18 +537,18 @@ def test_set(assignment, read):
         ("name.x=3", "name.x: not a key of a table"),
         (
             "seed.x=3",
-            'seed: expected a whole number from 0 to 9223372036854775807, got {"x": 3}',
+            'seed: must be a whole number from 0 to 9223372036854775807, got {"x": 3}',
         ),
         (
             "link.link1.rate=10",
-            'link.link1.rate: expected a rate such as "622 Mbit/s", got 10',
+            'link.link1.rate: must be a rate such as "622 Mbit/s", got 10',
         ),
         (
             "flow.long.stop=0 s",
             "flow.long.stop: must be after the start at 0 s, got 0 s",
         ),
         ("protocol=maxnt", 'protocol: unknown protocol "maxnt", did you mean "maxnet"?'),
-        ("flow.long.path=[3]", "flow.long.path[0]: expected a text, got 3"),
+        ("flow.long.path=[3]", "flow.long.path[0]: must be a text, got 3"),
     ],
 )
 def test_a_wrong_set_names_the_command_line(assignment, line):
@@ -723,8 +723,8 @@ def test_unnamed_traffic_is_named_by_its_kind():
 def test_the_core_s_refusals_name_the_file_or_the_command_line():
     found = from_toml(BASE, "S.toml", ["params.maxnet.t=0 s"])
     refusals = {
-        "params.maxnet.alpha: expected x": "S.toml: params.maxnet.alpha: expected x",
-        "params.maxnet.t: expected x": "command line: params.maxnet.t: expected x",
+        "params.maxnet.alpha: must be x": "S.toml: params.maxnet.alpha: must be x",
+        "params.maxnet.t: must be x": "command line: params.maxnet.t: must be x",
         "it cannot: no": "S.toml: it cannot: no",
     }
     for refusal, line in refusals.items():

@@ -112,7 +112,7 @@ def test_a_fault_acts_and_the_network_without_it_is_unchanged():
 
 
 WRONG = {
-    (fault("link", 'kind = "strap"'), ""): 'link.l.fault[0].kind: expected "restart", "clock", ',
+    (fault("link", 'kind = "strap"'), ""): 'link.l.fault[0].kind: must be "restart", "clock", ',
     (fault("link", 'kidn = "lie"'), ""): 'link.l.fault[0].kidn: unknown key, did you mean "kind"?',
     (fault("link", 'at = "1 s"'), ""): 'link.l.fault[0].kind: missing; write one of "restart", ',
     (fault("link", 'kind = "lie"'), ""): 'link.l.fault[0].value: missing; write one of "zero", ',
@@ -142,7 +142,7 @@ WRONG = {
     (
         "",
         fault("flow", 'kind = "strip"'),
-    ): 'flow.f.fault[0].kind: expected "lie", "ignore" or "clock"',
+    ): 'flow.f.fault[0].kind: must be "lie", "ignore" or "clock"',
     ("", fault("flow", 'kind = "clock"', 'at = "1 s"')): (
         'flow.f.fault[0].step: missing; write a time such as "-200 ms"'
     ),
@@ -153,7 +153,7 @@ WRONG = {
         "flow.f.fault[0].step: must not step back by more than 1 s, got -2 s"
     ),
     ("", fault("flow", 'kind = "clock"', 'at = "1 s"', 'step = "2 h"')): (
-        'flow.f.fault[0].step: expected a time such as "-200 ms", got "2 h"'
+        'flow.f.fault[0].step: must be a time such as "-200 ms", got "2 h"'
     ),
 }
 

@@ -126,7 +126,7 @@ def test_a_fault_is_forward_only(keys, name, core):
     assert not back[name]
 
 
-LEVEL = 'expected a queue length such as "65 packets" or "100 kB"'
+LEVEL = 'must be a queue length such as "65 packets" or "100 kB"'
 ERRORS = {
     "mark_at = 65": f"mark_at: {LEVEL}, got 65",
     'mark_at = "1 bdp"': f'mark_at: {LEVEL}, got "1 bdp"',
@@ -135,9 +135,9 @@ ERRORS = {
         'mark_at: not allowed with queue = "red", got 5 packets'
     ),
     'queue = "fred"': (
-        'queue: expected "droptail", "red", "codel", "fq_codel", "choke" or "cohabit", got "fred"'
+        'queue: must be "droptail", "red", "codel", "fq_codel", "choke" or "cohabit", got "fred"'
     ),
-    "queue_params = 3": "queue_params: expected a table, got 3",
+    "queue_params = 3": "queue_params: must be a table, got 3",
     "queue_params = {target = 3}": (
         'queue_params: not allowed with queue = "droptail", got {"target": 3}'
     ),
@@ -145,14 +145,12 @@ ERRORS = {
         'queue_params.tarbet: unknown parameter of queue = "codel", did you mean "target"?'
     ),
     'queue = "codel"\nqueue_params = {target = 3}': (
-        'queue_params.target: expected a time such as "5 ms", got 3'
+        'queue_params.target: must be a time such as "5 ms", got 3'
     ),
     'queue = "codel"\nqueue_params = {target = "100 ms"}': (
         "queue_params.target: must be below interval, 100 ms, got 100 ms"
     ),
-    'queue = "codel"\nqueue_params = {ecn = 1}': (
-        "queue_params.ecn: expected true or false, got 1"
-    ),
+    'queue = "codel"\nqueue_params = {ecn = 1}': ("queue_params.ecn: must be true or false, got 1"),
     'queue = "fq_codel"\nqueue_params = {flows = 0}': (
         "queue_params.flows: must be from 1 to 65536, got 0"
     ),
@@ -167,14 +165,14 @@ ERRORS = {
         "queue_params.max_threshold: must be in bytes, as min_threshold is, got 15 packets"
     ),
     "loss_model = 0.1": (
-        "loss_model: expected a table such as "
+        "loss_model: must be a table such as "
         '{kind = "gilbert-elliott", p = 0.001, r = 0.1}, got 0.1'
     ),
     "loss_model = {p = 0.1}": (
-        'loss_model.kind: expected one of "independent", "gilbert-elliott", "periodic", got nothing'
+        'loss_model.kind: must be one of "independent", "gilbert-elliott", "periodic", got nothing'
     ),
     'loss_model = {kind = "gilbert", p = 0.1}': (
-        'loss_model.kind: expected one of "independent", "gilbert-elliott", "periodic", '
+        'loss_model.kind: must be one of "independent", "gilbert-elliott", "periodic", '
         'got "gilbert"'
     ),
     'loss_model = {kind = "gilbert-elliott", p = 0.1}': (
@@ -192,13 +190,13 @@ ERRORS = {
         "loss_model: not allowed together with loss; remove one of them"
     ),
     'reorder = "1 %"': (
-        'reorder: expected 0.01, or a table such as {share = 0.01, delay = "5 ms"}, got "1 %"'
+        'reorder: must be 0.01, or a table such as {share = 0.01, delay = "5 ms"}, got "1 %"'
     ),
     "reorder = 2": "reorder: must be in [0, 1], got 2",
     'reorder = {delay = "3 ms"}': "reorder.share: missing; write a number from 0 to 1",
     'reorder = {share = 0.1, delay = "0 s"}': ('reorder.delay: must be above zero, got "0 s"'),
     'shaper = "1 Mbit/s"': (
-        'shaper: expected a table such as {rate = "500 Mbit/s", depth = "64 kB", '
+        'shaper: must be a table such as {rate = "500 Mbit/s", depth = "64 kB", '
         'timer = "1 ms"}, got "1 Mbit/s"'
     ),
     'shaper = {depth = "3 kB"}': ('shaper.rate: missing; write a quantity such as "622 Mbit/s"'),

@@ -162,8 +162,8 @@ def test_flows_of_a_pattern_complete_and_know_their_own_ideal_times():
 
 WRONG = {
     "load = 0": "load: must be in (0, 100], got 0",
-    'load = "60"': 'load: expected a load such as "60 %", got "60"',
-    'load = "x %"': 'load: expected a load such as "60 %", got "x %"',
+    'load = "60"': 'load: must be a load such as "60 %", got "60"',
+    'load = "x %"': 'load: must be a load such as "60 %", got "x %"',
     "arrival_rate = 5\nload = 0.5": (
         "load: not allowed together with arrival_rate; remove one of them"
     ),

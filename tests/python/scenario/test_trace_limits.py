@@ -21,7 +21,7 @@ from waterfill.scenario.units import digits
             "2 ms in bins of 1 ps are more than 1000000 points",
         ),
         ("1\n999999999999\n", {}, "file", "the last time must be at most 1e+6 s"),
-        ("1\n" + "9" * 5000, {}, "file", "expected TIME, RATE or a whole number"),
+        ("1\n" + "9" * 5000, {}, "file", "must be TIME, RATE or a whole number"),
     ],
 )
 def test_trace_of_too_many_points(tmp_path, text, given, part, message):

@@ -215,7 +215,7 @@ def test_values_keep_their_probabilities(pairs):
 
 ERRORS = {
     WEB.replace('"50 /s"', '"50"'): (
-        'web.arrival_rate: expected a number per second such as "50 /s", got "50"'
+        'web.arrival_rate: must be a number per second such as "50 /s", got "50"'
     ),
     WEB.replace('"50 /s"', "0"): "web.arrival_rate: must be in (0, 1e+09], got 0",
     WEB.replace('"50 /s"', '"0 /s"'): ('web.arrival_rate: must be above zero, got "0 /s"'),
@@ -243,7 +243,7 @@ ERRORS = {
     ),
     ON_OFF.replace('"300 ms"', '"0 ms"'): 'onoff.on: must be above zero, got "0 ms"',
     ON_OFF + 'distribution = "normal"': (
-        'onoff.distribution: expected "exponential", "pareto" or "constant", got "normal"'
+        'onoff.distribution: must be "exponential", "pareto" or "constant", got "normal"'
     ),
     ON_OFF + "shape = 1.5": 'onoff.shape: only allowed with distribution = "pareto"',
     ON_OFF + 'distribution = "pareto"\nshape = 1': ("onoff.shape: must be above 1, got 1"),
@@ -260,7 +260,7 @@ ERRORS = {
         "onoff.access_rate: must be at least the rate of 2 Mbit/s, got 1.9 Mbit/s"
     ),
     ON_OFF + "access_rate = 2e6": (
-        'onoff.access_rate: expected a rate such as "622 Mbit/s", got 2000000.0'
+        'onoff.access_rate: must be a rate such as "622 Mbit/s", got 2000000.0'
     ),
     WEB + "size = 3": 'web.size: unknown key, did you mean "sizes"?',
 }
@@ -272,11 +272,11 @@ def test_errors_are_one_line_with_the_key(text):
 
 
 SIZE_ERRORS = {
-    "30000": ("", 'expected a volume such as "30 kB", or a table of a distribution, got 30000'),
-    '"30"': ("", 'expected a volume such as "30 kB", got "30"'),
+    "30000": ("", 'must be a volume such as "30 kB", or a table of a distribution, got 30000'),
+    '"30"': ("", 'must be a volume such as "30 kB", got "30"'),
     '"websearch"': (
         "",
-        'expected a volume such as "30 kB", or one of data-mining, hadoop, rpc, web-search, '
+        'must be a volume such as "30 kB", or one of data-mining, hadoop, rpc, web-search, '
         'got "websearch"',
     ),
     '{distribution = "rpc", shape = 2}': (
@@ -286,18 +286,18 @@ SIZE_ERRORS = {
     '"0 B"': ("", 'must be above zero, got "0 B"'),
     '{mean = "3 kB"}': (
         ".distribution",
-        'expected one of "constant", "exponential", "pareto", "empirical", "web-search", '
+        'must be one of "constant", "exponential", "pareto", "empirical", "web-search", '
         '"data-mining", "hadoop", "rpc", got nothing',
     ),
     '{distribution = "normal", mean = "3 kB"}': (
         ".distribution",
-        'expected one of "constant", "exponential", "pareto", "empirical", "web-search", '
+        'must be one of "constant", "exponential", "pareto", "empirical", "web-search", '
         '"data-mining", "hadoop", "rpc", got "normal"',
     ),
     '{distribution = "exponential"}': (".mean", 'missing; write a volume such as "30 kB"'),
     '{distribution = "exponential", mean = 3}': (
         ".mean",
-        'expected a volume such as "30 kB", got 3',
+        'must be a volume such as "30 kB", got 3',
     ),
     '{distribution = "exponential", mean = "3 kB", shape = 2}': (
         ".shape",
@@ -326,7 +326,7 @@ SIZE_ERRORS = {
     ),
     '{distribution = "empirical", values = ["1 kB", "2 s"], probabilities = [0.5, 0.5]}': (
         ".values",
-        'expected a volume such as "30 kB", got "2 s"',
+        'must be a volume such as "30 kB", got "2 s"',
     ),
     '{distribution = "empirical", points = [["1 kB", 0.5]]}': (
         ".points",
@@ -336,7 +336,7 @@ SIZE_ERRORS = {
         "",
         "values and probabilities must not decrease, got 1 kB at 1",
     ),
-    '[["2 kB"]]': ("", 'expected points such as ["30 kB", 0.5], got ["2 kB"]'),
+    '[["2 kB"]]': ("", 'must be points such as ["30 kB", 0.5], got ["2 kB"]'),
     '{distribution = "empirical", file = "none.csv"}': (
         ".file",
         "cannot read none.csv: No such file or directory",
@@ -355,7 +355,7 @@ def test_what_is_wrong_with_sizes_names_the_part(written):
     [
         ("1 kB 0.5\n", "line 1 of"),
         ("1 kB, 0.5\n2 kB, all\n", "line 2 of"),
-        ("1 kB, 0.5\n2, 1\n", 'expected a volume such as "10 MB", got "2"'),
+        ("1 kB, 0.5\n2, 1\n", 'must be a volume such as "10 MB", got "2"'),
         ("# nothing\n", 'no points; write points such as ["10 MB", 0.5]'),
         ("1 kB, nan\n", "must be finite, got NaN"),
     ],

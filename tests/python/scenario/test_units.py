@@ -50,7 +50,7 @@ def test_parses_to_the_nearest_float_in_si(kind, text, value):
     assert kind.parse(text) == value
 
 
-RATE_WANTED = 'expected a rate such as "622 Mbit/s", got '
+RATE_WANTED = 'must be a rate such as "622 Mbit/s", got '
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ RATE_WANTED = 'expected a rate such as "622 Mbit/s", got '
         (RATE, "0 bit/s", 'must be above zero, got "0 bit/s"'),
         (RATE, "-3 Mbit/s", 'must be above zero, got "-3 Mbit/s"'),
         (TIME, "-1 s", 'must not be negative, got "-1 s"'),
-        (TIME, "1 min", 'expected a time such as "80 ms", got "1 min"'),
+        (TIME, "1 min", 'must be a time such as "80 ms", got "1 min"'),
         (TIME, "2e6 s", 'must be at most 1000000 s, got "2e6 s"'),
         (SPAN, "0 ms", 'must be above zero, got "0 ms"'),
         (PACKETS, "1.5 packets", 'must be a whole number of packets, got "1.5 packets"'),
@@ -96,7 +96,7 @@ def test_refuses_in_one_sentence(kind, value, message):
 )
 def test_a_number_too_large_for_a_float_is_refused(text):
     kind = TIME if text.endswith(" s") else RATE
-    with pytest.raises(ValueError, match=r"^(must be|expected a) "):
+    with pytest.raises(ValueError, match=r"^must be "):
         kind.parse(text)
 
 
@@ -147,8 +147,8 @@ def test_buffers(text, buffer):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (500, 'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got 500'),
-        ("2 s", 'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got "2 s"'),
+        (500, 'must be a buffer such as "1 bdp", "500 packets" or "2 MB", got 500'),
+        ("2 s", 'must be a buffer such as "1 bdp", "500 packets" or "2 MB", got "2 s"'),
         ("1.5 packets", 'must be a whole number of packets, got "1.5 packets"'),
         ("-1 bdp", 'must not be negative, got "-1 bdp"'),
     ],
@@ -161,13 +161,13 @@ def test_buffers_refused(value, message):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1, "0.5", True, None, 10**400])
 def test_ratios_refused(value):
-    with pytest.raises(ValueError, match=r"^(must be|expected a) "):
+    with pytest.raises(ValueError, match=r"^must be "):
         number(value, minimum=0, maximum=1)
 
 
 @pytest.mark.parametrize("value", [-1, 1.0, True, "1", 2**63])
 def test_whole_numbers_refused(value):
-    with pytest.raises(ValueError, match=r"^(must be|expected a whole number) from 0 to 9"):
+    with pytest.raises(ValueError, match=r"^must be (a whole number )?from 0 to 9"):
         whole(value)
 
 
@@ -189,7 +189,7 @@ def test_whole_numbers_refused(value):
     ],
 )
 def test_a_unit_that_is_nearly_right_gets_a_suggestion(kind, written, meant):
-    with pytest.raises(ValueError, match="expected a") as error:
+    with pytest.raises(ValueError, match="must be a") as error:
         kind.parse(written)
     assert str(error.value).partition(", did you mean ")[2] == (f'"{meant}"?' if meant else "")
     assert kind.hint(written) == meant
@@ -224,7 +224,7 @@ def test_other_ways_to_write_a_time_are_the_same_time(text):
 
 @pytest.mark.parametrize("text", ["٣ ms", "1_0 ms", " ms", "10 mss"])
 def test_what_is_no_number_is_none_the_short_way_either(text):
-    with pytest.raises(ValueError, match="expected a time"):
+    with pytest.raises(ValueError, match="must be a time"):
         units.TIME.parse(text)
 
 

@@ -164,9 +164,9 @@ ERRORS = {
     ),
     '[[link.event]]\nat = "20 s"\nup = false': "event[0].at: must be before the end of the run "
     "at 20 s, got 20 s",
-    '[[link.event]]\nat = "1 s"\nup = "no"': 'event[0].up: expected true or false, got "no"',
+    '[[link.event]]\nat = "1 s"\nup = "no"': 'event[0].up: must be true or false, got "no"',
     'rate_trace = "none"': "rate_trace.file: cannot read none: No such file or directory",
-    "rate_trace = 3": 'rate_trace: expected a file such as "cell.csv", or a table such as '
+    "rate_trace = 3": 'rate_trace: must be a file such as "cell.csv", or a table such as '
     '{file = "cell.csv", repeat = false}, got 3',
     "rate_trace = {fil = 1}": 'rate_trace.fil: unknown key, did you mean "file"?',
     "rate_trace = {repeat = true}": "rate_trace: needs either file or points, got neither",

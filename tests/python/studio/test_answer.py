@@ -47,7 +47,7 @@ def test_a_part_without_a_flow_is_one_sentence():
     late = Settings(
         "one-link", "cubic", (("link.link.rate", "10 Gbit/s"), ("flow.first.start", "9 s"))
     )
-    with pytest.raises(InputError, match="expected one that starts in the first 1 s"):
+    with pytest.raises(InputError, match="none starts in the first 1 s"):
         answer.answer(late)
 
 

@@ -38,9 +38,9 @@ def test_a_link_restores_what_was_chosen(settings, pinned):
     [
         ("scenario=dumbel", 'did you mean "dumbbell"'),
         ("on=kernel", "unknown backend"),
-        ("set=rate", "expected KEY=VALUE"),
-        ("scenario=drawn&link=a,b", "expected four fields"),
-        ("scenario=drawn&" + "link=a,b,1 Gbit/s,1 ms&" * 13, "expected 1 to 12 rows, got 13"),
+        ("set=rate", "must be KEY=VALUE"),
+        ("scenario=drawn&link=a,b", "must have four fields"),
+        ("scenario=drawn&" + "link=a,b,1 Gbit/s,1 ms&" * 13, "must have 1 to 12 rows, got 13"),
     ],
 )
 def test_a_wrong_link_is_one_sentence(query, message):
@@ -76,7 +76,7 @@ def test_a_drawing_becomes_a_scenario():
     assert [link.name for link in scenario.link] == ["a-b", "a-b-2", "b-c"]
     assert [(flow.name, flow.count) for flow in scenario.flow] == [("a-c", 2)]
     wrong = drawing._replace(flows=(drawing.flows[0]._replace(number="two"),))
-    with pytest.raises(InputError, match=r"flow\.a-c\.count: expected a whole number"):
+    with pytest.raises(InputError, match=r"flow\.a-c\.count: must be a whole number"):
         Settings(DRAWN, drawing=wrong).load()
 
 

@@ -86,7 +86,7 @@ def test_what_is_measured_is_named():
     given = ran_once(tours.load()["price"].steps[0])
     with pytest.raises(InputError, match="unknown measure"):
         numbers.measured(Number("rates", 1.0), given)
-    with pytest.raises(InputError, match="expected a group of flows"):
+    with pytest.raises(InputError, match="no group of flows is named"):
         numbers.measured(Number("rate", 1.0, which="none"), given)
     assert not Number("rate", 90.0, within=0.03).holds(93.0)
     assert Number("swing", 0.0, within=0.03).holds(0.02)

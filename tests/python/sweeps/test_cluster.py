@@ -28,12 +28,12 @@ def test_places():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("kind = 1", "kind: expected slurm or kubernetes"),
+        ("kind = 1", "kind: must be slurm or kubernetes"),
         ('kind = "slurm"\nworker = 2', "unknown key"),
-        ('kind = "slurm"\nworkers = 0', "expected 1 to 4096"),
-        ('kind = "slurm"\noptions = 3', "expected a table"),
-        ("kind =", "expected TOML"),
-        ("kind = 1\nkind = 2", "expected TOML, got: kind has a value already"),
+        ('kind = "slurm"\nworkers = 0', "must be 1 to 4096"),
+        ('kind = "slurm"\noptions = 3', "must be a table"),
+        ("kind =", "not valid TOML"),
+        ("kind = 1\nkind = 2", "not valid TOML: kind has a value already"),
     ],
 )
 def test_wrong_files_are_said_in_one_line(tmp_path, text, said):
@@ -73,5 +73,5 @@ def test_the_resource_fits_the_definition_of_dasks_operator(tmp_path):
 
 
 def test_a_device_is_no_clusters_file():
-    with pytest.raises(InputError, match="/dev/zero: expected a regular file"):
+    with pytest.raises(InputError, match="/dev/zero: not a regular file"):
         cluster.place("/dev/zero", None)

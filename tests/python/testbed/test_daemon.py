@@ -321,7 +321,10 @@ def wait_until(holds) -> None:
 
 def test_mistakes_are_one_line_and_exit_2(machine):
     for words, part in [
-        (("router", "--dev", "none0", "--rate", "1gbit"), "--dev none0: not in this network namespace"),
+        (
+            ("router", "--dev", "none0", "--rate", "1gbit"),
+            "--dev none0: not in this network namespace",
+        ),
         (("router", "--dev", "d0", "--rate", "fast"), "must be a rate such as"),
         (
             ("host", "--fallback", "cubik", "--once"),

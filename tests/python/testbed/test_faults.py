@@ -71,7 +71,7 @@ def test_a_restart_loses_the_price():
         (
             '[[link.fault]]\nkind = "clock"\nat = "1 s"\nstep = "1 s"',
             "",
-            "link.l.fault[0].kind: expected another on linux, whose laws read CLOCK_MONOTONIC",
+            "link.l.fault[0].kind: not possible on linux, whose laws read CLOCK_MONOTONIC",
         ),
         ("", '[[flow.fault]]\nkind = "lie"', "flow.f.fault: not supported by the linux backend"),
     ],

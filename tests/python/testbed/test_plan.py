@@ -212,13 +212,13 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
 @pytest.mark.parametrize(
     ("changes", "key", "said"),
     [
-        ({"protocol": "vegas"}, "protocol", '"vegas" is not in this kernel, expected one of'),
+        ({"protocol": "vegas"}, "protocol", '"vegas" is not in this kernel, which has'),
         ({"protocol": "fast"}, "protocol", '"fast" does not run on linux'),
         ({"protocol": "maxnet"}, "protocol", '"maxnet" needs the daemon waterfilld'),
-        ({"params": {"cubic": {"beta": 0.5}}}, "params.cubic.beta", "expected the kernel's 0.7"),
-        ({"sample": "1 ms"}, "sample", "expected at least 10 ms on linux, got 1 ms"),
+        ({"params": {"cubic": {"beta": 0.5}}}, "params.cubic.beta", "must be the kernel's 0.7"),
+        ({"sample": "1 ms"}, "sample", "must be at least 10 ms on linux, got 1 ms"),
         ({"ack_size": "60 B"}, "ack_size", "the kernel decides"),
-        ({"packet_size": "200 B"}, "packet_size", "expected 576 B to 65 kB on linux, got 200 B"),
+        ({"packet_size": "200 B"}, "packet_size", "must be 576 B to 65 kB on linux, got 200 B"),
         (
             {"link": [{"name": "l1", "from": "r1", "to": "r2", "rate": "400 Gbit/s"}],
              "flow": [{"name": "f", "path": ["l1"]}]},
@@ -226,15 +226,15 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
         ),
         (
             {"flow": [{"name": "f", "path": ["l1"], "count": 65}]},
-            "flow", "expected at most 64 flows on linux, got 65",
+            "flow", "must have at most 64 flows on linux, got 65",
         ),
         (
             {"flow": [{"name": "f", "path": ["l1"], "weight": 2.0}]},
-            "flow.f.weight", "expected 1 on linux, got 2",
+            "flow.f.weight", "must be 1 on linux, got 2",
         ),
         (
             {"duration": "1 ns", "sample": "1 ns"},
-            "duration", "expected at least 100 ms on linux, which runs in real time; got 1e-09 s",
+            "duration", "must be at least 100 ms on linux, which runs in real time; got 1e-09 s",
         ),
     ],
 )  # fmt: skip
@@ -251,7 +251,7 @@ def test_what_linux_cannot_run_is_refused_in_one_line(monkeypatch, changes, key,
 def test_without_root_one_line_says_so(monkeypatch):
     monkeypatch.setattr(checks, "_capabilities", lambda: 0)
     monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
-    with pytest.raises(InputError, match="linux: expected root"):
+    with pytest.raises(InputError, match="linux needs root"):
         backend.prepare(scenario())
 
 

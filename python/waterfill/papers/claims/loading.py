@@ -155,8 +155,8 @@ def _contradictions(content: File) -> Iterable[tuple[str, str]]:
             if isinstance(claim.tolerance, str) and not claim.tolerance.endswith("%"):
                 raise ValueError
         except ValueError:
-            expected = 'a number or a share such as "5 %" of at least zero'
-            yield f"{key}.tolerance", f"must be {expected}, got {shown(claim.tolerance)}"
+            wanted = 'a number or a share such as "5 %" of at least zero'
+            yield f"{key}.tolerance", f"must be {wanted}, got {shown(claim.tolerance)}"
 
 
 def _checked_figure(figure: Figure, runs: Sequence[str], file: Path) -> Figure:
@@ -191,8 +191,8 @@ def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
     _check_run(claim.run, measure.of, runs, str(file), f"{key}.run")
     units = [unit for unit, (dimension, _) in UNITS.items() if dimension == measure.dimension]
     if claim.unit not in units:
-        expected = f"must be {' or '.join(units)}, got {shown(claim.unit)}"
-        raise InputError(str(file), f"{key}.unit", expected)
+        problem = f"must be {' or '.join(units)}, got {shown(claim.unit)}"
+        raise InputError(str(file), f"{key}.unit", problem)
     function = measure.function
     args = _checked_args(function, measure.of, claim.args, str(file), f"{key}.args")
     both = claim.args | claim.short_args
