@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use super::reading::word;
 use super::values::{DemandTime, Device, Locator, Rate, Text, Tpid};
 
-/// CSIG's tags at one device; needs Linux 6.6.
+/// CSIG tags at one device; needs Linux 6.6.
 #[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CsigOptions {
-    /// Device with Ethernet headers. It may come later, go, and come again
+    /// Device with Ethernet headers; it may appear later, disappear and reappear
     #[arg(skip)] // the command line names devices by their role
     pub(crate) device: Device,
-    /// The neighbour behind the device
+    /// Kind of neighbour behind the device
     #[arg(skip)]
     #[serde(deserialize_with = "word")]
     pub(crate) role: TagRole,
-    /// The tags that are pushed: 4 bytes with 32 bands, or 8 with 2^20
+    /// Format of added tags: 4 bytes with 32 bands, or 8 bytes with 2^20
     #[arg(long, value_enum, default_value_t)]
     #[serde(default, deserialize_with = "word")]
     pub(crate) format: TagFormat,
-    /// The signal that tags carry
+    /// Signal that tags carry
     #[arg(long, value_enum, default_value_t)]
     #[serde(default, deserialize_with = "word")]
     pub(crate) signal: TagSignal,
-    /// The first band's end: a rate; of the other signals a time such as "0 s", or a share [default: 100 kbit/s, others 0]
+    /// Lower end of the first band: a rate, time or share, as the signal has [default: price 100 kbit/s, others 0]
     #[arg(long, value_name = "VALUE")]
     pub(crate) from: Option<Text>,
-    /// The last band's end [default: price 250 Gbit/s, abw 100 Gbit/s, delay and nqd 10 ms]
+    /// Upper end of the last band [default: price 250 Gbit/s, abw 100 Gbit/s, abwc 1, delay and nqd 10 ms]
     #[arg(long, value_name = "VALUE")]
     pub(crate) to: Option<Text>,
     /// EtherType of compact tags
@@ -42,14 +42,14 @@ pub(crate) struct CsigOptions {
     #[arg(long, value_name = "TPID", default_value_t = WIDE_TPID)]
     #[serde(default = "wide_tpid")]
     pub(crate) tpid_wide: Tpid,
-    /// This hop's locator metadata, from 1 to 63, or to 32767 in wide tags
+    /// Locator of this hop, from 1 to 63, or to 32767 in wide tags
     #[arg(long, value_name = "N", default_value_t)]
     #[serde(default)]
     pub(crate) locator: Locator,
-    /// MaxNet's T of the demand function, for the bands of prices [default: the law's]
+    /// T of MaxNet's demand function, for the bands of prices [default: that of the law]
     #[arg(long, value_name = "TIME")]
     pub(crate) t: Option<DemandTime>,
-    /// MaxNet's largest rate of a connection, for the bands of prices [default: the law's]
+    /// Maximum rate of a connection in MaxNet, for the bands of prices [default: that of the law]
     #[arg(long, value_name = "RATE")]
     pub(crate) x_max: Option<Rate>,
 }
@@ -65,16 +65,16 @@ fn wide_tpid() -> Tpid {
     WIDE_TPID
 }
 
-/// The neighbour behind a device.
+/// The kind of neighbour behind a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagRole {
-    /// A neighbour that reads tags: frames leave with one.
+    /// A neighbour that reads tags: frames leave with a tag.
     #[default]
     Inside,
-    /// One that does not: no frame leaves with a tag, and none that arrives is believed.
+    /// A neighbour outside the domain: frames leave without a tag, and arriving tags are ignored.
     Edge,
-    /// As inside, and prices go into MaxNet's option on arrival, as this host is in the domain.
+    /// A neighbour of a host in the domain: as inside, and arriving prices are copied into MaxNet's option.
     End,
 }
 
@@ -93,16 +93,16 @@ pub(crate) enum TagFormat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagSignal {
-    /// MaxNet's price; the highest on the path (type 7, which is not assigned)
+    /// MaxNet's price: the maximum on the path (type 7, which is not assigned)
     #[default]
     Price,
-    /// Available bandwidth; the smallest
+    /// Available bandwidth: the minimum on the path
     Abw,
-    /// Available bandwidth over capacity; the smallest
+    /// Available bandwidth over capacity: the minimum on the path
     Abwc,
-    /// The queue's delay; the longest
+    /// Queueing delay: the maximum on the path
     Delay,
-    /// The queue over the port's speed; the largest
+    /// Queue length over the port's speed: the maximum on the path
     Nqd,
 }
 

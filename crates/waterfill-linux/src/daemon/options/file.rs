@@ -11,20 +11,20 @@ use super::reading::{OneOrMany, table, word};
 use super::values::{Address, Burst, LogInterval};
 use super::{CsigOptions, HostOptions, RouterOptions};
 
-/// The file's usual place.
+/// The default path of the file.
 pub(crate) const DEFAULT_FILE: &str = "/etc/waterfill/waterfilld.toml";
-/// The control socket's usual place.
+/// The default path of the control socket.
 pub(crate) const DEFAULT_CONTROL: &str = "/run/waterfill/control.sock";
 
 /// Longest path of a socket: `sun_path` has 108 bytes with the NUL at the end.
 const MAX_PATH_BYTES: usize = 107;
 
-/// The configuration of waterfilld: what `waterfilld run` loads and serves.
+/// Configuration of `waterfilld run`: roles, laws and devices to load, and services.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "waterfilld.toml")]
 pub(crate) struct File {
-    /// Laws of this end host; [[host]] for several.
+    /// Law of this end host, or with [[host]] several laws.
     #[serde(default)]
     pub(crate) host: OneOrMany<HostOptions>,
     /// Links of this router: a table for each device and law.
@@ -39,7 +39,7 @@ pub(crate) struct File {
     /// The log, on standard error.
     #[serde(default, deserialize_with = "table")]
     pub(crate) log: LogOptions,
-    /// Where kernel programs are pinned.
+    /// Location of pinned kernel programs.
     #[serde(default, deserialize_with = "table")]
     pub(crate) pins: PinsOptions,
     /// The socket of `waterfilld reload`.
@@ -59,15 +59,15 @@ pub(crate) struct MetricsOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogOptions {
-    /// Lowest level that is logged; the environment's `RUST_LOG` overrides it. Default: info.
+    /// Minimum level to log; the environment variable `RUST_LOG` overrides it. Default: info.
     #[serde(deserialize_with = "word")]
     pub(crate) level: LogLevel,
-    /// Lines of text, or one JSON object a line. Default: text.
+    /// Text, or one JSON object per line. Default: text.
     #[serde(deserialize_with = "word")]
     pub(crate) format: LogFormat,
-    /// Messages of one kind that are logged in an interval; the others are counted. Default: 20.
+    /// Number of messages of one kind to log per interval; further ones are only counted. Default: 20.
     pub(crate) burst: Burst,
-    /// The interval of `burst`. Default: 10 s.
+    /// Interval of `burst`. Default: 10 s.
     pub(crate) interval: LogInterval,
 }
 
@@ -110,11 +110,11 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Where kernel programs are pinned.
+/// Location of pinned kernel programs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PinsOptions {
-    /// Folder on a BPF file system. Default: waterfill on the mounted one.
+    /// Directory on a BPF file system. Default: waterfill on the mounted one.
     pub(crate) directory: Option<PathBuf>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct PinsOptions {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ControlOptions {
-    /// Path of the socket; its folder is made with mode 0700. Default: /run/waterfill/control.sock.
+    /// Path of the socket; its directory is created with mode 0700. Default: /run/waterfill/control.sock.
     pub(crate) path: PathBuf,
 }
 

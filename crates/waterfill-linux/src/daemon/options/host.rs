@@ -14,14 +14,14 @@ use super::values::{CongestionControl, Cookie, LawName, OptionKind, Text, assign
 #[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostOptions {
-    /// Only connections of this control group (version 2) [default: all]
+    /// Control only connections of this control group (version 2) [default: all]
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
-    /// The law; hosts and routers of a path have the same
+    /// Law; all hosts and routers of a path need the same one
     #[arg(long, value_name = "LAW", default_value_t)]
     #[serde(default)]
     pub(crate) law: LawName,
-    /// A parameter of the law, such as alpha=0.5; repeatable; `waterfilld laws` lists them
+    /// Parameter of the law, such as alpha=0.5; repeatable; `waterfilld laws` lists them
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(
@@ -30,30 +30,30 @@ pub(crate) struct HostOptions {
         extend("default" = {})
     )]
     pub(crate) params: Vec<(String, String)>,
-    /// Name in TCP's list of congestion controls [default: bpf_ and the law's]
+    /// Name of the law's congestion control [default: bpf_LAW]
     #[arg(long)]
     pub(crate) name: Option<CongestionControl>,
     /// Congestion control for paths without a router
     #[arg(long, value_name = "NAME", default_value_t = default_fallback())]
     #[serde(default = "default_fallback")]
     pub(crate) fallback: CongestionControl,
-    /// Only connections of this network namespace, by its cookie (SO_NETNS_COOKIE); repeatable [default: all]
+    /// Control only connections of this network namespace, by cookie (SO_NETNS_COOKIE); repeatable [default: all]
     #[arg(long = "netns-cookie", value_name = "N")]
     #[serde(default)]
     #[schemars(
-        description = "Only connections of these network namespaces, by cookie (SO_NETNS_COOKIE) [default: all]"
+        description = "Control only connections of these network namespaces, by cookie (SO_NETNS_COOKIE) [default: all]"
     )]
     pub(crate) netns_cookies: Vec<Cookie>,
-    /// Only connections with hosts of this network, such as 10.0.0.0/8; repeatable [default: all]
+    /// Control only connections with hosts of this network, such as 10.0.0.0/8; repeatable [default: all]
     #[arg(long, value_name = "PREFIX")]
     #[serde(default)]
-    #[schemars(description = "Only connections with hosts of these networks [default: all]")]
+    #[schemars(description = "Control only connections with hosts of these networks [default: all]")]
     pub(crate) peers: Vec<Network>,
-    /// Let every user and network namespace select the law; without, only processes with CAP_NET_ADMIN may
+    /// Let every user and network namespace select the law; by default only processes with CAP_NET_ADMIN may
     #[arg(long)]
     #[serde(default)]
     pub(crate) unrestricted: bool,
-    /// Kind of the TCP option: 253 (experiments, RFC 6994), or 42 (the papers' own, for closed networks only)
+    /// Kind of the TCP option: 253 (experimental, RFC 6994) or 42 (used in the papers; closed networks only)
     #[arg(long, value_name = "KIND", default_value_t)]
     #[serde(default)]
     pub(crate) option_kind: OptionKind,

@@ -16,17 +16,17 @@ use super::values::{
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a device that do not depend on each other")]
 pub(crate) struct RouterOptions {
-    /// Device whose outgoing packets get the price. It may come later, go, and come again
+    /// Device whose outgoing packets get the signal; it may appear later, disappear and reappear
     #[arg(skip)] // the command line may name several, each with its rate
     pub(crate) device: Device,
     /// Rate of the link behind the device
     #[arg(skip)]
     pub(crate) rate: Rate,
-    /// The law; hosts and routers of a path have the same
+    /// Law; all hosts and routers of a path need the same one
     #[arg(long, value_name = "LAW", default_value_t)]
     #[serde(default)]
     pub(crate) law: LawName,
-    /// A parameter of the law, such as alpha=0.5; repeatable; `waterfilld laws` lists them
+    /// Parameter of the law, such as alpha=0.5; repeatable; `waterfilld laws` lists them
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(
@@ -35,18 +35,18 @@ pub(crate) struct RouterOptions {
         extend("default" = {})
     )]
     pub(crate) params: Vec<(String, String)>,
-    /// Fraction of the rate to fill, above 0 and up to 1 [default: the law's, MaxNet's is 0.9]
+    /// Fraction of the rate to fill, above 0 and at most 1 [default: that of the law; 0.9 for MaxNet]
     #[arg(long, value_name = "FRACTION")]
     pub(crate) target: Option<Target>,
-    /// Bytes per packet on the link beyond its IP length; Ethernet's header has 14
+    /// Bytes per packet on the link beyond its IP length; an Ethernet header has 14
     #[arg(long, value_name = "BYTES", default_value_t)]
     #[serde(default)]
     pub(crate) overhead: Overhead,
-    /// Compute the queue from arrivals and the rate, even where the device's queue can be read
+    /// Compute the queue from arrivals and the rate, even if the device's queue can be read
     #[arg(long)]
     #[serde(default)]
     pub(crate) virtual_queue: bool,
-    /// Limit the device to the rate, for a link that is slower than its device
+    /// Limit the device to the rate, for a link that is slower than the device
     #[arg(long)]
     #[serde(default)]
     pub(crate) shape: bool,
@@ -66,11 +66,11 @@ pub(crate) struct RouterOptions {
         extend("default" = {})
     )]
     pub(crate) cohabit_params: Vec<(String, String)>,
-    /// A queue for explicit flows and one for the rest instead of the controller of cohabit; implies a virtual queue
+    /// Use one queue for explicit flows and one for the rest, not cohabit's controller; implies a virtual queue
     #[arg(long)]
     #[serde(default)]
     pub(crate) separate: bool,
-    /// Write the fair rate of a flow as advice into SCONE packets of QUIC; needs Linux 6.6
+    /// Write each flow's fair rate as advice into SCONE packets of QUIC; needs Linux 6.6
     #[arg(long)]
     #[serde(default)]
     pub(crate) scone: bool,
@@ -80,8 +80,8 @@ pub(crate) struct RouterOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CohabitController {
-    /// The paper's: two fixed factors
+    /// Controller of the paper: two fixed factors
     Paper,
-    /// The improved one, which follows the error
+    /// Improved controller, which follows the error
     Improved,
 }

@@ -22,8 +22,9 @@ use crate::daemon::options::values::{CongestionControl, Device, Volume};
 
 pub(crate) use roles::{Common, CsigCommand, HostCommand, RouterCommand};
 
-/// Run MaxNet on this Linux host: as an end host, whose TCP sets its rate from the congestion price of the path, or as a
-/// router, which writes the price of its links into packets. Write rates as "1 Gbit/s", 940Mbit/s or 1gbit, times as "1 ms".
+/// Run explicit congestion control on this Linux host. On an end host, TCP sets its rate from the congestion signal of
+/// its path. On a router, each link's signal is written into packets. The law is MaxNet unless --law names another.
+/// Write rates as "1 Gbit/s", 940Mbit/s or 1gbit, and times as "1 ms".
 #[derive(Debug, Parser)]
 #[command(name = "waterfilld", version, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct CommandLine {
@@ -34,41 +35,41 @@ pub(crate) struct CommandLine {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Register MaxNet as a TCP congestion control, with its TCP option
+    /// Register a law as a TCP congestion control, with its TCP option
     Host(Box<HostCommand>),
-    /// Attach the router program to a device; it writes the link's congestion price into packets
+    /// Attach a law's router program to devices; it writes the congestion signal of their links into packets
     Router(Box<RouterCommand>),
-    /// Run all roles, laws and devices of a configuration file, until SIGTERM; SIGHUP reads the file again
+    /// Run all roles, laws and devices of a configuration file until SIGTERM; SIGHUP reloads the file
     Run(RunCommand),
-    /// Check a configuration file, and say what it sets up
+    /// Check a configuration file and print what it sets up
     Check(CheckCommand),
     /// Print the JSON Schema of the configuration file
     Schema,
-    /// Make a running `waterfilld run` read its file again; a bad file changes nothing
+    /// Make a running `waterfilld run` reload its file; a wrong file changes nothing
     Reload(ReloadCommand),
-    /// Show links and connections, whether or not a daemon runs
+    /// Show links and connections; works without a running daemon too
     Status(StatusCommand),
     /// Remove programs, links and settings from the kernel
     Unload(UnloadCommand),
-    /// List the kernel features that host and router use, and the substitutes for missing ones
+    /// List the kernel features that hosts and routers use, and what replaces missing ones
     Probe(ListCommand),
     /// List the laws and their parameters
     Laws(ListCommand),
-    /// Print the script with which a shell completes commands and options
+    /// Print a shell's completion script for commands and options
     Completions(CompletionsCommand),
-    /// Write the manual pages to a folder
+    /// Write the manual pages to a directory
     #[command(hide = true)]
     Man(ManCommand),
-    /// Put CSIG's tags, with MaxNet's price or another signal, on the frames of a domain's devices
+    /// Add CSIG tags with MaxNet's price or another signal to the frames of a domain's devices
     Csig(CsigCommand),
-    /// Measure a path with and without a law, and find what on it strips or drops the option
+    /// Measure a path with and without a law, and report whether the path strips or drops the option
     CheckPath(CheckPathCommand),
 }
 
-/// `--pins`, which every command but `probe` has.
+/// The option `--pins` of all commands that load or read kernel programs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PinsOption {
-    /// Folder for pins, on a BPF file system [default: waterfill on the mounted one]
+    /// Directory for pinned programs, on a BPF file system [default: waterfill on the mounted one]
     #[arg(long, value_name = "DIR")]
     pub(crate) pins: Option<PathBuf>,
 }
@@ -76,7 +77,7 @@ pub(crate) struct PinsOption {
 /// `waterfilld check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckCommand {
-    /// The configuration file
+    /// Configuration file
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
     pub(crate) file: PathBuf,
 }
@@ -84,7 +85,7 @@ pub(crate) struct CheckCommand {
 /// `waterfilld run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunCommand {
-    /// The configuration file
+    /// Configuration file
     #[arg(long, value_name = "FILE", default_value = DEFAULT_FILE)]
     pub(crate) config: PathBuf,
 }
@@ -92,10 +93,10 @@ pub(crate) struct RunCommand {
 /// `waterfilld reload`.
 #[derive(Debug, Args)]
 pub(crate) struct ReloadCommand {
-    /// The daemon's control socket, as `path` of [control] in its file
+    /// Control socket of the daemon: `path` in [control] of its file
     #[arg(long, value_name = "PATH", default_value = DEFAULT_CONTROL)]
     pub(crate) control: PathBuf,
-    /// The daemon that runs this configuration file: the socket is that of its key `control.path`
+    /// Configuration file of the daemon, whose key `control.path` names the socket
     #[arg(long, value_name = "FILE", conflicts_with = "control")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -106,37 +107,37 @@ pub(crate) struct StatusCommand {
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Follow the state: a live view on a terminal, else repeated every second
+    /// Keep showing the state: a live view on a terminal, otherwise one report per second
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Print every column, however wide the tables become
+    /// Print every column, even if tables become wider than the terminal
     #[arg(long, conflicts_with = "json")]
     pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
-    /// The pins of `waterfilld run` with this configuration file: its key `pins.directory`
+    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the pins
     #[arg(long, value_name = "FILE", conflicts_with = "pins")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// `waterfilld unload`: everything, unless options select something.
+/// `waterfilld unload`. It unloads everything unless an option selects something.
 #[derive(Debug, Args)]
 pub(crate) struct UnloadCommand {
-    /// Only the host
+    /// Unload only the host
     #[arg(long)]
     pub(crate) host: bool,
-    /// Only the router
+    /// Unload only the router
     #[arg(long)]
     pub(crate) router: bool,
-    /// Only this device of the router; repeatable
+    /// Unload only this device of the router; repeatable
     #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host")]
     pub(crate) devices: Vec<Device>,
-    /// Only this law
+    /// Unload only this law
     #[arg(long, value_name = "LAW", value_parser = laws::find)]
     pub(crate) law: Option<&'static Law>,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
-    /// The pins of `waterfilld run` with this configuration file: its key `pins.directory`
+    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the pins
     #[arg(long, value_name = "FILE", conflicts_with = "pins")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -152,7 +153,7 @@ pub(crate) struct ListCommand {
 /// `waterfilld completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsCommand {
-    /// The shell
+    /// Shell to write the script for
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
@@ -168,36 +169,36 @@ pub(crate) enum Shell {
 /// `waterfilld man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManCommand {
-    /// Folder for the pages; made if it does not exist
+    /// Directory for the pages; created if it does not exist
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }
 
-/// `waterfilld check-path`: measures a path with and without the law, and says what on it strips or drops.
+/// `waterfilld check-path`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckPathCommand {
-    /// The far end: a name or an address, where `waterfilld check-path --serve` runs
+    /// Name or address of the far end, where `waterfilld check-path --serve` runs
     #[arg(value_name = "HOST", required_unless_present = "serve", conflicts_with = "serve")]
     pub(crate) host: Option<String>,
     /// Answer checks on this host until SIGTERM
     #[arg(long)]
     pub(crate) serve: bool,
-    /// TCP port of the far end; of another program there, such as discard or iperf3, only what this end sees is known
+    /// TCP port of the far end. The port of another program, such as iperf3, gives the results of this end only
     #[arg(long, value_name = "PORT", default_value_t = 7465)]
     pub(crate) port: u16,
-    /// The law whose option is looked for
+    /// Law whose option is checked
     #[arg(long, value_name = "LAW", default_value = "maxnet", value_parser = laws::find)]
     pub(crate) law: &'static Law,
-    /// The law's name in TCP's list [default: bpf_ and the law's]
+    /// Name of the law's congestion control [default: bpf_LAW]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<CongestionControl>,
-    /// The kernel's law to compare with
+    /// Congestion control of the kernel to compare with
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub(crate) baseline: CongestionControl,
-    /// How long each law sends
+    /// Sending time of each law
     #[arg(long, value_name = "TIME", default_value = "3 s", value_parser = span)]
     pub(crate) time: Duration,
-    /// How much each law sends at most
+    /// Maximum volume that each law sends
     #[arg(long, value_name = "VOLUME", default_value = "1 GB")]
     pub(crate) volume: Volume,
     /// Print one JSON document

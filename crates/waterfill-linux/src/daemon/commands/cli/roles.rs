@@ -29,7 +29,7 @@ pub(crate) struct HostCommand {
 /// `waterfilld router`.
 #[derive(Debug, Args)]
 pub(crate) struct RouterCommand {
-    /// Device whose outgoing packets get the price; repeatable, each with its --rate
+    /// Device whose outgoing packets get the signal; repeatable, each with its --rate
     #[arg(long = "dev", value_name = "DEVICE", required = true)]
     devices: Vec<Device>,
     /// Rate of the link behind the device
@@ -44,16 +44,16 @@ pub(crate) struct RouterCommand {
 /// `waterfilld csig`.
 #[derive(Debug, Args)]
 pub(crate) struct CsigCommand {
-    /// Device whose neighbour reads tags: frames leave with one; repeatable
+    /// Device towards a neighbour that reads tags: frames leave with a tag; repeatable
     #[arg(long, value_name = "DEVICE")]
     inside: Vec<Device>,
-    /// Device at the domain's edge: no frame leaves with a tag, and those that arrive are ignored; repeatable
+    /// Device at the domain's edge: frames leave without a tag, and arriving tags are ignored; repeatable
     #[arg(long, value_name = "DEVICE")]
     edge: Vec<Device>,
-    /// Device of a host in the domain: as --inside, and prices go into MaxNet's option on arrival; repeatable
+    /// Device of a host in the domain: as --inside, and arriving prices are copied into MaxNet's option; repeatable
     #[arg(long, value_name = "DEVICE")]
     end: Vec<Device>,
-    /// Take all tags' programs off their devices
+    /// Detach the CSIG programs from all devices
     #[arg(long, conflicts_with_all = ["inside", "edge", "end", "no_pin", "once", "line"])]
     pub(crate) off: bool,
     #[command(flatten)]
@@ -77,12 +77,12 @@ pub(crate) struct Common {
     /// Log the law's steps to this file, for certificates; needs --no-pin
     #[arg(long, value_name = "FILE", requires = "no_pin")]
     log_steps: Option<PathBuf>,
-    /// Most steps that --log-steps writes; later ones are counted
+    /// Maximum number of steps that --log-steps writes; later ones are only counted
     #[arg(long, value_name = "STEPS", default_value = "1000000", requires = "log_steps")]
     log_limit: u64,
 }
 
-/// Lifetime of the programs, and the process's work meanwhile.
+/// Options on the lifetime of the kernel programs and of this process.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Life {
     /// Pin nothing: the programs end with this process
@@ -91,7 +91,7 @@ pub(crate) struct Life {
     /// Exit after loading; the kernel programs keep running
     #[arg(long, conflicts_with = "line")]
     pub(crate) once: bool,
-    /// Print {"ready":true}, then one JSON line of state per line of standard input; exit when that closes
+    /// For programs: print {"ready":true}, then one JSON line of state per input line; exit at the end of the input
     #[arg(long)]
     pub(crate) line: bool,
 }
@@ -154,7 +154,7 @@ impl RouterCommand {
             return Err(format!("--dev {}: given twice; give each device once", devices[twice]));
         }
         if self.options.separate && self.common.life.once {
-            return Err("--separate: not possible with --once, because the daemon divides the link while it runs".into());
+            return Err("--separate: not possible with --once, because a daemon must divide the link".into());
         }
         self.options()
             .try_for_each(|options| LinkSetup::of(&options, Names::Options).map(drop).map_err(|wrong| wrong.text))

@@ -91,7 +91,7 @@ fn an_error_is_one_sentence_with_file_line_key_problem_and_what_to_write() {
         ("[log]\nburst = 0\n", "f.toml:2: log.burst 0: must be a whole number from 1"),
         ("[metrics]\nlisten = '9465'\n", "f.toml:2: metrics.listen '9465': must be an address and a port"),
         ("host = 3", "f.toml:1: host 3: must be a table or an array of tables"),
-        ("[host]\nlaw = 'tcp'\n", "f.toml:2: host.law 'tcp': unknown law; known: maxnet,"),
+        ("[host]\nlaw = 'other'\n", "f.toml:2: host.law 'other': unknown law; known: maxnet,"),
         ("[host]\npeers = ['10.0.0.1/8']\n", "f.toml:2: host.peers '10.0.0.1/8': must be a network such as"),
         ("[host]\noption_kind = 254\n", "f.toml:2: host.option_kind 254: must be 253 or 42"),
         ("[host]\nlaw='rcp'\noption_kind = 42\n", "f.toml:3: host.option_kind 42: must be 253 with law rcp"),
