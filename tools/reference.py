@@ -193,11 +193,11 @@ def commands_page(app: TyperGroup) -> str:
     out = [
         _MADE.format(source="python/waterfill/cli"),
         "# Commands",
-        "Answers go to standard output, progress and errors to standard error. Exit codes: 0 done, "
-        "1 a verdict differs from the expected one, a check of a run failed or something could not "
-        "be written, 2 wrong input, 130 interrupted ([all of them](files-and-signals.md)). "
-        "`waterfill --install-completion` teaches the shell the names; `NO_COLOR=1` leaves colours "
-        "out. `waterfilld` has [a page of its own](daemon.md).",
+        "Commands write answers to standard output, and progress and errors to standard error. "
+        "Exit codes: 0 done; 1 a verdict differs from the expected one, a check of a run failed, "
+        "or something could not be written; 2 wrong input; 130 interrupted "
+        "([all of them](files-and-signals.md)). `waterfill --install-completion` installs shell "
+        "completion. `NO_COLOR=1` turns colours off. `waterfilld` has [its own page](daemon.md).",
     ]
     for name, command in _leaves(app, "waterfill"):
         out += [f"## {name}", command.help or "", _usage(name, command)]

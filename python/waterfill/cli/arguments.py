@@ -34,7 +34,7 @@ Protocol = Annotated[
     str | None,
     typer.Option(
         metavar="P",
-        help="Protocol of the flows that name none.",
+        help="Protocol of flows that do not name one.",
         autocompletion=completion.protocol,
     ),
 ]
@@ -43,11 +43,11 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override a key: link.link1.rate='1 Gbit/s'.",
+        help="Override a key, as in link.link1.rate='1 Gbit/s'.",
         autocompletion=completion.assignment,
     ),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the random streams.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output = Annotated[
     Path | None,

@@ -20,55 +20,62 @@ Output = Annotated[
         "-o",
         "--output",
         metavar="S.toml",
-        help="File; default: standard output.",
+        help="Output file. Default: standard output.",
         parser=place,
     ),
 ]
 Rate = Annotated[
-    str, typer.Option(metavar="RATE", help="Rate of links without one; of all links of a rule.")
+    str, typer.Option(metavar="RATE", help="Rate of links whose rate the source does not give.")
 ]
-Delay = Annotated[str, typer.Option(metavar="TIME", help="Delay of links without one, one way.")]
+Delay = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="One-way delay of links whose delay the source does not give."
+    ),
+]
 Traffic = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
-        help="demands, gravity, permutation, all-to-all, incast, none; default: the source's own.",
+        help="demands, gravity, permutation, all-to-all, incast or none. Default: the source's.",
     ),
 ]
 Flows = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Flows instead: CSV with source, sink, start, size, demand.",
+        help="Read flows from a CSV file: source, sink, start, size, demand.",
         parser=place,
     ),
 ]
 Pairs = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Pairs that gravity draws (100); senders of incast."),
+    typer.Option(
+        min=1, metavar="N", help="Number of pairs of gravity (100), or of senders of incast."
+    ),
 ]
 Load = Annotated[
     float | None,
     typer.Option(
         metavar="X",
-        help="Scale demands: the busiest link is asked for X of its rate. With --sizes: a share.",
+        help="Scale demands to X of the busiest link's rate. With --sizes: X of the hosts' rate.",
     ),
 ]
 Count = Annotated[int, typer.Option(min=1, metavar="N", help="Flows per pair.")]
 Size = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Payload of each flow; default: unlimited.")
+    str | None, typer.Option(metavar="SIZE", help="Payload of each flow. Default: unlimited.")
 ]
 Arriving = Annotated[
     str | None,
     typer.Option(
         "--sizes",
         metavar="SIZES",
-        help="Flows arrive at random, of these sizes: web-search, data-mining, hadoop, rpc, 30 kB.",
+        help="Sizes of randomly arriving flows: web-search, data-mining, hadoop, rpc or 30 kB.",
     ),
 ]
-Duration = Annotated[str | None, typer.Option(metavar="TIME", help="Length of the run.")]
+Duration = Annotated[str | None, typer.Option(metavar="TIME", help="Duration of the run.")]
 Protocol = Annotated[str, typer.Option(metavar="NAME", help="Protocol of the flows.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of random choices.")]
 
 
 def import_(
@@ -76,18 +83,18 @@ def import_(
         str | None,
         typer.Argument(
             metavar="FORMAT",
-            help="Format; without one, list them.",
+            help="Format. Without one, list the formats.",
             autocompletion=completion.network_format,
         ),
     ] = None,
     source: Annotated[
-        str | None, typer.Argument(metavar="SOURCE", help="File, or topohub's name.")
+        str | None, typer.Argument(metavar="SOURCE", help="File, or a name in topohub.")
     ] = None,
     output: Output = None,
     rate: Rate = "1 Gbit/s",
     delay: Delay = "1 ms",
     unit: Annotated[
-        str, typer.Option(metavar="RATE", help="Unit of SNDlib's capacities and demands.")
+        str, typer.Option(metavar="RATE", help="Unit of capacities and demands in SNDlib files.")
     ] = "1 Mbit/s",
     traffic: Traffic = None,
     flows: Flows = None,
@@ -100,7 +107,7 @@ def import_(
     protocol: Protocol = "maxnet",
     seed: Seed = 1,
 ) -> None:
-    """Write a scenario from a topology, its demands or a list of flows."""
+    """Convert a topology, its demands or a list of flows into a scenario."""
     from waterfill.formats import build
 
     if format is None:
@@ -116,11 +123,14 @@ def generate(
     rule: Annotated[
         str | None,
         typer.Argument(
-            metavar="RULE", help="Rule; without one, list them.", autocompletion=completion.rule
+            metavar="RULE",
+            help="Rule. Without one, list the rules.",
+            autocompletion=completion.rule,
         ),
     ] = None,
     sizes: Annotated[
-        list[int] | None, typer.Argument(metavar="NUMBER…", help="The rule's sizes, in order.")
+        list[int] | None,
+        typer.Argument(metavar="NUMBER…", help="Sizes that the rule needs, in order."),
     ] = None,
     output: Output = None,
     rate: Rate = "1 Gbit/s",
@@ -136,7 +146,7 @@ def generate(
     protocol: Protocol = "maxnet",
     seed: Seed = 1,
 ) -> None:
-    """Write a scenario of a network by rule: fat-tree, leaf-spine, torus, WAN and others."""
+    """Generate a scenario: fat-tree, leaf-spine, torus, WAN and other networks."""
     from waterfill.formats import build
 
     if rule is None:

@@ -21,13 +21,13 @@ def protocols(
         list[str] | None,
         typer.Argument(
             metavar="PROTOCOL",
-            help="Protocols to show with their parameters.",
+            help="Protocols whose parameters to show.",
             autocompletion=completion.protocol,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the protocols; show the parameters, defaults and sources of those named."""
+    """List the protocols, or the parameters of some with their defaults and sources."""
     from waterfill.cli import tables
     from waterfill.runs import backends
 
@@ -47,16 +47,16 @@ def protocols(
 
 def response(
     losses: Annotated[
-        int, typer.Option(min=20, metavar="N", help="Losses per case after the warm-up.")
+        int, typer.Option(min=20, metavar="N", help="Number of losses per case after warm-up.")
     ] = 300,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Only loss rates of 1e-3 and above.")
+        bool, typer.Option("--quick", help="Run only loss rates of at least 1e-3.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Compare Reno's and CUBIC's windows under loss with theory.
 
-    Takes minutes, with --quick seconds.
+    It takes minutes, or seconds with --quick.
     """
     from waterfill.analysis import response
     from waterfill.cli import tables

@@ -24,41 +24,41 @@ Experiments = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PAPER[/EXPERIMENT]",
-        help="Papers or experiments.",
+        help="Papers or experiments to run.",
         autocompletion=completion.experiment,
     ),
 ]
 ExpectedVerdict = Annotated[
     str | None,
-    typer.Option(metavar="V", help="With --list: only claims with this expected verdict."),
+    typer.Option(metavar="V", help="With --list: show only claims with this expected verdict."),
 ]
 Match = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="With --list: only lines with this text, in any case."),
+    typer.Option(
+        metavar="TEXT", help="With --list: show only lines with this text; case is ignored."
+    ),
 ]
 
 
 def reproduce(
     experiments: Experiments = None,
-    every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
     listing: Annotated[
         bool, typer.Option("--list", help="List the claims without running.")
     ] = False,
     verdict: ExpectedVerdict = None,
     match: Match = None,
-    short: Annotated[bool, typer.Option("--short", help="Shorter runs and fewer cases.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="Run shorter and fewer cases.")] = False,
     seed: Seed = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Neither read nor write the cache.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the cache.")] = False,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Run the papers' experiments and check their claims.
 
-    Runs are cached until their scenario or the code changes. Data and figures go to
-    out/PAPER/EXPERIMENT (--short: out/short), with -o to DIR/PAPER/EXPERIMENT, or to DIR itself
-    for a single experiment named in full.
+    Runs are cached until their scenario or the code changes. Data and figures are written to
+    out/PAPER/EXPERIMENT, or with --short below out/short. With -o they are written to
+    DIR/PAPER/EXPERIMENT, or to DIR if a single experiment is named in full.
     """
     from waterfill.cli import claim_tables
     from waterfill.papers.claims import loading

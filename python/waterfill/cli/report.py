@@ -16,14 +16,14 @@ def report(
         Path,
         typer.Argument(
             metavar="DIR",
-            help="Directory of run -o, compare -o, sweep -o or reproduce.",
+            help="Directory written by run -o, compare -o, sweep -o or reproduce.",
             parser=place,
         ),
     ],
 ) -> None:
     """Write DIR/report.html: charts, tables and configuration in one file for a browser.
 
-    A reproduction gets report.md too.
+    For a reproduction, report.md is written too.
     """
     from waterfill.report import write
 

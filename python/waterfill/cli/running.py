@@ -42,7 +42,7 @@ OwnLaw = Annotated[
     typer.Option(
         "--law",
         metavar="FILE.py",
-        help='Run a law of your own (sim): FILE has LAWS = {"name": …}.',
+        help='Run your own law (sim only); FILE defines LAWS = {"name": …}.',
         parser=place,
     ),
 ]
@@ -59,7 +59,7 @@ CaptureLinks = Annotated[
     typer.Option(
         "--pcap-link",
         metavar="LINK",
-        help="Record this link only, both directions; repeatable.",
+        help="Capture only this link, in both directions; repeatable.",
     ),
 ]
 Threads = Annotated[
@@ -67,7 +67,7 @@ Threads = Annotated[
     typer.Option(
         "--threads",
         metavar="N",
-        help="Use up to N threads (sim); same results. Default: the predicted fastest.",
+        help="Maximum number of threads (sim); results are the same. Default: the fastest.",
     ),
 ]
 LogSteps = Annotated[
@@ -75,7 +75,7 @@ LogSteps = Annotated[
     typer.Option(
         "--log-steps",
         metavar="ROWS",
-        help="Log the laws' first ROWS steps to DIR/steps.parquet (not on linux).",
+        help="Log the first ROWS steps of the laws to DIR/steps.parquet (not on linux).",
     ),
 ]
 LogLaw = Annotated[
@@ -83,7 +83,7 @@ LogLaw = Annotated[
     typer.Option(
         "--log-law",
         metavar="LAW",
-        help="Log this law's steps only.",
+        help="Log only the steps of this law.",
         autocompletion=completion.protocols,
     ),
 ]
@@ -92,7 +92,7 @@ Protocols = Annotated[
     typer.Option(
         "--protocols",
         metavar="A,B,C",
-        help="Protocols for the flows that name none. Default: all explicit ones.",
+        help="Protocols to compare. Default: all explicit ones.",
         autocompletion=completion.protocols,
     ),
 ]
@@ -100,7 +100,7 @@ Backends = Annotated[
     str,
     typer.Option(
         metavar="BACKENDS",
-        help="Backends, one or several: sim, or sim,linux.",
+        help="One or several backends, such as sim,linux.",
         autocompletion=completion.backends,
     ),
 ]
@@ -119,17 +119,18 @@ def run(
     ] = False,
     pcap_links: CaptureLinks = None,
     pcap_limit: Annotated[
-        str, typer.Option(metavar="SIZE", help="Largest size of the capture.")
+        str, typer.Option(metavar="SIZE", help="Maximum size of the capture.")
     ] = "256 MB",
     pcap_snaplen: Annotated[
-        int, typer.Option(metavar="BYTES", help="Bytes kept of each packet; 80 hold all headers.")
+        int,
+        typer.Option(metavar="BYTES", help="Bytes to keep of each packet; 80 include all headers."),
     ] = 80,
     threads: Threads = None,
     log_steps: LogSteps = None,
     log_law: LogLaw = None,
     law: OwnLaw = None,
 ) -> None:
-    """Run a scenario; print its flows' rates and its links' queues."""
+    """Run a scenario and print the rates of flows and the queues of links."""
     from waterfill.cli import tables
     from waterfill.runs import backends
     from waterfill.runs.directory import Stage
@@ -222,13 +223,16 @@ def compare(
     sets: Sets = None,
     seed: Seed = None,
     count: Annotated[
-        int, typer.Option("--seeds", metavar="N", help="Run N seeds; print 95 % intervals.")
+        int,
+        typer.Option(
+            "--seeds", metavar="N", help="Run with N seeds and print 95 % confidence intervals."
+        ),
     ] = 1,
     json: Json = False,
     output: Output = None,
     law: OwnLaw = None,
 ) -> None:
-    """Run a scenario under several protocols; print one table."""
+    """Run a scenario under several protocols and print one table."""
     from waterfill.analysis import compare, seeds
     from waterfill.runs import backends, pool
     from waterfill.runs.directory import Stage
@@ -346,22 +350,25 @@ def plot(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Directory that run -o or compare -o wrote.", parser=place
+            metavar="DIR", help="Directory written by run -o or compare -o.", parser=place
         ),
     ],
     kind: Annotated[
-        str, typer.Option(metavar="KIND", help="Figure of a run: overview, rates or queues.")
+        str,
+        typer.Option(metavar="KIND", help="Figure to draw of a run: overview, rates or queues."),
     ] = "overview",
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", metavar="F", help="png, svg or pdf; repeatable.  [png, svg]"),
+        typer.Option(
+            "--format", metavar="F", help="File format: png, svg or pdf; repeatable.  [png, svg]"
+        ),
     ] = None,
     size: Annotated[
-        str | None, typer.Option(metavar="WxH", help="Width and height in inches: 7x3.")
+        str | None, typer.Option(metavar="WxH", help="Width and height in inches, such as 7x3.")
     ] = None,
     output: Output = None,
 ) -> None:
-    """Draw the figure of earlier runs again; nothing is simulated."""
+    """Draw the figure of earlier runs again, without simulating."""
     from waterfill.analysis import compare, draw, plots
     from waterfill.runs.files import make_directory
     from waterfill.runs.stored import load_run

@@ -26,7 +26,7 @@ def new(
         str | None,
         typer.Argument(
             metavar="TEMPLATE",
-            help="Template; without one, list them.",
+            help="Template. Without one, list the templates.",
             autocompletion=completion.template,
         ),
     ] = None,
@@ -36,7 +36,7 @@ def new(
             "-o",
             "--output",
             metavar="S.toml",
-            help="File; default: standard output.",
+            help="Output file. Default: standard output.",
             parser=place,
         ),
     ] = None,
@@ -67,7 +67,7 @@ def check(
         str,
         typer.Option(
             metavar="BACKEND",
-            help="Backend that must accept it.",
+            help="Backend to check the scenario for.",
             autocompletion=completion.backend,
         ),
     ] = "sim",
@@ -79,7 +79,7 @@ def check(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check a scenario without running it; print every value in force."""
+    """Check a scenario without running it, and print all values in force."""
     from waterfill.cli import tables
     from waterfill.runs import backends, effective
     from waterfill.scenario.loading import load
@@ -100,7 +100,7 @@ def check(
 def maxmin(
     scenario: ScenarioFile, protocol: Protocol = None, sets: Sets = None, json: Json = False
 ) -> None:
-    """Print the exact max-min rates of a scenario over time."""
+    """Compute the exact max-min rates of a scenario over time."""
     from waterfill.cli import tables
     from waterfill.network import shares
     from waterfill.scenario.loading import load

@@ -14,7 +14,7 @@ from waterfill.cli.console import print_text
 def studio(
     port: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=65535, help="Port; default 2718, or a free one."),
+        typer.Option(metavar="N", min=1, max=65535, help="Port. Default: 2718, or a free one."),
     ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
@@ -22,7 +22,7 @@ def studio(
 ) -> None:
     """Open the studio in a browser: sliders, guided tours, an animated view.
 
-    It is served to this host only, at the printed address, until Ctrl-C.
+    The page is served to this host only, at the printed address, until Ctrl-C.
     """
     from waterfill.studio import serve
 

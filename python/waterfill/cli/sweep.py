@@ -23,7 +23,7 @@ Protocols = Annotated[
     str | None,
     Option(
         metavar="A,B,C",
-        help="Protocols of the flows that name none.",
+        help="Protocols to run each point with.",
         autocompletion=completion.protocols,
     ),
 ]
@@ -33,29 +33,36 @@ Backend = Annotated[
 ]
 Columns = Annotated[
     Texts,
-    Option("--column", metavar="NAME[=PATH]", help="One more column: r=flows.a.rate_bps; repeat."),
+    Option(
+        "--column",
+        metavar="NAME[=PATH]",
+        help="Additional column, as in r=flows.a.rate_bps; repeatable.",
+    ),
 ]
 Shown = Annotated[
     str | None,
-    Option("--show", metavar="A,B,C", help="Columns of the table; the first is drawn."),
+    Option("--show", metavar="A,B,C", help="Columns of the table; the figure shows the first."),
 ]
 Folder = Annotated[
     Path | None,
-    Option("-o", "--output", metavar="DIR", help="Directory; default: S.sweep.", parser=place),
+    Option(
+        "-o", "--output", metavar="DIR", help="Output directory. Default: S.sweep.", parser=place
+    ),
 ]
 
 
 def sweep(
     scenario: ScenarioFile,
     ranges: Annotated[
-        Texts, Argument(metavar="[KEY=LOW..HIGH]…", help="Ranges of --random or --latin.")
+        Texts, Argument(metavar="[KEY=LOW..HIGH]…", help="Ranges for --random or --latin.")
     ] = None,
     grid: Annotated[
-        Texts, Option(metavar="KEY=A,B,C", help="Values, or LOW..HIGH:N[:log]; repeat.")
+        Texts,
+        Option(metavar="KEY=A,B,C", help="Values of a key, or LOW..HIGH:N[:log]; repeatable."),
     ] = None,
-    random: Annotated[int, Option(metavar="N", help="Draw N points from the ranges.")] = 0,
+    random: Annotated[int, Option(metavar="N", help="Draw N random points from the ranges.")] = 0,
     latin: Annotated[int, Option(metavar="N", help="Draw a Latin hypercube of N points.")] = 0,
-    draw_seed: Annotated[int, Option(metavar="N", help="Seed of what is drawn.")] = 1,
+    draw_seed: Annotated[int, Option(metavar="N", help="Seed of random points.")] = 1,
     protocols: Protocols = None,
     seeds: Annotated[int, Option(metavar="N", help="Run each point with N seeds.")] = 0,
     on: Backend = "sim",
@@ -67,33 +74,36 @@ def sweep(
         str | None, Option(metavar="KEY=LOW..HIGH", help="Find where --verdict changes along KEY.")
     ] = None,
     verdict: Annotated[
-        str | None, Option(metavar="COLUMN<X", help="Verdict of --refine, as in stable<0.5.")
+        str | None, Option(metavar="COLUMN<X", help="Verdict of --refine, such as stable<0.5.")
     ] = None,
-    tolerance: Annotated[str, Option(metavar="X%", help="Distance at which --refine ends.")] = "1%",
+    tolerance: Annotated[
+        str, Option(metavar="X%", help="Precision at which --refine stops.")
+    ] = "1%",
     output: Folder = None,
     resume: Annotated[
-        bool, Option("--resume", help="Expect a sweep in DIR. Sweeps go on in any case.")
+        bool,
+        Option("--resume", help="Require an earlier sweep in DIR, which is resumed in any case."),
     ] = False,
-    retry: Annotated[bool, Option("--retry", help="Run points that failed again.")] = False,
-    keep: Annotated[bool, Option("--keep", help="Write each run into DIR/runs/<key> too.")] = False,
-    max_time: Annotated[
-        str | None, Option(metavar="TIME", help="Longest wall time of a point.")
-    ] = None,
+    retry: Annotated[bool, Option("--retry", help="Run failed points again.")] = False,
+    keep: Annotated[bool, Option("--keep", help="Also keep each run in DIR/runs/<key>.")] = False,
+    max_time: Annotated[str | None, Option(metavar="TIME", help="Time limit of a point.")] = None,
     max_memory: Annotated[
-        str | None, Option(metavar="SIZE", help="Largest memory of a point's process.")
+        str | None, Option(metavar="SIZE", help="Memory limit of a point.")
     ] = None,
     workers: Annotated[
-        int | None, Option(metavar="N", help="Points at once; default: one per CPU.")
+        int | None, Option(metavar="N", help="Number of parallel points. Default: one per CPU.")
     ] = None,
     cluster: Annotated[
-        str | None, Option(metavar="WHERE", help="tcp://HOST:PORT, or a file: SLURM, Kubernetes.")
+        str | None,
+        Option(metavar="WHERE", help="Cluster: tcp://HOST:PORT, or a file (SLURM, Kubernetes)."),
     ] = None,
     show_cluster: Annotated[
-        bool, Option("--show-cluster", help="Print what --cluster FILE starts; run nothing.")
+        bool,
+        Option("--show-cluster", help="Print the jobs of --cluster FILE without starting them."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a scenario at many points, in parallel; one dataset, one table, one figure."""
+    """Run a scenario at many points in parallel; write one dataset, table and figure."""
     from waterfill.sweeps import api
     from waterfill.sweeps import cluster as clusters
     from waterfill.sweeps.plan import SweepSpec, plan

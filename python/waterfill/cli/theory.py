@@ -28,7 +28,7 @@ What = Annotated[
     str,
     typer.Argument(
         metavar="P|S.toml",
-        help="A protocol, or a scenario file for its network.",
+        help="Protocol, or scenario file whose network to analyse.",
         autocompletion=completion.explicit,
     ),
 ]
@@ -37,7 +37,9 @@ Law = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: params.maxnet.alpha=0.5."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a key, as in params.maxnet.alpha=0.5."
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -45,7 +47,7 @@ Output = Annotated[
         "-o",
         "--output",
         metavar="DIR",
-        help="Output directory for document and figures.",
+        help="Output directory for theory.json and figures.",
         parser=place,
     ),
 ]
@@ -64,13 +66,13 @@ _MIN_STEP_RTT_S = 1e-3
 def stability(
     what: What,
     max_rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="Largest RTT to be stable at.")
+        str, typer.Option(metavar="TIME", help="Maximum RTT at which the law must be stable.")
     ] = "1 s",
     tune: Annotated[
         bool, typer.Option("--tune", help="MaxNet only: find parameters stable up to --max-rtt.")
     ] = False,
     verify_rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="With --tune: largest RTT of the certificate.")
+        str, typer.Option(metavar="TIME", help="With --tune: maximum RTT to verify.")
     ] = "1000 s",
     eta: Annotated[float, typer.Option(help="With --tune: zero η of the compensator.")] = 0.1,
     phase_margin: Annotated[
@@ -81,7 +83,7 @@ def stability(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Check whether a law is stable up to an RTT, or on a scenario's network."""
+    """Check whether a law is stable up to an RTT or on a scenario's network."""
     from waterfill.cli import theory_tables
     from waterfill.theory import stability as laws
     from waterfill.theory import subject
@@ -122,7 +124,7 @@ def stability(
 def margin(
     what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
-    """Compute crossover, phase margin and delay margin of a law's loop."""
+    """Compute the crossover, phase margin and delay margin of a law's control loop."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
@@ -140,7 +142,7 @@ def equilibrium(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Compute the equilibrium of a network with all its flows: for XCP it is not max-min."""
+    """Compute the equilibrium rates of all flows of a network; XCP's are not max-min."""
     from waterfill.cli import theory_tables
     from waterfill.network import protocols
     from waterfill.theory import documents, plots, subject
@@ -160,7 +162,7 @@ def equilibrium(
 def convergence(
     what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
-    """Compute how fast a law fills links and becomes fair."""
+    """Compute how fast a law fills links and how fast it becomes fair."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
@@ -177,7 +179,7 @@ def convergence(
 
 @app.command(epilog=examples("waterfill theory encoding maxnet"))
 def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = None) -> None:
-    """Compute range and precision of a law's header field."""
+    """Compute the range and precision of a law's header field."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, plots, subject
 
