@@ -76,7 +76,7 @@ GRIDS = (
     Grid(
         name="ixcp-seeds",
         paper="ixcp-2007",
-        question="§4: does the letter of §3 depend on the draw of random starts?",
+        question="§4: does the literal reading of §3 depend on the draw of random starts?",
         experiments=tuple(_FLOWS),
         axes={
             "starts": {
