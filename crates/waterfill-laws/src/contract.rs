@@ -1,9 +1,10 @@
 //! Contract of each explicit law: limits of its parameters, its signals, its logs and its users.
 
 use crate::params::Value;
-use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Received, Sending};
 use crate::registry::{AnyParams, ProtocolId};
 use crate::steps::{LawPart, StepLog};
+use crate::testing::Signals;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
@@ -312,16 +313,6 @@ fn maxnet_refuses_links_whose_prices_have_no_code() {
     assert_eq!(with("rcp", "").check_link(&link), Ok(()));
 }
 
-/// The signals of a law as they are recorded.
-#[derive(Default)]
-struct Shown(Vec<(&'static str, f64)>);
-
-impl Probe for Shown {
-    fn record(&mut self, signal: &'static str, value: f64) {
-        self.0.push((signal, value));
-    }
-}
-
 /// Record of an exchange of packets: the signals at its end, the router's control interval, and the log.
 struct Exchange {
     router: Vec<(&'static str, f64)>,
@@ -385,10 +376,8 @@ fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Ex
             echoes.pop_front();
         }
     }
-    let (mut at_router, mut at_source) = (Shown::default(), Shown::default());
-    router.observe(&mut at_router);
-    source.observe(&mut at_source);
-    Exchange { router: at_router.0, source: at_source.0, interval: router.interval(), log }
+    let (at_router, at_source) = (Signals::of(|p| router.observe(p)).0, Signals::of(|p| source.observe(p)).0);
+    Exchange { router: at_router, source: at_source, interval: router.interval(), log }
 }
 
 const EXPLICIT: [&str; 9] = ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "rcp", "aecp", "jetmax", "vcp"];

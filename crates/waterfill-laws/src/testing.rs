@@ -1,7 +1,7 @@
 //! Helpers of the unit tests of several laws.
 
 use crate::kernel::{RunsInKernel, Value};
-use crate::protocol::{Connection, LinkView, PacketKind, Passing, Protocol, Received, Receiver as _, Router};
+use crate::protocol::{Connection, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver as _, Router};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams, KernelValue, ProtocolId};
 use crate::units::{Instant, Rate, Volume};
 
@@ -9,6 +9,36 @@ use crate::units::{Instant, Rate, Volume};
 #[track_caller]
 pub(crate) fn close(a: f64, b: f64, relative: f64) {
     assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+}
+
+/// Recorded signals.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Signals(pub(crate) Vec<(&'static str, f64)>);
+
+impl Probe for Signals {
+    fn record(&mut self, signal: &'static str, value: f64) {
+        self.0.push((signal, value));
+    }
+}
+
+impl Signals {
+    /// Returns the signals that a law's `observe` records.
+    pub(crate) fn of(observe: impl FnOnce(&mut dyn Probe)) -> Self {
+        let mut signals = Self::default();
+        observe(&mut signals);
+        signals
+    }
+
+    /// Returns the value of a signal, if it is recorded.
+    pub(crate) fn find(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(signal, _)| *signal == name).map(|(_, value)| *value)
+    }
+
+    /// Returns the value of a recorded signal.
+    #[track_caller]
+    pub(crate) fn get(&self, name: &str) -> f64 {
+        self.find(name).expect("a recorded signal")
+    }
 }
 
 /// A link direction of `bps` bit/s with `queue_bytes` waiting.

@@ -4,9 +4,9 @@ use super::params::Arithmetic;
 use super::router::granted;
 use super::source::{compensated, rises_slowly, xi_next};
 use super::*;
-use crate::protocol::{Ack, Probe, Router as _, Source as _};
+use crate::protocol::{Ack, Router as _, Source as _};
 use crate::protocols::maxnet::{demand_inverse, quantise, rate, real, xi_equilibrium};
-use crate::testing::{close, connection, echo_after, pass};
+use crate::testing::{Signals, close, connection, echo_after, pass};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const GIGABIT: Rate = Rate::from_bps(1e9);
@@ -81,16 +81,8 @@ fn ack(at_ms: f64, echo: Field, base_ms: u64) -> Ack<Echo> {
 }
 
 fn signals(source: &Source) -> (f64, f64) {
-    #[derive(Default)]
-    struct Seen([f64; 2]);
-    impl Probe for Seen {
-        fn record(&mut self, signal: &'static str, value: f64) {
-            self.0[usize::from(signal == "xi")] = value;
-        }
-    }
-    let mut seen = Seen::default();
-    source.observe(&mut seen);
-    (seen.0[0], seen.0[1])
+    let signals = Signals::of(|probe| source.observe(probe));
+    (signals.get("price"), signals.get("xi"))
 }
 
 fn window_of(source: &Source) -> Volume {

@@ -5,19 +5,8 @@ use crate::kernel::{VALUE_MAX, Value};
 use crate::protocol::{Ack, LinkView, PacketKind, Passing};
 use crate::protocols::aecp::{Factor, Header};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter};
-use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
-
-/// One recorded signal.
-struct ShownSignal(&'static str, Option<f64>);
-
-impl Probe for ShownSignal {
-    fn record(&mut self, signal: &'static str, value: f64) {
-        if signal == self.0 {
-            self.1 = Some(value);
-        }
-    }
-}
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
@@ -52,9 +41,7 @@ fn header_for(router: &AnyRouter, factor: Factor) -> AnyHeader {
 }
 
 fn router_r(router: &AnyRouter) -> f64 {
-    let mut r = ShownSignal("r", None);
-    router.observe(&mut r);
-    r.1.expect("a router shows r")
+    Signals::of(|probe| router.observe(probe)).get("r")
 }
 
 /// `[aecp-2010:eq49, eq2, eq4]` r within what the scales allow, codes within one of those in real numbers.

@@ -5,28 +5,8 @@ use crate::kernel::{VALUE_MAX, Value};
 use crate::protocol::{Ack, LinkView, PacketKind, Passing, SendLimit};
 use crate::protocols::jetmax::{Echo, Header, single};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
-use crate::testing::{connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
-
-/// Signals of a router or a source.
-#[derive(Default)]
-struct Shown {
-    target: f64,
-    flows: f64,
-    unresponsive: f64,
-    bottleneck: f64,
-}
-
-impl Probe for Shown {
-    fn record(&mut self, signal: &'static str, value: f64) {
-        match signal {
-            "target" => self.target = value,
-            "flows" => self.flows = value,
-            "unresponsive" => self.unresponsive = value,
-            _ => self.bottleneck = value,
-        }
-    }
-}
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
@@ -122,7 +102,7 @@ fn routers_agree() {
             real_and_fixed(&Params { interval, ..Params::default() }).map(|params| params.router(&link));
         let volume = capacity * interval.as_secs() / 8.0;
         let own = random(3) > 0;
-        let mut shown = Shown::default();
+        let mut flows = 0.0;
         for _ in 0..10 {
             for _ in 0..100 {
                 let hops = random(3) as u8;
@@ -147,7 +127,7 @@ fn routers_agree() {
                 let [share, target] = [3, 6].map(|at| number_at(&b, at));
                 let [hops, next] = [b[10] >> 2, b[11] & 31];
                 assert_eq!(a.hops, hops);
-                let close = |a: f64, b: f64| (a - b).abs() <= 4e-6 * a + 1.0 + 2e-6 * capacity / (shown.flows + 0.5);
+                let close = |a: f64, b: f64| (a - b).abs() <= 4e-6 * a + 1.0 + 2e-6 * capacity / (flows + 0.5);
                 assert!(close(a.target.into(), target), "episode {episode}: g {} and {target}", a.target);
                 let shares = [(1.0 - f64::from(a.loss)) * rate / packet.weight, share];
                 // The real law's loss is a single.
@@ -160,16 +140,14 @@ fn routers_agree() {
             for router in [&mut real, &mut fixed] {
                 router.on_timer(&link, Instant::ZERO);
             }
-            let [r, f] = [&real, &fixed].map(|router| {
-                let mut shown = Shown::default();
-                router.observe(&mut shown);
-                shown
-            });
-            assert!((r.flows - f.flows).abs() <= 4e-6 * r.flows + 2e-6, "N {} and {}", r.flows, f.flows);
-            assert!((r.unresponsive - f.unresponsive).abs() <= 1.0, "W {} and {}", r.unresponsive, f.unresponsive);
-            let off = 4e-6 * r.target + 2.0 + (1.0 + 2e-6 * r.target) / (r.flows + 1e-6);
-            assert!((r.target - f.target).abs() <= off, "g {} and {}", r.target, f.target);
-            shown = r;
+            let shown = [&real, &fixed].map(|router| Signals::of(|probe| router.observe(probe)));
+            let [[n, n_fixed], [w, w_fixed], [g, g_fixed]] = ["flows", "unresponsive", "target"]
+                .map(|name| shown.each_ref().map(|signals| signals.find(name).unwrap_or_default()));
+            assert!((n - n_fixed).abs() <= 4e-6 * n + 2e-6, "N {n} and {n_fixed}");
+            assert!((w - w_fixed).abs() <= 1.0, "W {w} and {w_fixed}");
+            let off = 4e-6 * g + 2.0 + (1.0 + 2e-6 * g) / (n + 1e-6);
+            assert!((g - g_fixed).abs() <= off, "g {g} and {g_fixed}");
+            flows = n;
         }
     }
 }
@@ -218,9 +196,8 @@ fn sources_agree() {
                 source.on_ack(&Ack::new(now, echo, rtt));
             }
             let [r, f] = [&real, &fixed].map(|source| {
-                let mut shown = Shown::default();
-                source.observe(&mut shown);
-                (shown.bottleneck, source.limit().pacing.expect("it has started").as_bps())
+                let bottleneck = Signals::of(|probe| source.observe(probe)).get("bottleneck");
+                (bottleneck, source.limit().pacing.expect("it has started").as_bps())
             });
             assert!(r.0.to_bits() == f.0.to_bits(), "router {} and {} at step {step}", r.0, f.0);
             assert!((r.1 - f.1).abs() < 1e-6 * r.1 + 2.0, "rate {} and {} at step {step}", r.1, f.1);

@@ -15,7 +15,7 @@ use crate::protocols::maxnet::{
     self, CODE_MAX, Echo, Field as Code, Header, demand, demand_inverse, quantise, start_rate,
 };
 use crate::registry::{AnyParams, AnyRouter};
-use crate::testing::{header_of, numbers, spread, value_of};
+use crate::testing::{Signals, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 #[allow(unsafe_code, reason = "pure functions of integers")]
@@ -122,15 +122,7 @@ fn fixed_router(params: &Params, link: &LinkView) -> AnyRouter {
 }
 
 fn price_of(router: &AnyRouter) -> f64 {
-    struct Price(f64);
-    impl Probe for Price {
-        fn record(&mut self, _signal: &'static str, value: f64) {
-            self.0 = value;
-        }
-    }
-    let mut price = Price(0.0);
-    router.observe(&mut price);
-    price.0
+    Signals::of(|probe| router.observe(probe)).get("price")
 }
 
 fn arrive(router: &mut AnyRouter, volume: Volume) {

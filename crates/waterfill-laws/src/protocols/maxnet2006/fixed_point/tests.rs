@@ -11,7 +11,7 @@ use crate::protocols::maxnet::{
 use crate::protocols::maxnet2006 as law;
 use crate::protocols::maxnet2006::source::{Mode, compensated, rises_slowly, xi_next};
 use crate::registry::{AnyParams, AnyRouter};
-use crate::testing::{connection, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, connection, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 #[allow(unsafe_code, reason = "pure functions of integers")]
@@ -83,15 +83,7 @@ fn fixed_router(params: &Params, capacity: Rate) -> AnyRouter {
 }
 
 fn price_of(router: &AnyRouter) -> f64 {
-    struct Price(f64);
-    impl Probe for Price {
-        fn record(&mut self, _signal: &'static str, value: f64) {
-            self.0 = value;
-        }
-    }
-    let mut price = Price(0.0);
-    router.observe(&mut price);
-    price.0
+    Signals::of(|probe| router.observe(probe)).get("price")
 }
 
 /// Ends an interval in which so much arrived, on a link of this capacity now.

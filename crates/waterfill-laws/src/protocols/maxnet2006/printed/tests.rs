@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::{PacketKind, Router as _, Source as _};
-use crate::testing::{close, connection};
+use crate::testing::{Signals, close, connection};
 
 const THESIS: Numbers = Numbers { alpha: 300, eta: 140, t: 50, rateinc: 1250.0 };
 
@@ -79,15 +79,8 @@ fn rate_of(source: &Source, base_ms: u64) -> f64 {
 }
 
 fn shown(source: &Source) -> [f64; 2] {
-    struct Seen([f64; 2]);
-    impl Probe for Seen {
-        fn record(&mut self, signal: &'static str, value: f64) {
-            self.0[usize::from(signal == "xi")] = value;
-        }
-    }
-    let mut seen = Seen([0.0; 2]);
-    source.observe(&mut seen);
-    seen.0
+    let signals = Signals::of(|probe| source.observe(probe));
+    ["price", "xi"].map(|name| signals.get(name))
 }
 
 /// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Fig. 5 on a link with the price of 10 Gbit/s, as in real numbers but for

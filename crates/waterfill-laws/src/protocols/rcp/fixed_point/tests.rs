@@ -5,23 +5,13 @@ use crate::kernel::{VALUE_MAX, Value};
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Sending};
 use crate::protocols::rcp::{Header, WireRate};
 use crate::registry::{AnyHeader, AnyParams, AnyRouter};
-use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Records the signals of a router: R and d̂.
-#[derive(Default)]
-struct Signals(f64, f64);
-
-impl Probe for Signals {
-    fn record(&mut self, signal: &'static str, value: f64) {
-        *if signal == "rate" { &mut self.0 } else { &mut self.1 } = value;
-    }
-}
-
-fn signals(router: &AnyRouter) -> Signals {
-    let mut signals = Signals::default();
-    router.observe(&mut signals);
-    signals
+/// Returns R and d̂.
+fn shown(router: &AnyRouter) -> (f64, f64) {
+    let signals = Signals::of(|probe| router.observe(probe));
+    (signals.get("rate"), signals.get("mean_rtt"))
 }
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
@@ -101,7 +91,7 @@ fn routers_agree() {
         let [mut real, mut fixed] = real_and_fixed(&params).map(|params| params.router(&link));
         let t = params.max_interval.as_secs();
         let volume = capacity * t / 8.0;
-        let mut off = 1e-6 + 1.0 / 1024.0 / signals(&real).0;
+        let mut off = 1e-6 + 1.0 / 1024.0 / shown(&real).0;
         for _ in 0..1000 {
             let rtt_code = (14 << 11) + random(5 << 11) as u32; // 16 to 520 ms, longer than T
             let rtt_us = if random(5) == 0 { 0 } else { rtt_of(rtt_code) as u32 };
@@ -125,11 +115,11 @@ fn routers_agree() {
             }
             if random(3) == 0 {
                 link.queue = Volume::from_bytes((random(3) * random(1 + volume as u64)) as f64);
-                let before = signals(&real).0;
+                let before = shown(&real).0;
                 for router in [&mut real, &mut fixed] {
                     router.on_timer(&link, Instant::ZERO);
                 }
-                let [real, fixed] = [&real, &fixed].map(signals);
+                let [real, fixed] = [&real, &fixed].map(shown);
                 close(fixed.1, real.1, 2e-6);
                 let ratio = real.0 / before;
                 // Three volumes in 2⁻⁸ B, growth in 2⁻³², R in 2⁻¹⁰ bit/s, and d̂ twice.

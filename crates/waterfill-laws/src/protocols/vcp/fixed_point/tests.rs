@@ -6,17 +6,8 @@ use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Sen
 use crate::protocols::vcp::Load;
 use crate::protocols::vcp::source::{alpha_scaled, xi_scaled};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
-use crate::testing::{answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
-
-/// The last recorded signal: of a router its load factor.
-struct Last(f64);
-
-impl Probe for Last {
-    fn record(&mut self, _signal: &'static str, value: f64) {
-        self.0 = value;
-    }
-}
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
@@ -86,17 +77,16 @@ fn routers_agree() {
             let AnyHeader::Vcp(seen) = seen else { unreachable!("a real law's") };
             let (seen, written) = (seen as u8, value_of(&written)[2]);
             codes[usize::from(written)] += 1;
-            let [mut expected, mut factor] = [Last(0.0), Last(0.0)];
-            real.observe(&mut expected);
-            fixed.observe(&mut factor);
-            let bound = bound * (1.0 + expected.0);
-            let off = (factor.0 - expected.0).abs();
+            let [expected, factor] =
+                [&real, &fixed].map(|router| Signals::of(|p| router.observe(p)).get("load_factor"));
+            let bound = bound * (1.0 + expected);
+            let off = (factor - expected).abs();
             // Whole per cent of a load factor next to one may be the next; that is rare.
             let next_per_cent = params.whole_percent && off > bound;
-            assert!(off <= bound || next_per_cent && off <= 0.01 + bound, "{} and {}", factor.0, expected.0);
+            assert!(off <= bound || next_per_cent && off <= 0.01 + bound, "{factor} and {expected}");
             others += u32::from(next_per_cent);
-            let near_level = [0.8, 1.0].iter().any(|level| (expected.0 - level).abs() <= bound);
-            assert!(written == seen || near_level || next_per_cent, "{written:?} and {seen:?} at {}", expected.0);
+            let near_level = [0.8, 1.0].iter().any(|level| (expected - level).abs() <= bound);
+            assert!(written == seen || near_level || next_per_cent, "{written:?} and {seen:?} at {expected}");
             now += Duration::from_micros(random(params.t_rho.as_ps() / 5_000_000));
             link.queue = Volume::from_bytes((random(3) * random(1 + volume as u64 / 2)) as f64);
             for router in [&mut real, &mut fixed] {
