@@ -131,9 +131,9 @@ struct law_cpu {
 struct law_source {
 	__u64 place;	/* of x, 2^-32 octaves */
 	__u64 updated;	/* us: when x was last updated */
-	__u32 value;	/* the value last heard */
+	__u32 value;	/* the value last received */
 	__u32 packet;	/* bytes */
-	__u32 started;	/* 1: a factor has been heard, and `updated` is set */
+	__u32 started;	/* 1: a factor has been received, and `updated` is set */
 	__u32 reserved;
 };
 
@@ -162,7 +162,7 @@ FIXED_INLINE __u64 aecp_packets_per_second(const struct law_link *link)
 	return fixed_divide(link->capacity << 13, link->packet, 8); /* 50 + 13 bits; 2^(16 - 3) and a packet's 2^-8 */
 }
 
-/* Returns the load at which r rests without a queue, C + q_0/T, in 2^-16 packets/s. [aecp-2010:eq2] */
+/* Returns the equilibrium load without a queue, C + q_0/T, in 2^-16 packets/s. [aecp-2010:eq2] */
 FIXED_INLINE __u64 aecp_resting_load(const struct law_link *link)
 {
 	return aecp_packets_per_second(link) + (((__u64)link->q_0 * 1000) << 16) / link->t; /* 63; 32 + 10 + 16 bits */

@@ -89,7 +89,7 @@
 #define COHABIT_WORDS (COHABIT_LEVELS * COHABIT_LEVEL_WORDS)
 #define COHABIT_FILTERS 4 /* a power of two */
 
-/* How long a class counts as present after its last data, ns. */
+/* Time for which a class counts as present after its last data, ns. */
 #define COHABIT_PRESENCE_NS 2000000000ull
 /* Averaging times, us: of other load, of the error whose change counts, of the link's use. */
 #define COHABIT_OTHER_US 1000000
@@ -121,7 +121,7 @@ enum cohabit_controller {
 	COHABIT_IMPROVED, /* follows the error */
 };
 
-/* When the paper's factor is applied: once per interval, or for each packet of all, of a class. */
+/* Events that apply the paper's factor: the end of an interval, or each packet of all, of a class. */
 enum cohabit_update {
 	COHABIT_PER_INTERVAL,
 	COHABIT_PER_PACKET,
@@ -161,7 +161,7 @@ struct cohabit_params {
 	__u32 depth;	    /* us: largest excess, as a time at the share */
 };
 
-/* What arrived: of one CPU, or of all. */
+/* Arrivals: of one CPU, or of all. */
 struct cohabit_sums {
 	__u64 bytes[COHABIT_CLASSES];   /* admitted */
 	__u64 packets[COHABIT_CLASSES]; /* arrived, in segments */
@@ -236,7 +236,7 @@ FIXED_INLINE __u64 cohabit_mix(__u64 value, __u64 salt)
 	return x ^ (x >> 31);
 }
 
-/* Whether all of a flow's bins are set. */
+/* Returns 1 if all of a flow's bins are set. */
 FIXED_INLINE int cohabit_is_in(const __u64 *bins, __u64 hash)
 {
 	__u32 level, set = 1;
@@ -246,7 +246,7 @@ FIXED_INLINE int cohabit_is_in(const __u64 *bins, __u64 hash)
 	return set;
 }
 
-/* Whether the flow has sent data as this class in this counting interval or in the last. */
+/* Returns 1 if the flow has sent data as this class in this counting interval or in the last. */
 FIXED_INLINE int cohabit_is_known(const struct cohabit_link *link, const struct cohabit_filter *filters, __u32 class,
 				  __u64 hash)
 {
@@ -645,7 +645,7 @@ FIXED_INLINE __u64 cohabit_next_early(const struct cohabit_link *link, __u64 exc
 	return next > half ? next : half;
 }
 
-/* Whether to drop a packet early that brings the excess to this. */
+/* Returns 1 if a packet that brings the excess to this is to be dropped early. */
 FIXED_INLINE int cohabit_is_early(struct cohabit_link *link, __u64 now, __u64 excess)
 {
 	int reacting = now < link->reacted;

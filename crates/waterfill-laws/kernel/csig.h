@@ -37,7 +37,7 @@
 #define CSIG_COMPACT_LOCATORS 64
 #define CSIG_WIDE_LOCATORS 32768
 
-/* What a tag carries (section 3.0, and CSIG_PRICE, which is ours: no type is assigned for it). */
+/* Types of a tag's signal (section 3.0, and our own CSIG_PRICE, which has no assigned type). */
 enum csig_type {
 	CSIG_ABW = 0,	/* available bandwidth; the smallest on the path */
 	CSIG_ABWC = 1,	/* the same over the capacity; the smallest */
@@ -58,7 +58,7 @@ struct csig_tag {
 	__u32 trimmed; /* d */
 };
 
-/* How values become codes. */
+/* Mapping from values to codes. */
 struct csig_bands {
 	__u64 lower[CSIG_BANDS]; /* compact: each band's smallest value, rising; unused ones repeat the end */
 	__u64 end;		 /* compact: the last band's largest value */
@@ -170,7 +170,7 @@ CSIG_INLINE __u64 csig_value(__u32 format, const struct csig_bands *bands, __u32
 
 /* ------------------------------------------------------------------ compare and replace */
 
-/* Whether the smallest value on the path is wanted. */
+/* Returns 1 if a tag keeps the smallest value on the path. */
 CSIG_INLINE int csig_is_min(__u32 type)
 {
 	return type == CSIG_ABW || type == CSIG_ABWC;

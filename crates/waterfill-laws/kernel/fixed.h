@@ -20,16 +20,16 @@
  * result is within 1.1 10^-6 of the true value, plus the truncation to an integer. It never rises with u. The logarithm
  * of a rate is found by bisection of the same function, so that decoding a code gives the rate that was encoded.
  *
- * The logarithm to base two is found likewise: its power of two is at most n and within 2^-24 of an octave below n, so
- * the result is within 1.7 10^-6 of the true logarithm (1.1 10^-6 / ln 2, and 2^-24). x^a is 2^(a log2 x). Where 1 is
- * added or subtracted (e^-u, 1 + f), series keep the digits of a small argument.
+ * The logarithm to base two is found in the same way: its power of two is at most n and within 2^-24 of an octave
+ * below n, so the result is within 1.7 10^-6 of the true logarithm (1.1 10^-6 / ln 2, and 2^-24). x^a is
+ * 2^(a log2 x). Where 1 is added or subtracted (e^-u, 1 + f), series keep the digits of a small argument.
  */
 #ifndef WATERFILL_FIXED_H
 #define WATERFILL_FIXED_H
 
 /* The includer provides __u32, __s64 and __u64: vmlinux.h in a kernel program, the shim on a host. */
 
-/* How functions are declared; an includer may define it as `static __always_inline`, for example. */
+/* Declaration of functions; an includer may define it, for example as `static __always_inline`. */
 #ifndef FIXED_INLINE
 #define FIXED_INLINE static inline
 #endif
@@ -84,9 +84,9 @@ static const __u32 fixed_exp2[257] = {
 };
 
 /*
- * Returns 1 if a >= b, else 0; both less than 2^63. There is no branch, and the asm keeps the compiler from making one:
- * the BPF verifier would follow both sides in every iteration of a loop. Callers multiply by the result, because the
- * verifier treats a mask like a branch.
+ * Returns 1 if a >= b, otherwise 0; both less than 2^63. There is no branch, and the asm keeps the compiler from making
+ * one: the BPF verifier would follow both sides in every iteration of a loop. Callers multiply by the result, because
+ * the verifier treats a mask like a branch.
  */
 FIXED_INLINE __u64 fixed_at_least(__u64 a, __u64 b)
 {
@@ -233,7 +233,7 @@ FIXED_INLINE __u64 fixed_power(__u64 f, __u32 n)
 	__u32 i;
 
 	for (i = 0; i < 32; i++) {
-		/* f where n has this bit, else 1: without a branch. */
+		/* f where n has this bit, otherwise 1: without a branch. */
 		power = fixed_part(power, FIXED_ONE - (FIXED_ONE - f) * (n >> i & 1));
 		f = fixed_part(f, f);
 	}

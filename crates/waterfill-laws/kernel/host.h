@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a TCP adds to any law, as pure arithmetic: how a rate and a window in bytes become what TCP may send.
+ * Additions of a TCP to any law, as pure arithmetic: from a rate and a window in bytes to the limits of TCP.
  *
  * The kernel's BPF programs (waterfill-linux/bpf/control.inc.h) and the simulator (`arithmetic = "kernel-host"`)
  * compile these lines. docs/explanation/kernel-programs.md gives the reasons at length.
@@ -66,7 +66,7 @@ struct host_pace {
 	__u32 reserved;
 };
 
-/* What TCP may send. */
+/* Limits of TCP. */
 struct host_send {
 	__u64 rate;        /* bytes/s of payload: pacing; 0 before the first field of a router */
 	__u32 window;      /* packets */

@@ -14,7 +14,7 @@
  * The share stands for the loss p = 1 - s w/x: routers of a path see one x and one weight w, so the largest loss is the
  * smallest share, and no router divides by x for it. The interval delta is w times the packet's bytes over x, and so not
  * on the wire. Rates are codes of float.h, in bit/s; smaller rates have smaller codes, 0 is none. Hops have 5 bits each,
- * so the 31st router and those behind it share a number. Beside timestamps both values fit: 28 bytes.
+ * so the 31st router and those behind it share a number. With timestamps both values fit: 28 bytes.
  *
  *
  * Scales
@@ -92,9 +92,9 @@ struct law_link {
 	__u64 unresponsive; /* W, bit/s */
 	__u64 flows;	    /* N, 2^-20 */
 	__u64 join;	    /* 1/(N + 1), a factor */
-	__u64 overloaded;   /* gamma C/W, a fraction, where N = 0 and W > gamma C; else 0 */
+	__u64 overloaded;   /* gamma C/W, a fraction, where N = 0 and W > gamma C; otherwise 0 */
 	__u32 target_code;  /* 0 before it ever had a flow */
-	__u32 share_code;   /* of the target, else of the goal */
+	__u32 share_code;   /* of the target, or without one of the goal */
 	__u32 interval;	    /* us */
 	__u32 reserved;
 };
@@ -226,7 +226,7 @@ FIXED_INLINE __u64 jetmax_load(__u64 bytes, __u32 us)
 	return rate < JETMAX_RATE_MAX ? rate : JETMAX_RATE_MAX;
 }
 
-/* What a unit of weight would get once a flow of this rate and weight had moved from W to N: (gamma C - W + x)/(N + w).
+/* Share of a unit of weight after a flow of this rate and weight has moved from W to N: (gamma C - W + x)/(N + w).
  * Alone against an overload it would not take all of that on itself: x gamma C/W, over w. [jetmax-2006:loss]
  */
 FIXED_INLINE __u64 jetmax_share_if_joined(const struct law_link *link, __u64 rate, __u32 weight)
@@ -387,7 +387,7 @@ FIXED_INLINE int law_heard(const __u8 *echo)
 	return (echo[10] & 31) != 0;
 }
 
-/* Whether another router's share is less than the target by more than a factor; without a target it is.
+/* Returns 1 if another router's share is below the target by more than a factor, or without a target.
  * [jetmax-2006:switching]
  */
 FIXED_INLINE int jetmax_is_less(__u64 proposed, __u64 target, __u32 factor /* 10^-6 */)
@@ -424,7 +424,7 @@ FIXED_INLINE void jetmax_join(const struct law_params *p, struct law_source *s, 
 	s->doubted_since = 0;
 }
 
-/* Whether to join the router with less: soon if the flow sends clearly more than it would get, else after long. */
+/* Returns 1 to join the router with less: soon if the flow sends clearly more than it would get, or after long. */
 FIXED_INLINE int jetmax_leaves(const struct law_params *p, struct law_source *s, __u64 before, __u64 proposed,
 			       __u64 now)
 {
@@ -506,7 +506,7 @@ FIXED_INLINE void law_reduce(struct law_source *s, __u32 shift)
 		jetmax_set_rate(s, s->rate - (s->rate >> (shift & 63)));
 }
 
-/* What the path offers, bit/s. */
+/* Rate that the path offers, bit/s. */
 FIXED_INLINE __u64 law_evidence(const struct law_source *s)
 {
 	return s->offer;

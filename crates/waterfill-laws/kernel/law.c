@@ -102,7 +102,7 @@ const struct waterfill_field *waterfill_shim_fields(void)
 	return fields;
 }
 
-/* What every law's host shares. */
+/* The host's functions, the same for every law. */
 
 void waterfill_host_init(struct host_pace *pace)
 {

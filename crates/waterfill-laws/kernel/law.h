@@ -48,13 +48,13 @@
  * Source
  *
  *   void  law_source_init(params, source, packet, window)
- *             A connection with packets and a first window of so many bytes.
+ *             A connection with these sizes of packets and first window, in bytes.
  *   void  law_request(params, value)
  *             The value of a SYN.
  *   void  law_forward(params, source, value)
  *             The value of a data packet.
  *   int   law_heard(echo)
- *             Whether a router on the path wrote the value.
+ *             Returns 1 if a router on the path wrote the value.
  *   void  law_ack(params, source, tcp, has_echo, echo)
  *             Takes acknowledgements, those since the last call together.
  *   void  law_loss(params, source), law_timeout(params, source)
@@ -68,7 +68,7 @@
  *             A mark of the path's signal, and whether it has tightened since that mark, `us` ago, as a router on an
  *             overloaded link makes it.
  *   void  law_source_read(source, signals)
- *             For status, as law_link_read(); the first is the path's signal, 0 if none was heard.
+ *             For status, as law_link_read(); the first is the path's signal, 0 before the first.
  *
  * Receiver
  *
@@ -79,7 +79,7 @@
  *   __u64 law_receiver_read(receiver)
  *             For status: the signal that it echoes, 0: none.
  *
- * Values on the wire are big-endian. All zeros is what no router has written, or no host has heard.
+ * Values on the wire are big-endian. All zeros: no router wrote the value, or no host received one.
  */
 #ifndef WATERFILL_LAW_H
 #define WATERFILL_LAW_H
@@ -116,7 +116,7 @@ struct law_packet {
 	__u32 syn; /* 1: a SYN */
 };
 
-/* What TCP knows of a connection when it calls the law. */
+/* TCP's state of a connection when it calls the law. */
 struct law_tcp {
 	__u64 now_us;
 	__u32 srtt_us;	      /* smoothed RTT, times 8; 0: not known */
@@ -134,7 +134,7 @@ struct law_tcp {
 	__u32 reserved;
 };
 
-/* What a law allows a source. */
+/* Limits that a law sets for a source. */
 struct law_limit {
 	__u64 rate;   /* bit/s, also of a law that is not paced: window over RTT; 0: no router has answered yet */
 	__u64 window; /* bytes; 0: the rate alone limits */

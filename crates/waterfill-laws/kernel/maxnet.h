@@ -114,7 +114,7 @@
 
 #include "host.h"
 
-/* How functions are declared; an includer may define it. maxnet_link_init() has too many arguments for a BPF function
+/* Declaration of functions; an includer may define it. maxnet_link_init() has too many arguments for a BPF function
  * that is not inlined, so it is always inlined.
  */
 #ifndef MAXNET_INLINE
@@ -135,7 +135,7 @@
 #define MAXNET_XI_MAX (1ll << 61)
 /* Fractional bits of a receiver's average beyond those on the wire. */
 #define MAXNET_AVERAGE_BITS 40
-/* How often MaxStart rises in an RTT. */
+/* Number of MaxStart's rises in an RTT. */
 #define MAXNET_STEPS_PER_RTT 16
 
 /* Parameters that all connections share. */
@@ -181,7 +181,7 @@ struct maxnet_receiver {
 	__u64 average;   /* 2^-58 s */
 	__u64 last;      /* us: time of the last price */
 	__u32 rtt;       /* us: smallest sample; 0 before the first */
-	__u32 start;     /* the last field, flag included, if it was a start rate; else 0 */
+	__u32 start;     /* the last field, flag included, if it was a start rate; otherwise 0 */
 	__u32 has_price;
 	__u32 reserved;
 };
@@ -740,7 +740,7 @@ FIXED_INLINE void law_idle(struct law_link *link, __u64 intervals, __u64 queue)
 	link->start = 0;
 }
 
-/* Whether marking a SYN changes the link: the first one of an interval does. */
+/* Returns 1 if marking a SYN changes the link: the first one of an interval does. */
 FIXED_INLINE int law_syn_needs_lock(const struct law_link *link)
 {
 	return !link->start;

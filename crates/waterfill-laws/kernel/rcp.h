@@ -114,7 +114,7 @@ struct law_cpu {
 
 struct law_source {
 	__u64 rate;	/* bit/s; 0: no router has answered yet */
-	__u32 code;	/* the value last heard */
+	__u32 code;	/* the value last received */
 	__u32 rtt_code; /* the RTT to state */
 	__u32 packet;	/* bytes */
 	__u32 reduced;	/* 1: the rate is less than the code's, until the next echo */
@@ -125,7 +125,7 @@ struct law_receiver {
 	__u32 reserved;
 };
 
-/* Returns the code of an RTT in us, rounded to nearest; 0 if it is not known. The smallest code is that of 2 us. */
+/* Returns the code of an RTT in us, rounded to nearest; 0 if it is not known. The smallest code stands for 2 us. */
 FIXED_INLINE __u32 rcp_rtt_code(__u32 rtt_us)
 {
 	__u64 rtt = rtt_us < RCP_RTT_MAX_US ? rtt_us : RCP_RTT_MAX_US;

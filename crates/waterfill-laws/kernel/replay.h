@@ -105,7 +105,7 @@ FIXED_INLINE void replay_mark(struct replay_state *s, const struct replay_record
 	s->result[0] = law_mark(&s->link, cpu, &packet, s->value);
 }
 
-/* A connection with packets and a first window of so many bytes. */
+/* A connection with these sizes of packets and first window, in bytes. */
 FIXED_INLINE void replay_source_init(struct replay_state *s, __u32 packet, __u64 window)
 {
 	law_source_init(&s->params, &s->source, packet, window);
@@ -113,7 +113,7 @@ FIXED_INLINE void replay_source_init(struct replay_state *s, __u32 packet, __u64
 	s->send.window = packet ? (__u32)(window / packet) : 1;
 }
 
-/* What the host does with an acknowledgement after the law. */
+/* The host's part of an acknowledgement, after the law's. */
 FIXED_INLINE void replay_control(struct replay_state *s, const struct law_tcp *tcp)
 {
 	s->result[0] = (__u64)host_is_due(&s->pace, tcp, s->limit.rate);

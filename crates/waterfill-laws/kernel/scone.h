@@ -103,10 +103,10 @@ FIXED_INLINE __u32 scone_code(__u64 rate)
 
 /* ------------------------------------------------------------------ a link's advice */
 
-/* How a law's first signal (law_link_read()) gives the fair rate of its flows. */
+/* Rule from a law's first signal (law_link_read()) to the fair rate of its flows. */
 enum scone_rule {
 	SCONE_NONE,   /* the law has no fair rate */
-	SCONE_DEMAND, /* a price in 2^-34 s: x_max e^(-p/T), the rate of MaxNet's sources at rest [maxnet-2007:eq7] */
+	SCONE_DEMAND, /* a price in 2^-34 s: x_max e^(-p/T), the equilibrium rate of MaxNet's sources [maxnet-2007:eq7] */
 	SCONE_RATE,   /* a rate in 2^-shift bit/s; 0: none */
 };
 
@@ -145,7 +145,7 @@ FIXED_INLINE __u32 scone_advise(const struct scone_advice *advice, __u64 signal)
 
 /* ------------------------------------------------------------------ packets */
 
-/* Whether a datagram that starts with these 5 bytes starts with a SCONE packet. */
+/* Returns 1 if a datagram that starts with these 5 bytes starts with a SCONE packet. */
 FIXED_INLINE int scone_is_packet(const __u8 *head)
 {
 	return head[0] & 0x80 && (head[1] & 0x7f) == SCONE_VERSION >> 24 && head[2] == (SCONE_VERSION >> 16 & 0xff) &&
@@ -165,8 +165,8 @@ FIXED_INLINE void scone_write(__u8 *head, __u32 code)
 	head[1] = (__u8)((head[1] & 0x7f) | (code & 1) << 7);
 }
 
-/* Whether a datagram has space for a SCONE packet with IDs of these lengths and a packet behind it. That packet starts
- * with a byte and the same destination ID in every version of QUIC (RFC 8999).
+/* Returns 1 if a datagram has space for a SCONE packet with IDs of these lengths and a packet behind it. That packet
+ * starts with a byte and the same destination ID in every version of QUIC (RFC 8999).
  */
 FIXED_INLINE int scone_fits(__u32 destination, __u32 source, __u32 length)
 {
@@ -183,9 +183,10 @@ struct scone_flow {
 	__u32 lowest; /* the lowest signal written in this period */
 };
 
-/* Whether a flow's signal may be lowered to `code` now; counts the write if so. By the draft an element changes the
- * datagrams of a flow "a few times each monitoring period", as they may not be QUIC, and more often after a change.
- * Endpoints follow the lowest signal of a period, so a change is one that is lower. At most 13 writes and one per code.
+/* Returns 1 if a flow's signal may be lowered to `code` now, and then counts the write. By the draft an element
+ * changes the datagrams of a flow "a few times each monitoring period", as they may not be QUIC, and more often after a
+ * change. Endpoints follow the lowest signal of a period, so a change is one that is lower. At most 13 writes
+ * and one per code.
  */
 FIXED_INLINE int scone_may_write(struct scone_flow *flow, __u64 now, __u32 code)
 {

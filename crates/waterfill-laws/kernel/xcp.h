@@ -14,7 +14,7 @@
  *
  * The time per byte is rtt/cwnd, so X is a product with the packet's bytes at any router and for any packet. The feedback
  * is draft-falk's change of throughput, of each segment. It is linear: a code in 40 bits is read and written without
- * a search for its exponent, and no rounding depends on its size. 2^39 is zero, and 0 is "no router wrote". Beside
+ * a search for its exponent, and no rounding depends on its size. 2^39 is zero, and 0 is "no router wrote". With
  * timestamps both values fit: 21 and 27 of 28 bytes. A packet without an RTT gets the feedback zero, which changes
  * nothing and shows that a router is there.
  *
@@ -103,7 +103,7 @@
 /* Zero feedback, and the largest. */
 #define XCP_FEEDBACK_ZERO (1ull << 39)
 #define XCP_FEEDBACK_MAX (XCP_FEEDBACK_ZERO - 1)
-/* Heard, and the total's bits. */
+/* A flag for a received feedback, and the total's bits. */
 #define XCP_HEARD (1ull << 47)
 #define XCP_TOTAL_MASK (XCP_HEARD - 1)
 /* Largest rate, 2^-16 byte/s. */
@@ -371,7 +371,7 @@ FIXED_INLINE void xcp_control(struct law_link *link)
 	link->local_loss = float_factor(link->shuffled, local);
 	link->claims = link->claim_least || link->spare <= 0;
 #else
-	/* Every packet with a value takes part in shuffling, so one factor does; the loss is that of all bytes. */
+	/* Every packet with a value takes part in shuffling, so one factor is enough. The loss is by all bytes. */
 	link->gain_residue = xcp_min(gain + link->shuffled, XCP_RATE_MAX); /* up to 2^62 each */
 	link->loss_residue = xcp_min(loss + link->shuffled, XCP_RATE_MAX); /* 2^63 and 2^62 */
 	link->gain = float_factor(link->gain_residue, arrived->x) + XCP_FACTOR_OF_TIME;
@@ -530,7 +530,7 @@ FIXED_INLINE void xcp_take_residues(const struct law_link *link, struct law_cpu 
 #endif
 }
 
-/* What a packet gains and loses here, rates. */
+/* Gain and loss of a packet here, rates. */
 struct xcp_change {
 	__u64 gain;
 	__u64 loss;
