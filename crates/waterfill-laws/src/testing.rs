@@ -1,6 +1,6 @@
 //! Helpers of the unit tests of several laws.
 
-use crate::kernel::{RunsInKernel, Value};
+use crate::kernel::{Arithmetic, RunsInKernel, VALUE_MAX, Value};
 use crate::protocol::{Connection, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver as _, Router};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams, KernelValue, ProtocolId};
 use crate::units::{Instant, Rate, Volume};
@@ -72,6 +72,22 @@ pub(crate) fn echo_after<P: Protocol>(params: &P::Params, headers: &[P::Header])
         receiver.on_data(&Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None });
     }
     receiver.echo(Instant::ZERO)
+}
+
+/// Returns the parameters in real numbers and in kernel arithmetic.
+pub(crate) fn real_and_fixed(of: impl Fn(Arithmetic) -> AnyParams) -> [AnyParams; 2] {
+    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
+        let params = of(arithmetic);
+        params.validate().unwrap();
+        params
+    })
+}
+
+/// Returns a value that begins with this number of 24 bits.
+pub(crate) fn value_with(number: u32) -> Value {
+    let mut value = [0; VALUE_MAX];
+    value[..3].copy_from_slice(&number.to_be_bytes()[1..]);
+    value
 }
 
 fn valued<P: RunsInKernel>(value: Value) -> KernelValue {

@@ -1,26 +1,22 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
-use crate::kernel::{VALUE_MAX, Value};
+use crate::kernel::Value;
 use crate::protocol::{Ack, LinkView, PacketKind, Passing};
 use crate::protocols::aecp::{Factor, Header};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter};
-use crate::testing::{Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{
+    self, Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of, value_with,
+};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
-    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
-        let params = AnyParams::Aecp(Params { arithmetic, ..params.clone() });
-        params.validate().unwrap();
-        params
-    })
+    testing::real_and_fixed(|arithmetic| AnyParams::Aecp(Params { arithmetic, ..params.clone() }))
 }
 
 /// The wire value of a code is its complement, so that routers keep the largest.
 fn value(factor: Factor) -> Value {
-    let mut value = [0; VALUE_MAX];
-    value[..3].copy_from_slice(&(0xffff - u32::from(factor.0)).to_be_bytes()[1..]);
-    value
+    value_with(0xffff - u32::from(factor.0))
 }
 
 /// The code that a header says.
@@ -100,7 +96,7 @@ fn routers_agree() {
 #[test]
 fn carried_codes_agree_in_their_mean() {
     let params = Params { r_0: First::Capacity, ..Params::default() };
-    let link = crate::testing::link(3.3e7, 0.0);
+    let link = testing::link(3.3e7, 0.0);
     let [real, fixed] = real_and_fixed(&params).map(|params| {
         let mut router = params.router(&link);
         let code = |_| {

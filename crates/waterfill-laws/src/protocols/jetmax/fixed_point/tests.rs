@@ -5,15 +5,11 @@ use crate::kernel::{VALUE_MAX, Value};
 use crate::protocol::{Ack, LinkView, PacketKind, Passing, SendLimit};
 use crate::protocols::jetmax::{Echo, Header, single};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
-use crate::testing::{Signals, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{self, Signals, connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
-    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
-        let params = AnyParams::JetMax(Params { arithmetic, ..params.clone() });
-        params.validate().unwrap();
-        params
-    })
+    testing::real_and_fixed(|arithmetic| AnyParams::JetMax(Params { arithmetic, ..params.clone() }))
 }
 
 /// `FLOAT_FRACTION_BITS`.
@@ -245,6 +241,6 @@ fn the_first_answer_starts_a_source() {
     assert_eq!(answer(0), SendLimit { window: Some(connection().initial_window), pacing: None });
     let limit = answer(2);
     let rate = 15_000.0 * 8.0 / 0.25;
-    crate::testing::close(limit.pacing.unwrap().as_bps(), rate, 1e-5);
-    crate::testing::close(limit.window.unwrap().as_bytes(), rate / 8.0 * 0.1 + 1500.0, 1e-3);
+    testing::close(limit.pacing.unwrap().as_bps(), rate, 1e-5);
+    testing::close(limit.window.unwrap().as_bytes(), rate / 8.0 * 0.1 + 1500.0, 1e-3);
 }

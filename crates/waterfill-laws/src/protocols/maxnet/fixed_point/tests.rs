@@ -3,7 +3,7 @@
 //! bound is updated step by step.
 
 use super::*;
-use crate::kernel::{KernelLimit as Allowed, Tcp, VALUE_MAX, Value, Words, scaled};
+use crate::kernel::{KernelLimit as Allowed, Tcp, Value, Words, scaled};
 use crate::protocol::{
     Ack, Connection, LinkView, PacketKind, Passing, Received, Receiver as _, Router as _, Source as _,
 };
@@ -15,7 +15,7 @@ use crate::protocols::maxnet::{
     self, CODE_MAX, Echo, Field as Code, Header, demand, demand_inverse, quantise, start_rate,
 };
 use crate::registry::{AnyParams, AnyRouter};
-use crate::testing::{Signals, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, header_of, numbers, spread, value_of, value_with};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 #[allow(unsafe_code, reason = "pure functions of integers")]
@@ -106,12 +106,6 @@ fn mark(router: &mut maxnet::Router, price: Code) -> Code {
 }
 
 // The law in kernel arithmetic.
-
-fn value_with(field: u32) -> Value {
-    let mut value = [0; VALUE_MAX];
-    value[..3].copy_from_slice(&field.to_be_bytes()[1..]);
-    value
-}
 
 fn field_of(value: &Value) -> u32 {
     u32::from_be_bytes([0, value[0], value[1], value[2]])

@@ -2,7 +2,7 @@
 //! quantisation that `kernel/maxnet2006.h` states.
 
 use super::*;
-use crate::kernel::{Tcp, VALUE_MAX, Value, Words as CWords};
+use crate::kernel::{Tcp, Words as CWords};
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Router as _, Source as _};
 use crate::protocols::maxnet::{
     CODE_MAX, Echo, Field as Code, averaged, clipped, demand_inverse, price_next, quantise, rate, real, start_rate,
@@ -11,7 +11,7 @@ use crate::protocols::maxnet::{
 use crate::protocols::maxnet2006 as law;
 use crate::protocols::maxnet2006::source::{Mode, compensated, rises_slowly, xi_next};
 use crate::registry::{AnyParams, AnyRouter};
-use crate::testing::{Signals, connection, header_of, numbers, spread, value_of};
+use crate::testing::{Signals, connection, header_of, numbers, spread, value_of, value_with};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 #[allow(unsafe_code, reason = "pure functions of integers")]
@@ -71,12 +71,6 @@ fn view(capacity: Rate) -> LinkView {
 }
 
 // The law in kernel arithmetic.
-
-fn value_with(field: u32) -> Value {
-    let mut value = [0; VALUE_MAX];
-    value[..3].copy_from_slice(&field.to_be_bytes()[1..]);
-    value
-}
 
 fn fixed_router(params: &Params, capacity: Rate) -> AnyRouter {
     AnyParams::MaxNet2006(Params { arithmetic: Words::Kernel, ..params.clone() }).router(&view(capacity))

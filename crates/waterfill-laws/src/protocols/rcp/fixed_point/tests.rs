@@ -1,11 +1,13 @@
 //! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
 use super::*;
-use crate::kernel::{VALUE_MAX, Value};
+use crate::kernel::Value;
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Sending};
 use crate::protocols::rcp::{Header, WireRate};
 use crate::registry::{AnyHeader, AnyParams, AnyRouter};
-use crate::testing::{Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{
+    self, Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of, value_with,
+};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// Returns R and d̂.
@@ -15,17 +17,12 @@ fn shown(router: &AnyRouter) -> (f64, f64) {
 }
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
-    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
-        let params = AnyParams::Rcp(Params { arithmetic, ..params.clone() });
-        params.validate().unwrap();
-        params
-    })
+    testing::real_and_fixed(|arithmetic| AnyParams::Rcp(Params { arithmetic, ..params.clone() }))
 }
 
 /// The value that has this code of a rate and of an RTT.
 fn value(code: u32, rtt_code: u32) -> Value {
-    let mut value = [0; VALUE_MAX];
-    value[..3].copy_from_slice(&code.to_be_bytes()[1..]);
+    let mut value = value_with(code);
     value[3..5].copy_from_slice(&rtt_code.to_be_bytes()[2..]);
     value
 }

@@ -6,15 +6,11 @@ use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Sen
 use crate::protocols::vcp::Load;
 use crate::protocols::vcp::source::{alpha_scaled, xi_scaled};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
-use crate::testing::{Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
+use crate::testing::{self, Signals, answer_to, close, connection, echo_of, header_of, numbers, spread, value_of};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
-    [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
-        let params = AnyParams::Vcp(Params { arithmetic, ..params.clone() });
-        params.validate().unwrap();
-        params
-    })
+    testing::real_and_fixed(|arithmetic| AnyParams::Vcp(Params { arithmetic, ..params.clone() }))
 }
 
 /// The value of a load's code; 0: no router wrote.
