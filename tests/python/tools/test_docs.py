@@ -58,6 +58,7 @@ TOY = ProtocolInfo(
         ParamInfo("gain", "ratio", 0.5),
     ),
 )
+OTHER_READINGS = (ROOT / "docs/validation/law-readings.md").read_text()
 
 
 def page(rust: str = RUST, protocol: ProtocolInfo = TOY) -> str:
@@ -72,6 +73,15 @@ def test_pages_are_current():
 def test_every_protocol_has_the_fixed_headings_in_their_order(name):
     rust = (ROOT / docs.source_of(name)).read_text()
     docs.check_headings(docs.sections(docs.module_doc(rust)))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_protocol_lists_at_most_five_readings_and_links_the_others(name):
+    rust = (ROOT / docs.source_of(name)).read_text()
+    readings = docs.sections(docs.module_doc(rust))["Readings and deviations"]
+    assert sum(line.startswith("- ") for line in readings) <= 5
+    linked = f"[Other readings](../../validation/law-readings.md#{name})" in "\n".join(readings)
+    assert linked == (f"\n## {name}\n" in OTHER_READINGS)
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -1,7 +1,7 @@
 //! SCONE: a QUIC-like sender that follows throughput advice, slowly, on top of CUBIC.
 //!
 //! # Law
-//! Congestion control is CUBIC's ([`cubic`]). Advice is a maximum beside it, on a much longer time scale.
+//! Congestion control is CUBIC's ([`cubic`]). Advice limits its rate, on a much longer time scale.
 //!
 //! - `packet`  a sender puts a SCONE packet with signal 127, "unknown", in front of a few first datagrams and then of one
 //!   every `interval`; the signal n stands for 100 kbit/s·10^(n/20)
@@ -42,8 +42,8 @@
 //! [Other readings](../../validation/law-readings.md#scone)
 //!
 //! # Validation
-//! Tests below, and the simulator's `tests/scone.rs`: beside MaxNet flows the advice is within half a step of the max-min
-//! share, and an element that vanishes is forgotten within 67 s. Where most of the load follows advice, the price has no
+//! Tests below, and the simulator's `tests/scone.rs`: next to MaxNet flows the advice is within half a step of the
+//! max-min share, and an element that vanishes is forgotten within 67 s. Where most of the load follows advice, the price has no
 //! equilibrium, because it moves a second per second and advice takes up to 67 s: it should go to links on which flows
 //! of the law carry most of the traffic.
 //!

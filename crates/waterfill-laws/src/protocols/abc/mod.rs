@@ -29,10 +29,10 @@
 //!
 //! # Header
 //! The two ECN bits of the IP header: 01 accelerate, 10 brake. 00 is a packet without ECN and 11 the mark of a queue that
-//! does not speak ABC (`ecn`), which the host reports to w_nonabc. A source sends accelerates; a router changes them
+//! does not implement ABC (`ecn`), which the host reports to w_nonabc. A source sends accelerates; a router changes them
 //! to brakes, never back: so a path has the smallest share of its links. They are written here as the one byte that holds
 //! them (traffic class, its upper six bits zero), and so counted, though they cost no packet a byte. An acknowledgement
-//! returns the bit, in the paper in TCP's NS flag, counted likewise.
+//! returns the bit, in the paper in TCP's NS flag, and is counted in the same way.
 //!
 //! # Router
 //! [`Router`]: works at departures, on every packet; T is divided into 20 parts, so that a sliding window needs

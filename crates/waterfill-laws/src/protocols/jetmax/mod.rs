@@ -1,4 +1,4 @@
-//! JetMax: a router shares what its own flows may have among as many as they are.
+//! JetMax: every router divides its free capacity equally among the flows that belong to it.
 //!
 //! # Law
 //! Every flow belongs to one router of its path, its bottleneck, and says so in its packets. A router counts

@@ -1,8 +1,8 @@
 //! The law in the integers that the thesis prints (§4.1, §4.3): 2⁻¹⁸, thousandths, milliseconds, a table without
 //! interpolation, windows of whole packets.
 //!
-//! Every division truncates towards zero, after all multiplications, as §4.1's example has it. The kernel version beside
-//! this ([`super::fixed_point`]) keeps 16 more bits of prices and ξ, and interpolates.
+//! Every division truncates towards zero, after all multiplications, as §4.1's example has it. The kernel version
+//! ([`super::fixed_point`]) keeps 16 more bits of prices and ξ, and interpolates.
 
 use super::router::granted;
 use super::thinned::Marking;

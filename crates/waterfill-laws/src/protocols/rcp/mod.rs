@@ -21,10 +21,9 @@
 //! | d̂ (d₀ in the first papers) | `mean_rtt` | s |
 //!
 //! # Header
-//! 12 bytes in data and in acknowledgements: the rate on the way out (an IEEE 754 single, bit/s; infinity is "as much
-//! as there is", which is what a source asks for), the rate on the way back (likewise), the source's RTT (32
-//! bits, µs; 0 is "not known yet"). The fields are Dukkipati and McKeown's, their sizes are chosen here: any rate to
-//! 6·10⁻⁸, RTTs to 1 µs.
+//! 12 bytes in data and in acknowledgements: the forward rate and the reverse rate (IEEE 754 singles, bit/s), and the
+//! source's RTT (32 bits, µs; 0 is "not known yet"). A source asks for infinity, "as much as there is". The fields are
+//! Dukkipati and McKeown's, their sizes are chosen here: any rate to 6·10⁻⁸, RTTs to 1 µs.
 //!
 //! # Router
 //! [`Router`]: two additions, a multiplication and a comparison a packet; an update of R every T.
@@ -34,7 +33,7 @@
 //! answer sets the first rate.
 //!
 //! # Parameters
-//! [`Params`]: maxnet-2007 §IX's α and β; the rest from the authors' ns-2 model, but for the two that the readings
+//! [`Params`]: maxnet-2007 §IX's α and β; the others from the authors' ns-2 model, except for two that the readings
 //! name.
 //!
 //! # Readings and deviations

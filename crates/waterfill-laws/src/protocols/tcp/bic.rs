@@ -1,4 +1,4 @@
-//! BIC: a window that searches by halving steps for the size at which the last loss was.
+//! BIC: a window that searches for the size of the last loss in halving steps.
 //!
 //! # Law
 //! - `[bic-2004:search]` below w_max: half the distance to it per RTT, but from S_min to S_max packets

@@ -1,4 +1,4 @@
-//! CUBIC: a window that is a cubic function of the time since the last loss, as RFC 9438 has it.
+//! CUBIC: a window that is a cubic function of the time since the last loss (RFC 9438).
 //!
 //! # Law
 //! - `[rfc9438:eq1]` `W_cubic(t) = C (t − K)³ + W_max`

@@ -1,4 +1,4 @@
-//! DCTCP: comes down in proportion to the share of its packets that were marked.
+//! DCTCP: a window that shrinks in proportion to the share of marked packets.
 //!
 //! # Law
 //! - `[rfc8257:M]` `M = BytesMarked / BytesAcked` over a window of data
@@ -27,10 +27,10 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - The window comes down at a window's first mark, by α as the window before left it, as Linux does it. RFC 8257 §3.3
-//!   prints the reduction after the estimate, in one list, without saying at which of the two times.
+//! - The window shrinks at a window's first mark, by the α of the window before, as in Linux. RFC 8257 §3.3 prints the
+//!   reduction after the estimate, in one list, without saying at which of the two times.
 //! - The window holds at once (`Reduction::Law`). Spread over an RTT as RFC 6937 has it, the reduction leaves the queue
-//!   above K for half of one, the packets sent meanwhile are marked too, and the window comes down twice for one overshoot.
+//!   above K for half of one, the packets sent meanwhile are marked too, and the window shrinks twice for one overshoot.
 //! - From a mark until all that was sent before the answer has arrived the window does not grow (RFC 3168 §6.1.2).
 //! - Whether a mark fell on new data or on a retransmission makes no difference.
 //!

@@ -1,4 +1,4 @@
-//! FAST TCP: steers straight to the window that keeps α packets in the queue.
+//! FAST TCP: a window that keeps α packets in the queue.
 //!
 //! # Law
 //! - `[fast-2006:window]` once per RTT `w ← min{2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)}`
@@ -28,7 +28,7 @@
 //! of FAST.
 //!
 //! # Readings and deviations
-//! - The paper's prototype updates in one RTT and rests in the next. Here the window is set once per RTT.
+//! - The paper's prototype updates in every second RTT. Here the window is set once per RTT.
 //! - α is constant, as in the paper's prototype, which goes from 0 to the path's window in slow start; when that ends the
 //!   paper does not say. Here it ends when the law's own α packets are in the queue, from where equation and slow start
 //!   would part.

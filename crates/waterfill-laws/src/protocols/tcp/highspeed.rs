@@ -1,4 +1,4 @@
-//! HighSpeed TCP: an increase that rises and a decrease that falls with the window, as RFC 3649 has it.
+//! HighSpeed TCP: an increase that rises and a decrease that falls with the window (RFC 3649).
 //!
 //! # Law
 //! - `[rfc3649:increase]` `w ← w + a(w)/w` for each packet acknowledged
@@ -32,7 +32,7 @@
 //! - p(w) is the line on the log-log scale through (Low_Window, Low_P) and (High_Window, High_P), so that it follows the
 //!   parameters. RFC 3649 rounds it to 0.078/w^1.2, and the program behind its tables to 1/(12.8 w^1.2): a(w) there
 //!   is up to 2.5 % smaller at the high end.
-//! - a(w) is not below 1, as in the program of Appendix C. Beyond High_Window the line of b(w) goes on, down to 0.01.
+//! - a(w) is not below 1, as in the program of Appendix C. Beyond High_Window the line of b(w) continues, down to 0.01.
 //! - a and b change where the window passes a whole packet; RFC 3649 §7 expects a table with far larger steps.
 //! - Limited slow start, which §10.1 suggests for large windows, is a document of its own (RFC 3742) and not done.
 //!

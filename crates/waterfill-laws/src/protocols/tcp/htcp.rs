@@ -1,4 +1,4 @@
-//! H-TCP: the longer since the last loss, the faster the window grows; and it comes down by what the queue held.
+//! H-TCP: an increase that rises with the time since the last loss, and a decrease that empties the queue.
 //!
 //! # Law
 //! - `[htcp:alpha]` `α(Δ) = 1` up to Δ_L, then `1 + 10 (Δ − Δ_L) + ((Δ − Δ_L)/2)²`, Δ the time since the last loss

@@ -1,9 +1,8 @@
 //! Machinery of window-based TCPs: slow start and the answer to losses, without any one law.
 //!
-//! A TCP of this folder is a [`TcpLaw`]: how its window grows in congestion avoidance and what it comes down to. [`Tcp`]
-//! makes a protocol of it. The host finds and repairs losses, on every backend: a law is notified of an
-//! [`Event`] once for each loss episode. Windows are in packets here, as their papers have them, and real numbers; the
-//! host sends whole packets.
+//! A TCP of this folder is a [`TcpLaw`]: the growth of its window in congestion avoidance, and its reductions. [`Tcp`]
+//! makes a protocol of it. On every backend the host finds and repairs losses, and notifies the law of an [`Event`] once
+//! per loss episode. Windows are in packets, as in their papers, and are real numbers. The host sends whole packets.
 
 use crate::params::Params;
 use crate::protocol::{

@@ -1,4 +1,4 @@
-//! TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery, as RFC 5681 has them.
+//! TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery (RFC 5681).
 //!
 //! # Law
 //! - `[rfc5681:eq3]` `cwnd ← cwnd + 1/cwnd` for each packet acknowledged: one packet per RTT

@@ -1,4 +1,4 @@
-//! RTTs counted by acknowledgements, as RFC 8257 has its observation window.
+//! RTTs counted by acknowledgements, like RFC 8257's observation window.
 
 /// Detects the end of a round: the data outstanding at one acknowledgement, and something sent since, has arrived.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! TCP Vegas: keeps a few packets in the queue, estimated from the RTT.
+//! TCP Vegas: a window that keeps a few packets in the queue, estimated from the RTT.
 //!
 //! # Law
 //! - `[vegas-1994:diff]` `Diff = (Expected − Actual)·BaseRTT = cwnd·(1 − BaseRTT/RTT)`: packets in the queue

@@ -1,4 +1,4 @@
-//! TCP Westwood+: after a loss the window is what the path was measured to carry, not half of what it was.
+//! TCP Westwood+: a loss sets the window to the measured capacity of the path, not to half.
 //!
 //! # Law
 //! - `[westwood-2004:b_k]` `b_k = d_k/Δ_k`: the data acknowledged in the last RTT over its length
@@ -29,7 +29,7 @@
 //! # Readings and deviations
 //! - The plus: one sample per RTT. The first Westwood (2001) took one for each acknowledgement and overestimated
 //!   where acknowledgements come compressed.
-//! - An RTT is the smoothed one of RFC 6298; Linux never takes less than 50 ms, for its clock's sake.
+//! - An RTT is the smoothed one of RFC 6298. Linux takes at least 50 ms, because its clock is coarse.
 //! - The filter starts with its first sample, as Linux's does; from zero it would need ten RTTs.
 //! - A window below `b̂·RTT_min` is not raised by a loss (2001, §3.1: `if (cwin > ssthresh) cwin = ssthresh`).
 //!

@@ -31,7 +31,8 @@
 //! # Header
 //! The two ECN bits of the IP header: 01 low, 10 high, 11 overload; 00 is no VCP packet. They are written here as the
 //! one byte that holds them (traffic class, its upper six bits zero), and so counted, though they cost no
-//! packet a byte: a 1500-byte packet carries 1459 bytes of payload here and 1460 in truth. Acknowledgements likewise.
+//! packet a byte: a 1500-byte packet carries 1459 bytes of payload here and 1460 in truth. The same holds for
+//! acknowledgements.
 //!
 //! # Router
 //! [`Router`]: one addition a packet, one comparison at its departure, a sample of the queue every t_q, a

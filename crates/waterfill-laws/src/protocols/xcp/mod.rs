@@ -1,4 +1,4 @@
-//! XCP: routers write into every packet by how much its sender's window is to change.
+//! XCP: routers write the change of its sender's window into every packet.
 //!
 //! # Law
 //! Once per control interval, the mean RTT d of its traffic, a router decides how much its input is to change
