@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
     @property
     def speed(self) -> float:
-        """This program's packets per second of CPU time over the base's."""
+        """Return this program's packets per second of CPU time over the base's."""
         return (self.this.hops / self.this.cpu_s) / (self.base.hops / self.base.cpu_s)
 
 

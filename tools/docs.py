@@ -55,7 +55,7 @@ _INLINE = re.compile(
 
 
 class PageError(Exception):
-    """No page can be made from a protocol's file; the message names the file."""
+    """A protocol's file from which no page can be made; the message names the file."""
 
 
 def source_of(name: str, root: Path = ROOT) -> Path:

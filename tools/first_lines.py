@@ -67,7 +67,7 @@ class FirstLine:
     def findings(self) -> list[str]:
         """Return the complaints about this line."""
         plain = _CODE.sub("x", self.text)
-        sentence = re.split(r"(?<=[\w)\]…])\.(?: |$)", plain, maxsplit=1)[0]
+        sentence = re.split(r"(?<=[\w)\]…%])\.(?: |$)", plain, maxsplit=1)[0]
         found = []
         if _CLAUSE.match(plain):
             found.append("begins with a relative clause: name the thing")

@@ -269,7 +269,7 @@ def write_page() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what is asked; return the exit code."""
+    """Run the requested targets; return the exit code."""
     what, *rest = arguments or [""]
     if what == "sanitize":
         return subprocess.run([ROOT / "tools/sanitize.sh", *rest], check=False).returncode

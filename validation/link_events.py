@@ -29,7 +29,7 @@ MEAN_S = 0.5
 REACHED = 0.95
 END_S = 150.0
 DOWN_S = (120.0, 122.0)
-"""From when to when the link is down."""
+"""Start and end of the time in which the link is down."""
 
 PHASES = (("20 → 10", 30.0, 60.0), ("10 → 20", 60.0, 90.0), ("20 → 40", 90.0, 120.0))
 OUTAGE = ("after 2 s down", DOWN_S[1], END_S)

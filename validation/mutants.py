@@ -109,7 +109,7 @@ class Tree:
         self.env.pop("MAKEFLAGS", None)
 
     def copy(self) -> None:
-        """Copy what the build needs from the checkout; what was built before stays."""
+        """Copy the inputs of the build from the checkout; earlier build results stay."""
         parts = ["Cargo.toml", "Cargo.lock", "crates", "bench", "fuzz"]
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
         files = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)

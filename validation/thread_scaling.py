@@ -1,4 +1,4 @@
-"""Estimate how fast N threads simulate one network with a CPU each.
+"""Estimate the speed of N threads that simulate one network with a CPU each.
 
 The two networks of bench/networks.py, or the scenarios given, run on one thread and on each number
 of threads, on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU

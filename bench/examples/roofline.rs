@@ -1,5 +1,5 @@
-//! The floor of a packet's cost: a loop that touches the memory that a packet and its acknowledgement must touch, in the
-//! order in which the engine touches it, and computes nothing.
+//! A lower bound on a packet's cost. A loop touches the memory that a packet and its acknowledgement must touch, in the
+//! engine's order, and computes nothing.
 //!
 //! Two rings as long as the packets in flight hold 64 bytes a packet. A data packet is read from the first, changes its
 //! receiver and writes its acknowledgement into the second; that is read, changes the sender and a bucket of its

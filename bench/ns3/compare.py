@@ -95,7 +95,7 @@ class Ns3Cell:
 
     @property
     def measure_s(self) -> tuple[float, float]:
-        """From where on and to where: twenty losses a flow are left out, for the start."""
+        """Return the times to measure between; twenty losses per flow are left out as the start."""
         offered = sum(
             self.count * expected_window(self.law, self.loss, rtt_s) / rtt_s
             for rtt_s in self.rtts_s
@@ -113,7 +113,7 @@ def expected_window(law: str, loss: float, rtt_s: float) -> float:
 
 
 def cells(laws: Iterable[str], losses: int, loss_rates: Sequence[float] = LOSSES) -> list[Ns3Cell]:
-    """For each law a flow alone at every RTT and loss, then four on a full link.
+    """Return the cells of each law: one flow at every RTT and loss rate, then four on a full link.
 
     `losses` are the random losses that a flow is to have in its measured time; on a full link at
     the highest rate of loss, below it the queue sees to them.

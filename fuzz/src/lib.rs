@@ -26,7 +26,7 @@ pub mod wire;
 /// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, which is also that of its corpus.
+    /// Name of the target and of its corpus.
     pub name: &'static str,
     /// Purpose of the target, in one line.
     pub checks: &'static str,
@@ -40,7 +40,7 @@ pub struct Target {
     pub mutations: u32,
 }
 
-/// All targets.
+/// List of all targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "kernel",

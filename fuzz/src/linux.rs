@@ -26,8 +26,8 @@ fn select(data: &[u8]) -> Option<(&'static Decoder, &[u8])> {
     Some((&DECODERS[usize::from(which) % DECODERS.len()], rest))
 }
 
-/// Decodes a frame for the law that the first byte selects, in Rust and in C; of the frame as many bytes lie in one piece
-/// as the second says.
+/// Decodes a frame in Rust and in C, for the law that the first byte selects. The second byte selects how many bytes of
+/// the frame lie in one piece.
 ///
 /// # Panics
 /// The verdicts differ, or C writes a byte that is neither the value's nor the checksum's.

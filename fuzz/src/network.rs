@@ -20,8 +20,8 @@ use traffic::traffic;
 
 /// Packets that the fastest link can send in a run.
 const PACKETS: f64 = 1000.0;
-/// Events of half a run beyond which it ends: ACKs of one byte on a link that copies each packet, which a route takes three
-/// times, are millions.
+/// Limit of events for half a run. ACKs of one byte on a link that copies each packet, which a route takes three times,
+/// cause millions.
 const EVENTS: u64 = 200_000;
 /// Time is in picoseconds: shares of it, such as utilization, are exact to this.
 const ROUNDING: f64 = 1e-6;

@@ -165,7 +165,7 @@ impl Network {
         }
     }
 
-    /// Nothing is lost any more: with time-outs where nothing else is left, all packets arrive and are acknowledged.
+    /// Ends the losses, so that all packets arrive and are acknowledged, by time-outs if necessary.
     fn finish(&mut self) {
         let rounds = 4 * (self.hosts.sent() + 1);
         for _ in 0..rounds {

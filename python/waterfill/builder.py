@@ -282,7 +282,7 @@ class Scenario:
         return from_dict(self._document, self._source)
 
     def check(self, on: str = "sim") -> dict[str, Any]:
-        """Check it without a run; return what a run would use, in SI units: `waterfill check`.
+        """Check the scenario without a run; return its values in SI units.
 
         Raises InputError for what is wrong, or what the backend cannot run.
         """
@@ -297,7 +297,7 @@ class Scenario:
         threads: int | None = 1,
         laws: Mapping[str, PythonLaw] | None = None,
     ) -> Result:
-        """Run it on a backend ("sim", "fluid", "linux"); arguments as in `waterfill.run`."""
+        """Run the scenario on a backend ("sim", "fluid", "linux"); see `waterfill.run`."""
         from waterfill.runs import backends
 
         return backends.run(self.checked(), on, seed, threads=threads, laws=laws)
@@ -313,7 +313,7 @@ class Scenario:
         on: str = "sim",
         laws: Mapping[str, PythonLaw] | None = None,
     ) -> Comparison:
-        """Run it under several protocols, by default all explicit ones, one after the other.
+        """Run the scenario under several protocols, by default all explicit ones, in turn.
 
         `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol
         use each in turn. `laws` are laws in Python by name, which are then protocols as well.

@@ -1,4 +1,4 @@
-"""No two modules of a Rust crate import each other, directly or not; a module and its parts may."""
+"""Tests that no two modules of a Rust crate import each other, except a module and its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command in the docs exists; those of the tutorial are run, and print what it shows."""
+"""Tests of commands in the docs: all exist, and those of the tutorial print what it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every link, anchor and path that a page or a comment names leads somewhere."""
+"""Tests of the links, anchors and paths in pages and comments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TREE = re.compile(
 
 
 def _tracked() -> list[Path]:
-    """Every file of the tree that git knows, and those it would take."""
+    """Return every file that git tracks or would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

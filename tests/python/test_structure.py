@@ -1,4 +1,4 @@
-"""What the linters of imports do not see: the public interface, imports by text, kept runs."""
+"""Tests beyond the linters of imports: the public interface, imports by text, kept runs."""
 
 from __future__ import annotations
 

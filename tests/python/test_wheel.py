@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pack what `make build` has compiled; nothing is compiled again."""
+    """Pack the build of `make build`, without compiling again."""
     maturin = Path(sys.prefix) / "bin" / "maturin"
     if not maturin.exists() or shutil.which("cargo") is None:
         pytest.skip("needs maturin beside this Python, and cargo")

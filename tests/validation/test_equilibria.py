@@ -17,7 +17,7 @@ def compared(case):
 
 
 def test_fig_4_agrees_with_the_simulator():
-    """Every flow within 3 % of the fixed point, on our instance of ixcp-2007's Fig. 4."""
+    """Rates within 3 % of the fixed point, on our instance of ixcp-2007's Fig. 4."""
     found = compared(EquilibriumCase("xcp", None))
     assert len(found) == 80
     assert abs(equilibria.worst(found).error) <= equilibria.FIG_4_TOLERANCE

@@ -82,7 +82,7 @@ def test_counts_are_averaged_around_the_fullest_millisecond():
 
 
 def test_flows_that_send_less_than_a_packet_per_update_gather():
-    """With T = 10 ms most of them send within 3 ms of a cycle of 21 ms, with 1 ms few do."""
+    """Gathering: with T = 10 ms most flows send within 3 ms of a 21 ms cycle, with 1 ms few."""
     gathered, spread = (
         ns2_peers.phases(reading, backends.run(ns2_peers.phase_scenario(reading, flows=32)))
         for reading in ("written at arrival", "written at arrival, T = 1 ms")

@@ -133,7 +133,7 @@ def _rows(path: Path, file: Any, header: Header) -> Iterator[Step]:
 
 
 def _words(column: Any) -> tuple[list[int], list[int]]:
-    """Return where each row's words begin and end, and all words."""
+    """Return all words, and the positions where each row's words begin and end."""
     offsets = column.offsets.to_pylist()
     first = offsets[0]
     words = column.values.slice(first, offsets[-1] - first).to_pylist()

@@ -97,7 +97,7 @@ class MutantCase:
 
     @property
     def params(self) -> dict[str, Any]:
-        """Every parameter of the law: those set here, or the defaults."""
+        """Parameters of the law: those set here, or the defaults."""
         changed: dict[str, Any] = {}
         for setting in self.settings.split():
             name, _, text = setting.partition("=")
@@ -250,7 +250,7 @@ def function(name: str) -> str:
 
 
 def reason(name: str) -> str:
-    """Return why a mutant that changed no step did so, as far as its function says it."""
+    """Return the reason why a mutant changed no step, as far as its function gives one."""
     place = function(name)
     return next((why for pattern, why in REASONS if re.search(pattern, place)), "see below")
 

@@ -63,7 +63,7 @@ class SourceChecker(PartChecker):
     """Equations of a source: events leave its state, unless a law says otherwise."""
 
     def _limit(self, step: Step) -> Mapping[str, object]:
-        """Return what the source may send after a step."""
+        """Return the limits on the source's sending after a step."""
         raise NotImplementedError
 
     def _on_event(self, step: Step) -> Expected:

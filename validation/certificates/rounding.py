@@ -79,7 +79,7 @@ class Real:
         return real(other) / self
 
     def exact_times(self, factor: Fraction | int) -> Real:
-        """Return it times a power of two, which rounds nothing."""
+        """Return the number times a power of two, which rounds nothing."""
         return Real(self.value * factor, self.error * float(factor))
 
     def accepts(self, logged: float) -> bool:

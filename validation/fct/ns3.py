@@ -1,4 +1,4 @@
-"""The same flows in ns-3 and in Waterfill.
+"""Runs of the same flows in ns-3 and in Waterfill.
 
 A leaf-spine of 2 leaves, 8 hosts and one spine, so that every pair of hosts has one route. Flows
 arrive as a Poisson process for one second, between random hosts, with web-search sizes; both

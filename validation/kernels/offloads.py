@@ -16,7 +16,10 @@ _COMMANDS = (0x17, 0x1F, 0x24, 0x2C)
 
 
 def main() -> None:
-    """Switch them off, one device after the other. Raises OSError if the kernel refuses."""
+    """Switch all offloads off, one device after the other.
+
+    Raises OSError if the kernel refuses. Raises OSError if the kernel refuses.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for device in sys.argv[1:]:
             for command in _COMMANDS:

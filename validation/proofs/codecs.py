@@ -251,9 +251,7 @@ def _rates() -> Iterator[Theorem]:
 
 
 def _order() -> bool:
-    """From both: a smaller rate has a code that is at least as large; the code of a code's rate is
-    that code.
-    """
+    """Prove that codes never fall as rates rise, and that a code's rate has this code."""
     decode = z3.Function("decode", z3.IntSort(), z3.IntSort())
     top = (1 << 23) - 1
 

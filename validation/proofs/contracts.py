@@ -465,9 +465,7 @@ def _below_scale(name: str, high: int) -> Proof:
 
 
 def _prove_exp2_steps() -> Integers:
-    """Prove what powers of two give: a half after an octave, and no less than a whole octave
-    leaves.
-    """
+    """Prove steps of powers of two: half after an octave, at least a whole octave's rest."""
     body = Body("fixed_exp2_down", (UP_SCALE, UP_SCALE), (0, (64 << 24) - 1))
     domain, y = body.domain, body.arguments[1]
     # The table's values are in an octave, and so is what they scale; no more of them matters.
@@ -483,7 +481,7 @@ def _prove_exp2_steps() -> Integers:
 
 
 def _prove_log2() -> Integers:
-    """Each octave: its power of two, and all between that and the next."""
+    """Prove the logarithm in each octave: at its power of two, and between it and the next."""
     domain = Integers()
     for octave in range(62):
         for low, high in ((1 << octave, 1 << octave), ((1 << octave) + 1, (2 << octave) - 1)):

@@ -96,7 +96,7 @@ def fillings(
 
 
 def prove(links: int, flows: int) -> tuple[str, int]:
-    """Prove it for all networks of a size; return z3's answer and the number of networks."""
+    """Prove the theorem for all networks of a size; return z3's answer and their number."""
     count = 0
     capacities = [z3.Real(f"c{link}") for link in range(links)]
     positive = [capacity > 0 for capacity in capacities]

@@ -31,9 +31,7 @@ def _ask_directly(formulas: list[Any], milliseconds: int) -> Any:
 
 
 def _ask_linearly(formulas: list[Any], milliseconds: int) -> Any:
-    """Replace what is defined, write products out, and let a variable stand for each: unsat then
-    holds of products too.
-    """
+    """Replace definitions, expand products, and let a variable stand for each product."""
     goal = z3.Goal()
     goal.add(*formulas)
     expand = z3.With("simplify", som=True, pull_cheap_ite=False)
@@ -325,7 +323,7 @@ class Integers:
         return copy
 
     def assigned(self, name: str, node: Node, value: Any) -> Any:
-        """Narrow what is assigned to a variable that has a cut."""
+        """Narrow the value assigned to a variable that has a cut."""
         key = (self._at.function, name)
         if not isinstance(value, Number):
             return value

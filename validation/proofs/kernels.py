@@ -1,4 +1,4 @@
-"""Every function of a law's header over the ranges of its structures.
+"""Proofs on every function of a law's header over the ranges of its structures.
 
 Each function of `law.h`'s interface is executed on structures whose fields have any values in their
 ranges. Proved are: no operation leaves its type, no shift exceeds its width, no divisor is 0, no

@@ -40,8 +40,10 @@ class State:
 
 
 class Domain(Protocol):
-    """What numbers are. `at` is the function and the expression, for messages; conditions may be
-    Python's bool.
+    """A domain of numbers.
+
+    `at` is the function and the expression, for messages; conditions may be Python's bool. `at` is
+    the function and the expression, for messages; conditions may be Python's bool.
     """
 
     machine: Machine | None
@@ -376,7 +378,7 @@ class Machine:
     # ------------------------------------------------------------ expressions
 
     def place(self, node: Node) -> Place:
-        """Return where an expression is stored."""
+        """Return the place that stores an expression."""
         kind, inner = node["kind"], node.get("inner", [])
         if kind == "ParenExpr":
             return self.place(inner[0])

@@ -90,9 +90,7 @@ def _first() -> bool:
 
 
 def _next() -> bool:
-    """Every other price: xi is between its old value and xi*, so the exponent is q/T or nearer to
-    it than before.
-    """
+    """Prove the step for every other price: xi moves towards xi*, so the exponent nears q/T."""
     run = _apply(False)
     xi = run.field("xi")
     before, after, rest = run.before.term, xi.term, run.rest.term
@@ -119,7 +117,7 @@ def _rate() -> bool:
 
 
 def _table() -> bool:
-    """Each entry of the table is the nearest to 2^31 2^(-i/256), by exact powers of fractions."""
+    """Prove that each entry of the table is the nearest to 2^31 2^(-i/256), by exact fractions."""
     table = unit("fixed.h").tables["fixed_exp2"]
     for index, entry in enumerate(table):
         exact = Fraction(2) ** (31 * 256 - index)

@@ -48,7 +48,7 @@ class Object:
     uses: frozenset[Id] = frozenset()
     locked_bytes: int = 0
     value: bytes = b""
-    """Of a registered congestion control: what was registered, its name included."""
+    """Value registered for a congestion control, its name included."""
 
 
 @dataclass

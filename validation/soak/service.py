@@ -32,7 +32,7 @@ class Settings:
     program: str
     law: str
     folder: Path
-    """Of the configuration file, the log and the sockets."""
+    """Folder of the configuration file, the log and the sockets."""
     pins: Path
     rate_bps: float
 
@@ -80,7 +80,7 @@ class Service:
     """`waterfilld run` in the router's namespace, for the router and for both hosts."""
 
     def __init__(self, settings: Settings, network: Network) -> None:
-        """Nothing runs until `start`."""
+        """Create the service; nothing runs until `start`."""
         self._settings, self._network = settings, network
         self._process: subprocess.Popen[bytes] | None = None
         self._log = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
@@ -177,7 +177,7 @@ class Service:
                 connection.close()
 
     def unload(self) -> None:
-        """Remove what is pinned. Raises ServiceError if that fails."""
+        """Remove all pins. Raises ServiceError if that fails. Raises ServiceError if that fails."""
         self._run("unload")
 
     def _run(self, command: str, *options: str) -> str:

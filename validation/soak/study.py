@@ -46,10 +46,10 @@ class Course:
     kill_s: float
     sample_s: float
     rate_bps: float = 300e6
-    """Of the router's links."""
+    """Rate of the router's links."""
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
     deadline_s: float = 120.0
-    """Of a flow; 16 long ones share both directions of a link."""
+    """Deadline of a flow; 16 long ones share both directions of a link."""
     least_rate_bps: float | None = None
 
 
@@ -95,7 +95,11 @@ class Soak:
         self._reloads = 0
 
     def run(self) -> SoakRun:
-        """Run it. Raises ServiceError if the daemon does not start or cannot be unloaded."""
+        """Run the soak.
+
+        Raises ServiceError if the daemon does not start or cannot be unloaded. Raises ServiceError
+        if the daemon does not start or cannot be unloaded.
+        """
         course = self._course
         self._service.start(TARGETS[0])
         self._select(self._law)
@@ -243,7 +247,7 @@ def _progress(sample: Sample) -> None:
 
 
 def soak(course: Course) -> SoakRun:
-    """Run it in a process tree of its own; return what was observed.
+    """Run a soak in its own process tree; return its observations.
 
     Raises InputError for what this host's kernel refuses, RunError if the network cannot be built
     or the daemon fails for good.

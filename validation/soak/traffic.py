@@ -212,7 +212,7 @@ class Host:
         """True if clients open new connections."""
 
     def serve(self, seconds: float) -> None:
-        """Do what is due, for up to this time."""
+        """Handle due work, for up to this time."""
         for key, _ in self._waiting.select(seconds):
             if key.data is None:
                 self._accept()
@@ -366,7 +366,7 @@ class Worker:
     """A process with a `Host` in a namespace."""
 
     def __init__(self, space: Namespace, address: str, peer: str, law: str, load: Load) -> None:
-        """Start it and wait until it listens."""
+        """Start the server and wait until it listens."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.get_context("fork").Process(
             target=_work, args=(space, address, peer, law, load, theirs), daemon=True

@@ -34,16 +34,16 @@ class Event:
 
 @dataclass
 class SoakRun:
-    """All observations of a soak."""
+    """Observations of a soak."""
 
     samples: list[Sample]
-    """While traffic ran."""
+    """Samples while traffic ran."""
     before: Sample
     """The daemon is loaded; there were no connections yet."""
     after: Sample
-    """The same after the last connection."""
+    """Sample after the last connection."""
     totals: list[Totals]
-    """Of each host."""
+    """Totals of each host."""
     events: list[Event]
     seconds: float
     """Duration of arrivals."""

@@ -68,7 +68,7 @@ class Watch:
         self._start_s = time.monotonic()
         self.life = 0
         self.seen: set[objects.Id] = set()
-        """Every object of the run so far."""
+        """Objects of the run so far."""
 
     def take(self) -> Sample:
         """Return the present state. Raises ServiceError if `waterfilld status` fails."""
@@ -214,7 +214,7 @@ class KernelLog:
     """Records of the kernel's log from now on."""
 
     def __init__(self) -> None:
-        """Open it, if this process may."""
+        """Open the log, if this process may."""
         try:
             self._fd: int | None = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.lseek(self._fd, 0, os.SEEK_END)

@@ -60,7 +60,7 @@ class Processes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def keep(self) -> bool:
-        """Start what does not run; return False once the front end has ended by itself."""
+        """Start the processes that do not run; return False once the front end has ended itself."""
         for name, words in self._words.items():
             process = self.running.get(name)
             if process is not None and process.poll() is None:

@@ -105,9 +105,9 @@ class Found:
     seen: int = 0
     """Open connections whose sender's state was read."""
     asked: int = 0
-    """Of these, those whose requests were answered."""
+    """Connections whose requests were answered."""
     priced: int = 0
-    """Of these, those whose law has applied an answer."""
+    """Connections whose law has applied an answer."""
     fallbacks: Counter[str] = field(default_factory=Counter)
     odd: list[Document] = field(default_factory=list)
     """The state of the first connections that did not ask."""
@@ -141,7 +141,7 @@ class Found:
         return wrong
 
     def to_dict(self) -> Document:
-        """Return it as plain data."""
+        """Return the counts as plain data."""
         return {"kind": self.name, "opened": self.opened, "seen": self.seen, "asked": self.asked,
                 "priced": self.priced,
                 "fallbacks": dict(self.fallbacks), "odd": self.odd, "counters": self.counters,

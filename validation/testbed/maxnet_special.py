@@ -434,7 +434,7 @@ def _fill(path: Path, size: int) -> str:
 
 
 class SendersOnly(Laws):
-    """Only senders have the daemon."""
+    """Laws of which only senders have the daemon."""
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
         """Return the source alone."""

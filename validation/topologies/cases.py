@@ -48,7 +48,7 @@ class TopologyCase:
     network: Network
     shares_bps: list[float]
     demands: int
-    """Of the network, those that were left out included."""
+    """Number of demands of the network, including those left out."""
     kept: float
     """The share of their volume that the flows have."""
 

@@ -55,12 +55,12 @@ class Record:
 
     @property
     def errors(self) -> Reals:
-        """Each flow's relative distance from its max-min share, with its sign."""
+        """Return each flow's relative distance from its max-min share, with its sign."""
         return np.asarray(np.array(self.rates_bps) / np.array(self.shares_bps) - 1)
 
     @property
     def drifts(self) -> Reals:
-        """Each flow's relative change from one fifth to the next."""
+        """Return each flow's relative change from one fifth to the next."""
         return drift(np.array(self.before_bps), np.array(self.rates_bps))
 
 

@@ -634,7 +634,7 @@ impl Fluid {
         [&self.flow_series, &self.link_series, &self.traffic_series]
     }
 
-    /// Returns where every byte of data went so far.
+    /// Returns the counts of data bytes by where they went.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         let sum = |of: fn(&Class) -> f64| self.classes.iter().map(|class| of(class) * class.spec.count).sum();
@@ -700,7 +700,7 @@ fn add_routers(
     Ok(())
 }
 
-/// Refuses what the fluid model does not have.
+/// Refuses a network with features that the fluid model does not have.
 pub(crate) fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
         let id = Network::protocol_of(&flow.name, flow)?;

@@ -16,7 +16,7 @@ const VOLUME_BYTES: f64 = 16.0;
 /// A history is copied when it doubles: the old one and the new one exist together.
 const GROWTH: f64 = 1.5;
 
-/// Estimates what a checked network needs in the fluid model; `step_s` as for [`crate::Fluid::new`].
+/// Estimates the cost of a checked network in the fluid model; `step_s` as for [`crate::Fluid::new`].
 ///
 /// The test against measured runs is `tests/python/runs/test_estimate.py`.
 ///

@@ -65,7 +65,7 @@ pub(crate) struct Inbox {
 struct Piece {
     /// Index of its row in the columns.
     base: usize,
-    /// Its fraction of the row.
+    /// The stream's fraction of the row.
     share: f64,
     /// Time from entering the queue to the middle of the reader's step, in seconds.
     age_s: f64,
@@ -92,7 +92,7 @@ struct Lane {
     pieces: Vec<Piece>,
     /// The piece in the middle of the reader's step.
     middle: usize,
-    /// For links that change: packets' bytes, and the arrival time of each row, less the latency.
+    /// Packet size on links that change; `windows` has the arrival times of rows, less the latency.
     packet_bytes: f64,
     windows: Vec<(Instant, Instant)>,
     /// The end of the newest window.
@@ -214,7 +214,8 @@ impl Pipe {
         }
     }
 
-    /// Removes what has not left the queue at a time. Passes each stream of data and its bytes to `take`; returns all bytes.
+    /// Removes the bytes that have not left the queue at a time. Passes each stream of data and its bytes to `take`;
+    /// returns all bytes.
     pub(crate) fn drop_waiting(&mut self, now: Instant, mut take: impl FnMut(usize, f64)) -> f64 {
         let mut dropped = 0.0;
         let mut first = self.written;

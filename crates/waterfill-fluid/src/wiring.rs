@@ -15,7 +15,7 @@ pub(crate) struct Wiring {
     links: Vec<Streams>,
     /// Links that each class crosses with its data, and the index of its stream on each.
     data: Vec<Vec<Hop>>,
-    /// The same for acknowledgements and uncontrolled traffic.
+    /// Hops of acknowledgements and uncontrolled traffic.
     plain: Vec<Vec<Hop>>,
     edges: Vec<Edge>,
 }

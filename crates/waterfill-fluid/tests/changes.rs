@@ -39,7 +39,7 @@ fn traffic_rates(fluid: &Fluid) -> Vec<f64> {
     series.columns()[column].clone()
 }
 
-/// 10 Mbit/s for 1 s, 1 Mbit/s for 1 s, nothing for 1 s, 16 Mbit/s for 1 s; the changes fall into the middle of steps.
+/// Rates of 10, 1, 0 and 16 Mbit/s for 1 s each; the changes fall into the middle of steps.
 #[test]
 fn a_busy_link_sends_the_integral_of_its_rate() {
     let changes = [rate(1.0003, 1e6), rate(2.0003, 0.0), rate(3.0003, 1.6e7)];
@@ -64,8 +64,8 @@ fn a_queue_follows_the_rate() {
     assert_close("mean queue", summary.links[0].queue_packets.mean, 500.0, 1e-3);
 }
 
-/// Where the delay rises, the wire is silent for the difference; where it falls, a busy link keeps the old delay, because
-/// the wire delivers no faster than the link sends.
+/// Order on a wire whose delay changes. When the delay rises, the wire is silent for the difference. When it falls, a
+/// busy link keeps the old delay, because the wire delivers no faster than the link sends.
 #[test]
 fn a_busy_wire_stays_in_order() {
     let (fluid, _) = run(&offered(3.0, 2e7, 0.1, &[delay(1.0, 0.01), delay(2.0, 0.15)]), Some(1e-3));
@@ -97,7 +97,7 @@ fn a_link_that_goes_down_drops_its_queue_and_what_arrives() {
     assert_eq!(rates[22..40].iter().sum::<f64>(), 0.0);
 }
 
-/// Nothing is created or forgotten, whatever happens to the link.
+/// Conservation of bytes, whatever happens to the link.
 #[test]
 fn bytes_are_conserved() {
     for protocol in ["xcp", "maxnet", "window"] {

@@ -5,7 +5,7 @@ use common::{assert_close, flows, link, network, rates, run};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{FlowSpec, Network};
 
-/// Every protocol of the fluid model, the final utilization of a link with ten flows, and the tolerance.
+/// Protocols of the fluid model with the final utilization of a link with ten flows, and the tolerance.
 const FILLS: [(&str, f64, f64); 9] = [
     ("maxnet", 0.90, 0.002),
     ("maxnet2006", 0.94, 0.002),
@@ -116,8 +116,8 @@ fn rates_are_proportional_to_weights() {
     }
 }
 
-/// As `check_step` does: halves the step until that changes no rate by 1 %. MaxNet needs this once, because flows with two
-/// RTTs are 1.1 % from their common share at the default step (0.9 % in the packet simulator); the others do not.
+/// Halves the step, as `check_step` does, until that changes no rate by 1 %. MaxNet needs this once, because flows with
+/// two RTTs are 1.1 % from their common share at the default step (0.9 % in the packet simulator); the others do not.
 #[test]
 fn half_the_step_changes_no_rate_by_one_percent() {
     for (protocol, ..) in FILLS {

@@ -24,7 +24,7 @@ fn slices_of_any_size_give_the_same_bytes() {
     }
 }
 
-/// Each would take hours: in steps, in timers within a step.
+/// Networks that would take hours: in steps, in timers within a step.
 #[test]
 fn long_loops_end_when_the_caller_says_so() {
     let n = |law| network(1e6, link("a", 1e7, 0.01, 60_000).to_vec(), vec![flows("f", 3, law, &[0], 1e6)]);

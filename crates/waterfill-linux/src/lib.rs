@@ -1,5 +1,5 @@
-//! Waterfill on Linux: the testbed's delay line ([`delay`]), which holds frames in user space for an exact time, and with the
-//! feature `daemon` the daemon `waterfilld`, which loads MaxNet into the kernel.
+//! Waterfill on Linux: the testbed's delay line and the daemon. The delay line ([`delay`]) holds frames in user space
+//! for an exact time. With the feature `daemon`, `waterfilld` loads MaxNet into the kernel.
 
 #![cfg(target_os = "linux")]
 

@@ -30,7 +30,7 @@ impl Drop for Server {
 }
 
 impl Network {
-    /// Prints why and returns `None` where that is not possible.
+    /// Creates the namespaces; prints the reason and returns `None` if that is not possible.
     fn new() -> Option<Self> {
         Some(Self { spaces: Namespaces::in_a_row()? })
     }

@@ -1,5 +1,5 @@
-//! The cohabitation program in the running kernel: its arithmetic against the same C compiled for this host, bit for bit,
-//! and what it does to packets. Needs root and skips without.
+//! Tests of the cohabitation program in the running kernel: arithmetic against the same C on this host, and effects on
+//! packets. Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 

@@ -15,7 +15,7 @@ const ENDS: &[char] = &['a', '1', '2', '3', 'b'];
 /// Links of the row, each with its network's number; those between routers are the domain.
 const LINKS: [(char, char); 4] = [('a', '1'), ('1', '2'), ('2', '3'), ('3', 'b')];
 
-/// Counts what passes a device of a namespace: frames by EtherType and direction, and super-packets.
+/// Counts frames at a device of a namespace by EtherType and direction, and super-packets.
 const COUNTER: &str = r#"
 import collections, json, socket, sys
 device = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))

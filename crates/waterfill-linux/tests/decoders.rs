@@ -1,6 +1,7 @@
-//! One verdict of three decoders: each law's TCP option, and whole frames, by a parser in Rust, by the C of the kernel's
-//! programs compiled for the host, and by those programs in the running kernel. The last needs root and is skipped
-//! without, and gets a quarter of the frames. DECODER_FRAMES is their number for each law: 4,000,000 of `make validate STUDY=decoders`.
+//! Agreement of three decoders on each law's TCP option and on whole frames. They are a parser in Rust, the C of the
+//! kernel's programs compiled for the host, and those programs in the running kernel. The last needs root and is
+//! skipped without, and gets a quarter of the frames. DECODER_FRAMES is their number for each law: 4,000,000 of `make
+//! validate STUDY=decoders`.
 
 #![cfg(feature = "daemon")]
 
@@ -128,8 +129,8 @@ fn ip_at(frame: &[u8]) -> usize {
     at
 }
 
-/// Gives frames to a law's programs in the kernel: the verdict is that of Rust, and the router's program writes what the
-/// law's C does on the host, in place, with the checksum; every frame is counted for its verdict.
+/// Gives frames to a law's programs in the kernel and compares verdicts with Rust. The router's program must write what
+/// the law's C writes on the host, in place, with the checksum; every frame is counted for its verdict.
 fn route_frames(decoder: &Decoder, kernel: &Kernel, form: &KernelProtocol, n: u64, seed: u128) {
     let mut frames = Frames::new(seed);
     let (law, sets) = (form.law(), form.recorded());

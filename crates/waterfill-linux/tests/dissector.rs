@@ -16,8 +16,7 @@ const CAPACITY: u64 = 1_000_000_000;
 const PACKET: u32 = 1500;
 const RTT_US: u32 = 40_000;
 
-/// A path of one link in a law's own code, after 200 ticks of a link that is nearly full: the last values, and the state
-/// that they stand for.
+/// State of a law's own code after 200 ticks of a nearly full link, with the last values of the path.
 struct Path {
     forward: Value,
     echo: Value,

@@ -97,9 +97,9 @@ fn assert_checksums(network: &Network) {
 /// The effect of a forgery in all packets of a connection.
 #[derive(PartialEq)]
 enum Effect {
-    /// As if there were no option.
+    /// A fallback, as without the option.
     FallsBack,
-    /// As if nothing were forged.
+    /// No effect, as without a forgery.
     Unaffected,
     /// The host uses the forged value.
     Used,
@@ -198,7 +198,7 @@ fn the_next_true_price_is_applied_in_full() {
     }
 }
 
-/// As if a link was full when the connection started, and free soon after: at the start rate a packet takes seconds.
+/// Start on a link that was full and is free soon after: at the start rate a packet takes seconds.
 #[test]
 fn a_very_low_start_rate_rises_to_that_of_the_price() {
     let Some((network, mut daemon)) = unforged(EXPERIMENT, X_MAX_BPS, RATE_BPS) else { return };
@@ -366,8 +366,8 @@ fn delayed(way: usize, timestamps: bool, mut meanwhile: impl FnMut(&Network) + S
 
 const STANDING_QUEUE: &str = "the queue does not drain while the price does not rise";
 
-/// To the source, a queue at a router whose price is below another one's on the path looks the same: the price that it
-/// receives does not rise either.
+/// A queue at a router whose price is below another one's on the path. To the source it looks like an unpriced
+/// bottleneck, because the price that it receives does not rise either.
 #[test]
 fn a_standing_queue_under_a_constant_price_means_an_unpriced_bottleneck() {
     for timestamps in [true, false] {

@@ -1,5 +1,6 @@
-//! The host programs on the running kernel: three namespaces in a row, of which the middle one changes options as one of
-//! the programs in `bpf/test/path.bpf.c`. Both ends are this test program, started again in a namespace and a cgroup.
+//! Tests of the host programs on the running kernel. Three namespaces stand in a row, of which the middle one changes
+//! options as one of the programs in `bpf/test/path.bpf.c`. Both ends are this test program, started again in a
+//! namespace and a cgroup.
 
 #![cfg(feature = "daemon")]
 
@@ -147,7 +148,7 @@ struct Network {
 }
 
 impl Network {
-    /// Prints why and returns `None` where that is not possible.
+    /// Creates the network; prints the reason and returns `None` if that is not possible.
     fn new() -> Option<Self> {
         Some(Self { spaces: Namespaces::in_a_row()?, sign: false })
     }

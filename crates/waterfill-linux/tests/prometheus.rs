@@ -1,5 +1,5 @@
-//! `packaging/grafana` and `packaging/prometheus` against real metrics: a host and a router in network namespaces, Debian's
-//! Prometheus with a data folder of its own, and every query of the dashboard.
+//! Tests of `packaging/grafana` and `packaging/prometheus` with real metrics: a host and a router in network
+//! namespaces, Debian's Prometheus, and every query of the dashboard.
 
 #![cfg(feature = "daemon")]
 
@@ -23,7 +23,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use serde_json::Value;
 
-/// In the router's namespace, where all of it runs.
+/// Address of the host in the router's namespace.
 const HOST: &str = "127.0.0.1:9465";
 const ROUTER: &str = "127.0.0.1:9466";
 const PROMETHEUS: &str = "127.0.0.1:9090";
@@ -120,7 +120,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it in this thread's network namespace; `None`, with a reason printed, where there is none.
+    /// Starts the process in this thread's network namespace; `None`, with a reason printed, if the program is missing.
     fn start(prefix: &str) -> Option<Self> {
         let folder = std::env::temp_dir().join(format!("waterfill-prometheus-{prefix}"));
         fs::create_dir(&folder).unwrap();
@@ -167,7 +167,7 @@ struct Router {
 }
 
 impl Router {
-    /// Starts it in the namespace `r`; `None`, with a reason printed, where there is no BPF file system.
+    /// Starts the daemon in the namespace `r`; `None`, with a reason printed, without a BPF file system.
     fn start(spaces: &Namespaces) -> Option<Self> {
         let Ok(mount) = run("awk '$3 == \"bpf\" { print $2; found = 1; exit } END { exit !found }' /proc/mounts")
         else {
@@ -237,8 +237,7 @@ fn cookie() -> u64 {
     cookie
 }
 
-/// Connections that send until the end: of the law, of the kernel's own law, and short ones of both, also to a peer that
-/// does not know the option.
+/// Starts connections that send until the end, with the law and with the kernel's own, and short ones of both.
 fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let serve = |at| {
         let end = Arc::clone(end);

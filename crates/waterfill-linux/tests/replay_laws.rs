@@ -1,5 +1,5 @@
-//! What is simulated is what is deployed, for every law behind `kernel/law.h`: a loaded program has the same state and
-//! results after each of 10⁵ recorded calls as the C code compiled for the host, bit for bit.
+//! Equality of simulated and deployed laws, for every law behind `kernel/law.h`. After each of 10⁵ recorded calls, a
+//! loaded program has the same state and results as the C code compiled for the host, bit for bit.
 
 #![cfg(feature = "daemon")]
 

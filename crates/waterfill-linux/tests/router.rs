@@ -1,5 +1,5 @@
-//! The router programs in the running kernel: what they do to packets, their price against the law as compiled for this host,
-//! and `waterfilld router` on devices in network namespaces. Needs root and skips without.
+//! Tests of the router programs in the running kernel: effects on packets, prices against the law compiled for this
+//! host, and `waterfilld router` in network namespaces. Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 

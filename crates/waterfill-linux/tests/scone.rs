@@ -206,8 +206,8 @@ fn packets() -> u64 {
     std::env::var("SCONE_PACKETS").map_or(100_000, |text| text.parse().unwrap())
 }
 
-/// Random packets of both families, most with a SCONE packet: what leaves is what the codec computes for the host, and
-/// the checksum is computed anew from all bytes.
+/// Random packets of both families, most with a SCONE packet. The program writes what the codec computes for the host,
+/// and the checksum is recomputed from all bytes.
 #[test]
 fn every_kind_of_packet() {
     let Some(mut element) = Element::load() else { return };
@@ -324,7 +324,7 @@ fn a_rate_of_a_law_is_its_advice_and_no_rate_is_none() {
     }
 }
 
-/// Every datagram of a super-packet may start with a SCONE packet; the bytes between are not looked at.
+/// Datagrams of a super-packet, each of which may start with a SCONE packet; the bytes between are not read.
 #[test]
 fn every_datagram_of_a_super_packet_is_looked_at() {
     let Some(element) = Element::load() else { return };
@@ -387,8 +387,8 @@ fn what_is_no_whole_datagram_passes_unchanged() {
 const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 101;
 
-/// What the element adds to UDP without SCONE packets: the least of its times less the least of an empty program's, taken
-/// in turn. `make validate STUDY=scone` runs it; on a busy host it would say nothing.
+/// Cost that the element adds to UDP without SCONE packets: the minimum of its times less that of an empty program,
+/// taken in turn. `make validate STUDY=scone` runs it; on a busy host it would say nothing.
 #[test]
 #[ignore = "a measurement of 10 s"]
 fn other_udp_costs_little() {

@@ -16,7 +16,7 @@ use interface::types::{
     host_flag as Flag, host_mode as Mode, host_reason as Reason, host_samples as Samples, host_summary as Summary,
 };
 
-/// As in `bpf/test/summary.bpf.c`.
+/// Mirror of the structure in `bpf/test/summary.bpf.c`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Question {

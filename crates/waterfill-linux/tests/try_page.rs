@@ -73,7 +73,7 @@ fn script(page: &str) -> String {
         + "echo left: $(ip netns) $(ls \"$BPF\" | grep -v debug) $(grep -o \"$LAW\" /proc/sys/net/ipv4/tcp_available_congestion_control)\n"
 }
 
-/// Returns where a file system of this type is mounted.
+/// Returns the mount point of a file system of this type.
 fn mounted(kind: &str) -> Option<String> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind))?;

@@ -7,8 +7,9 @@ mod requirements;
 
 use std::process::{Command, id};
 
-/// A router in a network namespace with pins of its own, and `view`, which starts the live view in a terminal and waits
-/// until `$1` is on its screen. `screen` prints the screen, `after` what the terminal is like when the view has ended.
+/// Sets up a router in a network namespace with its own pins, and `view`. It starts the live view in a terminal and
+/// waits until `$1` is on its screen. `screen` prints the screen, `after` what the terminal is like when the view has
+/// ended.
 const SETUP: &str = r#"
 mount -t bpf none "$FS"
 ip link set lo up

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::check::time;
 use crate::fault::clock_step;
 
-/// Sets what it names at a time; everything else stays.
+/// A change of a link at a time; properties that it does not name stay.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {

@@ -30,15 +30,15 @@ pub struct CohabitSpec {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControllerSpec {
-    /// No control: flows are counted and nothing is dropped.
+    /// Counts flows and drops nothing.
     Off,
     /// The paper's controller: two fixed factors.
     Paper {
         /// Probability at the start and after a reset.
         initial: f64,
-        /// Factor D_drop where the explicit class has more than its share.
+        /// Factor D_drop, applied when the explicit class has more than its share.
         decrease: f64,
-        /// Factor I_drop where it has less.
+        /// Factor I_drop, applied when the explicit class has less.
         increase: f64,
         /// Fraction γ of the usable capacity above which the module acts.
         threshold: f64,
@@ -66,7 +66,7 @@ pub enum ControllerSpec {
 pub enum UpdateSpec {
     /// Once per control interval, at its end.
     Interval,
-    /// For each packet that arrives.
+    /// Update for each packet that arrives.
     Packet {
         /// Packets that trigger the update.
         packets: PacketClass,
@@ -82,7 +82,7 @@ pub enum UpdateSpec {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketClass {
-    /// All packets, also of traffic without congestion control.
+    /// All packets, including traffic without congestion control.
     All,
     /// Packets of explicit flows.
     Explicit,

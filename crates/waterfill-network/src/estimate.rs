@@ -53,7 +53,7 @@ pub struct Estimate {
 /// The traffic of one entry: a group of flows, or a source.
 #[derive(Clone, Debug)]
 pub struct EntryTraffic<'a> {
-    /// Its key, such as `flow.long`.
+    /// Key of the entry, such as `flow.long`.
     pub key: String,
     /// Links that its data, and its acknowledgements, cross.
     pub ways: (&'a [u32], &'a [u32]),

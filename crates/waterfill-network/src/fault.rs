@@ -29,13 +29,13 @@ pub struct FaultSpec {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Removes what the packet carries for its protocol, and its ECN bits.
+    /// Removes the packet's header of its protocol, and its ECN bits.
     Strip {},
     /// Inverts one random bit of it, or the mark of an ECN-capable packet. A value that is not valid then is lost.
     Corrupt {},
     /// Replaces the congestion signal.
     Lie {
-        /// By what.
+        /// The false signal.
         value: FalseSignal,
     },
     /// Holds packets on the wire, and releases them together at every multiple of this time from `from_s` on.
@@ -79,7 +79,7 @@ pub enum HostEffect {
     Ignore {},
     /// The source's clock jumps by this time, forward or back, once.
     Clock {
-        /// By how much, in seconds.
+        /// Size of the jump, in seconds.
         step_s: f64,
     },
 }

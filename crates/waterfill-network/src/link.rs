@@ -35,7 +35,7 @@ pub struct LinkSpec {
     pub reorder: Option<ReorderSpec>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
-    /// Faults of what packets carry, and of the wire, in the order in which they act on a packet.
+    /// Faults of packets and of the wire, in the order in which they act on a packet.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
     /// Target utilization; none means the protocols' own.

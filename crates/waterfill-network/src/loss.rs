@@ -10,7 +10,7 @@ use crate::random::uniform;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossSpec {
-    /// Each packet is lost independently.
+    /// Independent loss of each packet.
     Independent {
         /// Loss probability.
         p: f64,
@@ -28,7 +28,7 @@ pub enum LossSpec {
         /// Loss probability in the bad state.
         loss_bad: f64,
     },
-    /// Every n-th data packet is lost. Handshakes and acknowledgements are neither counted nor lost.
+    /// Loss of every n-th data packet. Handshakes and acknowledgements are neither counted nor lost.
     Periodic {
         /// Data packets per loss.
         every: u64,

@@ -12,7 +12,7 @@ use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
 use crate::traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};
 
-/// Beyond this weight one flow's share is the link.
+/// Maximum weight: beyond it one flow's share is the link.
 const MAX_WEIGHT: f64 = 1e6;
 /// Maximum arrivals per second of one source: a thousand per packet time at 10 Gbit/s.
 const MAX_ARRIVALS: f64 = 1e9;

@@ -26,7 +26,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Raises what a law raised, once.
+    /// Raises an exception of the law, once.
     pub(crate) fn check(&self) -> PyResult<()> {
         if !self.raised.load(Ordering::Acquire) {
             return Ok(());
@@ -290,7 +290,7 @@ impl Shared {
     }
 }
 
-/// Counts what happens at one instant.
+/// A counter of calls at one instant.
 #[derive(Default)]
 struct Instants {
     /// The instant, as the bits of its seconds.
@@ -317,7 +317,7 @@ struct End {
     shared: Shared,
     /// True if the last limit was none.
     unlimited: AtomicBool,
-    /// Its timers at one instant, or the packets it sends.
+    /// Counter of its timers at one instant, or of the packets that it sends.
     instant: Instants,
 }
 

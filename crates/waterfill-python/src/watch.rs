@@ -32,7 +32,7 @@ impl Interruption {
         (interruption, watch)
     }
 
-    /// Raises what stopped the run, once.
+    /// Raises the exception that stopped the run, once.
     pub(crate) fn check(&self) -> PyResult<()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }

@@ -14,7 +14,7 @@ const EVENT_S: f64 = 1e-7;
 /// Longest time that a queue is taken to hold, in seconds, whatever its buffer.
 const MAX_QUEUE_S: f64 = 1.0;
 
-/// Estimates what a checked network needs in the simulator.
+/// Estimates the cost of a checked network in the simulator.
 ///
 /// The test against measured runs is `tests/python/runs/test_estimate.py`.
 #[must_use]
@@ -36,7 +36,7 @@ pub fn estimate(network: &Network) -> Estimate {
     estimate
 }
 
-/// Adds what packets take on wires and in queues, and their events.
+/// Adds the memory of packets on wires and in queues, and their events.
 fn add_packets(estimate: &mut Estimate, network: &Network, entries: &[EntryTraffic<'_>]) {
     let packet_bytes = QUEUED_BYTES as f64 + size_of::<Cargo>() as f64;
     for entry in entries {

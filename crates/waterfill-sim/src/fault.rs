@@ -21,7 +21,7 @@ mod host;
 
 pub(crate) use host::{ReceiverFaults, SourceFaults, picoseconds, stepped};
 
-/// From when to when a fault acts.
+/// Start and end of a fault.
 #[derive(Clone, Copy, Debug)]
 struct Period {
     from: Instant,

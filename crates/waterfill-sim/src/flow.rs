@@ -20,14 +20,14 @@ pub(crate) struct Route {
     pub(crate) entry: HostAccess,
     /// Index of the delay line that returns acknowledgements.
     pub(crate) back: Option<u32>,
-    /// Its place among the routes of a traffic source.
+    /// Index among the routes of a traffic source.
     pub(crate) number: u32,
 }
 
 /// Path of a source's packets before the first link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HostAccess {
-    /// Nothing.
+    /// No delay and no queue.
     Ideal,
     /// A delay line, by its index.
     DelayLine(u32),
@@ -42,7 +42,7 @@ pub(crate) enum Owner {
     Group(u32),
     /// A traffic source, by its index.
     Traffic(u32),
-    /// Nothing: the flow has finished, and its slot waits for the source's next flow.
+    /// A slot whose flow has finished and that waits for the source's next flow.
     Nobody,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Flow {
     pub(crate) access: u32,
     /// Time of the heap's live entry for the sender; entries of other times are stale.
     pub(crate) sender_due: Instant,
-    /// The same for the receiver.
+    /// Time of the receiver's next timer.
     pub(crate) receiver_due: Instant,
     /// Received bytes at the last sample.
     pub(crate) sampled_bytes: u64,

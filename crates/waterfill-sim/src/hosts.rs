@@ -26,7 +26,7 @@ pub struct HostPair {
 pub struct Acknowledgement {
     /// The next packet that the receiver expects.
     pub next: u64,
-    /// Up to three ranges above it that have arrived; empty ranges fill the rest.
+    /// Up to three ranges of later numbers that have arrived; empty ranges fill the rest.
     pub blocks: Option<[(u64, u64); 3]>,
 }
 

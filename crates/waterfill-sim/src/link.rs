@@ -124,9 +124,9 @@ pub(crate) struct Link {
 pub(crate) enum Enqueued {
     /// The queue dropped it.
     Dropped,
-    /// It is the head of the link: an event is needed at its arrival time.
+    /// Head of the link, which needs an event at its arrival time.
     Head(Instant),
-    /// It is behind others: its event is scheduled when it becomes the head.
+    /// A place behind other packets, which needs no event until it becomes the head.
     Behind,
 }
 

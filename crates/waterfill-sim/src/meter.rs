@@ -94,7 +94,7 @@ struct Window {
     from: Reading,
     bytes: Histogram,
     packets: Histogram,
-    /// Up to when the histograms are filled.
+    /// Times until which the histograms are filled.
     filled: (Instant, Instant),
     max: Backlog,
 }
@@ -223,7 +223,7 @@ impl Meter {
         (self.line, self.service_ends) = (line, service_ends);
     }
 
-    /// Records how much of the packet in transmission is never sent.
+    /// Records the part of the packet in transmission that is never sent.
     pub(crate) fn abandon(&mut self, unsent: Volume) {
         self.abandoned_bits += unsent.as_bits();
     }

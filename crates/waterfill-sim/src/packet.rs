@@ -34,9 +34,9 @@ impl Role {
 /// A protocol's part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cargo {
-    /// On the forward path.
+    /// Header on the forward path.
     Header(AnyHeader),
-    /// On the reverse path.
+    /// Echo on the reverse path.
     Echo(AnyEcho),
 }
 

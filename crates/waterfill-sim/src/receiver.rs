@@ -35,7 +35,7 @@ pub(crate) struct Receiver {
     pub(crate) spec: ReceiverSpec,
     /// The law, unless its packets carry nothing: then there is nothing to read or write here.
     law: Option<AnyReceiver>,
-    /// Its faults and its path's, if any.
+    /// Faults of the receiver and of its path, if any.
     faults: Option<Box<ReceiverFaults>>,
     /// The next packet expected.
     next: u64,
@@ -76,11 +76,11 @@ impl Delayed {
 
 /// Timing of the acknowledgement of a data packet.
 enum Answer {
-    /// At once, with the timestamp and the selective blocks.
+    /// An acknowledgement at once, with the timestamp and the selective blocks.
     Now(Instant, SackId),
-    /// Its own acknowledgement waits; the one that waited, with this timestamp, is sent.
+    /// An acknowledgement of the waiting packet with this timestamp, before the new one waits.
     BeforeChange(Instant),
-    /// With the next packet, or when the timer fires.
+    /// An acknowledgement with the next packet, or when the timer fires.
     Later,
 }
 
@@ -143,7 +143,7 @@ impl Receiver {
         Some(self.ack(now, role, sent, sack))
     }
 
-    /// Notes what arrives for the faults of the next acknowledgement; skips a gap in the data that is hidden.
+    /// Records an arrival for the faults of the next acknowledgement; skips a gap in the data that is hidden.
     #[cold]
     fn meet_faults(&mut self, now: Instant, packet: &Packet) {
         let Some(faults) = &mut self.faults else { return };

@@ -28,7 +28,7 @@ enum Cause {
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
     mode: Retransmission,
-    /// All packets below this have arrived.
+    /// Number below which all packets have arrived.
     una: u64,
     /// The next new packet.
     next: u64,
@@ -38,14 +38,14 @@ pub(crate) struct Recovery {
     resend_next: u64,
     /// Scoreboard beyond `una`; `None` while it is empty, which is most of the time.
     gaps: Option<Box<Gaps>>,
-    /// True while nothing beyond `una` is known to have arrived or to be lost, which is most of the time: then all that was sent
-    /// is in flight. Updated where it can change, since every packet asks.
+    /// True while no packet beyond `una` is known to have arrived or to be lost. Then all packets sent are in flight,
+    /// as most of the time. Updated where it can change, since every packet asks.
     intact: bool,
     /// Value of `next` when the loss or the mark was found; recovery ends when `una` reaches it.
     recovered_at: Option<(u64, Cause)>,
     /// Duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
     duplicates: u64,
-    /// Up to this, duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
+    /// Number up to which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
     ignore_duplicates_to: Option<u64>,
     /// `una` is sent again whatever the window: a fast retransmit, or the same after a partial acknowledgement.
     fast_retransmit: bool,
@@ -364,8 +364,8 @@ mod tests {
         r
     }
 
-    /// All ten packets are declared lost. The first is sent again; the others were only late, and each causes a
-    /// duplicate.
+    /// Duplicates after a timeout that declared all ten packets lost. The first is sent again; the others were only
+    /// late, and each causes a duplicate.
     #[test]
     fn duplicates_after_a_timeout_do_not_count_packets_declared_lost() {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {

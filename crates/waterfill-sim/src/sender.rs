@@ -150,7 +150,7 @@ impl SenderSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Before the SYN, or waiting to send it again.
+    /// State before the SYN, or while waiting to send it again.
     Closed,
     /// The SYN has been sent.
     Opening,
@@ -170,7 +170,7 @@ pub(crate) struct RttSamples {
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
-    /// Its host's faults, if any.
+    /// Faults of the host, if any.
     faults: Option<Box<SourceFaults>>,
     /// The law's window in whole packets, read whenever it may have changed.
     window_packets: u64,

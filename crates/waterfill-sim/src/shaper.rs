@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(departures(bucket(3.0, 0.0), &[0.0, 0.0, 0.0, 2.5, 2.5, 2.5]), [0.0, 0.1, 0.2, 2.5, 2.6, 3.0]);
     }
 
-    /// Every 4 ms come four packets of tokens, and they leave as one burst.
+    /// Tokens of a timer: every 4 ms four packets leave as one burst.
     #[test]
     fn with_a_timer_tokens_come_in_portions() {
         let found = departures(bucket(5.0, 4.0), &[0.0; 11]);

@@ -95,7 +95,7 @@ pub(crate) struct FlowTotals {
     pub(crate) timeouts: u64,
     pub(crate) payload_counted: u64,
     pub(crate) completed: u64,
-    /// From SYN to last byte, of flows that started in the summary's window.
+    /// Completion times, from SYN to last byte, of flows that started in the summary's window.
     pub(crate) completion: CompletionTimes,
 }
 
@@ -377,8 +377,8 @@ mod tests {
         assert_eq!(times(&mut source(TrafficKind::Cbr, 0, None), 3), [1.0, 1.001, 1.002]);
     }
 
-    /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period. Half a millisecond of the third
-    /// interval falls into the second period and ends at 10.5 ms.
+    /// Clock of a source that is on for 2.5 ms and off for 7.5 ms. The first period has packets at 0, 1 and 2 ms. Half
+    /// a millisecond of the third interval falls into the second period and ends at 10.5 ms.
     #[test]
     fn the_clock_of_an_on_off_source_stops_while_it_is_off() {
         let at = times(&mut on_off(constant(0.0025), constant(0.0075)), 6);

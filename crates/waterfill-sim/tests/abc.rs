@@ -60,7 +60,7 @@ fn a_link_is_full_without_a_queue() {
     }
 }
 
-/// Where N packets per RTT are more than 1 − η, the queue grows until Eq. 1 takes them back.
+/// Growth of a queue with N packets per RTT above 1 − η, until Eq. 1 takes them back. 1 takes them back.
 #[test]
 fn a_queue_settles_where_the_equations_balance() {
     for (rate_bps, flows, delta_s) in [(12e6, 10, 0.133), (12e6, 10, 0.3), (50e6, 10, 0.133)] {
@@ -145,7 +145,7 @@ fn the_smallest_share_of_a_path_holds() {
     }
 }
 
-/// At a bottleneck that drops before ABC sees a queue, CUBIC's window holds; without it every RTT loses packets.
+/// CUBIC's window at a bottleneck that drops before ABC sees a queue; without it every RTT loses packets.
 #[test]
 fn a_full_buffer_is_answered_by_cubic() {
     let losses = |fallback: &str| {
@@ -160,7 +160,8 @@ fn a_full_buffer_is_answered_by_cubic() {
     assert!(used > 0.8, "{used}");
 }
 
-/// Where no router speaks ABC all packets accelerate, and the flow is CUBIC's: by losses, and by marks with ECN.
+/// ABC without a router that speaks it: all packets accelerate, and the flow is CUBIC's, by losses and by marks with
+/// ECN.
 #[test]
 fn a_bottleneck_without_abc_makes_it_cubic() {
     for marks in [false, true] {

@@ -143,7 +143,7 @@ fn the_papers_probability_changes_slowly() {
     assert!(p == 0.0 || (0.0008..0.001_25).contains(&p), "{p}");
 }
 
-/// With the factor applied for each packet p_drop follows TCP's share within seconds.
+/// Factor for each packet, with which p_drop follows TCP's share within seconds.
 #[test]
 fn a_factor_for_each_packet_holds_tcp_to_its_share() {
     let tcp = |update| {
@@ -246,8 +246,7 @@ fn the_module_does_not_affect_explicit_flows_alone() {
     assert_eq!(with.links[0].drops, without.links[0].drops);
 }
 
-/// Every explicit law follows its part of the capacity, beside a TCP that fills queues, one that avoids them, and one
-/// that ignores losses.
+/// Shares of every explicit law next to TCPs that fill queues, avoid them, or ignore losses.
 #[test]
 fn with_one_queue_per_class_each_class_gets_its_share() {
     // A user's own law does nothing until there is one.
@@ -274,7 +273,7 @@ fn explicit_flows_keep_their_low_delay() {
     assert!(rtt_ms("explicit") < 22.0 && rtt_ms("tcp") > 40.0, "{} {}", rtt_ms("explicit"), rtt_ms("tcp"));
 }
 
-/// Each class gets what the other does not use.
+/// Use of the rate that the other class leaves.
 #[test]
 fn separate_queues_conserve_work() {
     for (limited, index) in [("explicit", 0), ("tcp", 1)] {

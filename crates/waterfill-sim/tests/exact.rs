@@ -167,7 +167,7 @@ fn maxnet_holds_its_target() {
     }
 }
 
-/// Each flow of a group starts at its own time and has its own RTT.
+/// Starts and RTTs of single flows in a group with jitter.
 #[test]
 fn jitter_moves_starts_and_rtts_of_single_flows() {
     let mut group = flow("f", "window", &[0], 4.0);

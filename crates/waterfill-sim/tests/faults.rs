@@ -187,7 +187,7 @@ fn impairments() -> impl Strategy<Value = Impairment> {
     )
 }
 
-/// Every protocol, and so every way to detect and repair losses.
+/// Draws a protocol, which includes every way to detect and repair losses.
 fn protocols() -> impl Strategy<Value = &'static str> {
     (0..ProtocolId::ALL.len()).prop_map(|i| ProtocolId::ALL[i].info().name)
 }
@@ -195,8 +195,8 @@ fn protocols() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// The application gets every byte once and in order: with any mix of loss, reordering and duplication in both
-    /// directions, a finite flow completes with exactly its size, and then sends nothing more.
+    /// Delivery of every byte once and in order. With any mix of loss, reordering and duplication in both directions, a
+    /// finite flow completes with exactly its size, and then sends nothing more.
     #[test]
     fn no_byte_is_lost_or_delivered_twice(
         protocol in protocols(),
@@ -250,7 +250,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Every packet sent or duplicated is delivered, dropped, lost or in transit.
+    /// Conservation of packets: each one sent or duplicated is delivered, dropped, lost or in transit.
     #[test]
     fn packets_are_conserved(
         impairments in prop::collection::vec(impairments(), 4),
@@ -289,7 +289,7 @@ proptest! {
         }
     }
 
-    /// The same seed gives the same bytes, in one run or in slices: reading results changes nothing.
+    /// Equal bytes for the same seed, in one run or in slices: reading results changes nothing.
     #[test]
     fn reruns_are_identical(out in impairments(), back in impairments(), protocol in protocols(), slice in 0.01..1.0) {
         let mut n = network(3.0, link("l", 1e7, 0.004, 0).to_vec(), vec![flow("f", protocol, &[0], 3.0)]);

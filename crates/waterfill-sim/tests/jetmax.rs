@@ -189,8 +189,8 @@ fn fifty_flows_may_start_together() {
     assert!(summary.links[0].queue_packets.max <= 50.0, "one packet per flow");
 }
 
-/// A share of four packets per interval (0.475 Mbit/s) is kept within 3 %. Below that, whole packets make the count of
-/// flows too noisy (the mean of 1/N exceeds 1 over the mean of N) unless the interval is longer.
+/// Accuracy of small shares: four packets per interval (0.475 Mbit/s) are kept within 3 %. Below that, whole packets
+/// make the count of flows too noisy (the mean of 1/N exceeds 1 over the mean of N) unless the interval is longer.
 #[test]
 fn small_shares_need_a_long_interval() {
     let error = |count: u32, interval_s: f64| {

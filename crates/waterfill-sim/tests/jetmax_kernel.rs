@@ -60,7 +60,7 @@ fn a_parking_lot() {
     }
 }
 
-/// Weights and what the law does not control enter the shares; the weight 0.3 is 0.297 on the wire.
+/// Shares with weights and uncontrolled traffic; the weight 0.3 is 0.297 on the wire.
 #[test]
 fn weights_and_uncontrolled_traffic() {
     let mut flows = vec![over("plain", 0..=0, 0.0, 12.0), over("double", 0..=0, 0.02, 12.0)];

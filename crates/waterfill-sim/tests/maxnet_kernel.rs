@@ -15,8 +15,8 @@ use waterfill_network::{BufferSpec, Network};
 const FLOW_BOUND: f64 = 5e-3;
 const LINK_BOUND: f64 = 5e-4;
 
-/// Paced flows, (name, links, padding in each direction), which start half a second apart, over links of 400 Mbit/s and
-/// 10 ms with 20 ms of buffer.
+/// Paced flows (name, links, padding in each direction) that start half a second apart. Links have 400 Mbit/s, 10 ms
+/// and a buffer of 20 ms.
 fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Network {
     let links = (0..links).flat_map(|i| link(&format!("l{i}"), 4e8, 0.010, 1_000_000)).collect();
     let flows = flows
@@ -80,7 +80,7 @@ fn two_rtts() {
     }
 }
 
-/// A flow over three links, one more on each of the first two, and two more on the last: max-min shares are a third of
+/// A flow over three links, with one more on each of the first two and two on the last. Max-min shares are a third of
 /// the last link, and the rest of the others.
 #[test]
 fn a_parking_lot() {
@@ -122,7 +122,7 @@ fn a_shorter_rtt_is_compensated() {
     }
 }
 
-/// With windows of 200 packets and more, the host's additions change no mean rate: the price sets it.
+/// Mean rates with windows of 200 packets and more: the price sets them, and the host's additions change nothing.
 #[test]
 fn the_kernels_host_gives_the_same_rates() {
     let mut n = scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]);

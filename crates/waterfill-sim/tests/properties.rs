@@ -55,7 +55,7 @@ fn networks() -> impl Strategy<Value = Network> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// At any time every packet sent is delivered, dropped, lost or in transit.
+    /// Conservation of packets: at any time each one sent is delivered, dropped, lost or in transit.
     #[test]
     fn packets_are_conserved(n in networks(), at in 0.0..5.0) {
         for sim in [run_until(&n, at), run(&n).0] {
@@ -65,7 +65,7 @@ proptest! {
         }
     }
 
-    /// No queue exceeds its buffer, no link its rate, and nothing is negative.
+    /// Limits of queues and links: no queue exceeds its buffer, no link its rate, and nothing is negative.
     #[test]
     fn queues_and_links_stay_within_their_limits(n in networks()) {
         let (sim, summary) = run(&n);
@@ -84,7 +84,7 @@ proptest! {
         }
     }
 
-    /// The same seed gives the same bytes, in one run or in slices.
+    /// Equal bytes for the same seed, in one run or in slices.
     #[test]
     fn reruns_are_identical(n in networks(), slice in 0.01..1.0) {
         let print = |mut sim: waterfill_sim::Simulation| {
@@ -102,7 +102,7 @@ proptest! {
         prop_assert_eq!(&whole, &print(sliced));
     }
 
-    /// With enough time every byte of a finite flow arrives exactly once, whatever is lost.
+    /// Arrival of every byte of a finite flow exactly once, whatever is lost.
     #[test]
     fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, delayed_ack: bool) {
         let mut n = network(3_000.0, link("l", 1e7, 0.01, buffer).to_vec(), vec![flow("f", "window", &[0], 3_000.0)]);
@@ -129,8 +129,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// What has arrived for the first time is a part of what has arrived. In-order delivery is not: a retransmission in
-    /// the window releases what arrived before it.
+    /// Goodput as a part of the bytes that have arrived. In-order delivery is not: a retransmission in the window
+    /// releases what arrived before it.
     #[test]
     fn goodput_is_at_most_the_rate(
         (rate, delay, buffer) in (1e6..1e7, 0.001..0.03, 3_000u64..60_000),
@@ -160,7 +160,7 @@ fn the_seed_changes_the_result() {
     assert_ne!(one, run(&n).1);
 }
 
-/// Only the series' rows grow with simulated time.
+/// Memory over simulated time, with which only the series' rows grow.
 #[test]
 fn memory_does_not_grow_with_time() {
     let mut n = network(400.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "maxnet", &[0], 400.0)]);

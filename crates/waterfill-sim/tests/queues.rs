@@ -146,8 +146,8 @@ fn fq_codel_isolates_a_low_rate_flow() {
     assert!(s.traffic[0].packets_sent - s.traffic[0].packets_received <= 1);
 }
 
-/// The paper's figure: 32 TCPs and a source of 2 Mbit/s share 1 Mbit/s, with thresholds of 100 and 200 packets and a
-/// buffer of 300 packets of 1 kB. The source gets nearly all of the link with RED, about a quarter with CHOKe.
+/// The paper's figure of 32 TCPs and a source of 2 Mbit/s on 1 Mbit/s. Thresholds are 100 and 200 packets, the buffer
+/// 300 packets of 1 kB. The source gets nearly all of the link with RED, about a quarter with CHOKe.
 #[test]
 fn choke_limits_an_unresponsive_source() {
     let share = |queue: fn(RedSpec) -> QueueSpec| {

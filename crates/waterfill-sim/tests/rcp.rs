@@ -47,8 +47,8 @@ fn fig_12_with_one_other_is_stable_after_an_overshoot() {
     assert!((late.mean - 77.5).abs() < 1.0 && late.deviation < 0.8, "{late:?}");
 }
 
-/// "For N = 9, the rate of Flow 1 oscillates between 10 Mbit/s and up to 100 Mbit/s for the first 10 seconds,
-/// and then settles down to steady aperiodic oscillations of about 30 % of the link capacity."
+/// The text on Fig. 12. "For N = 9, the rate of Flow 1 oscillates between 10 Mbit/s and up to 100 Mbit/s for the first
+/// 10 seconds, and then settles down to steady aperiodic oscillations of about 30 % of the link capacity."
 #[test]
 fn fig_12_with_nine_others_oscillates() {
     let start = flow_1("rcp", 9, 2.0, 10.0);
@@ -145,8 +145,8 @@ fn the_syn_carries_the_request() {
     assert_eq!(sim.ledger().sent, 2 + 5); // SYN and SYN-ACK, and data at 40, 42.4 … 49.6 ms
 }
 
-/// Nine flows of 1 ms, and one that claims 10 s: the router's d̂ is a tenth of that, and after a flow has left it takes
-/// the others far longer to fill the link. Of a protocol without RTTs in its header a claim is refused.
+/// Nine flows of 1 ms, and one that claims 10 s. The router's d̂ is a tenth of that, and after a flow has left the
+/// others take far longer to fill the link. Of a protocol without RTTs in its header a claim is refused.
 #[test]
 fn a_claimed_rtt_slows_the_router_down() {
     let filled_by = |claimed_rtt_s| {

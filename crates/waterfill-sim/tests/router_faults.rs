@@ -50,8 +50,7 @@ fn a_fault_that_never_acts_changes_no_byte() {
     }
 }
 
-/// The price of a restarted router begins at its first value, and so does its clock: it does not run timers for the
-/// time before its start.
+/// Price and clock of a restarted router, which begin at their first values: no timer runs for the time before.
 #[test]
 fn a_restarted_router_has_lost_its_price() {
     let mut n = shared("maxnet", 12.0);
@@ -89,8 +88,8 @@ fn every_law_recovers_from_a_restart_and_from_steps_of_clocks() {
     }
 }
 
-/// A packet without its header is acknowledged without an echo, so a source that never gets one stays at its first
-/// window: 10 packets in an RTT of 40 ms.
+/// Packets without a header, whose acknowledgements have no echo. The source stays at its first window: 10 packets in
+/// an RTT of 40 ms.
 #[test]
 fn without_headers_a_source_stays_at_its_first_window() {
     for protocol in ["xcp", "vcp", "aecp"] {
@@ -115,7 +114,7 @@ fn a_rate_of_zero_is_left_again() {
     }
 }
 
-/// Also with a header of which any bit may be wrong, every law runs on with finite numbers.
+/// Finite numbers of every law, even with a header of which any bit may be wrong.
 #[test]
 fn laws_survive_damaged_headers_and_random_signals() {
     for protocol in EXPLICIT {

@@ -7,8 +7,9 @@ use waterfill_laws::scone::HALF_STEP;
 use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
-/// MaxNet flows, and senders with advice that start 5 s later, on a link of 40 Mbit/s and 50 ms, of which 36 Mbit/s are
-/// shared. Windows have ten packets or more, or MaxNet flows that round them down would be slower than their price says.
+/// MaxNet flows and senders with advice on a link of 40 Mbit/s and 50 ms, of which 36 Mbit/s are shared. The senders
+/// start 5 s later. Windows have ten packets or more, or MaxNet flows that round them down would be slower than their
+/// price says.
 fn scenario(duration_s: f64, maxnet: usize, scone: usize) -> Network {
     let links = link("l", 40e6, 0.050, 500_000).to_vec();
     let names = (0..maxnet).map(|n| (format!("m{n}"), "maxnet")).chain((0..scone).map(|n| (format!("s{n}"), "scone")));

@@ -1,5 +1,4 @@
-//! TCPs that use more than losses, against their papers: the queues of Vegas and FAST, Westwood+ and BBR under random
-//! loss, BBR's model of the path, DCTCP's queue at its marks.
+//! Tests of TCPs that use more than losses, against their papers: Vegas, FAST, Westwood+, BBR and DCTCP.
 
 mod common;
 

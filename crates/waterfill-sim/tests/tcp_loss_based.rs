@@ -1,5 +1,4 @@
-//! TCPs that grow until a packet is lost, in the packet simulator: a full link, shares of identical flows, shares of
-//! flows with different RTTs, and a slow start that ends in time.
+//! Tests of TCPs that grow until a packet is lost: a full link, shares with equal and different RTTs, and slow start.
 
 mod common;
 
@@ -7,7 +6,7 @@ use common::{cbr, flow, link, network, run, set};
 use waterfill_network::summary::Summary;
 use waterfill_network::{LinkSpec, ParamValue, TrafficSpec};
 
-/// All laws that react to losses only, with selective acknowledgements.
+/// Laws that react to losses only, with selective acknowledgements.
 const LAWS: [&str; 6] = ["sack", "cubic", "bic", "highspeed", "scalable", "htcp"];
 
 /// One link; its buffer as a multiple of the bandwidth-delay product at `rtt_s`.

@@ -124,7 +124,7 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
     }
 }
 
-/// Every flow that a source starts has a row: with its size, and with the time of its last byte once that has come.
+/// Rows of all flows that a source starts, with their sizes, and with the time of the last byte once it has arrived.
 #[test]
 fn each_arrival_is_a_row_finished_or_not() {
     let sources = vec![
@@ -171,7 +171,7 @@ fn star(fan_in: u32, routes: impl Fn(u32) -> Vec<u32>) -> Network {
     only(vec![source], links, 20.0)
 }
 
-/// Every pair of hosts gets a twelfth of the flows: 150 ± 12 of 1,800.
+/// Uniform draws of routes: every pair of hosts gets a twelfth of the flows, 150 ± 12 of 1,800.
 #[test]
 fn flows_draw_their_routes_uniformly() {
     let others = |to: u32| (0..4).filter(|&from| from != to).collect();
@@ -339,8 +339,8 @@ fn open_flows_continue_after_their_source_stops() {
     assert_eq!(sim.ledger().in_transit, 0);
 }
 
-/// Each source draws from its own stream: other sources do not change its flows and sizes, and neither do the protocol
-/// and the distribution of sizes.
+/// Independent random streams of sources. Other sources, the protocol and the distribution of sizes do not change a
+/// source's flows.
 #[test]
 fn each_source_has_its_own_draws() {
     let started = |mut traffic: Vec<TrafficSpec>, seed: u64| {

@@ -29,7 +29,7 @@ fn overloaded(duration_s: f64, changes: &[ChangeSpec]) -> Network {
     n
 }
 
-/// 10 Mbit/s for 1 s, 1 Mbit/s for 1 s, nothing for 1 s, 16 Mbit/s for 1 s: 1000 + 100 + 0 + 1600 packets.
+/// Rates of 10, 1, 0 and 16 Mbit/s for 1 s each: 1000 + 100 + 0 + 1600 packets.
 #[test]
 fn a_busy_link_sends_the_integral_of_its_rate() {
     // The changes fall into the middle of packets, at 0.3 of one.
@@ -61,7 +61,8 @@ fn waiting_packets_follow_the_new_rate() {
     assert_close(summary.links[0].queue_packets.mean, 500.0, 3e-3);
 }
 
-/// Where the delay rises, the wire is silent for the difference; where it falls, packets come at the link's rate.
+/// Order of packets when the delay changes. When it rises, the wire is silent for the difference; when it falls,
+/// packets arrive at the link's rate.
 #[test]
 fn packets_stay_in_order_when_the_delay_falls() {
     // At 1 s the delay falls from 100 to 10 ms: 100 packets are on the wire. They arrive until 1.1 s, one every ms.

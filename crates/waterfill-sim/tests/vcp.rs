@@ -62,8 +62,8 @@ fn a_start_takes_thirteen_seconds() {
     assert!((12.0..15.0).contains(&reached), "{reached}");
 }
 
-/// Flows with one RTT converge to equal rates, more slowly for shares of more packets: two flows, the second 10 s after
-/// the first, Jain index above 0.95. With the authors' reference of 100 ms AI is four times as fast.
+/// Convergence of flows with one RTT, slower for shares of more packets. The second of two flows starts after 10 s, and
+/// the Jain index exceeds 0.95. With the authors' reference of 100 ms AI is four times as fast.
 #[test]
 fn convergence_to_fairness_is_slow() {
     let time = |rate_bps: f64, t_d: f64| {

@@ -127,8 +127,9 @@ fn ixcp_with_windows_of_one_packet_grows_slowly() {
     assert_close(mbps(&summary, 0), SHORT_SHARE * (1.0 - mean_gap), 0.05);
 }
 
-/// `claim = "least-feedback"`: long flows that keep naming the first link reduce the short flow to the point where φ
-/// alone compensates for shuffling: α(55 − x) = γ·x. With `shuffle = "draft"` this is §3 to the letter.
+/// `claim = "least-feedback"`: long flows that keep naming the first link. They reduce the short flow to the point
+/// where φ alone compensates for shuffling: α(55 − x) = γ·x. With `shuffle = "draft"` this is the literal reading of
+/// §3.
 #[test]
 fn ixcp_as_printed_misses_the_share_with_many_flows() {
     for shuffle in ["paired", "draft"] {
@@ -230,8 +231,8 @@ fn ixcp_on_five_links_naming_full_links_only() {
     }
 }
 
-/// ixcp-2007 §4.3: a long flow over links of 150, 100 and 120 Mbit/s; s1 on the first, s2 on the second, s3
-/// and s4 on the third; s5 to s7 join the first at 20 s; s4 to s7 leave at 40 s. All reach their
+/// A bottleneck that moves (ixcp-2007 §4.3). A long flow crosses links of 150, 100 and 120 Mbit/s; s1 is on the first,
+/// s2 on the second, s3 and s4 on the third; s5 to s7 join the first at 20 s; s4 to s7 leave at 40 s. All reach their
 /// max-min rates within ten seconds.
 #[test]
 fn ixcp_follows_a_bottleneck_that_moves() {

@@ -60,7 +60,7 @@ def spread(values: Series) -> Spread:
 
 
 class Overall(Record):
-    """All transfers of a run."""
+    """A summary of all transfers of a run."""
 
     flows: int
     unfinished: int

@@ -75,7 +75,7 @@ def print_text(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Discard what the interpreter would still write to standard output when it exits."""
+    """Discard further output of the interpreter to standard output when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -92,7 +92,7 @@ def _output() -> Iterator[None]:
 
 
 def unwritable(error: OSError) -> RunError:
-    """Return why standard output cannot be written; discard what is left of it."""
+    """Return an error that standard output cannot be written; discard the rest of the output."""
     discard_output()
     reason = "it is closed" if error.errno == errno.EBADF else error.strerror
     return RunError(f"standard output: cannot be written: {reason}")

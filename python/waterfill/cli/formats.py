@@ -196,7 +196,7 @@ _MAX_LOAD = 1_000_000
 
 
 def _check(written: str, source: str) -> None:
-    """Raise InputError where a run would refuse the scenario; name the option that sets the key."""
+    """Raise InputError, with the option that sets the key, if a run would refuse the scenario."""
     from waterfill.network import protocols
     from waterfill.scenario.loading import from_toml
 

@@ -94,7 +94,7 @@ class FqCodel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Off:
-    """No control: flows are counted and nothing is dropped."""
+    """Controller that counts flows and drops nothing."""
 
     kind: Literal["off"] = "off"
 
@@ -212,7 +212,7 @@ QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Cohabit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Independent:
-    """Each packet is lost independently."""
+    """Independent loss of each packet."""
 
     kind: Literal["independent"] = "independent"
     p: float
@@ -231,7 +231,7 @@ class GilbertElliott:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """Every n-th data packet is lost."""
+    """Loss of every n-th data packet."""
 
     kind: Literal["periodic"] = "periodic"
     every: int

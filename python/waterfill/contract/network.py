@@ -173,7 +173,7 @@ class ArrivalSpec:
 
     @property
     def ways(self) -> list[RouteSpec]:
-        """All routes that its flows may take, in the order in which the core counts them."""
+        """Return all routes that the flows may take, in the order in which the core counts them."""
         if self.routes:
             return [route for group in self.routes for route in group]
         flow = self.flow
@@ -199,7 +199,10 @@ class TrafficSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """All of it. A duplex link is two entries of `links`, the reverse after the forward."""
+    """A resolved network.
+
+    A duplex link is two entries of `links`, the reverse after the forward.
+    """
 
     name: str
     seed: int

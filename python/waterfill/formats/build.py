@@ -1,4 +1,4 @@
-"""From a format or a rule with its options to a layout with traffic."""
+"""Turn a format or rule with its options into a layout with traffic."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Options:
     """Choices that the formats leave open."""
 
     rate_bps: float = 1e9
-    """Of links without a rate."""
+    """Rate of links whose source gives none."""
     delay_s: float = 1e-3
-    """Of links without a length."""
+    """One-way delay of links whose source gives no length."""
     unit_bps: float = 1e6
-    """Of SNDlib's capacities and demands."""
+    """Unit of capacities and demands in SNDlib files."""
     pattern: str | None = None
     """One of PATTERNS; None: the file's own traffic, else gravity, or in a rule's network
     permutation."""
@@ -47,7 +47,7 @@ class Options:
     pairs: int | None = None
     """Pairs of gravity, senders of incast."""
     load: float | None = None
-    """Of the busiest link, when demands are scaled; None: 1.5 for gravity, else as given."""
+    """Load of the busiest link after scaling; None: 1.5 for gravity, otherwise unscaled."""
     sizes: str | None = None
     """Sizes of flows that arrive at random; None: each pair has flows from the start."""
     count: int = 1

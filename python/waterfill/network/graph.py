@@ -294,7 +294,7 @@ class Graph:
 
     @cached_property
     def _leaving(self) -> dict[str, list[Step]]:
-        """By node, the directions that leave it: for routes that no path names."""
+        """Return the directions that leave each node, for routes that no path names."""
         leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
         for i, d in enumerate(self.directions):
             leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.delay * 1e12)))

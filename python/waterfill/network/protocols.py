@@ -95,7 +95,7 @@ class ProtocolInfo:
 
 
 Protocols: TypeAlias = Mapping[str, ProtocolInfo]
-"""Every protocol by its name."""
+"""Protocols by name."""
 
 
 def from_registry(entries: Iterable[Mapping[str, Any]]) -> dict[str, ProtocolInfo]:

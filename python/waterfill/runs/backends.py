@@ -68,7 +68,7 @@ def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = 
 
 
 class _Option(NamedTuple):
-    """Place where the user wrote an option, its effect on a run, and options that exclude it."""
+    """An option of a run: its place in the user's text, its effect and the options it excludes."""
 
     file: str
     key: str

@@ -67,7 +67,7 @@ class _Job:
 
     @property
     def params(self) -> dict[str, dict[str, ParamValue | None]]:
-        """Every parameter of the protocols used."""
+        """Return the parameters of all protocols in use."""
         used = [flow.protocol for flow in [*self.network.flows, *self.network.arriving]]
         return protocols.with_defaults(used, self.network.params, self.known)
 
@@ -95,7 +95,7 @@ class Engine(Backend, Generic[Simulation]):
         return simulation, core, None
 
     def finish(self, simulation: Simulation, options: RunOptions) -> None:
-        """End what `start` began for the options."""
+        """Finish the work that `start` began for the options."""
 
     def arrivals(self, simulation: Simulation) -> Callable[[], Columns] | None:
         """Return the method that lists flows started by traffic sources, if the engine has it."""

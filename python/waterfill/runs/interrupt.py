@@ -48,7 +48,7 @@ def listens() -> bool:
 
 @contextmanager
 def listening(heard: bool = True) -> Iterator[None]:
-    """Say that what is done inside calls `check`; with `heard=False`, that it does not.
+    """Declare that the code inside calls `check`; with `heard=False`, that it does not.
 
     Signals are handled on the main thread: on others this does nothing.
     """
@@ -64,7 +64,7 @@ def listening(heard: bool = True) -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let what is done inside finish; what was asked for meanwhile is done afterwards.
+    """Let the code inside finish; handle interrupts afterwards.
 
     For moments only: renames of files that belong together.
     """
@@ -87,5 +87,5 @@ def afterwards(action: Callable[[], None]) -> bool:
 
 
 def reset() -> None:
-    """Forget what was asked for; for tests."""
+    """Forget earlier interrupts; for tests."""
     _state.requested = False

@@ -319,7 +319,7 @@ class SweepBar(_Display):
             self._print("more failures are in the dataset: its columns status and error")
 
     def waiting(self, why: str) -> None:
-        """Say once why nothing runs."""
+        """Print once the reason why nothing runs."""
         if why != self._said:
             self._said = why
             self._say(why)

@@ -33,7 +33,7 @@ _DOTS_PER_S = 24.0
 
 
 def fits(given: Answer) -> str:
-    """Return why a run is too large for the animated view; empty if it is not."""
+    """Return the reason why a run is too large for the animated view; empty if it is not."""
     links, flows = len(given.settings.load().link), len(given.result.summary.flows)
     if links <= MAX_LINKS and flows <= MAX_FLOWS:
         return ""

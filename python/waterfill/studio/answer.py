@@ -61,7 +61,7 @@ class Answer:
 
 
 def answer(settings: Settings, *, whole: bool = False) -> Answer:
-    """Run what is chosen by the module's rule; with `whole` all of it, however long that takes.
+    """Run the chosen settings by the module's rule; with `whole` run all, however long it takes.
 
     Raises InputError where the settings are wrong or no backend can run them.
     """

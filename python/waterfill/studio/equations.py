@@ -1,4 +1,4 @@
-"""Each law's equation as MathML, and which of its terms matter at a moment of a run.
+"""Equations of laws as MathML, and the terms that matter at a moment of a run.
 
 Numbers come from the run's series: the load and queue of one link, by default the busiest, and the
 first flow's state. A term matters if it is what moves the law then; each comes with a sentence that

@@ -164,7 +164,7 @@ def _margin(given: Answer, which: str, window: Window) -> float:
 
 
 def _delay_margin(given: Answer, which: str, window: Window) -> float:
-    """Return by how much longer the RTT could be (ms) for the loop of this name."""
+    """Return the delay margin (ms) of the loop of this name."""
     return 1e3 * _loop(given, which).margins.delay_margin_s
 
 

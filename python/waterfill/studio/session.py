@@ -72,7 +72,7 @@ class Session:
         return session, ""
 
     def choose(self, settings: Settings) -> None:
-        """Make these settings the current ones; the whole run has to be asked for again."""
+        """Select these settings; the whole run has to be requested again."""
         self.settings = settings
         self.whole = False
 
@@ -102,7 +102,7 @@ class Session:
         ]
 
     def select(self, chosen: Mapping[str, str]) -> bool:
-        """Take over what was chosen from the lists; return whether other sliders are needed."""
+        """Apply the choices of the lists; return whether other sliders are needed."""
         found = _Chosen.read(chosen)
         self.show = next(key for key, text in SHOW.items() if text == found.show)
         tour = next(t.name for t in tours.load().values() if t.title == found.tour)
@@ -169,7 +169,7 @@ class Session:
         return found
 
     def act(self, clicks: Mapping[str, int]) -> bool:
-        """Do what the clicked buttons of `ACTIONS` do; return whether other sliders are needed."""
+        """Perform the clicked buttons of `ACTIONS`; return whether other sliders are needed."""
         clicked = self._clicked(clicks)
         if "pin" in clicked:
             self.pinned = self.settings if self.pinned is None else None

@@ -68,7 +68,7 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 def place(cluster: str | None, workers: int | None) -> Place:
-    """Return where to run; raise InputError when it is neither an address nor a cluster's file.
+    """Return the place to run; raise InputError if it is neither an address nor a cluster's file.
 
     Without either, on as many CPUs as this process may use.
     """

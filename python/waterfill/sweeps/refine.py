@@ -1,4 +1,4 @@
-"""Finds where a verdict changes: bisection along one key, for each combination of the others.
+"""Find the changes of a verdict by bisection along one key, for each combination of the others.
 
 A verdict compares a column with a threshold, as in `stable < 0.5`. With seeds it is that of the
 column's mean over them. The search ends when the two values around the change differ by the

@@ -47,7 +47,7 @@ class PricingEntry(Record):
 
 
 class PlanEntry(Record):
-    """What was built."""
+    """Parts of the built testbed."""
 
     namespaces: list[str]
     streams: list[StreamEntry]
@@ -158,7 +158,7 @@ class LawSample(Record):
 
 
 class Samples(Record):
-    """All samples of a run."""
+    """The samples of a run."""
 
     coarse: CoarseSamples
     fine: FineSamples
@@ -192,7 +192,7 @@ class HostLoad(Record):
 
 
 class Lateness(Record):
-    """How late frames left."""
+    """Lateness of frames."""
 
     abs_p99: float
 

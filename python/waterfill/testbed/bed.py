@@ -14,7 +14,7 @@ class RunNetwork:
     """Network of one run, inside a process tree of `isolate`, whose end removes all of it."""
 
     def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:
-        """Build it; `params` has the parameters of every loaded law, `laws` the way to load each.
+        """Build the testbed; `params` has each loaded law's parameters, `laws` how to load them.
 
         Raises OSError, DaemonError or DelayLineError if a part of it fails.
         """

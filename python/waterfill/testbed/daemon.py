@@ -215,7 +215,10 @@ class Daemon:
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        """Start it; `wait` returns once it is ready. Raises DaemonError if it is not installed."""
+        """Start the daemon; `wait` returns once it is ready.
+
+        Raises DaemonError if it is not installed. Raises DaemonError if it is not installed.
+        """
         path = binary()
         if path is None:
             raise DaemonError(f"{_NAME} is not installed")
@@ -262,21 +265,21 @@ class Daemon:
         self._write(f"restart {device}")
 
     def status(self) -> DaemonStatus:
-        """Return its state now; `changes` is complete afterwards."""
+        """Return the daemon's present state; `changes` is complete afterwards."""
         while self._asked:
             self._answer_waited()
         self._ask()
         return self._answer_waited()
 
     def close(self) -> None:
-        """End it, which unloads what it has loaded."""
+        """End the daemon, which unloads its programs."""
         self._pipe(self._process.stdin).close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         self.kill()
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the daemon."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):

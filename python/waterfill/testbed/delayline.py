@@ -68,7 +68,7 @@ class DelayLine:
     def __init__(
         self, lines: Sequence[Document], *, mtu_bytes: int, seed: int, **more: Any
     ) -> None:
-        """Start it and wait until it is ready; raise DelayLineError if it fails."""
+        """Start the process and wait until it is ready; raise DelayLineError if it fails."""
         path = binary()
         if path is None:
             raise DelayLineError(f"{_NAME} is not installed")
@@ -98,14 +98,14 @@ class DelayLine:
         self._receive()
 
     def stats(self) -> LineStats:
-        """Return its counters so far: `lines` by name, `cpu_s`, `punctuality`."""
+        """Return the counters so far: `lines` by name, `cpu_s`, `punctuality`."""
         self._send("stats")
         document = json.loads(self._receive())
         lines = {line["name"]: line for line in document["lines"]}
         return LineStats.read({**document, "lines": lines})
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._pipe(self._process.stdin).close()
         try:
             self._process.wait(1.0)

@@ -56,7 +56,7 @@ def unmount(target: str) -> None:
 
 
 def die_with_parent() -> None:
-    """Have this process killed when the thread that started it ends, or has ended."""
+    """Make the kernel kill this process when the thread that started it ends or has ended."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
 
 
@@ -132,7 +132,7 @@ class Namespace:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Enter it with the calling thread: sockets and processes made inside belong to it."""
+        """Enter the namespace with this thread: sockets and processes made inside belong to it."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             _checked(_libc.setns(self.fd, CLONE_NEWNET), "setns")

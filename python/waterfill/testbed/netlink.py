@@ -144,7 +144,7 @@ class Route(_Socket):
             self.ask(_RTM_NEWQDISC, child, create)
 
     def fail(self, ifindex: int) -> None:
-        """Drop what waits in an interface's token bucket, and what arrives until `restore`."""
+        """Drop the packets in an interface's token bucket, and all that arrive until `restore`."""
         self._queue_inside(ifindex, _FAILED_HANDLE, b"blackhole", b"")
 
     def restore(self, ifindex: int, limit: BufferSpec) -> None:
@@ -199,7 +199,7 @@ class TcpInfo(NamedTuple):
     unacked_packets: int
     notsent_bytes: int
     send_buffer_bytes: int
-    """Limit of what the send buffer holds, the kernel's overhead included."""
+    """Limit of the send buffer, the kernel's overhead included."""
     send_queued_bytes: int
     """Contents of the send buffer: data sent and not acknowledged, and data not sent."""
 

@@ -33,7 +33,7 @@ from waterfill.testbed.sampling import TCP_FIELDS
 
 Array = NDArray[np.float64]
 Signals = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""By law and `links` or `flows`: keys of the daemon's status, with the signals' names."""
+"""Keys of the daemon's status with the signals' names, by law and `links` or `flows`."""
 _UNLIMITED = 2**63  # a pacing rate from here on means no pacing
 
 
@@ -282,7 +282,7 @@ class _Stream:
         return float(8 * (b - a) / (active[1] - active[0]))
 
     def flow(self) -> CoreFlow:
-        """Return its entry in the summary."""
+        """Return the flow's entry in the summary."""
         entry, active = self.entry, self._active()
         goodput = None
         if active is not None:

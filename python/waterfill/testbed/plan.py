@@ -62,12 +62,12 @@ class Faults:
 
     loss: float = 0.0
     loss_model: LossSpec | None = None
-    """In place of `loss`."""
+    """Loss model, in place of `loss`."""
     reorder: float = 0.0
     reorder_extra_ns: int = 0
     duplicate: float = 0.0
     faults: tuple[FaultSpec, ...] = ()
-    """Of what frames carry, and of the wire."""
+    """Faults of frames and of the wire."""
 
     @property
     def causes_retransmissions(self) -> bool:

@@ -106,7 +106,7 @@ class _Link(NamedTuple):
 
 
 class _Members(NamedTuple):
-    """For each class of a link: its limit elsewhere (bit/s), and whether that is upstream.
+    """Limits elsewhere (bit/s) of a link's classes, and whether each is upstream.
 
     `before` and `others` are the limits of links upstream and of all other links, `demands` the
     classes' own, of which they state up to `stated`.

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from waterfill.contract.network import ParamValue
 
 Values: TypeAlias = "Mapping[str, ParamValue | None]"
-"""All parameters of one protocol by name, in SI units; None where one is not set."""
+"""Parameters of one protocol by name, in SI units; None for one that is not set."""
 
 
 def number(values: Values, name: str) -> float:

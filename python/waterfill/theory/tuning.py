@@ -131,7 +131,7 @@ def eta_table(
 
 
 class Tuning(NamedTuple):
-    """All four steps for one loop: the parameters, what η trades, the certificate."""
+    """Result of the four steps for one loop: the parameters, η's trade-off, the certificate."""
 
     eta: float
     tuned: Tuned

@@ -46,7 +46,7 @@ def scenario(tmp_path: Path) -> str:
 
 
 def long_scenario(folder: Path) -> Path:
-    """More work than any test waits for."""
+    """Write a scenario with more work than any test waits for."""
     file = folder / "long.toml"
     text = SCENARIO.replace('"3 s"\nmeasure = ["2 s", "3 s"]', '"100000 s"\nsample = "1 s"')
     file.write_text(text.replace("20 Mbit/s", "10 Gbit/s"))

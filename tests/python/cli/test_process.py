@@ -383,7 +383,7 @@ def test_what_was_made_from_an_older_run_goes_with_it(waterfill, tmp_path):
 
 
 def test_the_clock_on_the_wall_changes_nothing(folder, monkeypatch):
-    """It jumps by years, both ways, at each look."""
+    """A wall clock that jumps by years, both ways, at each look."""
     backends.run(folder / "s.toml").write(folder / "calm")
     jumps = random.Random(1)
     monkeypatch.setattr(time, "time", lambda: jumps.uniform(-1e9, 4e9))
@@ -414,7 +414,7 @@ def test_a_signal_at_a_random_moment():
 
 
 def test_a_signal_in_the_first_moment(folder):
-    """While the command's modules are imported."""
+    """A signal while the command's modules are imported."""
     for number in (signal.SIGINT, signal.SIGTERM):
         end = kills.end_at(kills.COMMANDS["run"], folder, number, 0.01)
         assert end.wrong == ""

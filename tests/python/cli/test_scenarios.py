@@ -122,7 +122,7 @@ def test_protocols_names_the_kernel_where_it_can_run_them(waterfill):
 
 
 def commands() -> list[list[str]]:
-    """Every command that help lists, as words, groups entered."""
+    """Return every command that help lists, as words, groups entered."""
     from typer.main import get_command
 
     found = []

@@ -149,7 +149,7 @@ def field_names(value: Any) -> list[str]:
 
 
 def parts(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:
-    """Every class of the contract in a value, with the way to it: field names and indexes."""
+    """Return every class of the contract in a value, with its path of field names and indexes."""
     if type(value) is tuple:
         return [part for i, item in enumerate(value) for part in parts(item, (*path, i))]
     names = field_names(value)

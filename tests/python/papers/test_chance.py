@@ -184,7 +184,7 @@ def test_the_remark_on_a_random_claim(tmp_path):
 
 
 def test_the_repositorys_random_claims_are_on_record():
-    """Every claim of an experiment that takes means records the range of single runs."""
+    """Ranges of single runs on record for all claims whose experiments take means."""
     for found in loading.experiments():
         if found.seeds == 1:
             continue

@@ -204,7 +204,7 @@ def test_select(tmp_path):
 
 
 def test_the_repositorys_claims_are_sound():
-    """Every claims.toml loads, its scenario too, and names of flows and links are theirs."""
+    """Validity of every claims.toml, of its scenario, and of the names of flows and links in it."""
     known = loading.experiments()
     assert {"maxnet-2007/two-hop", "maxnet-2007/cross-traffic"} <= {e.path for e in known}
     for found in known:

@@ -251,7 +251,7 @@ def test_a_manifest_that_lost_a_file_is_a_miss(once, kept, name):
 
 
 def test_an_entry_of_an_older_version_is_a_miss(once, kept):
-    """Before there were manifests."""
+    """An entry of a version that had no manifests."""
     (kept / cache.MANIFEST).unlink()
     assert cache.lookup(once[0], "sim") is None
 

@@ -1,4 +1,4 @@
-"""What a run needs is estimated: refused beyond the free memory, warned of beyond a day."""
+"""Tests of estimates: a run is refused beyond the free memory, with a warning beyond a day."""
 
 from __future__ import annotations
 

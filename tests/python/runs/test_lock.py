@@ -21,7 +21,7 @@ SCENARIO = {
 
 @pytest.fixture
 def only_released_locks():
-    """No thread takes the lock from another: it is passed on only where it is released."""
+    """Forbid threads to take the lock from another: it is passed on only where it is released."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     yield

@@ -1,4 +1,4 @@
-"""Every number that a tour states is measured in its step's run; every tour renders completely."""
+"""Tests of tours: stated numbers are measured in their steps' runs; all render completely."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Machine:
         self.do("mount", "-t", "bpf", "bpf", "/sys/fs/bpf")
 
     def device(self, name: str) -> None:
-        """Its other end has no address: what comes there is nobody's."""
+        """Create a device whose other end has no address."""
         self.do("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}far")
         for end in (name, f"{name}far"):
             self.do("sysctl", "-qw", f"net.ipv6.conf.{end}.disable_ipv6=1")

@@ -69,7 +69,7 @@ def start(path, *more):
 
 
 def children(pid):
-    """Every descendant of a process."""
+    """Return all descendants of a process."""
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -75,8 +75,10 @@ def test_a_link_that_is_down_drops_and_a_delay_that_changes_is_kept():
 
 
 def test_a_laws_router_has_the_rate_of_its_link():
-    """The second half of the run is at a fifth of the rate: a router that kept its own would
-    fill the buffer, and drop; one that knows it has a queue that drains.
+    """A second half of the run at a fifth of the rate.
+
+    A router that kept its own rate would fill the buffer and drop; one that knows the rate has a
+    queue that drains.
     """
     needs_daemon()
     events = (

@@ -63,7 +63,7 @@ def test_the_phase_of_the_clocks_matters_little(offset):
 
 
 def brute_force(source: str, tau: float, duration: float) -> tuple[np.ndarray, np.ndarray]:
-    """The same loop in steps of 1 ms, by what eq. 44 to 49 say and nothing else."""
+    """Simulate the same loop in steps of 1 ms, by eq. 44 to 49 alone."""
     dt = 1e-3
     period, trip = round(T_2 / dt), round(tau / dt)
     u, w, v, arrived = 0.01, 0.0, 0.0, 0.0

@@ -75,7 +75,7 @@ def test_proposition_2_cuts_where_the_tail_has_the_lines_direction():
 
 
 def test_proposition_2_does_not_hold_as_it_is_worded():
-    """It leaves out RTTs below τ′; at τ̄ = 1000 s the tail is back above y = γx at 10 s."""
+    """Proposition 2, which leaves out RTTs below τ′; at 1000 s the tail exceeds y = γx at 10 s."""
     built = maxnet.construct(PAPER, 1000.0)
     assert not certificate.truncation(PAPER, built).holds
     assert certificate.truncation(FIG_10, maxnet.construct(FIG_10, 3.0)).holds
@@ -88,7 +88,7 @@ def test_proposition_2_does_not_hold_as_it_is_worded():
 
 
 def test_lemma_2_on_a_grid():
-    """Each of its six statements that a grid can decide, for eq. 13."""
+    """The six statements that a grid can decide, for eq. 13."""
     taus = np.geomspace(1e-3, 1e3, 60)
     thresholds = [maxnet.omega_0(PAPER, float(tau)) for tau in taus]
     assert np.all(np.diff(thresholds) < 0)  # 1

@@ -16,7 +16,7 @@ PAGES = [path for path in site_pages.tracked() if path.startswith("docs/") and p
 
 
 def listed(entries: list) -> list[str]:
-    """Every page that a part of the navigation names."""
+    """Return all pages that a part of the navigation names."""
     found = []
     for entry in entries:
         if isinstance(entry, str):

@@ -235,7 +235,7 @@ def follow(p: State, s: State, x: int, offers: tuple[int, int], named: int) -> N
 
 
 def leaves(p: State, s: State, x: int, share: int) -> bool:
-    """After Δ of doubt if the flow sends clearly more than it would get, else after long."""
+    """Return whether the flow leaves: after Δ of doubt if it sends too much, else after long."""
     now = p["tcp.now_us"]
     if not s["doubted_since"] or s["doubted_since"] > now:
         s["doubted_since"] = now

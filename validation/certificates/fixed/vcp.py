@@ -158,7 +158,7 @@ def moved(p: State, s: State, acked: int) -> None:
 
 
 def bounded(window: int) -> int:
-    """From one packet on."""
+    """Limit a window to at least one packet."""
     return min(max(window, _PACKET), _WINDOW_MAX)
 
 

@@ -43,7 +43,7 @@ class Form:
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """Names of what packets add up to."""
+        """Names of sums over packets."""
         more = ("lowered_x",) if self.scaled else ()
         return ("bytes", "volume", "x", "rtt_x", *more, *(_LOCAL if self.local else ()))
 

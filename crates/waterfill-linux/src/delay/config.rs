@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use waterfill_network::{FaultSpec, LossSpec};
 
-/// All lines of a run.
+/// Configuration of all lines of a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -59,7 +59,7 @@ pub struct LineConfig {
     /// Probability that a frame is delivered twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// Faults of what frames carry, and of the wire; their times count from the run's start.
+    /// Faults of frames and of the wire; their times count from the run's start.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
     /// Space for waiting frames. A frame that finds it full is an overflow, which makes the run invalid.

@@ -1,4 +1,4 @@
-//! Faults of what a frame carries: the option of an explicit law is removed, damaged, or its signal replaced.
+//! Faults of frames: the option of an explicit law is removed, damaged, or its signal replaced.
 //!
 //! As in the simulator, they act on frames behind the router that writes into them. Checksums are kept valid, as a router
 //! would: the receiver's kernel would drop the frame otherwise.

@@ -25,7 +25,7 @@ pub struct Line {
     reorder: f64,
     duplicate: f64,
     rng: Pcg64,
-    /// Faults of what frames carry, and of the wire, with a random stream of their own.
+    /// Faults of frames and of the wire, with their own random stream.
     faults: Box<[FaultSpec]>,
     faults_rng: Pcg64,
     /// A frame while its contents change.
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(line.counts.reordered, 1);
     }
 
-    /// Where the delay rises, the wire is silent for the difference; where it falls, frames keep their order and leave at
-    /// the link's rate until they are due by the delay.
+    /// Order of frames when the delay changes. When it rises, the wire is silent for the difference. When it falls,
+    /// frames keep their order and leave at the link's rate until they are due by the delay.
     #[test]
     fn frames_follow_the_delay_in_order() {
         let mut line = line(0.0, 0.0, 0.0);

@@ -51,7 +51,7 @@ pub struct Report {
     pub unseen: u64,
     /// Duration of sending, in seconds.
     pub sending_s: f64,
-    /// From the first arrival to the last, in seconds.
+    /// Time from the first arrival to the last, in seconds.
     pub receiving_s: f64,
     /// Travel times less the nominal delay.
     pub error_ns: Option<Spread>,

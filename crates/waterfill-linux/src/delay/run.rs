@@ -25,7 +25,7 @@ pub struct DelayLine {
     names: Vec<String>,
     lines: Vec<Line>,
     ports: Vec<Port>,
-    /// For each line, the indices of its interfaces in `ports`.
+    /// Indices in `ports` of each line's interfaces.
     from_to: Vec<(usize, usize)>,
     tick_ns: u64,
     read_interval_ns: u64,
@@ -49,7 +49,7 @@ pub struct Stats {
 /// Statistics of one line.
 #[derive(Debug, Serialize)]
 pub struct LineStats {
-    /// Its name.
+    /// Name of the line.
     pub name: String,
     /// Counts of frames.
     #[serde(flatten)]

@@ -10,13 +10,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// From nanoseconds.
+    /// Creates a time from nanoseconds.
     #[must_use]
     pub const fn new(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// From the two halves of a packet's timestamp.
+    /// Creates a time from the two halves of a packet's timestamp.
     #[must_use]
     pub const fn from_parts(s: u32, ns: u32) -> Self {
         Self(s as u64 * 1_000_000_000 + ns as u64)
@@ -274,7 +274,7 @@ impl Mapping {
 }
 
 impl Mapping {
-    /// Returns its address, for the kernel.
+    /// Returns the address of the memory, for the kernel.
     pub(crate) fn address(&self) -> u64 {
         self.start.as_ptr() as u64
     }

@@ -1,6 +1,6 @@
-//! An interface as a TAP device: frames that the kernel sends by it are read from a file descriptor, one per call, and frames
-//! written to that arrive at it. The device is created here and may be moved to another network namespace. A frame's
-//! arrival time is the time of the read.
+//! An interface as a TAP device. Frames that the kernel sends are read from a file descriptor, one per call, and frames
+//! written to it arrive at the interface. The device is created here and may be moved to another network namespace. A
+//! frame's arrival time is the time of the read.
 #![expect(unsafe_code, reason = "ioctl on a union")]
 
 use std::fs::{File, OpenOptions};

@@ -85,8 +85,8 @@ impl Namespaces {
         Some(namespaces)
     }
 
-    /// Makes `a`, `r` and `b` in a row: `wire` of a, 10.99.1.1, leads to `to-a` of r, which forwards to b, 10.99.2.1; the same
-    /// with fd99:1::1 and fd99:2::1.
+    /// Makes `a`, `r` and `b` in a row. `wire` of a, 10.99.1.1, leads to `to-a` of r, which forwards to b, 10.99.2.1;
+    /// likewise with fd99:1::1 and fd99:2::1.
     pub(crate) fn in_a_row() -> Option<Self> {
         let spaces = Self::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
         let r = spaces.name('r');
@@ -151,7 +151,7 @@ impl Namespaces {
         format!("bpf_{}", self.prefix.chars().take(11).collect::<String>())
     }
 
-    /// Makes it the default congestion control in the namespaces `a` and `b`.
+    /// Makes the law the default congestion control in the namespaces `a` and `b`.
     pub(crate) fn use_law(&self) {
         for end in ['a', 'b'] {
             self.run_in(end, &format!("sysctl -qw net.ipv4.tcp_congestion_control={}", self.law())).unwrap();

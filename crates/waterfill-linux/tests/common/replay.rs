@@ -11,7 +11,7 @@ pub(crate) fn play(object: &Object, recorded: &[u8], record_bytes: usize) -> [u6
     play_some(object, recorded, record_bytes)
 }
 
-/// As [`play`], of fewer records as well.
+/// Plays recorded calls as [`play`] does, but accepts fewer records.
 pub(crate) fn play_some(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
     let map = |name| object.maps().find(|map| map.name() == name).expect("a map of the program");
     let records = map("records");

@@ -62,8 +62,7 @@ pub(crate) fn check_frame(decoder: &Decoder, frame: &[u8], linear: usize) -> Fou
     found
 }
 
-/// Checks that only a value and TCP's checksum changed, and that the checksum is as wrong as it was: the sum over the
-/// segment is the same.
+/// Checks that only a value and TCP's checksum changed, and that the sum over the segment is the same as before.
 ///
 /// # Panics
 /// It is not so.
@@ -95,7 +94,7 @@ pub(crate) fn check_option(decoder: &Decoder, options: &[u8], kind: u32) -> host
     read
 }
 
-/// The same in Rust: the first option of the kind, and of the identifier if it is an experiment's.
+/// Reads the first option of the kind in Rust; an experiment's must have the identifier too.
 fn read_option(layout: &Layout, mut options: &[u8], kind: u32) -> (u32, [u8; 16], [u8; 16]) {
     let none = (0, [0; 16], [0; 16]);
     let option = loop {

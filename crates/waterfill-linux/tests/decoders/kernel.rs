@@ -96,8 +96,8 @@ impl Kernel {
         words.take(law.link().words().len()).collect()
     }
 
-    /// Returns the verdict on a frame (`bpf/test/decode.h`); `None` of one that test-runs refuse: with less than the
-    /// header of the IP that its Ethernet header names.
+    /// Returns the verdict on a frame (`bpf/test/decode.h`); `None` for a frame shorter than its IP header, which
+    /// test-runs refuse.
     pub(crate) fn frame(&self, frame: &[u8]) -> Option<u32> {
         let input = ProgramInput { data_in: Some(frame), ..ProgramInput::default() };
         match self.program("waterfill_decode").test_run(input) {

@@ -31,7 +31,7 @@ pub(crate) enum Forgery {
     SecondAfter,
     /// A second option with another value before it.
     SecondBefore,
-    /// The same option repeated as often as fits.
+    /// Repeats the same option as often as it fits.
     Repeated,
     /// An option of the other kind before it.
     OtherKindBefore,
@@ -60,7 +60,7 @@ pub(crate) enum Forgery {
     Removed,
 }
 
-/// All forgeries.
+/// The list of forgeries.
 pub(crate) const FORGERIES: [Forgery; 23] = [
     Zero,
     Min,
@@ -109,7 +109,7 @@ pub(crate) const UNREADABLE: [Forgery; 14] = [
 ];
 
 impl Forgery {
-    /// Returns its index in [`FORGERIES`].
+    /// Returns the forgery's index in [`FORGERIES`].
     pub(crate) fn index(self) -> usize {
         FORGERIES.iter().position(|forgery| *forgery == self).unwrap()
     }

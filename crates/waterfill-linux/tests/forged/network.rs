@@ -14,7 +14,7 @@ use waterfill_linux::delay::tap::Tap;
 use crate::common::{Daemon, Namespaces, run};
 use crate::wire::Wire;
 
-/// No test waits so long for a byte unless a connection hangs.
+/// Time without a byte after which a connection hangs.
 const HANG_TIME: Duration = Duration::from_secs(60);
 const FRAME_BYTES: usize = 2048;
 
@@ -29,7 +29,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Prints why and returns `None` where that is not possible.
+    /// Creates the network; prints the reason and returns `None` if that is not possible.
     pub(crate) fn new(kind: u8) -> Option<Self> {
         let spaces = Namespaces::new(&['a', 'b'], &["ip", "ss", "nsenter", "sysctl"])?;
         let mine = fs::read_to_string("/proc/self/cgroup").unwrap();

@@ -17,15 +17,15 @@ use crate::packet::{Found, START_RATE, find, has_valid_checksum, set_checksum};
 /// Selection of the packets to forge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
-    /// Every packet of a handshake.
+    /// Forgery in every packet of a handshake.
     pub(crate) handshake: Option<Forgery>,
-    /// Every later packet.
+    /// Forgery in every later packet.
     pub(crate) later: Option<Forgery>,
-    /// At random: so many of 1024 packets get a forgery of each list.
+    /// Number of 1024 random packets that get a forgery of each list.
     pub(crate) raised: usize,
     pub(crate) well_formed: usize,
     pub(crate) unreadable: usize,
-    /// At random: so many of 1024 handshake packets get any forgery.
+    /// Number of 1024 random handshake packets that get any forgery.
     pub(crate) handshakes: usize,
 }
 

@@ -42,7 +42,7 @@ fn under_traffic<T>(namespaces: &Namespaces, bytes: usize, act: impl FnOnce() ->
     done
 }
 
-/// The same without CSIG at the router, which drops the tagged answers of `b`.
+/// Sets up the network without CSIG at the router, which drops the tagged answers of `b`.
 #[track_caller]
 fn one_way(namespaces: &Namespaces) {
     let ((), there, back) = exchange(namespaces, 56, false, || ());

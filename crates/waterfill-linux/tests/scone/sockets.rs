@@ -84,8 +84,8 @@ fn send(to: &'static str, datagrams: usize, bytes: usize, together: bool) {
     }
 }
 
-/// Every datagram arrives, which needs a valid checksum where none is left to the device; the first four of a flow have
-/// the advice.
+/// Delivery of every datagram, which needs a valid checksum where none is left to the device. The first four of a flow
+/// carry the advice.
 #[test]
 fn datagrams_of_sockets_arrive_with_the_advice() {
     let Some(spaces) = network(&["ip"]) else { return };

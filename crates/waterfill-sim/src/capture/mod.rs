@@ -68,7 +68,7 @@ pub(crate) struct CapturePoint {
 /// A link direction's part of a capture.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tap {
-    /// Its interface in the file; `None` if it is not recorded.
+    /// Index of the link's interface in the file; `None` if the link is not recorded.
     interface: Option<u32>,
     arrived: u64,
     gone: u64,

@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds what an interface counted.
+    /// Adds the statistics of an interface.
     pub(super) fn statistics(
         &mut self,
         interface: u32,
@@ -157,7 +157,7 @@ impl<W: Write> Writer<W> {
         self.block(STATISTICS, body)
     }
 
-    /// Writes out what is buffered.
+    /// Writes the buffer to the file.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

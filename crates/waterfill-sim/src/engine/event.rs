@@ -106,7 +106,7 @@ pub(super) trait Window {
     fn record(&mut self, time: Instant, order: u64, given_out: u64);
 }
 
-/// All events up to a time, inclusive, but only up to a number of them.
+/// An iterator over events up to a time, inclusive, and up to a number of them.
 #[derive(Debug)]
 pub(super) struct UpTo<'a> {
     /// The first time beyond.

@@ -56,7 +56,7 @@ pub struct Simulation {
     sample: Duration,
     /// Time of the last sample.
     sampled: Instant,
-    /// Each link's statistics at the last sample.
+    /// Statistics of each link at the last sample.
     link_readings: Vec<Reading>,
     /// Columns that queue disciplines add to the series of links.
     queue_columns: Vec<&'static str>,
@@ -93,7 +93,7 @@ pub struct Ledger {
     pub dropped: u64,
     /// Lost on wires.
     pub lost: u64,
-    /// In queues and on wires.
+    /// Packets in queues and on wires.
     pub in_transit: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::link::Enqueued;
 use crate::packet::{Flags, Packet, Role, SackId};
 use crate::prefetch::prefetch;
 
-/// More links or flows than these do not fit into a cache of second level.
+/// Number of links or flows that fit into a cache of second level.
 const CACHED: usize = 1000;
 
 /// Packets that hosts send between two polls of the watch, also within one burst.
@@ -425,13 +425,13 @@ impl Simulation {
         self.transmit(packet.flow);
     }
 
-    /// Sends what a sender may send now, without an acknowledgement.
+    /// Sends all packets that a sender may send now, without an acknowledgement.
     #[inline(never)] // one copy for all but acknowledgements
     pub(super) fn transmit_unasked(&mut self, f: u32) {
         self.transmit(f);
     }
 
-    /// Sends what a sender may send now.
+    /// Sends all packets that a sender may send now.
     #[expect(clippy::inline_always, reason = "one caller on the packet path")]
     #[inline(always)]
     fn transmit(&mut self, f: u32) {

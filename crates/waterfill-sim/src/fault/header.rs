@@ -1,4 +1,4 @@
-//! Faults of what a packet carries for its protocol: it is removed, damaged, or replaced by a lie.
+//! Faults of a packet's protocol header: it is removed, damaged, or replaced by a false one.
 //!
 //! They work on the bytes of the wire format, as a router or an attacker does, and know no law: only where a protocol's
 //! congestion signal is among these bytes, and which codes of it grant the least and the most. Bytes that are no valid
@@ -25,7 +25,7 @@ const MAX_BYTES: usize = {
     longest
 };
 
-/// Removes what a packet carries, and its ECN bits.
+/// Removes a packet's header and its ECN bits.
 pub(super) fn strip(packet: &mut Packet) {
     packet.cargo = match packet.cargo {
         Cargo::Header(header) if header.wire_bytes() > 0 => Cargo::Header(AnyHeader::None),

@@ -146,7 +146,7 @@ impl Link {
         self.set_clock(now, self.clock_ahead_ps() + picoseconds(step_s));
     }
 
-    /// Sets how far the routers' clock is ahead. A timer that it has jumped over is due at once, and only once.
+    /// Sets the lead of the routers' clock. A timer that it has jumped over is due at once, and only once.
     fn set_clock(&mut self, now: Instant, ahead_ps: i64) {
         if let Some(variation) = &mut self.variation {
             variation.clock_ahead_ps = ahead_ps;

@@ -26,7 +26,7 @@ pub(super) struct Codel {
     target: Duration,
     interval: Duration,
     ecn: bool,
-    /// Nothing is dropped while at most this much waits.
+    /// Backlog up to which nothing is dropped.
     packet_bytes: u64,
     /// Time at which the sojourn time will have been above target for an interval; `None` while
     /// below.

@@ -204,7 +204,7 @@ impl Queue {
 /// Disciplines of first-in-first-out queues, which decide when a packet arrives.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// Drops what the buffer does not hold.
+    /// Drops packets that do not fit into the buffer.
     DropTail,
     /// Marks an ECN-capable packet that finds a backlog above this level (RFC 8257 §3.1).
     MarkAbove(Level),

@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(spread_probability(0.0, 1_000_000), 0.0);
     }
 
-    /// With a constant average the gaps between drops are uniform on 1 … 1/p_b (the paper's second method).
+    /// Gaps between drops at a constant average: uniform on 1 … 1/p_b (the paper's second method).
     #[test]
     fn drops_are_spread_evenly() {
         let mut red = Red::new(&spec(), queue_context());

@@ -41,7 +41,7 @@ class Experiment:
         }
 
     def samples(self, short: bool = False, seed: int | None = None) -> list[dict[str, Scenario]]:
-        """Load its scenarios once per seed, each by run; short versions have one seed.
+        """Load the experiment's scenarios once per seed, each by run; short versions have one seed.
 
         `seed` replaces every scenario's own. Raises InputError if a scenario is wrong.
         """

@@ -8,7 +8,7 @@ from waterfill.papers.claims.verdict import Judged
 
 
 def remark(claim: Judged) -> str:
-    """Return why a verdict is not the paper's, or why it is in doubt; empty if neither.
+    """Return the reason why a verdict differs from the paper or is in doubt; empty if neither.
 
     For a random claim it adds the range of single runs, for a short version what it changed.
     """

@@ -215,7 +215,7 @@ def rate_swings(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """Count how often a rate goes from above its share's band to below it, or back.
+    """Count a rate's moves from above its share's band to below it, and back.
 
     The band is share × (1 ± `band`), the rate a mean of `average_s` inside the window. A rate that
     settles has none; each full oscillation between bottlenecks has two.

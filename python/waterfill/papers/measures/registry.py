@@ -1,4 +1,4 @@
-"""Every measure that claims.toml can name."""
+"""Measures that claims.toml can name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every measure on samples whose answer is worked out by hand."""
+"""Tests of every measure on samples whose answer is worked out by hand."""
 
 from __future__ import annotations
 

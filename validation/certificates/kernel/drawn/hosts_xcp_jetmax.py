@@ -55,7 +55,7 @@ def code(number: int) -> bytes:
 
 
 def jetmax_ack(draw: random.Random, inputs: State, s: State) -> None:
-    """Make it a counted flow in most draws, and a router that may have less for it."""
+    """Draw a counted flow in most cases, and a router that may have less for it."""
     for name in ("tau", "epsilon", "urgent"):
         inputs[name] = min(inputs[name], 1_999_999 if name == "tau" else 999_999)
     s["weight"] = draw.choice([0x40, 0x40, s["weight"]])

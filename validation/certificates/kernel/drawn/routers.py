@@ -76,7 +76,7 @@ INPUTS = {"queue": (41, 0), "bytes": (21, 0), "segments": (15, 0), "syn": (1, 0)
 
 
 def jetmax(state: State) -> None:
-    """Make it what a tick leaves: no target above γC; factors of N and W."""
+    """Draw the state that a tick leaves: no target above γC; factors of N and W."""
     state["target"] = min(state["target"], state["goal"])
     flows, others, goal = state["flows"], state["unresponsive"], state["goal"]
     state["join"] = codes.factor(1 << 20, flows + (1 << 20))

@@ -20,9 +20,9 @@ use crate::daemon::options::error::user_error;
 
 /// Clients served at the same time.
 const WORKERS: usize = 16;
-/// In which a client must have sent its request.
+/// Time limit for a client's request.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// In which a client must have taken the response: a scraper's usual patience.
+/// Time limit for reading the response: a scraper's usual patience.
 const RESPONSE_TIME: Duration = Duration::from_secs(10);
 /// Wait of a thread after a failed accept().
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

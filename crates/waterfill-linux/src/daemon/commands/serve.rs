@@ -40,7 +40,7 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// Network devices may have come or gone.
     Devices,
-    /// It is time to divide links with a queue per class.
+    /// Time to divide links with a queue per class.
     Divide,
     /// A signal to end.
     Signal(Signal),

@@ -30,7 +30,7 @@ pub(crate) struct Snapshot {
     /// Sums over each law's connections, of which a scrape reads no list.
     #[serde(skip)]
     pub(crate) summaries: Vec<Summary>,
-    /// Of `waterfilld run`; `None` of other commands.
+    /// State of `waterfilld run`; `None` for other commands.
     #[serde(skip)]
     pub(crate) run: Option<RunStatus>,
 }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
-    /// For words.
+    /// Alignment of words.
     Left,
-    /// For numbers.
+    /// Alignment of numbers.
     Right,
 }
 

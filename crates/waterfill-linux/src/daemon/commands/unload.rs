@@ -12,7 +12,7 @@ use crate::daemon::kernel::privileges;
 use crate::daemon::options::error::user_error;
 use crate::daemon::roles::{self, csig, host, router};
 
-/// Unloads what the command names: roles, devices, or everything.
+/// Unloads the roles or devices of the command, or everything.
 pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
     privileges::check()?;
     let folder = match &command.config {

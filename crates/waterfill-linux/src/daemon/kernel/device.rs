@@ -30,7 +30,7 @@ pub(crate) fn name(ifindex: u32, attachment: &Attachment) -> String {
     name_in(ifindex, attachment.namespace, &attachment.device)
 }
 
-/// The same for a device of the namespace `of` that had the name `then`.
+/// Returns the name of a device in the namespace `of`, where it was called `then`.
 pub(crate) fn name_in(ifindex: u32, of: u64, then: &[i8]) -> String {
     match (namespace(), if_indextoname(ifindex)) {
         (Ok(here), Ok(name)) if here == of => name.to_string_lossy().into_owned(),

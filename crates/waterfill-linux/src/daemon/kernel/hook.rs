@@ -19,8 +19,8 @@ use super::tc;
 /// with it, also when nothing else is left of the daemon that added it.
 const FILTER: u32 = 0x5746;
 const FILTER_AND_CLSACT: u32 = 0x5747;
-/// Its priorities: the first of all, and the one for devices where filters of another kind have that. Older versions of
-/// the daemon used only the second.
+/// Priorities of the filter: the first of all, and one for devices where other filters have the first. Older versions
+/// of the daemon used only the second.
 const PRIORITIES: [u32; 2] = [1, FILTER];
 /// CSIG's program at egress, as the kernel names it: names have 15 bytes there. It runs behind the router's by intention.
 pub(crate) const CSIG_PROGRAM: &str = "waterfill_csig_";

@@ -24,13 +24,13 @@ pub(crate) use crate::daemon::kernel::skeleton::interface::types::{
 /// # Safety
 /// It has only integer fields and no padding, so that each byte can be read, and any value of a byte is valid.
 pub(crate) unsafe trait Bytes: Copy {
-    /// Its bytes, for the kernel to read.
+    /// Returns the bytes of the structure, for the kernel to read.
     fn as_bytes(&self) -> &[u8] {
         // SAFETY: every byte is initialised, as there is no padding.
         unsafe { slice::from_raw_parts(ptr::from_ref(self).cast(), size_of::<Self>()) }
     }
 
-    /// Its bytes, for the kernel to read and write.
+    /// Returns the bytes of the structure, for the kernel to read and write.
     fn as_bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and any bytes that are written make a valid structure.
         unsafe { slice::from_raw_parts_mut(ptr::from_mut(self).cast(), size_of::<Self>()) }

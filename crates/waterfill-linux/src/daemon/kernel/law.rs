@@ -18,7 +18,7 @@ use crate::daemon::options::values::LawName;
 
 /// A law.
 pub(crate) struct Law {
-    /// As in the protocols' list.
+    /// Name in the list of protocols.
     pub(crate) name: &'static str,
     /// The host's programs.
     pub(crate) host: &'static [u8],
@@ -66,9 +66,9 @@ type Wrong = (String, String);
 /// A number that a law shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signal {
-    /// As in JSON, with its unit.
+    /// Name in JSON, with its unit.
     pub(crate) name: &'static str,
-    /// As in a table.
+    /// Title in a table.
     pub(crate) title: &'static str,
     pub(crate) unit: SignalUnit,
     /// Converts the kernel's number.
@@ -259,8 +259,8 @@ pub(crate) fn default_of(info: &ParamInfo) -> String {
     info.unit.show(&info.default).replace('µ', "u")
 }
 
-/// Makes a name for the link of a device: the same after every start, and another on other machines, in other network
-/// namespaces and on other devices, but for one in 65,535.
+/// Returns a stable name for a device's link. Links on other hosts, network namespaces or devices have another name,
+/// except for one in 65,535.
 fn link_name(device: &str) -> u64 {
     let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/net").unwrap_or_default();
@@ -277,8 +277,8 @@ mod tests {
     use super::*;
     use crate::daemon::kernel::laws::{all, default, find};
 
-    /// The daemon has no default of its own: `struct law_params` without any setting is that of the registry's defaults,
-    /// and each default as people read it is the default again.
+    /// Defaults of `struct law_params`, equal to those of the registry. Each default, printed and parsed again, is the
+    /// same.
     #[test]
     fn parameters_default_to_the_simulators_values() {
         for law in all() {

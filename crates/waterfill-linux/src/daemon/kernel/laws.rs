@@ -204,7 +204,7 @@ pub(crate) fn default() -> &'static Law {
     &LAWS[0]
 }
 
-/// All laws.
+/// Returns all laws.
 pub(crate) fn all() -> impl Iterator<Item = &'static Law> {
     LAWS.iter()
 }

@@ -35,7 +35,7 @@ pub(crate) struct Feature {
     pub(crate) present: bool,
     /// Roles that use it.
     pub(crate) used_by: &'static [&'static str],
-    /// The substitute where it is missing; `None`: the role needs it.
+    /// Substitute for a missing feature; `None` if the role needs the feature.
     pub(crate) without: Option<&'static str>,
 }
 
@@ -45,9 +45,9 @@ enum Sign {
     TypeInformation,
     Function(&'static str),
     Structure(&'static str),
-    /// By a structure of the kernel, or the module that has it.
+    /// Probe for a structure of the kernel, or for the module that has it.
     Module(&'static str, &'static str),
-    /// By the arguments of `cong_control`, at least as many.
+    /// Probe for the minimum number of arguments of `cong_control`.
     ControlArguments(usize),
     ControlGroups,
     MountedBpf,
@@ -205,7 +205,8 @@ fn module(kernel: &str, name: &str) -> bool {
     module_below(Path::new("/"), kernel, name)
 }
 
-/// The same on a host whose files are below `root`. A container often has no /lib/modules, but the host's modules.
+/// Looks for a module on a host whose files are below `root`. A container often has no /lib/modules, but the host's
+/// modules.
 fn module_below(root: &Path, kernel: &str, name: &str) -> bool {
     let file = format!("/{name}.ko");
     let lists = ["modules.dep", "modules.builtin"];

@@ -56,8 +56,8 @@ fn metadata(path: &Path) -> Result<Metadata> {
     fs::symlink_metadata(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Says what is wrong with a folder. One above ours may be written by others if it is sticky, as /tmp and a BPF file
-/// system are by default: then they cannot replace what we own in it.
+/// Returns the problem with a folder, or `None`. One above ours may be written by others if it is sticky, as /tmp and a
+/// BPF file system are by default: then they cannot replace what we own in it.
 fn fault(found: &Metadata, me: u32, above: bool) -> Option<String> {
     let mode = found.permissions().mode();
     if !found.is_dir() && (!above || !found.is_symlink()) {

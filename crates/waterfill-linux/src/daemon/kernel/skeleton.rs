@@ -23,7 +23,7 @@ pub(crate) mod csig {
     include!(concat!(env!("OUT_DIR"), "/csig.skel.rs"));
 }
 
-/// No programs: the types of `bpf/interface.bpf.c`.
+/// Types of `bpf/interface.bpf.c`, which has no programs.
 pub(crate) mod interface {
     include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));
 }

@@ -14,7 +14,7 @@ use crate::daemon::options::error::user_error;
 /// A queueing discipline of a device.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Qdisc {
-    /// Its device, where all devices' are listed.
+    /// Device of the entry, in lists of all devices.
     #[serde(default)]
     pub(crate) dev: String,
     pub(crate) kind: String,

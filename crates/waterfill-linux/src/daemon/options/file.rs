@@ -90,7 +90,7 @@ pub(crate) enum LogLevel {
 }
 
 impl LogLevel {
-    /// Returns its name.
+    /// Returns the level's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Error => "error",

@@ -7,9 +7,9 @@ use super::error::user_error;
 /// Form in which messages name a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// As options: `--virtual-queue`.
+    /// Option names, such as `--virtual-queue`.
     Options,
-    /// As keys of the file: `virtual_queue`.
+    /// Keys of the file, such as `virtual_queue`.
     Keys,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item 
 /// A setting that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// Its place in the file, such as `params.x_max`.
+    /// Key in the file, such as `params.x_max`.
     pub(crate) key: String,
     /// One sentence: the problem with the value, and what to write.
     pub(crate) text: String,

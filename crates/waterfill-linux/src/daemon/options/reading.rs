@@ -14,7 +14,7 @@ use super::names::KNOWN;
 
 /// A value that an option and a key have alike. Both parse it from text.
 pub(crate) trait Scalar: FromStr<Err = String> {
-    /// Its schema, whose `type` lists the types of the file's values that are parsed.
+    /// Returns the schema, whose `type` lists the accepted types of the file's values.
     fn schema() -> Schema;
 }
 

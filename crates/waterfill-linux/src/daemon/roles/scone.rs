@@ -192,8 +192,8 @@ pub(crate) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     }
 }
 
-/// Returns what a device's element did, and its advice at the law's signal; `None` if it has none. `loaded` is this
-/// process's.
+/// Returns the counters of a device's element and its advice at the law's signal; `None` without an element. `loaded`
+/// is this process's.
 pub(crate) fn status(
     loaded: Option<&Scone>,
     pins: &Pins,

@@ -98,7 +98,7 @@ impl Drop for Guard<'_> {
 mod tests {
     use super::*;
 
-    /// No thread is ever more than one step ahead of another.
+    /// Steps of threads, none of which is ever more than one step ahead.
     #[test]
     fn threads_step_together() {
         let (barrier, steps) = (Barrier::new(3), AtomicUsize::new(0));

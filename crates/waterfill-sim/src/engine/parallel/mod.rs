@@ -83,7 +83,7 @@ struct Shared<'a> {
     logs: Vec<RwLock<Vec<Handled>>>,
     /// Time of each part's next event, in picoseconds.
     next: Vec<AtomicU64>,
-    /// By receiving thread, then by sending thread.
+    /// Mailboxes by receiving thread, then by sending thread.
     mail: Vec<Vec<Mutex<Mailbox>>>,
     /// Flows that traffic sources have started, for the other threads.
     started: RwLock<Vec<Flow>>,
@@ -302,7 +302,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Takes in what the other threads have handed over.
+    /// Takes over packets and events from the other threads.
     fn take_in(&self, part: usize, sim: &mut Simulation) {
         if part > 0 {
             let started = self.started.read().unwrap_or_else(PoisonError::into_inner);
@@ -386,8 +386,8 @@ fn hosts(plan: &Plan, sim: &Simulation, f: usize) -> (usize, usize) {
     }
 }
 
-/// Swaps what other threads own between their simulations and that of thread 0, which then has, or no longer has, the
-/// whole network.
+/// Swaps the state of other threads between their simulations and that of thread 0. Thread 0 then has, or no longer
+/// has, the whole network.
 fn exchange(plan: &Plan, sim: &mut Simulation, others: &mut [&mut Simulation], initial_flows: usize) {
     for (l, &(from, _)) in plan.links.iter().enumerate().filter(|(_, (from, _))| *from > 0) {
         std::mem::swap(&mut sim.links[l], &mut others[from - 1].links[l]);
@@ -428,7 +428,7 @@ fn idle_cpus() -> usize {
     usable.saturating_sub(busy.round() as usize)
 }
 
-/// Locks what no other thread holds: threads take turns at barriers.
+/// Locks a mutex that no other thread holds: threads take turns at barriers.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

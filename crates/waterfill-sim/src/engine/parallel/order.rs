@@ -18,7 +18,7 @@ use crate::engine::event::{EVENTS_PER_POLL, Window};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handled {
     time: Instant,
-    /// Its own sequence number.
+    /// Sequence number of the event.
     order: u64,
     /// The number given out last, its own ones included.
     given_out: u64,

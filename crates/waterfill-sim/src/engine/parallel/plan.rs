@@ -79,7 +79,7 @@ impl Plan {
 /// The nodes of a network, with what they are expected to cost.
 #[derive(Debug)]
 struct Layout {
-    /// The nodes where each link begins and ends.
+    /// Indices of the nodes at which each link begins and ends.
     links: Vec<(usize, usize)>,
     groups: Vec<(usize, usize)>,
     traffic: Vec<(usize, usize)>,

@@ -159,9 +159,9 @@ impl Controller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Admit,
-    /// Mark it if it is ECN-capable, otherwise drop it.
+    /// Mark the packet if it is ECN-capable, otherwise drop it.
     Signal,
-    /// Drop it, even if it is ECN-capable.
+    /// Drop the packet, even if it is ECN-capable.
     Drop,
 }
 

@@ -185,7 +185,7 @@ mod tests {
         assert!((shared[Class::Tcp] - 4.0).abs() < 0.4, "{shared:?}");
     }
 
-    /// The same flows, with an average over the packets of both classes: the estimates grow by 4 and by 4/3.
+    /// Averages over the packets of both classes: the estimates of the same flows grow by 4 and by 4/3.
     #[test]
     fn an_average_over_all_packets_counts_each_class_by_its_share() {
         let rates = flows((10, 1.0), (3, 10.0));
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((count(HashKey::Flow), count(HashKey::Pair)), (10.0, 1.0));
     }
 
-    /// Within a class the estimate is 1/Σ s²: (1 + 2 + 3 + 4)²/(1 + 4 + 9 + 16) = 3.33 of four flows.
+    /// Estimate 1/Σ s² within a class: (1 + 2 + 3 + 4)²/(1 + 4 + 9 + 16) = 3.33 for four flows.
     #[test]
     fn a_zombie_list_underestimates_flows_of_unequal_rates() {
         let mut rates = flows((10, 1.0), (0, 0.0));

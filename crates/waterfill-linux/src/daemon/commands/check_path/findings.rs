@@ -29,8 +29,8 @@ const FIRST_TTLS: [u8; 4] = [32, 64, 128, 255];
 /// A measurement with fewer segments than this says nothing about rare losses of the option.
 const SHARE_SEGMENTS: u32 = 20;
 
-/// Returns what is known of the path, from the handshake on; what follows a failure is left out. `served`: the far end
-/// reports.
+/// Returns the findings on the path, from the handshake on; those that follow from a failure are left out. `served`:
+/// the far end reports.
 pub(super) fn find(baseline: &Measured, measured: &Measured, served: bool) -> Vec<Finding> {
     let mut found = path(baseline);
     // A connection that never reached the far end is unknown there; that it is served is known from the baseline.

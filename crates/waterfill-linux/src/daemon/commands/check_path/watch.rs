@@ -48,7 +48,7 @@ pub(super) struct Seen {
 /// Both directions of a connection at one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Connection {
-    /// From the end that connected.
+    /// Packets from the end that connected.
     pub(super) forward: Seen,
     /// Back to it.
     pub(super) reverse: Seen,

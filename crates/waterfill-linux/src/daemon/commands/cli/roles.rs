@@ -97,12 +97,12 @@ pub(crate) struct Life {
 }
 
 impl Common {
-    /// Returns where metrics are served.
+    /// Returns the address of the metrics server.
     pub(crate) fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.map(|address| address.0)
     }
 
-    /// Returns where the law's steps are logged.
+    /// Returns the target of the step log.
     pub(crate) fn steps(&self) -> Option<Target> {
         self.log_steps.clone().map(|file| Target { file, limit: self.log_limit })
     }

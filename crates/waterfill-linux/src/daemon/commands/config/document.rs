@@ -27,7 +27,7 @@ const SERDE_WORDS: [(&str, &str); 4] = [
 struct Place {
     /// Keys from the top, without the positions of tables in arrays.
     path: String,
-    /// The same with them, such as `router.1.rate`.
+    /// Path with positions, such as `router.1.rate`.
     exact: String,
     key: Range<usize>,
     value: Range<usize>,

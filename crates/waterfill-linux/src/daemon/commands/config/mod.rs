@@ -155,7 +155,7 @@ impl Config {
         Ok(())
     }
 
-    /// Describes what the file sets up, in lines.
+    /// Describes the setup of the file, in lines.
     pub(crate) fn summary(&self) -> String {
         let mut out = String::new();
         for host in &self.hosts {

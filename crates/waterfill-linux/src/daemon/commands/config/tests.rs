@@ -215,7 +215,7 @@ fn types(root: &Value, schema: &Value) -> Vec<String> {
     out
 }
 
-/// Every key of the schema: its table, its name and its schema. The table of the root's keys is empty.
+/// Returns every key of the schema with its table and its own schema. The table of the root's keys is empty.
 fn every_key(root: &Value) -> Vec<(String, String, Value)> {
     let mut out = Vec::new();
     for (table, key) in root["properties"].as_object().unwrap() {

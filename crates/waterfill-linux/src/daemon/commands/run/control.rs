@@ -26,7 +26,7 @@ use crate::daemon::kernel::safety;
 use crate::daemon::options::error::{UserError, exit_code_number, one_line, user_error};
 use crate::daemon::options::file::check_socket_path;
 
-/// In which a client must have sent its line, and taken the answer.
+/// Time limit for a client's line, and for reading the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
 /// Longest wait of a client for the daemon: a reload of many devices starts `tc` for each.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
@@ -42,7 +42,7 @@ const MAX_CLIENTS: usize = 8;
 pub(crate) enum ControlCommand {
     /// Read the file again.
     Reload,
-    /// Describe what is loaded.
+    /// Describe the loaded programs.
     Status,
 }
 

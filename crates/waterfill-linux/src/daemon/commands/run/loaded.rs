@@ -84,7 +84,7 @@ impl Changes {
         self.others.push(what);
     }
 
-    /// Describes them in a line.
+    /// Describes the changes in a line.
     pub(super) fn describe(&self) -> String {
         let kinds = [(&self.added, "added"), (&self.changed, "changed"), (&self.removed, "removed")];
         let kinds = kinds.iter().filter(|(names, _)| !names.is_empty()).map(|(names, what)| {
@@ -127,7 +127,7 @@ struct HostRole {
 struct RouterRole {
     router: Router,
     law: &'static Law,
-    /// By device.
+    /// Claims by device.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, LinkSetup>,
     /// True if nothing was pinned before this process.
@@ -138,7 +138,7 @@ struct RouterRole {
 /// CSIG's programs, with their devices.
 struct CsigRole {
     csig: Csig,
-    /// By device.
+    /// Claims by device.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, TagSetup>,
     /// True if nothing was pinned before this process.
@@ -146,7 +146,7 @@ struct CsigRole {
     _lock: Lock,
 }
 
-/// All loaded programs.
+/// The loaded programs.
 pub(super) struct Loaded {
     pins: Pins,
     hosts: BTreeMap<&'static str, HostRole>,
@@ -155,13 +155,13 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Nothing yet.
+    /// Creates the state before the first load.
     pub(super) fn new(pins: Pins) -> Self {
         Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new(), csig: None }
     }
 
-    /// Loads what is wanted. Prices and connections of an earlier process continue; what it had loaded in this folder of
-    /// pins and is not wanted any more is unloaded. On an error, what an earlier process had pinned stays.
+    /// Loads the wanted setup. Prices and connections of an earlier process continue; what it had loaded in this folder
+    /// of pins and is not wanted any more is unloaded. On an error, what an earlier process had pinned stays.
     pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
         self.try_apply(wanted).inspect_err(|_| self.remove_first())?;
         if let Some(role) = &mut self.csig {
@@ -217,7 +217,7 @@ impl Loaded {
         }
     }
 
-    /// Makes what is loaded what is wanted. On an error, what was loaded before is restored.
+    /// Changes the loaded setup to the wanted one. On an error, what was loaded before is restored.
     pub(super) fn apply(&mut self, wanted: &Wanted) -> Result<Changes> {
         let before = self.wanted();
         self.try_apply(wanted).inspect_err(|_| {
@@ -422,7 +422,7 @@ impl Loaded {
         Snapshot::summed(hosts.map(|role| &role.host), routers.map(|role| &role.router), csig)
     }
 
-    /// Describes what is loaded in a line.
+    /// Describes the loaded setup in a line.
     pub(super) fn describe(&self) -> String {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let links = self.routers.values().map(|role| role.options.len()).sum();
@@ -531,7 +531,7 @@ impl CsigRole {
     }
 }
 
-/// Removes what a first start that failed has left.
+/// Removes the remains of a first start that failed.
 fn clean_up(pins: &Pins, role: Role, first: bool) {
     if first {
         if let Err(e) = roles::unload(role, pins) {

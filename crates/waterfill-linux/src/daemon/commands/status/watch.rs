@@ -143,7 +143,8 @@ fn draw(lines: &[Line]) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether the terminal shows the alternate screen. To leave it twice would move the cursor back over what is printed since.
+/// True while the terminal shows the alternate screen. To leave it twice would move the cursor back over what is
+/// printed since.
 static ON_SCREEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal's alternate screen in raw mode, until this is dropped.
@@ -188,7 +189,7 @@ struct Line {
     strong: bool,
 }
 
-/// By what connections are sorted.
+/// Sort key of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
     Rate,

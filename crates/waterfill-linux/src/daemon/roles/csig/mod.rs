@@ -62,7 +62,7 @@ pub(crate) struct Csig {
     router: Vec<u32>,
     /// The setup of devices with their indexes, by name; 0: the device is gone.
     followed: BTreeMap<String, (TagSetup, u32)>,
-    /// By device, in the order of [`DIRECTIONS`].
+    /// Links by device, in the order of [`DIRECTIONS`].
     links: BTreeMap<u32, [Link; 2]>,
 }
 

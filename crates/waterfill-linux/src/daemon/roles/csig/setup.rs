@@ -41,7 +41,7 @@ impl TagSignal {
         }
     }
 
-    /// Formats such a value.
+    /// Formats a value of the signal.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Price | Self::Delay | Self::Nqd => show_time(value),
@@ -74,7 +74,7 @@ impl TagSignal {
 /// The tags of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TagSetup {
-    /// As they were given, but for the ends of bands and the demand function, from which `compact` and `wide` follow.
+    /// Options as given, without the bands' ends and the demand function, which determine `compact` and `wide`.
     pub(crate) options: CsigOptions,
     /// Bands in the signal's unit: 2⁻¹⁸ s, bit/s, 10⁻⁶ or ns.
     pub(crate) compact: Bands,
@@ -129,7 +129,7 @@ impl TagSetup {
         &self.options.device.0
     }
 
-    /// Checks it against this kernel.
+    /// Checks the setup against this kernel.
     pub(crate) fn check_kernel(&self, system: &System) -> Result<(), Wrong> {
         if system.has(TCX) {
             return Ok(());

@@ -17,10 +17,10 @@ pub(crate) struct TagStatus {
     pub(crate) role: TagRole,
     pub(crate) format: TagFormat,
     pub(crate) signal: TagSignal,
-    /// The signal of the device's link now, in s, bit/s or as a share; `None` at an edge, which compares none, and where
-    /// no router of MaxNet runs.
+    /// Present signal of the device's link, in s, bit/s or as a share; `None` at an edge and without a router of
+    /// MaxNet.
     pub(crate) value: Option<f64>,
-    /// The same as a tag's code.
+    /// Code of the value in a tag.
     pub(crate) code: Option<u32>,
     pub(crate) pushed: u64,
     pub(crate) compared: u64,

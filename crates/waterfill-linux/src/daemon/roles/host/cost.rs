@@ -12,7 +12,7 @@ use nix::sched::{CloneFlags, unshare};
 use super::{FLOWS, Host, HostSetup, SUMMARY, Summary};
 use crate::daemon::kernel::pins::Pins;
 
-/// Each has two ends on this host.
+/// Connections to measure, each with two ends on this host.
 const CONNECTIONS: usize = 5000;
 const ROUNDS: usize = 51;
 
@@ -34,7 +34,7 @@ fn median(mut of: Vec<Duration>) -> f64 {
     of[of.len() / 2].as_secs_f64() * 1e3
 }
 
-/// In a thread with a network namespace of its own.
+/// Measures in a thread with its own network namespace.
 fn measure() {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     let name = format!("bpf_cost{}", std::process::id() % 1_000_000);

@@ -11,7 +11,8 @@ use crate::daemon::kernel::object;
 /// Number of listeners that a message names.
 const SHOWN: usize = 8;
 
-/// Lets them answer, in all network namespaces that this process may enter. The log has those that keep silent.
+/// Enables answers of listening servers in all network namespaces that this process may enter. The log has those that
+/// keep silent.
 pub(super) fn enable(object: &Object) -> Result<()> {
     let link = object::program(object, "waterfill_enable_listeners")?.attach().context("cannot list servers")?;
     let mut listeners = Vec::new();
@@ -63,7 +64,7 @@ pub(super) fn read(link: &Link) -> Result<Vec<Listener>> {
     parse(&super::read(Iter::new(link)?)?)
 }
 
-/// Converts its records (`struct host_listener`).
+/// Converts records of the iterator (`struct host_listener`).
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Listener>> {
     let size = size_of::<HostListener>();
     ensure!(bytes.len() % size == 0, "the list of servers is from another version of waterfilld");

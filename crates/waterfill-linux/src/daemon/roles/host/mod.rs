@@ -60,7 +60,7 @@ const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
 const PEERS: &str = "host/peers";
-/// All pins.
+/// Names of all pins.
 const PINS: [&str; 11] =
     [LAW, OPTIONS, FLOWS, SUMMARY, LISTENERS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS];
 /// The pinned maps and their names in the programs.
@@ -90,7 +90,7 @@ pub(crate) struct Host {
     flows: Link,
     summary: Link,
     listeners: Link,
-    /// Owns what is not pinned. Dropped last: before Linux 6.4 the law is unregistered through its map.
+    /// Owner of everything that is not pinned. Dropped last: before Linux 6.4 the law is unregistered through its map.
     object: Object,
 }
 
@@ -106,7 +106,7 @@ impl Host {
         Self::load_with(pins, setup, None)
     }
 
-    /// The same, with a log of the law's steps.
+    /// Loads the programs, with a log of the law's steps.
     pub(crate) fn load_with(pins: &Pins, setup: &HostSetup, steps: Option<&Target>) -> Result<Self> {
         let linked = has_struct_ops_links()?;
         if !linked && pins.path(LAW).is_none_or(|pin| !pin.exists()) {
@@ -117,7 +117,7 @@ impl Host {
         Self::load_as(pins, setup, linked, steps)
     }
 
-    /// The same, with a link of the law or without.
+    /// Loads the programs, with or without a link of the law.
     fn load_as(pins: &Pins, setup: &HostSetup, linked: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(setup.law.host)?;
         if steps.is_some() {
@@ -367,7 +367,8 @@ fn attach_options(pins: &Pins, cgroup: &Path, object: &Object) -> Result<Link> {
     Ok(link)
 }
 
-/// Whether struct_ops are links, which a pin keeps registered (Linux 6.4). Before, the map's element keeps them registered.
+/// Returns whether struct_ops are links, which a pin keeps registered (Linux 6.4). Before, the map's element keeps them
+/// registered.
 fn has_struct_ops_links() -> Result<bool> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the kernel's version")?;
     let mut numbers = release.split(['.', '-', '+', '\n']).map(|number| number.parse::<u32>().unwrap_or(0));

@@ -15,7 +15,7 @@ use crate::daemon::roles::law_parameters;
 /// One law on this host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HostSetup {
-    /// As they were given, but for the law's parameters, which are in `parameters`.
+    /// Options as given, without the law's parameters, which are in `parameters`.
     pub(crate) options: HostOptions,
     pub(crate) law: &'static Law,
     /// The law's `struct law_params`.
@@ -44,7 +44,7 @@ impl HostSetup {
         Self::of(&toml::from_str(text).unwrap(), Names::Keys, || System::find()?.cgroup()).unwrap()
     }
 
-    /// Checks it against this host.
+    /// Checks the setup against this host.
     pub(crate) fn check_kernel(&self, system: &System, names: Names) -> Result<(), Wrong> {
         let cgroup = self.cgroup.display();
         let wrong = |why: String| Err(Wrong::new("cgroup", format!("{} {cgroup}: {why}", names.of("cgroup"))));

@@ -60,7 +60,7 @@ fn registered_name(value: &[u8], at: usize) -> Option<String> {
     (state == IN_USE).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// Returns where the name is in a map's value in the running kernel.
+/// Returns the offset of the name in a map's value in the running kernel.
 fn name_offset() -> Result<usize> {
     let btf = Btf::from_vmlinux().context("cannot read the kernel's type information")?;
     let member = |structure: &str, member: &str| -> Option<usize> {

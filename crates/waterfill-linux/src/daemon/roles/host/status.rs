@@ -20,7 +20,7 @@ pub(crate) struct FlowStatus {
     /// Signals of the law; 0 before it has started.
     #[serde(flatten)]
     pub(crate) signals: BTreeMap<&'static str, f64>,
-    /// The same for a table, in the law's order: titles and texts.
+    /// Titles and texts of the signals for a table, in the law's order.
     #[serde(skip)]
     pub(crate) shown: Vec<(&'static str, String)>,
     pub(crate) rate_bps: u64,
@@ -42,7 +42,7 @@ pub(crate) struct FlowStatus {
     pub(crate) state: &'static str,
     /// The flags of the connection's state (`enum host_flag`) that are set.
     pub(crate) flags: Vec<&'static str>,
-    /// The same as bits, for the table.
+    /// Flags as bits, for the table.
     #[serde(skip)]
     pub(crate) flag_bits: u32,
     /// TCP's `icsk_ca_initialized`: whether the present congestion control's `init()` has run.
@@ -56,11 +56,11 @@ pub(crate) struct FlowStatus {
 pub(crate) struct CounterStatus {
     /// Connections that the law began to control.
     pub(crate) started: u64,
-    /// Of these, those that got a price.
+    /// Connections that got a price.
     pub(crate) priced: u64,
     /// Connections for which `cong_control()` ran without an `init()` before it.
     pub(crate) control_without_init: u64,
-    /// Of these, those that the kernel considers initialised.
+    /// Connections without a run of `init` that the kernel considers initialised.
     pub(crate) init_unrecorded: u64,
     /// Runs of the law for a socket without state: in another namespace or cgroup, or older than the programs.
     pub(crate) without_state: u64,
@@ -157,7 +157,7 @@ pub(super) const MODES: [(HostMode, &str); 7] = [
 
 /// The mode of a connection that the law controls by its routers' values.
 pub(crate) const PRICED: &str = "priced";
-/// In a table: there is no such value, or none yet.
+/// Text in a table for a missing value.
 pub(crate) const NONE: &str = "\u{2013}";
 
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
@@ -210,7 +210,7 @@ pub(super) fn address(bytes: [u8; 16], port: u16) -> String {
     SocketAddr::new(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4), port).to_string()
 }
 
-/// Says why connections of a law fell back; `None` of a number that is no reason.
+/// Returns the reason for a fallback in words; `None` for a number that is no reason.
 pub(super) fn reason(law: &Law, reason: HostReason) -> Option<String> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option".into(),
@@ -226,7 +226,7 @@ pub(super) fn reason(law: &Law, reason: HostReason) -> Option<String> {
     })
 }
 
-/// The same in a few words.
+/// Returns the reason for a fallback in a few words.
 fn brief_reason(reason: HostReason) -> Option<&'static str> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "no peer",

@@ -22,8 +22,8 @@ pub(crate) struct Summary {
     pub(crate) counters: CounterStatus,
 }
 
-/// Of a signal, over the connections that have one. Least and most are exact. The others are from a random choice of
-/// `HOST_SAMPLES` connections, or from all if there are no more.
+/// Quantiles of a signal over the connections that have one. Least and most are exact. The others are from a random
+/// choice of `HOST_SAMPLES` connections, or from all if there are no more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quantiles {
     pub(crate) least: f64,

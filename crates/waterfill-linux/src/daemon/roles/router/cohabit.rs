@@ -215,7 +215,7 @@ pub(crate) struct CohabitStatus {
     /// Traffic without congestion control, which both classes' shares leave to itself.
     pub(crate) other_bps: u64,
     pub(crate) explicit_share_bps: u64,
-    /// With what is lent to it.
+    /// TCP's share, with the rate lent to it.
     pub(crate) tcp_share_bps: u64,
     /// TCP packets, since the module was attached.
     pub(crate) dropped: u64,

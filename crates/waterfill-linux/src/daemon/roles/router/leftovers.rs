@@ -15,7 +15,8 @@ use crate::daemon::kernel::{claim, hook, laws, pins, tc};
 /// Bytes of a program's name in the kernel (BPF_OBJ_NAME_LEN, less the final zero).
 const NAME_BYTES: usize = 15;
 
-/// Removes what is left on these devices of this network namespace; on all, if none is named. Returns the devices.
+/// Removes the remains of a daemon on these devices of this network namespace, or on all devices if none is named.
+/// Returns the devices.
 pub(crate) fn remove_leftovers(devices: &[String]) -> Result<Vec<String>> {
     let mut cleaned = Vec::new();
     for (device, shaped) in shaper::marked_devices()? {
@@ -60,7 +61,7 @@ fn is_program(name: &str) -> bool {
     name == &PROGRAM[..NAME_BYTES.min(PROGRAM.len())]
 }
 
-/// Whether a router is running on the device, or pinned: by its link, or by the map of links that its filter uses.
+/// Returns whether a router is running on the device, or pinned by its link or by its filter's map of links.
 fn is_in_use(device: &str, ifindex: u32, filter: Option<&tc::Filter>) -> Result<bool> {
     for law in laws::all() {
         if claim::is_claimed(law, device)? {

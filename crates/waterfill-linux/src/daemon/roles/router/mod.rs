@@ -78,7 +78,7 @@ pub(crate) struct Router {
     prices: BTreeMap<String, u64>,
     cohabit: Option<cohabit::Cohabit>,
     scone: Option<scone::Scone>,
-    /// Of devices with a queue per class, by index.
+    /// Divisions of devices with a queue per class, by index.
     divisions: BTreeMap<u32, separate::Division>,
 }
 
@@ -94,7 +94,7 @@ impl Router {
         Self::load_with(law, pins, None)
     }
 
-    /// The same, with a log of the law's steps.
+    /// Loads the programs, with a log of the law's steps.
     pub(crate) fn load_with(law: &'static Law, pins: &Pins, steps: Option<&Target>) -> Result<Self> {
         let mut router = Self::open(law, pins, true, steps)?;
         for key in router.map()?.keys().collect::<Vec<_>>() {

@@ -34,7 +34,7 @@ pub(super) struct Division {
     need_bps: f64,
     /// True if packets of the rest waited at the last update.
     waited: bool,
-    /// Of the last interval that was used: its end, and all bytes of the rest until then.
+    /// End of the last interval in use; `rest_bytes` counts all other bytes until then.
     ended_ns: Option<u64>,
     sent_bytes: u64,
     explicit_part: f64,

@@ -12,7 +12,7 @@ use crate::daemon::roles::{law_parameters, scone, wrong_parameter};
 /// One law on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSetup {
-    /// As they were given, but for parameters, which are in `parameters` and `cohabit`.
+    /// Options as given, without parameters, which are in `parameters` and `cohabit`.
     pub(crate) options: RouterOptions,
     pub(crate) law: &'static Law,
     /// The law's `struct law_params`.
@@ -85,7 +85,7 @@ impl LinkSetup {
         }
     }
 
-    /// Checks it against this kernel.
+    /// Checks the setup against this kernel.
     pub(crate) fn check_kernel(&self, system: &System, names: Names) -> Result<(), Wrong> {
         let RouterOptions { shape, separate, scone, .. } = self.options;
         let wants = [

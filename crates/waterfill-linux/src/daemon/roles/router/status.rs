@@ -37,7 +37,7 @@ pub(crate) struct LinkStatus {
     /// Signals of the link's law, such as `price_s`.
     #[serde(flatten)]
     pub(crate) signals: BTreeMap<&'static str, f64>,
-    /// The same for a table, in the law's order: titles and texts.
+    /// Titles and texts of the signals for a table, in the law's order.
     #[serde(skip)]
     pub(crate) shown: Vec<(&'static str, String)>,
     /// y/C over the last full interval; `None` of a law that does not show what arrived.

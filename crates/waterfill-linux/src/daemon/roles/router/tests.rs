@@ -14,7 +14,7 @@ fn setup() -> LinkSetup {
     with("")
 }
 
-/// The same with more keys of its table.
+/// Returns a link setup with more keys of its table.
 fn with(more: &str) -> LinkSetup {
     LinkSetup::read(&format!("device = 'wf0'\nrate = '100 Mbit/s'\ntarget = 0.94\noverhead = 0\n{more}"))
 }

@@ -52,7 +52,7 @@ fn unload_from(pins: &Pins, chosen: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes what the daemon created on a device next to its link.
+/// Removes everything that the daemon created on a device next to its link.
 pub(super) fn restore(map: &MapHandle, ifindex: u32, attachment: &Attachment) -> Result<()> {
     let created = |what: Created| attachment.created & what.0 != 0;
     if attachment.created == 0 {
