@@ -39,7 +39,7 @@ Document = dict[str, Any]
 
 
 class Refused(Exception):
-    """The input, or what is installed, is not enough: one line."""
+    """Input or installation that is not sufficient: one line."""
 
 
 def run(command: Sequence[str], **options: Any) -> str:
@@ -107,7 +107,7 @@ def commit() -> str:
 
 
 def entry(document: Document) -> Document:
-    """Return the line of the history for what the bench printed."""
+    """Return the line of the history for the bench's output."""
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "commit": commit(),

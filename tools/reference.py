@@ -1,4 +1,4 @@
-"""Make the pages of keys, commands and claims from what they describe.
+"""Make the pages of keys, commands and claims from their definitions.
 
 Keys come from the scenario's JSON Schema, commands from the typer app, claims from the papers'
 claims.toml. Run by `make docs`, with the protocols' pages (tools/docs.py); a test keeps them

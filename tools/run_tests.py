@@ -45,7 +45,7 @@ _TOTALS = re.compile(r"test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignore
 
 
 def count_cargo(lines: Iterable[str], code: int = 0) -> Outcome:
-    """Count the tests in what `cargo test` printed, given its exit code.
+    """Count the tests in the output of `cargo test`, given its exit code.
 
     Counted as one failure each: a test binary that ends without its totals, totals that differ from
     the number of tests announced, a non-zero exit code without a failed test, and no test at all.
@@ -128,7 +128,7 @@ def pytest() -> Outcome:
 
 
 def soaked(code: int, text: str) -> Outcome:
-    """Count the short soak as one test, given its exit code and what it printed."""
+    """Count the short soak as one test, given its exit code and its output."""
     if code == _LACKING:
         why = text.strip().splitlines()[-1] if text.strip() else "it does not say why"
         return Outcome(skipped=Counter([f"validation.soak: {why}"]))

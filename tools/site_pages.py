@@ -96,7 +96,7 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def reindent(text: str) -> str:
-    """Return a Markdown text with what belongs to a list item indented by four columns a level.
+    """Return a Markdown text with the parts of a list item indented by four columns a level.
 
     CommonMark, as forges read it, takes as many columns as the item's mark is wide; MkDocs'
     Markdown expects four, and a blank line above the first item.

@@ -97,7 +97,7 @@ def table() -> str:
 
 
 def lines() -> str:
-    """Return name, cost, needs and what is shown of all studies, tab-separated."""
+    """Return name, cost, needs and purpose of all studies, tab-separated."""
     found = ((name, load(name)) for name in STUDIES)
     return "\n".join(f"{name}\t{s.cost}\t{s.needed}\t{s.shows}" for name, s in found)
 

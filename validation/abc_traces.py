@@ -192,7 +192,7 @@ def weighted_quantile(
 
 
 class Claim(NamedTuple):
-    """A published figure, and what was measured; `agrees` is None where it is not judged."""
+    """A published figure, and the measured one; `agrees` is None where it is not judged."""
 
     text: str
     paper: float

@@ -18,7 +18,7 @@ NEEDS = (ROOT_USER, tool("cargo", "rustup installs it"))
 def ran(
     command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Callable[[Options], Report]:
-    """Return the work of a command: what it prints, and whether its exit code is 0."""
+    """Return the work of a command: its output, and whether its exit code is 0."""
 
     def work(options: Options) -> Report:
         more = list(getattr(options, "options", ()))

@@ -35,7 +35,7 @@ def llvm(rustc: str) -> dict[str, str]:
 
 
 def run() -> str:
-    """Run the tests with counters; return what was counted, in lcov's format."""
+    """Run the tests with counters; return the counts in lcov's format."""
     rustc = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     # The seed is that of make test: the same cases on every run.
     environment = {"PROPTEST_RNG_SEED": "1", **llvm(rustc), **os.environ}

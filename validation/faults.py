@@ -95,7 +95,7 @@ LONG = Times(15.0, 20.0, 45.0)
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: what it adds to the link, to the subject's flow and behind the flows.
+    """A fault: its changes of the link and of the subject's flow, and the flows behind it.
 
     `on` says which protocols it concerns; `ends_s` is when it ends; `always` adds `more` to the
     run without the fault too.

@@ -1,4 +1,4 @@
-"""Run fuzz targets by libFuzzer and keep what they cover: `make fuzz`.
+"""Run fuzz targets by libFuzzer and keep their corpus: `make fuzz`.
 
     python -m validation.fuzzing TARGET [--seconds 60] | minimise TARGET …
     python -m validation.fuzzing all [--share 1.0] [TARGET …] | page | sanitize
@@ -75,7 +75,7 @@ def rust() -> Program:
 
 @cache
 def targets(program: Program) -> dict[str, dict[str, Any]]:
-    """Return each target's largest input in bytes, share of executions, and what it checks."""
+    """Return each target's largest input in bytes, share of executions, and purpose."""
     environment = {**os.environ, "FUZZ_TARGET": "list"}
     listed = subprocess.run(
         program.command, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
@@ -219,7 +219,7 @@ def run_all(names: Iterable[str], share: float) -> bool:
 
 
 def minimise(program: Program, name: str) -> None:
-    """Write the smallest corpus that covers what the working folder covers."""
+    """Write the smallest corpus with the coverage of the working folder."""
     folder, longest = unpack(program, name), f"-max_len={targets(program)[name]['bytes']}"
     with tempfile.TemporaryDirectory() as small:
         subprocess.run(

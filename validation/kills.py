@@ -1,4 +1,4 @@
-"""Ends commands by a signal at random moments, and checks what they leave.
+"""Ends commands by a signal at random moments, and checks their leftovers.
 
 Each command writes into a directory that holds an earlier result. A signal reaches it at a moment
 between its first instruction and its end. Then
@@ -78,7 +78,7 @@ plots.overview = plots.comparison = lambda *_: None
 
 @dataclass(frozen=True)
 class Command:
-    """A command's words, what it writes, and the check of that: it returns what is there."""
+    """A command's words, its output, and a check that returns the leftovers."""
 
     name: str
     words: tuple[str, ...]
@@ -142,7 +142,7 @@ def _command(command: Command, pipe: int, more: str) -> list[str]:
 def end_at(
     command: Command, folder: Path, number: signal.Signals, after_s: float, more: str = ""
 ) -> End:
-    """Run a command in `folder`, send it the signal after a time, and check what it left."""
+    """Run a command in `folder`, send it the signal after a time, and check its leftovers."""
     if command.name in ("sweep", "new"):  # these do not begin anew over what is there
         target = folder / command.output
         if target.is_dir():

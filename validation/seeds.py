@@ -145,7 +145,7 @@ class SeedRow:
 
 
 def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
-    """Return one row per claim from what each seed gave, {experiment: its judged claims}."""
+    """Return one row per claim from each seed's {experiment: its judged claims}."""
     return [
         SeedRow(
             claim,

@@ -52,7 +52,7 @@ STABLE, UNSTABLE, SPLIT = "stable", "unstable", "split"
 THIN = (0.8, 1.25)
 """Factors on gains, and on delays, that do not change a verdict unless it is thin."""
 SWING = 0.02
-"""A run may be unstable if the peak-to-peak of a link's load over its capacity is above this …"""
+"""Peak-to-peak of a link's load over its capacity above which a run may be unstable …"""
 LASTING = 0.7
 """… and above this fraction of the peak-to-peak in the fifth before."""
 
@@ -309,7 +309,7 @@ class LinearVerdict:
 
 
 def linear(scenario: Scenario, *, paper: bool = False) -> LinearVerdict:
-    """Analyse a scenario's loops, as implemented or the paper's."""
+    """Analyse a scenario's loops, as implemented or as in the paper."""
     protocol = str(scenario.protocol)
     params, links = bottlenecks(scenario)
 

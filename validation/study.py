@@ -58,7 +58,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Need:
-    """Something that a host may lack; `lacks` returns what, such as "root, got user 1000"."""
+    """A feature that a host may lack; `lacks` describes it, such as "root, got user 1000"."""
 
     name: str
     lacks: Callable[[], str | None]
@@ -183,7 +183,7 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a study: what is printed and written, and the requirements not met.
+    """The outcome of a study: text, files, and the requirements not met.
 
     `files` are further texts and `figures` further drawings of the output directory, by name; a
     drawing is called with the path without suffix.

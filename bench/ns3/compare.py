@@ -64,7 +64,7 @@ Document = dict[str, Any]
 
 
 class Refused(Exception):
-    """The input, or what is installed, is not enough: one line."""
+    """Input or installation that is not sufficient: one line."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Pair:
     judged: bool = True
 
     def figures(self) -> list[Figure]:
-        """Throughput, and on a shared link what part of it the flows of each RTT get."""
+        """Throughput, and on a shared link the shares of flows with each RTT."""
 
         def throughput(side: Side) -> Estimate:
             return Estimate.of([sum(row) for row in side.packets_per_s])
@@ -236,7 +236,7 @@ class Pair:
         return math.pow(ratio, EXPONENT[self.cell.law])
 
     def verdict(self, figure: Figure) -> str:
-        """`within`, `off`, `few losses`, or `shown` for what is not judged."""
+        """`within`, `off`, `few losses`, or `shown` for unjudged figures."""
         if not self.judged:
             return "shown"
         if min(self.ns3.losses, self.ours.losses) < MIN_LOSSES:

@@ -15,7 +15,7 @@ use crate::input::{below, byte, decades, param_lists, parameters};
 
 /// Timers that one input may fire: a short interval and a long wait would take minutes.
 const MAX_TIMERS: u32 = 500;
-/// Packets between the ends.
+/// Maximum number of packets between the ends.
 const MAX_WAITING: usize = 32;
 
 /// Checks that every signal is finite.
@@ -120,7 +120,7 @@ impl Path {
         }
     }
 
-    /// The source sends a packet over the router, or a router before this one writes any header.
+    /// A packet from the source over the router; or any header, written by a router before this one.
     fn send(&mut self, u: &mut Unstructured<'_>) {
         let flags = byte(u);
         let kind = if flags & 7 == 0 { PacketKind::Syn } else { PacketKind::Data };
@@ -152,7 +152,7 @@ impl Path {
         }
     }
 
-    /// The receiver gets one of the packets under way, perhaps again, and perhaps answers.
+    /// Delivery of one of the packets under way to the receiver, perhaps again, which perhaps answers.
     fn deliver(&mut self, u: &mut Unstructured<'_>) {
         let flags = byte(u);
         let Some(header) = taken(u, &mut self.headers, flags & 1 == 0) else { return };
@@ -168,7 +168,7 @@ impl Path {
         }
     }
 
-    /// The source gets one of the echoes under way, or any.
+    /// Delivery of one of the echoes under way, or of any, to the source.
     fn acknowledge(&mut self, u: &mut Unstructured<'_>) {
         let flags = byte(u);
         let rtt = Duration::from_secs(decades(u, 1e-12, 1e6)).max(Duration::from_ps(1));
@@ -197,7 +197,7 @@ impl Path {
         assert_eq!(limit, self.source.limit(), "{:?}", self.id);
     }
 
-    /// A packet of another protocol passes the router.
+    /// Passing of another protocol's packet through the router.
     fn other(&mut self, u: &mut Unstructured<'_>) {
         self.link.queue = self.queue(u);
         let mut header = AnyHeader::None;
@@ -208,7 +208,7 @@ impl Path {
         assert_eq!(header, AnyHeader::None, "{:?} changes a header of another protocol", self.id);
     }
 
-    /// Time passes; timers fire when they are due.
+    /// Passing of time; timers fire when they are due.
     fn wait(&mut self, u: &mut Unstructured<'_>) {
         let until = self.now + Duration::from_secs(decades(u, 1e-12, 1e4));
         self.link.queue = self.queue(u);
@@ -240,7 +240,7 @@ impl Path {
         }
     }
 
-    /// The simulated header is the one that would be sent.
+    /// Checks that the simulated header equals the one on the wire.
     fn survives(&self, header: &AnyHeader) {
         assert_eq!(header.decode_alike(&header.encode()), Some(*header), "{:?}", self.id);
     }

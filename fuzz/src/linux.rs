@@ -72,7 +72,7 @@ pub fn delay(data: &[u8]) {
     }
 }
 
-/// Frames of the input's own bytes arrive a microsecond apart; what is due leaves.
+/// Sends frames of the input's own bytes a microsecond apart; due frames leave.
 fn run_line(config: &LineConfig, seed: u64, index: usize, data: &[u8]) {
     let mut line = Line::new(config, seed, index);
     let mut now = Nanos::new(1_700_000_000_000_000_000);

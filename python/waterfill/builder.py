@@ -253,7 +253,7 @@ class Scenario:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a copy of what was written, as a dictionary shaped as the file is; unchecked."""
+        """Return a copy of the scenario as a dictionary shaped as the file is; unchecked."""
         return copy.deepcopy(self._document)
 
     def to_toml(self) -> str:

@@ -1,4 +1,4 @@
-"""The stub of the Rust core says what the core is."""
+"""Tests that the stub describes the Rust core."""
 
 from __future__ import annotations
 

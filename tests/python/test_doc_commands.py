@@ -1,4 +1,4 @@
-"""Tests of commands in the docs: all exist, and those of the tutorial print what it shows."""
+"""Tests of commands in the docs: all exist, and those of the tutorial print the shown output."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def slower(text: str) -> str:
 
 
 def prepare(folder: Path) -> None:
-    """Fill a folder with what commands read: links of the examples are slow."""
+    """Fill a folder with the commands' input files: links of the examples are slow."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
     (folder / "examples").mkdir()

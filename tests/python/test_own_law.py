@@ -35,7 +35,7 @@ class Window:
 
 
 class Counter:
-    """A router that counts what it is shown."""
+    """A router that counts the packets it sees."""
 
     seen: ClassVar[list[tuple[str, float | None]]] = []
 

@@ -1,4 +1,4 @@
-"""The wheel, installed outside the checkout: its commands work, and what it lacks is named."""
+"""Tests of the wheel, installed outside the checkout: commands, errors for missing parts."""
 
 from __future__ import annotations
 

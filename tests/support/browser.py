@@ -80,7 +80,7 @@ def launched(home: Path) -> Iterator[Any]:
 
 @dataclass
 class Shown:
-    """A page, and what went wrong in it: errors and warnings of its console, refused requests."""
+    """A page and its errors: errors and warnings of its console, refused requests."""
 
     page: Any
     problems: list[str] = field(default_factory=list)

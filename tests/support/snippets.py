@@ -1,4 +1,4 @@
-"""The code in the pages: what a reader may type, and what the tests do with it.
+"""The code in the pages: commands for readers, and their treatment in tests.
 
 A snippet is one command of a block, or a whole block of Python, TOML and so on. `treatment` says
 whether a test runs it, parses it, or why neither. Printed as a table:

@@ -100,7 +100,7 @@ def ready(page: Any) -> None:
 
 
 def tab_to(page: Any, wanted: str, *, key: str = "Tab", most: int = 60) -> None:
-    """Press Tab (or Shift+Tab) until the focus is on what has this text, label or role."""
+    """Press Tab (or Shift+Tab) until the focus is on the element with this text, label or role."""
     seen = []
     for _ in range(most):
         page.keyboard.press(key)

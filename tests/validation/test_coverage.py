@@ -1,4 +1,4 @@
-"""The table of line coverage: what is counted, what is test code, when it fails."""
+"""Tests of the table of line coverage: counted lines, test code, failures."""
 
 from __future__ import annotations
 

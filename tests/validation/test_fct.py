@@ -1,4 +1,4 @@
-"""Flow completion times: cases, what is measured, tables; and the flows that ns-3 gets."""
+"""Tests of flow completion times: cases, measurements, tables, and the flows for ns-3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short replay of the fuzz targets of what Python reads: the committed inputs, and drawn ones."""
+"""A short replay of the fuzz targets in Python: the committed inputs, and drawn ones."""
 
 from __future__ import annotations
 

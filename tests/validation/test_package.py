@@ -1,4 +1,4 @@
-"""The Debian package's tests: what a package has to hold, and the verdicts on installations."""
+"""Tests of the Debian package's tests: required files, and the verdicts on installations."""
 
 from __future__ import annotations
 

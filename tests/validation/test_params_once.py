@@ -1,4 +1,4 @@
-"""A law's parameters are stated in `params!` alone: every surface shows what it says there.
+"""Tests that a law's parameters are stated in `params!` alone, from which all surfaces follow.
 
 The Rust tests compare the checks, `struct law_params` and the daemon's bytes with it; these here
 read the daemon's list, the dissector, the pages, the studio, the certificates and the proofs.

@@ -30,7 +30,7 @@ def peers():
 
 @pytest.fixture
 def program(tmp_path):
-    """A driver: keeps its arguments, prints a line of its own and then what it is given."""
+    """A driver that keeps its arguments and prints its own line, then its input."""
 
     def make(text: str, code: int = 0):
         path = tmp_path / "driver"

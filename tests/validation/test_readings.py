@@ -1,4 +1,4 @@
-"""The grids of readings: what a cell changes, what a table says, and that every cell can run."""
+"""Tests of the grids of readings: changes of a cell, the table, and that all cells run."""
 
 from __future__ import annotations
 

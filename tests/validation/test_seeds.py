@@ -1,4 +1,4 @@
-"""The comparison of seeds: what is random, its margin, and when a verdict changes."""
+"""Tests of the comparison of seeds: random runs, margins, and changes of verdicts."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_table_has_the_range_of_single_runs():
 
 
 def test_an_experiment_of_several_seeds(tmp_path, monkeypatch, capsys):
-    """Six runs for two seeds; a boundary among them is a complaint until it is recorded."""
+    """Six runs for two seeds, with a boundary that is a complaint until it is recorded."""
     root = written(tmp_path, rate("mean", ">", "1.0"))
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     file = root / "paper" / "one" / "claims.toml"
@@ -178,7 +178,7 @@ def rate(name: str, relation: str, value: str, tolerance: str = "0.0") -> str:
 
 
 def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
-    """Losses are random and the rate with them; a bound amid its values changes its verdict."""
+    """Random losses and rates, with a bound amid their values that changes its verdict."""
     root = written(tmp_path, rate("above", ">", "1.0"))
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     out = tmp_path / "out"

@@ -1,4 +1,4 @@
-"""The harness of studies: what it runs again and what it keeps, refuses, writes and returns."""
+"""Tests of the harness of studies: kept and repeated work, refusals, files and exit codes."""
 
 from __future__ import annotations
 

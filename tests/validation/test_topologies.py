@@ -1,4 +1,4 @@
-"""The study of real networks: its setting, a few runs, reasons, tables, and what it keeps."""
+"""Tests of the study of real networks: its setting, a few runs, reasons, tables, kept results."""
 
 from __future__ import annotations
 

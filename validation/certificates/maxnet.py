@@ -58,7 +58,7 @@ def codes(code: Whole | int) -> range:
 
 
 def real_of(code: int) -> Fraction:
-    """§V: what a code stands for."""
+    """§V: the price of a code."""
     return Fraction(code, 1 << 18)
 
 
@@ -104,7 +104,7 @@ class Router(PartChecker):
         return Expected(after, {"poll_at": self.dt_p})
 
     def _granted(self, step: Step) -> tuple[object, object]:
-        """§IV.B: the code of (μ + (1 − μ)/4) C − y, and what is promised after it."""
+        """§IV.B: the code of (μ + (1 − μ)/4) C − y, and the promised rate after it."""
         promised = number(step.before["promised"])
         m, capacity = Real(self._mu(step)), number(step.before["capacity"])
         load = Real(number(step.before["arrival_rate"])) + promised

@@ -107,7 +107,7 @@ class Wrong:
 
 @dataclass
 class Verdict:
-    """The result of a replay: rows by law, part and call, and what was wrong, if anything."""
+    """The result of a replay: rows by law, part and call, and the first error, if any."""
 
     counts: Counter[tuple[str, str, str]]
     dropped: int
@@ -187,7 +187,7 @@ def _checked(step: Step, check: Check) -> Wrong | None:
 
 
 def compare(step: Step, expected: Expected) -> Wrong | None:
-    """Return the first difference between a step and what its equations give."""
+    """Return the first difference between a step and its equations."""
     for values, logged in ((expected.after, step.after), (expected.outputs, step.outputs)):
         for name in sorted(values.keys() - logged.keys()):
             return Wrong(step, name, show(values[name]), "no such field")
@@ -215,7 +215,7 @@ def _follows(step: Step, left: Values | None) -> Wrong | None:
 
 
 class Packed:
-    """A header of several fields: a format of `struct`, and what each field must be."""
+    """A header of several fields: a format of `struct`, and the check of each field."""
 
     __slots__ = ("fields", "form")
 

@@ -1,4 +1,4 @@
-"""The runs of the table, and what is kept of each."""
+"""The runs of the table, and the results kept of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of flow completion times; the package's docstring says what it does."""
+"""The study of flow completion times; the package's docstring describes it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class FuzzRun:
             self._check(b"", self.folder)
 
     def one(self, data: bytes) -> None:
-        """Execute one input; keep what it finds."""
+        """Execute one input; keep its findings."""
         self.executions += 1
         try:
             with within(self.target.seconds), warnings.catch_warnings():

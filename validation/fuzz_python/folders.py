@@ -102,7 +102,7 @@ def _copy(kind: str, folder: Path) -> Path:
 
 
 def damage(folder: Path, choices: Choices) -> str:
-    """Damage one or two files of a directory; return the text of what was written."""
+    """Damage one or two files of a directory; return a description."""
     texts = ""
     for _ in range(1 + choices.chance(4)):
         paths = sorted(path for path in folder.rglob("*") if path.is_file())

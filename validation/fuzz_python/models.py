@@ -24,7 +24,7 @@ _MAX_FLOWS = 300
 
 
 def _small(scenario: Scenario) -> bool:
-    """Return whether a run has few events by what the scenario says."""
+    """Return whether a run has few events, judged from the scenario."""
     if too_large(scenario) or scenario.params or scenario.duration > _RUN_S:
         return False
     flows = sum(flow.count for flow in scenario.flow) + sum(t.count or 1 for t in scenario.traffic)
@@ -52,7 +52,7 @@ def _small(scenario: Scenario) -> bool:
 
 
 def run(data: bytes, folder: Path) -> None:
-    """Run a changed scenario for 20 ms; check what its summary says."""
+    """Run a changed scenario for 20 ms; check its summary."""
     choices = Choices(data)
     on = choices.pick(("sim", "sim", "fluid"))
     text = changed_scenario(choices, most=2, without=("params", "step", "measure"))

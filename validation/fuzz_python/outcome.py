@@ -68,7 +68,7 @@ def _name(error: BaseException) -> str:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime in what takes longer; only in the main thread."""
+    """Raise OutOfTime if the code inside takes longer; only in the main thread."""
 
     def late(_signal: int, _frame: FrameType | None) -> None:
         raise OutOfTime

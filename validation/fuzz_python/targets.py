@@ -1,4 +1,4 @@
-"""The list of targets, each with what it checks."""
+"""The list of targets, each with its purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Check = Callable[[bytes, Path], None]
 
 @dataclass(frozen=True)
 class Target:
-    """One target: its function as module:name, what it checks, and what one execution may take.
+    """One target: its function as module:name, its purpose, and the limits of one execution.
 
     `share` is the number of executions that a full run asks for.
     """

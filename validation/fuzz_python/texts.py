@@ -210,7 +210,7 @@ def changed_file(name: str, choices: Choices, folder: Path) -> Path:
 
 
 def imports(data: bytes, folder: Path) -> None:
-    """Import a changed file; what is written must be a scenario."""
+    """Import a changed file; the output must be a scenario."""
     choices = Choices(data)
     name, seed = choices.pick(_FILES)
     options = build.Options(
@@ -272,7 +272,7 @@ def tables(data: bytes, folder: Path) -> None:
 
 
 def _part(make: Any, quoted: str) -> Any:
-    """Read a part of a scenario, whose error is a ValueError that the scenario's reader words."""
+    """Read a part of a scenario; the scenario's reader turns its ValueError into a sentence."""
 
     def one() -> Any:
         try:

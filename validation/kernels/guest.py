@@ -25,7 +25,7 @@ def command(kernel: Path, initrd: Path, words: str = "", *, disk: Path | None = 
 
 
 def run(kernel: Path, initrd: Path, words: str = "", *, disk: Path | None = None) -> str:
-    """Boot a guest, wait until it switches itself off, and return what it printed.
+    """Boot a guest, wait until it switches itself off, and return its output.
 
     A guest that hangs is ended after `TIMEOUT_S`; what it printed until then is returned.
     """

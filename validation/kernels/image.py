@@ -15,7 +15,7 @@ PROGRAMS = ("ip", "tc", "iperf3", "nsenter", "unshare", "timeout")
 
 
 def libraries(listing: str) -> list[str]:
-    """Return the paths in what `ldd` prints; a program without libraries has none."""
+    """Return the paths in the output of `ldd`; a program without libraries has none."""
     return re.findall(r"(?:=> |^\s*)(/\S+) \(0x", listing, flags=re.MULTILINE)
 
 

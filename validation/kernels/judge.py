@@ -32,7 +32,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Check:
-    """A check, its verdict, and what was seen."""
+    """A check, its verdict, and its observation."""
 
     name: str
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""The page docs/reference/kernels.md: what each kernel has, what was tried, what it refuses."""
+"""The page docs/reference/kernels.md: features, checks and refusals of each kernel."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _wrapped(text: str, first: str, others: str) -> str:
 
 
 def _refusals(runs: Sequence[KernelRun]) -> str:
-    """Return a list item for each sentence, with what was refused in its words."""
+    """Return a list item for each sentence, with the refusals in its words."""
     said: dict[tuple[str, str], list[str]] = {}
     for run in runs:
         for check in run.checks:

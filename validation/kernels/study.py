@@ -66,7 +66,7 @@ def here(binaries: Path) -> dict[str, str]:
 
 
 def lines(run: KernelRun, seconds: float) -> list[str]:
-    """Return a kernel's verdicts: one line each for what does not simply work."""
+    """Return a kernel's verdicts: one line for each check that does not simply work."""
     bad = sum(check.verdict == "fails" for check in run.checks)
     head = f"{run.title}: {len(run.checks)} checks, {bad} failed, {seconds:.0f} s"
     other = [check for check in run.checks if check.verdict != "works"]

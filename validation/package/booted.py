@@ -61,7 +61,7 @@ def _initramfs(kernel: Kernel, folder: Path) -> Path:
 
 
 def run(suite: str, series: str, debs: Mapping[str, Path], folder: Path) -> str:
-    """Boot a guest of a suite with a kernel of a series, run units.sh; return what it printed."""
+    """Boot a guest of a suite with a kernel of a series, run units.sh; return its output."""
     kernel = debian.kernel(debian.SERIES[series])
     root = folder / "root"
     unpack(root, suite, BOOTED, debs)

@@ -112,7 +112,7 @@ def metrics(facts: Facts) -> bytes:
 
 
 def listing(archive: str) -> list[str]:
-    """Return the paths in what `dpkg-deb --contents` prints; of links, without their targets."""
+    """Return the paths in the output of `dpkg-deb --contents`; of links, without their targets."""
     lines = filter(None, archive.splitlines())
     return [line.split(maxsplit=5)[5].partition(" -> ")[0] for line in lines]
 

@@ -55,7 +55,7 @@ def unpack(root: Path, suite: str, packages: Sequence[str], debs: Mapping[str, P
 
 
 def inside(root: Path, script: Path) -> str:
-    """Run a script in a chroot with its own processes and mounts; return what it printed."""
+    """Run a script in a chroot with its own processes and mounts; return its output."""
     shutil.copy(script, root / "script.sh")
     mounts = 'mount -t proc proc "$0/proc" && mount -t sysfs -o ro sys "$0/sys"'
     words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec"]

@@ -1,4 +1,4 @@
-"""Cases: laws, codes, RTTs and networks, and what a run of each shows."""
+"""Cases: laws, codes, RTTs and networks, and the measurements of a run."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from waterfill.theory import aecp, maxnet, xcp
 
 
 class Claim(NamedTuple):
-    """A sentence, what decides on it, what was found, and whether it holds."""
+    """A sentence, its criterion, its finding, and whether it holds."""
 
     text: str
     limit: str
@@ -93,7 +93,7 @@ def gain_margin(law: str, tau_s: float) -> float:
 
 
 def bound(row: PriceRow) -> float:
-    """Return the bound of RCP's and AECP's deviation, above what the own code has."""
+    """Return the bound of RCP's and AECP's deviation, beyond that of the own code."""
     return theory.rate_deviation_max(theory.band(row.case.code.bits, row.case.code.decades))
 
 

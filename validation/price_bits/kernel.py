@@ -156,7 +156,7 @@ class _Bed:
         return process
 
     def daemon(self, node: str, *words: str, cgroup: bool = False) -> Callable[[], Any]:
-        """Start `waterfilld`; return what asks it for its status."""
+        """Start `waterfilld`; return a function that asks for its status."""
         command = [self._daemon, *words, "--line"]
         command = command if cgroup else self.inside(node, *command)
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -48,7 +48,7 @@ def row_table(rows: Mapping[PriceCase, PriceRow]) -> str:
 
 
 def margin_table() -> str:
-    """Return each law's gain margin, and what a quantiser of any width leaves of it."""
+    """Return each law's gain margin, and its rest under a quantiser of any width."""
     lines = []
     for law in LAWS:
         for rtt_ms in RTTS_MS:
@@ -64,7 +64,7 @@ def margin_table() -> str:
 
 
 def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:
-    """Draw, for each law, what each code costs in load, queue and shares over the RTT."""
+    """Draw, for each law, the cost of each code in load, queue and shares over the RTT."""
     from matplotlib.figure import Figure
 
     laws = tuple(dict.fromkeys(case.law for case in rows))

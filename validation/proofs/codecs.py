@@ -384,7 +384,7 @@ def _around(code: int) -> list[Any]:
 
 def _csig() -> Iterator[Theorem]:
     def bands(machine: Machine) -> list[Any]:
-        """Store bands of any limits, which rise, and of any width; return what holds of them."""
+        """Store bands of any limits, which rise, and of any width; return their properties."""
         facts = []
         count, step, base, end = _word("count"), _word("step"), _word("base"), _word("end")
         lower = [_word(f"lower{index}") for index in range(32)]
@@ -466,6 +466,6 @@ def _aecp() -> Iterator[Theorem]:
 
 
 def theorems() -> Iterator[Theorem]:
-    """Yield each theorem: what it says, for what, and its proof."""
+    """Yield each theorem: its statement, its range, and its proof."""
     for group in (_float, _prices, _rates, _rtts, _weights, _scone, _csig, _aecp):
         yield from group()

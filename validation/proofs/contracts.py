@@ -349,7 +349,7 @@ def _prove_divide(width: int) -> Integers:
     n.facts += start
 
     def cut(function: str, count: int) -> None:
-        """Replace the long division's state by what holds after each bit."""
+        """Replace the long division's state by its invariant after each bit."""
         if function != "fixed_divide":
             return
         quotient, remainder = machine.local("quotient"), machine.local("remainder")
@@ -532,7 +532,7 @@ def _prove_product() -> Integers:
 
 
 def theorems() -> Iterator[tuple[str, str, Proof]]:
-    """Yield each function's name, what is proved of its body, and the proof."""
+    """Yield each function's name, the theorem about its body, and the proof."""
     yield "fixed_part", "any a, f <= 1: the floor of a f, at most a", _prove_part
     yield "fixed_towards", "both < 2^63, f <= 1: between both", _prove_towards
     yield "fixed_scale", "d > 0, (a % d) n and the result fit: the floor of a n / d", _prove_scale

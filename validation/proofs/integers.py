@@ -78,7 +78,7 @@ _ATTEMPTS = (
 
 
 class Number:
-    """An integer: a constant or z3's, its interval, what is known of it, what it was made of."""
+    """An integer: a constant or z3's, its interval, known facts, and its origin."""
 
     __slots__ = ("condition", "facts", "guard", "high", "low", "parents", "shift", "term")
 
@@ -470,7 +470,7 @@ class Integers:
         return number
 
     def _quotient(self, a: Number, b: Number, y: Number) -> tuple[Any, Any, list[Any]]:
-        """Return quotient and remainder, the same ones for `/` and `%`, and what defines them."""
+        """Return quotient and remainder, the same ones for `/` and `%`, and their definition."""
         key = (_identity(a), y.constant or id(b))
         guard = self._at.live.guard
         if key in self._quotients:
@@ -611,7 +611,7 @@ class Integers:
         return self.binary("-", self.constant(0, kind), a, kind, at)
 
     def cast(self, a: Number, source: Type, target: Type, at: Node) -> Number:
-        """Return a as another type, proved to fit; bytes are cut, as what writes them means to."""
+        """Return a as another type, proved to fit; bytes are cut, as the writing code intends."""
         x = self.interval(a)
         if target.least <= x.low and x.high <= target.most:
             return a
@@ -707,7 +707,7 @@ class Integers:
         return (Condition(z3.Or(*terms), tuple(parents)),)
 
     def assume(self, state: State, condition: Any) -> None:
-        """Add a condition to a state, and narrow the intervals of what it compares."""
+        """Add a condition to a state, and narrow the intervals of its operands."""
         if isinstance(condition, bool):
             return
         state.guard = (*state.guard, condition)

@@ -28,7 +28,7 @@ class Pointer:
 
 @dataclass
 class State:
-    """Memory, the conditions under which it is reached, and what a domain has learnt from them."""
+    """Memory, the conditions under which it is reached, and a domain's facts from them."""
 
     memory: dict[Place, Value] = field(default_factory=dict)
     guard: tuple[Any, ...] = ()

@@ -1,5 +1,4 @@
-"""The ranges of each law's structures, as the tables of its header state them, and what holds
-between fields.
+"""Ranges of each law's structures, as in the tables of its header, and relations of fields.
 
 A field that is not named has all values of its type. Parameters are what a daemon or a scenario may
 set; links, sources and receivers are also proved to stay in their ranges.

@@ -1,4 +1,4 @@
-"""MaxNet's source: how far its rate can exceed what the price allows.
+"""MaxNet's source: the bound of its rate above the price's.
 
 The price q allows D(q) = x_max e^(-q/T) [maxnet-2007:eq7]. A source sends x_max e^(xi - alpha
 q/tau) [maxnet-2007:eq6a], which is D(q) e^(xi - xi*), where xi* = alpha q/tau - q/T. So it exceeds
@@ -104,7 +104,7 @@ def _next() -> bool:
 
 
 def _rate() -> bool:
-    """The rate is at most that exponential, or 1 bit/s, also while MaxStart rises."""
+    """Prove that the rate is at most that exponential, or 1 bit/s, also while MaxStart rises."""
     for first in (True, False):
         run = _apply(first)
         (allowed,) = run.allowed
@@ -146,7 +146,7 @@ def _real() -> bool:
 
 
 def theorems() -> Iterator[Theorem]:
-    """Yield each theorem: what it says, for what, and its proof."""
+    """Yield each theorem: its statement, its range, and its proof."""
     yield (
         "in real numbers a source that is not above D(q) stays so, and one above comes nearer",
         "any step up to xi*",

@@ -20,7 +20,7 @@ Theorem = tuple[str, Callable[[], str]]
 
 
 def _obligations(domain: Integers) -> str:
-    """Return `proved` and how many operations there were, or what is not proved."""
+    """Return `proved` and the number of operations, or the unproved parts."""
     for one in domain.obligations:
         if one.proved not in ("intervals", "query"):
             return f"FAILS: {one.where}: {one.what}: {one.proved}"

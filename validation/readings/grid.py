@@ -78,7 +78,7 @@ class Grid:
         ]
 
     def is_adopted(self, cell: Mapping[str, str]) -> bool:
-        """Return whether this cell is what the experiments run without changes."""
+        """Return whether this cell is the unchanged reading of the experiments."""
         return all(self.adopted.get(axis) == reading for axis, reading in cell.items())
 
     def variants(self, known: Mapping[str, Experiment]) -> list[tuple[dict[str, str], Experiment]]:
@@ -159,7 +159,7 @@ def _own_path(claim: Judged) -> str:
 
 
 def table(cells: Sequence[GridCell]) -> str:
-    """Return one Markdown table of a grid: a row per cell, naming what changes or differs."""
+    """Return one Markdown table of a grid: a row per cell, with its changes or differences."""
     lines = []
     for cell in cells:
         star = " (adopted)" if cell.grid.is_adopted(cell.readings) else ""

@@ -1,4 +1,4 @@
-"""The study of readings; the package's docstring says what it does."""
+"""The study of readings; the package's docstring describes it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Network:
 
 
 def run(*command: str) -> str:
-    """Run a program in the calling thread's namespace; raise RuntimeError with what it wrote."""
+    """Run a program in the calling thread's namespace; raise RuntimeError with its output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")

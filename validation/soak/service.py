@@ -57,7 +57,7 @@ class ServiceError(RuntimeError):
 
 
 class ServiceRefusal(ServiceError):
-    """The host lacks what the daemon needs."""
+    """A feature of the host that the daemon needs and that is missing."""
 
 
 def configuration(settings: Settings, cookies: list[int], target: float) -> str:

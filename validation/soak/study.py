@@ -212,7 +212,7 @@ class Soak:
         return same and now.sockets <= before.sockets
 
     def _unload(self) -> list[str]:
-        """Unload; return what is left."""
+        """Unload; return the leftovers."""
         # A namespace's default holds the law.
         self._select("reno")
         self._service.stop()
@@ -281,7 +281,7 @@ def course_of(options: study.Options) -> Course:
 
 
 def work(options: study.Options) -> study.Report:
-    """Soak, and judge what was observed."""
+    """Soak, and judge the observations."""
     course = course_of(options)
     run = soak(course)
     criteria = verdict.judge(run, course.least_rate_bps)

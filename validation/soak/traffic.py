@@ -196,7 +196,7 @@ class Host:
     """One host: its server and its clients, in one process and thread."""
 
     def __init__(self, address: str, peer: str, law: str, load: Load) -> None:
-        """Listen; `law` is what the host's new sockets should have."""
+        """Listen; `law` is the congestion control that new sockets of the host should have."""
         self._peer, self._law, self._load = peer, law, load
         self._random = random.Random(load.seed)
         self._next = load.seed << 32
@@ -260,7 +260,7 @@ class Host:
         return self.totals
 
     def close(self) -> None:
-        """Stop listening, and reset what is open."""
+        """Stop listening, and reset open connections."""
         self._listener.close()
         for one in list(self._flows):
             self._close(one, reset=True)

@@ -39,7 +39,7 @@ class SoakRun:
     samples: list[Sample]
     """Samples while traffic ran."""
     before: Sample
-    """The daemon is loaded; there were no connections yet."""
+    """Sample of the loaded daemon before the first connection."""
     after: Sample
     """Sample after the last connection."""
     totals: list[Totals]
@@ -65,7 +65,7 @@ class SoakRun:
 
 @dataclass
 class Criterion:
-    """A requirement, what was measured, and whether it is met."""
+    """A requirement, its measurement, and whether it is met."""
 
     name: str
     measured: str
@@ -231,7 +231,7 @@ _EXPECTED = ("not reloaded: ", " connections fell back in ")
 
 
 def complaints(log: str) -> list[str]:
-    """Return the warnings and errors in the daemon's log, and what is not a log line."""
+    """Return the warnings and errors in the daemon's log, and text that is not a log line."""
     calm = (" INFO ", " DEBUG ", " TRACE ", *_EXPECTED)
     return [line for line in log.splitlines() if line and not any(word in line for word in calm)]
 

@@ -80,7 +80,7 @@ class Processes:
 
 
 def work(given: Options) -> Report:
-    """Run, kill, and compare the dataset with what it should be."""
+    """Run, kill, and compare the dataset with the expected one."""
     chance = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

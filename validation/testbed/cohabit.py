@@ -40,7 +40,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class TcpShareCell:
-    """One run: a TCP, and what protects the explicit flows from it."""
+    """One run: a TCP, and the protection of the explicit flows from it."""
 
     tcp: str
     mode: str
@@ -102,7 +102,7 @@ def lowest(rates: np.ndarray) -> float:
 
 
 def measure(run: Result) -> Document:
-    """Return a run's shares, relative to the classes' fair shares, and what it cost."""
+    """Return a run's shares, relative to the classes' fair shares, and its cost."""
     usable = RATE_BPS * TARGET
     explicit, tcp = class_rates(run, "explicit"), class_rates(run, "tcp")
     link = run.summary["links"][0]

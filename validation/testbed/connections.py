@@ -70,7 +70,7 @@ class ConnectionKind:
     during: Hook = _nothing
     """Called during the handshake."""
     opened: Hook = _nothing
-    """Called when the connection is open, before data."""
+    """Function to call when the connection is open, before data."""
 
     @property
     def sender(self) -> Literal["client", "server"]:
@@ -330,7 +330,7 @@ def _curl(stream: Stream, on: RunNetwork, count: int) -> None:
 
 
 def hunt(connections: int, seconds: float, ip_version: int = 4) -> list[Document]:
-    """Open connections of every kind in a process tree of its own; return what each kind did.
+    """Open connections of every kind in an own process tree; return the observations by kind.
 
     Each entry has the keys of `Found.to_dict`. Ends after `seconds` with the connections so far.
     Raises RunError if the network cannot be built or a connection fails.

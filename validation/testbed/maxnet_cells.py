@@ -51,7 +51,7 @@ class Of:
 
 @dataclass(frozen=True)
 class Goal:
-    """One value, and what it is compared with: nothing, a constant, or another run's value.
+    """One value, and its reference: none, a constant, or another run's value.
 
     `near`: within the fraction `within` of it; `least`, `most`: bounds.
     """

@@ -57,7 +57,7 @@ def goal(
     name: str, measured: float | None, unit: str = "", *, least: float | None = None,
     most: float | None = None, near: float | None = None, within: float = 0.0,
 ) -> Document:  # fmt: skip
-    """Return a goal: a measured value, and what it is compared with, if with anything."""
+    """Return a goal: a measured value, and its reference, if any."""
     kind, reference, ok = "shown", None, None
     if least is not None:
         kind, reference = "least", least
@@ -331,7 +331,7 @@ class Pinned(Laws):
         self.kills = 0
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """Start a daemon that pins what it loads in a folder of its own."""
+        """Start a daemon that pins its programs in a folder of its own."""
         pins = self.folder / str(len(self._started))
         kept = [w for w in arguments if w != "--no-pin"] + ["--pins", str(pins)]
         self._started.append((namespace, kept))

@@ -1,4 +1,4 @@
-"""Why a flow is off its max-min share: a reason for every exception, with its evidence.
+"""Reasons for flows off their max-min shares, one for every exception, with its evidence.
 
 The first of these that holds, for a flow that is off by more than `WITHIN`:
 
@@ -57,7 +57,10 @@ STARTS_S = 4.0
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a flow is off. `evidence` is what the reason's name says: a distance, drift or change."""
+    """Reason why a flow is off.
+
+    `evidence` is what the reason's name says: a distance, drift or change.
+    """
 
     flow: str
     error: float
@@ -116,7 +119,7 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
 
 
 def models(record: Record, case: TopologyCase) -> dict[str, Reals]:
-    """Return each flow's relative distance from what its law's models predict, by reason."""
+    """Return each flow's relative distance from its law's models, by reason."""
     rates = np.array(record.rates_bps)
     if record.law in MAXNETS:
         # Only if some flow's RTT exceeds what it knows by as much as the flow is off.

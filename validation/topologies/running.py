@@ -1,4 +1,4 @@
-"""One run: advance the fluid model until no rate drifts, and record what happened."""
+"""One run: advance the fluid model until no rate drifts, and record the result."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def law_params(law: str) -> params.Values:
 
 
 def exceeds(rates: Reals, demands: Reals) -> bool:
-    """Return whether a flow is above its demand, as it sends what was written earlier."""
+    """Return whether a flow is above its demand, because it sends older data."""
     return bool(np.any(rates > demands * (1 + MAX_DRIFT)))
 
 

@@ -145,7 +145,7 @@ const RTT_GAIN: f64 = 1.0 / 8.0;
 /// The retransmission timeout of a SYN, and its maximum, as in the packet simulator.
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
 const MAX_RTO: Duration = Duration::from_millis(60_000);
-/// A transfer is complete at this fraction; rounding may leave the rest.
+/// Fraction at which a transfer is complete; rounding may leave the rest.
 const COMPLETE: f64 = 1.0 - 1e-9;
 
 impl Class {

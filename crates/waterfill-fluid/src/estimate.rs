@@ -13,7 +13,7 @@ use crate::report::MAX_EXPANDED;
 const EVENT_S: f64 = 4e-8;
 /// Bytes of a volume and its age.
 const VOLUME_BYTES: f64 = 16.0;
-/// A history is copied when it doubles: the old one and the new one exist together.
+/// Factor for a history that is copied when it doubles: the old one and the new one exist together.
 const GROWTH: f64 = 1.5;
 
 /// Estimates the cost of a checked network in the fluid model; `step_s` as for [`crate::Fluid::new`].

@@ -190,7 +190,7 @@ impl Link {
         self.changing.as_ref().map_or(shortest, |changing| shortest + self.pipe.beyond_min(&changing.course, now, data))
     }
 
-    /// Applies the changes up to the beginning of a step; what waits in a link that goes down is dropped.
+    /// Applies the changes up to the beginning of a step; packets that wait in a link that goes down are dropped.
     fn change(&mut self, now: Instant, dropped: &mut Vec<Dropped>) {
         let Some(changing) = &mut self.changing else { return };
         let piece = *changing.course.at(now);

@@ -15,7 +15,7 @@ pub(crate) struct TimeStep {
     pub(crate) index: u64,
     pub(crate) from: Instant,
     pub(crate) to: Instant,
-    /// Headers and ages are taken here.
+    /// Time at which headers and ages are taken.
     pub(crate) middle: Instant,
     pub(crate) length: Duration,
     pub(crate) length_s: f64,
@@ -184,7 +184,7 @@ impl Pipe {
         self.starts[slot] = end;
     }
 
-    /// Returns how much longer than the shortest latency that of data is, or of all else, for what leaves at a time.
+    /// Returns the excess latency of a stream for traffic that leaves at a time, over the shortest latency.
     pub(crate) fn beyond_min(&self, course: &Course, time: Instant, data: bool) -> Duration {
         let lane = if data { &self.data } else { &self.plain };
         lane.beyond_min(course, time)

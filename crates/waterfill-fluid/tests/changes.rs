@@ -78,7 +78,7 @@ fn a_busy_wire_stays_in_order() {
     assert_close("after the rise", mean(44, 59), 1e7, 1e-3);
 }
 
-/// A source that leaves half of the link free catches up with the shorter delay.
+/// A source that leaves half of the link free, and catches up with the shorter delay.
 #[test]
 fn a_shorter_delay_holds_once_the_wire_allows() {
     let (_, summary) = run(&offered(2.0, 5e6, 0.1, &[delay(1.0, 0.01)]), Some(1e-3));
@@ -86,7 +86,7 @@ fn a_shorter_delay_holds_once_the_wire_allows() {
     assert_close("received", summary.traffic[0].packets_received as f64, 994.5, 1e-3);
 }
 
-/// Down from 1 to 2 s: what waits and what arrives is dropped, what is on the wire arrives.
+/// An outage from 1 to 2 s: waiting and arriving packets are dropped, those on the wire arrive.
 #[test]
 fn a_link_that_goes_down_drops_its_queue_and_what_arrives() {
     let (fluid, summary) = run(&offered(3.0, 2e7, 0.01, &[up(1.0, false), up(2.0, true)]), Some(1e-3));
@@ -165,7 +165,7 @@ fn flows_wait_for_their_timers_after_an_outage() {
     }
 }
 
-/// A flow that starts while its link is down sends its SYN again after 1 s and after another 2 s.
+/// A flow that starts while its link is down, and sends its SYN again after 1 s and after another 2 s.
 #[test]
 fn a_handshake_is_repeated() {
     let mut n = network(5.0, link("l", 1e7, 0.01, 50_000).to_vec(), vec![flows("f", 1, "xcp", &[0], 5.0)]);

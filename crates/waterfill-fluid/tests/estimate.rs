@@ -25,7 +25,7 @@ fn work_is_steps_times_parcels() {
     assert_eq!(fine.bytes.key, "step");
 }
 
-/// Identical flows are one class, whatever their number; flows that start apart are as many classes.
+/// Classes of flows: identical flows are one class, flows that start apart as many classes.
 #[test]
 fn flows_that_differ_cost_each() {
     let events = |n: &Network| estimate(n, Some(1e-3)).expect("a step that fits").events.total;

@@ -352,7 +352,7 @@ fn a_super_packet_counts_as_its_segments() {
     assert_eq!(sums.bytes[0], 3 * 40 + 8 + 3000, "the headers of three segments, and one option of 8 bytes");
 }
 
-/// Neither truncated frames are written to, nor those whose headers claim more than there is.
+/// Frames that no program may write to: truncated ones, and those whose headers claim more than there is.
 #[test]
 fn frames_may_end_anywhere() {
     let Some(module) = Module::load(ONE) else { return };

@@ -188,7 +188,7 @@ fn counter(snmp: &str, family: &str, name: &str) -> u64 {
     lines[1][column].parse().unwrap()
 }
 
-/// `tag` is what every frame inside has: SAI's figure 2, with no link of a router to write another code.
+/// Every frame inside has `tag`: SAI's figure 2, with no link of a router to write another code.
 fn stripped(format: &str, more: &str, tag: &str, gso: bool) {
     let tpid = &tag[..4];
     let Some(spaces) = row(&[], gso) else { return };
@@ -237,7 +237,7 @@ fn every_frame_inside_has_a_compact_tag_and_none_behind_the_edge_without_super_p
     stripped("compact", "--signal abw", "88b50f80", false);
 }
 
-/// A device whose MTU has no space for a tag gets none on full packets; the edge ignores tags from outside.
+/// Full packets on a device whose MTU has no space for a tag; the edge ignores tags from outside.
 #[test]
 fn full_packets_without_space_pass_untagged_and_foreign_tags_are_taken_off() {
     let Some(spaces) = row(&[], false) else { return };

@@ -410,7 +410,7 @@ fn a_queue_on_the_ack_path_is_not_the_datas() {
     panic!("{seen:#?}");
 }
 
-/// Without timestamps the source has only the RTT.
+/// A source without timestamps, which has only the RTT.
 #[test]
 fn without_timestamps_the_queues_direction_is_unknown() {
     let Some(flow) = delayed(1, false, |_| ()) else { return };

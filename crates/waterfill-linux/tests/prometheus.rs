@@ -92,7 +92,7 @@ fn queries() -> Vec<(String, String)> {
     found
 }
 
-/// The address is in this thread's network namespace.
+/// Sends a GET request to an address of this thread's network namespace.
 fn get(address: &str, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;

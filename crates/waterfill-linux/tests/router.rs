@@ -295,7 +295,7 @@ fn other_packets_pass_unchanged() {
     assert_eq!(marked(&router, &two, two.tcp + 25), price);
 }
 
-/// Neither truncated frames are written to, nor those whose headers claim more than there is.
+/// Frames that no program may write to: truncated ones, and those whose headers claim more than there is.
 #[test]
 fn frames_may_end_anywhere() {
     let Some((router, price)) = router() else { return };

@@ -1,5 +1,5 @@
-//! The SCONE element in the running kernel: what it does to packets by test-run, and to datagrams of sockets with the
-//! daemon. Needs root and skips without.
+//! Tests of the SCONE element in the running kernel: packets by test-run, and datagrams of sockets with the daemon.
+//! Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 

@@ -1,4 +1,5 @@
-//! `waterfilld status --watch` on a terminal of 80 by 24 (tmux): what it shows, its keys, and that it gives the terminal back.
+//! Tests of `waterfilld status --watch` on a terminal of 80 by 24 (tmux): its content, its keys, and the terminal
+//! afterwards.
 
 #![cfg(feature = "daemon")]
 

@@ -9,7 +9,7 @@ use crate::network::{Network, ParamValue, Params};
 use crate::queue::QueueSpec;
 use crate::traffic::{TrafficKind, TrafficSpec};
 
-/// Adds up a network; every setter returns the builder.
+/// A builder of a network; every setter returns it.
 #[derive(Clone, Debug)]
 pub struct NetworkBuilder {
     network: Network,
@@ -76,7 +76,7 @@ impl NetworkBuilder {
         self
     }
 
-    /// Returns the network as it is, for tests of what the checks refuse.
+    /// Returns the network as it is, for tests of refusals.
     #[must_use]
     pub fn unchecked(self) -> Network {
         self.network

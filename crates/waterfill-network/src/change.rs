@@ -1,4 +1,4 @@
-//! Changes of a link direction during the run: its rate, its delay, whether it is up, and what befalls its router.
+//! Changes of a link direction during the run: rate, delay, outages, and faults of its router.
 
 use serde::Deserialize;
 
@@ -18,7 +18,7 @@ pub struct ChangeSpec {
     /// True for a link that comes up. A link that goes down drops its queue, and all arrivals until
     /// it is up.
     pub up: Option<bool>,
-    /// The router at its head restarts: its laws begin anew, what they knew is lost. Packets pass on.
+    /// A restart of the router at its head: its laws lose their state. Packets pass on.
     #[serde(default)]
     pub restart: bool,
     /// The clock of the router at its head jumps by this time, forward or back.

@@ -1,4 +1,4 @@
-//! Faults of routers and hosts: what happens to the values that a protocol's packets carry, and to clocks.
+//! Faults of routers and hosts, which affect the values in a protocol's packets, and clocks.
 //!
 //! A fault acts from one time to another. Faults of a wire (loss, reordering, duplication) are fields of
 //! [`LinkSpec`](crate::LinkSpec); a restart and a step of a router's clock happen at one time, so they are

@@ -31,7 +31,7 @@ impl Level {
 pub enum QueueSpec {
     /// First in, first out; a packet that finds the buffer full is dropped.
     Droptail {
-        /// A packet that can be marked is marked if it finds more than this waiting.
+        /// Backlog above which an arriving packet is marked, if it can be.
         mark_at: Option<Level>,
     },
     /// Random early detection.

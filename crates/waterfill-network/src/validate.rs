@@ -18,7 +18,7 @@ const MAX_WEIGHT: f64 = 1e6;
 const MAX_ARRIVALS: f64 = 1e9;
 
 impl Network {
-    /// Checks every value of the network, and what flows and traffic refer to.
+    /// Checks every value of the network, and the references of flows and traffic.
     pub(crate) fn check(&self) -> Result<(), String> {
         time("duration", self.duration_s)?;
         positive("duration", self.duration_s)?;

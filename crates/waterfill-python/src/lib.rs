@@ -307,7 +307,7 @@ fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &list)
 }
 
-/// Returns the backends that run a protocol, by what its law needs. The kernel's own TCPs are not named here.
+/// Returns the backends that run a protocol, by its law's needs. The kernel's own TCPs are not named here.
 fn backends(id: ProtocolId) -> Vec<&'static str> {
     let fluid = (!id.info().needs_packets).then_some("fluid");
     let linux = id.kernel().map(|_| "linux");

@@ -13,7 +13,7 @@ use crate::memory;
 pub(crate) struct Interruption(Mutex<Option<PyErr>>);
 
 impl Interruption {
-    /// Returns a watch that runs signal handlers, looks at the free memory and calls `check`; what they raise stops the
+    /// Returns a watch that runs signal handlers, looks at the free memory and calls `check`; their exceptions stop the
     /// run.
     pub(crate) fn watch(check: Option<Py<PyAny>>) -> (Arc<Self>, Watch) {
         let interruption = Arc::<Self>::default();

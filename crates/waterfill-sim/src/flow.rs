@@ -12,7 +12,7 @@ use crate::fault::ReceiverFaults;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
-/// Link indexes in both directions, and what is between the source and its first router.
+/// Link indexes in both directions, and the access between the source and its first router.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) forward: Box<[u32]>,

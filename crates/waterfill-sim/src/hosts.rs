@@ -66,7 +66,7 @@ impl HostPair {
         self.recovery.next() - 1
     }
 
-    /// A packet arrives at the receiver; returns its acknowledgement unless that is delayed.
+    /// Delivers a packet to the receiver; returns its acknowledgement unless that is delayed.
     pub fn arrive(&mut self, number: u64) -> Option<Acknowledgement> {
         let packet = Packet {
             flow: 0,
@@ -100,7 +100,7 @@ impl HostPair {
         Acknowledgement { next: ack.number, blocks: self.sacks.take(ack.sack) }
     }
 
-    /// An acknowledgement arrives at the sender; returns how many packets it reports for the first time.
+    /// Delivers an acknowledgement to the sender; returns how many packets it reports for the first time.
     pub fn acknowledge(&mut self, ack: &Acknowledgement) -> u64 {
         let blocks: Option<&Blocks> = ack.blocks.as_ref();
         self.recovery.on_ack(ack.next, blocks).newly_arrived
@@ -111,7 +111,7 @@ impl HostPair {
         self.recovery.on_timeout();
     }
 
-    /// A mark is reported.
+    /// Reports a mark to the sender.
     pub fn mark(&mut self) {
         self.recovery.on_mark();
     }

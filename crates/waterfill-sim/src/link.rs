@@ -86,7 +86,7 @@ pub(crate) struct Link {
     /// Rate of the transmitter; above the capacity only if there is a shaper.
     line: Rate,
     shaper: Option<Box<Shaper>>,
-    /// True if the link only drops what exceeds its buffer: no discipline, shaper, fault, outage or change of delay.
+    /// True if the link only drops packets beyond its buffer: no discipline, shaper, fault, outage or change of delay.
     plain: bool,
     delay: Duration,
     limit: BufferLimit,

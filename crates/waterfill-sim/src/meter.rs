@@ -114,7 +114,7 @@ pub(crate) struct LinkResult {
 }
 
 impl Meter {
-    /// Utilization is a share of `capacity`; `line` is the transmitter's rate.
+    /// Creates a meter; utilization is a share of `capacity`, and `line` is the transmitter's rate.
     pub(crate) fn new(capacity: Rate, line: Rate) -> Self {
         Self {
             line,

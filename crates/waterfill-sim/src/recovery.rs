@@ -16,7 +16,7 @@ use crate::ranges::Ranges;
 /// Duplicate acknowledgements that mean a loss (RFC 5681).
 const DUP_THRESH: u64 = 3;
 
-/// Why the sender is in recovery.
+/// Cause of the sender's recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
     Loss,
@@ -32,9 +32,9 @@ pub(crate) struct Recovery {
     una: u64,
     /// The next new packet.
     next: u64,
-    /// Packets below this that have not arrived are lost.
+    /// Number below which packets that have not arrived are lost.
     lost_edge: u64,
-    /// Lost packets below this have been sent again.
+    /// Number below which lost packets have been sent again.
     resend_next: u64,
     /// Scoreboard beyond `una`; `None` while it is empty, which is most of the time.
     gaps: Option<Box<Gaps>>,
@@ -146,7 +146,7 @@ impl Recovery {
         self.next
     }
 
-    /// Lost packets that have not been sent again.
+    /// Returns the lost packets that have not been sent again.
     fn pending(&self) -> u64 {
         let from = self.resend_next.max(self.una);
         let edge = self.lost_edge.max(from);
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!((1..=3).map(|_| r.on_ack(11, None).event).collect::<Vec<_>>(), [None, None, Some(Event::Loss)]);
     }
 
-    /// Packet 0 of ten is lost, detected by the timer, and sent again: the receiver then acknowledges all ten.
+    /// Loss of packet 0 of ten, detected by the timer: the receiver acknowledges all ten after the retransmission.
     #[test]
     fn after_a_timeout_a_window_grows_by_one_packet_per_acknowledgement() {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {

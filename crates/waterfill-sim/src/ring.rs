@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// A ring that was full and has emptied keeps three chunks and the list of chunks.
+    /// Memory of a ring that was full and has emptied: three chunks and the list of chunks.
     #[test]
     fn memory_of_the_fullest_time_is_given_back() {
         let mut ring = Ring::new();

@@ -152,7 +152,7 @@ impl SenderSpec {
 enum Phase {
     /// State before the SYN, or while waiting to send it again.
     Closed,
-    /// The SYN has been sent.
+    /// State after the SYN.
     Opening,
     Open,
 }

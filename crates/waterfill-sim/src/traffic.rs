@@ -63,7 +63,7 @@ enum Process {
     OnOff { interval: Duration, on: Sampler, off: Sampler, on_until: Instant },
 }
 
-/// A source's flows: what they have in common, and their totals.
+/// A source's flows: their common properties, and their totals.
 #[derive(Debug)]
 pub(crate) struct WebFlows {
     pub(crate) law: FlowProtocol,
@@ -349,7 +349,7 @@ mod tests {
         assert!(at[0] > 1.0, "the first packet comes after a gap too");
     }
 
-    /// Counts per second have a variance equal to their mean, and two sources are uncorrelated.
+    /// Variance of counts per second, which equals their mean; two sources are uncorrelated.
     #[test]
     fn poisson_sources_are_independent() {
         let counts = |index| {
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// The mean rate is duty × rate, even where a period is hardly longer than a packet.
+    /// Mean rate of duty × rate, even where a period is hardly longer than a packet.
     #[test]
     fn an_on_off_source_sends_at_its_duty_cycle() {
         let exponential = |mean: f64| Distribution::Exponential { mean };

@@ -48,7 +48,7 @@ fn deviation(values: &[f64]) -> f64 {
     mean(&values.iter().map(|x| (x - centre).powi(2)).collect::<Vec<_>>()).sqrt()
 }
 
-/// Below d_t a link carries η and what the additive increase puts on top: N packets per RTT.
+/// Load of a link below d_t: η plus the additive increase of N packets per RTT.
 #[test]
 fn a_link_is_full_without_a_queue() {
     for (rate_bps, flows) in [(12e6, 1), (1e9, 10)] {
@@ -100,8 +100,8 @@ fn windows_are_equal_and_rates_go_as_one_over_the_rtt() {
     assert_close(near * near_ms, far * far_ms, 0.05);
 }
 
-/// A link that doubles is full two RTTs later. One that halves gets half an RTT too much, which waits 100 ms, before its
-/// brakes take effect; Eq. 1 brings the queue back to d_t in three more RTTs.
+/// A link that doubles, and is full two RTTs later. One that halves gets half an RTT too much, which waits 100 ms,
+/// before its brakes take effect; Eq. 1 brings the queue back to d_t in three more RTTs.
 #[test]
 fn a_change_of_the_capacity_is_followed_within_rtts() {
     let (up_s, down_s) = (20.0, 40.0);
@@ -131,7 +131,7 @@ fn a_change_of_the_capacity_is_followed_within_rtts() {
     assert!(longest_s(0.4, 10.0) < DELAY_THRESHOLD_S, "{} s", longest_s(0.4, 10.0));
 }
 
-/// A brake stays a brake: the flow over both links follows the slower one, and neither has a queue.
+/// A brake that stays a brake: the flow over both links follows the slower one, and neither has a queue.
 #[test]
 fn the_smallest_share_of_a_path_holds() {
     for slow in [0, 1] {

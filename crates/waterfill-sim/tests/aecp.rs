@@ -69,7 +69,8 @@ fn windows_settle_where_rates_do() {
     }
 }
 
-/// A burst takes half of the link at once: rates go on until r has fallen, windows slow down as the queue grows.
+/// A burst that takes half of the link at once: rates continue until r has fallen, windows slow down as the queue
+/// grows.
 #[test]
 fn windows_leave_a_burst_a_shorter_queue_than_rates() {
     let queue = |params: &[(&str, ParamValue)]| {
@@ -160,7 +161,7 @@ fn a_parking_lot_gets_max_min_shares() {
     }
 }
 
-/// The sampled loop is stable at an RTT of 0.4 s and oscillates at 1 s, in both forms: Theorem 1 ignores the delay.
+/// The sampled loop, stable at an RTT of 0.4 s and oscillating at 1 s, in both forms: Theorem 1 ignores the delay.
 #[test]
 fn stability_has_a_delay_margin() {
     for form in ["printed", "exact"] {

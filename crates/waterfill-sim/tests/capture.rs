@@ -1,4 +1,4 @@
-//! Captures: what is in the file, what its counters say, and that a capture changes nothing.
+//! Tests of captures: the file's content and counters, and unchanged results.
 
 mod common;
 
@@ -184,8 +184,8 @@ fn law_option(packet: &Packet) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Data carry the forward value, acknowledgements the echo, in real numbers and in those of a kernel; what routers write
-/// changes from packet to packet.
+/// Values in captures: data carry the forward value, acknowledgements the echo, in real numbers and in a kernel's. The
+/// values that routers write change from packet to packet.
 #[test]
 fn every_segment_of_an_explicit_flow_has_its_law_s_option() {
     for (law, number, forward, echo) in OPTIONS {
@@ -242,7 +242,7 @@ fn a_short_snaplen_cuts_packets() {
     assert!(packets.iter().all(|p| p.bytes.len() == 24 && p.length > 24));
 }
 
-/// A capture that is full ends; the run goes on, and the counters count all of it.
+/// A full capture, which ends while the run continues; the counters count all of it.
 #[test]
 fn a_full_capture_says_when() {
     let limit_bytes = 100_000;

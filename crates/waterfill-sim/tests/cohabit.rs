@@ -285,7 +285,7 @@ fn separate_queues_conserve_work() {
     }
 }
 
-/// A class alone gets the whole link; an explicit law then fills it to its usual target.
+/// A class alone on the link, all of which it gets; an explicit law then fills it to its usual target.
 #[test]
 fn separate_queues_do_not_limit_a_class_that_is_alone() {
     for (kept, min) in [(0, 0.89 * 50.0), (1, 0.98 * 50.0)] {

@@ -31,7 +31,7 @@ fn events_are_of_the_estimated_order() {
     }
 }
 
-/// A refusal names the key of the largest part, so that a user knows what to change.
+/// A refusal that names the key of the largest part, so that a user knows which one to change.
 #[test]
 fn the_largest_part_is_named() {
     let mut many = dumbbell("reno");

@@ -65,7 +65,7 @@ fn one_packet_takes_the_sum_of_its_delays() {
     assert_eq!(summary.engine.packet_hops, 8);
 }
 
-/// A paced window sends at its rate from the start, so no packet waits.
+/// A paced window, which sends at its rate from the start, so that no packet waits.
 #[test]
 fn pacing_spaces_packets() {
     let mut n = network(3.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 3.0)]);
@@ -108,7 +108,7 @@ fn delayed_acknowledgements_halve_the_reverse_load() {
     assert_close(summary.links[1].utilization, 20.0 / 1500.0, 1e-2);
 }
 
-/// A lost SYN is sent again after one second, then two (RFC 6298).
+/// A lost SYN, sent again after one second, then two (RFC 6298).
 #[test]
 fn a_lost_syn_is_sent_again() {
     let mut n = network(10.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 10.0)]);

@@ -28,7 +28,7 @@ fn parking_lot(protocol: &str, duration_s: f64) -> (Network, [f64; 5]) {
     (network(duration_s, links.collect(), flows), mbps)
 }
 
-/// The third hop has the smallest rate, and the long flow gets half of it. Each short flow gets the rest of its hop.
+/// A third hop with the smallest rate, half of which the long flow gets. Each short flow gets the rest of its hop.
 #[test]
 fn five_hop_parking_lot_is_max_min() {
     for (protocol, target) in [("maxnet", 0.9), ("ixcp", 1.0), ("aecp", 1.0), ("rcp", 1.0), ("jetmax", 0.95)] {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use common::{cbr, flow, link, network, run_on};
 
-/// The table is the same on any number of threads.
+/// Table of results, the same on any number of threads.
 #[test]
 fn two_protocols_two_links() {
     for threads in [1, 2, 3] {

@@ -1,4 +1,4 @@
-//! Loss recovery packet by packet: what is sent again after which acknowledgements.
+//! Tests of loss recovery packet by packet: retransmissions after each acknowledgement.
 
 use waterfill_laws::protocol::Retransmission;
 use waterfill_sim::{Acknowledgement, HostPair};
@@ -17,7 +17,7 @@ fn cumulative(next: u64) -> Acknowledgement {
     Acknowledgement { next, blocks: None }
 }
 
-/// A packet arrives, and its acknowledgement; returns that.
+/// Delivers a packet and its acknowledgement; returns the latter.
 fn deliver(hosts: &mut HostPair, number: u64) -> Acknowledgement {
     let ack = hosts.arrive(number).expect("at once");
     hosts.acknowledge(&ack);

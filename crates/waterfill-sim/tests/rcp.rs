@@ -130,7 +130,7 @@ fn sparse_flows_gather_in_phase_and_t_decides_how_far() {
     assert!(quick.0 > 0.96 && quick.1 < 3.0, "{quick:?}");
 }
 
-/// The SYN is granted 5 % of an idle link, and data is sent at that rate one RTT later.
+/// A start at 5 % of an idle link, granted to the SYN and used for data one RTT later.
 #[test]
 fn the_syn_carries_the_request() {
     let mut n = network(0.05, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 1.0)]);

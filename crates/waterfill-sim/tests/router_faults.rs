@@ -162,7 +162,7 @@ fn a_source_that_ignores_feedback_keeps_its_window() {
     assert!(windows.len() > 90 && windows.iter().all(|w| *w == windows[0]), "{windows:?}");
 }
 
-/// Acknowledgements that are held for 20 ms come together, and the RTT grows by up to as much.
+/// Acknowledgements held for 20 ms, which arrive together; the RTT grows by up to as much.
 #[test]
 fn held_acknowledgements_are_released_together() {
     let mut n = shared("newreno", 10.0);

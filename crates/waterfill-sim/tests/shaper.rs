@@ -1,4 +1,4 @@
-//! A token bucket on a link: what passes, what waits, what is dropped, and what router laws see.
+//! Tests of a token bucket on a link: packets that pass, wait and are dropped, and the view of router laws.
 
 mod common;
 

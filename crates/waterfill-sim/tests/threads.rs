@@ -19,7 +19,7 @@ fn print(sim: &mut Simulation) -> (String, Vec<u64>, String) {
     (serde_json::to_string(&sim.summary()).unwrap(), series, counts)
 }
 
-/// Runs a network on a number of threads, in slices; returns what it gives and the number of threads used.
+/// Runs a network on a number of threads, in slices; returns the results and the number of threads used.
 fn run_on(n: &Network, threads: usize, slices: u32) -> ((String, Vec<u64>, String), usize) {
     let mut sim = build(n);
     let used = sim.set_threads(Some(threads));

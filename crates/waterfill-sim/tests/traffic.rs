@@ -327,7 +327,7 @@ fn late_packets_of_a_finished_flow_are_ignored() {
     assert_close(web.goodput_bps.unwrap() * 55.0 / 8.0, web.flows_started as f64 * 4000.0, 1e-12);
 }
 
-/// A stopped source starts no more flows; open flows continue.
+/// A stopped source, which starts no more flows; open flows continue.
 #[test]
 fn open_flows_continue_after_their_source_stops() {
     let n = only(vec![web("newreno", &[0], 50.0, constant(1e6), 1.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 60.0);
@@ -449,7 +449,7 @@ fn invalid_traffic_is_refused_in_one_sentence() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// Packets are conserved while flow slots are reused, whatever is lost or late.
+    /// Conservation of packets while flow slots are reused, whatever is lost or late.
     #[test]
     fn packets_are_conserved_while_slots_are_reused(
         protocol in 0..ProtocolId::ALL.len(),

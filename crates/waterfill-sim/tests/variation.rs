@@ -82,7 +82,7 @@ fn packets_stay_in_order_when_the_delay_falls() {
     assert_eq!(summary.links[0].utilization, 1.0);
 }
 
-/// A source that leaves gaps catches up with the shorter delay.
+/// A source that leaves gaps, and catches up with the shorter delay.
 #[test]
 fn a_shorter_delay_holds_once_the_wire_allows() {
     let mut n = overloaded(2.0, &[delay(1.0, 0.01)]);
@@ -93,7 +93,7 @@ fn a_shorter_delay_holds_once_the_wire_allows() {
     assert_eq!(summary.traffic[0].packets_received, 995);
 }
 
-/// Down from 1 to 2 s: what waits, is in transmission or arrives is dropped; what is on the wire arrives.
+/// An outage from 1 to 2 s: packets that wait, are in transmission or arrive are dropped; those on the wire arrive.
 #[test]
 fn a_link_that_goes_down_drops_its_queue_and_what_arrives() {
     for queue in [QueueSpec::default(), QueueSpec::Codel(CodelSpec { target_s: 50.0, interval_s: 60.0, ecn: false })] {
@@ -127,7 +127,7 @@ fn a_dropped_packet_is_not_lost_as_well() {
     assert_eq!(sim.ledger().dropped, summary.links[0].drops);
 }
 
-/// A change that sets what is there already changes nothing, wherever it falls.
+/// A change to the present value, which has no effect, wherever it falls.
 #[test]
 fn a_change_to_the_same_values_changes_nothing() {
     let mut n = network(5.0, link("l", 1e7, 0.02, 50_000).to_vec(), vec![flow("f", "cubic", &[0], 5.0)]);

@@ -35,8 +35,8 @@ fn fair_after(sim: &Simulation, flows: usize, level: f64) -> Option<f64> {
     samples.get(last_unfair.map_or(0, |i| i + 1)).map(|&(time, _)| time)
 }
 
-/// The AIMD sawtooth runs between β·γ and γ of the link, with less than one packet in the queue. Table 1 of aecp-2010
-/// has 93.06 % and 0.5 packets on its own bottleneck.
+/// The AIMD sawtooth between β·γ and γ of the link, with less than one packet in the queue. Table 1 of aecp-2010 has
+/// 93.06 % and 0.5 packets on its own bottleneck.
 #[test]
 fn one_bottleneck_is_full_and_its_queue_is_empty() {
     for (rate, flows) in [(2e7, 2), (1e8, 5), (1e8, 20)] {
@@ -94,8 +94,8 @@ fn near_and_far(far_s: f64, starts_s: [f64; 2]) -> [f64; 2] {
     [0, 1].map(|i| summary.flows[i].rate_bps.unwrap())
 }
 
-/// AI scaling makes the two rates equal, but slowly (aecp-2010 §6.1: "too slow"): after 80 to 100 s whichever started
-/// first is still well ahead.
+/// AI scaling, which makes the two rates equal, but slowly (aecp-2010 §6.1: "too slow"). After 80 to 100 s whichever
+/// started first is still well ahead.
 #[test]
 fn flows_with_different_rtts_stay_unequal_for_long() {
     for starts_s in [[0.0, 20.0], [20.0, 0.0]] {

@@ -1,4 +1,4 @@
-"""Charts as data: lines, bands, heat maps, and what axes, legends and notes say.
+"""Charts as data: lines, bands, heat maps, and the text of axes, legends and notes.
 
 What a chart shows is decided here and in the modules that make charts; how it looks is decided by
 its renderer: `waterfill.analysis.draw` with matplotlib, `waterfill.report.charts` for the script of

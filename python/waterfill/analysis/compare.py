@@ -1,4 +1,4 @@
-"""Compares the runs of one scenario under several protocols.
+"""Compare the runs of one scenario under several protocols.
 
 The figures of a run are under "compare" in its document. Those of the whole run cover the summary's
 window (`measure_s`). Settling and start-up times cover the whole life of every flow, until it has
@@ -499,7 +499,7 @@ def _difference(a: float | None, b: float | None, relative: bool) -> float | Non
 
 
 def _figures_of(run: Summary) -> list[tuple[str, str, bool, float | None]]:
-    """Return (what, unit, whether the difference is relative, value) in a fixed order."""
+    """Return (quantity, unit, whether the difference is relative, value) in a fixed order."""
     found: list[tuple[str, str, bool, float | None]] = []
     for flow in run.flows:
         rtt = flow.rtt_ms

@@ -208,7 +208,7 @@ def monte_carlo(
 
 @dataclass(frozen=True)
 class LossCase:
-    """One case of a table: what was run, and the mean windows (packets)."""
+    """One case of a table: its setting, and the mean windows (packets)."""
 
     protocol: str
     loss: Loss

@@ -105,7 +105,7 @@ class Table(Generic[Row]):
 
 
 class LinkRow(NamedTuple):
-    """A link of a run: what was measured, and its specification where it is known."""
+    """A link of a run: its measurements, and its specification where it is known."""
 
     measured: LinkSummary
     spec: LinkSpec | None = None

@@ -81,7 +81,7 @@ def _leave() -> None:
 
 
 class _Lossy(io.RawIOBase):
-    """Standard error that drops what cannot be written: the answer and the files matter more."""
+    """Standard error that drops unwritable text: the answer and the files matter more."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -1,4 +1,4 @@
-"""The command `report`: one page of what a directory holds."""
+"""The command `report`: one page about a directory of results."""
 
 from __future__ import annotations
 

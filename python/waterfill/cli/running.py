@@ -1,4 +1,4 @@
-"""Commands that run a scenario, `run` and `compare`, and `plot`, which draws what they wrote."""
+"""Commands that run a scenario, `run` and `compare`, and `plot`, which draws their results."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
 
 
 def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit: str) -> bool:
-    """Print on standard error what the records of a run lack; return whether one has failed."""
+    """Print gaps of a run's records on standard error; return whether one has failed."""
     said = {}
     if capture is not None and capture.failed is not None:
         said[capture.file] = capture.failed

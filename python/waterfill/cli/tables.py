@@ -238,7 +238,7 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
 
 
 def over_seeds(document: OverSeeds) -> list[Table | Text]:
-    """Return means and intervals over the seeds, one row per protocol, and what differs."""
+    """Return means and intervals over the seeds, one row per protocol, and the differences."""
     runs, rows = document.over_seeds, document.differences_over_seeds
     count = len(document.seeds)
     if count > 1 and not rows and model.all_same(runs):

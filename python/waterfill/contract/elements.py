@@ -101,14 +101,14 @@ class Off:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachInterval:
-    """The factor is applied once per control interval."""
+    """Application of the factor once per control interval."""
 
     kind: Literal["interval"] = "interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPacket:
-    """The factor is applied for each packet of a class."""
+    """Application of the factor for each packet of a class."""
 
     kind: Literal["packet"] = "packet"
     packets: Literal["all", "explicit", "tcp"]
@@ -116,7 +116,7 @@ class EachPacket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPeriod:
-    """The factor is applied once per period of time."""
+    """Application of the factor once per period of time."""
 
     kind: Literal["period"] = "period"
     period_s: float
@@ -257,7 +257,7 @@ class Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrupt:
-    """One random bit of what a packet carries is inverted."""
+    """Inversion of one random bit of a packet's header."""
 
     kind: Literal["corrupt"] = "corrupt"
 
@@ -272,7 +272,7 @@ class Lie:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Packets are held and released every `every_s`."""
+    """Holding of packets until a release, every `every_s`."""
 
     kind: Literal["hold"] = "hold"
     every_s: float

@@ -1,4 +1,4 @@
-"""The summary of a run as a document: what `run --json` prints, and the core's part of it.
+"""The summary of a run as a document, as `run --json` prints it, and the core's part of it.
 
 The core's part is `waterfill_network::summary` in Rust. Times are in seconds and rates in bit/s
 unless a key says otherwise; None stands where there was nothing to measure.
@@ -99,7 +99,7 @@ class TrafficSummary(Record):
 
 
 class EngineSummary(Record):
-    """Work done; `step_s` and what follows are the fluid model's."""
+    """Work done; `step_s` and later keys are the fluid model's."""
 
     packet_hops: int
     wall_s: float

@@ -103,7 +103,7 @@ def _trace(source: str, options: Options) -> tuple[Layout, Demands]:
 
 @dataclass(frozen=True)
 class Format:
-    """A format: what its source is, and how it is read."""
+    """A format: its kind of source, and its reader."""
 
     title: str
     read: Callable[[str, Options], tuple[Layout, Demands]]

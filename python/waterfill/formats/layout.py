@@ -55,7 +55,7 @@ class SourcePlan:
 
 @dataclass
 class Layout:
-    """A network with its traffic, and what a reader of the scenario must know of both."""
+    """A network with its traffic, and notes on both for a reader of the scenario."""
 
     name: str
     links: list[LinkPlan]

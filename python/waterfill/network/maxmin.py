@@ -180,7 +180,7 @@ def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
 
 
 def windows_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float] | None]:
-    """[from, to) in seconds of the flows of a run's summary: what their rates are means over."""
+    """Averaging window [from, to) in seconds of the flows' rates in a run's summary."""
     windows = (flow.active_s for flow in flows)
     return [None if window is None else (window[0], window[1]) for window in windows]
 

@@ -31,7 +31,7 @@ _TIME = "time (s)"
 
 @dataclass(frozen=True)
 class Plot:
-    """One plot that claims.toml can name: the function, and what its first argument is.
+    """One plot that claims.toml can name: the function, and the kind of its first argument.
 
     As for `Measure`: one run, all runs by name, or nothing.
     """
@@ -201,7 +201,7 @@ def sweep(
     log_y: bool = False,
     title: str = "",
 ) -> Figure:
-    """Draw a measure against what is varied, one line per template; computed lines are thin.
+    """Draw a measure against the varied quantity, one line per template; computed lines are thin.
 
     `computed` names measures that need no run: {label: {measure = …, args = …}}, called with `x`
     too. `marks` names measures whose value is an x, drawn as vertical lines. Values are divided by

@@ -1,4 +1,4 @@
-"""The page of reproduced experiments: each claim's verdict with its figure, and what is behind it.
+"""The page of reproduced experiments: each claim's verdict with its figure and its reasons.
 
 `write` makes `report.html`, which needs no other file and no network, and `report.md`, which links
 to the figures beside it. Both read what `reproduce` writes: DIR/PAPER/EXPERIMENT with claims.json,

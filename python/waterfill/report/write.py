@@ -1,4 +1,4 @@
-"""`waterfill report`: decide what a directory holds, and write its page."""
+"""`waterfill report`: detect the kind of a directory, and write its page."""
 
 from __future__ import annotations
 

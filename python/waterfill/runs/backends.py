@@ -58,7 +58,7 @@ def known(on: str) -> dict[str, ProtocolInfo]:
 
 
 def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = None) -> None:
-    """Raise InputError for what a backend cannot run of a scenario, before anything has run.
+    """Raise InputError for parts of a scenario that a backend cannot run, before any run.
 
     `laws` is a law in Python by its name, as in `run`.
     """

@@ -1,4 +1,4 @@
-"""Keeps the results of runs, keyed by the content of scenario and code.
+"""Keep the results of runs, keyed by the content of scenario and code.
 
 A run is a function of its scenario (with the seed), the backend and the code. The key is a hash of
 all three, so an entry is never stale, only unused. Entries are folders in the user's cache

@@ -1,4 +1,4 @@
-"""Captures of simulated runs as pcapng: what to record, and what was recorded."""
+"""Captures of simulated runs as pcapng: the packets to record, and the counts of a capture."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def in_force(
     more: Mapping[str, Any] | None = None,
     laws: Mapping[str, LawSummary] | None = None,
 ) -> dict[str, Any]:
-    """Return the values of `document` with `more` ones, not asking what could run them here.
+    """Return the values of `document` with `more` ones, whether or not they can run here.
 
     `laws` are those in Python of the run, as its summary has them.
     """

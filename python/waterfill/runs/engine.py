@@ -40,7 +40,7 @@ LONG_RUN_S = 86_400.0
 
 
 class LongRun(UserWarning):
-    """A run is expected to take longer than `LONG_RUN_S`."""
+    """Warning of a run longer than `LONG_RUN_S`."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Job:
     law: PythonLaw | None = None
 
     def errors(self, *, building: bool = False) -> AbstractContextManager[None]:
-        """Return a context that raises InputError for what the core or a law in it raises."""
+        """Return a context that raises InputError for exceptions of the core or of a law in it."""
         if self.name is not None:
             return laws.errors(self.name, self.scenario, building=building)
         return _core_errors(self.scenario)
@@ -86,7 +86,7 @@ class Engine(Backend, Generic[Simulation]):
 
     @abstractmethod
     def start(self, job: _Job, options: RunOptions, check: Callable[[], object]) -> Simulation:
-        """Build the run in the core; raise ValueError when it cannot run, and what `check` does."""
+        """Build the run in the core; raise ValueError or an exception of `check` if it cannot."""
 
     def refine(
         self, job: _Job, simulation: Simulation, core: CoreSummary, progress: Report | None

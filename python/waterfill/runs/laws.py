@@ -1,4 +1,4 @@
-"""A law of the user's own, written in Python: what a run needs to know of it."""
+"""A user's own law, written in Python, as a run needs it."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def text_of(error: BaseException) -> str:
 
 @contextmanager
 def errors(name: str, scenario: Scenario, *, building: bool) -> Iterator[None]:
-    """Raise InputError for what a law raises, and for what the core says of it.
+    """Raise InputError for exceptions of a law, and for the core's complaints about it.
 
     While the core builds a run, its own errors are the scenario's.
     """

@@ -1,4 +1,4 @@
-"""Logs of the steps of laws in a run: what to log, and the file that is written."""
+"""Logs of the steps of laws in a run: the steps to log, and the file."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def _plural(quantity: Quantity) -> str:
 
 
 def json_schema(quantity: Quantity) -> dict[str, Any]:
-    """Return the JSON Schema of what `parse` reads."""
+    """Return the JSON Schema of the input of `parse`."""
     text = {"type": "string", "pattern": quantity.ecma_pattern, "examples": [quantity.example]}
     points = {
         "type": "array",

@@ -49,7 +49,7 @@ def _field_docs() -> Iterator[tuple[tuple[str, str], str]]:
 
 
 class _TomlSchema(GenerateJsonSchema):
-    """TOML has no null; defaults are written with their units."""
+    """JSON Schema without null, which TOML lacks; defaults are written with their units."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])

@@ -239,7 +239,7 @@ def _parse(part: str, quantity: Any, value: object) -> float:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what `parse` reads."""
+    """Return the JSON Schema of the input of `parse`."""
     text = [
         {"type": "string", "pattern": q.ecma_pattern, "examples": [q.example]} for q in (TIME, RATE)
     ]

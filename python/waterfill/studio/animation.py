@@ -25,7 +25,7 @@ FRAMES = 160
 """Frames of a replay: at eight a second, twenty seconds."""
 
 MAX_LINKS, MAX_FLOWS = 12, 24
-"""A larger network does not fit the drawing."""
+"""Numbers of links and flows that fit the drawing."""
 
 _PACKETS_PER_DOT = (1, 2, 5)
 # Dots that leave the sources in a second of the replay, all flows together.

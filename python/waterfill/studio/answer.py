@@ -117,7 +117,7 @@ def steps_per_s(network: Network) -> float:
 
 
 def cut(scenario: Scenario, duration_s: float) -> Scenario:
-    """Return the first part of a scenario: without what starts later, stops cut to its end.
+    """Return the first part of a scenario: without later starts, stops cut to its end.
 
     Raises InputError when no flow starts in it.
     """

@@ -162,6 +162,6 @@ def symbol(name: str) -> str:
 
 
 def label(param: ParamInfo, unit: str = "") -> str:
-    """Return the label of a parameter: symbol, unit, and what it is."""
+    """Return the label of a parameter: symbol, unit, and description."""
     shown = f"{symbol(param.name)} ({unit})" if unit else symbol(param.name)
     return f"{shown}: {param.doc.rstrip('.').partition(';')[0]}"

@@ -37,7 +37,7 @@ class Term:
 
 @dataclass(frozen=True)
 class LawPage:
-    """A law: its equations as MathML rows, the parameters in them, and what its terms are worth.
+    """A law: its equations as MathML rows, their parameters, and the values of its terms.
 
     `symbols` says what each symbol of the rows is: "q₀", or several as "α, β". `at_router` is
     False where all of it is at the sender, so that its values are of no link.
@@ -476,7 +476,7 @@ def main_params(protocol: str) -> Sequence[str]:
 
 
 def at(result: Result, protocol: str, time_s: float, link: str = "") -> str:
-    """Return a protocol's equation at a time of a run as HTML, or what the protocol is.
+    """Return a protocol's equation at a time of a run, or its description, as HTML.
 
     Its values are of `link`, by default the busiest one, which the text names.
     """

@@ -13,7 +13,7 @@ _WIDTH, _ROW, _LEFT, _RIGHT = 520, 26, 130, 90
 
 
 class Level(NamedTuple):
-    """One level: each flow group's rate, each used link's load, both bit/s, and what is full."""
+    """One level: each flow group's rate, each used link's load, both bit/s, and the full links."""
 
     rates_bps: dict[str, float]
     loads_bps: dict[str, float]

@@ -1,4 +1,4 @@
-"""Numbers that a tour's text states, measured in its step's run: what tests hold them to."""
+"""Numbers that a tour's text states, measured in its step's run, for tests."""
 
 from __future__ import annotations
 

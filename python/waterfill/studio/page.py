@@ -21,7 +21,7 @@ from waterfill.studio.session import Session
 
 
 def head(wrong: str) -> str:
-    """Return the page's title, with what was wrong with its query."""
+    """Return the page's title, with the error of its query."""
     box = f'<div class="wf-error" role="alert">{escape(wrong)}</div>' if wrong else ""
     return (
         '<div class="wf-head"><h1>Waterfill studio</h1><p class="wf-note">Explicit congestion '
@@ -30,7 +30,7 @@ def head(wrong: str) -> str:
 
 
 def chooser(widgets: Mapping[str, str]) -> str:
-    """Return the lists, each in what it is for: a tour, or a run of one's own."""
+    """Return the lists, grouped by purpose: a tour, or the visitor's own run."""
     parts = []
     for key, widget in widgets.items():
         kind = {"show": "", "tour": "wf-for-tours"}.get(key, "wf-for-runs")

@@ -1,4 +1,4 @@
-"""One visitor's choices, and what the widgets change of them. No HTML, no marimo."""
+"""One visitor's choices, and changes of them by widgets. No HTML, no marimo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from waterfill.studio.settings import BACKENDS, DRAWN, Settings, from_query, kno
 from waterfill.studio.tours import Tour
 
 SHOW = {"charts": "Charts", "animation": "Animated view", "tours": "Guided tours"}
-"""The studio's pages, and what they are called."""
+"""The studio's pages and their names."""
 
 OWN = "as in the scenario"
 
@@ -61,7 +61,7 @@ class Session:
 
     @classmethod
     def begin(cls, query: Mapping[str, str | Sequence[str]]) -> tuple[Session, str]:
-        """Return the session of a page opened with this query, and what is wrong with the query."""
+        """Return the session of a page opened with this query, and the query's error."""
         try:
             settings, pinned = from_query(query)
         except InputError as problem:

@@ -75,7 +75,7 @@ class Settings:
         return loading.from_toml(self.text(), f"{self.scenario}.toml", self.assignments())
 
     def command(self) -> str:
-        """Return the command that runs the same, after the scenario was saved as S.toml."""
+        """Return the command for the same run, after the scenario was saved as S.toml."""
         words = ["waterfill", "run", "S.toml"]
         if self.protocol is not None:
             words += ["--protocol", self.protocol]

@@ -206,7 +206,7 @@ def _accepted(script: str) -> None:
 
 
 class Cluster:
-    """A running cluster with a client; a context manager that ends what it started.
+    """A running cluster with a client; a context manager that ends the processes it started.
 
     `client` is Dask's, None after the scheduler was lost; `reconnect` tries to get a new one.
     """

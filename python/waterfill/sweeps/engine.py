@@ -160,7 +160,7 @@ class _Sweep:
         }
 
     def _take(self, future: Any) -> None:
-        """Record the rows of a batch that has ended, and queue again what has no row."""
+        """Record the rows of a batch that has ended, and queue points without a row again."""
         batch = self._batches.pop(future, None)
         if batch is None:
             return

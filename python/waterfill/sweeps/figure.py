@@ -88,7 +88,7 @@ def _varying(sweep: Sweep) -> Varying:
 def charts(
     groups: Iterable[Group], varying: Varying, column: str, key: str = "sweep"
 ) -> list[Chart]:
-    """Return the charts of a column: lines, points or heat maps, by what varies."""
+    """Return the charts of a column: lines, points or heat maps, by the varied axes."""
     labelled: dict[str, list[Group]] = {}
     for group in groups:
         if column in group.estimates:

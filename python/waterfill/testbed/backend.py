@@ -126,7 +126,7 @@ def _once(
 
 
 def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
-    """Return a scenario's resolved network and what to build; raise InputError as `run`."""
+    """Return a scenario's resolved network and its plan; raise InputError as `run`."""
     resolved = resolve(scenario)
     laws = kernel.congestion(kernel.offered(), protocols.load())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
@@ -161,7 +161,7 @@ def _loaded(resolved: Network) -> list[str]:
 
 
 def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str) -> InputError:
-    """Return the InputError for what a law's daemon refused; `said` begins with the law's name."""
+    """Return the InputError for a refusal of a law's daemon; `said` begins with the law's name."""
     protocol, _, words = said.partition(": ")
     if protocol not in params:
         return scenario.error("", said)

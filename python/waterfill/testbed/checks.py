@@ -51,7 +51,7 @@ _MEMORY_SHARE = 0.25
 
 
 def refuse(plan: Plan, scenario: Any, congestion: Mapping[str, Congestion]) -> None:
-    """Raise InputError for what this host, its kernel or the testbed cannot run."""
+    """Raise InputError for a plan that this host, its kernel or the testbed cannot run."""
     _refuse_host(plan)
     for index, link in enumerate(scenario.link):
         key = f"{scenario.key('link', index)}.rate"

@@ -1,4 +1,4 @@
-"""`queue = "cohabit"` on linux: what the kernel's module has of it, and the daemon's options."""
+"""`queue = "cohabit"` on linux: features of the kernel's module, and the daemon's options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, str] = {
 
 
 def refuse(scenario: Any, resolved: Network) -> None:
-    """Raise InputError for what the kernel's module lacks of a link's queue."""
+    """Raise InputError for keys of a link's queue that the kernel's module lacks."""
     for link in resolved.links:
         if not isinstance(link.queue, spec.Cohabit):
             continue
@@ -38,7 +38,7 @@ def refuse(scenario: Any, resolved: Network) -> None:
 
 
 def _lacks(queue: spec.Cohabit) -> list[tuple[str, str, object]]:
-    """Return each key whose value the kernel lacks, with what it has instead."""
+    """Return each key whose value the kernel lacks, with the kernel's value."""
     found: list[tuple[str, str, object]] = []
     controller, estimator = queue.controller, queue.estimator
     if isinstance(controller, spec.Separate):

@@ -51,7 +51,7 @@ class DaemonError(RuntimeError):
 
 
 class DaemonRefusal(DaemonError):
-    """The daemon refused its arguments, or the host lacks what they need."""
+    """A refusal of the daemon, which a wrong argument or a missing feature of the host causes."""
 
 
 def binary() -> str | None:
@@ -321,7 +321,7 @@ class Daemon:
             os.set_blocking(self._out.fileno(), True)
 
     def _take(self, piece: bytes) -> None:
-        """Sort the whole lines of what was read into answers."""
+        """Sort the whole lines of the daemon's output into answers."""
         if not piece:
             self._raise_ended()
         *lines, self._buffer = (self._buffer + piece).split(b"\n")
@@ -508,7 +508,7 @@ class Laws:
 
 @contextmanager
 def _naming(protocol: str) -> Iterator[None]:
-    """Put the law's name before what its daemon refuses: laws share names of parameters."""
+    """Put the law's name before refusals of its daemon: laws share names of parameters."""
     try:
         yield
     except DaemonRefusal as error:

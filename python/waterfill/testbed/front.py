@@ -25,7 +25,7 @@ _LOOK_S = 0.1
 
 
 class Refusal(RunError):
-    """A daemon refused what the scenario asks for; the text is the daemon's message."""
+    """A daemon's refusal of a scenario; the text is the daemon's message."""
 
 
 def run(job: Document, duration_s: float, progress: Report | None) -> Answer:

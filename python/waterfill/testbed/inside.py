@@ -65,7 +65,7 @@ def _prioritise_sampling() -> None:
 
 
 def _line() -> str:
-    """Read a line of standard input, unbuffered, so that `select` sees what follows."""
+    """Read a line of standard input, unbuffered, so that `select` sees the next ones."""
     data = b""
     while not data.endswith(b"\n"):
         piece = os.read(0, 1 if data else 1 << 16)

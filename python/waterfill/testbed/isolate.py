@@ -88,7 +88,7 @@ def enter() -> None:
 
 
 _awake: int | None = None
-"""Open while CPUs are kept awake; the request ends when it is closed."""
+"""Descriptor of the request to keep CPUs awake; closing it ends the request."""
 
 
 def _stay_awake() -> None:

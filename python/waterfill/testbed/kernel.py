@@ -104,7 +104,7 @@ CHOICES = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}
 
 
 def choices(protocol: str) -> dict[str, ParamValue]:
-    """Return the parameters with which the simulator's law does what the kernel does."""
+    """Return the parameters with which the simulator's law equals the kernel's."""
     known = params(protocol) if protocol in CHOICES else {}
     return {name: known[name] for name in CHOICES.get(protocol, ())}
 
@@ -136,7 +136,7 @@ def _parameter(module: str, name: str) -> int:
 def congestion(
     offered: Iterable[str], known: Protocols, run: str | None = None
 ) -> dict[str, Congestion]:
-    """Return the protocols that can run with what is offered, by the scenario's names.
+    """Return the protocols that this kernel can run, by the scenario's names.
 
     `known` is the registry, whose parameters a loaded law takes. `run` is a run's word: its names
     of loaded laws in the kernel are its own, so that runs can be concurrent.

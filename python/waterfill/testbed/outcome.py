@@ -221,7 +221,7 @@ class Outcome:
 
 
 def _share(bits: Array | float, possible_bits: Array) -> Array:
-    """Return the share of what was possible that was used; zero where nothing was."""
+    """Return the used share of the possible total; zero if nothing was possible."""
     none = np.zeros_like(possible_bits)
     return np.divide(bits, possible_bits, out=none, where=possible_bits > 0)
 

@@ -340,7 +340,7 @@ class _Planner:
         )
 
     def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
-        """Return four times what can be in flight and waiting on a path."""
+        """Return four times the bytes that can be in flight and waiting on a path."""
         rate_bps = min(_most_bps(self.resolved.links[i]) for i in forward)
         waiting = sum(self.resolved.links[i].buffer.as_bytes(self.plan.mtu_bytes) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))

@@ -159,7 +159,7 @@ class Topology:
                 self._route(route.namespace, route.destination, route.interface, route.neighbour)
 
     def _steer(self) -> None:
-        """Make the other CPUs receive what the delay line sends.
+        """Make the other CPUs receive the delay line's frames.
 
         Otherwise the receiver's work, up to TCP's acknowledgement, runs inside the line's own
         system call: at 1 Gbit/s that takes a whole CPU, and frames leave late.

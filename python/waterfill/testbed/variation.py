@@ -67,7 +67,7 @@ class Variation:
         self._down: set[int] = set()
 
     def actions(self, now_s: Callable[[], float]) -> Iterator[tuple[float, Callable[[], None]]]:
-        """Yield (time in s, what to do) for every change; `now_s` returns the run's time."""
+        """Yield (time in s, action) for every change; `now_s` returns the run's time."""
         for port, shaper in self._plan.shapers():
             for change in self._resolved.links[shaper.direction].changes:
                 if change.rate_bps is None and change.up is None and not change.restart:

@@ -28,7 +28,7 @@ class Gains(NamedTuple):
 
 
 class Params(NamedTuple):
-    """The protocol's parameters: gains, T₂ (s), and what a flow and a link start from.
+    """The protocol's parameters: gains, T₂ (s), and the initial values of flows and links.
 
     `form` is how the source applies eq. 3: "printed" or exact. `x_0` and `q_0` are in packets/s
     and packets; `r_0` is a rate in packets/s or the word "capacity".

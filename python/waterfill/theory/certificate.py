@@ -1,4 +1,4 @@
-"""Certificates of MaxNet's stability: what was checked, on which points, and with what margin.
+"""Certificates of MaxNet's stability: the checks, their points, and their margins.
 
 Three things, each for eq. 13 and for the loop as implemented: Algorithm 3's line and α_max; its
 two premises point by point, since Lemma 2 proves them for eq. 13 only; and Lemma 1 itself, for
@@ -37,7 +37,7 @@ class CertificateLimit(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One line of a certificate: what is checked, on which points, the worst value, its bound."""
+    """One line of a certificate: the check, its points, the worst value, its bound."""
 
     what: str
     points: str

@@ -1,4 +1,4 @@
-"""The commands as a user types them: what is printed where, what is written, the exit code."""
+"""Tests of the commands as a user types them: output, files, the exit code."""
 
 from __future__ import annotations
 

@@ -407,7 +407,7 @@ def test_the_clock_on_the_wall_changes_nothing(folder, monkeypatch):
 
 
 def test_a_signal_at_a_random_moment():
-    """A few of what `make validate STUDY=kills` does by the hundred."""
+    """A few of the cases of `make validate STUDY=kills`."""
     command, count = kills.COMMANDS["run"], len(kills.SIGNALS)
     ends = [end for *_, end in kills.kills(command, count, seed=3, more=kills.NO_FIGURES)]
     assert [end.wrong for end in ends] == [""] * count

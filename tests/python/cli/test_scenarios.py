@@ -256,7 +256,7 @@ def test_a_missing_file_and_a_section_in_single_brackets_are_explained(waterfill
 
 
 def test_a_long_title_leaves_the_time_left_visible():
-    """80 columns: the title is cut, not what follows it."""
+    """A terminal of 80 columns, on which the title is cut, not the text after it."""
     title = "a name of a scenario that is " + "very " * 20 + "long"
     bars = progress.Bars([title])
     with pytest.MonkeyPatch.context() as patch:

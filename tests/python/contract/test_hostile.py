@@ -102,7 +102,7 @@ def mutated(original: Any, dice: random.Random) -> Any:
 
 
 class Enough(Exception):
-    """A run has gone on for long enough."""
+    """A run that has gone on for long enough."""
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def written(folder: Path, name: str, content: str) -> Path:
 
 
 def network(layout):
-    """Return the resolved network of a layout: what is written is a scenario that runs."""
+    """Return the resolved network of a layout, whose text must be a scenario that runs."""
     return resolve.to_core(from_toml(text(layout, "maxnet", 1)), protocols.load())
 
 

@@ -219,7 +219,7 @@ def test_the_repositorys_claims_are_sound():
 
 
 def test_two_hop_shares_are_max_min():
-    """The numbers in claims.toml are what progressive filling gives for its scenario."""
+    """Numbers in claims.toml, which progressive filling gives for their scenarios."""
     (found,) = loading.select(["maxnet-2007/two-hop"], loading.experiments())
     intervals = shares.document(load(found.folder / "scenario.toml"))["intervals"]
     rates = {

@@ -1,4 +1,4 @@
-"""The pages of a comparison and of a sweep: what they hold, as data."""
+"""Tests of the pages of a comparison and of a sweep: their content as data."""
 
 from __future__ import annotations
 

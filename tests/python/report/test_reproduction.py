@@ -1,4 +1,4 @@
-"""The page of all reproduced experiments: what it says of each claim, and that it stands alone."""
+"""Tests of the page of all reproduced experiments: its claims, and no links to other files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one run: what it holds, as text and as data."""
+"""Tests of the page of one run: its content as text and as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C within a slice: runs that would take hours, or for ever, end with what there is."""
+"""Tests of Ctrl-C within a slice: runs that would take hours end with partial results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of routers and hosts: the keys, what the core receives, what is wrong."""
+"""Tests of faults of routers and hosts: keys, the core's view, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues and faults of links: what a user may write, what the core gets, what is refused."""
+"""Tests of queues and faults of links: keys, the core's view, errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Named sizes, loads and patterns of [[traffic]]: what reaches the core, what is refused."""
+"""Tests of named sizes, loads and patterns of [[traffic]]: the core's view, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys of queue = "cohabit": defaults, what is wrong with them, the schema."""
+"""Tests of the keys of queue = "cohabit": defaults, errors, the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""[[traffic]]: its keys and what is wrong with them, what reaches the core, what a run reports."""
+"""Tests of [[traffic]]: keys, errors, the core's view, a run's report."""
 
 from __future__ import annotations
 

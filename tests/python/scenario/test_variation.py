@@ -1,4 +1,4 @@
-"""Links that follow time: what a scenario may say, what the core gets, what is refused."""
+"""Tests of links that follow time: keys, the core's view, errors."""
 
 import json
 import math

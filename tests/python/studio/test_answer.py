@@ -1,4 +1,4 @@
-"""Runs are cut by predicted work, so that a slider has an answer at once, and a link one answer."""
+"""Tests of cuts by predicted work, so that a slider has an answer at once, a link one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts, drawings and margins are what the run and the theory say."""
+"""Tests that charts, drawings and margins agree with the run and the theory."""
 
 from __future__ import annotations
 

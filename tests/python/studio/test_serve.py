@@ -1,4 +1,4 @@
-"""`waterfill studio` refuses what it cannot serve in one sentence."""
+"""Tests of refusals of `waterfill studio`, in one sentence."""
 
 from __future__ import annotations
 

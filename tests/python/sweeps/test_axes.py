@@ -1,4 +1,4 @@
-"""Axes: what `--grid`, `--random`, `--latin` and `--refine` take."""
+"""Tests of axes: the values of `--grid`, `--random`, `--latin` and `--refine`."""
 
 from __future__ import annotations
 

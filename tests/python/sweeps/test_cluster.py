@@ -1,4 +1,4 @@
-"""Clusters' files: what they start, and what is wrong with them."""
+"""Tests of cluster files: the jobs they start, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queue = "cohabit"` in the testbed: what is refused, the daemon's options, a run."""
+"""Tests of `queue = "cohabit"` in the testbed: refusals, the daemon's options, a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`waterfilld` as a process: what it refuses, what it leaves, what outlives it.
+"""Tests of `waterfilld` as a process: refusals, leftovers, and state that outlives it.
 
 As root, in namespaces of each test's own.
 """

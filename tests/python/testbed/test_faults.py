@@ -1,4 +1,4 @@
-"""Faults of headers and wires on the running kernel: what is refused, and that they act."""
+"""Tests of faults of headers and wires on the running kernel: refusals and effects."""
 
 import pytest
 

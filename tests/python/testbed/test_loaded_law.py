@@ -1,4 +1,4 @@
-"""MaxNet in the testbed: what is planned, asked of the daemon, sampled and judged.
+"""Tests of MaxNet in the testbed: plan, the daemon's arguments, samples and verdicts.
 
 A script stands for the daemon, so that this runs everywhere; what needs the kernel is at the end.
 """
@@ -197,7 +197,7 @@ def arguments_of(law, **changes):
 
 
 def words(arguments):
-    """{"--name": "bpf_mat1", …}, and {"alpha": "0.66", …} of what follows --set."""
+    """Return {"--name": "bpf_mat1", …}, and {"alpha": "0.66", …} of the --set options."""
     pairs = list(itertools.pairwise(arguments))
     options = {a: b for a, b in pairs if a.startswith("--") and a != "--set"}
     return options, dict(b.split("=") for a, b in pairs if a == "--set")

@@ -1,4 +1,4 @@
-"""The testbed without a kernel: what it would build, and what it makes of samples."""
+"""Tests of the testbed without a kernel: its plan, and results from samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links that follow time on the running kernel: what is refused, and that the rate changes."""
+"""Tests of links that follow time on the running kernel: refusals, and changes of the rate."""
 
 import pytest
 

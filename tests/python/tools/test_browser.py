@@ -1,4 +1,4 @@
-"""The support for browser tests sees what it must see."""
+"""Tests that the support for browser tests detects errors."""
 
 import http.server
 import threading

@@ -1,4 +1,4 @@
-"""The totals of `make test`, from what `cargo test` prints."""
+"""Tests of the totals of `make test`, from the output of `cargo test`."""
 
 from __future__ import annotations
 

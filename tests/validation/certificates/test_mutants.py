@@ -1,4 +1,4 @@
-"""Mutants of the laws against certificates: how logs are compared, and what the table says."""
+"""Tests of mutants of the laws against certificates: the comparison of logs, and the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delay line's measurement: which rate counts as carried, and what the table shows."""
+"""Tests of the delay line's measurement: the carried rate, and the table."""
 
 from __future__ import annotations
 

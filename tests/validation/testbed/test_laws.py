@@ -1,4 +1,4 @@
-"""The comparison of laws on the kernel: its scenarios, and what its table says."""
+"""Tests of the comparison of laws on the kernel: its scenarios and its table."""
 
 from __future__ import annotations
 

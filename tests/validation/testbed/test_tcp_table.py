@@ -1,4 +1,4 @@
-"""The table of the kernel's TCPs: what agrees, and which cells there are."""
+"""Tests of the table of the kernel's TCPs: agreement, and the list of cells."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def source(_: Params) -> Check:
 
 
 def join(p: State, s: State, router: int) -> None:
-    """A router has counted a flow after the rest of an interval, one whole, and an RTT."""
+    """Join a router, which counts the flow after the rest of an interval, one whole, and an RTT."""
     rtt = p["tcp.srtt_us"] // 8 if p["tcp.srtt_us"] else p["tcp.base_rtt_us"]
     s |= {"bottleneck": router, "joined": p["tcp.now_us"], "doubted_since": 0}
     s["counted_after"] = rtt + 2 * p["interval"]

@@ -199,7 +199,7 @@ def rest(p: State, code: int, tau: int) -> int:
 
 
 def set_rtt(p: State, s: State, tau: int) -> bool:
-    """Set τ and what follows from it; return whether it changed."""
+    """Set τ and derived values; return whether it changed."""
     tau = min(tau, _RTT_MAX_US)
     if not tau or tau == s["base_rtt"]:
         return False

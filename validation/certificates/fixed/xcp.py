@@ -157,7 +157,7 @@ def intervals(form: Form, s: State) -> tuple[Any, Any]:
         start()
 
     def measure(queue: int) -> None:
-        """The smallest queue since the last time; the next time at half of what d leaves."""
+        """The smallest queue since the last time; the next time is at half of the rest of d."""
         draining = (queue << 16) // max(s["capacity"] // _MILLION, 1)
         s["queue"], s["queue_min"] = s["queue_min"], queue
         wait = max(s["interval"] - draining, 0) // 2
@@ -290,7 +290,7 @@ def changes(form: Form, s: State, per_byte: int, size: int, local: bool) -> tupl
 
 
 def marked(form: Form, s: State, packet: State, value: bytes, local: bool) -> int | None:
-    """Count a packet; return the feedback that is written, or None if it keeps what it has."""
+    """Count a packet; return the feedback to write, or None if the packet keeps its own."""
     rtt, per_byte = (int.from_bytes(value[i : i + 3], "big") for i in (0, 3))
     given = int.from_bytes(value[6:11], "big")
     s["cpu_volume"] = s["cpu_volume"] + packet["bytes"] & U64

@@ -192,7 +192,7 @@ def judge_in_process(law: str, library: Path, steps: Sequence[Step]) -> str:
 def tried(
     law: str, mutant: Mutant | None, steps: Sequence[Step], drawn_steps: Sequence[Step] = ()
 ) -> str:
-    """Compile a mutant and judge it; what only drawn calls show begins with `drawn, `."""
+    """Compile a mutant and judge it; results of drawn calls only begin with `drawn, `."""
     with tempfile.TemporaryDirectory(prefix="waterfill-mutant-") as name:
         change = None if mutant is None else partial(apply, mutant)
         library = compiled(law, Path(name), change)

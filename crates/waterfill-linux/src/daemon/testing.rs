@@ -18,7 +18,7 @@ use crate::daemon::roles::csig::TagStatus;
 use crate::daemon::roles::host::{CounterStatus, Summary, parse_records};
 use crate::daemon::roles::router::LinkStatus;
 
-/// Parses the text of a configuration file and describes what it sets up.
+/// Parses the text of a configuration file and describes its setup.
 ///
 /// # Errors
 /// The sentence that `waterfilld check` prints.

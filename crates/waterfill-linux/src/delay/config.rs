@@ -10,7 +10,7 @@ pub struct Config {
     /// Seed of every random stream; line `i` owns stream `i`.
     #[serde(default)]
     pub seed: u64,
-    /// Frames that are due within one tick leave together: a shorter tick is more exact, a longer one needs less CPU.
+    /// Tick within which due frames leave together: a shorter one is more exact, a longer one needs less CPU.
     #[serde(default = "default_tick_ns")]
     pub tick_ns: u64,
     /// Longest frame, with its Ethernet header, that a receive ring holds.

@@ -48,9 +48,9 @@ pub struct Counts {
     pub received: u64,
     /// Lost at random, as configured.
     pub lost: u64,
-    /// Held longer at random, as configured.
+    /// Frames held longer at random, as configured.
     pub reordered: u64,
-    /// Duplicated at random, as configured.
+    /// Frames duplicated at random, as configured.
     pub duplicated: u64,
     /// Found no space: a fault of the testbed.
     pub overflow: u64,

@@ -1,4 +1,4 @@
-//! The loop: receive arrivals, send what is due, sleep.
+//! The loop: receive arrivals, send due frames, sleep.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -171,7 +171,7 @@ impl DelayLine {
     }
 }
 
-/// Checks that there is memory for what the lines may hold, which they allocate at once.
+/// Checks that there is memory for all frames that the lines may hold, which they allocate at once.
 fn reserve(lines: &[LineConfig]) -> io::Result<()> {
     let bytes = lines.iter().fold(0_usize, |sum, line| sum.saturating_add(line.hold_bytes));
     let mut memory = Vec::<u8>::new();

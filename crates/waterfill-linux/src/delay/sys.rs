@@ -80,7 +80,7 @@ pub fn die_with_parent() -> io::Result<()> {
 pub struct Scheduling {
     /// Runs before every ordinary process.
     pub realtime: bool,
-    /// Memory is locked.
+    /// True if memory is locked.
     pub locked: bool,
 }
 

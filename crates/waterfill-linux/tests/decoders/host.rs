@@ -40,7 +40,7 @@ impl Host {
         verdict
     }
 
-    /// Replaces a frame's value; returns what was there.
+    /// Replaces a frame's value; returns the value before.
     pub(crate) fn write(&self, frame: &mut [u8], value: &[u8; 16]) -> std::option::Option<[u8; 16]> {
         let mut old = [0; 16];
         let (bytes, length) = (frame.as_mut_ptr(), frame.len() as u32);

@@ -1,4 +1,4 @@
-//! Captures of packets that a test makes, and what tshark finds in them.
+//! Captures of packets that a test makes, and tshark's reading of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -49,9 +49,9 @@ pub(crate) enum Forgery {
     OtherExperiment,
     /// An option of the other kind instead.
     OtherKind,
-    /// The header ends after the kind's byte.
+    /// A header that ends after the kind's byte.
     CutAfterKind,
-    /// The header ends within the option.
+    /// A header that ends within the option.
     CutInValue,
     /// Follows the end of options.
     AfterEnd,

@@ -146,7 +146,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Transfers bytes in both directions at the same time and compares them with what was sent.
+    /// Transfers bytes in both directions at the same time and compares them with the bytes sent.
     pub(crate) fn exchange(&mut self, there: usize, back: usize) {
         self.seed += 1 << 32;
         let (client, server, seed) = (&self.client, &self.server, self.seed);

@@ -26,7 +26,7 @@ pub(super) enum Event {
     Sender(u32),
     /// A receiver's timer.
     Receiver(u32),
-    /// A traffic source sends a packet or starts a flow.
+    /// A packet or the start of a flow of a traffic source.
     Traffic(u32),
     /// A link's rate, delay or state changes.
     Change(u32),

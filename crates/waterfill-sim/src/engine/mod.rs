@@ -172,7 +172,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Ends the capture and returns what it has recorded; `None` if there is none.
+    /// Ends the capture and returns its counts; `None` if there is none.
     ///
     /// # Errors
     /// One sentence: the file could not be written.

@@ -36,7 +36,7 @@ pub(super) fn strip(packet: &mut Packet) {
     packet.flags.clear(Flags::MARKED);
 }
 
-/// Inverts one bit of what a packet carries; of one that carries nothing but ECN bits, the mark.
+/// Inverts one bit of a packet's header; if it has only ECN bits, the mark.
 pub(super) fn corrupt(packet: &mut Packet, rng: &mut Pcg64) {
     let rewritten = rewrite(&mut packet.cargo, |_, bytes| {
         let bit = below(rng, bytes.len() * 8);
@@ -83,7 +83,7 @@ const fn set_mark(flags: &mut Flags, on: bool) {
     if on { flags.set(Flags::MARKED) } else { flags.clear(Flags::MARKED) }
 }
 
-/// Changes the bytes of what a packet carries; returns whether it carries any.
+/// Changes the bytes of a packet's header; returns whether it has one.
 fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<SignalField>, &mut [u8])) -> bool {
     let mut bytes = [0; MAX_BYTES];
     match cargo {

@@ -131,7 +131,7 @@ impl Link {
         change
     }
 
-    /// Starts the router laws anew, as after a reboot: their clock begins at zero, what they knew is lost.
+    /// Restarts the router laws, as after a reboot: their clock begins at zero, and their state is lost.
     pub(crate) fn restart_routers(&mut self, now: Instant, params: impl Fn(ProtocolId) -> Option<AnyParams>) {
         for (id, router) in &mut self.routers {
             if let Some(params) = params(*id) {

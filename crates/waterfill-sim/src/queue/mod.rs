@@ -44,11 +44,11 @@ pub(crate) enum Screening {
     Visible,
     /// Router laws see the packet, which is marked if the buffer takes it.
     Mark,
-    /// The packet passes without the router laws.
+    /// Pass without the router laws.
     Hidden,
-    /// The packet is dropped.
+    /// Drop.
     Drop,
-    /// The packet is dropped after the router laws have seen it.
+    /// Drop after the router laws have seen the packet.
     DropVisible,
 }
 
@@ -70,7 +70,7 @@ impl Queue {
         }
     }
 
-    /// Returns whether the discipline only drops what the buffer does not hold.
+    /// Returns whether the discipline only drops packets beyond the buffer.
     pub(crate) const fn is_drop_tail(&self) -> bool {
         matches!(self, Self::Fifo(Admission::DropTail))
     }

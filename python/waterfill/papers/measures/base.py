@@ -1,4 +1,4 @@
-"""One measure: the function, its dimension, and what it is given."""
+"""One measure: the function, its dimension, and its arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Window: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: the function, the dimension of its value, and what its first argument is.
+    """One measure: the function, the dimension of its value, and the kind of its first argument.
 
     `of` is "run" for one run, "runs" for all runs of the experiment by name, and "nothing" for a
     computation, whose arguments are all keywords.

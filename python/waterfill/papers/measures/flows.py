@@ -132,7 +132,7 @@ def take_up_time(
     average_s: float,
     before_s: float = 2.0,
 ) -> float | None:
-    """Return the time from `at_s` after which `flow` uses `fraction` of what `giver` has freed.
+    """Return the time from `at_s` after which `flow` uses `fraction` of the rate freed by `giver`.
 
     Both are relative to the mean rates in the `before_s` up to `at_s`; rates are centred means over
     `average_s`. Infinity if the flow uses less in the last mean before `stop_s`.

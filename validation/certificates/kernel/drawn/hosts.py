@@ -74,7 +74,7 @@ LATER = frozenset(("frozen_until", "adding_until"))
 
 
 def maxnet(s: State, draw: random.Random) -> None:
-    """Begin MaxStart not above what it has reached; half of the rates keep the price."""
+    """Begin MaxStart not above the rate it has reached; half of the rates keep the price."""
     if "start_rate" in s:
         s["start_initial"] = min(s["start_initial"], s["start_rate"])
         if draw.random() < 0.5:

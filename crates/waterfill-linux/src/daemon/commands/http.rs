@@ -184,7 +184,7 @@ mod tests {
         address
     }
 
-    /// Sends bytes, and reads what comes back.
+    /// Sends bytes and reads the answer.
     fn exchange(server: SocketAddr, sent: &[u8]) -> String {
         let mut client = TcpStream::connect(server).unwrap();
         client.write_all(sent).unwrap();

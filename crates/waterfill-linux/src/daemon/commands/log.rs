@@ -118,7 +118,7 @@ struct MessageLimit {
     burst: u32,
     interval: Duration,
     kinds: HashMap<Identifier, MessageKind>,
-    /// True if a thread waits to say what was suppressed.
+    /// True if a thread waits to report suppressed messages.
     waits: bool,
 }
 

@@ -38,7 +38,7 @@ enum Request {
     Closed,
     /// A scraper wants the state, or why there is none.
     Scrape(Sender<Result<Snapshot, String>>),
-    /// Network devices may have come or gone.
+    /// A possible change of network devices.
     Devices,
     /// Time to divide links with a queue per class.
     Divide,
@@ -230,7 +230,7 @@ struct Changed<'a> {
     change: Change<'a>,
     /// Time at which the link was changed, on CLOCK_MONOTONIC.
     at_s: f64,
-    /// Why the link stays as it is.
+    /// Reason why the link stays as it is.
     error: Option<String>,
 }
 

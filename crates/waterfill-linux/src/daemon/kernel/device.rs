@@ -71,7 +71,7 @@ pub(crate) fn header_bytes(device: &str) -> Result<u32> {
 
 /// The kernel's messages on devices (RTMGRP_LINK of linux/rtnetlink.h).
 const LINK_MESSAGES: u32 = 1;
-/// Messages within this time are one change: a container has dozens.
+/// Time within which messages are one change: a container has dozens.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
 
 /// Starts a thread that calls `changed` at once and whenever a device of this namespace comes, changes or goes, until it

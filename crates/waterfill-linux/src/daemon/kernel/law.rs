@@ -83,7 +83,7 @@ pub(crate) enum SignalUnit {
     One,
 }
 
-/// The name of the signal that says what arrived in a link's last interval, from which `status` gets the load.
+/// Name of the signal for arrivals in a link's last interval, from which `status` computes the load.
 pub(crate) const ARRIVAL: &str = "arrival_bps";
 
 impl Signal {

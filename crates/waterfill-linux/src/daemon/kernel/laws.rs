@@ -1,4 +1,5 @@
-//! The table of laws: what each shows of its links and connections. Their parameters are those of the registry.
+//! The table of laws, with the signals that each shows of links and connections. Their parameters are those of the
+//! registry.
 //!
 //! To add a law, add its entry here and its name in build.rs.
 

@@ -233,7 +233,7 @@ fn names_in(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns whether a BPF file system has only what the kernel puts into a new one.
+/// Returns whether a BPF file system has only the entries of a new one.
 fn is_empty(mount: &Path) -> std::io::Result<bool> {
     let mut names = fs::read_dir(mount)?.map(|entry| entry.map(|entry| entry.file_name()));
     names.try_fold(true, |empty, name| name.map(|name| empty && (name == "maps.debug" || name == "progs.debug")))

@@ -160,7 +160,7 @@ impl System {
         self.features.iter().any(|feature| feature.name == name && feature.present)
     }
 
-    /// Checks that the kernel has what a role needs, and that this process may load it.
+    /// Checks that the kernel has a role's features, and that this process may load the role.
     pub(crate) fn check(&self, role: Role) -> Result<()> {
         let missing: Vec<String> = self
             .features

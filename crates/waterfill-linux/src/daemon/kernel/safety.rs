@@ -1,4 +1,4 @@
-//! Folders of which nobody else may decide what is in them.
+//! Checks of folders whose content nobody else may change.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io::ErrorKind;
@@ -16,8 +16,8 @@ const PRIVATE: u32 = 0o700;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Makes a folder of mode 0700, with those above it that are missing, or takes away what others may do with it.
-/// Fails if another user owns it or one above it, or can replace one of them.
+/// Makes a folder of mode 0700 and its missing parents, or removes the permissions of others. Fails if another user
+/// owns it or one above it, or can replace one of them.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|path| !path.exists()).collect();
     for path in missing.into_iter().rev() {

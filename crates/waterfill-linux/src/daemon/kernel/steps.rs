@@ -27,7 +27,7 @@ const WAIT: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) file: PathBuf,
-    /// The most steps that are written.
+    /// Maximum number of steps to write.
     pub(crate) limit: u64,
 }
 

@@ -41,7 +41,8 @@ pub(crate) fn exit_code_number(error: &anyhow::Error) -> u8 {
     if error.is::<UserError>() { UserError::CODE } else { 1 }
 }
 
-/// Joins the lines of a message and escapes what a terminal interprets, since a message quotes files and arguments.
+/// Joins the lines of a message and escapes characters that a terminal interprets, because a message quotes files and
+/// arguments.
 pub(crate) fn one_line(text: &str) -> String {
     escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -78,7 +78,7 @@ impl Default for LogOptions {
     }
 }
 
-/// The lowest level that is logged.
+/// The minimum level to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {

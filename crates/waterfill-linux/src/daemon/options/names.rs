@@ -71,7 +71,7 @@ pub(crate) fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item 
 pub(crate) struct Wrong {
     /// Key in the file, such as `params.x_max`.
     pub(crate) key: String,
-    /// One sentence: the problem with the value, and what to write.
+    /// One sentence: the problem with the value, and the advice.
     pub(crate) text: String,
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn check_law(law: &Law) -> Result<(), String> {
     })
 }
 
-/// Returns how a link of this law gives advice.
+/// Returns the advice rule of a link of this law.
 fn advice(law: &Law, parameters: &[u8]) -> Result<SconeLink> {
     let Some((rule, shift)) = rule(law) else { bail!("{} has no fair rate", law.name) };
     let mut link = SconeLink::default();

@@ -16,7 +16,7 @@ pub(super) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
     generation: AtomicUsize,
-    /// A thread has panicked: the others must not wait for it.
+    /// True if a thread has panicked, so that the others must not wait for it.
     broken: AtomicBool,
     /// Threads that sleep until the generation changes.
     sleepers: Mutex<usize>,
@@ -67,7 +67,7 @@ impl Barrier {
         assert!(!self.broken.load(Ordering::Relaxed), "another thread of this run has panicked");
     }
 
-    /// Wakes the threads that sleep, after a change of what they wait for.
+    /// Wakes the sleeping threads after a change that they wait for.
     fn wake_all(&self) {
         // A thread that is about to sleep holds the lock until it sleeps, so it cannot miss this.
         if *self.sleepers.lock().unwrap_or_else(PoisonError::into_inner) > 0 {

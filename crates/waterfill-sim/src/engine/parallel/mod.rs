@@ -90,13 +90,13 @@ struct Shared<'a> {
     observations: Mutex<Vec<Timed>>,
     settled: AtomicU64,
     watch: Watch,
-    /// The run is stopped after this window; thread 0 decides, so that all agree.
+    /// True if the run stops after this window; thread 0 decides, so that all agree.
     over: AtomicBool,
 }
 
 impl Simulation {
-    /// Divides the run among up to this number of threads; `None` takes what is predicted to be the fastest on the
-    /// CPUs that are idle. Returns the number of threads that the run uses.
+    /// Divides the run among up to this number of threads; `None` takes the number predicted to be fastest on the idle
+    /// CPUs. Returns the number of threads that the run uses.
     ///
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
     /// begun or records packets.

@@ -78,7 +78,7 @@ impl Merge<'_> {
         self.settled + self.logs.iter().map(given_out).sum::<u64>()
     }
 
-    /// Fills in, for each number that a thread gave out, what to add to it.
+    /// Fills in the amount to add to each number that a thread gave out.
     pub(super) fn shifts(&self, thread: usize, shifts: &mut Vec<u64>) {
         shifts.clear();
         let mut next = vec![0; self.logs.len()];
@@ -189,7 +189,8 @@ mod tests {
         Handled { time: Instant::from_ps(ps), order, given_out }
     }
 
-    /// Two threads: events at 5 tie by the numbers of before the window, events at 7 by what scheduled them.
+    /// Ties of two threads: events at 5 by the numbers before the window, events at 7 by the events that scheduled
+    /// them.
     #[test]
     fn numbers_become_those_of_one_thread() {
         // Sequential order: a1 (5, #3) gives 11, b1 (5, #4) gives 12 and 13, a2 (6, #5) gives 14, then those that

@@ -24,8 +24,7 @@ const COST_EVENT_SHARE: f64 = 0.2;
 const COST_WINDOW_S: f64 = 2e-6;
 const COST_WINDOW_PER_THREAD_S: f64 = 0.3e-6;
 
-/// Several threads are used only where they are predicted to take less than this share of one thread's time, and save
-/// at least this time.
+/// Share of one thread's predicted time, and time saved, from which several threads are used.
 const WORTHWHILE_SHARE: f64 = 0.85;
 const WORTHWHILE_S: f64 = 0.05;
 
@@ -47,7 +46,7 @@ pub(super) struct Plan {
     pub(super) groups: Vec<(usize, usize)>,
     /// The parts in which each traffic source's packets begin and end.
     pub(super) traffic: Vec<(usize, usize)>,
-    /// A packet that starts on a cut link arrives later than this.
+    /// Lookahead: a packet that starts on a cut link arrives later than this.
     pub(super) lookahead: Duration,
     /// Predicted seconds of wall time per simulated second.
     pub(super) predicted: f64,
@@ -76,7 +75,7 @@ impl Plan {
     }
 }
 
-/// The nodes of a network, with what they are expected to cost.
+/// The nodes of a network, with their expected cost.
 #[derive(Debug)]
 struct Layout {
     /// Indices of the nodes at which each link begins and ends.

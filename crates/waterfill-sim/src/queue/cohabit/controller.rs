@@ -306,7 +306,7 @@ pub(super) struct Improved {
     used: f64,
     /// Rate lent to the TCP class, as a share of the usable capacity.
     lent: f64,
-    /// The TCP class's share and what is lent to it: the rate at which the excess drains.
+    /// The TCP class's share and the rate lent to it: the rate at which the excess drains.
     share: Rate,
     /// Volume that the class has sent beyond its share.
     excess: Volume,

@@ -9,7 +9,7 @@ use super::periods::Periods;
 use super::{Class, PerClass};
 use crate::random::mix;
 
-/// Flow identifiers are integers: mixing their bits once is enough, and gives the same hashes in every run.
+/// Hasher of integer flow identifiers: mixing their bits once is enough, and gives the same hashes in every run.
 #[derive(Debug, Default)]
 pub(super) struct MixHasher(u64);
 

@@ -60,7 +60,7 @@ fn class_of(packet: &Packet) -> Class {
     Class::of(packet).unwrap_or(Class::Tcp)
 }
 
-/// The rate that the other class needs: its share if it always had packets waiting, otherwise what it sent of that.
+/// The rate that the other class needs: its share if it always had packets waiting, otherwise its sending rate.
 fn needed(wanting: bool, sent: Rate, share: Rate) -> Rate {
     if wanting { share } else { sent.min(share) }
 }

@@ -26,7 +26,7 @@ use crate::daemon::options::quantity::{show_rate, show_time};
 use findings::Finding;
 use watch::{Connection, Watch};
 
-/// First words of a connection to `check-path --serve`, which says what it is for.
+/// First words of a connection to `check-path --serve`, which state its purpose.
 const SEND: &str = "waterfill-check send";
 const REPORT: &str = "waterfill-check report";
 /// A SYN with the option may be lost once or twice.
@@ -49,7 +49,7 @@ struct Report {
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     congestion_control: String,
-    /// Why there is no connection.
+    /// Reason why there is no connection.
     error: Option<String>,
     connect_s: f64,
     /// Over the last two thirds of the time.
@@ -70,7 +70,7 @@ struct Document<'a> {
     baseline: Measured,
     measured: Measured,
     findings: Vec<Finding>,
-    /// True if connections with the law get what they need.
+    /// True if the law works for connections on the path.
     ok: bool,
 }
 
@@ -197,7 +197,7 @@ fn send(mut stream: &TcpStream, command: &CheckPathCommand) -> Result<f64> {
     Ok(acked as f64 * 8.0 / since.elapsed().as_secs_f64().max(1e-3))
 }
 
-/// Asks the far end what it has seen of the connection from a port.
+/// Asks the far end for its counts of the connection from a port.
 fn ask(law: &str, to: SocketAddr, port: u16) -> Result<Report> {
     let mut stream = socket::connect_with(law, to, CONNECT_TIMEOUT)?;
     stream.set_read_timeout(Some(REPORT_TIMEOUT))?;

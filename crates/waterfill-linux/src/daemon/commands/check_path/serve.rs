@@ -13,7 +13,7 @@ use super::{REPORT, Report, SEND};
 
 /// Connections at a time; more are closed at once.
 const CONNECTIONS_MAX: usize = 16;
-/// A connection ends after so long, and after so much silence.
+/// Time limits of a connection, and of silence on it.
 const LIFETIME: Duration = Duration::from_secs(90);
 const SILENCE: Duration = Duration::from_secs(15);
 const LINE_MAX: u64 = 64;

@@ -1,4 +1,4 @@
-//! TCP sockets with a chosen congestion control, and what the kernel knows of them.
+//! TCP sockets with a chosen congestion control, and the kernel's statistics of them.
 
 #![allow(unsafe_code, reason = "TCP_INFO and socket filters have no safe wrapper")]
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// A command, an option that it had, the parameter that the option set, and of an option without a value what it set.
+/// Former options: command, option, its parameter, and the value of an option without one.
 const FORMER: [(&str, &str, &str, Option<&str>); 12] = [
     ("host", "--alpha", "alpha", None),
     ("host", "--eta", "eta", None),

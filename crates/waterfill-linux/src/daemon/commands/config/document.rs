@@ -42,7 +42,7 @@ impl Document<'_> {
         Err(self.at_line(date.value.start, &what))
     }
 
-    /// Turns a parser's error into one sentence with file, line, key, problem and what to write.
+    /// Turns a parser's error into one sentence with file, line, key, problem and advice.
     pub(super) fn explain(&self, error: &toml::de::Error) -> String {
         let message = error.message().trim();
         let Some(span) = error.span() else { return format!("{}: {message}", self.name) };

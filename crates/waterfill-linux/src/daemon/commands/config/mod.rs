@@ -186,7 +186,7 @@ impl Config {
     }
 }
 
-/// `waterfilld check`: reads a file and says what it sets up.
+/// `waterfilld check`: reads a file and describes its setup.
 pub(crate) fn check(command: &CheckCommand) -> Result<()> {
     let config = Config::read(&command.file)?;
     let file = command.file.display().to_string();

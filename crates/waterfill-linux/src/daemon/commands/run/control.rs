@@ -231,7 +231,7 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Sends bytes; returns what comes back until the socket closes.
+    /// Sends bytes; returns the answer until the socket closes.
     fn ask(path: &Path, bytes: &[u8]) -> String {
         let mut client = UnixStream::connect(path).unwrap();
         let _ = client.write_all(bytes); // may close before it has read all

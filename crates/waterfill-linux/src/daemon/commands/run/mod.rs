@@ -41,7 +41,7 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// A client of the control socket.
     Control(ControlCommand, Sender<ControlReply>),
-    /// Network devices may have come or gone.
+    /// A possible change of network devices.
     Devices,
     Signal(Signal),
 }
@@ -127,7 +127,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Answers requests until one asks for the end, and does what is due in between.
+    /// Answers requests until one asks for the end, and handles due work in between.
     fn answer(&mut self, inbox: &Receiver<Request>) -> Result<()> {
         let watchdog = systemd::watchdog();
         let mut divide = Instant::now();
@@ -188,7 +188,7 @@ impl Daemon {
         Ok(Snapshot { run: Some(status), ..self.loaded.summary()? })
     }
 
-    /// Reads the file again and applies what changed. Returns what that was; on an error the running state is as before.
+    /// Reloads the file and applies the changes. Returns what that was; on an error the running state is as before.
     fn reload(&mut self) -> Result<String> {
         systemd::reloading();
         let result = self.try_reload();

@@ -37,12 +37,12 @@ fn send(socket: &OsStr, text: &str) -> io::Result<()> {
     from.send_to_addr(text.as_bytes(), &address).map(drop)
 }
 
-/// The daemon is ready, for the first time or after a reload.
+/// Reports that the daemon is ready, for the first time or after a reload.
 pub(super) fn ready(status: &str) {
     notify(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// A reload begins; [`ready`] ends it.
+/// Reports the beginning of a reload, which [`ready`] ends.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -50,7 +50,7 @@ pub(super) fn reloading() {
     }
 }
 
-/// The daemon is about to end.
+/// Reports that the daemon is about to end.
 pub(super) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }

@@ -224,7 +224,7 @@ fn flow_table(law: &str, mut flows: Vec<&FlowStatus>, width: Option<usize>) -> S
     fitted_without("RTT", &columns, &flows.iter().map(row).collect::<Vec<_>>(), width)
 }
 
-/// The counts of all connections; what should not be only where it is.
+/// Counts of all connections; counts of errors only where they are not zero.
 fn counter_lines(counters: &CounterStatus, width: Option<usize>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} connections started, {} controlled by routers", counters.started, counters.priced);

@@ -158,8 +158,8 @@ impl Csig {
         Ok(())
     }
 
-    /// Attaches the programs to a device, or changes what they do there. A device that does not exist is attached by
-    /// [`Csig::follow`] when it comes. Returns whether it exists.
+    /// Attaches the programs to a device, or changes their configuration there. A device that does not exist is
+    /// attached by [`Csig::follow`] when it comes. Returns whether it exists.
     pub(crate) fn set_device(&mut self, setup: &TagSetup) -> Result<bool> {
         let device = setup.device();
         let then = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);

@@ -322,7 +322,7 @@ fn network_key(network: &Network) -> Vec<u8> {
     prefix.as_bytes().to_vec()
 }
 
-/// Converts options to what the kernel programs read.
+/// Converts options to the kernel programs' configuration.
 fn parameters(setup: &HostSetup) -> HostParams {
     let kind = match setup.options.option_kind {
         OptionKind::Experiment => WireKind::WATERFILL_KIND_EXPERIMENT,

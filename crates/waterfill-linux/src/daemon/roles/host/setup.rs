@@ -1,4 +1,4 @@
-//! A host to load: its options, checked, with what follows from them.
+//! Checked options of a host to load, with derived values.
 
 use std::path::PathBuf;
 

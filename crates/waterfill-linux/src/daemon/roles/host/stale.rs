@@ -15,7 +15,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 use super::LAW_MAP;
 use crate::daemon::kernel::pins;
 
-/// The kernel's structure of such a map's value, and of what is in it.
+/// The kernel's structure of the map's value, and of its content.
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
 const OPERATIONS: &str = "tcp_congestion_ops";
 /// Offset of the state, and the state of a law that TCP has (BPF_STRUCT_OPS_STATE_INUSE).

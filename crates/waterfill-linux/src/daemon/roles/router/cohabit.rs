@@ -212,7 +212,7 @@ pub(crate) struct CohabitStatus {
     /// Admitted, in the last control interval.
     pub(crate) explicit_bps: u64,
     pub(crate) tcp_bps: u64,
-    /// Traffic without congestion control, which both classes' shares leave to itself.
+    /// Traffic without congestion control, which takes its part of neither class's share.
     pub(crate) other_bps: u64,
     pub(crate) explicit_share_bps: u64,
     /// TCP's share, with the rate lent to it.

@@ -214,8 +214,8 @@ impl Router {
         scone::apply(&mut self.scone, &links, &self.pins, self.law, parameters, ifindex, header)
     }
 
-    /// Attaches the program to a device as these setup say, or changes what differs from the setup before. A device
-    /// that does not exist is attached by [`Router::follow`] when it comes. Returns whether it exists.
+    /// Attaches the program to a device, or applies the differences from the setup before. A device that does not exist
+    /// is attached by [`Router::follow`] when it comes. Returns whether it exists.
     pub(crate) fn set_device(&mut self, setup: &LinkSetup) -> Result<bool> {
         let device = setup.device();
         let before = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).map(|(before, _)| before.clone());
@@ -254,7 +254,7 @@ impl Router {
         self.set(&setup, ifindex, header_bytes(device)?, attachment.created)
     }
 
-    /// Takes the program off a device, with what was created there.
+    /// Detaches the program from a device, with everything created there.
     pub(crate) fn detach(&mut self, device: &str) -> Result<()> {
         let followed = self.followed.remove(device);
         self.prices.remove(device);
@@ -527,7 +527,7 @@ impl Router {
 }
 
 impl Drop for Router {
-    /// Without pins, removes filters and shapers, which do not end with the process.
+    /// Removes filters and shapers that would outlive a process without pins.
     fn drop(&mut self) {
         if paths::links(&self.pins).is_some() {
             return;

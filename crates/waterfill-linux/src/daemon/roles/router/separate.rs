@@ -15,7 +15,7 @@ use crate::daemon::kernel::interface::CohabitState;
 
 /// Time between two updates.
 pub(crate) const UPDATE: Duration = Duration::from_millis(200);
-/// Averaging time of what the rest needs, in seconds.
+/// Averaging time of the rate that the rest needs, in seconds.
 const AVERAGE_S: f64 = 0.5;
 /// Smallest part of a class.
 const MIN_PART: f64 = 0.01;
@@ -40,7 +40,7 @@ pub(super) struct Division {
     explicit_part: f64,
     /// The explicit law's capacity.
     explicit_bps: f64,
-    /// The two that are in force.
+    /// The part and rate in force.
     set_part: f64,
     set_bps: f64,
 }
@@ -95,7 +95,7 @@ impl Router {
         self.followed.values().any(|(setup, _)| setup.options.separate)
     }
 
-    /// Divides each device with a queue per class by what its module measured. An error is logged.
+    /// Divides each device with a queue per class by its module's measurements. An error is logged.
     pub(crate) fn divide(&mut self) {
         for (setup, ifindex) in self.followed.clone().into_values() {
             if setup.options.separate && ifindex != 0 {

@@ -1,4 +1,4 @@
-//! A link to set up: its options, checked, with what follows from them.
+//! Checked options of a link to set up, with derived values.
 
 use super::cohabit::CohabitParams;
 use super::shaper::Shaping;
@@ -134,7 +134,7 @@ fn cohabit(options: &RouterOptions, names: Names) -> Result<Option<CohabitParams
     Ok(Some(params))
 }
 
-/// Checks that the law knows what a flow should send, and counts all packets.
+/// Checks that the law knows a flow's fair rate, and counts all packets.
 fn check_scone(law: &Law, options: &RouterOptions, names: Names) -> Result<(), Wrong> {
     if !options.scone {
         return Ok(());

@@ -40,7 +40,7 @@ pub(crate) struct LinkStatus {
     /// Titles and texts of the signals for a table, in the law's order.
     #[serde(skip)]
     pub(crate) shown: Vec<(&'static str, String)>,
-    /// y/C over the last full interval; `None` of a law that does not show what arrived.
+    /// y/C over the last full interval; `None` for a law that does not show arrivals.
     pub(crate) load: Option<f64>,
     /// The device's queue when it was last read; `None` where it cannot be read.
     pub(crate) queue_bytes: Option<u64>,

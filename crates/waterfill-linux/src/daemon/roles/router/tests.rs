@@ -116,7 +116,7 @@ fn a_rate_changes_in_place() {
     }
 }
 
-/// A link that begins anew has lost its price and counters; its program and its shaper are as they were.
+/// A restarted link, which has lost its price and counters, but neither its program nor its shaper.
 #[test]
 fn a_restart_loses_the_price_and_nothing_else() {
     if !inside("a_restart_loses_the_price_and_nothing_else") {
@@ -399,7 +399,7 @@ fn classify(router: &Router, device: u32, explicit: bool, port: u8) -> (i32, u32
     (verdict, u32::from_ne_bytes(after[32..36].try_into().unwrap())) // __sk_buff.priority
 }
 
-/// The second class's rate in what tc prints.
+/// Reads the second class's rate from tc's output.
 fn other_mbps(classes: &str) -> f64 {
     let rate = classes.lines().find(|line| line.starts_with("5746:2")).unwrap().rsplit(' ').next().unwrap();
     let (number, unit) = rate.split_at(rate.find(|c: char| c.is_ascii_alphabetic()).unwrap());
