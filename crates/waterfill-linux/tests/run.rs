@@ -1,5 +1,5 @@
-//! `waterfilld run` as a process: its file is read again under traffic, devices and laws come and go, systemd is notified,
-//! and it needs no more capabilities than its unit lists. Needs root and skips without.
+//! Tests of `waterfilld run` as a process: reloads under traffic, devices and laws that come and go, systemd, and
+//! capabilities. Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 

@@ -99,7 +99,7 @@ def next_to(folder: Path) -> Iterator[Path]:
 
 
 def swap(part: Path, folder: Path) -> None:
-    """Rename a folder of `next_to` into its place, and what was there into the hidden directory."""
+    """Rename a folder of `next_to` into its place, and the old one into the hidden directory."""
     old = part.parent / _OLD / folder.name
     old.parent.mkdir()
     with interrupt.undisturbed():

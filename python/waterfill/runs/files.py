@@ -151,6 +151,6 @@ def remove(path: Path) -> None:
 
 
 def abandon() -> None:
-    """Remove what this process is writing and has not published; for a process that ends now."""
+    """Remove unpublished files of this process, which ends now."""
     for path in list(TEMPORARY):
         remove(path)

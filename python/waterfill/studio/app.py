@@ -2,7 +2,7 @@
 # [tool.marimo.display]
 # theme = "system"
 # ///
-"""The studio's page: a marimo notebook of widgets; what they show comes from plain modules."""
+"""The studio's page: a marimo notebook of widgets; plain modules compute their content."""
 
 import marimo
 

@@ -107,7 +107,7 @@ class Dataset:
         self._stack.close()
 
     def _check(self) -> None:
-        """Compare with the sweep that the directory holds, or write what this one is."""
+        """Compare with the sweep in the directory, or write this one's description."""
         path = self.folder / DOCUMENT
         now = {"identity": self._identity, "columns": [list(pair) for pair in self._columns]}
         if path.exists():
@@ -285,7 +285,7 @@ def _columns(folder: Path) -> list[tuple[str, Type]]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Raise InputError for what reading damaged files of rows raises."""
+    """Raise InputError for exceptions of reading damaged files of rows."""
     import pyarrow as pa
 
     try:

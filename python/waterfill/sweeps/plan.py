@@ -84,7 +84,7 @@ class SweepSpec:
             raise InputError("command line", "tolerance", why)
 
     def _check_types(self) -> None:
-        """Raise InputError for what Python's callers give in another type than the command line."""
+        """Raise InputError for values of a type that only Python's callers can give."""
         for name in ("seeds", "random", "latin", "draw_seed"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral):

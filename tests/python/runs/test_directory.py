@@ -21,7 +21,7 @@ NEW = {"summary.json": "new", "flows.parquet": "new", "links.parquet": "new"}
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """A directory for a result; what its writers hide is next to it."""
+    """A directory for a result, with its writers' hidden directories next to it."""
     return tmp_path / "out"
 
 

@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Router(Box<RouterCommand>),
     /// Run all roles, laws and devices of a configuration file until SIGTERM; SIGHUP reloads the file
     Run(RunCommand),
-    /// Check a configuration file and print what it sets up
+    /// Check a configuration file and print its setup
     Check(CheckCommand),
     /// Print the JSON Schema of the configuration file
     Schema,
@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Status(StatusCommand),
     /// Remove programs, links and settings from the kernel
     Unload(UnloadCommand),
-    /// List the kernel features that hosts and routers use, and what replaces missing ones
+    /// List the kernel features that hosts and routers use, and the substitutes for missing ones
     Probe(ListCommand),
     /// List the laws and their parameters
     Laws(ListCommand),
