@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -119,9 +118,9 @@ class Result:
 
         Returns a matplotlib Figure. Raises InputError for another kind.
         """
-        # By name: this package does not depend on the analysis of its results.
-        figure: Figure = import_module("waterfill.analysis.plots").plot(self, kind)
-        return figure
+        import waterfill  # knows who plots: this package does not depend on the analysis
+
+        return waterfill.plot(self, kind)
 
     @cached_property
     def network(self) -> Network:
