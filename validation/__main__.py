@@ -46,7 +46,7 @@ STUDIES: Mapping[str, str] = {
     "linux-tcp": "testbed.tcp_table",
     "linux-trace": "trace_link",
     "mutants": "mutants",
-    "ns3": "commands:NS3",
+    "ns3": "ns3",
     "package": "package.study",
     "peers": "ns2_peers",
     "peers-phases": "ns2_peers:PHASES",

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from validation.fct import ns3
-from validation.study import ROOT, ROOT_USER, Need, Option, Options, Report, Study, tool
+from validation.study import ROOT, ROOT_USER, Options, Report, Study, tool
 
 CARGO = ("cargo", "test", "--locked", "--quiet", "--package", "waterfill-linux", "--features",
          "daemon", "--test")  # fmt: skip
@@ -21,9 +20,8 @@ def ran(
     """Return the work of a command: its output, and whether its exit code is 0."""
 
     def work(options: Options) -> Report:
-        more = list(getattr(options, "options", ()))
         done = subprocess.run(
-            [*command, *more], cwd=ROOT, env={**os.environ, **(environment or {})},
+            command, cwd=ROOT, env={**os.environ, **(environment or {})},
             stdout=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
         failed = [f"{command[0]}: exit code {done.returncode}"] if done.returncode else []
@@ -60,11 +58,4 @@ RESPONSE: Study[None, None] = Study(
     shows="Reno's and CUBIC's windows under loss agree with theory, 140 cases",
     minutes=10,
     work=ran([sys.executable, "-m", "waterfill", "response"]),
-)
-NS3: Study[None, None] = Study(
-    shows="the simulator's TCPs agree with ns-3's within 10 %",
-    minutes=10,
-    needs=(Need("ns-3", ns3.lacks),),
-    options=(Option("options", (), "options of bench/ns3/compare.py, behind --"),),
-    work=ran([sys.executable, "bench/ns3/compare.py"]),
 )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // SPDX-FileCopyrightText: The Waterfill authors
 //
-// A dumbbell of TCP flows in ns-3, set as Waterfill's simulator is, for compare.py beside it.
+// A dumbbell of TCP flows in ns-3, set as Waterfill's simulator is, for validation/ns3.py.
 //
 // This program is free software; you can redistribute it and/or modify it under the terms of the
 // GNU General Public License version 2 as published by the Free Software Foundation (the text is

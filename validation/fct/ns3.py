@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from validation.fct import cases, report
-from validation.study import ROOT, Need, Option, Options, Study
+from validation.ns3 import DRIVERS, driver
+from validation.study import Option, Options, Study
 from validation.tables import markdown
 from waterfill.analysis import transfers
 from waterfill.errors import RunError
@@ -29,7 +30,7 @@ from waterfill.scenario import distributions
 from waterfill.scenario.loading import from_dict
 from waterfill.scenario.units import VOLUME
 
-DRIVER = ROOT / "target" / "ns3" / "fabric"
+DRIVER = DRIVERS / "fabric"
 
 LEAVES, HOSTS = 2, 4
 STOP_S, DURATION_S = 1.0, 3.0
@@ -178,13 +179,6 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return markdown(f"law|load|flows|{'|'.join(t for _, t, _ in COLUMNS)}|unfinished|ratio", lines)
 
 
-def lacks() -> str | None:
-    """Return the host's missing requirements for building the ns-3 driver, which this builds."""
-    make = ["make", "-s", "-C", str(ROOT / "bench" / "ns3"), f"OUT={DRIVER.parent}", str(DRIVER)]
-    built = subprocess.run(make, capture_output=True, check=False).returncode == 0
-    return None if built else "ns-3: apt-get install g++ libns3-dev"
-
-
 def chosen(options: Options) -> list[Ns3Case]:
     """Return the cases of the seeds."""
     seeds = range(1, options.seeds + 1)
@@ -199,7 +193,7 @@ def text(found: Mapping[Ns3Case, dict[str, Any]]) -> str:
 STUDY = Study(
     shows="the same list of flows in ns-3 and in the simulator: completion times agree",
     minutes=15,
-    needs=(Need("ns-3", lacks),),
+    needs=(driver("fabric"),),
     options=(Option("--seeds", 3, "use seeds 1 to this one", low=1),),
     quick={"seeds": 1},
     cases=chosen,

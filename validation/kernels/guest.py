@@ -1,4 +1,8 @@
-"""A guest under QEMU's own emulation (TCG), which needs no KVM."""
+"""A guest under QEMU's own emulation (TCG), which needs no KVM.
+
+virtme-ng 1.42 boots Debian's 6.1 without KVM too, in 24 s against 9 s. But its root is the host's,
+which lacks the kernel's modules, and over 9p the daemon starts in 10 to 20 s instead of 1 to 2 s.
+"""
 
 from __future__ import annotations
 
