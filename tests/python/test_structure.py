@@ -40,7 +40,7 @@ def test_no_import_for_its_side_effect():
 
 def test_modules_named_as_text_are_the_backends_and_the_public_interface():
     users = {name for name, text in SHIPPED.items() if "import_module(" in text}
-    assert users == {"waterfill.__init__", "waterfill.runs.backends", "waterfill.runs.result"}
+    assert users == {"waterfill.__init__", "waterfill.runs.backends"}
     for name in backends.BACKENDS:
         assert isinstance(backends.backend(name), Backend)
 
