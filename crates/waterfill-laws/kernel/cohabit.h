@@ -584,8 +584,8 @@ FIXED_INLINE void cohabit_start(const struct cohabit_params *p, struct cohabit_l
 }
 
 /*
- * Ends the control intervals that are over at `now`, given the sums of all CPUs: the first with what arrived since the
- * last call, the others, which had no arrivals, as one. Returns 1 if a filter is to be cleared.
+ * Ends the control intervals that are over at `now`, given the sums of all CPUs. The first has the arrivals since the
+ * last call; the others had none and end as one. Returns 1 if a filter is to be cleared.
  */
 FIXED_INLINE int cohabit_advance(const struct cohabit_params *p, struct cohabit_link *link,
 				 const struct cohabit_sums *total, __u64 now)
@@ -630,8 +630,8 @@ FIXED_INLINE int cohabit_advance(const struct cohabit_params *p, struct cohabit_
 
 /* ------------------------------------------------------------------ a packet */
 
-/* Returns the excess at which the next packet is dropped early: halfway from `excess` to the depth with one flow, and
- * closer with more, each of which needs a signal.
+/* Returns the excess at which the next packet is dropped early. With one flow it is halfway from `excess` to the depth;
+ * with more it is closer, because each needs a signal.
  */
 FIXED_INLINE __u64 cohabit_next_early(const struct cohabit_link *link, __u64 excess)
 {

@@ -18,8 +18,8 @@
  * draft-ravi-ippm-csig has no d bit.
  *
  * Values and bands. A value is an unsigned integer in a unit of the caller's choice. The compact tag has up to 32 bands
- * whose limits are configured; the wide tag has 2^20 of one width, and both its base and its width are powers of two
- * (section 3.2; the base may be 0). A code stands for the middle of its band, as that halves the largest error.
+ * with configured limits. The wide tag has 2^20 bands of one width. Its base and its width are powers of two (section
+ * 3.2), or the base is 0. A code stands for the middle of its band, because that halves the largest error.
  */
 #ifndef WATERFILL_CSIG_H
 #define WATERFILL_CSIG_H

@@ -20,8 +20,8 @@
  * A law that is not paced (LAW_PACED 0) gets its window in whole packets and nothing else: its own time-out and start
  * are part of the law.
  *
- * Only the BPF program has what depends on a real TCP or path: the fallback where no router answers, the decrease while
- * SACK leaves no space for an echo, and the smaller window after silence.
+ * Three additions depend on a real TCP or path, so only the BPF program has them: the fallback where no router answers,
+ * the decrease while SACK leaves no space for an echo, and the smaller window after silence.
  *
  * TCP's counters wrap at 2^32.
  */
@@ -154,8 +154,8 @@ FIXED_INLINE __u64 host_window(const struct law_limit *law, const struct law_tcp
 	return window < HOST_WINDOW_MAX_BYTES ? window : HOST_WINDOW_MAX_BYTES;
 }
 
-/* Sets window and pacing rate from the law's. Pacing sets the rate, and the window has a margin of three super-packets;
- * where pacing would need too many timers and the window is large, ACKs are the clock and the window has no margin.
+/* Sets window and pacing rate from the law's. Pacing sets the rate, and the window has a margin of three super-packets.
+ * Where pacing would need too many timers and the window is large, ACKs are the clock, and the window has no margin.
  * Changes nothing before the first field of a router.
  */
 FIXED_INLINE void host_set_send(struct host_pace *h, const struct law_limit *law, const struct law_tcp *tcp,

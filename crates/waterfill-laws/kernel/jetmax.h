@@ -11,10 +11,10 @@
  *   data       rate x (3 bytes), share s (3), target g (3), weight (1), hops R_T, R_S and R_N (2)
  *   ACKs       x, s, g, R_S and R_N: 11 bytes
  *
- * The share stands for the loss p = 1 - s w/x: routers of a path see one x and one weight w, so the largest loss is the
- * smallest share, and no router divides by x for it. The interval delta is w times the packet's bytes over x, and so not
- * on the wire. Rates are codes of float.h, in bit/s; smaller rates have smaller codes, 0 is none. Hops have 5 bits each,
- * so the 31st router and those behind it share a number. With timestamps both values fit: 28 bytes.
+ * The share stands for the loss p = 1 - s w/x. Routers of a path see one x and one weight w, so the largest loss is the
+ * smallest share, and no router divides by x for it. The interval delta is w times the packet's bytes over x, and so is
+ * not on the wire. Rates are codes of float.h, in bit/s; smaller rates have smaller codes, 0 is none. Hops have 5 bits
+ * each, so the 31st router and those behind it share a number. With timestamps both values fit: 28 bytes.
  *
  *
  * Scales

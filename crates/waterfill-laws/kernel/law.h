@@ -3,7 +3,7 @@
  * The interface between a law and what runs it: the kernel programs (waterfill-linux/bpf) and the simulator.
  *
  * One header per law (maxnet.h, xcp.h, ...) implements it, with the names below. It computes with integers, calls no
- * helper and keeps no state of its own, so a compilation unit includes exactly one law and gets a router or a host
+ * helper and keeps no state of its own. A compilation unit includes exactly one law, and is then a router or a host
  * that runs it. Structures are zeroed before the first call. Functions are FIXED_INLINE.
  *
  *

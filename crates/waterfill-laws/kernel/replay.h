@@ -2,7 +2,7 @@
 /*
  * Plays recorded calls of a law, for tests: compiled for the host with the shim, and as a kernel program
  * (waterfill-linux/bpf/test/replay_law.bpf.c). A record is a call with its inputs and the hash of all state and results after
- * it, so that the two agree only if they compute the same bits. Include the law first.
+ * it. The two therefore agree only if they compute the same bits. Include the law first.
  */
 #ifndef WATERFILL_REPLAY_H
 #define WATERFILL_REPLAY_H

@@ -6,7 +6,7 @@
  * same in both. This file says how the law is computed without floating point, behind the interface of law.h.
  *
  * A router ticks every t_q to sample the queue, and measures its load with the tick that ends t_rho. A source's window
- * is a number of packets. Several acknowledgements together have the same effect as one by one: MI adds to the window
+ * is a number of packets. Several acknowledgements together have the same effect as one by one. MI adds to the window
  * in proportion to them, and AI's w + n alpha/w is taken at the mean of the windows between.
  *
  *

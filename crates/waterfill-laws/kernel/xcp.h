@@ -58,10 +58,10 @@
  * Differences from the law in real numbers
  *
  *   - A router counts and writes in one call, at the packet's arrival (law.h).
- *   - The residues of an interval are split among CPUs: of gains by their part of the last interval's sum of X, of losses
- *     by that of its bytes; in iXCP, what is shuffled by those of the local packets. A CPU takes its part with its first
- *     packet of an interval, which `epoch` shows, so packets change no shared word. Its sums count since it last took
- *     a part, so one that had no packet for some intervals has the part of an older one, and a new one has none yet.
+ *   - The residues of an interval are split among CPUs: gains by their part of the last interval's sum of X, and losses
+ *     by their part of its bytes. In iXCP the shuffled rate is split by the sums of local packets. A CPU takes its part
+ *     with its first packet of an interval, which `epoch` shows, so packets change no shared word. Its sums count since
+ *     it last took a part. A CPU without a packet for some intervals has the part of an older one, and a new CPU none.
  *   - The persistent queue is the smallest at ticks, every 1 to 2 ms, not at each departure. A queue that empties only
  *     between ticks is seen too long: in the simulator, mean rates and queues of Fig. 1 of ixcp-2007 agree (Validation
  *     of src/protocols/xcp). The measurement ends at the tick nearest to its time.
