@@ -43,9 +43,9 @@
 //!
 //! # Validation
 //! Tests below, and the simulator's `tests/scone.rs`: next to MaxNet flows the advice is within half a step of the
-//! max-min share, and an element that vanishes is forgotten within 67 s. Where most of the load follows advice, the price has no
-//! equilibrium, because it moves a second per second and advice takes up to 67 s: it should go to links on which flows
-//! of the law carry most of the traffic.
+//! max-min share. An element that vanishes is forgotten within 67 s. Where most of the load follows advice, the price
+//! has no equilibrium, because it moves a second per second and advice takes up to 67 s. Advice should go to links on
+//! which flows of the law carry most of the traffic.
 //!
 //! # References
 //! Thomson, Huitema, Oku, Joras, Ihlar, "Standard Communication with Network Elements (SCONE) Protocol",

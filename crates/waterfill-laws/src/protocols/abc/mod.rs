@@ -1,9 +1,9 @@
 //! ABC: one bit in each packet says "accelerate" or "brake", so that the link runs at its target rate an RTT later.
 //!
 //! # Law
-//! Each acknowledgement lets a source send two packets (accelerate) or none (brake). So the rate at which packets leave a
-//! link now, times twice the share of them that are to accelerate, is the rate at which packets arrive an RTT from now. A
-//! router therefore compares its target with its *departures*, not with its arrivals.
+//! Each acknowledgement lets a source send two packets (accelerate) or none (brake). So the rate of arrivals one RTT
+//! from now is the present rate of departures, times twice the share of packets that are to accelerate. A router
+//! therefore compares its target with its *departures*, not with its arrivals.
 //!
 //! - `eq1`     tr = η·μ − (μ/δ)·(x − d_t)⁺
 //! - `eq2`     f = min(½·tr/cr, 1)
@@ -59,15 +59,14 @@
 //! [Other readings](../../validation/law-readings.md#abc)
 //!
 //! # Validation
-//! Equation tests below. In the simulator (`tests/abc.rs`): a link carries η and N packets per RTT without a queue; where
-//! that is more than the link, the queue settles within 2 ms of where the equations balance; at RTTs of 100 ms it is
+//! Equation tests below. In the simulator (`tests/abc.rs`): a link carries η and N packets per RTT without a queue.
+//! Where that is more than the link, the queue settles within 2 ms of the equations' balance. At RTTs of 100 ms it is
 //! steady with δ = 80 ms and swings with 50 ms (Theorem 3.1: 67 ms). Windows become equal, so rates go as 1/RTT. The
 //! slower of two links holds. A link that doubles is full two RTTs later; one that halves has its queue below d_t after
-//! four. A buffer too small for ABC's queue, or a link that does not speak it, is answered by CUBIC.
-//! Fairness takes 1/(1 − 2f) = w RTTs: two flows on 12 Mbit/s (w = 50) are within 10 % 15 s after the second's start. On
-//! 48 Mbit/s (w = 200) shares go on wandering, to 0.16 and 0.83 within 200 s: which flow gets a brake more is chance, and
-//! one packet per RTT corrects it slowly. On cellular traces, against CUBIC with CoDel and the other laws:
-//! docs/validation/abc.md.
+//! four. A buffer too small for ABC's queue, or a link that does not speak it, is answered by CUBIC. Fairness takes
+//! 1/(1 − 2f) = w RTTs: two flows on 12 Mbit/s (w = 50) are within 10 % 15 s after the second's start. On 48 Mbit/s (w
+//! = 200) shares keep drifting, to 0.16 and 0.83 within 200 s. Which flow gets one brake more is chance, and one packet
+//! per RTT corrects it slowly. On cellular traces, against CUBIC with CoDel and the other laws: docs/validation/abc.md.
 //!
 //! # References
 //! `abc-2020`: Goyal, Agarwal, Netravali, Alizadeh, Balakrishnan, "ABC: A Simple Explicit Congestion Controller for

@@ -1,9 +1,9 @@
 //! AECP: routers announce one rate to all, sources approach it on a logarithmic scale.
 //!
 //! # Law
-//! Every link holds a pre-allocation rate factor r that grows while its load, and the queue beyond q₀ spread over T,
-//! leave capacity over, and falls when they exceed it. Packets carry the smallest r of their path; a source moves its
-//! rate x towards it. In equilibrium x = r = C/N and the queue is q₀: full links with a short queue.
+//! Every link holds a pre-allocation rate factor r. It grows while the load, with the queue beyond q₀ spread over T, is
+//! below the capacity, and falls when it is above. Packets carry the smallest r of their path; a source moves its rate
+//! x towards it. In equilibrium x = r = C/N and the queue is q₀: full links with a short queue.
 //!
 //! - `eq2`  ṙ = βr·(1 − (Σx + (q − q₀)/T)/C)
 //! - `eq3`  ẋ = αx·(ln r − ln x)

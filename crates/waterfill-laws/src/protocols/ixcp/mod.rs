@@ -1,8 +1,8 @@
 //! iXCP: XCP that shuffles bandwidth only among the flows that are bottlenecked at the router.
 //!
 //! # Law
-//! XCP takes γ of every flow's rate and gives it back in equal parts, also to flows that cannot use it because another
-//! link limits them: then the link stays partly unused. In iXCP a packet names the link that is its flow's bottleneck, and
+//! XCP takes γ of every flow's rate and gives it back in equal parts, also to flows that another link limits. They
+//! cannot use it, and the link stays partly unused. In iXCP a packet names the link that is its flow's bottleneck, and
 //! only packets that name this link are shuffled.
 //!
 //! - `eq1`  φ = α·d·(c − y) − β·b, over all packets, as in [`xcp`]
@@ -35,10 +35,10 @@
 //! - `claim = "full-link"` (default): a router whose φ is positive lowers feedback but names no link. It writes 0, and a
 //!   sender that receives 0 keeps the link it named. §1 speaks of flows bottlenecked at a link, and a link with spare
 //!   bandwidth is no bottleneck.
-//! - The draft's residues limit what φ and h give together, and what they take. `shuffle = "draft"` is §3's "original XCP
-//!   algorithm": residues end one at a time, so a packet can have the losses of shuffling without the gains, or the gains
-//!   without the losses. `shuffle = "paired"` (default): shuffling "simultaneously allocates and deallocates" (§2.1), so a
-//!   packet's part in it ends with whichever residue ends first.
+//! - The draft's residues limit what φ and h give together, and what they take. `shuffle = "draft"` is §3's "original
+//!   XCP algorithm": residues end one at a time, so a packet can have only the losses, or only the gains, of shuffling.
+//!   `shuffle = "paired"` (default): shuffling "simultaneously allocates and deallocates" (§2.1), so a packet's part in
+//!   it ends with whichever residue ends first.
 //! - `claim = "least-feedback"` and `shuffle = "draft"` are the literal reading of §3, which the paper's experiments use.
 //!   The smaller feedback names the link, for any φ. In Fig. 1 the long flows' second link offers more than the first can
 //!   spare whenever it has a little to spare itself. They then name the first link, take part in its shuffling and cannot
@@ -57,11 +57,12 @@
 //! name is its number in the run plus one, modulo 65,535. The daemon draws random ones.
 //!
 //! # Validation
-//! Tests below and the simulator's `xcp` tests. Fig. 1 with 4 to 256 long flows: the 155 Mbit/s link at 97 % or more, the
-//! short flow at 93 % of its share or more, no drops. One of N flows gets a fraction 1/N of φ per d, so the short flow's
-//! deficit shrinks by a factor e in N·d/α: 51 s at 256 long flows, 210 s at 1024, whose windows of one packet cannot shrink
-//! and so keep their own link full. §4.3's rates within 3 %. §4.2 on an instance of Fig. 4 (80 flows, five links): links
-//! at 96 % or more, mean rates at 93 % of the share or more; with the literal reading of §3 98 and 96 %.
+//! Tests below and the simulator's `xcp` tests. Fig. 1 with 4 to 256 long flows: the 155 Mbit/s link at 97 % or more,
+//! the short flow at 93 % of its share or more, no drops. One of N flows gets a fraction 1/N of φ per d, so the short
+//! flow's deficit shrinks by a factor e in N·d/α. That is 51 s at 256 long flows and 210 s at 1024, whose windows of
+//! one packet cannot shrink and keep their own link full. §4.3's rates within 3 %. §4.2 on an instance of Fig. 4 (80
+//! flows, five links): links at 96 % or more, mean rates at 93 % of the share or more. The literal reading of §3 gives
+//! 98 and 96 %.
 //!
 //! # References
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".

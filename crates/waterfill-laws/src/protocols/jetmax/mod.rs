@@ -10,8 +10,8 @@
 //!   Δ/δ packets with its interval δ to the next packet
 //! - `W`          W_l = volume/Δ of everything else: flows that belong elsewhere, other protocols, acknowledgements
 //! - `source`     x(n) = x(n−D) − τ·(x(n−D) − g_l(n−D←)), x(n−D) the rate one RTT earlier
-//! - `loss`       p_l = 1 − s_l/x, the share of its rate that a flow would lose if it belonged to router l; s_l is
-//!   g_l for a flow that does, (γC − W + x)/(N + 1) for one that does not
+//! - `loss`       p_l = 1 − s_l/x, the share of its rate that a flow would lose if it belonged to router l. s_l is g_l
+//!   for a flow that does, and (γC − W + x)/(N + 1) for one that does not
 //! - `switching`  a flow belongs to the router of the largest p on its path
 //!
 //! # Symbols
@@ -29,9 +29,9 @@
 //! | R_T, R_S, R_N | `hops`, `bottleneck`, `next` | hops from the source, 0 for none |
 //!
 //! # Header
-//! 19 bytes (maxnet-2007 §IX: four fields of 32 bits, three of 8): rate x, interval δ, loss p and target g as
-//! IEEE 754 single precision in network order, then R_T (routers passed), R_S (the flow's bottleneck), R_N (the router
-//! of the largest loss so far). A router is known by its distance from the source, so it needs no name.
+//! 19 bytes (maxnet-2007 §IX: four fields of 32 bits, three of 8). Rate x, interval δ, loss p and target g are in IEEE
+//! 754 single precision in network order. R_T (routers passed), R_S (the flow's bottleneck) and R_N (the router of the
+//! largest loss so far) follow. A router is known by its distance from the source, so it needs no name.
 //! Acknowledgements carry back x, p, g, R_S, R_N: 14 bytes.
 //!
 //! # Router
@@ -39,9 +39,9 @@
 //! division every Δ.
 //!
 //! # Source
-//! [`Source`]: paced at x. A flow joins the router that the handshake found and spreads the host's initial
-//! window over the time until that router has counted it; then it goes to g by the law. After a switch it keeps
-//! its rate for as long.
+//! [`Source`]: paced at x. A flow joins the router that the handshake found. It spreads the host's initial window over
+//! the time until that router has counted it, and then follows g by the law. After a switch it keeps its rate for as
+//! long.
 //!
 //! # Parameters
 //! [`Params`].
@@ -49,9 +49,9 @@
 //! # Readings and deviations
 //! The paper's text was not available, and no code of its authors was found. The sources are its abstracts, maxnet-2007 §IX
 //! and what is commonly known of its law. Tags therefore name quantities, not equation numbers, and each of these is our own:
-//! - `loss` and `switching`: the paper's "proposed loss" is known by name only. This one makes every equilibrium max-min:
-//!   x ≤ s_l is the same as x ≤ g_l for a flow that does not belong to l, and is defined where no flow belongs. A router
-//!   without flows of its own that others overload asks each for the same fraction, s_l = x·γC/W.
+//! - `loss` and `switching`: the paper's "proposed loss" is known by name only. This one makes every equilibrium
+//!   max-min. For a flow that does not belong to l, x ≤ s_l is the same as x ≤ g_l, and is also defined where no flow
+//!   belongs. A router without flows of its own that others overload asks each for the same fraction, s_l = x·γC/W.
 //! - When to switch: a difference below `epsilon` is ignored, because whole packets make N and W noisy and links may be
 //!   equal. It bounds the distance from max-min, and γ's headroom absorbs it. A flow that would have to slow down by more
 //!   than `urgent` joins after an interval of such values. Any other flow waits four times as long as it takes to be counted,
@@ -75,11 +75,11 @@
 //! - 31 routers of a path have numbers of their own.
 //!
 //! # Validation
-//! Equation tests below. In the simulator (`tests/jetmax.rs`): every flow within 0.5 % of max-min on a five-hop
-//! parking lot with RTTs of 20 to 220 ms; within 1 % while the long flow's bottleneck moves and returns,
-//! without a drop; 1 % after six RTTs from 10 Mbit/s to 1 Gbit/s without overshoot; random networks of
-//! up to six links. Limits, tested as well: a share of a packet an interval is off by more than 5 %;
-//! flows of unequal RTTs overshoot together while the slower ones still send at their old rates.
+//! Equation tests below. In the simulator (`tests/jetmax.rs`): every flow is within 0.5 % of max-min on a five-hop
+//! parking lot with RTTs of 20 to 220 ms. It is within 1 % while the long flow's bottleneck moves and returns, without
+//! a drop, and after six RTTs from 10 Mbit/s to 1 Gbit/s, without overshoot. Random networks have up to six links.
+//! Limits are tested as well. A share of a packet an interval is off by more than 5 %. Flows of unequal RTTs overshoot
+//! together while the slower ones still send at their old rates.
 //!
 //! # References
 //! `jetmax-2006`: Zhang, Leonard, Loguinov, "JetMax: Scalable Max-Min Congestion Control for High-Speed Heterogeneous

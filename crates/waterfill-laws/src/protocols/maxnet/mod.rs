@@ -76,11 +76,11 @@
 //! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s; experiments
 //! `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`.
 //!
-//! In the simulator, with one set of parameters and paced packets, utilization stays within 1.5 % of μ from 100 kbit/s at
-//! 6 s to 100 Gbit/s at 1.2 µs, the smallest RTT tried. The limit is the window: it needs at least ten packets, or fifty
-//! where an RTT is above 12 ms, because whole packets round it down. With `order = "rate-first"` the loop fails at 1.2 µs
-//! and is 2 % low at 1.2 ms. On a five-hop parking lot every flow is within 3 % of its max-min share; without a router at
-//! the bottleneck the queue fills (`tests/explicit.rs` of the simulator).
+//! The simulator was run with one set of parameters and paced packets, from 100 kbit/s at 6 s to 100 Gbit/s at 1.2 µs,
+//! the smallest RTT tried. Utilization stays within 1.5 % of μ. The limit is the window: it needs at least ten packets,
+//! or fifty where an RTT is above 12 ms, because whole packets round it down. With `order = "rate-first"` the loop
+//! fails at 1.2 µs and is 2 % low at 1.2 ms. On a five-hop parking lot every flow is within 3 % of its max-min share;
+//! without a router at the bottleneck the queue fills (`tests/explicit.rs` of the simulator).
 //!
 //! The fixed-point version is compared with the law in `fixed_point`: each equation over its range, and router, receiver
 //! and source as a whole. Side by side in the simulator (`tests/maxnet_kernel.rs`: a dumbbell, two RTTs, a parking lot) mean

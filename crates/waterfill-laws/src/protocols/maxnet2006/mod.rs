@@ -50,9 +50,9 @@
 //! - Eq. 7 prints μC where a volume is needed: μC·dt. Fig. 4 is missing, and §3.1.1 names no queue term, so there is none.
 //!   Only μ < 1 empties queues, and a price rises by at most 1 − μ per second while acknowledgements hold the load at C.
 //!   The queue that 470 Mbit/s of UDP builds stays for 0.6 s.
-//! - No value of `rateinc` is given. On Fig. 11's link a second, paced flow has its half, and the queue its peak, after
-//!   1.4 s and 0.18 MB (1.125), 0.84 s and 0.6 MB (1.25), 0.6 s and 0.84 MB (1.5), 0.45 s and 1.8 MB (2). 1.25 is the
-//!   slowest that takes "a fraction of a second" (§7).
+//! - No value of `rateinc` is given. On Fig. 11's link a second, paced flow reaches its half after 1.4 s (1.125), 0.84
+//!   s (1.25), 0.6 s (1.5) or 0.45 s (2). The queue peaks at 0.18, 0.6, 0.84 or 1.8 MB. 1.25 is the slowest that takes
+//!   "a fraction of a second" (§7).
 //! - The average over one RTT is exponential with weight dt/τ, at most 1, as in the 2007 paper. The thesis does not say how
 //!   "the algorithm was modified to take into account the additional feedback delay" (§4.5); it is not modified here.
 //! - ξ is updated before the window, as Fig. 5 prints. Its time constant is τ²/(ηT) = τ²/7 ms, and below τ ≈ 2.6 ms it
@@ -70,7 +70,7 @@
 //!
 //! In the simulator (`tests/maxnet2006.rs`): Fig. 7, 8, 10, 11, 12, 13 and 14, and both arithmetics side by side, whose
 //! rates differ by at most 0.15 % where RTTs are whole milliseconds. Fig. 7's instability without averaging does not
-//! appear, behind a token bucket neither (`tcp-maxnet-2006/averaging`); under bursts of 8 ms every 20 ms the window's
+//! appear, not even behind a token bucket (`tcp-maxnet-2006/averaging`). Under bursts of 8 ms every 20 ms the window's
 //! ripple is 0.3 % with averaging and 4.1 % without. Unpaced flows differ by up to 1 % (each keeps its place in the
 //! bursts), paced ones by 0.2 %.
 //!

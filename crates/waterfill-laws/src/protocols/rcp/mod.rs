@@ -37,19 +37,19 @@
 //! name.
 //!
 //! # Readings and deviations
-//! - `average = "traffic"`: in each T the RTTs of all own packets are averaged by their bytes, and d̂ follows as
-//!   a first-order lag with time constant d̂ (weight T/d̂). `average = "reluctant"` is the authors' ns-2 model: a
-//!   smaller sample gets only (R/C)·(sample/d̂) of that weight, so that d̂ rises at once and falls late. On
-//!   maxnet-2007's Fig. 12 that hides the instability at N = 49; the default shows it.
+//! - `average = "traffic"`: in each T the RTTs of all own packets are averaged by their bytes, and d̂ follows as a
+//!   first-order lag with time constant d̂ (weight T/d̂). `average = "reluctant"` is the authors' ns-2 model: a smaller
+//!   sample gets only (R/C)·(sample/d̂) of that weight, so that d̂ rises at once and falls late. On maxnet-2007's Fig.
+//!   12 that hides the instability at N = 49, which the default shows.
 //! - `writes = "arrival"`: a packet receives the rate of its arrival. The ns-2 model writes when the transmission starts,
 //!   `writes = "departure"`. No paper says which. It matters where T exceeds half of the interval between a flow's
 //!   packets: flows then gather in phase, at arrival more than at departure (docs/validation/ns2-peers.md).
-//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once per RTT,
-//!   at least twice a second, while that is less than a packet per RTT. Here a source receives a rate only when it sends
-//!   data, so R_min is a rate: one packet of 1500 B in half a second (at most C).
+//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂. While that is less than a packet per RTT, its sources
+//!   send 40-byte probes once per RTT, at least twice a second. Here a source receives a rate only when it sends data,
+//!   so R_min is a rate: one packet of 1500 B in half a second (at most C).
 //! - No headroom: C is the link's capacity, or a link's own target's share of it.
-//! - In the ns-2 model a router's first T is random, so that routers are not in step, and a packet whose bytes fill the
-//!   end of T counts partly in the next. Here T starts at 0 s everywhere, and a packet counts when it arrives.
+//! - In the ns-2 model a router's first T is random, so that routers are not in step. A packet whose bytes fill the end
+//!   of T counts partly in the next. Here T starts at 0 s everywhere, and a packet counts when it arrives.
 //!
 //! [Other readings](../../validation/law-readings.md#rcp)
 //!

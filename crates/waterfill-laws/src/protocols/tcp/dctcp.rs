@@ -29,8 +29,9 @@
 //! # Readings and deviations
 //! - The window shrinks at a window's first mark, by the α of the window before, as in Linux. RFC 8257 §3.3 prints the
 //!   reduction after the estimate, in one list, without saying at which of the two times.
-//! - The window holds at once (`Reduction::Law`). Spread over an RTT as RFC 6937 has it, the reduction leaves the queue
-//!   above K for half of one, the packets sent meanwhile are marked too, and the window shrinks twice for one overshoot.
+//! - The window holds at once (`Reduction::Law`). Spread over an RTT as in RFC 6937, the reduction would leave the
+//!   queue above K for half of one. The packets sent meanwhile would be marked too, and the window would shrink twice
+//!   for one overshoot.
 //! - From a mark until all that was sent before the answer has arrived the window does not grow (RFC 3168 §6.1.2).
 //! - Whether a mark fell on new data or on a retransmission makes no difference.
 //!

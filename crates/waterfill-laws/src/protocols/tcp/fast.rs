@@ -33,10 +33,10 @@
 //!   paper does not say. Here it ends when the law's own α packets are in the queue, from where equation and slow start
 //!   would part.
 //! - After a loss the window halves, as TCP Reno's.
-//! - baseRTT is the smallest RTT of data: that of the SYN would lack the transmission of a full packet at each hop,
-//!   and so count a packet in the queue for each.
-//! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share: the
-//!   law's known weakness, not corrected here.
+//! - baseRTT is the smallest RTT of data. A SYN's would lack the transmission of a full packet at each hop, and so
+//!   count one packet in the queue for each.
+//! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share. This is a
+//!   known weakness of the law and is not corrected here.
 //!
 //! # Validation
 //! One flow and four hold α packets each in the queue and share evenly (`tcp_delay_based` of the simulator).

@@ -28,17 +28,17 @@
 //!   ends HyStart++.
 //! - L is 8, the value for packets that are not paced; with pacing RFC 9406 has no limit, but then more than eight packets
 //!   in one acknowledgement are as rare.
-//! - Only the first slow start (RFC 9406 §4.3). `classic` is what Linux's CUBIC does, in every slow start: it leaves at once
-//!   when acknowledgements no more than 2 ms apart span half the base RTT, or when the smallest delay of
-//!   a round's first eight samples is an eighth of the base RTT (4 to 16 ms) above it. Linux waits for the whole
-//!   base RTT when it paces; a law does not know, and this one takes the half.
+//! - Only the first slow start (RFC 9406 §4.3). `classic` is what Linux's CUBIC does, in every slow start: it leaves at
+//!   once when acknowledgements at most 2 ms apart span half the base RTT. It also leaves when the smallest delay of a
+//!   round's first eight samples is an eighth of the base RTT (4 to 16 ms) above it. Linux waits for the whole base RTT
+//!   when it paces; a law does not know, and this one takes the half.
 //!
 //! # Validation
-//! Tests below; CUBIC's start in the simulator. There a window that doubles in trains is seen late: the smallest delay of a round is
-//! that of its first packets, which meet a queue only if the window was above the bandwidth-delay product when they
-//! left. By the time they are acknowledged it is up to four times that, so that a buffer of one bandwidth-delay
-//! product overflows first (2,237 packets lost instead of 2,422 at 100 Mbit/s and 80 ms; with a buffer of four, 899 instead of
-//! 6,086; `classic`, which sees the train, loses none).
+//! Tests below; CUBIC's start in the simulator. There a window that doubles in trains is detected late. The smallest
+//! delay of a round is its first packets', which meet a queue only if the window was above the bandwidth-delay product
+//! when they left. By the time they are acknowledged it is up to four times that, so that a buffer of one
+//! bandwidth-delay product overflows first (2,237 packets lost instead of 2,422 at 100 Mbit/s and 80 ms; with a buffer
+//! of four, 899 instead of 6,086; `classic`, which sees the train, loses none).
 //!
 //! # References
 //! RFC 9406, "HyStart++: Modified Slow Start for TCP", 2023. Ha, Rhee, "Taming the elephants: New TCP slow start", Computer

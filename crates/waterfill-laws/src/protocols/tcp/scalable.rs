@@ -26,8 +26,8 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - The paper adds a for each acknowledgement; here it is for each packet acknowledged, so that delayed acknowledgements do
-//!   not halve the growth (RFC 3649 §8 reckons with the halved one).
+//! - The paper adds a for each acknowledgement. Here it is added for each packet acknowledged, so that delayed
+//!   acknowledgements do not halve the growth. RFC 3649 §8 assumes the halved growth.
 //! - Linux adds a packet for every 50 (once 100) acknowledged, or for every window that is smaller: `increase = 0.02`.
 //!
 //! # Validation

@@ -29,10 +29,9 @@
 //! | rtt | `rtt` | s |
 //!
 //! # Header
-//! The two ECN bits of the IP header: 01 low, 10 high, 11 overload; 00 is no VCP packet. They are written here as the
-//! one byte that holds them (traffic class, its upper six bits zero), and so counted, though they cost no
-//! packet a byte: a 1500-byte packet carries 1459 bytes of payload here and 1460 in truth. The same holds for
-//! acknowledgements.
+//! The two ECN bits of the IP header: 01 low, 10 high, 11 overload; 00 is no VCP packet. Here they are written as the
+//! one byte that holds them (traffic class, its upper six bits zero). They are counted as that byte, although they cost
+//! none: a 1500-byte packet carries 1459 bytes of payload here and 1460 in truth. The same holds for acknowledgements.
 //!
 //! # Router
 //! [`Router`]: one addition a packet, one comparison at its departure, a sample of the queue every t_q, a
@@ -64,12 +63,12 @@
 //! window that the application does not fill does not grow.
 //!
 //! # Validation
-//! Equation tests below. In the simulator (`tests/vcp.rs`): one bottleneck 90 to 98 % full with less than a
-//! packet in its queue (aecp-2010 Table 1: 93.06 %, 0.5); the start takes as long as MI takes; flows of equal
-//! RTTs become equal, the later the larger their shares; RTTs up to t_ρ change little about that;
-//! one above t_ρ starves short ones, which answer the same overload several times. Over several bottlenecks the
-//! long flow gets about two thirds of its max-min share or less (aecp-2010 Fig. 10: 67 of 122.5 Mbit/s; 69.4 here at
-//! full rates). Against the author's ns-2 code: docs/validation/ns2-peers.md.
+//! Equation tests below. In the simulator (`tests/vcp.rs`): one bottleneck is 90 to 98 % full with less than a packet
+//! in its queue (aecp-2010 Table 1: 93.06 %, 0.5). The start takes as long as MI. Flows of equal RTTs become equal, the
+//! later the larger their shares. RTTs up to t_ρ change little about that. An RTT above t_ρ starves short ones, which
+//! answer the same overload several times. Over several bottlenecks the long flow gets about two thirds of its max-min
+//! share or less (aecp-2010 Fig. 10: 67 of 122.5 Mbit/s; 69.4 here at full rates). Against the author's ns-2 code:
+//! docs/validation/ns2-peers.md.
 //!
 //! # References
 //! `vcp-2005`: Xia, Subramanian, Stoica, Kalyanaraman, "One More Bit Is Enough", SIGCOMM 2005; IEEE/ACM

@@ -31,9 +31,9 @@
 //! | RTT, X, Delta_Throughput | `Header::Falk` | 2⁻²⁸ s, 2⁻²⁸ s, byte/s |
 //!
 //! # Header
-//! Twenty bytes in data and as many in acknowledgements: the draft's frame (next protocol, length,
-//! version and format, an unused byte, then four fields of 32 bits, the last of which is
-//! Reverse_Feedback). Under `header = "katabi"` the fields are rtt, cwnd and feedback as 32-bit floats.
+//! Twenty bytes in data and in acknowledgements, in the draft's frame: next protocol, length, version and format, an
+//! unused byte, and four fields of 32 bits. The last field is Reverse_Feedback. Under `header = "katabi"` the fields
+//! are rtt, cwnd and feedback as 32-bit floats.
 //!
 //! # Router
 //! [`Router`]: three sums at a packet's arrival, one feedback at its departure; C_p and C_n once per d, the persistent

@@ -38,8 +38,8 @@
 //!
 //! # Source
 //! [`Source`]: paced; the law's window holds at all times (no rate reduction by the host). A loss does not change the
-//! model. In the first RTT of a recovery packets are conserved, one sent for one delivered; then the window grows
-//! again, and at the end of the recovery it is what it was before. After a time-out it starts at one packet.
+//! model. In the first RTT of a recovery packets are conserved, one sent for one delivered. Then the window grows
+//! again, and at the end of the recovery it has its former size. After a time-out it starts at one packet.
 //!
 //! # Parameters
 //! [`Params`].
