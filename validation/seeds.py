@@ -151,7 +151,7 @@ def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
             claim,
             tuple(seed[path][number].measured for seed in judged),
             tuple(seed[path][number].verdict for seed in judged),
-            tuple(value for seed in judged for value in seed[path][number].values),
+            tuple(value for seed in judged for value in seed[path][number].values_),
         )
         for path, listed in judged[0].items()
         for number, claim in enumerate(listed)

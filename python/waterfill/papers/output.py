@@ -23,7 +23,7 @@ def document(judged: Iterable[Judged]) -> Document:
     claims = list(judged)
     counts = Counter(claim.verdict for claim in claims)
     return {
-        "claims": [claim.document() for claim in claims],
+        "claims": claims,
         "counts": {verdict: counts[verdict] for verdict in VERDICTS},
     }
 
@@ -54,7 +54,7 @@ def line(experiment: Experiment, claim: Claim) -> str:
 
 def claim_list(chosen: Iterable[tuple[Experiment, Claim]]) -> Document:
     """Return the document of `reproduce --list --json`: the claims, not measured."""
-    return {"claims": [state(experiment, claim).document() for experiment, claim in chosen]}
+    return {"claims": [state(experiment, claim) for experiment, claim in chosen]}
 
 
 def write(

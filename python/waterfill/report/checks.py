@@ -15,7 +15,7 @@ from waterfill.contract import shapes
 from waterfill.contract.record import Record, hints
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, shown
-from waterfill.papers.claims.schema import Relation, Verdict
+from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.stored import SUMMARY, StoredResult, load_run
 
 Read = TypeVar("Read", bound=Record)
@@ -51,35 +51,8 @@ class Sweep(Record):
     draw: SweepDraw | None = None
 
 
-class _Seeds(Record):
-    runs: int
-    least: float
-    most: float
-
-
-class ClaimVerdict(Record):
-    """A claim of a paper and its verdict, as `reproduce` writes them."""
-
-    id: str
-    paper: str
-    experiment: str
-    source: str
-    statement: str
-    relation: Relation
-    paper_value: float | None
-    tolerance: float | None
-    unit: str | None
-    over_seeds: _Seeds | None
-    expect: Verdict
-    why: str | None
-    measured: float | None
-    values_: list[float | None]
-    verdict: Verdict
-    short: list[str] | None = None
-
-
 class _Claims(Record):
-    claims: list[ClaimVerdict]
+    claims: list[Judged]
 
 
 def comparison(path: Path) -> Comparison:
@@ -111,13 +84,16 @@ def sweep(path: Path) -> Sweep:
     return found
 
 
-def claims(path: Path) -> list[ClaimVerdict]:
+def claims(path: Path) -> list[Judged]:
     """Read the claims of a claims.json; raise InputError unless `reproduce` writes such ones."""
     found = document(path, _Claims).claims
-    extra = {name for claim in found for name in claim} - hints(ClaimVerdict).keys()
+    extra = {name for claim in found for name in claim} - hints(Judged).keys()
     if extra:
         message = f"unknown key {shown(min(extra))}"
         raise InputError(str(path), "claims", message)
+    ranges = [claim.over_seeds for claim in found if claim.over_seeds is not None]
+    if any(one.least > one.most for one in ranges):
+        raise InputError(str(path), "claims", "expected ranges from least to most")
     return found
 
 

@@ -79,7 +79,7 @@ def test_a_claim_is_judged_by_its_mean(tmp_path):
     """8, 9.6 and 10 Mbit/s: the first alone is outside 10 ± 1, their mean, 9.2, is inside."""
     (judged,) = judge(experiment(tmp_path), rates(8.0, 9.6, 10.0))
     assert judged.measured == pytest.approx(9.2)
-    assert judged.values == pytest.approx([8.0, 9.6, 10.0])
+    assert judged.values_ == pytest.approx([8.0, 9.6, 10.0])
     assert judged.verdict == "reproduced"
 
 
@@ -149,8 +149,8 @@ def test_every_run_of_every_seed_is_run_and_written(tmp_path):
     )
     assert ran == {f"paper/experiment seed {seed}" for seed in (4, 5, 6)}
     (judged,) = done.claims[found.path]
-    assert len(set(judged.values)) == 3
-    assert judged.measured == pytest.approx(sum(judged.values) / 3)
+    assert len(set(judged.values_)) == 3
+    assert judged.measured == pytest.approx(sum(judged.values_) / 3)
     folders = {path.parent.name for path in (tmp_path / "out").glob("*/flows.parquet")}
     assert folders == {"run", "run seed 5", "run seed 6"}
 

@@ -116,7 +116,7 @@ def test_document_of_a_claim(tmp_path, run):
     found = document(judged)
     assert found == {"claims": claims, "counts": counts}
     assert list(found["claims"][0]) == list(claims[0])
-    assert [Judged.of(claim) for claim in found["claims"]] == judged
+    assert [Judged.read(claim) for claim in found["claims"]] == judged
 
 
 def test_never_is_null_and_differs(tmp_path, run):

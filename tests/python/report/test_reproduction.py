@@ -56,7 +56,7 @@ def test_the_page_needs_no_other_file(root):
 def test_short_verdicts_are_counted_apart_and_labelled(root):
     (entry,) = entries(root)
     first, *others = entry.claims
-    short = [replace(first, short=["duration=15 s"]), *others]
+    short = [Judged.read({**first, "short": ["duration=15 s"]}), *others]
     content = reproduction.content([replace(entry, claims=short)])
     assert content["subtitle"] == (
         "1 experiment: 2 claims, 1 reproduced, 1 differs, 0 cannot be checked "
@@ -136,7 +136,7 @@ def reproduced(tmp_path, known, monkeypatch) -> Path:
     monkeypatch.setattr(loading, "experiments", lambda: known)
     (experiment,) = [one for one in known if one.path == EXPERIMENT]
     claims = [
-        Judged(**vars(state(experiment, c)), measured=None, values=[None], verdict=c.expect)
+        Judged(**state(experiment, c), measured=None, values_=[None], verdict=c.expect)
         for c in experiment.claims
     ]
     folder = tmp_path / "out" / EXPERIMENT

@@ -17,26 +17,31 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
 
+from waterfill.contract.record import Record
 from waterfill.errors import InputError, shown
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import (
     UNITS,
     Claim,
-    OverSeeds,
     Relation,
     Run,
     Verdict,
     boundaries,
 )
 from waterfill.papers.measures.registry import MEASURES
-from waterfill.runs.result import Document, Result
+from waterfill.runs.result import Result
 
 
-@dataclass(frozen=True)
-class Statement:
+class SeedRange(Record):
+    """The recorded range of single runs, each with its own seed."""
+
+    runs: int
+    least: float
+    most: float
+
+
+class Statement(Record):
     """Properties of a claim that are known before the run; values are in `unit`."""
 
     id: str
@@ -48,7 +53,7 @@ class Statement:
     paper_value: float | None
     tolerance: float | None
     unit: str | None
-    over_seeds: OverSeeds | None
+    over_seeds: SeedRange | None
     expect: Verdict
     why: str | None
 
@@ -64,16 +69,9 @@ class Statement:
             return ()
         return boundaries(self.relation, self.paper_value, self.tolerance)
 
-    def document(self) -> Document:
-        """Return the claim as an entry of `reproduce --json`."""
-        record = None if self.over_seeds is None else self.over_seeds.model_dump()
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return found | {"over_seeds": record}
 
-
-@dataclass(frozen=True)
 class Judged(Statement):
-    """A claim with its verdict.
+    """A claim with its verdict: an entry of `reproduce --json` and of claims.json.
 
     `measured` is the mean of `values`, which has one value per seed. None is not measured, or never
     reached if the verdict is *differs*. `short` lists what a short version changed, as
@@ -81,16 +79,9 @@ class Judged(Statement):
     """
 
     measured: float | None
-    values: Sequence[float | None]
+    values_: list[float | None]
     verdict: Verdict
-    short: Sequence[str] | None = None
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Judged:
-        """Return a claim from its document; raise ValueError or TypeError if it is not one."""
-        record = document.get("over_seeds")
-        known = None if record is None else OverSeeds.model_validate(record)
-        return cls(**{**document, "over_seeds": known})
+    short: list[str] | None = None
 
 
 def judge(
@@ -117,9 +108,9 @@ def _judge_one(
     value = mean(values)
     changed = _shortened(experiment, claim) if short else []
     return Judged(
-        **vars(state(experiment, claim)),
+        **state(experiment, claim),
         measured=_finite(value),
-        values=[_finite(each) for each in values],
+        values_=[_finite(each) for each in values],
         verdict=verdict(claim, value, recorded=not changed),
         short=changed or None,
     )
@@ -151,6 +142,7 @@ def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
 
 def state(experiment: Experiment, claim: Claim) -> Statement:
     """Return the properties of a claim that are known before the run."""
+    record = claim.over_seeds
     return Statement(
         id=claim.id,
         paper=experiment.paper,
@@ -161,7 +153,7 @@ def state(experiment: Experiment, claim: Claim) -> Statement:
         paper_value=claim.paper_value,
         tolerance=claim.tolerance_in_unit,
         unit=claim.unit,
-        over_seeds=claim.over_seeds,
+        over_seeds=None if record is None else SeedRange.read(record.model_dump()),
         expect=claim.expect,
         why=claim.why,
     )
