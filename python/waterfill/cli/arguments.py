@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.process import INTERRUPTED as INTERRUPTED
+from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    from waterfill.scenario.units import Quantity
 
 
 def examples(*lines: str) -> str:
@@ -27,12 +32,16 @@ def place(text: str) -> Path:
     return Path(text)
 
 
-ScenarioFile = Annotated[
-    Path, typer.Argument(metavar="S.toml", help="Scenario file.", parser=place)
+ScenarioFile = Annotated[Path, Argument(metavar="S.toml", help="Scenario file.", parser=place)]
+Backend = Annotated[
+    str,
+    Option(
+        metavar="BACKEND", help="Backend: sim, fluid or linux.", autocompletion=completion.backend
+    ),
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="P",
         help="Protocol of flows that do not name one.",
         autocompletion=completion.protocol,
@@ -40,19 +49,38 @@ Protocol = Annotated[
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="KEY=VALUE",
         help="Override a key, as in link.link1.rate='1 Gbit/s'.",
         autocompletion=completion.assignment,
     ),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Seed = Annotated[int | None, Option(metavar="N", help="Random seed.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", metavar="DIR", help="Output directory.", parser=place),
+    Path | None, Option("-o", "--output", metavar="DIR", help="Output directory.", parser=place)
 ]
+
+
+NewFile = Annotated[
+    Path | None,
+    Option(
+        "-o",
+        "--output",
+        metavar="S.toml",
+        help="Output file. Default: standard output.",
+        parser=place,
+    ),
+]
+
+
+def quantity(option: str, kind: Quantity, text: str | None) -> float:
+    """Return the value of an option in SI units, 0 if it is not given; raise InputError."""
+    try:
+        return 0.0 if text is None else kind.parse(text)
+    except ValueError as error:
+        raise InputError("command line", option, str(error)) from None
 
 
 def overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:

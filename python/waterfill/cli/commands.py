@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from typing import Annotated
 
 import typer
+from typer import Option
 from typer.models import CommandInfo
 
 from waterfill.cli import formats, laws, papers, report, running, scenarios, studio, sweep
@@ -170,7 +171,7 @@ def version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Explicit congestion control, from the equation to the kernel."""

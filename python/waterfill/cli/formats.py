@@ -7,42 +7,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import place
+from waterfill.cli.arguments import NewFile, place
 from waterfill.cli.console import print_text
 from waterfill.errors import InputError
 
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="S.toml",
-        help="Output file. Default: standard output.",
-        parser=place,
-    ),
-]
 Rate = Annotated[
-    str, typer.Option(metavar="RATE", help="Rate of links whose rate the source does not give.")
+    str, Option(metavar="RATE", help="Rate of links whose rate the source does not give.")
 ]
 Delay = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME", help="One-way delay of links whose delay the source does not give."
-    ),
+    str, Option(metavar="TIME", help="One-way delay of links whose delay the source does not give.")
 ]
 Traffic = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="KIND",
         help="demands, gravity, permutation, all-to-all, incast or none. Default: the source's.",
     ),
 ]
 Flows = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help="Read flows from a CSV file: source, sink, start, size, demand.",
         parser=place,
@@ -50,51 +37,49 @@ Flows = Annotated[
 ]
 Pairs = Annotated[
     int | None,
-    typer.Option(
-        min=1, metavar="N", help="Number of pairs of gravity (100), or of senders of incast."
-    ),
+    Option(min=1, metavar="N", help="Number of pairs of gravity (100), or of senders of incast."),
 ]
 Load = Annotated[
     float | None,
-    typer.Option(
+    Option(
         metavar="X",
         help="Scale demands to X of the busiest link's rate. With --sizes: X of the hosts' rate.",
     ),
 ]
-Count = Annotated[int, typer.Option(min=1, metavar="N", help="Flows per pair.")]
+Count = Annotated[int, Option(min=1, metavar="N", help="Flows per pair.")]
 Size = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Payload of each flow. Default: unlimited.")
+    str | None, Option(metavar="SIZE", help="Payload of each flow. Default: unlimited.")
 ]
 Arriving = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--sizes",
         metavar="SIZES",
         help="Sizes of randomly arriving flows: web-search, data-mining, hadoop, rpc or 30 kB.",
     ),
 ]
-Duration = Annotated[str | None, typer.Option(metavar="TIME", help="Duration of the run.")]
-Protocol = Annotated[str, typer.Option(metavar="NAME", help="Protocol of the flows.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of random choices.")]
+Duration = Annotated[str | None, Option(metavar="TIME", help="Duration of the run.")]
+Protocol = Annotated[str, Option(metavar="NAME", help="Protocol of the flows.")]
+Seed = Annotated[int, Option(metavar="N", help="Seed of random choices.")]
 
 
 def import_(
     format: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="FORMAT",
             help="Format. Without one, list the formats.",
             autocompletion=completion.network_format,
         ),
     ] = None,
     source: Annotated[
-        str | None, typer.Argument(metavar="SOURCE", help="File, or a name in topohub.")
+        str | None, Argument(metavar="SOURCE", help="File, or a name in topohub.")
     ] = None,
-    output: Output = None,
+    output: NewFile = None,
     rate: Rate = "1 Gbit/s",
     delay: Delay = "1 ms",
     unit: Annotated[
-        str, typer.Option(metavar="RATE", help="Unit of capacities and demands in SNDlib files.")
+        str, Option(metavar="RATE", help="Unit of capacities and demands in SNDlib files.")
     ] = "1 Mbit/s",
     traffic: Traffic = None,
     flows: Flows = None,
@@ -122,17 +107,16 @@ def import_(
 def generate(
     rule: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="RULE",
             help="Rule. Without one, list the rules.",
             autocompletion=completion.rule,
         ),
     ] = None,
     sizes: Annotated[
-        list[int] | None,
-        typer.Argument(metavar="NUMBER…", help="Sizes that the rule needs, in order."),
+        list[int] | None, Argument(metavar="NUMBER…", help="Sizes that the rule needs, in order.")
     ] = None,
-    output: Output = None,
+    output: NewFile = None,
     rate: Rate = "1 Gbit/s",
     delay: Delay = "1 ms",
     traffic: Traffic = None,

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def protocols(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="PROTOCOL",
             help="Protocols whose parameters to show.",
             autocompletion=completion.protocol,
@@ -47,11 +48,9 @@ def protocols(
 
 def response(
     losses: Annotated[
-        int, typer.Option(min=20, metavar="N", help="Number of losses per case after warm-up.")
+        int, Option(min=20, metavar="N", help="Number of losses per case after warm-up.")
     ] = 300,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run only loss rates of at least 1e-3.")
-    ] = False,
+    quick: Annotated[bool, Option("--quick", help="Run only loss rates of at least 1e-3.")] = False,
     json: Json = False,
 ) -> None:
     """Compare Reno's and CUBIC's windows under loss with theory.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 Experiments = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="PAPER[/EXPERIMENT]",
         help="Papers or experiments to run.",
         autocompletion=completion.experiment,
@@ -30,27 +31,23 @@ Experiments = Annotated[
 ]
 ExpectedVerdict = Annotated[
     str | None,
-    typer.Option(metavar="V", help="With --list: show only claims with this expected verdict."),
+    Option(metavar="V", help="With --list: show only claims with this expected verdict."),
 ]
 Match = Annotated[
     str | None,
-    typer.Option(
-        metavar="TEXT", help="With --list: show only lines with this text; case is ignored."
-    ),
+    Option(metavar="TEXT", help="With --list: show only lines with this text; case is ignored."),
 ]
 
 
 def reproduce(
     experiments: Experiments = None,
-    every: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
-    listing: Annotated[
-        bool, typer.Option("--list", help="List the claims without running.")
-    ] = False,
+    every: Annotated[bool, Option("--all", help="Run all experiments.")] = False,
+    listing: Annotated[bool, Option("--list", help="List the claims without running.")] = False,
     verdict: ExpectedVerdict = None,
     match: Match = None,
-    short: Annotated[bool, typer.Option("--short", help="Run shorter and fewer cases.")] = False,
+    short: Annotated[bool, Option("--short", help="Run shorter and fewer cases.")] = False,
     seed: Seed = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Do not use the cache.")] = False,
+    fresh: Annotated[bool, Option("--fresh", help="Do not use the cache.")] = False,
     json: Json = False,
     output: Output = None,
 ) -> None:

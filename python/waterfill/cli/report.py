@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument
 
 from waterfill.cli.arguments import place
 from waterfill.cli.console import print_text
@@ -14,7 +14,7 @@ from waterfill.cli.console import print_text
 def report(
     directory: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="DIR",
             help="Directory written by run -o, compare -o, sweep -o or reproduce.",
             parser=place,

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import (
     INTERRUPTED,
+    Backend,
     Json,
     Output,
     Protocol,
@@ -20,6 +22,7 @@ from waterfill.cli.arguments import (
     Sets,
     overrides,
     place,
+    quantity,
 )
 from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, one_line
@@ -39,24 +42,16 @@ if TYPE_CHECKING:
 
 OwnLaw = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--law",
         metavar="FILE.py",
         help='Run your own law (sim only); FILE defines LAWS = {"name": …}.',
         parser=place,
     ),
 ]
-Backend = Annotated[
-    str,
-    typer.Option(
-        metavar="BACKEND",
-        help="Backend: sim, fluid or linux.",
-        autocompletion=completion.backend,
-    ),
-]
 CaptureLinks = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--pcap-link",
         metavar="LINK",
         help="Capture only this link, in both directions; repeatable.",
@@ -64,7 +59,7 @@ CaptureLinks = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--threads",
         metavar="N",
         help="Maximum number of threads (sim); results are the same. Default: the fastest.",
@@ -72,7 +67,7 @@ Threads = Annotated[
 ]
 LogSteps = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--log-steps",
         metavar="ROWS",
         help="Log the first ROWS steps of the laws to DIR/steps.parquet (not on linux).",
@@ -80,7 +75,7 @@ LogSteps = Annotated[
 ]
 LogLaw = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--log-law",
         metavar="LAW",
         help="Log only the steps of this law.",
@@ -89,7 +84,7 @@ LogLaw = Annotated[
 ]
 Protocols = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--protocols",
         metavar="A,B,C",
         help="Protocols to compare. Default: all explicit ones.",
@@ -98,7 +93,7 @@ Protocols = Annotated[
 ]
 Backends = Annotated[
     str,
-    typer.Option(
+    Option(
         metavar="BACKENDS",
         help="One or several backends, such as sim,linux.",
         autocompletion=completion.backends,
@@ -115,15 +110,14 @@ def run(
     json: Json = False,
     output: Output = None,
     pcap: Annotated[
-        bool, typer.Option("--pcap", help="Write DIR/packets.pcapng for Wireshark (sim, with -o).")
+        bool, Option("--pcap", help="Write DIR/packets.pcapng for Wireshark (sim, with -o).")
     ] = False,
     pcap_links: CaptureLinks = None,
     pcap_limit: Annotated[
-        str, typer.Option(metavar="SIZE", help="Maximum size of the capture.")
+        str, Option(metavar="SIZE", help="Maximum size of the capture.")
     ] = "256 MB",
     pcap_snaplen: Annotated[
-        int,
-        typer.Option(metavar="BYTES", help="Bytes to keep of each packet; 80 include all headers."),
+        int, Option(metavar="BYTES", help="Bytes to keep of each packet; 80 include all headers.")
     ] = 80,
     threads: Threads = None,
     log_steps: LogSteps = None,
@@ -224,7 +218,7 @@ def compare(
     seed: Seed = None,
     count: Annotated[
         int,
-        typer.Option(
+        Option(
             "--seeds", metavar="N", help="Run with N seeds and print 95 % confidence intervals."
         ),
     ] = 1,
@@ -349,22 +343,19 @@ def _further_seeds(
 def plot(
     directory: Annotated[
         Path,
-        typer.Argument(
-            metavar="DIR", help="Directory written by run -o or compare -o.", parser=place
-        ),
+        Argument(metavar="DIR", help="Directory written by run -o or compare -o.", parser=place),
     ],
     kind: Annotated[
-        str,
-        typer.Option(metavar="KIND", help="Figure to draw of a run: overview, rates or queues."),
+        str, Option(metavar="KIND", help="Figure to draw of a run: overview, rates or queues.")
     ] = "overview",
     formats: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--format", metavar="F", help="File format: png, svg or pdf; repeatable.  [png, svg]"
         ),
     ] = None,
     size: Annotated[
-        str | None, typer.Option(metavar="WxH", help="Width and height in inches, such as 7x3.")
+        str | None, Option(metavar="WxH", help="Width and height in inches, such as 7x3.")
     ] = None,
     output: Output = None,
 ) -> None:
@@ -436,10 +427,7 @@ def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) ->
     if not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
         why = f"must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, got {snaplen}"
         raise InputError("command line", "pcap-snaplen", why)
-    try:
-        limit_bytes = int(VOLUME.parse(limit))
-    except ValueError as error:
-        raise InputError("command line", "pcap-limit", str(error)) from None
+    limit_bytes = int(quantity("pcap-limit", VOLUME, limit))
     return Capture(stage.folder / FILE_NAME, snaplen, limit_bytes, links)
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import (
+    Backend,
     Json,
+    NewFile,
     Protocol,
     ScenarioFile,
     Seed,
     Sets,
     overrides,
-    place,
 )
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
@@ -24,22 +24,13 @@ from waterfill.errors import InputError
 def new(
     template: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="TEMPLATE",
             help="Template. Without one, list the templates.",
             autocompletion=completion.template,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="S.toml",
-            help="Output file. Default: standard output.",
-            parser=place,
-        ),
-    ] = None,
+    output: NewFile = None,
 ) -> None:
     """Write a commented scenario to start from."""
     from waterfill.runs import files
@@ -63,19 +54,12 @@ def new(
 
 def check(
     scenario: ScenarioFile,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="BACKEND",
-            help="Backend to check the scenario for.",
-            autocompletion=completion.backend,
-        ),
-    ] = "sim",
+    on: Backend = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
     seed: Seed = None,
     toml: Annotated[
-        bool, typer.Option("--toml", help="Print the scenario with every default written out.")
+        bool, Option("--toml", help="Print the scenario with every default written out.")
     ] = False,
     json: Json = False,
 ) -> None:

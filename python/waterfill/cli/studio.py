@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from waterfill.cli.arguments import INTERRUPTED
 from waterfill.cli.console import print_text
@@ -14,10 +14,10 @@ from waterfill.cli.console import print_text
 def studio(
     port: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=65535, help="Port. Default: 2718, or a free one."),
+        Option(metavar="N", min=1, max=65535, help="Port. Default: 2718, or a free one."),
     ] = None,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+        bool, Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
     """Open the studio in a browser: sliders, guided tours, an animated view.

@@ -9,7 +9,16 @@ import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json, ScenarioFile, Seed, Sets, overrides, place
+from waterfill.cli.arguments import (
+    INTERRUPTED,
+    Json,
+    ScenarioFile,
+    Seed,
+    Sets,
+    overrides,
+    place,
+    quantity,
+)
 from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -104,6 +113,7 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Run a scenario at many points in parallel; write one dataset, table and figure."""
+    from waterfill.scenario.units import SPAN, VOLUME
     from waterfill.sweeps import api
     from waterfill.sweeps import cluster as clusters
     from waterfill.sweeps.plan import SweepSpec, plan
@@ -115,9 +125,9 @@ def sweep(
         grid=grid or [], ranges=ranges or [], random=random, latin=latin, draw_seed=draw_seed,
         protocols=protocols, seeds=seeds, sets=overrides(None, sets, seed), on=on,
         columns=columns or [], refine=refine, verdict=verdict, tolerance=_share(tolerance),
-        output=output, keep=keep, max_time_s=_time_s(max_time),
-        max_memory_bytes=_memory_bytes(max_memory), workers=workers, cluster=cluster,
-        retry=retry, quiet=False,
+        output=output, keep=keep, max_time_s=quantity("max-time", SPAN, max_time),
+        max_memory_bytes=int(quantity("max-memory", VOLUME, max_memory)), workers=workers,
+        cluster=cluster, retry=retry, quiet=False,
     )  # fmt: skip
     checked = plan(scenario, spec)
     chosen = _shown(shown, checked)
@@ -182,25 +192,3 @@ def _share(text: str) -> float:
             "command line", "tolerance", f"must be a share such as 1%, got {text}"
         ) from None
     return number / 100 if text.strip().endswith("%") else number
-
-
-def _time_s(text: str | None) -> float:
-    from waterfill.scenario.units import SPAN
-
-    if text is None:
-        return 0.0
-    try:
-        return SPAN.parse(text)
-    except ValueError as error:
-        raise InputError("command line", "max-time", str(error)) from None
-
-
-def _memory_bytes(text: str | None) -> int:
-    from waterfill.scenario.units import VOLUME
-
-    if text is None:
-        return 0
-    try:
-        return int(VOLUME.parse(text))
-    except ValueError as error:
-        raise InputError("command line", "max-memory", str(error)) from None

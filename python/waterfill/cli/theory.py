@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import Json, Protocol, ScenarioFile, examples, place
@@ -26,24 +27,20 @@ app = typer.Typer(
 
 What = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="P|S.toml",
         help="Protocol, or scenario file whose network to analyse.",
         autocompletion=completion.explicit,
     ),
 ]
-Law = Annotated[
-    str, typer.Argument(metavar="P", help="Protocol.", autocompletion=completion.explicit)
-]
+Law = Annotated[str, Argument(metavar="P", help="Protocol.", autocompletion=completion.explicit)]
 Sets = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a key, as in params.maxnet.alpha=0.5."
-    ),
+    Option("--set", metavar="KEY=VALUE", help="Override a key, as in params.maxnet.alpha=0.5."),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "-o",
         "--output",
         metavar="DIR",
@@ -51,7 +48,7 @@ Output = Annotated[
         parser=place,
     ),
 ]
-Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='RTT, such as "80 ms".')]
+Rtt = Annotated[str | None, Option(metavar="TIME", help='RTT, such as "80 ms".')]
 
 # Step responses at a smaller RTT take minutes to integrate.
 _MIN_STEP_RTT_S = 1e-3
@@ -66,17 +63,17 @@ _MIN_STEP_RTT_S = 1e-3
 def stability(
     what: What,
     max_rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="Maximum RTT at which the law must be stable.")
+        str, Option(metavar="TIME", help="Maximum RTT at which the law must be stable.")
     ] = "1 s",
     tune: Annotated[
-        bool, typer.Option("--tune", help="MaxNet only: find parameters stable up to --max-rtt.")
+        bool, Option("--tune", help="MaxNet only: find parameters stable up to --max-rtt.")
     ] = False,
     verify_rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="With --tune: maximum RTT to verify.")
+        str, Option(metavar="TIME", help="With --tune: maximum RTT to verify.")
     ] = "1000 s",
-    eta: Annotated[float, typer.Option(help="With --tune: zero η of the compensator.")] = 0.1,
+    eta: Annotated[float, Option(help="With --tune: zero η of the compensator.")] = 0.1,
     phase_margin: Annotated[
-        float, typer.Option(metavar="DEGREES", help="With --tune: required phase margin.")
+        float, Option(metavar="DEGREES", help="With --tune: required phase margin.")
     ] = 45.0,
     protocol: Protocol = None,
     sets: Sets = None,

@@ -9,7 +9,6 @@ import errno
 import os
 import shutil
 import stat
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -128,6 +127,8 @@ def write_atomically(
 
 def make_directory(directory: str | os.PathLike[str]) -> Path:
     """Create the directory if missing; raise InputError if it is not writable."""
+    import tempfile  # not at start: it imports `random`
+
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)

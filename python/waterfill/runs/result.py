@@ -25,7 +25,6 @@ from waterfill.contract.summary import (
     Times,
     TrafficSummary,
 )
-from waterfill.runs.directory import Stage
 from waterfill.runs.files import WriteError, make_directory, write_parquet, write_text
 
 if TYPE_CHECKING:
@@ -202,6 +201,8 @@ class Result:
         run are replaced, or removed with all that was made from it. Returns the paths. Raises
         InputError when the directory cannot be written, or another process is writing it.
         """
+        from waterfill.runs.directory import Stage
+
         with Stage(directory) as stage:
             names = [path.name for path in self.write_into(stage.folder)]
             stage.publish()
