@@ -61,8 +61,6 @@ Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 Output = Annotated[
     Path | None, Option("-o", "--output", metavar="DIR", help="Output directory.", parser=place)
 ]
-
-
 NewFile = Annotated[
     Path | None,
     Option(

@@ -127,7 +127,6 @@ def run(
     """Run a scenario and print the rates of flows and the queues of links."""
     from waterfill.cli import tables
     from waterfill.runs import backends
-    from waterfill.runs.directory import Stage
     from waterfill.runs.progress import Bar
     from waterfill.scenario.loading import load
 
@@ -139,7 +138,7 @@ def run(
     unwritten = Unwritten()
     with ExitStack() as stack:
         # Before the run, so that a typo or another run there fails at once.
-        stage = None if output is None else stack.enter_context(Stage(output))
+        stage = None if output is None else stack.enter_context(_stage(output))
         capture = None
         if pcap or pcap_links:
             capture = _capture(stage, pcap_links or [], pcap_limit, pcap_snaplen)
@@ -173,6 +172,12 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if _failed(result.summary) or failed:
         raise typer.Exit(1)
+
+
+def _stage(output: Path) -> Stage:
+    from waterfill.runs.directory import Stage
+
+    return Stage(output)
 
 
 def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
@@ -229,7 +234,6 @@ def compare(
     """Run a scenario under several protocols and print one table."""
     from waterfill.analysis import compare, seeds
     from waterfill.runs import backends, pool
-    from waterfill.runs.directory import Stage
     from waterfill.runs.progress import Bars
 
     places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
@@ -252,7 +256,7 @@ def compare(
     with ExitStack() as stack:
         stage = None
         if output is not None:
-            stage = stack.enter_context(Stage(output))  # before the runs, as in `run`
+            stage = stack.enter_context(_stage(output))  # before the runs, as in `run`
         with Bars(scenarios) as bars:
             of_run = _laws_of(own, scenarios)
             results = pool.run_each(scenarios, on=where, progress=bars.show, laws=of_run)
