@@ -7,10 +7,10 @@ use waterfill_fluid::Fluid;
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::{FlowSpec, LinkSpec, Network};
 
-use crate::{Run, clock};
+use crate::{Measurement, clock};
 
 /// A random network with random routes.
-pub(crate) struct Case {
+pub(crate) struct FluidCase {
     pub(crate) name: &'static str,
     nodes: u32,
     /// Duplex links: twice as many directions.
@@ -20,21 +20,21 @@ pub(crate) struct Case {
     duration_s: f64,
 }
 
-const BASE: Case =
-    Case { name: "fluid-10-s", nodes: 400, links: 1000, classes: 1000, flows_per_class: 1000, duration_s: 10.0 };
+const BASE: FluidCase =
+    FluidCase { name: "fluid-10-s", nodes: 400, links: 1000, classes: 1000, flows_per_class: 1000, duration_s: 10.0 };
 
-pub(crate) const CASES: &[Case] = &[
-    Case { name: "fluid-million", duration_s: 60.0, ..BASE },
+pub(crate) const CASES: &[FluidCase] = &[
+    FluidCase { name: "fluid-million", duration_s: 60.0, ..BASE },
     BASE,
-    Case { name: "fluid-one-flow", flows_per_class: 1, ..BASE },
-    Case { name: "fluid-100-classes", classes: 100, ..BASE },
-    Case { name: "fluid-10000-classes", classes: 10_000, flows_per_class: 100, ..BASE },
-    Case { name: "fluid-250-links", nodes: 100, links: 250, ..BASE },
-    Case { name: "fluid-4000-links", nodes: 1600, links: 4000, ..BASE },
+    FluidCase { name: "fluid-one-flow", flows_per_class: 1, ..BASE },
+    FluidCase { name: "fluid-100-classes", classes: 100, ..BASE },
+    FluidCase { name: "fluid-10000-classes", classes: 10_000, flows_per_class: 100, ..BASE },
+    FluidCase { name: "fluid-250-links", nodes: 100, links: 250, ..BASE },
+    FluidCase { name: "fluid-4000-links", nodes: 1600, links: 4000, ..BASE },
 ];
 
 /// Runs a case once.
-pub(crate) fn run(case: &Case) -> Run {
+pub(crate) fn run(case: &FluidCase) -> Measurement {
     let mut fluid = Fluid::new(network(case), None).expect("a valid network");
     let ((), took) = clock::measure(|| fluid.advance(Instant::from_secs(case.duration_s)));
     let largest_utilization = fluid.summary().links.iter().map(|link| link.utilization).fold(0.0, f64::max);
@@ -43,7 +43,7 @@ pub(crate) fn run(case: &Case) -> Run {
         "links": case.links, "simulated_s": case.duration_s, "step_s": fluid.step().as_secs(), "steps": fluid.steps(),
         "parcels": fluid.events(), "heap_bytes": fluid.heap_bytes(), "largest_utilization": largest_utilization,
     });
-    Run { figures, counts: vec![("parcels_per_s", fluid.events() as f64)], took }
+    Measurement { figures, counts: vec![("parcels_per_s", fluid.events() as f64)], took }
 }
 
 /// A reproducible random number generator (SplitMix64).
@@ -67,7 +67,7 @@ impl Dice {
 }
 
 /// Builds a tree over all nodes, and links between random nodes; 1 to 40 Gbit/s, 1 to 10 ms; RTTs of 50 to 250 ms.
-fn network(case: &Case) -> Network {
+fn network(case: &FluidCase) -> Network {
     let mut dice = Dice(7);
     let (mut ends, mut delays, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..case.links {

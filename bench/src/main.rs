@@ -19,7 +19,7 @@ use waterfill_sim::Simulation;
 use clock::Seconds;
 
 /// A dumbbell: one bottleneck and its reverse direction.
-struct Case {
+struct FlowCase {
     name: &'static str,
     protocol: &'static str,
     flows: u32,
@@ -30,7 +30,7 @@ struct Case {
     duration_s: f64,
 }
 
-const FEW: Case = Case {
+const FEW: FlowCase = FlowCase {
     name: "maxnet-10",
     protocol: "maxnet",
     flows: 10,
@@ -40,7 +40,7 @@ const FEW: Case = Case {
     duration_s: 120.0,
 };
 
-const MANY: Case = Case {
+const MANY: FlowCase = FlowCase {
     name: "maxnet-10000",
     protocol: "maxnet",
     flows: 10_000,
@@ -50,23 +50,23 @@ const MANY: Case = Case {
     duration_s: 20.0,
 };
 
-const CASES: &[Case] = &[
+const CASES: &[FlowCase] = &[
     FEW,
-    Case { name: "window-10", protocol: "window", ..FEW },
-    Case { name: "sack-10", protocol: "sack", ..FEW },
-    Case { name: "cubic-10", protocol: "cubic", ..FEW },
-    Case { name: "xcp-10", protocol: "xcp", ..FEW },
-    Case { name: "xcp-256", protocol: "xcp", flows: 256, stagger_s: 0.005, duration_s: 60.0, ..FEW },
+    FlowCase { name: "window-10", protocol: "window", ..FEW },
+    FlowCase { name: "sack-10", protocol: "sack", ..FEW },
+    FlowCase { name: "cubic-10", protocol: "cubic", ..FEW },
+    FlowCase { name: "xcp-10", protocol: "xcp", ..FEW },
+    FlowCase { name: "xcp-256", protocol: "xcp", flows: 256, stagger_s: 0.005, duration_s: 60.0, ..FEW },
     MANY,
-    Case { name: "window-10000", protocol: "window", ..MANY },
-    Case { name: "sack-10000", protocol: "sack", ..MANY },
+    FlowCase { name: "window-10000", protocol: "window", ..MANY },
+    FlowCase { name: "sack-10000", protocol: "sack", ..MANY },
 ];
 
 const PACKET_BYTES: u16 = 1500;
 const SAMPLE_S: f64 = 1.0;
 
 /// One run of a case.
-struct Run {
+struct Measurement {
     figures: Value,
     /// Quantity reported per second of wall time: key and count. The first one gives the ratio.
     counts: Vec<(&'static str, f64)>,
@@ -89,7 +89,7 @@ fn main() {
         std::process::exit(2)
     });
     let chosen = |name: &str| names.is_empty() || names.iter().any(|one| one == name);
-    let lasting = |case: &Case| Case { duration_s: seconds.unwrap_or(case.duration_s), ..*case };
+    let lasting = |case: &FlowCase| FlowCase { duration_s: seconds.unwrap_or(case.duration_s), ..*case };
     let packets = CASES.iter().filter(|case| chosen(case.name)).map(lasting).map(|case| measure(rounds, || run(&case)));
     let fluids = fluid::CASES.iter().filter(|case| chosen(case.name)).map(|case| measure(rounds, || fluid::run(case)));
     let runs: Vec<Value> = packets.chain(fluids).collect();
@@ -129,7 +129,7 @@ fn known() -> impl Iterator<Item = &'static str> {
 /// Runs a case several times, each between two calibrations; returns the last run's figures with the median speeds.
 ///
 /// The ratio is the work done (packets, parcels) in the time of 1,000 steps of the calibration loop.
-fn measure(rounds: usize, run: impl Fn() -> Run) -> Value {
+fn measure(rounds: usize, run: impl Fn() -> Measurement) -> Value {
     let (mut walls, mut cpus, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut before = calibration::cpu_s();
     let mut calibration_cpu_s = before;
@@ -146,7 +146,7 @@ fn measure(rounds: usize, run: impl Fn() -> Run) -> Value {
         before = after;
         last = Some(done);
     }
-    let Run { mut figures, counts, .. } = last.expect("at least one round");
+    let Measurement { mut figures, counts, .. } = last.expect("at least one round");
     let wall_s = median(&mut walls);
     for (key, count) in counts {
         figures[key] = json!(count / wall_s);
@@ -164,7 +164,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-fn network(case: &Case) -> Network {
+fn network(case: &FlowCase) -> Network {
     let (rate, rtt) = (Rate::from_bps(case.rate_bps), Duration::from_secs(case.rtt_s));
     let bdp = rate * rtt;
     // The windows add up to one bandwidth-delay product; a few packets wait, so the pipe is full.
@@ -185,7 +185,7 @@ fn network(case: &Case) -> Network {
 }
 
 /// Runs a case once.
-fn run(case: &Case) -> Run {
+fn run(case: &FlowCase) -> Measurement {
     let mut sim = Simulation::new(network(case)).expect("a valid network");
     let ((), took) = clock::measure(|| sim.advance(Instant::from_secs(case.duration_s)));
     let summary = sim.summary();
@@ -208,7 +208,7 @@ fn run(case: &Case) -> Run {
         ("packet_transmissions_per_s", summary.engine.packet_hops as f64),
         ("events_per_s", summary.engine.events as f64),
     ];
-    Run { figures, counts, took }
+    Measurement { figures, counts, took }
 }
 
 /// Counts the packets that the first link transmitted, from the bits in its samples: without those that it dropped or
@@ -227,12 +227,12 @@ fn packets_through(links: &Series, rate_bps: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const SHORT: Case = Case { duration_s: 3.0, flows: 2, rate_bps: 1e7, ..FEW };
+    const SHORT: FlowCase = FlowCase { duration_s: 3.0, flows: 2, rate_bps: 1e7, ..FEW };
 
     #[test]
     fn packets_are_those_that_the_bottleneck_sent_on() {
         // Reno overflows the buffer: it sends more than the bottleneck transmits.
-        let case = Case { protocol: "sack", ..SHORT };
+        let case = FlowCase { protocol: "sack", ..SHORT };
         let mut sim = Simulation::new(network(&case)).expect("a valid network");
         sim.advance(Instant::from_secs(case.duration_s));
         let sent: u64 = sim.summary().flows.iter().map(|flow| flow.packets_sent).sum();

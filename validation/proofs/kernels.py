@@ -15,7 +15,7 @@ import z3
 from validation.proofs import contracts, ranges
 from validation.proofs.c_source import Node, Type, array_of, type_of, unit
 from validation.proofs.integers import Integers, Number
-from validation.proofs.machine import Machine, Place, Pointer
+from validation.proofs.machine import Machine, MemoryPlace, Pointer
 
 # Structures whose ranges must hold afterwards, too.
 KEPT = ("law_link", "law_cpu", "law_source", "law_receiver", "host_pace", "cohabit_link")
@@ -54,7 +54,7 @@ class ProofRun:
         self.machine.any_value = lambda kind: self.domain.variable("any", kind.least, kind.most)
         self.each = each
         self.done = False
-        self.structures: list[tuple[str, Place]] = []
+        self.structures: list[tuple[str, MemoryPlace]] = []
 
     def run(self) -> Integers:
         """Execute the function, then check the structures."""
@@ -106,7 +106,7 @@ class ProofRun:
                 return found[structure][name]
         return kind.least, kind.most
 
-    def _structure(self, structure: str, record: str, place: Place, prefix: str) -> None:
+    def _structure(self, structure: str, record: str, place: MemoryPlace, prefix: str) -> None:
         for name, kind in self.machine.unit.records[record]:
             if isinstance(kind, Type):
                 low, high = self._range(structure, prefix + name, kind)
@@ -124,7 +124,7 @@ class ProofRun:
             else:
                 self._structure(structure, kind, (*place, name), f"{prefix}{name}.")
 
-    def _fields(self, structure: str, place: Place) -> dict[str, Number]:
+    def _fields(self, structure: str, place: MemoryPlace) -> dict[str, Number]:
         memory = self.machine.live.memory
         size = len(place)
         return {
@@ -134,7 +134,7 @@ class ProofRun:
             if found[:size] == place and len(found) > size
         }
 
-    def _relate(self, structure: str, place: Place) -> None:
+    def _relate(self, structure: str, place: MemoryPlace) -> None:
         if structure in self.law.relations:
             fields = self._fields(structure, place)
             formulas = self.law.relations[structure](fields)
@@ -144,7 +144,7 @@ class ProofRun:
             for number in parts:
                 number.parents = (*number.parents, holder)
 
-    def _check(self, structure: str, place: Place) -> None:
+    def _check(self, structure: str, place: MemoryPlace) -> None:
         fields = self._fields(structure, place)
         domain = self.domain
         for name, number in fields.items():

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from validation.proofs.c_source import INT, Node, Type, Unit, array_of, show, type_of
 
-Place = tuple[Any, ...]
+MemoryPlace = tuple[Any, ...]
 Value = Any
 
 
@@ -22,7 +22,7 @@ Value = Any
 class Pointer:
     """The address of a place, so many elements further."""
 
-    place: Place
+    place: MemoryPlace
     offset: int = 0
 
 
@@ -30,7 +30,7 @@ class Pointer:
 class State:
     """Memory, the conditions under which it is reached, and a domain's facts from them."""
 
-    memory: dict[Place, Value] = field(default_factory=dict)
+    memory: dict[MemoryPlace, Value] = field(default_factory=dict)
     guard: tuple[Any, ...] = ()
     known: dict[Any, Any] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ class Machine:
         self.assigned: Callable[[str, Node, Value], Value] | None = None
         self.iterated: Callable[[str, int], None] | None = None
         # Arrays whose elements have any values: how many rows and how many words an index may name.
-        self.arrays: dict[Place, tuple[int, int]] = {}
+        self.arrays: dict[MemoryPlace, tuple[int, int]] = {}
         self.any_value: Callable[[Type], Value] | None = None
         self._frames = 0
         self._results: dict[tuple[Any, ...], tuple[Any, list[Value], Value]] = {}
@@ -160,12 +160,12 @@ class Machine:
         """Replace a local variable of the function that is executed."""
         self.live.memory[self._named(name)] = value
 
-    def _named(self, name: str) -> Place:
+    def _named(self, name: str) -> MemoryPlace:
         number = self.frames[-1].number
         found = [p for p in self.live.memory if p[0] == "local" and p[1] == number and p[3] == name]
         return found[-1]
 
-    def load(self, place: Place, kind: Type | str) -> Value:
+    def load(self, place: MemoryPlace, kind: Type | str) -> Value:
         """Return a number, a pointer or a whole structure."""
         memory = self.live.memory
         if place in memory:
@@ -179,7 +179,7 @@ class Machine:
             return {p[size:]: value for p, value in memory.items() if p[:size] == place}
         raise Unsupported(f"{self.function}: {place} is read before it is set")
 
-    def store(self, place: Place, value: Value) -> None:
+    def store(self, place: MemoryPlace, value: Value) -> None:
         """Set a number, a pointer or a whole structure."""
         if self._is_any(place):
             return
@@ -189,10 +189,10 @@ class Machine:
         else:
             self.live.memory[place] = value
 
-    def _is_any(self, place: Place) -> bool:
+    def _is_any(self, place: MemoryPlace) -> bool:
         return (place[0],) in self.arrays
 
-    def zero(self, place: Place, kind: Type | str) -> None:
+    def zero(self, place: MemoryPlace, kind: Type | str) -> None:
         """Set a number or all of a structure to 0."""
         if array := array_of(kind):
             for index in range(array[1]):
@@ -230,7 +230,7 @@ class Machine:
         self.frames.pop()
         return value
 
-    def _local(self, node: Node) -> Place:
+    def _local(self, node: Node) -> MemoryPlace:
         return ("local", self.frames[-1].number, node["id"], node.get("name"))
 
     def _join(self, base: int, states: list[State], values: list[Value]) -> tuple[State, Value]:
@@ -377,7 +377,7 @@ class Machine:
 
     # ------------------------------------------------------------ expressions
 
-    def place(self, node: Node) -> Place:
+    def place(self, node: Node) -> MemoryPlace:
         """Return the place that stores an expression."""
         kind, inner = node["kind"], node.get("inner", [])
         if kind == "ParenExpr":
@@ -489,7 +489,7 @@ class Machine:
 
     _value_CStyleCastExpr = _value_ImplicitCastExpr
 
-    def _dynamic(self, place: Place, target: Type | str, node: Node) -> Value:
+    def _dynamic(self, place: MemoryPlace, target: Type | str, node: Node) -> Value:
         _, base, index = place
         assert isinstance(target, Type)
         if base[0] == "table":

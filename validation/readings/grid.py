@@ -11,7 +11,7 @@ from typing import Any
 from validation.tables import markdown
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import VERDICTS, Claim, Run
+from waterfill.papers.claims.schema import VERDICTS, Claim, ExperimentRun
 from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.result import Document
 
@@ -42,7 +42,7 @@ class Change:
         measure = claim.measure if self.measure is None else self.measure
         return claim.model_copy(update={"measure": measure, "args": {**claim.args, **self.args}})
 
-    def applied(self, experiment: str, run: Run) -> Run:
+    def applied(self, experiment: str, run: ExperimentRun) -> ExperimentRun:
         """Return the run with this change, or as it is if the patterns do not match."""
         if not fnmatch.fnmatchcase(experiment, self.experiment):
             return run

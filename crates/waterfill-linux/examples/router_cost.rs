@@ -231,11 +231,11 @@ mod daemon {
     // ------------------------------------------------------------------------------ in place
 
     /// Two namespaces with a veth pair, removed at the end. This thread is in the first.
-    struct Place {
+    struct VethPair {
         names: [String; 2],
     }
 
-    impl Place {
+    impl VethPair {
         fn new() -> Self {
             let names = ["a", "b"].map(|end| format!("wfcost{}{end}", std::process::id()));
             let place = Self { names };
@@ -257,7 +257,7 @@ mod daemon {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for VethPair {
         fn drop(&mut self) {
             let [a, b] = &self.names;
             shell(&format!("ip netns del {a}; ip netns del {b}"));
@@ -292,7 +292,7 @@ mod daemon {
     }
 
     fn measure_in_place(versions: &[Version]) {
-        let place = Place::new();
+        let place = VethPair::new();
         place.enter(0);
         let ifindex = if_nametoindex("wf0").unwrap();
         for version in versions {
@@ -334,7 +334,7 @@ mod daemon {
     }
 
     /// Connects to the other namespace, where a thread reads.
-    fn connect(place: &Place) -> TcpStream {
+    fn connect(place: &VethPair) -> TcpStream {
         let (ready, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {

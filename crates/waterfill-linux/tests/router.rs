@@ -15,7 +15,7 @@ mod support;
 
 use std::ops::Range;
 
-use law::Law;
+use law::HostLaw;
 use packet::{
     Found, START_RATE, both, echo, ethernet, find, forward, has_valid_checksum, ipv4, ipv6, paper, set_checksum, tcp,
     timestamps,
@@ -173,7 +173,7 @@ fn every_syn_gets_the_laws_start_rate() {
     for promise in [0, 1] {
         let request = Request { promise, ..idle_link(LOOPBACK) };
         router.set(request);
-        let mut law = Law::new(&request);
+        let mut law = HostLaw::new(&request);
         for code in [0, 0, 5, 0x7f_fffe, 0x7f_ffff, 0] {
             let syn = frame_v4(&[], &[], 0, &tcp(SYN, &forward(START_RATE | code), b""));
             assert_eq!(marked(&router, &syn, syn.tcp + 25), law.mark(START_RATE | code), "{code:x}");

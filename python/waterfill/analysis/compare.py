@@ -330,7 +330,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the comparison in a notebook: one row per protocol."""
-        rows: list[list[html.Cell]] = []
+        rows: list[list[html.HtmlCell]] = []
         for name, result in self.results.items():
             found = figures(result, self.allocations[name], self.bottleneck)
             worst, settled = found.share_ratio.worst, found.settling_s.worst

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from waterfill.analysis.transfers import Overall, SizeBin
 
 Row = TypeVar("Row")
-Place: TypeAlias = Literal["terminal", "page"]
+TablePlace: TypeAlias = Literal["terminal", "page"]
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """One cell: its text, the number to sort by (None: sort by text), and a class of its own."""
 
     text: str
@@ -32,7 +32,7 @@ class Cell(NamedTuple):
     kind: str = ""
 
 
-NONE = Cell("–", -math.inf)
+NONE = TableCell("–", -math.inf)
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Column(Generic[Row]):
 
     Numbers are divided by `size`, the column's unit in units of the value. `form` is the format on
     a terminal, where decimals align, or a function that chooses it; `page` is the format on a page.
-    Numbers without a form are counts. A value may be a finished `Cell`. `short` is the terminal's
-    heading if the name is too long, `where` the only place that has the column. An `optional`
-    column without values is left out.
+    Numbers without a form are counts. A value may be a finished `TableCell`. `short` is the
+    terminal's heading if the name is too long, `where` the only place that has the column. An
+    `optional` column without values is left out.
     """
 
     name: str
@@ -53,33 +53,33 @@ class Column(Generic[Row]):
     form: str | Callable[[float], str] = ""
     page: str = ".4g"
     short: str = ""
-    where: Place | None = None
+    where: TablePlace | None = None
     optional: bool = False
 
-    def heading(self, place: Place) -> str:
+    def heading(self, place: TablePlace) -> str:
         """Return the column's name with its unit."""
         if place == "page":
             return f"{self.name} ({self.unit})" if self.unit else self.name
         return "\n".join(filter(None, (self.short or self.name, self.unit)))
 
-    def cell(self, row: Row, place: Place) -> Cell:
+    def cell(self, row: Row, place: TablePlace) -> TableCell:
         """Return a row's cell."""
         value = self.value(row)
-        if isinstance(value, Cell):
+        if isinstance(value, TableCell):
             return value
         if value is None:
             return NONE
         if isinstance(value, str):
-            return Cell(one_line(value) if place == "terminal" else value)
+            return TableCell(one_line(value) if place == "terminal" else value)
         if not self.form:
-            return Cell(f"{value:,}" if place == "page" else str(value), float(value))
+            return TableCell(f"{value:,}" if place == "page" else str(value), float(value))
         if math.isnan(value):
             return NONE
         if math.isinf(value):
-            return Cell("never" if place == "page" else "–", value)
+            return TableCell("never" if place == "page" else "–", value)
         form = self.form if place == "terminal" else self.page
         chosen = form(value) if callable(form) else form
-        return Cell(format(value / self.size, chosen), float(value))
+        return TableCell(format(value / self.size, chosen), float(value))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Table(Generic[Row]):
     rows: Sequence[Row]
     note: str = ""
 
-    def shown(self, place: Place) -> list[Column[Row]]:
+    def shown(self, place: TablePlace) -> list[Column[Row]]:
         """Return the columns that a place has."""
         return [
             column for column in self.columns
@@ -161,11 +161,11 @@ TRAFFIC: Sequence[Column[TrafficSummary]] = (
 )
 
 
-def _size(bin: SizeBin) -> Cell:
+def _size(bin: SizeBin) -> TableCell:
     above, to = bin.above_bytes, bin.to_bytes
     if to is not None:
-        return Cell(f"to {VOLUME.format(to)}", to)
-    return Cell(f"above {VOLUME.format(above)}" if above else "all", math.inf)
+        return TableCell(f"to {VOLUME.format(to)}", to)
+    return TableCell(f"above {VOLUME.format(above)}" if above else "all", math.inf)
 
 
 TRANSFERS: Sequence[Column[SizeBin]] = (
@@ -218,12 +218,12 @@ RUNS: Sequence[Column[Compared]] = (
 )  # fmt: skip
 
 
-def _completed(run: Compared) -> Cell:
+def _completed(run: Compared) -> TableCell:
     moved = run[1].transfers
     if moved is None:
         return NONE
     done = moved.flows - moved.unfinished
-    return Cell(f"{done:,} of {moved.flows:,}", float(done))
+    return TableCell(f"{done:,} of {moved.flows:,}", float(done))
 
 
 def _moved(value: Callable[[Overall], float | None]) -> Callable[[Compared], float | None]:
@@ -302,10 +302,12 @@ def all_same(runs: Mapping[str, Mapping[str, Estimate]]) -> bool:
     return all(len(set(found.values_)) == 1 for run in runs.values() for found in run.values())
 
 
-def _interval(one: Quantity, place: Place) -> Callable[[tuple[str, Mapping[str, Estimate]]], Cell]:
+def _interval(
+    one: Quantity, place: TablePlace
+) -> Callable[[tuple[str, Mapping[str, Estimate]]], TableCell]:
     """Return the function that writes a quantity's mean with its 95 % interval."""
 
-    def cell(run: tuple[str, Mapping[str, Estimate]]) -> Cell:
+    def cell(run: tuple[str, Mapping[str, Estimate]]) -> TableCell:
         found = run[1].get(one.key)
         if found is None or found.mean is None:
             return NONE
@@ -315,10 +317,10 @@ def _interval(one: Quantity, place: Place) -> Callable[[tuple[str, Mapping[str, 
             if span is not None:
                 low, high = (end / one.size for end in span)
                 text += f" ({low:.4g} to {high:.4g})"
-            return Cell(text, mean)
+            return TableCell(text, mean)
         text = format(mean / one.size, one.form)
         if span is not None:
             text += f"\n±{format((span[1] - mean) / one.size, one.form)}"
-        return Cell(text, mean)
+        return TableCell(text, mean)
 
     return cell

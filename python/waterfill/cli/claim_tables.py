@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from waterfill.analysis.tables import Cell, Column
+from waterfill.analysis.tables import Column, TableCell
 from waterfill.cli.tables import printed
 from waterfill.papers.claims.text import (
     SHORT_TITLE,
@@ -24,17 +24,17 @@ _VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked":
 
 _COLUMNS: Sequence[Column[Judged]] = (
     Column("claim", lambda claim: claim.statement),
-    Column("paper", lambda claim: Cell(paper_value(claim), 0.0)),
-    Column("measured", lambda claim: Cell(measured_value(claim), 0.0)),
+    Column("paper", lambda claim: TableCell(paper_value(claim), 0.0)),
+    Column("measured", lambda claim: TableCell(measured_value(claim), 0.0)),
     Column("verdict", lambda claim: _verdict(claim)),
 )
 
 
-def _verdict(claim: Judged) -> Cell:
+def _verdict(claim: Judged) -> TableCell:
     short = " (short)" if claim.short is not None else ""
     expected = f" (expected: {claim.expect})" if claim.verdict != claim.expect else ""
     text = textwrap.fill(f"{claim.verdict}{short}{expected}", 12)
-    return Cell(text, kind=_VERDICT_STYLES[claim.verdict])
+    return TableCell(text, kind=_VERDICT_STYLES[claim.verdict])
 
 
 def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:

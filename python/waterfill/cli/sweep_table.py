@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from waterfill.analysis.tables import NONE, Cell, Column
+from waterfill.analysis.tables import NONE, Column, TableCell
 from waterfill.cli.tables import printed
 from waterfill.errors import one_line
 from waterfill.sweeps import table
@@ -104,13 +104,13 @@ def _boundaries(sweep: Sweep) -> list[Table | Text]:
         assert isinstance(high, float)
         return low, high
 
-    def place(found: Boundary) -> Cell:
+    def place(found: Boundary) -> TableCell:
         there = ends(found)
-        return Cell(number(sum(there) / 2) if there else found.state, 0.0)
+        return TableCell(number(sum(there) / 2) if there else found.state, 0.0)
 
-    def within(found: Boundary) -> Cell:
+    def within(found: Boundary) -> TableCell:
         there = ends(found)
-        return Cell(f"{there[0]:.6g} to {there[1]:.6g}" if there else "", 0.0)
+        return TableCell(f"{there[0]:.6g} to {there[1]:.6g}" if there else "", 0.0)
 
     shown: list[Column[Boundary]] = [
         *(Column(_header(name, units[name]), partial(_place, name)) for name in units),
@@ -132,18 +132,18 @@ def _place(name: str, row: Group | Boundary) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
-def _count(group: Group) -> Cell:
+def _count(group: Group) -> TableCell:
     done = group.count - group.failed
-    return Cell(f"{done} of {group.count}" if group.failed else str(done), done)
+    return TableCell(f"{done} of {group.count}" if group.failed else str(done), done)
 
 
 def _varies(found: Estimate) -> bool:
     return found.half is not None and found.half > _SAME * abs(found.mean)
 
 
-def _estimate(name: str, group: Group) -> Cell:
+def _estimate(name: str, group: Group) -> TableCell:
     found = group.estimates.get(name)
     if found is None:
         return NONE
     half = "" if not _varies(found) else f"\n±{number(float(f'{found.half:.2g}'))}"
-    return Cell(f"{number(found.mean)}{half}", found.mean)
+    return TableCell(f"{number(found.mean)}{half}", found.mean)

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from waterfill.analysis import tables as model
-from waterfill.analysis.tables import NONE, Cell, Column, LinkRow
+from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
 from waterfill.contract.summary import FlowSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
 from waterfill.runs.result import Document
@@ -189,9 +189,9 @@ def response(found: Sequence[LossCase]) -> list[Table | Text]:
 
 
 def _response_columns(reference: str, others: Sequence[str]) -> list[Column[LossCase]]:
-    def off(name: str, case: LossCase) -> Cell:
+    def off(name: str, case: LossCase) -> TableCell:
         ratio = case.window / case.closed_forms[name] - 1
-        return Cell(f"{ratio * 100:+.0f} %", ratio)
+        return TableCell(f"{ratio * 100:+.0f} %", ratio)
 
     def warning(case: LossCase) -> str:
         return "not judged" if not case.judged else "" if case.within else "OUTSIDE"
@@ -201,7 +201,7 @@ def _response_columns(reference: str, others: Sequence[str]) -> list[Column[Loss
         Column("RTT ms", lambda case: f"{case.rtt_s * 1e3:g}"),
         Column("simulated", lambda case: case.window, form=".1f"),
         Column(reference, lambda case: case.reference, form=".1f"),
-        Column("difference", lambda case: Cell(f"{case.error * 100:+.1f} %", case.error)),
+        Column("difference", lambda case: TableCell(f"{case.error * 100:+.1f} %", case.error)),
         *(Column(name, partial(off, name)) for name in others),
         Column("losses", lambda case: case.losses),
         Column("time-outs", lambda case: case.timeouts),
@@ -290,10 +290,10 @@ def effective(document: Document) -> list[Table | Text]:
     return parts
 
 
-def _buffer(link: Document) -> Cell:
+def _buffer(link: Document) -> TableCell:
     packets = link["buffer_packets"]
     size = f"{link['buffer_bytes'] / 1e3:g} kB" if packets is None else f"{packets} packets"
-    return Cell(size, 0.0)
+    return TableCell(size, 0.0)
 
 
 def _path(source: Document) -> str:
@@ -359,7 +359,7 @@ def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
     """Return one line per protocol, and where to find its parameters."""
     columns: Sequence[Column[ProtocolInfo]] = (
         Column("protocol", lambda protocol: protocol.name),
-        Column("kind", lambda protocol: Cell(
+        Column("kind", lambda protocol: TableCell(
             f"{protocol.kind},\npaced" if protocol.paced else protocol.kind)),
         Column("header", lambda protocol: protocol.header_bytes, "B"),
         Column("backends", lambda protocol: ", ".join(protocol.backends)),
@@ -386,7 +386,7 @@ def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
 
 _PARAMETERS: Sequence[Column[ParamInfo]] = (
     Column("parameter", lambda param: param.name),
-    Column("default", lambda param: Cell(_plain(param.default), 0.0)),
+    Column("default", lambda param: TableCell(_plain(param.default), 0.0)),
     Column("unit", lambda param: " | ".join(param.choices) or UNITS.get(param.unit, param.unit)),
     Column("meaning", lambda param: (
         f"{param.doc} ({param.source})" if param.source else param.doc)),
@@ -434,19 +434,19 @@ def differences(rows: Sequence[BackendDifference]) -> list[Table | Text]:
     return [printed(columns, rows[: 5 * MAX_LINES])]
 
 
-def _value(place: int, row: BackendDifference) -> Cell:
+def _value(place: int, row: BackendDifference) -> TableCell:
     scale, unit = _readable(row.unit)
     value = row.values_[place]
     number = format(value / scale, ".4g") if value is not None and math.isfinite(value) else "–"
-    return Cell(f"{number}{unit}", 0.0)
+    return TableCell(f"{number}{unit}", 0.0)
 
 
-def _difference(row: BackendDifference) -> Cell:
+def _difference(row: BackendDifference) -> TableCell:
     scale, unit = _readable(row.unit)
     change = row.difference
     if change is None:
         return NONE
-    return Cell(f"{change:+.1%}" if row.relative else f"{change / scale:+.3g}{unit}", change)
+    return TableCell(f"{change:+.1%}" if row.relative else f"{change / scale:+.3g}{unit}", change)
 
 
 def _readable(unit: str) -> tuple[float, str]:

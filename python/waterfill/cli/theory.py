@@ -33,7 +33,9 @@ What = Annotated[
         autocompletion=completion.explicit,
     ),
 ]
-Law = Annotated[str, Argument(metavar="P", help="Protocol.", autocompletion=completion.explicit)]
+ExplicitLaw = Annotated[
+    str, Argument(metavar="P", help="Protocol.", autocompletion=completion.explicit)
+]
 Sets = Annotated[
     list[str] | None,
     Option("--set", metavar="KEY=VALUE", help="Override a key, as in params.maxnet.alpha=0.5."),
@@ -119,7 +121,7 @@ def stability(
     )
 )
 def margin(
-    what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
+    what: ExplicitLaw, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
     """Compute the crossover, phase margin and delay margin of a law's control loop."""
     from waterfill.cli import theory_tables
@@ -157,7 +159,7 @@ def equilibrium(
 
 @app.command(epilog=examples("waterfill theory convergence aecp"))
 def convergence(
-    what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
+    what: ExplicitLaw, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
     """Compute how fast a law fills links and how fast it becomes fair."""
     from waterfill.cli import theory_tables
@@ -175,7 +177,9 @@ def convergence(
 
 
 @app.command(epilog=examples("waterfill theory encoding maxnet"))
-def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = None) -> None:
+def encoding(
+    what: ExplicitLaw, sets: Sets = None, json: Json = False, output: Output = None
+) -> None:
     """Compute the range and precision of a law's header field."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, plots, subject

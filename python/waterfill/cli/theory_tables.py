@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from waterfill.analysis.tables import Cell, Column
+from waterfill.analysis.tables import Column, TableCell
 from waterfill.cli.tables import printed
 from waterfill.contract.record import Record
 from waterfill.errors import one_line
@@ -62,7 +62,7 @@ def _rows(entries: list[DocumentRow]) -> Table:
 _CHECKS: Sequence[Column[CheckEntry]] = (
     Column("condition", lambda check: check.what),
     Column("worst", lambda check: _number(check.value)),
-    Column("bound", lambda check: Cell(check.bound, 0.0)),
+    Column("bound", lambda check: TableCell(check.bound, 0.0)),
     Column("holds", lambda check: _value(check.holds, "")),
     Column("checked at", lambda check: check.points),
 )
@@ -107,8 +107,8 @@ def equilibrium(document: Equilibrium) -> list[Table | Text]:
     return parts
 
 
-def _number(value: Any, unit: str = "") -> Cell:
-    return Cell(_value(value, unit), 0.0)
+def _number(value: Any, unit: str = "") -> TableCell:
+    return TableCell(_value(value, unit), 0.0)
 
 
 def _value(value: Any, unit: str) -> str:

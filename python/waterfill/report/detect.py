@@ -11,12 +11,12 @@ from waterfill.runs.directory import recover
 from waterfill.runs.stored import SUMMARY
 from waterfill.sweeps import dataset
 
-Kind: TypeAlias = Literal["run", "comparison", "sweep", "reproduction"]
+ResultKind: TypeAlias = Literal["run", "comparison", "sweep", "reproduction"]
 
 CLAIMS = "claims.json"
 
 
-def kind(directory: Path) -> Kind:
+def kind(directory: Path) -> ResultKind:
     """Return the kind of a directory's contents; raise InputError if it has no report.
 
     A reproduction is one experiment, whose claims.json is in the directory beside its runs, or

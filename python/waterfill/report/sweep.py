@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from waterfill.analysis import tables as model
-from waterfill.analysis.tables import NONE, Cell, Column
+from waterfill.analysis.tables import NONE, Column, TableCell
 from waterfill.errors import InputError
 from waterfill.report import checks, tables
 from waterfill.report.tables import Table
@@ -179,17 +179,17 @@ def _place(key: str, group: Group) -> Any:
     return group.values[key]
 
 
-def _done(group: Group) -> Cell:
+def _done(group: Group) -> TableCell:
     done = group.count - group.failed
-    return Cell(f"{done} of {group.count}", float(done))
+    return TableCell(f"{done} of {group.count}", float(done))
 
 
-def _estimate(name: str, group: Group) -> Cell:
+def _estimate(name: str, group: Group) -> TableCell:
     found = group.estimates.get(name)
     if found is None:
         return NONE
     spread = "" if found.half is None else f" ± {found.half:.2g}"
-    return Cell(f"{found.mean:.4g}{spread}", found.mean)
+    return TableCell(f"{found.mean:.4g}{spread}", found.mean)
 
 
 def _listed(points: Sequence[Mapping[str, Any]], axes: Varying, figures: Sequence[str]) -> Table:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from waterfill.analysis import tables as model
-from waterfill.analysis.tables import Cell
+from waterfill.analysis.tables import TableCell
 
 # A page lists up to this many rows; a note says how many there are.
 MAX_ROWS = 2000
@@ -18,7 +18,7 @@ class Table(NamedTuple):
     key: str
     title: str
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     total: int
     note: str = ""
 

@@ -34,7 +34,7 @@ def write(directory: Path) -> list[Path]:
     return [write_text(directory / PAGE, page.render(template, content))]
 
 
-_PAGES: dict[detect.Kind, tuple[Callable[[Path], Document], str]] = {
+_PAGES: dict[detect.ResultKind, tuple[Callable[[Path], Document], str]] = {
     "run": (run.content, "run.html.j2"),
     "comparison": (comparison.content, "comparison.html.j2"),
     "sweep": (sweep.content, "sweep.html.j2"),

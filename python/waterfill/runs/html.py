@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from waterfill.contract.summary import Summary
 
-Cell: TypeAlias = str | int | float | None
+HtmlCell: TypeAlias = str | int | float | None
 
 MAX_ROWS = 20
 
@@ -24,7 +24,7 @@ def result(summary: Summary) -> str:
     Columns with "(all)" count over the whole run, the others cover the summary's window. A table
     without rows is left out.
     """
-    flows: list[Sequence[Cell]] = [
+    flows: list[Sequence[HtmlCell]] = [
         (
             flow.name, flow.protocol, _scaled(flow.rate_bps, 1e-6),
             _scaled(flow.max_min_bps, 1e-6), flow.rtt_ms.mean, flow.rtt_ms.base,
@@ -32,14 +32,14 @@ def result(summary: Summary) -> str:
         )
         for flow in summary.flows[:MAX_ROWS]
     ]  # fmt: skip
-    links: list[Sequence[Cell]] = [
+    links: list[Sequence[HtmlCell]] = [
         (
             link.name, _scaled(link.utilization, 100), link.queue_bytes.mean,
             link.queue_bytes.max, link.drops,
         )
         for link in summary.links[:MAX_ROWS]
     ]  # fmt: skip
-    sources: list[Sequence[Cell]] = [
+    sources: list[Sequence[HtmlCell]] = [
         (
             source.name, source.kind, _scaled(source.rate_bps, 1e-6),
             source.packets_sent, source.flows_started, source.flows_completed,
@@ -62,7 +62,9 @@ def result(summary: Summary) -> str:
     return "".join(table(title, *entry) for title, entry in zip(titles, there, strict=False))
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], total: int) -> str:
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[HtmlCell]], total: int
+) -> str:
     """Return one table; below it, how many of `total` rows are missing."""
     caption = f'<caption style="text-align:left">{escape(title)}</caption>' if title else ""
     head = "".join(_cell("th", name, left=i == 0) for i, name in enumerate(columns))
@@ -76,7 +78,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], to
     return f"{start}<tbody>{body}</tbody></table>{more}"
 
 
-def shown(value: Cell) -> str:
+def shown(value: HtmlCell) -> str:
     """Return a number without exponent, a text as it is, and a dash for nothing."""
     if value is None:
         return "–"

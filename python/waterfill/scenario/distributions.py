@@ -19,7 +19,7 @@ from waterfill.errors import nearest, shown
 from waterfill.scenario.units import VOLUME, Quantity, number
 from waterfill.scenario.workloads import WORKLOADS
 
-Kind: TypeAlias = Literal["constant", "exponential", "pareto", "empirical"]
+DistributionKind: TypeAlias = Literal["constant", "exponential", "pareto", "empirical"]
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
 _KEYS: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +53,7 @@ class Distribution:
     conditioned on not exceeding it, and `mean` is the mean of the conditioned one.
     """
 
-    kind: Kind
+    kind: DistributionKind
     mean: float
     shape: float | None = None
     max: float | None = None

@@ -24,7 +24,7 @@ else:
     import tomli as tomllib
 
 Value: TypeAlias = "str | int | float | bool | list[Any]"
-Kind: TypeAlias = Literal["string", "double", "bool"]
+ValueKind: TypeAlias = Literal["string", "double", "bool"]
 
 # Each with the unit that its values have in the dataset.
 _QUANTITIES: tuple[tuple[Quantity, str], ...] = (
@@ -55,7 +55,7 @@ class Axis:
     key: str
     values: tuple[Value, ...]
     numbers: tuple[Value, ...]
-    kind: Kind
+    kind: ValueKind
     unit: str
 
 

@@ -45,7 +45,7 @@ _CONNECT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Place:
+class ClusterPlace:
     """Place to run: `address` of a scheduler, or `kind` of a cluster file, or this host."""
 
     workers: int = 1
@@ -67,7 +67,7 @@ class Place:
 _MAX_FILE_BYTES = 1 << 20
 
 
-def place(cluster: str | None, workers: int | None) -> Place:
+def place(cluster: str | None, workers: int | None) -> ClusterPlace:
     """Return the place to run; raise InputError if it is neither an address nor a cluster's file.
 
     Without either, on as many CPUs as this process may use.
@@ -75,7 +75,7 @@ def place(cluster: str | None, workers: int | None) -> Place:
     if workers is not None and not 1 <= workers <= 4096:
         raise InputError("command line", "workers", f"must be 1 to 4096, got {workers}")
     if cluster is None:
-        return Place(workers or _cpus())
+        return ClusterPlace(workers or _cpus())
     if "://" in cluster:
         if not cluster.startswith(("tcp://", "tls://")) or cluster.endswith("://"):
             why = f"must be tcp://HOST:PORT or tls://HOST:PORT, got {shown(cluster)}"
@@ -83,11 +83,11 @@ def place(cluster: str | None, workers: int | None) -> Place:
         if workers is not None:
             why = "not possible with a scheduler, which has its own workers"
             raise InputError("command line", "workers", why)
-        return Place(0, address=cluster)
+        return ClusterPlace(0, address=cluster)
     return _from_file(Path(cluster), workers)
 
 
-def _from_file(path: Path, workers: int | None) -> Place:
+def _from_file(path: Path, workers: int | None) -> ClusterPlace:
     text = ""
     try:
         if path.exists() and not path.is_file():  # a device or a FIFO may have no end
@@ -121,7 +121,7 @@ def _from_file(path: Path, workers: int | None) -> Place:
     options = document.get("options", {})
     if not isinstance(options, dict):
         raise InputError(str(path), "options", f"must be a table, got {shown(options)}")
-    return Place(count, kind=kind, options=options)
+    return ClusterPlace(count, kind=kind, options=options)
 
 
 def _cpus() -> int:
@@ -131,7 +131,7 @@ def _cpus() -> int:
         return os.cpu_count() or 1
 
 
-def described(where: Place) -> str:
+def described(where: ClusterPlace) -> str:
     """Return a cluster's start script: a SLURM job's script, or a Kubernetes resource (JSON).
 
     Raises InputError for options that Dask's cluster does not have.
@@ -155,7 +155,7 @@ def need(module: str, extra: str) -> None:
         raise InputError("command line", "sweep", why)
 
 
-def kubernetes_spec(where: Place) -> dict[str, Any]:
+def kubernetes_spec(where: ClusterPlace) -> dict[str, Any]:
     """Return the DaskCluster resource of Dask's operator for a cluster's file."""
     from dask_kubernetes.operator import make_cluster_spec
 
@@ -182,7 +182,7 @@ def _without_none(value: Any) -> Any:
     return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
-def _slurm(where: Place) -> Any:
+def _slurm(where: ClusterPlace) -> Any:
     from dask_jobqueue.slurm import SLURMCluster
 
     options = {**_SLURM, **where.options}
@@ -211,7 +211,7 @@ class Cluster:
     `client` is Dask's, None after the scheduler was lost; `reconnect` tries to get a new one.
     """
 
-    def __init__(self, where: Place) -> None:
+    def __init__(self, where: ClusterPlace) -> None:
         self.where = where
         self.client: Any = None
         self._stack = ExitStack()

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from waterfill.errors import InputError, shown
 from waterfill.sweeps import measure
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, grid_of, ranges_of, span
-from waterfill.sweeps.cluster import Place, need, place
+from waterfill.sweeps.cluster import ClusterPlace, need, place
 from waterfill.sweeps.dataset import Type
 from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.points import MAX_POINTS, Base, Design, Point, Written
@@ -111,7 +111,7 @@ class Plan:
     design: Design
     extra: Mapping[str, str]
     verdict: Verdict | None
-    place: Place
+    place: ClusterPlace
     source: Design | Refinement
     first: Sequence[Point]
 

@@ -14,7 +14,7 @@ SLURM = 'kind = "slurm"\nworkers = 3\n[options]\nqueue = "batch"\nwalltime = "02
 KUBERNETES = 'kind = "kubernetes"\nworkers = 8\n[options]\nimage = "example.org/waterfill:1"\n'
 
 
-def place(folder: Path, text: str) -> cluster.Place:
+def place(folder: Path, text: str) -> cluster.ClusterPlace:
     path = folder / "c.toml"
     path.write_text(text)
     return cluster.place(str(path), None)

@@ -123,7 +123,7 @@ impl LawOption {
     }
 
     /// Finds the signal of the forward value: 24 bits, or fewer of them.
-    fn signal(&self, frame: &[u8]) -> Option<Signal> {
+    fn signal(&self, frame: &[u8]) -> Option<WireSignal> {
         /// A price, or the logarithm of a rate; behind a flag where a law has one, and the higher the less it grants.
         const PRICE: (u32, u32, u32) = (0x7f_ffff, 0x7f_ffff, 1);
         let (at, law) = if frame[self.at] == PAPER {
@@ -143,7 +143,7 @@ impl LawOption {
             4 => (0, (3, 3, 1)),
             _ => return None,
         };
-        (at + offset + 3 <= self.at + self.length).then_some(Signal { at: at + offset, mask, zero, max })
+        (at + offset + 3 <= self.at + self.length).then_some(WireSignal { at: at + offset, mask, zero, max })
     }
 
     /// Writes bytes and updates TCP's checksum by the difference (RFC 1624).
@@ -169,7 +169,7 @@ impl LawOption {
 
 /// Position in a frame of a signal of up to 24 bits, and its codes for no rate and the highest rate.
 #[derive(Clone, Copy, Debug)]
-struct Signal {
+struct WireSignal {
     at: usize,
     mask: u32,
     zero: u32,

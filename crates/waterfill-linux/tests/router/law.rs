@@ -8,7 +8,7 @@ use crate::router;
 use crate::support::{LOOPBACK, LawLink, Request, Router, idle_link};
 
 /// The law as compiled for this host.
-pub(crate) struct Law(LawLink);
+pub(crate) struct HostLaw(LawLink);
 
 #[expect(unsafe_code, reason = "C functions")]
 mod ffi {
@@ -32,7 +32,7 @@ mod ffi {
 }
 
 #[expect(unsafe_code, reason = "C functions on a structure of this type")]
-impl Law {
+impl HostLaw {
     pub(crate) fn new(r: &Request) -> Self {
         let mut link = LawLink::default();
         // SAFETY: the structure is the C code's own type and is used for the call only.
@@ -63,7 +63,7 @@ impl Law {
 }
 
 /// A link without real packets, at 100 Mbit/s with dt_p = 1 ms: 12,500 bytes per interval.
-fn replayed(router: &Router) -> (Request, Law) {
+fn replayed(router: &Router) -> (Request, HostLaw) {
     const START_NS: u64 = 1_000_000_000_000;
     let request = Request {
         ifindex: 1_000_000,
@@ -74,7 +74,7 @@ fn replayed(router: &Router) -> (Request, Law) {
         ..idle_link(LOOPBACK)
     };
     router.set(request);
-    (request, Law::new(&request))
+    (request, HostLaw::new(&request))
 }
 
 #[test]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from waterfill.papers.claims.schema import Claim, Figure, Run
+from waterfill.papers.claims.schema import Claim, ExperimentRun, Figure
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load as load_scenario
 
@@ -21,8 +21,8 @@ class Experiment:
     title: str
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
-    runs: tuple[Run, ...]
-    short_runs: tuple[Run, ...]
+    runs: tuple[ExperimentRun, ...]
+    short_runs: tuple[ExperimentRun, ...]
     seeds: int = 1
 
     @property

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from waterfill.errors import InputError, nearest, shown
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import UNITS, Claim, Figure, File, Run
+from waterfill.papers.claims.schema import UNITS, Claim, ExperimentRun, Figure, File
 from waterfill.papers.figures import PLOTS
 from waterfill.papers.measures.registry import MEASURES
 from waterfill.scenario.loading import toml_error
@@ -108,8 +108,8 @@ def load(file: Path) -> Experiment:
 
 
 def _runs(
-    grid: Mapping[str, Sequence[object]], single: Sequence[Run], sets: Sequence[str] = ()
-) -> list[Run]:
+    grid: Mapping[str, Sequence[object]], single: Sequence[ExperimentRun], sets: Sequence[str] = ()
+) -> list[ExperimentRun]:
     """Return the grid's runs, then the single ones; the plain scenario if there are neither."""
     found = []
     if grid:
@@ -121,9 +121,9 @@ def _runs(
                 for keys, value in zip(grid, values, strict=True)
                 for key in keys.split(",")
             ]
-            found.append(Run(name=name, set=[*own, *sets]))
+            found.append(ExperimentRun(name=name, set=[*own, *sets]))
     found += [run.model_copy(update={"set": [*run.set, *sets]}) for run in single]
-    return found or [Run(name="run", set=list(sets))]
+    return found or [ExperimentRun(name="run", set=list(sets))]
 
 
 def _plain(value: object) -> str:

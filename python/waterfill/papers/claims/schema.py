@@ -61,7 +61,7 @@ class Figure(_Table):
     args: dict[str, Any] = {}
 
 
-class Run(_Table):
+class ExperimentRun(_Table):
     """One [[run]]: a scenario file of the folder, with overrides."""
 
     name: _Text
@@ -142,7 +142,7 @@ class File(_Table):
     title: _Text
     seeds: Annotated[int, Field(ge=1)] = 1
     grid: dict[str, list[str | int | float | bool]] = {}
-    run: list[Run] = []
+    run: list[ExperimentRun] = []
     short: Short = Short()
     figure: list[Figure] = []
     claim: list[Claim] = Field(min_length=1)

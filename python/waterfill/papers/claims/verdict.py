@@ -24,8 +24,8 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import (
     UNITS,
     Claim,
+    ExperimentRun,
     Relation,
-    Run,
     Verdict,
     boundaries,
 )
@@ -125,7 +125,7 @@ def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
         return []
     of = MEASURES[claim.measure].of
     full = {run.name: run.set for run in experiment.runs}
-    there: Sequence[Run] = experiment.short_runs if of != "nothing" else ()
+    there: Sequence[ExperimentRun] = experiment.short_runs if of != "nothing" else ()
     if of == "run":
         there = [run for run in there if run.name == (claim.run or there[0].name)]
     keys = [key for run in there for key in run.set if key not in full.get(run.name, ())]

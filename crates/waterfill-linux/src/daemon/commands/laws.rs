@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::cli::ListCommand;
 use super::output;
 use super::table::{Align, table};
-use crate::daemon::kernel::law::{self, LINK_NAME, Law, Signal};
+use crate::daemon::kernel::law::{self, LINK_NAME, LawSignal, LoadableLaw};
 use crate::daemon::kernel::laws;
 
 /// A law as `--json` shows it.
@@ -27,11 +27,11 @@ struct ParameterEntry {
 }
 
 impl Entry {
-    fn of(law: &Law) -> Self {
+    fn of(law: &LoadableLaw) -> Self {
         let link = law.names_links().then(|| ParameterEntry { name: LINK_NAME, default: String::new() });
         let listed = law.parameters();
         let named = listed.iter().map(|info| ParameterEntry { name: info.name, default: law::default_of(info) });
-        let shown = |signals: &[Signal]| signals.iter().filter(|s| !s.is_arrival()).map(|s| s.name).collect();
+        let shown = |signals: &[LawSignal]| signals.iter().filter(|s| !s.is_arrival()).map(|s| s.name).collect();
         Self {
             name: law.name,
             congestion_control: law.congestion_control(),

@@ -20,7 +20,7 @@ use super::signals;
 use super::snapshot::Snapshot;
 use crate::daemon::kernel::claim;
 use crate::daemon::kernel::device;
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::kernel::probe::{self, System};
 use crate::daemon::options::Names;
@@ -103,7 +103,7 @@ pub(crate) fn router(command: &RouterCommand) -> Result<()> {
 fn serve(
     common: &Common,
     role: Role,
-    law: &'static Law,
+    law: &'static LoadableLaw,
     router: Option<&RouterCommand>,
     load: impl FnOnce(&Pins) -> Result<Loaded>,
 ) -> Result<()> {

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use super::cli::UnloadCommand;
 use super::config::Config;
 use crate::daemon::kernel::claim;
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::kernel::privileges;
@@ -58,7 +58,7 @@ pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
     }
     let mut left = Vec::new();
     if chosen(Role::Host) {
-        let name = command.law.map(Law::congestion_control);
+        let name = command.law.map(LoadableLaw::congestion_control);
         left.extend(host::remove_stale(name.as_deref())?);
     }
     if chosen(Role::Router) && command.law.is_none() {

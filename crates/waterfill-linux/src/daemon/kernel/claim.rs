@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::safety;
 use crate::daemon::options::error::user_error;
 
@@ -39,7 +39,7 @@ pub(crate) fn folder() -> Result<PathBuf> {
 }
 
 /// Claims a device of this network namespace for a law. Fails while another process has it.
-pub(crate) fn device(law: &Law, device: &str) -> Result<Claim> {
+pub(crate) fn device(law: &LoadableLaw, device: &str) -> Result<Claim> {
     claim("router", &router(law), device)
 }
 
@@ -57,7 +57,7 @@ fn claim(command: &str, what: &str, device: &str) -> Result<Claim> {
 }
 
 /// Returns whether a running router has claimed a device of this network namespace.
-pub(crate) fn is_claimed(law: &Law, device: &str) -> Result<bool> {
+pub(crate) fn is_claimed(law: &LoadableLaw, device: &str) -> Result<bool> {
     let path = path_in(Path::new(FOLDER), &router(law), device)?;
     let Ok(file) = File::open(&path) else { return Ok(false) };
     Ok(matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))))
@@ -83,7 +83,7 @@ fn remove_leftovers_in(folder: &Path) {
     }
 }
 
-fn router(law: &Law) -> String {
+fn router(law: &LoadableLaw) -> String {
     format!("router-{}", law.name)
 }
 

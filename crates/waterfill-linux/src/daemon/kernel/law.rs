@@ -17,7 +17,7 @@ use crate::daemon::options::quantity::{self, show_rate, show_time};
 use crate::daemon::options::values::LawName;
 
 /// A law.
-pub(crate) struct Law {
+pub(crate) struct LoadableLaw {
     /// Name in the list of protocols.
     pub(crate) name: &'static str,
     /// The host's programs.
@@ -25,17 +25,17 @@ pub(crate) struct Law {
     /// The router's.
     pub(crate) router: &'static [u8],
     /// Signals that a link shows.
-    pub(crate) link: &'static [Signal],
+    pub(crate) link: &'static [LawSignal],
     /// Signals that a connection shows.
-    pub(crate) source: &'static [Signal],
+    pub(crate) source: &'static [LawSignal],
     /// Signals that its receiving end echoes.
-    pub(crate) echoed: Signal,
-    pub(crate) words: Words,
+    pub(crate) echoed: LawSignal,
+    pub(crate) words: LawWords,
 }
 
 /// Name, in texts, of the value that the law's routers write.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Words {
+pub(crate) struct LawWords {
     /// "no router on the path writes …".
     pub(crate) value: &'static str,
     /// Observation that contradicts a bottleneck that writes: "packets are lost while …".
@@ -44,13 +44,13 @@ pub(crate) struct Words {
     pub(crate) controlled: &'static str,
 }
 
-impl fmt::Debug for Law {
+impl fmt::Debug for LoadableLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl PartialEq for Law {
+impl PartialEq for LoadableLaw {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
@@ -65,7 +65,7 @@ type Wrong = (String, String);
 
 /// A number that a law shows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Signal {
+pub(crate) struct LawSignal {
     /// Name in JSON, with its unit.
     pub(crate) name: &'static str,
     /// Title in a table.
@@ -86,7 +86,7 @@ pub(crate) enum SignalUnit {
 /// Name of the signal for arrivals in a link's last interval, from which `status` computes the load.
 pub(crate) const ARRIVAL: &str = "arrival_bps";
 
-impl Signal {
+impl LawSignal {
     /// Converts the kernel's number.
     pub(crate) fn value(&self, raw: u64) -> f64 {
         (self.convert)(raw)
@@ -110,7 +110,7 @@ impl Signal {
     }
 }
 
-impl Law {
+impl LoadableLaw {
     fn protocol(&self) -> ProtocolId {
         ProtocolId::by_name(self.name).expect("the registry has every law")
     }

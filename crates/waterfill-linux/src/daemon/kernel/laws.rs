@@ -3,13 +3,13 @@
 //!
 //! To add a law, add its entry here and its name in build.rs.
 
-use super::law::{ARRIVAL, Law, Signal, SignalUnit, Words};
+use super::law::{ARRIVAL, LawSignal, LawWords, LoadableLaw, SignalUnit};
 use super::object::embedded;
 use crate::daemon::options::names::unknown;
 use crate::daemon::options::values::LawName;
 
-const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, convert: fn(u64) -> f64) -> Signal {
-    Signal { name, title, unit, convert }
+const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, convert: fn(u64) -> f64) -> LawSignal {
+    LawSignal { name, title, unit, convert }
 }
 
 /// Shares of one of 2^18, 2^34 and so on.
@@ -49,39 +49,39 @@ fn aecp_value(value: u64) -> f64 {
     if value == 0 { 0.0 } else { 0.25 * (65535_u64.saturating_sub(value) as f64 / 1024.0).exp2() }
 }
 
-const fn arrival() -> Signal {
+const fn arrival() -> LawSignal {
     signal(ARRIVAL, "arrival", SignalUnit::BitsPerSecond, whole)
 }
 
-const fn words(value: &'static str, unmoved: &'static str) -> Words {
-    Words { value, unmoved, controlled: "controlled" }
+const fn words(value: &'static str, unmoved: &'static str) -> LawWords {
+    LawWords { value, unmoved, controlled: "controlled" }
 }
 
-const PRICE: Words = Words { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
-const FEEDBACK: Words = words("feedback", "the feedback is not negative");
+const PRICE: LawWords = LawWords { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
+const FEEDBACK: LawWords = words("feedback", "the feedback is not negative");
 
 /// XCP's links and connections, as its family has them too.
-const XCP_LINK: &[Signal] = &[
+const XCP_LINK: &[LawSignal] = &[
     signal("interval_s", "interval", SignalUnit::Seconds, micros),
     signal("spare_bps", "spare", SignalUnit::One, signed_parts_of::<0>),
     signal("shuffled_bps", "shuffled", SignalUnit::BitsPerSecond, whole),
     signal("persistent_queue_bytes", "standing", SignalUnit::One, whole),
 ];
-const XCP_SOURCE: &[Signal] = &[
+const XCP_SOURCE: &[LawSignal] = &[
     signal("allowed_bytes", "allowed", SignalUnit::One, whole),
     signal("rtt_stated_s", "stated RTT", SignalUnit::Seconds, micros),
     signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>),
 ];
-const XCP_ECHOED: Signal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
+const XCP_ECHOED: LawSignal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
 
 /// XCP, or a form of it that shows the same.
-const fn xcp(name: &'static str, host: &'static [u8], router: &'static [u8]) -> Law {
-    Law { name, host, router, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
+const fn xcp(name: &'static str, host: &'static [u8], router: &'static [u8]) -> LoadableLaw {
+    LoadableLaw { name, host, router, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
 }
 
 /// The laws; the first is the default.
-static LAWS: &[Law] = &[
-    Law {
+static LAWS: &[LoadableLaw] = &[
+    LoadableLaw {
         name: "maxnet",
         host: embedded!("host_maxnet"),
         router: embedded!("router_maxnet"),
@@ -97,7 +97,7 @@ static LAWS: &[Law] = &[
         echoed: signal("price_s", "price", SignalUnit::Seconds, parts_of::<58>),
         words: PRICE,
     },
-    Law {
+    LoadableLaw {
         name: "aecp",
         host: embedded!("host_aecp"),
         router: embedded!("router_aecp"),
@@ -110,7 +110,7 @@ static LAWS: &[Law] = &[
         echoed: signal("r", "r", SignalUnit::One, aecp_value),
         words: words("a factor", "the factor does not fall"),
     },
-    Law {
+    LoadableLaw {
         name: "rcp",
         host: embedded!("host_rcp"),
         router: embedded!("router_rcp"),
@@ -125,7 +125,7 @@ static LAWS: &[Law] = &[
     },
     xcp("xcp", embedded!("host_xcp"), embedded!("router_xcp")),
     xcp("pxcp", embedded!("host_pxcp"), embedded!("router_pxcp")),
-    Law {
+    LoadableLaw {
         name: "ixcp",
         host: embedded!("host_ixcp"),
         router: embedded!("router_ixcp"),
@@ -139,7 +139,7 @@ static LAWS: &[Law] = &[
         echoed: XCP_ECHOED,
         words: FEEDBACK,
     },
-    Law {
+    LoadableLaw {
         name: "jetmax",
         host: embedded!("host_jetmax"),
         router: embedded!("router_jetmax"),
@@ -155,7 +155,7 @@ static LAWS: &[Law] = &[
         echoed: signal("share", "share", SignalUnit::One, whole),
         words: words("a share", "the share does not fall"),
     },
-    Law {
+    LoadableLaw {
         name: "vcp",
         host: embedded!("host_vcp"),
         router: embedded!("router_vcp"),
@@ -171,7 +171,7 @@ static LAWS: &[Law] = &[
         echoed: signal("load_code", "code", SignalUnit::One, whole),
         words: words("a load code", "the load code does not rise"),
     },
-    Law {
+    LoadableLaw {
         name: "maxnet2006",
         host: embedded!("host_maxnet2006"),
         router: embedded!("router_maxnet2006"),
@@ -190,23 +190,23 @@ static LAWS: &[Law] = &[
 ];
 
 /// Returns a law by its name.
-pub(crate) fn find(name: &str) -> Result<&'static Law, String> {
+pub(crate) fn find(name: &str) -> Result<&'static LoadableLaw, String> {
     let found = LAWS.iter().find(|law| law.name == name);
     found.ok_or_else(|| unknown("law", name, LAWS.iter().map(|law| law.name)))
 }
 
 /// Returns the law of a name. A test holds that each name has an entry in the table.
-pub(crate) fn named(name: LawName) -> &'static Law {
+pub(crate) fn named(name: LawName) -> &'static LoadableLaw {
     find(name.0).unwrap_or_else(|_| default())
 }
 
 /// The law of a daemon without `--law`.
-pub(crate) fn default() -> &'static Law {
+pub(crate) fn default() -> &'static LoadableLaw {
     &LAWS[0]
 }
 
 /// Returns all laws.
-pub(crate) fn all() -> impl Iterator<Item = &'static Law> {
+pub(crate) fn all() -> impl Iterator<Item = &'static LoadableLaw> {
     LAWS.iter()
 }
 

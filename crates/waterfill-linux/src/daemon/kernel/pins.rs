@@ -16,7 +16,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
-use super::law::Law;
+use super::law::LoadableLaw;
 use super::laws;
 use super::safety;
 use crate::daemon::options::error::user_error;
@@ -109,7 +109,7 @@ impl Pins {
     }
 
     /// The pins of another law than the default, in a folder with its name.
-    pub(crate) fn of(&self, law: &Law) -> Self {
+    pub(crate) fn of(&self, law: &LoadableLaw) -> Self {
         if law.is_default() {
             return self.clone();
         }

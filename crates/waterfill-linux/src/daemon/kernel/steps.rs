@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, Object, RingBufferBuilder};
 
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::object;
 use crate::daemon::options::error::user_error;
 
@@ -48,7 +48,7 @@ struct Output {
 }
 
 impl Output {
-    fn create(target: &Target, law: &Law, role: &str) -> std::io::Result<Self> {
+    fn create(target: &Target, law: &LoadableLaw, role: &str) -> std::io::Result<Self> {
         let mut file = BufWriter::new(File::create(&target.file)?);
         let text = format!("{{\"law\":\"{}\",\"role\":\"{role}\"}}", law.name);
         file.write_all(MAGIC)?;
@@ -76,7 +76,7 @@ impl Output {
 
 impl StepLog {
     /// Writes the steps of a loaded object, whose log is on, from now on.
-    pub(crate) fn start(target: &Target, law: &Law, role: &str, object: &Object) -> Result<Self> {
+    pub(crate) fn start(target: &Target, law: &LoadableLaw, role: &str, object: &Object) -> Result<Self> {
         let failed = |e: std::io::Error| user_error(format!("--log-steps {}: {e}", target.file.display()));
         let mut output = Output::create(target, law, role).map_err(failed)?;
         let ring = MapHandle::try_from(&object::map(object, object::STEPS[0])?)?;

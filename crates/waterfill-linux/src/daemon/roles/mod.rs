@@ -7,13 +7,13 @@ pub(crate) mod scone;
 
 use anyhow::Result;
 
-use super::kernel::law::Law;
+use super::kernel::law::LoadableLaw;
 use super::kernel::pins::{Pins, Role};
 use super::options::{Names, Wrong};
 
 /// Returns a law's parameters with these values: its `struct law_params`.
 fn law_parameters(
-    law: &Law,
+    law: &LoadableLaw,
     names: Names,
     values: &[(String, String)],
     device: Option<&str>,

@@ -19,7 +19,7 @@ use waterfill_laws::scone::{Advice, UNKNOWN, fixed_rate};
 
 use crate::daemon::kernel::hook;
 use crate::daemon::kernel::interface::{Bytes as _, SconeLink, SconeRule};
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::pins::Pins;
 use crate::daemon::kernel::skeleton::scone::{SconeSkel, SconeSkelBuilder};
 use crate::daemon::options::error::user_error;
@@ -29,7 +29,7 @@ use crate::daemon::options::quantity;
 pub(crate) const PROGRAM: &str = "waterfill_scone";
 
 /// Rule by which a law's first signal gives the fair rate of its flows.
-fn rule(law: &Law) -> Option<(SconeRule, u32)> {
+fn rule(law: &LoadableLaw) -> Option<(SconeRule, u32)> {
     match law.name {
         "maxnet" | "maxnet2006" => Some((SconeRule::SCONE_DEMAND, 0)),
         "rcp" => Some((SconeRule::SCONE_RATE, 10)),
@@ -39,7 +39,7 @@ fn rule(law: &Law) -> Option<(SconeRule, u32)> {
 }
 
 /// Checks that a law's routers know the fair rate of a flow.
-pub(crate) fn check_law(law: &Law) -> Result<(), String> {
+pub(crate) fn check_law(law: &LoadableLaw) -> Result<(), String> {
     let name = law.name;
     rule(law).map(drop).ok_or_else(|| {
         format!("routers of {name} do not know a flow's fair rate; use maxnet, maxnet2006, rcp or jetmax")
@@ -47,7 +47,7 @@ pub(crate) fn check_law(law: &Law) -> Result<(), String> {
 }
 
 /// Returns the advice rule of a link of this law.
-fn advice(law: &Law, parameters: &[u8]) -> Result<SconeLink> {
+fn advice(law: &LoadableLaw, parameters: &[u8]) -> Result<SconeLink> {
     let Some((rule, shift)) = rule(law) else { bail!("{} has no fair rate", law.name) };
     let mut link = SconeLink::default();
     (link.advice.rule, link.advice.shift) = (rule.0, shift);
@@ -127,7 +127,7 @@ impl Scone {
     }
 
     /// Changes the advice on a device where the element is attached.
-    pub(crate) fn change(&self, law: &Law, parameters: &[u8], ifindex: u32) -> Result<()> {
+    pub(crate) fn change(&self, law: &LoadableLaw, parameters: &[u8], ifindex: u32) -> Result<()> {
         self.set(&advice(law, parameters)?, ifindex)
     }
 
@@ -165,7 +165,7 @@ pub(crate) fn apply(
     loaded: &mut Option<Scone>,
     links: &Map<'_>,
     pins: &Pins,
-    law: &Law,
+    law: &LoadableLaw,
     parameters: Option<&[u8]>,
     ifindex: u32,
     header_bytes: u32,

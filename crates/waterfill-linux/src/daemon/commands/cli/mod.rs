@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::options::error::{self, exit_code_number};
 use crate::daemon::options::file::{DEFAULT_CONTROL, DEFAULT_FILE};
@@ -134,7 +134,7 @@ pub(crate) struct UnloadCommand {
     pub(crate) devices: Vec<Device>,
     /// Unload only this law
     #[arg(long, value_name = "LAW", value_parser = laws::find)]
-    pub(crate) law: Option<&'static Law>,
+    pub(crate) law: Option<&'static LoadableLaw>,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
     /// Configuration file of `waterfilld run`, whose key `pins.directory` names the pins
@@ -188,7 +188,7 @@ pub(crate) struct CheckPathCommand {
     pub(crate) port: u16,
     /// Law whose option is checked
     #[arg(long, value_name = "LAW", default_value = "maxnet", value_parser = laws::find)]
-    pub(crate) law: &'static Law,
+    pub(crate) law: &'static LoadableLaw,
     /// Name of the law's congestion control [default: bpf_LAW]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<CongestionControl>,

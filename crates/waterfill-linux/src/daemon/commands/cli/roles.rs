@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::PinsOption;
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::steps::Target;
 use crate::daemon::options::error::user_error;
@@ -133,7 +133,7 @@ impl RouterCommand {
     }
 
     /// Returns the law that the links run.
-    pub(crate) fn law(&self) -> &'static Law {
+    pub(crate) fn law(&self) -> &'static LoadableLaw {
         laws::named(self.options.law)
     }
 

@@ -24,7 +24,7 @@ const SERDE_WORDS: [(&str, &str); 4] = [
 ];
 
 /// A key or a value of the file.
-struct Place {
+struct FilePlace {
     /// Keys from the top, without the positions of tables in arrays.
     path: String,
     /// Path with positions, such as `router.1.rate`.
@@ -72,7 +72,7 @@ impl Document<'_> {
             format!("{} {}: {why}", place.path, self.shown(&span))
         } else if message == "duplicate key" {
             let key = self.text.get(span.clone()).unwrap_or_default().trim();
-            let named = |place: &&Place| place.key.start < span.start && place.path.rsplit('.').next() == Some(key);
+            let named = |place: &&FilePlace| place.key.start < span.start && place.path.rsplit('.').next() == Some(key);
             let first = places.iter().filter(named).max_by_key(|place| place.key.start);
             format!("{}: duplicate key", first.map_or(key, |place| &place.path))
         } else {
@@ -116,7 +116,7 @@ impl Document<'_> {
         if line.chars().count() <= 40 { line } else { line.chars().take(37).chain("...".chars()).collect() }
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<FilePlace> {
         let mut places = Vec::new();
         let (table, _) = DeTable::parse_recoverable(self.text);
         add_table(&mut places, table.get_ref(), "", "");
@@ -124,7 +124,7 @@ impl Document<'_> {
     }
 }
 
-fn add_table(places: &mut Vec<Place>, table: &DeTable<'_>, path: &str, exact: &str) {
+fn add_table(places: &mut Vec<FilePlace>, table: &DeTable<'_>, path: &str, exact: &str) {
     let join = |before: &str, key: &str| if before.is_empty() { key.to_owned() } else { format!("{before}.{key}") };
     for (key, value) in table {
         let (path, exact) = (join(path, key.get_ref()), join(exact, key.get_ref()));
@@ -132,9 +132,9 @@ fn add_table(places: &mut Vec<Place>, table: &DeTable<'_>, path: &str, exact: &s
     }
 }
 
-fn add_value(places: &mut Vec<Place>, value: &Spanned<DeValue<'_>>, path: &str, exact: &str, key: &Range<usize>) {
+fn add_value(places: &mut Vec<FilePlace>, value: &Spanned<DeValue<'_>>, path: &str, exact: &str, key: &Range<usize>) {
     let is_date = matches!(value.get_ref(), DeValue::Datetime(_));
-    places.push(Place { path: path.into(), exact: exact.into(), key: key.clone(), value: value.span(), is_date });
+    places.push(FilePlace { path: path.into(), exact: exact.into(), key: key.clone(), value: value.span(), is_date });
     match value.get_ref() {
         DeValue::Table(table) => add_table(places, table, path, exact),
         DeValue::Array(array) => {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use waterfill_laws::params::{Unit, Value as ParamValue};
 
 use crate::daemon::commands::output;
-use crate::daemon::kernel::law::{self, Law};
+use crate::daemon::kernel::law::{self, LoadableLaw};
 use crate::daemon::kernel::laws;
 use crate::daemon::options::file::File;
 
@@ -27,7 +27,7 @@ pub(super) fn document() -> Value {
 }
 
 /// The condition that a table of this law has parameters of this law only.
-fn parameters_of(law: &Law) -> Value {
+fn parameters_of(law: &LoadableLaw) -> Value {
     let mut properties: Map<String, Value> = law
         .parameters()
         .iter()

@@ -10,7 +10,7 @@ use libbpf_rs::MapHandle;
 use crate::daemon::commands::config::Config;
 use crate::daemon::commands::snapshot::Snapshot;
 use crate::daemon::kernel::claim::{self, Claim};
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::pins::{Lock, Pins, Role};
 use crate::daemon::kernel::probe::System;
@@ -24,7 +24,7 @@ use crate::daemon::roles::router::{self, LinkSetup, Router};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     hosts: Vec<HostSetup>,
-    routers: BTreeMap<&'static str, (&'static Law, Vec<LinkSetup>)>,
+    routers: BTreeMap<&'static str, (&'static LoadableLaw, Vec<LinkSetup>)>,
     csig: Vec<TagSetup>,
 }
 
@@ -57,7 +57,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    fn has(&self, law: &Law, role: Role) -> bool {
+    fn has(&self, law: &LoadableLaw, role: Role) -> bool {
         match role {
             Role::Host => self.hosts.iter().any(|host| host.law == law),
             Role::Router => self.routers.contains_key(law.name),
@@ -126,7 +126,7 @@ struct HostRole {
 /// A law's router programs, with their devices.
 struct RouterRole {
     router: Router,
-    law: &'static Law,
+    law: &'static LoadableLaw,
     /// Claims by device.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, LinkSetup>,
@@ -325,7 +325,7 @@ impl Loaded {
         Ok(())
     }
 
-    fn apply_device(&mut self, law: &'static Law, options: &LinkSetup, changes: &mut Changes) -> Result<()> {
+    fn apply_device(&mut self, law: &'static LoadableLaw, options: &LinkSetup, changes: &mut Changes) -> Result<()> {
         let device = options.device();
         if self.routers.get(law.name).is_some_and(|role| role.options.get(device) == Some(options)) {
             return Ok(());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::daemon::commands::snapshot::Snapshot;
 use crate::daemon::commands::table::{Column, fitted, fitted_without, wrapped};
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::options::quantity::{show_count, show_rate, show_time, show_volume};
@@ -57,13 +57,13 @@ fn link_tables(links: &[LinkStatus], width: Option<usize>) -> String {
 }
 
 /// The law's first signal of a link; 0: it was never computed.
-pub(super) fn link_signal(law: &Law, link: &LinkStatus) -> String {
+pub(super) fn link_signal(law: &LoadableLaw, link: &LinkStatus) -> String {
     let value = law.link.first().and_then(|signal| link.signals.get(signal.name)).copied().unwrap_or(0.0);
     let text = link.shown.first().filter(|_| value != 0.0);
     text.map_or_else(|| NONE.into(), |(_, text)| text.clone())
 }
 
-fn link_table(law: &Law, links: &[&LinkStatus], width: Option<usize>) -> String {
+fn link_table(law: &LoadableLaw, links: &[&LinkStatus], width: Option<usize>) -> String {
     let row = |link: &&LinkStatus| {
         let untouched = link.left_untouched.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
         let count = |n: u64| if width.is_some() { show_count(n) } else { n.to_string() };
@@ -252,7 +252,7 @@ pub(super) fn percent(fraction: f64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::daemon::kernel::law::Signal;
+    use crate::daemon::kernel::law::LawSignal;
     use crate::daemon::options::{TagFormat, TagRole, TagSignal};
 
     #[test]
@@ -264,9 +264,10 @@ pub(super) mod tests {
     }
 
     /// A link and connections whose texts are as long as they can be.
-    pub(in super::super) fn widest(law: &'static Law, flows: usize) -> Snapshot {
-        let signals = |of: &'static [Signal]| of.iter().filter(|s| !s.is_arrival()).map(|s| (s.name, 123.4)).collect();
-        let shown = |of: &'static [Signal]| of.iter().filter(|s| !s.is_arrival()).map(|s| (s.title, s.show(-123.4)));
+    pub(in super::super) fn widest(law: &'static LoadableLaw, flows: usize) -> Snapshot {
+        let signals =
+            |of: &'static [LawSignal]| of.iter().filter(|s| !s.is_arrival()).map(|s| (s.name, 123.4)).collect();
+        let shown = |of: &'static [LawSignal]| of.iter().filter(|s| !s.is_arrival()).map(|s| (s.title, s.show(-123.4)));
         let left_untouched = ["not TCP", "fragment", "malformed", "no memory", "no option", "signed"];
         let link = LinkStatus {
             device: "enp129s0f0npabc".into(),

@@ -30,7 +30,7 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, OpenMapMut};
 use crate::daemon::kernel::interface::{
     Bytes as _, HostCounters, HostParams, OptionKind as WireKind, Prefix, write_name, write_params,
 };
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::object;
 use crate::daemon::kernel::pins::{PinNames, Pins, Role};
 use crate::daemon::kernel::steps::{StepLog, Target};
@@ -83,7 +83,7 @@ const SCOPE_MAP: &str = ".rodata.scope";
 pub(crate) struct Host {
     /// The log of the law's steps, which ends with the host.
     _steps: Option<StepLog>,
-    law: &'static Law,
+    law: &'static LoadableLaw,
     #[cfg_attr(not(test), expect(dead_code, reason = "holds the law registered"))]
     registered: Link,
     _options: Link,
@@ -229,7 +229,7 @@ fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
 }
 
 /// Lists the connections of a pinned host, whether or not its daemon runs; `None` if nothing is pinned.
-pub(crate) fn pinned_flows(law: &'static Law, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
+pub(crate) fn pinned_flows(law: &'static LoadableLaw, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
     read_pinned(pins, FLOWS)?.map(|bytes| parse_records(law, &bytes)).transpose()
 }
 
@@ -247,13 +247,13 @@ fn read_pinned(pins: &Pins, name: &str) -> Result<Option<Vec<u8>>> {
 }
 
 /// Reads the counts of a pinned host's connections; `None` if nothing is pinned.
-pub(crate) fn pinned_counters(law: &Law, pins: &Pins) -> Result<Option<CounterStatus>> {
+pub(crate) fn pinned_counters(law: &LoadableLaw, pins: &Pins) -> Result<Option<CounterStatus>> {
     let Some(path) = pins.path(COUNTERS).filter(|path| path.exists()) else { return Ok(None) };
     let map = MapHandle::from_pinned_path(&path).with_context(|| format!("cannot open {}", path.display()))?;
     counters(law, &map).map(Some)
 }
 
-fn counters(law: &Law, map: &impl MapCore) -> Result<CounterStatus> {
+fn counters(law: &LoadableLaw, map: &impl MapCore) -> Result<CounterStatus> {
     let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.context("no counters")?;
     let counters = HostCounters::from_prefix(&bytes).context("the counters are from another version of waterfilld")?;
     Ok(CounterStatus::new(law, &counters))

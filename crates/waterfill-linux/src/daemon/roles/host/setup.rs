@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::probe::System;
 use crate::daemon::options::values::OptionKind;
@@ -17,7 +17,7 @@ use crate::daemon::roles::law_parameters;
 pub(crate) struct HostSetup {
     /// Options as given, without the law's parameters, which are in `parameters`.
     pub(crate) options: HostOptions,
-    pub(crate) law: &'static Law,
+    pub(crate) law: &'static LoadableLaw,
     /// The law's `struct law_params`.
     pub(crate) parameters: Vec<u8>,
     /// The congestion control's name in TCP's list.
@@ -68,7 +68,7 @@ impl HostSetup {
 }
 
 /// Checks options against each other. Returns the law, the congestion control's name, and the law's parameters.
-pub(crate) fn check(options: &HostOptions, names: Names) -> Result<(&'static Law, String, Vec<u8>), Wrong> {
+pub(crate) fn check(options: &HostOptions, names: Names) -> Result<(&'static LoadableLaw, String, Vec<u8>), Wrong> {
     let law = laws::named(options.law);
     if options.option_kind == OptionKind::Paper && !law.is_default() {
         let (kind, of_law) = (names.of("option_kind"), names.of("law"));

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
 use crate::daemon::kernel::interface::{Bytes as _, HostCounters, HostFlag, HostMode, HostReason, HostRecord};
-use crate::daemon::kernel::law::{Law, Signal};
+use crate::daemon::kernel::law::{LawSignal, LoadableLaw};
 
 /// The state of a connection.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -73,7 +73,7 @@ pub(crate) struct CounterStatus {
 }
 
 impl CounterStatus {
-    pub(crate) fn new(law: &Law, counters: &HostCounters) -> Self {
+    pub(crate) fn new(law: &LoadableLaw, counters: &HostCounters) -> Self {
         let named = |(n, count): (usize, &u64)| Some((reason(law, HostReason(n as u32))?, *count));
         Self {
             started: counters.started,
@@ -161,14 +161,14 @@ pub(crate) const PRICED: &str = "priced";
 pub(crate) const NONE: &str = "\u{2013}";
 
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
-pub(crate) fn parse_records(law: &'static Law, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
+pub(crate) fn parse_records(law: &'static LoadableLaw, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
     let size = size_of::<HostRecord>();
     ensure!(bytes.len() % size == 0, "the list of connections is from another version of waterfilld");
     bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).map(|record| status(law, &record)).collect()
 }
 
 /// Converts a record.
-fn status(law: &'static Law, record: &HostRecord) -> Result<FlowStatus> {
+fn status(law: &'static LoadableLaw, record: &HostRecord) -> Result<FlowStatus> {
     let has = |flag: HostFlag| record.flags.0 & flag.0 != 0;
     let (mode, name) = MODES
         .iter()
@@ -176,9 +176,9 @@ fn status(law: &'static Law, record: &HostRecord) -> Result<FlowStatus> {
         .context("the list of connections is from another version of waterfilld")?;
     let reason_of = if *mode == HostMode::HOST_MODE_FALLEN_BACK { record.reason } else { HostReason::HOST_NO_REASON };
     let received = record.signals.first().is_some_and(|raw| *raw != 0);
-    let values: Vec<(&Signal, f64)> =
+    let values: Vec<(&LawSignal, f64)> =
         law.source.iter().zip(record.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();
-    let show = |(signal, value): &(&Signal, f64)| if received { signal.show(*value) } else { NONE.into() };
+    let show = |(signal, value): &(&LawSignal, f64)| if received { signal.show(*value) } else { NONE.into() };
     Ok(FlowStatus {
         local: address(record.local, record.local_port),
         remote: address(record.remote, record.remote_port),
@@ -211,7 +211,7 @@ pub(super) fn address(bytes: [u8; 16], port: u16) -> String {
 }
 
 /// Returns the reason for a fallback in words; `None` for a number that is no reason.
-pub(super) fn reason(law: &Law, reason: HostReason) -> Option<String> {
+pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option".into(),
         HostReason::HOST_SYN_DROPPED => "a SYN with the option got no answer".into(),
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    fn maxnet() -> &'static Law {
+    fn maxnet() -> &'static LoadableLaw {
         crate::daemon::kernel::laws::find("maxnet").unwrap()
     }
 

@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::status::{CounterStatus, MODES, reason};
 use crate::daemon::kernel::interface::{Bytes as _, HostReason, HostSamples, HostSummary};
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 
 /// The connections of a law at one moment, and the counts of all since loading.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
-    pub(crate) law: &'static Law,
+    pub(crate) law: &'static LoadableLaw,
     /// Connections and the sum of their rates in bit/s, by mode.
     pub(crate) modes: BTreeMap<&'static str, (u64, u64)>,
     /// Present connections that fell back, by reason.
@@ -34,13 +34,13 @@ pub(crate) struct Quantiles {
 
 impl Summary {
     /// Reads the record of the program `waterfill_summary`.
-    pub(crate) fn parse(law: &'static Law, bytes: &[u8], counters: CounterStatus) -> Result<Self> {
+    pub(crate) fn parse(law: &'static LoadableLaw, bytes: &[u8], counters: CounterStatus) -> Result<Self> {
         ensure!(bytes.len() == size_of::<HostSummary>(), "the sums over connections are not from this waterfilld");
         let sums = HostSummary::from_prefix(bytes).context("no sums over connections")?;
         Ok(Self::of(law, &sums, counters))
     }
 
-    fn of(law: &'static Law, sums: &HostSummary, counters: CounterStatus) -> Self {
+    fn of(law: &'static LoadableLaw, sums: &HostSummary, counters: CounterStatus) -> Self {
         let modes = MODES.iter().map(|(mode, name)| {
             let at = mode.0 as usize;
             (*name, (u64::from(sums.flows[at]), sums.rate[at]))
@@ -57,7 +57,7 @@ impl Summary {
     }
 }
 
-fn quantiles(law: &Law, sums: &HostSummary) -> Option<Quantiles> {
+fn quantiles(law: &LoadableLaw, sums: &HostSummary) -> Option<Quantiles> {
     let signal = law.source.first()?;
     let sampled = sums.signals.min(HostSamples::HOST_SAMPLES.0) as usize;
     // Converted first, because a large code can be a small rate.

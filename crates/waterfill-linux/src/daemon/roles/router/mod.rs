@@ -31,7 +31,7 @@ use crate::daemon::kernel::hook::{self, Chain};
 use crate::daemon::kernel::interface::{
     Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, read_name, write_name, write_params,
 };
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::object;
 use crate::daemon::kernel::pins::{PinNames, Pins, Role};
 use crate::daemon::kernel::steps::{StepLog, Target};
@@ -68,7 +68,7 @@ pub(crate) struct Router {
     /// The log of the law's steps, which ends with the router.
     _steps: Option<StepLog>,
     object: Object,
-    law: &'static Law,
+    law: &'static LoadableLaw,
     pins: Pins,
     /// Opened by this process, by device.
     links: BTreeMap<u32, Link>,
@@ -90,12 +90,12 @@ impl fmt::Debug for Router {
 
 impl Router {
     /// Loads the programs. Pinned maps keep their state, and attached devices get the new program.
-    pub(crate) fn load(law: &'static Law, pins: &Pins) -> Result<Self> {
+    pub(crate) fn load(law: &'static LoadableLaw, pins: &Pins) -> Result<Self> {
         Self::load_with(law, pins, None)
     }
 
     /// Loads the programs, with a log of the law's steps.
-    pub(crate) fn load_with(law: &'static Law, pins: &Pins, steps: Option<&Target>) -> Result<Self> {
+    pub(crate) fn load_with(law: &'static LoadableLaw, pins: &Pins, steps: Option<&Target>) -> Result<Self> {
         let mut router = Self::open(law, pins, true, steps)?;
         for key in router.map()?.keys().collect::<Vec<_>>() {
             let ifindex = ifindex(&key);
@@ -121,7 +121,7 @@ impl Router {
 
     /// Loads the programs with the pinned map, or with a new one. Without `mark`, for reading only, it neither loads the
     /// packet program nor pins or removes a map.
-    fn open(law: &'static Law, pins: &Pins, mark: bool, steps: Option<&Target>) -> Result<Self> {
+    fn open(law: &'static LoadableLaw, pins: &Pins, mark: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(law.router)?;
         if steps.is_some() {
             object::log_steps(&mut open)?;
@@ -563,7 +563,7 @@ pub(crate) fn pinned_maps(pins: &Pins) -> Result<Vec<MapHandle>> {
 }
 
 /// Lists the links of a pinned router, whether or not its daemon runs; `None` if nothing is pinned.
-pub(crate) fn pinned_links(law: &'static Law, pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
+pub(crate) fn pinned_links(law: &'static LoadableLaw, pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
     if !paths::links(pins).is_some_and(|path| path.exists()) {
         return Ok(None);
     }

@@ -2,7 +2,7 @@
 
 use super::cohabit::CohabitParams;
 use super::shaper::Shaping;
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::probe::{HTB, System, TBF, TCX};
 use crate::daemon::options::values::Rate;
@@ -14,7 +14,7 @@ use crate::daemon::roles::{law_parameters, scone, wrong_parameter};
 pub(crate) struct LinkSetup {
     /// Options as given, without parameters, which are in `parameters` and `cohabit`.
     pub(crate) options: RouterOptions,
-    pub(crate) law: &'static Law,
+    pub(crate) law: &'static LoadableLaw,
     /// The law's `struct law_params`.
     pub(crate) parameters: Vec<u8>,
     /// Fraction of the rate to fill; `None`: the law's own.
@@ -135,7 +135,7 @@ fn cohabit(options: &RouterOptions, names: Names) -> Result<Option<CohabitParams
 }
 
 /// Checks that the law knows a flow's fair rate, and counts all packets.
-fn check_scone(law: &Law, options: &RouterOptions, names: Names) -> Result<(), Wrong> {
+fn check_scone(law: &LoadableLaw, options: &RouterOptions, names: Names) -> Result<(), Wrong> {
     if !options.scone {
         return Ok(());
     }

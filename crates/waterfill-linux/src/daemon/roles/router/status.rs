@@ -9,7 +9,7 @@ use super::cohabit::CohabitStatus;
 use crate::daemon::kernel::device;
 use crate::daemon::kernel::hook::Chain;
 use crate::daemon::kernel::interface::{Count, Request};
-use crate::daemon::kernel::law::{Law, Signal};
+use crate::daemon::kernel::law::{LawSignal, LoadableLaw};
 use crate::daemon::roles::scone::SconeStatus;
 
 /// Counters of packets that pass unchanged, with the reasons that `status --json` and the metrics name.
@@ -68,8 +68,8 @@ pub(crate) struct LinkStatus {
 
 impl LinkStatus {
     /// Reads the answers to a request.
-    pub(crate) fn of(law: &'static Law, answer: &Request, chain: Chain) -> Self {
-        let values: Vec<(&Signal, f64)> =
+    pub(crate) fn of(law: &'static LoadableLaw, answer: &Request, chain: Chain) -> Self {
+        let values: Vec<(&LawSignal, f64)> =
             law.link.iter().zip(answer.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();
         let (arrival, shown): (Vec<_>, Vec<_>) = values.into_iter().partition(|(signal, _)| signal.is_arrival());
         let count = |which: Count| answer.counts[which.0 as usize];

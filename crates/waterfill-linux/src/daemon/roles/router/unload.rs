@@ -10,7 +10,7 @@ use super::{PINS, cohabit, paths, pinned_links, shaper};
 use crate::daemon::kernel::device::{name, namespace};
 use crate::daemon::kernel::hook;
 use crate::daemon::kernel::interface::{Attachment, Bytes as _, Created, read_name};
-use crate::daemon::kernel::law::Law;
+use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::pins::Pins;
 use crate::daemon::roles::scone;
 
@@ -21,7 +21,7 @@ pub(crate) fn unload(pins: &Pins) -> Result<()> {
 }
 
 /// Takes the program off these devices; off the last one with the pins.
-pub(crate) fn unload_devices(law: &'static Law, pins: &Pins, devices: &[String]) -> Result<()> {
+pub(crate) fn unload_devices(law: &'static LoadableLaw, pins: &Pins, devices: &[String]) -> Result<()> {
     unload_from(pins, |name| devices.iter().any(|device| device == name))?;
     if pinned_links(law, pins)?.is_none_or(|links| links.is_empty()) {
         return unload(pins);
