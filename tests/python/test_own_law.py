@@ -177,7 +177,9 @@ def test_a_law_is_a_regular_file(tmp_path, kind):
     path = Path("/dev/zero") if kind == "device" else tmp_path / "pipe"
     if kind == "pipe":
         os.mkfifo(path)
-    with pytest.raises(waterfill.InputError, match=f"{path}: not a regular file"):
+    with pytest.raises(
+        waterfill.InputError, match=f"{path}: cannot read the Python file: not a regular file"
+    ):
         laws.read(path)
 
 
@@ -200,7 +202,7 @@ def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, caps
         ("raise GeneratorExit", ": <module>: the law own raised GeneratorExit"),
         (UNPRINTABLE, ":3: <module>: the law own raised Own"),
         ("a\0b", "own.py: not valid Python: "),
-        ("#" * (4 << 20) + "\n", "own.py: must have at most 4194304 bytes, got 4194305"),
+        ("#" * (4 << 20) + "\n", "own.py: cannot read the Python file: more than 4194304 bytes"),
     ):
         (tmp_path / "own.py").write_text(code)
         monkeypatch.setattr(sys, "argv", [*words, str(tmp_path / "own.py")])
@@ -254,7 +256,7 @@ def test_a_scenario_in_python_compares_a_law():
     found = scenario().compare(["mine", "rcp"], laws={"mine": law()})
     assert list(found.results) == ["mine", "rcp"]
     assert found.allocations["mine"].classes[0].share_bps[0] == pytest.approx(10e6)
-    with pytest.raises(waterfill.InputError, match="a name of its own"):
+    with pytest.raises(waterfill.InputError, match="is the name of a protocol"):
         scenario().compare("rcp", laws={"rcp": law()})
 
 

@@ -16,11 +16,10 @@ from waterfill.contract.record import Record, hints
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, shown
 from waterfill.papers.claims.verdict import Judged
+from waterfill.runs.files import read_text
 from waterfill.runs.stored import SUMMARY, StoredResult, load_run
 
 Read = TypeVar("Read", bound=Record)
-
-_MAX_BYTES = 2_000_000_000
 
 
 class Comparison(Record):
@@ -99,8 +98,6 @@ def claims(path: Path) -> list[Judged]:
 
 def run(folder: Path) -> StoredResult:
     """Read a run's directory; raise InputError unless its summary is as `run -o` writes it."""
-    for part in (folder / SUMMARY, folder / "scenario.toml", *sorted(folder.glob("*.parquet"))):
-        regular(part)
     document(folder / SUMMARY, Summary)
     found = load_run(folder)
     summary, path = found.summary, str(folder / SUMMARY)
@@ -123,9 +120,8 @@ def run(folder: Path) -> StoredResult:
 
 def document(path: Path, shape: type[Read]) -> Read:
     """Read a JSON document as this record; raise InputError for any other."""
-    regular(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         found = json.loads(text)
         if "\\ud" in text.lower():
             # An escape may be half of a character, which no page can hold: raises ValueError.
@@ -138,12 +134,3 @@ def document(path: Path, shape: type[Read]) -> Read:
         key, problem = wrong
         raise InputError(str(path), key, problem)
     return shape.read(found)
-
-
-def regular(path: Path) -> None:
-    """Raise InputError unless a path is a file that can be read whole."""
-    if not path.is_file():
-        problem = "not a file" if path.exists() else "no such file"
-        raise InputError(str(path), "", problem)
-    if path.stat().st_size > _MAX_BYTES:
-        raise InputError(str(path), "", f"larger than {_MAX_BYTES / 1e9:g} GB")

@@ -15,6 +15,7 @@ from waterfill.analysis.tables import NONE, Column, TableCell
 from waterfill.errors import InputError
 from waterfill.report import checks, tables
 from waterfill.report.tables import Table
+from waterfill.runs.files import open_regular, why
 from waterfill.sweeps import dataset, figure
 from waterfill.sweeps.figure import Varying
 from waterfill.sweeps.table import DEFAULT, Group, estimate
@@ -63,8 +64,6 @@ def content(folder: Path) -> Document:
         for place, name in enumerate(figures)
     ]
     panels = [panel for panel in panels if panel.charts]
-    scenario = folder / "scenario.toml"
-    checks.regular(scenario)
     return {
         "title": about.scenario,
         "subtitle": f"Sweep of {len(rows):,} points on {about.backend}",
@@ -74,16 +73,22 @@ def content(folder: Path) -> Document:
         "tables": [_estimates(groups, axes, figures), _listed(rows, axes, figures)],
         "meanings": _meanings(about, figures),
         "sets": shlex.join(about.sets),
-        "scenario_toml": scenario.read_text(encoding="utf-8", errors="replace"),
+        "scenario_toml": _scenario(folder / "scenario.toml"),
     }
+
+
+def _scenario(path: Path) -> str:
+    try:
+        with open_regular(path) as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise InputError(str(path), "", why(error)) from None
 
 
 def _points(folder: Path, about: checks.Sweep) -> pa.Table:
     """Return the points' table; raise InputError unless it has the document's columns."""
     import pyarrow as pa
 
-    for part in sorted((folder / "points").glob("part-*.parquet")):
-        checks.regular(part)
     try:
         table = dataset.read(folder)
     except (OSError, pa.ArrowException) as error:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -100,11 +99,11 @@ def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None
 
 def _read(folder: Path) -> dict[str, bytes]:
     """Return the files of an entry; raise one of several exceptions unless they are as written."""
-    text = _bytes(folder / MANIFEST, _MAX_MANIFEST_BYTES)
+    text = files.read_text(folder / MANIFEST, _MAX_MANIFEST_BYTES)
     manifest = json.loads(text)
     if manifest["format"] != _FORMAT or manifest["key"] != folder.name:
         raise ValueError("another entry's manifest")
-    if to_json(manifest, indent=None).encode() != text:
+    if to_json(manifest, indent=None) != text:
         raise ValueError("a damaged manifest")
     if _digest(manifest["files"]) != manifest["sha256"]:
         raise ValueError("a list of other files")
@@ -112,22 +111,11 @@ def _read(folder: Path) -> dict[str, bytes]:
     for name, size, digest in manifest["files"]:
         if name != os.path.basename(name):
             raise ValueError("a file of another folder")
-        found[name] = _bytes(folder / name, min(size, _MAX_BYTES))
+        with files.open_regular(folder / name, _MAX_BYTES) as file:
+            found[name] = file.read()
         if len(found[name]) != size or hashlib.sha256(found[name]).hexdigest() != digest:
             raise ValueError("a damaged file")
     return found
-
-
-def _bytes(path: Path, most: int) -> bytes:
-    """Read a regular file of at most `most` bytes; never wait for one of another kind."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("no regular file")
-        text = file.read(most + 1)
-    if len(text) > most:
-        raise ValueError("too long")
-    return text
 
 
 def store(scenario: Scenario, backend: str, result: Result, context: str = "") -> None:

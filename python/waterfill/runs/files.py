@@ -45,24 +45,24 @@ def cannot_write(path: Path, error: Exception) -> WriteError:
     return WriteError(str(Path(*parts)), "", f"cannot be written: {why(error)}")
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path, max_bytes: int = MAX_BYTES) -> BinaryIO:
     """Open a regular file for reading; never wait for a file of another kind.
 
-    Raises OSError when it is none, or has more than `MAX_BYTES`.
+    Raises OSError for a file of another kind, or a larger one.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
+    if stat.S_ISREG(status.st_mode) and status.st_size <= max_bytes:
         return open(descriptor, "rb")
     os.close(descriptor)
     if stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EFBIG, f"more than {MAX_BYTES / 1e9:g} GB", str(path))
+        raise OSError(errno.EFBIG, f"more than {max_bytes} bytes", str(path))
     raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a regular file (UTF-8); raise OSError or ValueError."""
-    with open_regular(path) as file:
+    with open_regular(path, max_bytes) as file:
         return file.read().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import runpy
-import stat
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from waterfill.contract.network import FlowSpec, Network
 from waterfill.contract.summary import CoreSummary, LawSummary
 from waterfill.errors import InputError, shown
 from waterfill.network.protocols import ProtocolInfo
+from waterfill.runs import files
 from waterfill.scenario.document import Scenario
 
 # The core's name of a law that a program provides, the numbers in its header, and their bytes.
@@ -116,17 +115,11 @@ def check(
 def read(path: Path) -> dict[str, PythonLaw]:
     """Run a Python file and return its LAWS; raise InputError where it fails or has none."""
     try:
-        about = path.stat()
-        _readable(path)
+        # A pipe without a writer would wait for one, and a device may never end.
+        files.open_regular(path, _MAX_FILE_BYTES).close()
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(str(path), "", f"cannot read the Python file: {reason}") from None
-    # A pipe without a writer would wait for one, and a device may never end.
-    if not stat.S_ISREG(about.st_mode):
-        raise InputError(str(path), "", "not a regular file")
-    if about.st_size > _MAX_FILE_BYTES:
-        problem = f"must have at most {_MAX_FILE_BYTES} bytes, got {about.st_size}"
-        raise InputError(str(path), "", problem)
+        problem = f"cannot read the Python file: {files.why(error)}"
+        raise InputError(str(path), "", problem) from None
     try:
         found = runpy.run_path(str(path)).get("LAWS")
     except KeyboardInterrupt:
@@ -140,11 +133,6 @@ def read(path: Path) -> dict[str, PythonLaw]:
     if not isinstance(found, dict):
         raise InputError(str(path), "LAWS", 'must be a dictionary {"name": waterfill.PythonLaw(…)}')
     return found
-
-
-def _readable(path: Path) -> None:
-    """Open a file and close it, without waiting; raise OSError where that fails."""
-    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
 
 
 def used(laws: Mapping[str, PythonLaw], scenario: Scenario) -> dict[str, PythonLaw]:

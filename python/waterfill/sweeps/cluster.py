@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.errors import InputError, RunError, nearest, one_line, shown
+from waterfill.runs.files import read_text, why
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -88,22 +89,16 @@ def place(cluster: str | None, workers: int | None) -> ClusterPlace:
 
 
 def _from_file(path: Path, workers: int | None) -> ClusterPlace:
-    text = ""
     try:
-        if path.exists() and not path.is_file():  # a device or a FIFO may have no end
-            raise InputError(str(path), "", "not a regular file")
-        with path.open("rb") as file:
-            data = file.read(_MAX_FILE_BYTES + 1)
-        if len(data) > _MAX_FILE_BYTES:
-            raise InputError(str(path), "", f"larger than {_MAX_FILE_BYTES >> 20} MiB")
-        text = data.decode("utf-8")
-        document = tomllib.loads(text)
-    except InputError:
-        raise
+        text = read_text(path, _MAX_FILE_BYTES)
     except FileNotFoundError:
-        why = "no such file; type tcp://HOST:PORT or the name of a cluster's TOML file"
-        raise InputError(str(path), "", why) from None
+        problem = "no such file; type tcp://HOST:PORT or the name of a cluster's TOML file"
+        raise InputError(str(path), "", problem) from None
     except (OSError, ValueError) as error:
+        raise InputError(str(path), "", f"cannot read the file: {why(error)}") from None
+    try:
+        document = tomllib.loads(text)
+    except ValueError as error:
         from waterfill.scenario.loading import toml_error
 
         got = one_line(toml_error(error, text))

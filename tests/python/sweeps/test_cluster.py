@@ -73,5 +73,5 @@ def test_the_resource_fits_the_definition_of_dasks_operator(tmp_path):
 
 
 def test_a_device_is_no_clusters_file():
-    with pytest.raises(InputError, match="/dev/zero: not a regular file"):
+    with pytest.raises(InputError, match="/dev/zero: cannot read the file: not a regular file"):
         cluster.place("/dev/zero", None)
