@@ -77,11 +77,6 @@ def test_counts_are_read_and_added_up() -> None:
     assert coverage.counted(lcov) == {"a.rs": {1: 2, 2: 5, 3: 0}, "/b.rs": {9: 1}}
 
 
-def test_lines_are_named_as_ranges() -> None:
-    assert coverage.ranges({1: 0, 2: 0, 5: 0, 6: 3, 7: 0, 9: 1}) == "1-5, 7"
-    assert coverage.ranges({1: 1}) == ""
-
-
 @pytest.mark.parametrize(
     ("name", "law"),
     [
@@ -119,11 +114,3 @@ def test_every_crate_must_reach_the_share() -> None:
 
     text, reached = coverage.report({}, every_line=False)
     assert not reached, "a crate of which nothing was counted is not covered"
-
-
-def test_the_systems_llvm_is_that_of_rustc() -> None:
-    assert coverage.llvm("release: 1.95.0\nLLVM version: 1.2\n") == {}
-    for major in range(10, 40):
-        for name, path in coverage.llvm(f"LLVM version: {major}.1.2\n").items():
-            assert name in ("LLVM_COV", "LLVM_PROFDATA")
-            assert f"llvm-{major}/" in path

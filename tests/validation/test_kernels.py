@@ -65,15 +65,6 @@ def test_the_guests_scripts_are_valid(script):
     subprocess.run(["sh", "-n", HERE / script], check=True)
 
 
-def test_a_guest_needs_no_kvm_and_no_network():
-    words = guest.command(Path("k"), Path("i"), "a=b", disk=Path("d"))
-    assert "q35,accel=tcg" in words
-    assert words[words.index("-nic") + 1] == "none"
-    assert words[words.index("-append") + 1].endswith(" a=b")
-    assert any(word.startswith("file=d,") for word in words)
-    assert "-drive" not in guest.command(Path("k"), Path("i"))
-
-
 def test_facts_are_found_behind_the_kernels_own_output():
     output = "[    3.2] late message@@ router 0 loaded\nnoise\n@@ left \n@@ router 1 again\n"
     assert guest.facts(output) == {"router": "1 again", "left": ""}

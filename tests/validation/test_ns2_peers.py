@@ -56,16 +56,6 @@ def test_a_row_agrees_within_the_tolerance_and_is_judged_for_the_authors_reading
     assert replace(ROW, flows=256, rates_mbps=(40.0,)).agrees is None, "the buffer decides"
 
 
-def test_the_table_has_a_row_per_cell():
-    lines = ns2_peers.table([ROW, replace(ROW, peer_mbps=None, overloads=None)]).splitlines()
-    assert len(lines) == 4
-    assert lines[2] == (
-        "| vcp | authors' code | 64 | 46.00 | 45.00 to 47.00 | 46.4 | -0.9% | 0.6 + 25.0 | 0 "
-        "| 2% + 40% |"
-    )
-    assert lines[3].count("–") == 3
-
-
 def test_counts_are_averaged_around_the_fullest_millisecond():
     """A cycle of 20.5 ms with eight of ten packets in one millisecond."""
     sent = np.zeros(2050)

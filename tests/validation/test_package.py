@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from validation.package import judge, roots
+from validation.package import judge
 from validation.package.study import STUDY
 from validation.study import execute
 
@@ -99,19 +99,9 @@ def test_the_maintainer_script_unloads_on_removal_only():
     )
 
 
-def test_debhelper_restarts_on_upgrade_and_stops_on_removal():
-    # With --no-start it would leave out both, and removal would leave the daemon running.
-    rules = (ROOT / "packaging/debian/rules").read_text()
-    assert "\tdh_installsystemd --no-enable\n" in rules
-
-
 def test_a_package_that_is_not_there_is_named(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     packages = [str(tmp_path / "a.deb"), str(tmp_path / "b.deb")]
     assert execute(STUDY, "package", packages) == 2
     assert "a.deb: no such package; make package WHAT=deb builds one" in capsys.readouterr().err
     assert execute(STUDY, "package", packages[:1]) == 2
-
-
-def test_a_guest_has_what_its_script_calls():
-    assert {"systemd-sysv", "iproute2", "iperf3", "curl"} <= set(roots.BOOTED)

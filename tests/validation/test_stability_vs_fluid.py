@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from validation import stability_vs_fluid, study
+from validation import stability_vs_fluid
 from validation.stability_vs_fluid import Link, Local
 from waterfill.network import protocols
 from waterfill.theory import aecp, maxnet, xcp
@@ -123,11 +123,6 @@ def test_an_rtt_of_aecp_includes_its_target_queue():
     assert math.isclose(sum(flow.weight for flow in link.flows), 1.0)
 
 
-def test_a_draw_depends_on_its_seed_alone():
-    assert stability_vs_fluid.draw(7).to_toml() == stability_vs_fluid.draw(7).to_toml()
-    assert stability_vs_fluid.draw(7).to_toml() != stability_vs_fluid.draw(8).to_toml()
-
-
 @pytest.mark.parametrize(("seed", "verdict"), SEEDS)
 def test_the_fluid_does_what_the_linear_loop_says(seed, verdict):
     result = stability_vs_fluid.compare(stability_vs_fluid.draw(seed))
@@ -173,11 +168,3 @@ def test_a_clear_draw_that_the_fluid_contradicts_fails():
     assert "2 of 3 draws have a clear verdict; the fluid agrees with 1" in (
         stability_vs_fluid.text(found)
     )
-
-
-def test_a_comparison_is_kept_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(study.cache, "root", lambda: tmp_path)
-    kept = study.Kept("x", "validation.stability_vs_fluid", row=stability_vs_fluid.Comparison)
-    one = comparison("rcp", "stable", "unstable", thin=True)
-    kept.put(1, one)
-    assert kept.get(1) == one

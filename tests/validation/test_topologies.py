@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from validation import study as harness
-from validation.topologies import cases, reasons, report, running, study
+from validation.topologies import cases, reasons, running, study
 from validation.topologies.reasons import Reason
 from validation.topologies.running import Record
 from waterfill.scenario.units import RATE
@@ -184,23 +184,6 @@ def test_overloads_predict_rates_up_to_the_demand():
     assert reasons.by_overload(done) == pytest.approx([8 * MBPS, 4 * MBPS, 2 * MBPS])
     # 75 intervals of 0.2 s in the last half of 30 s: 3.75 and 7.5 overloads.
     assert reasons.counting_error(done)[:2] == pytest.approx([1 / 3.75, 1 / 7.5])
-
-
-def test_tables_and_the_list_of_exceptions():
-    good = (record([9.9], [10.0]), [])
-    bad = (
-        record([5.0, 10.0], [10.0, 10.0], network="topozoo/Other"),
-        [Reason("a", -0.5, "swings", 0.25)],
-    )
-    assert report.summary([good, bad]).splitlines()[2] == (
-        "| rcp | 2 | 1 | 2 of 3 | 50.0% (topozoo/Other, a) | swings 1 |"
-    )
-    assert report.evidence([good, bad]).splitlines()[2] == (
-        "| rcp | swings | 1 | 1 | 50.0% | standard deviation over mean | 25.00% | 25.00% |"
-    )
-    assert report.exceptions([good, bad]).splitlines()[1:] == [
-        'rcp,topozoo/Other,30,"a",-0.5000,swings,0.25000'
-    ]
 
 
 def test_an_unexplained_exception_fails():

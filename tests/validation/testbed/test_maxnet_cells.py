@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from validation.testbed import maxnet, maxnet_cells, maxnet_special
@@ -157,40 +156,6 @@ def test_a_goal_may_refer_to_another_cells_run():
     assert other.split()[0] in {cell.name for cell in CELLS}
 
 
-def test_a_figure_has_every_backend_and_every_panel(tmp_path):
-    cell = small(backends=("sim", "linux"))
-    result = ran(cell)["sim"]
-    figure = maxnet.maxnet_plots.curves(cell, {"linux": result, "sim": result})
-    rate, price = figure.axes
-    assert [line.get_label() for line in rate.lines] == [
-        "f, kernel", "g, kernel", "f, simulator", "g, simulator",
-    ]  # fmt: skip
-    assert len(price.lines) == 2
-    # One legend: each name and each backend once.
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "f",
-        "g",
-        "l",
-        "kernel",
-        "simulator",
-    ]
-    assert rate.get_legend() is None
-    written = maxnet.maxnet_plots.save(figure, tmp_path / "small")
-    assert [path.suffix for path in written] == [".png", ".svg"]
-
-
-def test_rates_over_loss_have_one_line_per_law_and_backend():
-    points = {
-        "maxnet": [(0.001, "linux", 9e8), (0.0, "linux", 9.3e8), (0.0, "sim", 9.4e8)],
-        "cubic": [(0.0, "sim", 8e8)],
-    }
-    (axis,) = maxnet.maxnet_plots.losses(points).axes
-    lines = {line.get_label(): line for line in axis.lines}
-    assert set(lines) == {"maxnet, kernel", "maxnet, simulator", "cubic, simulator"}
-    assert list(lines["maxnet, kernel"].get_xdata()) == pytest.approx([0.0, 0.1])
-
-
 def test_unequal_is_the_largest_deviation_from_the_mean():
     result = ran(small())["sim"]
     window = {"start_s": 0.2, "stop_s": 0.8}
@@ -210,13 +175,3 @@ def test_a_special_experiment_needs_what_it_says(monkeypatch):
     monkeypatch.setattr(maxnet_special, "missing", lambda name: "clang, got none")
     with pytest.raises(RunError, match="crowd needs clang"):
         maxnet.special(case)
-
-
-def test_a_random_file_has_the_hash_it_is_said_to_have(tmp_path):
-    import hashlib
-
-    path = tmp_path / "data"
-    digest = maxnet_special._fill(path, (1 << 22) + 3)
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
-    assert path.stat().st_size == (1 << 22) + 3
-    assert np.frombuffer(path.read_bytes()[:4096], dtype=np.uint8).std() > 50
