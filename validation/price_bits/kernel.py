@@ -17,11 +17,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from validation.kernels import offloads
-from validation.study import Need, Option, Study, linux_code
+from validation.study import DAEMON, Option, Study, linux_code, on_linux
+from waterfill.errors import RunError
+from waterfill.testbed import daemon, delayline
+from waterfill.testbed.child import Child
 
 BOTTLENECK_BPS = 40e6
 DELAY_MS = 20
@@ -56,25 +60,19 @@ class KernelRow(NamedTuple):
         return max(abs(rate / mean - 1) for rate in self.rates_bps)
 
 
-def program(name: str, variable: str) -> str | None:
-    """Find a program: named by the variable, next to this Python, or on PATH."""
-    beside = Path(sys.executable).parent / name
-    return os.environ.get(variable) or (str(beside) if beside.exists() else shutil.which(name))
+class _Program(Child):
+    """A running daemon or delay line."""
 
+    error = refusal = RunError
 
-def missing() -> str | None:
-    """Return a requirement that the host lacks; None if there is none."""
-    if os.geteuid() != 0:
-        return f"root, got user {os.geteuid()}"
-    for name, variable in (("waterfilld", "WATERFILLD"), ("waterfill-delay", "WATERFILL_DELAY")):
-        if program(name, variable) is None:
-            return f"{name}: make build"
-    return next((t for t in ("ip", "nsenter", "iperf3") if not shutil.which(t)), None)
-
-
-def _cgroup_root() -> Path:
-    lines = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    return Path(next(words[1] for words in lines if words[2] == "cgroup2"))
+    def answer(self, line: str | None = None) -> Any:
+        """Return the answer to a line; without one, the line that says that it is ready."""
+        if line is not None:
+            self._write(line)
+        answer = self._out.readline()
+        if not answer:
+            self._raise_ended()
+        return json.loads(answer)
 
 
 class _Bed:
@@ -83,10 +81,10 @@ class _Bed:
     def __init__(self, stack: ExitStack) -> None:
         self.name = f"wfpb{os.getpid()}"
         self.pins = Path("/sys/fs/bpf") / self.name
-        self.cgroup = _cgroup_root() / self.name
+        mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+        self.cgroup = Path(next(m[1] for m in mounts if m[2] == "cgroup2")) / self.name
         self.law = f"bpf_{self.name}"[:15]
         self._stack = stack
-        self._daemon = str(program("waterfilld", "WATERFILLD"))
         for node in "ad123b":
             _run("ip", "netns", "add", self.name + node)
             stack.callback(_quietly, "ip", "netns", "del", self.name + node)
@@ -142,43 +140,28 @@ class _Bed:
             {"name": "there", "from": "ta", "to": "t1", **hold},
             {"name": "back", "from": "t1", "to": "ta", **hold},
         ]
-        command = self.inside("d", str(program("waterfill-delay", "WATERFILL_DELAY")))
-        line = self._start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert line.stdin is not None
-        assert line.stdout is not None
-        line.stdin.write(json.dumps({"seed": 1, "frame_bytes": 1600, "lines": lines}) + "\n")
-        line.stdin.flush()
-        line.stdout.readline()
+        line = self._start(self.inside("d", str(delayline.binary())))
+        line.answer(json.dumps({"seed": 1, "frame_bytes": 1600, "lines": lines}))
 
-    def _start(self, command: Sequence[str], **more: Any) -> subprocess.Popen[str]:
-        process = subprocess.Popen(command, **more)
-        self._stack.callback(_ended, process)
-        return process
+    def _start(self, command: Sequence[str]) -> _Program:
+        one = _Program(command[0], command[0], command[1:])
+        self._stack.callback(one.close)
+        return one
 
-    def daemon(self, node: str, *words: str, cgroup: bool = False) -> Callable[[], Any]:
-        """Start `waterfilld`; return a function that asks for its status."""
-        command = [self._daemon, *words, "--line"]
-        command = command if cgroup else self.inside(node, *command)
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = self._start(command, **pipes, text=True)
-        assert process.stdout is not None
-        assert process.stdin is not None
-        if "ready" not in process.stdout.readline():
-            raise RuntimeError(f"waterfilld {' '.join(words)}: did not start")
-        stdin, stdout = process.stdin, process.stdout
-
-        def status() -> Any:
-            stdin.write("\n")
-            stdin.flush()
-            return json.loads(stdout.readline())
-
-        return status
+    def daemon(self, node: str, *words: str) -> Callable[[], Any]:
+        """Start `waterfilld`, in a namespace unless the node is empty; return its status's call."""
+        command = [str(daemon.binary()), *words, "--line"]
+        one = self._start(self.inside(node, *command) if node else command)
+        one.answer()
+        return partial(one.answer, "")
 
     def client(self, node: str, *words: str) -> subprocess.Popen[str]:
         """Start iperf3 in a namespace, in the cgroup whose connections use the law."""
         join = f"echo $$ > {self.cgroup}/cgroup.procs && exec "
         command = join + " ".join(self.inside(node, "iperf3", *words))
-        return self._start(["sh", "-c", command], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True)
+        self._stack.callback(process.kill)
+        return process
 
 
 def _run(*words: str) -> None:
@@ -202,16 +185,6 @@ def _removed(folder: Path) -> None:
             return
 
 
-def _ended(process: subprocess.Popen[str]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
-    try:
-        process.wait(2 if process.stdin is not None else 0.01)
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        process.wait()
-
-
 def run(code: str) -> KernelRow:
     """Run MaxNet with one code."""
     with ExitStack() as stack:
@@ -223,7 +196,7 @@ def run(code: str) -> KernelRow:
         queue = bed.daemon("2", "router", "--dev", "t3", *slow, *pins["2"])
         bed.daemon("3", "router", "--dev", "tb", "--rate", "1gbit", *pins["3"])
         names = ("--name", bed.law, "--cgroup", str(bed.cgroup), "--unrestricted", "--no-pin")
-        bed.daemon("", "host", *names, cgroup=True)
+        bed.daemon("", "host", *names)
         for node in "ab":
             key = f"net.ipv4.tcp_congestion_control={bed.law}"
             _run(*bed.inside(node, "sysctl", "-qw", key))
@@ -283,7 +256,7 @@ def text(found: Mapping[str, KernelRow]) -> str:
 STUDY = Study(
     shows="MaxNet's rates and queue on the kernel with the price in 5 and 20 bits of CSIG's tags",
     minutes=3,
-    needs=(Need("root", missing),),
+    needs=(on_linux(), DAEMON),
     options=(Option("codes", tuple(CODES), "default: all", tuple(CODES)),),
     quick={"codes": ("own", "5")},
     cases=lambda options: options.codes,

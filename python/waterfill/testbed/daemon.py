@@ -10,17 +10,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from waterfill.errors import shown
 from waterfill.network import protocols
@@ -32,14 +30,13 @@ from waterfill.testbed.answer import (
     LawSample,
     LinkChanged,
 )
+from waterfill.testbed.child import Child, installed
 from waterfill.testbed.isolate import Namespace
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
 
 _NAME = "waterfilld"
 # How long the verifier may take for its programs, on a host with other load.
 _READY_S = 60.0
-_END_S = 5.0
-_REFUSED = 2
 _SO_NETNS_COOKIE = 71
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 # Sampling more often would disturb the measurement.
@@ -55,13 +52,8 @@ class DaemonRefusal(DaemonError):
 
 
 def binary() -> str | None:
-    """Find the program: WATERFILLD, next to this Python, or on PATH; None if nowhere."""
-    named = os.environ.get("WATERFILLD")
-    beside = Path(sys.executable).parent / _NAME
-    for path in (named, str(beside)):
-        if path and os.access(path, os.X_OK):
-            return path
-    return shutil.which(_NAME)
+    """Return the path of the program; None if it is not installed."""
+    return installed(_NAME, "WATERFILLD")
 
 
 @dataclass(frozen=True)
@@ -207,35 +199,26 @@ def refused(said: str, params: Params) -> tuple[str | None, str]:
 # --- processes --------------------------------------------------------------------------------
 
 
-class Daemon:
-    """One running `waterfilld`, in the namespace of the thread that starts it.
+class Daemon(Child):
+    """One running `waterfilld`.
 
     It answers each line with its state. `ask` and `poll` do not wait, since the sampler must not
     block on a process that may not be scheduled at once.
     """
 
+    error, refusal = DaemonError, DaemonRefusal
+
     def __init__(self, arguments: Sequence[str]) -> None:
         """Start the daemon; `wait` returns once it is ready.
 
-        Raises DaemonError if it is not installed. Raises DaemonError if it is not installed.
+        Raises DaemonError if it is not installed.
         """
-        path = binary()
-        if path is None:
-            raise DaemonError(f"{_NAME} is not installed")
-        self._process = subprocess.Popen(
-            [path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )  # fmt: skip
+        super().__init__(_NAME, binary(), arguments)
         self._buffer = b""
         self._asked = 0
         self._answers: deque[DaemonStatus] = deque()
         self.changes: list[LinkChanged] = []
         """Answers to `set_rate` and `restart` so far."""
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
 
     def wait(self) -> DaemonStatus:
         """Wait until it is ready; return its first answer. Raises DaemonError if it ends."""
@@ -271,36 +254,9 @@ class Daemon:
         self._ask()
         return self._answer_waited()
 
-    def close(self) -> None:
-        """End the daemon, which unloads its programs."""
-        self._pipe(self._process.stdin).close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_S)
-        self.kill()
-
-    def kill(self) -> None:
-        """Kill the daemon."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            with suppress(BrokenPipeError):
-                self._pipe(pipe).close()
-
-    @property
-    def _out(self) -> IO[bytes]:
-        return self._pipe(self._process.stdout)
-
     def _ask(self) -> None:
         self._write("status")
         self._asked += 1
-
-    def _write(self, line: str) -> None:
-        try:
-            pipe = self._pipe(self._process.stdin)
-            pipe.write(line.encode() + b"\n")
-            pipe.flush()
-        except BrokenPipeError:
-            self._raise_ended()
 
     def _answer_waited(self) -> DaemonStatus:
         self._asked -= 1
@@ -331,21 +287,6 @@ class Daemon:
                 self.changes.append(LinkChanged.read(answer))
             else:
                 self._answers.append(DaemonStatus.read(answer))
-
-    def _raise_ended(self) -> None:
-        self._process.wait(_END_S)
-        said = self._pipe(self._process.stderr).read().decode(errors="replace").strip()
-        self.kill()
-        # The exit code tells wrong input from a failure.
-        error = DaemonRefusal if self._process.returncode == _REFUSED else DaemonError
-        raise error(
-            said.splitlines()[-1] if said else f"{_NAME} ended with {self._process.returncode}"
-        )
-
-    @staticmethod
-    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-        assert pipe is not None
-        return pipe
 
 
 class Laws:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from waterfill.runs.result import Document
 from waterfill.testbed.answer import LineStats
+from waterfill.testbed.child import Child, installed
 
 _NAME = "waterfill-delay"
-_READY_S = 10.0
 
 
 class DelayLineError(RuntimeError):
@@ -24,13 +20,8 @@ class DelayLineError(RuntimeError):
 
 
 def binary() -> str | None:
-    """Find the program: WATERFILL_DELAY, next to this Python, or on PATH; None if nowhere."""
-    named = os.environ.get("WATERFILL_DELAY")
-    beside = Path(sys.executable).parent / _NAME
-    for path in (named, str(beside)):
-        if path and os.access(path, os.X_OK):
-            return path
-    return shutil.which(_NAME)
+    """Return the path of the program; None if it is not installed."""
+    return installed(_NAME, "WATERFILL_DELAY")
 
 
 # On a host with several CPUs the line and the sampler run on this one, hosts and routers on the
@@ -62,21 +53,18 @@ def on_hosts_cpus() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-class DelayLine:
+class DelayLine(Child):
     """The running process, in the namespace of the thread that starts it."""
+
+    error = refusal = DelayLineError
 
     def __init__(
         self, lines: Sequence[Document], *, mtu_bytes: int, seed: int, **more: Any
     ) -> None:
         """Start the process and wait until it is ready; raise DelayLineError if it fails."""
-        path = binary()
-        if path is None:
-            raise DelayLineError(f"{_NAME} is not installed")
         # 18: an Ethernet header and a VLAN tag.
         config = {"seed": seed, "frame_bytes": max(256, mtu_bytes + 18), "lines": list(lines)}
-        self._process = subprocess.Popen(
-            [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        super().__init__(_NAME, binary())
         allowed = os.sched_getaffinity(0)
         others = allowed - {LINE_CPU}
         # A container may lack that CPU; a second line shares it with the first.
@@ -84,55 +72,23 @@ class DelayLine:
             os.sched_setaffinity(self._process.pid, {LINE_CPU})
             os.sched_setaffinity(0, others)  # and of everything started from here on
             _hosts.update(others)
-        self._send(json.dumps(config | more))
+        self._write(json.dumps(config | more))
         self._receive()
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
 
     def start(self, at_ns: int) -> None:
         """Set the run's time 0, on the clock that stamps packets: changes count from there."""
-        self._send(f"start {at_ns}")
+        self._write(f"start {at_ns}")
         self._receive()
 
     def stats(self) -> LineStats:
         """Return the counters so far: `lines` by name, `cpu_s`, `punctuality`."""
-        self._send("stats")
+        self._write("stats")
         document = json.loads(self._receive())
         lines = {line["name"]: line for line in document["lines"]}
         return LineStats.read({**document, "lines": lines})
 
-    def close(self) -> None:
-        """End the process."""
-        self._pipe(self._process.stdin).close()
-        try:
-            self._process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _send(self, line: str) -> None:
-        try:
-            pipe = self._pipe(self._process.stdin)
-            pipe.write(line + "\n")
-            pipe.flush()
-        except BrokenPipeError:
-            self._raise_ended()
-
-    def _receive(self) -> str:
-        line = self._pipe(self._process.stdout).readline()
+    def _receive(self) -> bytes:
+        line = self._out.readline()
         if not line:
             self._raise_ended()
         return line
-
-    def _raise_ended(self) -> None:
-        self._process.wait(_READY_S)
-        said = self._pipe(self._process.stderr).read().strip()
-        raise DelayLineError(said or f"{_NAME} ended with {self._process.returncode}")
-
-    @staticmethod
-    def _pipe(pipe: IO[str] | None) -> IO[str]:
-        assert pipe is not None
-        return pipe

@@ -1,0 +1,77 @@
+"""Programs of the testbed that obey lines on their input and end with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE
+
+_END_S = 5.0
+# The exit code for wrong input.
+_REFUSED = 2
+
+
+def installed(name: str, variable: str) -> str | None:
+    """Find a program: named by the variable, next to this Python, or on PATH; None if nowhere."""
+    for path in (os.environ.get(variable), str(Path(sys.executable).parent / name)):
+        if path and os.access(path, os.X_OK):
+            return path
+    return shutil.which(name)
+
+
+class Child:
+    """A running program, in the namespace of the thread that starts it.
+
+    It raises `error` if the program does not start or ends early, `refusal` for wrong input.
+    """
+
+    error: type[RuntimeError]
+    refusal: type[RuntimeError]
+
+    def __init__(self, name: str, path: str | None, arguments: Sequence[str] = ()) -> None:
+        if path is None:
+            raise self.error(f"{name} is not installed")
+        self._name = name
+        self._process = subprocess.Popen([path, *arguments], stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._in, self._out, self._err = (pipe for pipe in pipes if pipe is not None)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the program, which undoes its work."""
+        self._in.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the program."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._in, self._out, self._err):
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+    def _write(self, line: str) -> None:
+        try:
+            self._in.write(line.encode() + b"\n")
+            self._in.flush()
+        except BrokenPipeError:
+            self._raise_ended()
+
+    def _raise_ended(self) -> None:
+        self._process.wait(_END_S)
+        said = self._err.read().decode(errors="replace").strip()
+        self.kill()
+        code = self._process.returncode
+        error = self.refusal if code == _REFUSED else self.error
+        raise error(said.splitlines()[-1] if said else f"{self._name} ended with {code}")
