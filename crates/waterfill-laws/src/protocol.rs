@@ -194,6 +194,14 @@ pub struct LinkView {
     pub queue: Volume,
 }
 
+impl LinkView {
+    /// Returns the usable capacity: the scenario's utilization target, or 1 without one, times the capacity.
+    #[must_use]
+    pub fn usable(&self) -> Rate {
+        self.capacity * self.target.unwrap_or(1.0)
+    }
+}
+
 /// Kinds of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {

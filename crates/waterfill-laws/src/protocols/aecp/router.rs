@@ -69,7 +69,7 @@ impl Router {
 impl crate::protocol::Router<Aecp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let mut router = Self {
-            capacity: usable(link),
+            capacity: link.usable(),
             beta: params.beta,
             q_0: if link.target.is_some_and(|target| target < 1.0) { 0.0 } else { params.q_0 },
             t: params.t.as_secs(),
@@ -110,7 +110,7 @@ impl crate::protocol::Router<Aecp> for Router {
 
     /// §5.3, at a sampling point.
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.capacity = usable(link);
+        self.capacity = link.usable();
         let (volume, packets) = self.data;
         if volume.as_bytes() > 0.0 && packets > 0.0 {
             self.packet = volume / packets;
@@ -134,11 +134,6 @@ impl crate::protocol::Router<Aecp> for Router {
         fields.put("data_volume", &self.data.0);
         fields.put("data_packets", &self.data.1);
     }
-}
-
-/// C: a link's own target's share of its capacity.
-pub(super) fn usable(link: &LinkView) -> Rate {
-    link.capacity * link.target.unwrap_or(1.0)
 }
 
 /// A rate as packets of a size.

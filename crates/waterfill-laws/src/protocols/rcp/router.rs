@@ -66,7 +66,7 @@ impl Router {
 
 impl crate::protocol::Router<Rcp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
-        let capacity = usable(link);
+        let capacity = link.usable();
         let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
         let interval = interval(mean_rtt, params.max_interval);
         let rate = capacity * params.first_rate;
@@ -119,7 +119,7 @@ impl crate::protocol::Router<Rcp> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.capacity = usable(link);
+        self.capacity = link.usable();
         self.average_rtt();
         let spare =
             spare(self.capacity, self.arrived / self.interval, link.queue, self.alpha, self.beta, self.mean_rtt);
@@ -148,11 +148,6 @@ impl crate::protocol::Router<Rcp> for Router {
 /// Returns R as packets get it.
 fn carried(rate: Rate, carriage: &mut Carriage) -> WireRate {
     WireRate::of(carriage.carry(rate, |rate| rate, |rate| rate))
-}
-
-/// Usable capacity C: the link's utilization target, if it has one, times its capacity.
-pub(super) fn usable(link: &LinkView) -> Rate {
-    link.capacity * link.target.unwrap_or(1.0)
 }
 
 /// T: the average RTT, or less.

@@ -70,7 +70,7 @@ impl<R: Rule> Router<R> {
     fn with(all: &R::Params, link: &LinkView) -> Self {
         let params = R::xcp(all);
         Self {
-            capacity: usable(link),
+            capacity: link.usable(),
             alpha: params.alpha,
             beta: params.beta,
             gamma: params.gamma,
@@ -225,7 +225,7 @@ impl<P: Family> crate::protocol::Router<P> for Router<P::Rule> {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.capacity = usable(link);
+        self.capacity = link.usable();
         self.tick(link.queue, now);
     }
 
@@ -252,11 +252,6 @@ impl<P: Family> crate::protocol::Router<P> for Router<P::Rule> {
         fields.put("loss_local", &loss.shuffled);
         self.rule.list_state(fields);
     }
-}
-
-/// c: the capacity times the link's own target.
-fn usable(link: &LinkView) -> Rate {
-    link.target.unwrap_or(1.0) * link.capacity
 }
 
 /// `[ixcp-2007:eq1]` φ/d = α·(c − y) − β·b/d.
