@@ -16,6 +16,7 @@ import numpy as np
 
 from waterfill.analysis.series import Series
 from waterfill.contract.record import Record
+from waterfill.runs.result import percentile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,15 +49,10 @@ class SizeBin(Record):
 
 def spread(values: Series) -> Spread:
     """Return the mean and the percentiles of the values that are there (NaN is none)."""
-    found = np.sort(values[np.isfinite(values)])
-
-    def percentile(percent: int) -> float | None:
-        # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
-        place = max(0, -(-percent * len(found) // 100) - 1)
-        return float(found[place]) if len(found) else None
-
-    mean = math.fsum(found) / len(found) if len(found) else None
-    return Spread(mean=mean, p50=percentile(50), p90=percentile(90), p99=percentile(99))
+    found = np.sort(values[np.isfinite(values)]).tolist()
+    mean = math.fsum(found) / len(found) if found else None
+    p50, p90, p99 = (percentile(found, percent) for percent in (50, 90, 99))
+    return Spread(mean=mean, p50=p50, p90=p90, p99=p99)
 
 
 class Overall(Record):

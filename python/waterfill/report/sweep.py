@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -18,7 +17,7 @@ from waterfill.report.tables import Table
 from waterfill.runs.files import open_regular, why
 from waterfill.sweeps import dataset, figure
 from waterfill.sweeps.figure import Varying
-from waterfill.sweeps.table import DEFAULT, Group, estimate
+from waterfill.sweeps.table import DEFAULT, Group, grouped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +55,8 @@ def content(folder: Path) -> Document:
     order = {name: place for place, name in enumerate(DEFAULT)}
     figures.sort(key=lambda name: (name in _COST, order.get(name, len(order))))
     axes = _axes(about, kinds, rows)
-    groups = _groups(rows, [*axes.names, *axes.numeric], figures)
+    groups = grouped(rows, [*axes.names, *axes.numeric], figures)
+    groups.sort(key=lambda group: [_order(value) for value in group.values.values()])
     if len(groups) * len(figures) > _MAX_NUMBERS:
         figures = [name for name in figures if name in DEFAULT]
     panels = [
@@ -115,26 +115,6 @@ def _axes(
     drawn = about.draw is not None and bool(about.draw.samples)
     names = [key for key in varying if key not in numeric]
     return Varying(numeric, names, about.axes, drawn)
-
-
-def _groups(
-    rows: Iterable[Mapping[str, Any]], keys: Sequence[str], figures: Sequence[str]
-) -> list[Group]:
-    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(tuple(row[key] for key in keys), []).append(row)
-    groups = []
-    for values in sorted(found, key=lambda values: [_order(value) for value in values]):
-        mine = found[values]
-        done = [row for row in mine if row["status"] == "done"]
-        known = {}
-        for name in figures:
-            numbers = [float(row[name]) for row in done if row[name] is not None]
-            if numbers and all(map(math.isfinite, numbers)):
-                known[name] = estimate(numbers)
-        failed = len(mine) - len(done)
-        groups.append(Group(dict(zip(keys, values, strict=True)), known, len(mine), failed))
-    return groups
 
 
 def _order(value: Any) -> tuple[int, float, str]:

@@ -345,21 +345,22 @@ def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> lis
 def completion_times(took_ms: Iterable[float]) -> Times:
     """Return count, mean, percentiles and maximum of times (ms); None where there are none."""
     times = sorted(took_ms)
-
-    def percentile(percent: int) -> float | None:
-        # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
-        place = max(0, -(-percent * len(times) // 100) - 1)
-        return times[place] if times else None
-
     return Times(
         count=len(times),
         mean=math.fsum(times) / len(times) if times else None,
-        p50=percentile(50),
-        p90=percentile(90),
-        p95=percentile(95),
-        p99=percentile(99),
+        p50=percentile(times, 50),
+        p90=percentile(times, 90),
+        p95=percentile(times, 95),
+        p99=percentile(times, 99),
         max=times[-1] if times else None,
     )
+
+
+def percentile(values: Sequence[float], percent: int) -> float | None:
+    """Return the smallest value that this percentage of sorted values does not exceed."""
+    # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
+    place = max(0, -(-percent * len(values) // 100) - 1)
+    return float(values[place]) if len(values) else None
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:

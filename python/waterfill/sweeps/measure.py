@@ -11,7 +11,7 @@ from typing import Any
 
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, nearest, shown
-from waterfill.runs.result import Result
+from waterfill.runs.result import Result, percentile
 
 # Peak-to-peak of a link's load over its rate above which a run may be unstable, and the fraction
 # of the part before below which it is dying out: as in the validation of linear stability.
@@ -46,11 +46,6 @@ def _took_ms(summary: Summary) -> list[float]:
         for flow in summary.flows
         if flow.completed_s is not None
     )
-
-
-def _percentile(values: list[float], percent: int) -> float | None:
-    """Return the smallest value that this percentage of sorted values does not exceed."""
-    return values[max(0, -(-percent * len(values) // 100) - 1)] if values else None
 
 
 def _mean(values: list[float]) -> float | None:
@@ -92,8 +87,8 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "timeouts": ("time-outs of all flows", lambda s: math.fsum(_of_flows("timeouts")(s))),
     "completed": ("completed flows", lambda s: float(len(_took_ms(s)))),
     "completion_mean_ms": ("completion time, mean", lambda s: _mean(_took_ms(s))),
-    "completion_p50_ms": ("completion time, p50", lambda s: _percentile(_took_ms(s), 50)),
-    "completion_p99_ms": ("completion time, p99", lambda s: _percentile(_took_ms(s), 99)),
+    "completion_p50_ms": ("completion time, p50", lambda s: percentile(_took_ms(s), 50)),
+    "completion_p99_ms": ("completion time, p99", lambda s: percentile(_took_ms(s), 99)),
 }  # fmt: skip
 """Columns from the summary: meaning and function."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -46,7 +46,14 @@ def groups(sweep: Sweep, columns: Sequence[str] = DEFAULT) -> list[Group]:
     """Return one group for each combination of the axes' values, in the table's order."""
     names = axes(sweep)
     rows = sweep.table.select([*names, "status", *dict.fromkeys(columns)]).to_pylist()
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    return grouped(rows, names, columns)
+
+
+def grouped(
+    rows: Iterable[Mapping[str, Any]], names: Sequence[str], columns: Sequence[str]
+) -> list[Group]:
+    """Return one group for each combination of the values of `names`, in the rows' order."""
+    found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)
     answer = []
@@ -54,8 +61,8 @@ def groups(sweep: Sweep, columns: Sequence[str] = DEFAULT) -> list[Group]:
         done = [row for row in mine if row["status"] == "done"]
         estimates = {}
         for column in columns:
-            numbers = [row[column] for row in done if row[column] is not None]
-            if numbers:
+            numbers = [float(row[column]) for row in done if row[column] is not None]
+            if numbers and all(map(math.isfinite, numbers)):
                 estimates[column] = estimate(numbers)
         known = dict(zip(names, values, strict=True))
         answer.append(Group(known, estimates, len(mine), len(mine) - len(done)))
