@@ -17,6 +17,7 @@ TYPE_CHECKING = False  # as typing's, which takes 50 ms to import: Ctrl-C would 
 if TYPE_CHECKING:
     from typing import Any
 
+    from waterfill.analysis.notebook import notebook_html as notebook_html
     from waterfill.analysis.plots import plot as plot
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
@@ -35,6 +36,7 @@ _HOMES = {
     "Result": "runs.result",
     "Scenario": "builder",
     "load": "runs.stored",
+    "notebook_html": "analysis.notebook",
     "plot": "analysis.plots",
     "run": "runs.backends",
     "sweep": "sweeps.api",

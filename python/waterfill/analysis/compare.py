@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from waterfill.analysis import seeds, series, shares, transfers
+from waterfill.analysis import notebook, seeds, series, shares, tables, transfers
 from waterfill.analysis.documents import (
     BackendDifference,
     ComparedRun,
@@ -43,7 +43,7 @@ from waterfill.analysis.shares import Allocation, Spans
 from waterfill.contract.summary import Spread, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols
-from waterfill.runs import backends, html
+from waterfill.runs import backends
 from waterfill.runs.directory import Stage, recover
 from waterfill.runs.files import WriteError, read_text, why, write_text
 from waterfill.runs.laws import PythonLaw, infos, used
@@ -330,15 +330,12 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the comparison in a notebook: one row per protocol."""
-        rows: list[list[html.HtmlCell]] = []
-        for name, result in self.results.items():
-            found = figures(result, self.allocations[name], self.bottleneck)
-            worst, settled = found.share_ratio.worst, found.settling_s.worst
-            rows.append([name, 100 * (found.utilization or 0.0), found.queue_bytes.mean,
-                         found.drops, found.jain_index, worst, settled])  # fmt: skip
-        columns = ("protocol", "utilization (%)", "mean queue (B)", "drops", "Jain's index",
-                   "smallest rate ÷ share", "settling (s)")  # fmt: skip
-        return html.table(f"bottleneck {self.bottleneck}", columns, rows, len(rows))
+        rows = [
+            (name, figures(result, self.allocations[name], self.bottleneck))
+            for name, result in self.results.items()
+        ]
+        title = f"bottleneck {self.bottleneck}"
+        return notebook.table(tables.Table("", title, tables.RUNS, rows), len(rows))
 
     def document(self) -> ComparisonDocument:
         """Return the runs' summaries with their figures."""

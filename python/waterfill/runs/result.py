@@ -108,9 +108,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Show flows, traffic and links in a notebook: tables, escaped, without scripts."""
-        from waterfill.runs import html
+        import waterfill  # knows who writes it, as with `plot`
 
-        return html.result(self.summary)
+        return waterfill.notebook_html(self)
 
     def plot(self, kind: str = "overview") -> Figure:
         """Plot the run: `overview` (all there is), `rates` or `queues`; as `waterfill.plot`.

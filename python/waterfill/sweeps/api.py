@@ -6,9 +6,11 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
-from waterfill.runs import html
+from waterfill.analysis import notebook
+from waterfill.analysis.tables import Column, Table
 from waterfill.runs.files import WriteError
 from waterfill.runs.progress import SweepBar
 from waterfill.sweeps import engine
@@ -49,11 +51,11 @@ class Sweep:
     def _repr_html_(self) -> str:
         """Show the first points in a notebook, without the columns that only a reader needs."""
         hidden = {"key", "wall_s", "memory_bytes", "worker", "overrides"}
-        columns = [name for name in self.table.column_names if name not in hidden]
-        first = self.table.select(columns).slice(0, html.MAX_ROWS).to_pylist()
-        rows = [[row[name] for name in columns] for row in first]
+        names = [name for name in self.table.column_names if name not in hidden]
+        columns = [Column(name, itemgetter(name), form=".4g") for name in names]
+        first = self.table.slice(0, notebook.MAX_ROWS).to_pylist()
         done = f"{self.plan.base.name}: {self.table.num_rows} of {self.expected} points"
-        return html.table(done, columns, rows, self.table.num_rows)
+        return notebook.table(Table("", done, columns, first), self.table.num_rows)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
