@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from waterfill.errors import one_line
@@ -103,12 +102,7 @@ class _Display:
         self._progress.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
@@ -162,13 +156,8 @@ class Bars(_Display):
         if tick.ended and title not in self._titles:
             self._remove(title)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         for title in self._titles:
             if title in self._last:
                 self._print(closing_line(title, self._last[title]))
@@ -286,13 +275,8 @@ class SweepBar(_Display):
         self._started = self._shown = time.monotonic()
         return self if self._quiet else super().__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._say(self.line(closing=True))
 
     def planned(self, recorded: int, threads: int) -> None:
