@@ -46,7 +46,7 @@ from waterfill.scenario.units import (
 MAX_FLOWS = 10**7
 MAX_SAMPLES = 10**7
 COMMAND_LINE = "command line"
-NO_DEFAULT_FLOW = "every flow names its protocol, so none can run another; leave one out"
+NO_DEFAULT_FLOW = "every flow names its own protocol; remove `protocol` from those to compare"
 
 # Keys whose behaviour a backend lacks, with the values that it does run.
 UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
