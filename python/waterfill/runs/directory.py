@@ -189,7 +189,9 @@ def _keep_others(old: Path, new: Path) -> None:
             old, new, symlinks=True, ignore=replaced, copy_function=link, dirs_exist_ok=True
         )
     except shutil.Error as error:
-        raise WriteError(str(error.args[0][0][0]), "", "is in the way of the new result") from None
+        raise WriteError(
+            str(error.args[0][0][0]), "", "is in the way of the new result; remove it"
+        ) from None
 
 
 def _hidden(directory: Path) -> list[Path]:

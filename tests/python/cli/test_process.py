@@ -265,7 +265,7 @@ def test_reproduce_goes_on_with_the_other_experiments(waterfill, tmp_path):
     assert done.code == 1
     for name in (kept, lost):
         assert f"{name}: " in done.out
-    said = f"out/{lost}/claims.json: is in the way of the new result"
+    said = f"out/{lost}/claims.json: is in the way of the new result; remove it"
     assert done.err.splitlines()[-1] == said
     assert json.loads((tmp_path / "out" / kept / "claims.json").read_text())
     assert not [path for path in (tmp_path / "out").rglob("*") if path.name.startswith(".")]

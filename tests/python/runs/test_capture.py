@@ -183,5 +183,5 @@ def test_a_file_that_cannot_be_written_is_one_line(waterfill, tmp_path):
     (tmp_path / "out" / "packets.pcapng").mkdir(parents=True)
     ran = waterfill("run", "s.toml", "--pcap", "-o", "out")
     assert ran.code == 1
-    assert ran.err.endswith("\nout/packets.pcapng: cannot be written: is a directory\n")
+    assert ran.err.endswith("\nout/packets.pcapng: is in the way of the new result; remove it\n")
     assert "long" in ran.out
