@@ -258,10 +258,7 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axis = figure.add_subplot()
     points = {
-        name: (
-            1e3 * mean(outcomes, name, "delay_p95_s"),
-            100 * mean(outcomes, name, "utilization"),
-        )
+        name: (1e3 * mean(outcomes, name, "delay_p95_s"), 100 * mean(outcomes, name, "utilization"))
         for name in dict.fromkeys(one.scheme for one in outcomes)
     }
     for name, (delay_ms, used) in points.items():

@@ -321,9 +321,7 @@ def linear(scenario: Scenario, *, paper: bool = False) -> LinearVerdict:
     verdict = of_links(verdicts)
     names = [link.name for link in links]
     return LinearVerdict(
-        verdict=verdict,
-        thin=nearby != {verdict},
-        links=dict(zip(names, verdicts, strict=True)),
+        verdict=verdict, thin=nearby != {verdict}, links=dict(zip(names, verdicts, strict=True))
     )
 
 

@@ -16,9 +16,7 @@ _CELLS = cohabit.cells(short=True)
 
 # Cells of the 24 whose TCP class misses its requirement, and why (docs/validation/cohabitation.md).
 # The explicit class's share and the utilization are required of them too.
-_TCP_FAILS = {
-    "aecp × reno, 20 ms, 10+3": "AECP's own queue fills the buffer: bursts of losses",
-}
+_TCP_FAILS = {"aecp × reno, 20 ms, 10+3": "AECP's own queue fills the buffer: bursts of losses"}
 
 
 def test_cells() -> None:

@@ -11,7 +11,7 @@ from validation.readings import study as program
 from validation.readings.grid import Change, Grid, table
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
-from waterfill.papers.claims.schema import Run
+from waterfill.papers.claims.schema import ExperimentRun
 
 KNOWN = {experiment.path: experiment for experiment in loading.experiments()}
 
@@ -19,7 +19,6 @@ KNOWN = {experiment.path: experiment for experiment in loading.experiments()}
 def small(**changes: object) -> Grid:
     fields = {
         "name": "small",
-        "paper": "maxnet-2007",
         "question": "?",
         "experiments": ("maxnet-2007/encoding",),
         "axes": {"x": {"as-is": (Change(),), "other": (Change(("seed=2",)),)}},
@@ -29,7 +28,7 @@ def small(**changes: object) -> Grid:
 
 
 def test_a_change_applies_to_the_runs_it_names():
-    run = Run(name="20 ms", set=["a=1"])
+    run = ExperimentRun(name="20 ms", set=["a=1"])
     assert Change(("b=2",), run="20*").applied("p/e", run).set == ["a=1", "b=2"]
     assert Change(("b=2",), run="100*").applied("p/e", run) is run
     assert Change(("b=2",), experiment="p/f").applied("p/e", run) is run

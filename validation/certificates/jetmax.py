@@ -15,14 +15,7 @@ from validation.certificates.replay import (
     PartChecker,
     SourceChecker,
 )
-from validation.certificates.rounding import (
-    OneOf,
-    Real,
-    below,
-    largest,
-    single,
-    smallest,
-)
+from validation.certificates.rounding import OneOf, Real, below, largest, single, smallest
 from validation.certificates.units import given, number, picoseconds, seconds, since, whole
 
 _DATA = ">ffffBBB5x"

@@ -6,17 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from validation.certificates import (
-    aecp,
-    jetmax,
-    log,
-    maxnet,
-    maxnet2006,
-    rcp,
-    replay,
-    vcp,
-    xcp,
-)
+from validation.certificates import aecp, jetmax, log, maxnet, maxnet2006, rcp, replay, vcp, xcp
 from validation.certificates.fixed import laws as fixed
 from validation.certificates.fixed import log as kernel_log
 from validation.certificates.replay import LawChecker, Verdict

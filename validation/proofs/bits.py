@@ -65,14 +65,9 @@ class BitVectors:
     def compare(self, op: str, a: Bits, b: Bits, kind: Type) -> Any:
         """Return whether a op b."""
         if isinstance(a, int) and isinstance(b, int):
-            return {
-                "<": a < b,
-                "<=": a <= b,
-                ">": a > b,
-                ">=": a >= b,
-                "==": a == b,
-                "!=": a != b,
-            }[op]
+            return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[
+                op
+            ]
         x, y = _vector(a), _vector(b)
         if op in ("==", "!="):
             return x == y if op == "==" else x != y

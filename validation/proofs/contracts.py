@@ -257,9 +257,7 @@ def _factor(machine: Machine, arguments: list[Any], node: Node) -> Any:
 def is_factor(number: Number, high: int) -> Any:
     """Return the formula that a number is a factor with an exponent up to `high`."""
     return z3.And(
-        number.term >= 0,
-        number.term % ONE <= FACTOR_MANTISSA,
-        number.term < (high + 1) * ONE,
+        number.term >= 0, number.term % ONE <= FACTOR_MANTISSA, number.term < (high + 1) * ONE
     )
 
 
@@ -367,10 +365,7 @@ def _prove_divide(width: int) -> Integers:
         fresh, rest = machine.local("quotient"), machine.local("remainder")
         rest.parents, fresh.parents = (*rest.parents, fresh), (*fresh.parents, rest)
         fresh.facts.append(fresh.term < (fits + 1) * power)
-        rest.facts += [
-            rest.term < d.term,
-            fresh.term * d.term + rest.term == n.term * power,
-        ]
+        rest.facts += [rest.term < d.term, fresh.term * d.term + rest.term == n.term * power]
 
     machine.iterated = cut
     r = body.run()

@@ -70,11 +70,7 @@ def _without_products(term: Any, products: dict[str, Any], seen: dict[int, Any])
     return result
 
 
-_ATTEMPTS = (
-    (_ask_directly, 300),
-    (_ask_linearly, QUERY_MS),
-    (_ask_directly, QUERY_MS),
-)
+_ATTEMPTS = ((_ask_directly, 300), (_ask_linearly, QUERY_MS), (_ask_directly, QUERY_MS))
 
 
 class Number:
@@ -370,14 +366,7 @@ class Integers:
             self.require("a shift below the width", 0 <= b < kind.width, False, [], at)
             result = a << b if op == "<<" else a >> b
         else:
-            result = {
-                "+": a + b,
-                "-": a - b,
-                "*": a * b,
-                "&": a & b,
-                "|": a | b,
-                "^": a ^ b,
-            }[op]
+            result = {"+": a + b, "-": a - b, "*": a * b, "&": a & b, "|": a | b, "^": a ^ b}[op]
         if not kind.least <= result <= kind.most:
             if self._may_wrap(at):
                 result &= kind.most
@@ -417,10 +406,7 @@ class Integers:
             self._count += 1
             product = z3.Int(f"product!{self._count}")
             facts = [
-                z3.Or(
-                    z3.And(b.term == 0, product == 0),
-                    z3.And(b.term == 1, product == a.term),
-                )
+                z3.Or(z3.And(b.term == 0, product == 0), z3.And(b.term == 1, product == a.term))
             ]
             exact = product
         else:

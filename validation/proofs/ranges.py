@@ -54,10 +54,7 @@ class ProofLaw:
 
 
 def _rcp_link(f: Fields) -> list[Any]:
-    return [
-        f["rate"].term <= f["capacity"].term * 1024,
-        f["rate_min"].term <= f["capacity"].term,
-    ]
+    return [f["rate"].term <= f["capacity"].term * 1024, f["rate_min"].term <= f["capacity"].term]
 
 
 RCP = ProofLaw(

@@ -74,7 +74,6 @@ ACKS = {
 GRIDS = (
     Grid(
         name="aecp-crossing",
-        paper="aecp-2010",
         question="§5, §6.1, §6.2: what bounds a source, what joins a host, what is acknowledged?",
         experiments=(CROSSING,),
         axes={"access": ACCESS, "acknowledged": ACKS, "source": SOURCES},
@@ -84,7 +83,6 @@ GRIDS = (
     ),
     Grid(
         name="aecp-hosts",
-        paper="aecp-2010",
         question="The same of the experiments without other traffic.",
         experiments=(ALONE, RTTS, MULTI),
         axes={"access": ACCESS, "acknowledged": ACKS},
@@ -93,7 +91,6 @@ GRIDS = (
     ),
     Grid(
         name="aecp-access",
-        paper="aecp-2010",
         question="§6.1: at which rate do the links between hosts and routers run?",
         experiments=(CROSSING, ALONE, RTTS, MULTI),
         axes={
@@ -102,7 +99,7 @@ GRIDS = (
                 "0.5 Gbit/s": access("0.5 Gbit/s"),
                 "1 Gbit/s": GIGABIT,
                 "2.5 Gbit/s": access("2.5 Gbit/s"),
-            },
+            }
         },
         adopted={"access": "none"},
         errata=("A14",),
@@ -110,7 +107,6 @@ GRIDS = (
     ),
     Grid(
         name="aecp-burst",
-        paper="aecp-2010",
         question="§6.2: are the 160 Mbit/s from 100 s on one source or twenty?",
         experiments=(CROSSING,),
         axes={"burst": {"twenty sources": (), "one source": ONE_SOURCE}},
@@ -119,7 +115,6 @@ GRIDS = (
     ),
     Grid(
         name="aecp-xcp-load",
-        paper="aecp-2010",
         question="§6: ns-2's XCP queues other packets apart; does its router count them as load?",
         experiments=(CROSSING,),
         axes={
@@ -134,7 +129,6 @@ GRIDS = (
     ),
     Grid(
         name="aecp-web",
-        paper="aecp-2010",
         question="§6.2: what are the 400 on-off sources whose flows arrive as a Poisson process?",
         experiments=(CROSSING,),
         axes={
@@ -142,7 +136,7 @@ GRIDS = (
                 "on-off": ON_OFF,
                 "transfers by SACK": TRANSFERS,
                 "transfers by the tested protocol": (*TRANSFERS, *OWN),
-            },
+            }
         },
         adopted={"web": "on-off"},
         errata=("A11",),
@@ -150,7 +144,6 @@ GRIDS = (
     ),
     Grid(
         name="aecp-buffer",
-        paper="aecp-2010",
         question="§6 and Table 1: the product of bandwidth and which delay is the buffer?",
         experiments=(CROSSING, ALONE),
         axes={"buffer": {"400 ms": buffer("25000 packets"), "50 ms": buffer("3125 packets")}},

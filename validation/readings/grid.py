@@ -52,6 +52,15 @@ class Change:
         return run.model_copy(update={"scenario": scenario, "set": [*run.set, *self.sets]})
 
 
+def options(
+    key: str, *values: str, as_is: str | None = None, run: str = "*"
+) -> dict[str, tuple[Change, ...]]:
+    """Return the readings that give a key these values; `as_is` is what the experiments have."""
+    return {
+        value: () if value == as_is else (Change((f"{key}={value}",), run=run),) for value in values
+    }
+
+
 @dataclass(frozen=True)
 class Grid:
     """Readings of one paper's open questions, and the experiments that judge them.
@@ -61,7 +70,6 @@ class Grid:
     """
 
     name: str
-    paper: str
     question: str
     experiments: tuple[str, ...]
     axes: Mapping[str, Mapping[str, Sequence[Change]]]
@@ -69,6 +77,11 @@ class Grid:
     errata: tuple[str, ...] = ()
     seeds: int | None = None
     """Runs per scenario with seeds of their own, where not as many as the experiment has."""
+
+    @property
+    def paper(self) -> str:
+        """The paper whose experiments these are."""
+        return self.experiments[0].partition("/")[0]
 
     def cells(self) -> list[dict[str, str]]:
         """Return every combination of one reading per axis, as {question: reading}."""

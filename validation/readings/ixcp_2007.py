@@ -48,7 +48,6 @@ _NAMING = {
 GRIDS = (
     Grid(
         name="ixcp-letter",
-        paper="ixcp-2007",
         question="§3: when does a router name its link, and how does it shuffle?",
         experiments=tuple(_FLOWS),
         axes=_NAMING,
@@ -59,7 +58,6 @@ GRIDS = (
     # Fig. 1's long flows, 4 ms a twentieth of one.
     Grid(
         name="ixcp-starts",
-        paper="ixcp-2007",
         question="§4: do the figures need flows that start together with equal RTTs?",
         experiments=tuple(_FLOWS),
         axes={
@@ -75,7 +73,6 @@ GRIDS = (
     ),
     Grid(
         name="ixcp-seeds",
-        paper="ixcp-2007",
         question="§4: does the literal reading of §3 depend on the draw of random starts?",
         experiments=tuple(_FLOWS),
         axes={
@@ -88,7 +85,7 @@ GRIDS = (
                     )
                     for seed in (1, 2, 3)
                 },
-            },
+            }
         },
         adopted={"starts": "together"},
         errata=("I4",),
@@ -96,7 +93,6 @@ GRIDS = (
     # Fig. 4 is lost. §4.2 has all rates, and the flows to links 5 (thirty) and 4 (twenty).
     Grid(
         name="ixcp-instance",
-        paper="ixcp-2007",
         question="§4.2: does the verdict depend on our number of flows to links 1 to 3 of Fig. 4?",
         experiments=("ixcp-2007/five-hops",),
         axes={

@@ -5,23 +5,13 @@ eq. 10's steps comes first, how fast hosts send what a window allows, and for RC
 rate, its longest interval T and its average of RTTs.
 """
 
-from validation.readings.grid import Change, Grid
+from validation.readings.grid import Change, Grid, options
 
-AVERAGE = {
-    "exponential": (Change(),),
-    "sliding": (Change(('params.maxnet.average="sliding"',)),),
-    "off": (Change(('params.maxnet.average="off"',)),),
-}
-ORDER = {
-    "xi-first": (Change(),),
-    "rate-first": (Change(('params.maxnet.order="rate-first"',)),),
-}
+AVERAGE = options("params.maxnet.average", "exponential", "sliding", "off", as_is="exponential")
+ORDER = options("params.maxnet.order", "xi-first", "rate-first", as_is="xi-first")
 
 
-PACKETS = {
-    "windows": (Change(),),
-    "paced": (Change(("flow.maxnet.pacing=true",)),),
-}
+PACKETS = {"windows": (), "paced": (Change(("flow.maxnet.pacing=true",)),)}
 
 
 def _access(rate: str) -> tuple[Change, ...]:
@@ -53,16 +43,12 @@ def _hosts(rate: str) -> tuple[Change, ...]:
 GRIDS = (
     Grid(
         name="cross-traffic-law",
-        paper="maxnet-2007",
         question="§VII.B: does any reading take back over two thirds of 400 Mbit/s within 0.3 s?",
         experiments=("maxnet-2007/cross-traffic",),
         axes={
             "average": AVERAGE,
             "order": ORDER,
-            "T0": {
-                "130 ms": (Change(),),
-                "30 ms": (Change(('params.maxnet.t_0="30 ms"',)),),
-            },
+            "T0": options("params.maxnet.t_0", "130 ms", "30 ms", as_is="130 ms"),
             "packets": PACKETS,
         },
         adopted={
@@ -75,18 +61,14 @@ GRIDS = (
     ),
     Grid(
         name="cross-traffic-step",
-        paper="maxnet-2007",
         question="§VII.B: is over two thirds within 0.3 s the linear law's, and at which RTT?",
         experiments=("maxnet-2007/cross-traffic",),
         axes={
-            "step": {
-                "400 Mbit/s": (Change(),),
-                "40 Mbit/s": (Change(('traffic.cbr.rate="40 Mbit/s"',)),),
-            },
-            "RTT": {"29 ms": (Change(),), "40 ms": _rtt(40), "50 ms": _rtt(50)},
+            "step": options("traffic.cbr.rate", "400 Mbit/s", "40 Mbit/s", as_is="400 Mbit/s"),
+            "RTT": {"29 ms": (), "40 ms": _rtt(40), "50 ms": _rtt(50)},
             "packets": PACKETS,
             "hosts": {
-                "1 Gbit/s": (Change(),),
+                "1 Gbit/s": (),
                 "2.5 Gbit/s": _access("2.5 Gbit/s"),
                 "ideal": _access("100 Gbit/s"),
             },
@@ -96,7 +78,6 @@ GRIDS = (
     ),
     Grid(
         name="two-hop-hosts",
-        paper="maxnet-2007",
         question="§VII.A: which hosts and averages give the paper's order of queues and its 2 s?",
         experiments=("maxnet-2007/two-hop",),
         axes={
@@ -104,13 +85,13 @@ GRIDS = (
             "load": {"last dt_p": (Change(('params.maxnet.load_average="0 s"',)),)},
             "interfaces": {
                 "0.5 Gbit/s": _interfaces("500 Mbit/s"),
-                "1 Gbit/s": (Change(),),
+                "1 Gbit/s": (),
                 "2.5 Gbit/s": _interfaces("2.5 Gbit/s"),
                 "ideal": _interfaces("100 Gbit/s"),
             },
             "average": AVERAGE,
             "packets": {
-                "windows": (Change(),),
+                "windows": (),
                 "paced": (
                     Change(
                         tuple(
@@ -131,45 +112,35 @@ GRIDS = (
     ),
     Grid(
         name="start-load",
-        paper="maxnet-2007",
         question='§IV.B: over what time is "the current transmission rate" of a link?',
         experiments=("maxnet-2007/maxstart", "maxnet-2007/two-hop"),
         axes={
-            "load": {
-                "last dt_p": (Change(('params.maxnet.load_average="0 s"',)),),
-                "130 ms": (Change(),),
-            },
-            "hosts": {"1 Gbit/s": (Change(),), "2.5 Gbit/s": _hosts("2.5 Gbit/s")},
+            "load": {"last dt_p": (Change(('params.maxnet.load_average="0 s"',)),), "130 ms": ()},
+            "hosts": {"1 Gbit/s": (), "2.5 Gbit/s": _hosts("2.5 Gbit/s")},
         },
         adopted={"load": "130 ms", "hosts": "1 Gbit/s"},
         errata=("M17", "M18"),
     ),
     Grid(
         name="maxstart-hosts",
-        paper="maxnet-2007",
         question="§VII.A.3: with which hosts and packets does the overload keep its bound?",
         experiments=("maxnet-2007/maxstart",),
         axes={
-            "hosts": {"1 Gbit/s": (Change(),), "ideal": _hosts("100 Gbit/s")},
+            "hosts": {"1 Gbit/s": (), "ideal": _hosts("100 Gbit/s")},
             "packets": {
-                "windows": (Change(),),
+                "windows": (),
                 "paced": (Change(("flow.old.pacing=true", "flow.new.pacing=true"), run="[0-9]*"),),
             },
             "overload": {
-                "arrivals of an RTT": (Change(),),
+                "arrivals of an RTT": (),
                 "queue": (Change(measure="start_overload", claim="overload-*"),),
             },
         },
-        adopted={
-            "hosts": "1 Gbit/s",
-            "packets": "windows",
-            "overload": "arrivals of an RTT",
-        },
+        adopted={"hosts": "1 Gbit/s", "packets": "windows", "overload": "arrivals of an RTT"},
         errata=("M17",),
     ),
     Grid(
         name="rcp-model",
-        paper="maxnet-2007",
         question="§IX: which first rate, longest interval T, average and rate are the paper's RCP?",
         experiments=("maxnet-2007/rcp",),
         axes={
@@ -177,17 +148,14 @@ GRIDS = (
                 f"{share} %": (Change((f"params.rcp.first_rate={share / 100}",), run="rcp*"),)
                 for share in (1, 5, 20, 50, 100)
             },
-            "T": {
-                "1 ms": (Change(('params.rcp.max_interval="1 ms"',), run="rcp*"),),
-                "10 ms": (Change(),),
-                "100 ms": (Change(('params.rcp.max_interval="100 ms"',), run="rcp*"),),
-            },
-            "RTTs": {
-                "traffic": (Change(),),
-                "reluctant": (Change(('params.rcp.average="reluctant"',), run="rcp*"),),
-            },
+            "T": options(
+                "params.rcp.max_interval", "1 ms", "10 ms", "100 ms", as_is="10 ms", run="rcp*"
+            ),
+            "RTTs": options(
+                "params.rcp.average", "traffic", "reluctant", as_is="traffic", run="rcp*"
+            ),
             "rate of Flow 1": {
-                "receiver": (Change(),),
+                "receiver": (),
                 "sender": tuple(
                     Change(args={"column": "pacing_bps"}, claim=claim)
                     for claim in ("rcp-1-overshoot", "rcp-9-*", "rcp-49-*")
@@ -204,7 +172,6 @@ GRIDS = (
     ),
     Grid(
         name="rcp-writes",
-        paper="maxnet-2007",
         question="§IX: does a router write RCP's rate at arrival, or at departure as in ns-2?",
         experiments=("maxnet-2007/rcp",),
         axes={
@@ -222,28 +189,26 @@ GRIDS = (
     ),
     Grid(
         name="rcp-first-rate",
-        paper="maxnet-2007",
         question="§IX: does a first rate near the best one of rcp-model give the same verdicts?",
         experiments=("maxnet-2007/rcp",),
         axes={
             "first rate": {
                 f"{share} %": (Change((f"params.rcp.first_rate={share / 100}",), run="rcp*"),)
                 for share in (40, 45, 50, 55, 60)
-            },
+            }
         },
         adopted={"first rate": None},
         errata=("M22",),
     ),
     Grid(
         name="stability-average",
-        paper="maxnet-2007",
         question="§VIII.C: with which average of §VI is α = 0.66 proven stable up to 1000 s?",
         experiments=("maxnet-2007/stability",),
         axes={
             "average": {
                 average: (Change(args={"average": average}, claim="own-zero-stable"),)
                 for average in ("off", "exponential", "sliding")
-            },
+            }
         },
         adopted={"average": "exponential"},
         errata=("M11",),

@@ -46,7 +46,6 @@ _TCPS = ("newreno", "sack", "highspeed", "bic", "cubic", "htcp", "scalable")
 GRIDS = (
     Grid(
         name="cohabit-update",
-        paper="xcp-tcp-2008",
         question="§4.3, §4.2: when is p_drop updated, and has each class a zombie table?",
         experiments=_PROTECTED,
         axes={"update": _UPDATE, "table": {name: _TABLE[name] for name in ("class", "shared")}},
@@ -55,19 +54,14 @@ GRIDS = (
     ),
     Grid(
         name="cohabit-average",
-        paper="xcp-tcp-2008",
         question="§4.2: is P(t) an average over a class's packets or over all?",
         experiments=_PROTECTED[:1],
-        axes={
-            "update": {name: _UPDATE[name] for name in ("interval", "packet")},
-            "table": _TABLE,
-        },
+        axes={"update": {name: _UPDATE[name] for name in ("interval", "packet")}, "table": _TABLE},
         adopted={"update": "packet", "table": "class"},
         errata=("C2",),
     ),
     Grid(
         name="cohabit-seeds",
-        paper="xcp-tcp-2008",
         question="§4.2: does the choice between the tables depend on chance?",
         experiments=_PROTECTED,
         axes={
@@ -79,34 +73,28 @@ GRIDS = (
     ),
     Grid(
         name="cohabit-factors",
-        paper="xcp-tcp-2008",
         question="§4.3: for which update is the range of D_drop and I_drop, 0.99 to 1.01, meant?",
         experiments=("xcp-tcp-2008/estimator",),
         axes={
             "update": {
                 name: (Change((f'{_QUEUE}.update="{name}"',)),) for name in ("interval", "packet")
-            },
+            }
         },
         adopted={"update": "packet"},
         errata=("C7",),
     ),
     Grid(
         name="cohabit-delta",
-        paper="xcp-tcp-2008",
         question="§6: is δ 0.00025, as printed, or 0.5/1000, as §4.2 computes it?",
         experiments=("xcp-tcp-2008/figure-4",),
         axes={
-            "delta": {
-                "printed": (_half(delta="0.00025"),),
-                "computed": (_half(delta="0.0005"),),
-            },
+            "delta": {"printed": (_half(delta="0.00025"),), "computed": (_half(delta="0.0005"),)}
         },
         adopted={"delta": "printed"},
         errata=("C4",),
     ),
     Grid(
         name="cohabit-tcp",
-        paper="xcp-tcp-2008",
         question="§5: which TCP, update and table give the shares of Fig. 3 and 4?",
         experiments=_FIGURES[:2],
         axes={
@@ -125,7 +113,6 @@ GRIDS = (
     ),
     Grid(
         name="cohabit-input",
-        paper="xcp-tcp-2008",
         question="§4.3: which control interval, and is a dropped packet input?",
         experiments=("xcp-tcp-2008/figure-3",),
         axes={
@@ -143,11 +130,7 @@ GRIDS = (
             },
             "table": {name: _TABLE[name] for name in ("class", "shared")},
         },
-        adopted={
-            "interval": "XCP's mean RTT",
-            "dropped": "counted, also by XCP",
-            "table": "class",
-        },
+        adopted={"interval": "XCP's mean RTT", "dropped": "counted, also by XCP", "table": "class"},
         errata=("C3",),
     ),
 )

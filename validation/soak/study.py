@@ -18,14 +18,7 @@ from validation.soak import network, objects, verdict
 from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
 from validation.soak.traffic import Load, Totals, Worker
 from validation.soak.verdict import Event, SoakRun
-from validation.soak.watch import (
-    KernelLog,
-    Sample,
-    Watch,
-    join,
-    memory_group,
-    show_every_warning,
-)
+from validation.soak.watch import KernelLog, Sample, Watch, join, memory_group, show_every_warning
 from validation.testbed.maxnet_special import isolated
 from waterfill.errors import InputError
 from waterfill.testbed import daemon, isolate

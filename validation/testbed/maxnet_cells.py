@@ -296,10 +296,7 @@ def loss_name(loss: float) -> str:
     return f"fig14-{loss * 1e4:g}e-4"
 
 
-_DYNAMIC = (
-    ("RTT (ms)", "rtt_s", 1e-3, True),
-    ("price (s)", f"{LAW}.price", 1.0, False),
-)
+_DYNAMIC = (("RTT (ms)", "rtt_s", 1e-3, True), ("price (s)", f"{LAW}.price", 1.0, False))
 
 
 def _dynamic(names: list[str], link: str) -> list[Panel]:

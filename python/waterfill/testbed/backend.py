@@ -120,8 +120,7 @@ def _once(
         for node in nodes:
             if nodes.count(node) > 1:
                 raise scenario.error(
-                    f"{key}.path",
-                    f"must visit each node once, but visits {shown(node)} twice",
+                    f"{key}.path", f"must visit each node once, but visits {shown(node)} twice"
                 )
 
 

@@ -59,9 +59,7 @@ class Sampler:
             lost={hold.name: [] for hold in topology.plan.holds()},
         )
         self.fine = FineSamples(
-            time_s=[],
-            backlog=[[] for _ in self._queues],
-            rtt_us=[[] for _ in self._streams],
+            time_s=[], backlog=[[] for _ in self._queues], rtt_us=[[] for _ in self._streams]
         )
         self._fine_cost_s = 0.0
 

@@ -116,10 +116,7 @@ class Topology:
             wires += 2
             self._veth(cable.a, halves[0])
             self._veth(cable.b, halves[1])
-            for hold, (start, end) in (
-                (cable.there, halves),
-                (cable.back, reversed(halves)),
-            ):
+            for hold, (start, end) in ((cable.there, halves), (cable.back, reversed(halves))):
                 self.holds.append(
                     {
                         "name": hold.name, "from": start.name, "to": end.name,

@@ -34,8 +34,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "sums": layout("bytes_sum own_sum membership_sum"),
     "cpu": layout("cpu_bytes cpu_own cpu_membership"),
     "link": layout(
-        "goal target unresponsive flows join overloaded",
-        "target_code share_code interval reserved",
+        "goal target unresponsive flows join overloaded", "target_code share_code interval reserved"
     ),
     "source": layout(
         "rate window target offer x_min doubted_since joined",

@@ -58,7 +58,7 @@ RANGES: dict[str, dict[str, dict[str, Range]]] = {
             **{"alpha": (1, 1 << 21), "beta": (1, 1 << 21), "freeze": FLAG},
         },
         "source": {
-            **{"window": (1 << 32, 1 << 61), "load": (0, 3), "heard": FLAG, "rtt": (0, 1 << 27)},
+            **{"window": (1 << 32, 1 << 61), "load": (0, 3), "heard": FLAG, "rtt": (0, 1 << 27)}
         },
     },
 }

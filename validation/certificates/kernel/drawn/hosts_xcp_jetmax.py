@@ -18,7 +18,7 @@ RANGES: dict[str, dict[str, tuple[int, int]]] = {
         **{"x_min": (50, 1), "tau": (21, 0), "interval": (22, 1), "rate": (50, 0)},
         **{"window": (44, 0), "target": (50, 0), "offer": (50, 0), "doubted_since": (50, 0)},
         **{"joined": (50, 0), "counted_after": (31, 0), "bottleneck": (5, 0), "weight": (8, 0)},
-    },
+    }
 }
 XCP = {
     **{"window": (52, 1 << 8), "total": (47, 0), "rtt": (28, 0), "weight": (20, 1)},
