@@ -11,7 +11,7 @@ export SOURCE_DATE_EPOCH
 tools=$PWD/target/sbom
 mkdir -p "$tools" out/sbom
 [ -x "$tools/venv/bin/python" ] || .venv/bin/python -m venv "$tools/venv"
-.venv/bin/uv pip sync --quiet --python "$tools/venv/bin/python" --require-hashes requirements-tools.lock
+.venv/bin/uv pip sync --quiet --python "$tools/venv/bin/python" --require-hashes requirements.lock requirements-tools.lock
 
 for lock in requirements.lock requirements-dev.lock requirements-tools.lock; do
   "$tools/venv/bin/cyclonedx-py" requirements --output-reproducible --of JSON -o "out/sbom/${lock%.lock}.json" "$lock" 2>"$tools/log" ||

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the system requirements, then creates .venv and installs a lock file into it.
+# Checks the system requirements, then creates .venv and installs lock files into it.
 #
 #   tools/setup.sh run     to build and run: needs Python with venv, Rust, a C compiler; installs requirements.lock
-#   tools/setup.sh dev     to test: needs the same; installs requirements-dev.lock
-#   tools/setup.sh lint    to lint: also needs clippy and rustfmt; installs requirements-dev.lock
+#   tools/setup.sh dev     to test: needs the same; also installs requirements-dev.lock
+#   tools/setup.sh lint    to lint: also needs clippy and rustfmt; installs what dev does
 #
 # As root on Debian, installs system packages that are missing; otherwise prints one line that names them and exits 1.
 # PYTHON=/path/to/python3 chooses the interpreter of a new .venv.
@@ -12,8 +12,8 @@ cd "$(dirname "$0")/.."
 
 kind=${1:-run}
 case $kind in
-  run) lock=requirements.lock ;;
-  dev | lint) lock=requirements-dev.lock ;;
+  run) locks=(requirements.lock) ;;
+  dev | lint) locks=(requirements.lock requirements-dev.lock) ;;
   *) echo "setup: expected run, dev or lint, not '$kind'" >&2; exit 2 ;;
 esac
 
@@ -96,14 +96,15 @@ if ! .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))'
   "$python" -m venv .venv >/dev/null || die "'$python -m venv .venv' failed"
 fi
 
-say "Rust $rust_now, $(.venv/bin/python --version); installing what $lock pins into .venv"
+say "Rust $rust_now, $(.venv/bin/python --version); installing what ${locks[*]} pin into .venv"
 # The lock files are complete and hashed: nothing is resolved, and nothing is built from source.
 locked=(--quiet --no-deps --require-hashes --only-binary :all:)
-with_pip() { .venv/bin/python -m pip install "${locked[@]}" --disable-pip-version-check --no-input -r "$1" </dev/null; }
-with_uv() { .venv/bin/uv pip install "${locked[@]}" "${bytecode[@]}" --python .venv/bin/python -r "$1" </dev/null 2>/dev/null; }
+with_pip() { .venv/bin/python -m pip install "${locked[@]}" --disable-pip-version-check --no-input "${@/#/-r}" </dev/null; }
+with_uv() { .venv/bin/uv pip install "${locked[@]}" "${bytecode[@]}" --python .venv/bin/python "${@/#/-r}" </dev/null 2>/dev/null; }
 # Python writes the bytecode of what it imports, a tenth of all. Where it may not, each start would compile numpy and the others.
 bytecode=(); [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || bytecode=(--compile-bytecode)
 # pip brings uv, and uv installs the rest several times as fast. Where only pip is configured for the local network, pip does it all.
-[ -x .venv/bin/uv ] || with_pip <(sed -n '/^uv==/,/[^\\]$/p' "$lock") || die "could not install the uv that $lock pins"
-with_uv "$lock" || with_pip "$lock" || die "could not install what $lock pins"
+[ -x .venv/bin/uv ] || with_pip <(sed -n '/^uv==/,/[^\\]$/p' requirements.lock) \
+  || die "could not install the uv that requirements.lock pins"
+with_uv "${locks[@]}" || with_pip "${locks[@]}" || die "could not install what ${locks[*]} pin"
 touch ".venv/.$kind"

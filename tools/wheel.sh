@@ -9,7 +9,7 @@ exec >&2
 [ "$(uname -sm)" = "Linux x86_64" ] || { echo "wheel: expected Linux on x86-64, found $(uname -sm)"; exit 1; }
 mkdir -p "$work" dist
 [ -x "$work/venv/bin/python" ] || .venv/bin/python -m venv "$work/venv"
-.venv/bin/uv pip sync --quiet --python "$work/venv/bin/python" --require-hashes requirements-tools.lock
+.venv/bin/uv pip sync --quiet --python "$work/venv/bin/python" --require-hashes requirements.lock requirements-tools.lock
 # Absolute, as maturin runs zig from the venv it is in; the lock file's, not one of the host.
 export VIRTUAL_ENV=$work/venv PATH=$work/venv/bin:$PATH PYO3_PYTHON=$work/venv/bin/python
 export CARGO_TARGET_DIR=$work/cargo CARGO_TERM_QUIET=true
