@@ -277,6 +277,15 @@ class Draw(NamedTuple):
     protocols: Sequence[str] = PROTOCOLS
 
 
+def draw_options(protocols: Sequence[str]) -> Sequence[Option]:
+    """Return the options of a study of random networks."""
+    return (
+        Option("--draws", 200, "number of random networks", low=1),
+        Option("--seed", 1, "of the first network"),
+        Option("--protocols", protocols, "protocols to draw from", protocols),
+    )
+
+
 def cases(options: Options) -> list[Draw]:
     """Return the draws with seeds `seed`, `seed` + 1 …."""
     return [Draw(options.seed + i, options.protocols) for i in range(options.draws)]
@@ -311,11 +320,7 @@ def table(found: Mapping[Draw, Comparison]) -> str:
 STUDY = Study(
     shows="the fluid model's rates and settling times agree with the packet simulator's",
     minutes=5,
-    options=(
-        Option("--draws", 200, "number of random networks", low=1),
-        Option("--seed", 1, "of the first network"),
-        Option("--protocols", PROTOCOLS, "protocols to draw from", PROTOCOLS),
-    ),
+    options=draw_options(PROTOCOLS),
     quick={"draws": 3},
     cases=cases,
     runs=lambda case: runs(draw(*case)),

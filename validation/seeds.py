@@ -29,7 +29,6 @@ from waterfill.papers.claims.schema import OverSeeds
 from waterfill.papers.claims.verdict import Judged, Statement
 from waterfill.papers.reproduce import Reproduction, reproduce
 from waterfill.runs.progress import ExperimentBars
-from waterfill.runs.result import Document
 
 SEEDS = 5
 
@@ -118,31 +117,6 @@ class SeedRow:
             return None
         return f"{span}, on record is {record.least:.4g} to {record.most:.4g}"
 
-    def document(self) -> Document:
-        """Return the claim's entry in the document of `--json`."""
-        claim = self.claim
-        values = [value for value in self.measured if value is not None]
-        return {
-            "id": claim.id,
-            "paper": claim.paper,
-            "experiment": claim.experiment,
-            "relation": claim.relation,
-            "paper_value": claim.paper_value,
-            "tolerance": claim.tolerance,
-            "unit": claim.unit,
-            "expect": claim.expect,
-            "measured": list(self.measured),
-            "verdicts": list(self.verdicts),
-            "same": self.same,
-            "random": self.random,
-            "singles": list(self.singles),
-            "complaint": self.complaint,
-            "least": min(values, default=None),
-            "most": max(values, default=None),
-            "spread_over_tolerance": self.spread_over_tolerance,
-            "room": self.margin,
-        }
-
 
 def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
     """Return one row per claim from each seed's {experiment: its judged claims}."""
@@ -156,20 +130,6 @@ def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
         for path, listed in judged[0].items()
         for number, claim in enumerate(listed)
     ]
-
-
-def document(found: Sequence[SeedRow], seeds: Sequence[int]) -> Document:
-    """Return {"seeds", "claims", "counts": {"claims", "random", "changed", "complaints"}}."""
-    return {
-        "seeds": list(seeds),
-        "claims": [row.document() for row in found],
-        "counts": {
-            "claims": len(found),
-            "random": sum(row.random for row in found),
-            "changed": sum(not row.same for row in found),
-            "complaints": sum(row.complaint is not None for row in found),
-        },
-    }
 
 
 def table(found: Iterable[SeedRow]) -> str:
@@ -258,7 +218,7 @@ def work(options: Options) -> Report:
     seeds = range(1, options.seeds + 1)
     found = rows(judge(chosen, seeds, options.short))
     text = f"{table(found)}\n\n{summary(found, seeds)}"
-    return Report(text, document(found, seeds), complaints(found))
+    return Report(text, {"seeds": [*seeds], "claims": found}, complaints(found))
 
 
 STUDY: Study[None, None] = Study(

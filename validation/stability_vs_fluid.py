@@ -33,7 +33,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from validation.study import Option, Options, Study
+from validation.fluid_vs_sim import Draw, cases, draw_options
+from validation.study import Study
 from waterfill.contract.network import Network
 from waterfill.network import protocols, resolve
 from waterfill.runs import backends
@@ -511,18 +512,6 @@ def compare(scenario: Scenario) -> Comparison:
     )
 
 
-class Draw(NamedTuple):
-    """The seed of a scenario, and the protocols that it chooses from."""
-
-    seed: int
-    protocols: Sequence[str] = PROTOCOLS
-
-
-def cases(options: Options) -> list[Draw]:
-    """Return the draws with seeds `seed`, `seed` + 1 …."""
-    return [Draw(options.seed + i, options.protocols) for i in range(options.draws)]
-
-
 def measure(case: Draw) -> Comparison:
     """Analyse and run the scenario of a draw."""
     return compare(draw(*case))
@@ -575,11 +564,7 @@ def failed(found: Mapping[Draw, Comparison]) -> list[str]:
 STUDY = Study(
     shows="linear stability analysis agrees with fluid runs, on random networks",
     minutes=10,
-    options=(
-        Option("--draws", 200, "number of random networks", low=1),
-        Option("--seed", 1, "of the first network"),
-        Option("--protocols", PROTOCOLS, "protocols to draw from", PROTOCOLS),
-    ),
+    options=draw_options(PROTOCOLS),
     quick={"draws": 4},
     cases=cases,
     measure=measure,

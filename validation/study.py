@@ -239,7 +239,7 @@ def _report(study: Study[Any, Any], name: str, found: Mapping[Any, Any]) -> Repo
     """Return the report of measured cases."""
     assert study.table is not None
     if study.document is None:
-        document: Any = [{"case": _title(c), "measured": _plain(r)} for c, r in found.items()]
+        document: Any = [{"case": _title(c), "measured": r} for c, r in found.items()]
     else:
         document = study.document(found)
     draw = study.figure
@@ -255,7 +255,8 @@ def _plain(value: Any) -> Any:
         shown = {name: _plain(getattr(value, name)) for name in mine}
         more = [name for name, one in vars(type(value)).items() if isinstance(one, property)]
         known = {name: getattr(value, name) for name in more}
-        return shown | {n: one for n, one in known.items() if isinstance(one, (float, int, str))}
+        simple = (float, int, str, type(None))
+        return shown | {n: one for n, one in known.items() if isinstance(one, simple)}
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
@@ -530,7 +531,7 @@ def execute(study: Study[Any, Any], name: str, arguments: Sequence[str]) -> int:
     except (InputError, RunError) as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
-    print(to_json(report.document) if options.json else report.text.rstrip("\n"))
+    print(to_json(_plain(report.document)) if options.json else report.text.rstrip("\n"))
     failed = [*broken, *report.failed]
     for line in failed:
         print(f"{name}: {line}", file=sys.stderr)
@@ -540,7 +541,7 @@ def execute(study: Study[Any, Any], name: str, arguments: Sequence[str]) -> int:
 def _write(report: Report, folder: Path, name: str) -> None:
     write_text(folder / f"{name}.md", report.text.rstrip("\n") + "\n")
     if report.document is not None:
-        write_text(folder / f"{name}.json", to_json(report.document) + "\n")
+        write_text(folder / f"{name}.json", to_json(_plain(report.document)) + "\n")
     for file, text in report.files.items():
         write_text(folder / file, text)
     for stem, draw in report.figures.items():

@@ -131,7 +131,6 @@ def test_single_runs_outside_the_record_are_a_complaint(record, complaint):
     assert (found.complaint is not None) == complaint
     if complaint:
         assert "on record is" in seeds.complaints([found])[0]
-        assert seeds.document([found], range(1, 3))["counts"]["complaints"] == 1
 
 
 def test_the_table_has_the_range_of_single_runs():
@@ -190,8 +189,8 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     assert claim["random"]
     assert claim["same"]
     assert claim["verdicts"] == ["reproduced"] * 3
-    assert claim["least"] == min(claim["measured"]) > 1.0
-    assert found["counts"] == {"claims": 1, "random": 1, "changed": 0, "complaints": 0}
+    assert min(claim["measured"]) > 1.0
+    assert claim["complaint"] is None
     assert claim["singles"] == claim["measured"]
     assert [f"seed {seed}" in shown.err for seed in (1, 2, 3)] == [True] * 3
     # Kept: the same again begins no run.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 
 from validation.soak.traffic import QUIET_S, Totals
@@ -237,18 +237,8 @@ def complaints(log: str) -> list[str]:
 
 
 def document(run: SoakRun, criteria: Sequence[Criterion]) -> Document:
-    """Return everything as plain data."""
-    return {
-        "ok": all(one.ok is not False for one in criteria),
-        "criteria": [asdict(one) for one in criteria],
-        "seconds": run.seconds,
-        "rates_bps": run.rates_bps,
-        "totals": [asdict(one) for one in run.totals],
-        "events": [asdict(one) for one in run.events],
-        "before": asdict(run.before),
-        "after": asdict(run.after),
-        "samples": [asdict(one) for one in run.samples],
-    }
+    """Return everything for `--json`."""
+    return {"ok": all(one.ok is not False for one in criteria), "criteria": criteria, **vars(run)}
 
 
 def table(criteria: Sequence[Criterion]) -> str:
