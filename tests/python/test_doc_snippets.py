@@ -65,6 +65,7 @@ count = 2
 # Files of others that the pages import, as small as they can be.
 FILES = {
     "S.toml": SCENARIO,
+    "out/bench/fat-tree.toml": SCENARIO,  # bench/networks.py writes one of 1,024 flows
     "polska.txt": """?SNDlib native format; type: network; version: 1.0
 NODES (
   A ( 0.0 0.0 )
@@ -126,6 +127,7 @@ def slower(text: str) -> str:
 def prepare(folder: Path) -> None:
     """Fill a folder with the commands' input files: links of the examples are slow."""
     for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / "examples").mkdir()
     for path in (ROOT / "examples").iterdir():
