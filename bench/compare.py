@@ -51,7 +51,7 @@ def base_program(base: str) -> tuple[str, Path]:
         name = run(["git", "rev-parse", "--short=12", "--verify", f"{base}^{{commit}}"], cwd=ROOT,
                    stderr=subprocess.DEVNULL).strip()  # fmt: skip
     except Refused:
-        raise Refused(f"BASE: expected a commit, got {base!r}") from None
+        raise Refused(f"BASE: must be a commit, got {base!r}") from None
     program = OUT / f"waterfill-bench-{name}"
     if not program.exists():
         tree = OUT / "tree"
@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=5, help="runs of either (default: 5)")
     options = parser.parse_args(argv)
     if options.pairs < 1:
-        raise Refused("--pairs: expected at least 1")
+        raise Refused("--pairs: must be at least 1")
     this = build()
     name, base = base_program(options.base)
     print(f"{'case':16} {'speed over ' + name:>24} {'pairs from':>10} {'to':>6}")

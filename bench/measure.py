@@ -127,7 +127,7 @@ def read(path: Path) -> list[Document]:
             line = json.loads(text)
             lines.append({"slower": [], **line, "ratios": dict(line["ratios"])})
         except (ValueError, KeyError, TypeError):
-            raise Refused(f"{path}:{number}: expected a JSON object with ratios") from None
+            raise Refused(f"{path}:{number}: must be a JSON object with ratios") from None
     return lines
 
 

@@ -67,7 +67,7 @@ def source_of(name: str, root: Path = ROOT) -> Path:
     found = sorted([*laws.rglob(f"{name}.rs"), *laws.rglob(f"{name}/mod.rs")])
     if len(found) != 1:
         number = "none" if not found else ", ".join(str(f.relative_to(laws)) for f in found)
-        raise PageError(f"{name}: expected one file {name}.rs or {name}/mod.rs, got {number}")
+        raise PageError(f"{name}: must have one file {name}.rs or {name}/mod.rs, got {number}")
     return found[0].relative_to(root)
 
 
@@ -107,9 +107,9 @@ def check_headings(found: Iterable[str]) -> None:
     mine = [title for title in found if title in HEADINGS]
     missing = [title for title in HEADINGS if title not in mine]
     if missing:
-        raise PageError(f"expected the headings {', '.join(HEADINGS)}; no {', '.join(missing)}")
+        raise PageError(f"no heading {', '.join(missing)}; needs {', '.join(HEADINGS)}")
     if mine != list(HEADINGS):
-        raise PageError(f"expected the headings in the order {', '.join(HEADINGS)}, got {mine}")
+        raise PageError(f"headings must be in the order {', '.join(HEADINGS)}, got {mine}")
 
 
 def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
@@ -254,7 +254,7 @@ def _title(lines: list[str]) -> tuple[str, str]:
     """Return the first sentence of the lines above the first heading, and the rest."""
     text = "\n".join(lines).strip()
     if not text:
-        raise PageError("expected a line that describes the protocol, above the first heading")
+        raise PageError("no line above the first heading describes the protocol")
     paragraph, _, rest = text.partition("\n\n")
     title, stop, more = " ".join(paragraph.split()).partition(". ")
     lead = f"{more}\n\n{rest}" if stop else rest

@@ -35,7 +35,7 @@ def check_name(name: str, root: Path = ROOT) -> None:
     """Raise BadName unless `name` can be the name of a new protocol."""
     if not re.fullmatch("[a-z][a-z0-9]*", name):
         raise BadName(
-            f"expected NAME=foo, a lower-case letter and then lower-case letters or digits, "
+            f"NAME must be a lower-case letter and then lower-case letters or digits, such as foo, "
             f"got {name!r}"
         )
     if name in KEYWORDS.split():

@@ -395,5 +395,5 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     named = output.replace(dialog, f'{dialog} aria-label="Search"', 1)
     bundle = re.search(r'<script src="[^"]*bundle[^"]*"></script>', named)
     if bundle is None:
-        raise PluginError(f"{page.file.src_uri}: expected the theme's script in the page")
+        raise PluginError(f"{page.file.src_uri}: the page lacks the theme's script")
     return named[: bundle.start()] + _WITHOUT_SEARCH + named[bundle.start() :]

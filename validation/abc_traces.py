@@ -280,10 +280,10 @@ def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
     if directory is None:
         return [made(seed, seconds, bin_s) for seed in range(1, MADE + 1)]
     if not directory.is_dir():
-        raise InputError(str(directory), "", "expected a directory of mahimahi traces")
+        raise InputError(str(directory), "", "not a directory of mahimahi traces")
     files = sorted(path for path in directory.iterdir() if path.is_file())
     if not files:
-        raise InputError(str(directory), "", "expected at least one mahimahi trace")
+        raise InputError(str(directory), "", "no mahimahi traces here")
     return [read(path, bin_s) for path in files]
 
 

@@ -29,7 +29,7 @@ fn main() {
     match point {
         Some((n, build)) if n > 0 => run(n, build),
         _ => {
-            eprintln!("growth: expected nothing, flows N or links N, got {:?}", words.join(" "));
+            eprintln!("growth: unknown arguments {:?}; write nothing, flows N or links N", words.join(" "));
             std::process::exit(2);
         }
     }

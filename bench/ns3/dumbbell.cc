@@ -106,7 +106,7 @@ Numbers(const std::string& list)
         }
         catch (const std::exception&)
         {
-            Refuse("rtt: expected seconds separated by commas, got \"" + list + "\"");
+            Refuse("rtt: must be seconds separated by commas, got \"" + list + "\"");
         }
     }
     return numbers;
@@ -138,11 +138,11 @@ Configure(const Options& options)
     }
     else
     {
-        Refuse("law: expected newreno, linuxreno or cubic, got \"" + options.law + "\"");
+        Refuse("law: must be newreno, linuxreno or cubic, got \"" + options.law + "\"");
     }
     if (options.recovery != "prr" && options.recovery != "classic")
     {
-        Refuse("recovery: expected prr or classic, got \"" + options.recovery + "\"");
+        Refuse("recovery: must be prr or classic, got \"" + options.recovery + "\"");
     }
     Config::SetDefault(
         "ns3::TcpL4Protocol::RecoveryType",
@@ -221,7 +221,7 @@ Build(const Options& options, std::vector<std::unique_ptr<Flow>>& flows, Counts&
         const double pad_s = flow.rtt_s / 2 - options.delay_s;
         if (pad_s < 0)
         {
-            Refuse("rtt: expected at least twice the bottleneck's delay");
+            Refuse("rtt: must be at least twice the bottleneck's delay");
         }
         PointToPointHelper access;
         access.SetDeviceAttribute("DataRate", StringValue(kAccessRate));
@@ -332,7 +332,7 @@ main(int argc, char* argv[])
     command.Parse(argc, argv);
     if (options.batches == 0 || options.from_s < 0 || options.from_s >= options.duration_s)
     {
-        Refuse("expected 0 <= from < duration and at least one batch");
+        Refuse("0 <= from < duration must hold, with at least one batch");
     }
 
     Configure(options);
@@ -346,7 +346,7 @@ main(int argc, char* argv[])
     }
     if (flows.empty())
     {
-        Refuse("rtt: expected at least one");
+        Refuse("rtt: must have at least one value");
     }
     Counts counts{options.from_s};
     Build(options, flows, counts);

@@ -85,7 +85,7 @@ Configure(const Options& options)
 {
     if (options.law != "newreno" && options.law != "cubic")
     {
-        Refuse("law: expected newreno or cubic, got \"" + options.law + "\"");
+        Refuse("law: must be newreno or cubic, got \"" + options.law + "\"");
     }
     const TypeId law = options.law == "cubic" ? TcpCubic::GetTypeId() : TcpNewReno::GetTypeId();
     Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(law));
@@ -181,13 +181,13 @@ main(int argc, char* argv[])
         const uint32_t count = options.leaves * options.hosts;
         if (flow.source >= count || flow.sink >= count || flow.source == flow.sink)
         {
-            Refuse("expected two of " + std::to_string(count) + " hosts on every line");
+            Refuse("every line must have two of " + std::to_string(count) + " hosts");
         }
         flows.push_back(std::make_unique<Flow>(flow));
     }
     if (!std::cin.eof() || flows.empty())
     {
-        Refuse("expected lines of START SOURCE SINK BYTES");
+        Refuse("lines must be START SOURCE SINK BYTES");
     }
 
     NodeContainer hosts;

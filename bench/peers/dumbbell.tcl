@@ -69,7 +69,7 @@ for {set i 0} {$i < $option(-flows)} {incr i} {
             set receiver [new Agent/TCPSink/XCPSink]
         }
         default {
-            puts stderr "dumbbell.tcl: -law: expected window, sack, cubic or xcp, got $option(-law)"
+            puts stderr "dumbbell.tcl: -law: must be window, sack, cubic or xcp, got $option(-law)"
             exit 2
         }
     }

@@ -152,7 +152,7 @@ def htsim(driver: str | None) -> Simulator:
         raise Refused("needs a driver: HTSIM=PATH (bench/peers/README.md)")
     program = shutil.which(driver)
     if program is None:
-        raise Refused(f"HTSIM: expected a program, got {driver}")
+        raise Refused(f"HTSIM: must be a program, got {driver}")
     return Simulator("htsim", ("window", "sack"), lambda work: [program, *options(work)], packets)
 
 
@@ -231,7 +231,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     chosen = parser.parse_args(argv)
     if chosen.rounds < 1 or not chosen.seconds > 0:
-        raise Refused("--rounds, --seconds: expected a number above zero")
+        raise Refused("--rounds, --seconds: must be above zero")
     simulators, missing = available(chosen.htsim, chosen.skip)
     names = [one.name for one in simulators]
     document: Document = {"missing": missing, "runs": []}

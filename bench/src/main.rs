@@ -108,7 +108,7 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Options, String>
             _ => {
                 let list: Vec<&str> = known().collect();
                 let list = list.join(", ");
-                return Err(format!("expected --rounds N, --seconds S, or cases of {list}; got {word:?}"));
+                return Err(format!("unknown argument {word:?}; write --rounds N, --seconds S, or cases of {list}"));
             }
         }
     }
@@ -118,7 +118,7 @@ fn arguments(mut words: impl Iterator<Item = String>) -> Result<Options, String>
 fn above_zero<T: FromStr + PartialOrd + Default>(option: &str, word: Option<String>) -> Result<T, String> {
     let word = word.unwrap_or_default();
     let number = word.parse().ok().filter(|number| *number > T::default());
-    number.ok_or_else(|| format!("{option}: expected a number above zero, got {word:?}"))
+    number.ok_or_else(|| format!("{option}: must be a number above zero, got {word:?}"))
 }
 
 /// Returns the names of all cases.

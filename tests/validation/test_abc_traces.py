@@ -29,9 +29,9 @@ def test_a_trace_is_read_and_repeated(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1\nx\n", 'expected TIME, RATE or a whole number of milliseconds, got "x"'),
+        ("1\nx\n", 'must be TIME, RATE or a whole number of milliseconds, got "x"'),
         ("7\n6\n", "times must not decrease, got 6 ms after 7 ms"),
-        (None, "none: expected a directory of mahimahi traces"),
+        (None, "none: not a directory of mahimahi traces"),
     ],
 )
 def test_what_is_no_trace_is_one_sentence(tmp_path, text, message):

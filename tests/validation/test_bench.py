@@ -71,7 +71,7 @@ def test_a_broken_history_is_refused_in_one_line(bench, tmp_path, capsys):
     path.write_text('{"ratios": {}}\nnonsense\n')
     measure = bench["measure"]
     assert measure.command(lambda: measure.main(["--history", str(path)])) == 2
-    assert capsys.readouterr().err == f"bench: {path}:2: expected a JSON object with ratios\n"
+    assert capsys.readouterr().err == f"bench: {path}:2: must be a JSON object with ratios\n"
 
 
 def test_the_committed_history_can_be_read(bench):
@@ -84,7 +84,7 @@ def test_the_committed_history_can_be_read(bench):
 def test_a_base_that_is_no_commit_is_refused(bench, capsys):
     measure, compare = bench["measure"], bench["compare"]
     assert measure.command(lambda: compare.base_program("no-such-commit")) == 2
-    assert capsys.readouterr().err == "bench: BASE: expected a commit, got 'no-such-commit'\n"
+    assert capsys.readouterr().err == "bench: BASE: must be a commit, got 'no-such-commit'\n"
 
 
 def test_pairs_are_compared_per_packet_and_second(bench, tmp_path):

@@ -97,7 +97,7 @@ def test_what_is_missing_is_named_with_its_reason(peers, monkeypatch, tmp_path):
         "ns-2": "needs ns2 (Debian's name)",
         "htsim": "needs a driver: HTSIM=PATH (bench/peers/README.md)",
     }
-    assert peers.available("/no/such")[1]["htsim"] == "HTSIM: expected a program, got /no/such"
+    assert peers.available("/no/such")[1]["htsim"] == "HTSIM: must be a program, got /no/such"
     assert peers.available(None, skip=["ns-2"])[1]["ns-2"] == "--skip"
 
 
@@ -134,4 +134,4 @@ def test_ns2_refuses_an_unknown_law(peers):
         ["ns", FOLDER / "dumbbell.tcl", "-law", "pigeon"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "expected window, sack, cubic or xcp, got pigeon" in done.stderr
+    assert "must be window, sack, cubic or xcp, got pigeon" in done.stderr

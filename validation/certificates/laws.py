@@ -36,7 +36,7 @@ def verify(path: str | os.PathLike[str]) -> Verdict:
     if file.is_dir():
         file /= FILE_NAME
     if file.exists() and not file.is_file():
-        raise InputError(str(file), "", "expected a log of steps, got no regular file")
+        raise InputError(str(file), "", "not a regular file")
     if kernel_log.is_log(file):
         return fixed.verify(file)
     header, steps = log.read(file)

@@ -70,11 +70,11 @@ def read(path: Path) -> tuple[Header, Iterator[Step]]:
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowException):
-        raise InputError(str(path), "", "expected a log of steps, a Parquet file") from None
+        raise InputError(str(path), "", "not a log of steps, which is a Parquet file") from None
     try:
         document = json.loads((file.schema_arrow.metadata or {})[KEY])
         if document["format"] != FORMAT:
-            why = f"expected a log of format {FORMAT}, got {document['format']}"
+            why = f"format must be {FORMAT}, got {document['format']}"
             raise InputError(str(path), "", why)
         header = Header(
             str(document["backend"]),
@@ -91,11 +91,11 @@ def read(path: Path) -> tuple[Header, Iterator[Step]]:
         )
         missing = [n for n in (*_TEXTS, "time_ps", *LISTS) if n not in file.schema_arrow.names]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(str(path), "", "expected a log of steps, with its metadata") from None
+        raise InputError(str(path), "", "not a log of steps: it has no metadata") from None
     if not isinstance(header.params, dict):
-        raise InputError(str(path), "", "expected the laws' parameters in the metadata")
+        raise InputError(str(path), "", "no parameters of laws in the metadata")
     if missing:
-        raise InputError(str(path), "", f"expected a log of steps; column {missing[0]} is missing")
+        raise InputError(str(path), "", f"not a log of steps: column {missing[0]} is missing")
     return header, _rows(path, file, header)
 
 
@@ -128,7 +128,7 @@ def _rows(path: Path, file: Any, header: Header) -> Iterator[Step]:
         TypeError,
         AttributeError,
     ):
-        why = f"row {number} cannot be read: expected the words that the metadata name"
+        why = f"row {number} does not have the words that the metadata name"
         raise InputError(str(path), "", why) from None
 
 

@@ -45,4 +45,4 @@ def header(value: Value) -> bytes:
     """Return a header of a log; ValueError for anything else."""
     if isinstance(value, bytes):
         return value
-    raise ValueError(f"expected a header, got {value!r}")
+    raise ValueError(f"must be a header, got {value!r}")

@@ -155,17 +155,17 @@ def replay(
 def _check(path: str, header: Header, laws: Mapping[str, LawChecker], step: Step) -> Check:
     if step.law not in laws:
         known = ", ".join(laws)
-        raise InputError(path, "", f"no equations for {step.law}; expected one of {known}")
+        raise InputError(path, "", f"no equations for {step.law}; known: {known}")
     law = laws[step.law]
     make = {"router": law.router, "receiver": law.receiver, "source": law.source}.get(step.part)
     if make is None:
-        raise InputError(path, "", f"expected router, receiver or source, got {step.part}")
+        raise InputError(path, "", f"part must be router, receiver or source, got {step.part}")
     try:
         params = header.params[step.law]
         lacking = law.lacks(params)
         check = make(params)
     except (LookupError, TypeError, ValueError, OverflowError):
-        why = f"expected the parameters of {step.law} in the metadata"
+        why = f"no parameters of {step.law} in the metadata"
         raise InputError(path, "", why) from None
     if lacking is not None:
         raise InputError(path, "", f"no equations for {step.law} with {lacking}")

@@ -14,14 +14,14 @@ def number(value: object) -> float:
     """Return a number of a log or a parameter; ValueError for none."""
     if isinstance(value, (int, float)):
         return value
-    raise ValueError(f"expected a number, got {value!r}")
+    raise ValueError(f"must be a number, got {value!r}")
 
 
 def whole(value: object) -> int:
     """Return a whole number or a time of a log; ValueError for none."""
     if isinstance(value, int):
         return value
-    raise ValueError(f"expected a whole number, got {value!r}")
+    raise ValueError(f"must be a whole number, got {value!r}")
 
 
 def picoseconds(value: object) -> int:

@@ -124,7 +124,7 @@ def sockstat(text: str) -> dict[str, int]:
         if kind == "TCP":
             words = counts.split()
             return {name: int(n) for name, n in zip(words[::2], words[1::2], strict=True)}
-    raise ValueError("/proc/net/sockstat: expected a line for TCP, got none")
+    raise ValueError("/proc/net/sockstat: no line for TCP")
 
 
 # --- kernel memory ------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def overhead(folder: Path, points: int) -> tuple[float, float, float]:
     done = waterfill.sweep(path, grid=grid, workers=1, output=folder / "many")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     if len(done) != points or done.failed:
-        raise RunError(f"expected {points} points, got {len(done)} with {done.failed} failed")
+        raise RunError(f"{len(done)} of {points} points ended, {done.failed} of them failed")
     own = sum(done.table["wall_s"].to_pylist())
     return 1e3 * (wall - own) / points, 1e3 * cpu / points, 1e3 * own / points
 

@@ -570,7 +570,7 @@ def _bpftool() -> str:
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = shutil.which("bpftool", path=path)
     if found is None:
-        raise RuntimeError("expected the program bpftool, got none")
+        raise RuntimeError("the program bpftool is missing")
     return found
 
 

@@ -146,10 +146,10 @@ def test_a_heading_of_its_own_stays_where_it_is():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("//! # Router\n", "", "toy.rs: expected the headings .*; no Router"),
+        ("//! # Router\n", "", "toy.rs: no heading .*Router.*; needs"),
         ("//! # Law\n", "//! # Law\n//! # Law\n", "toy.rs: the heading Law occurs twice"),
         ("//! # Router\n//! # Source\n", "//! # Source\n//! # Router\n", "in the order Law"),
-        (RUST[: RUST.index("//! # Law")], "", "expected a line that describes"),
+        (RUST[: RUST.index("//! # Law")], "", "no line above the first heading"),
     ],
 )
 def test_a_file_that_does_not_do_is_named(old, new, message):
@@ -169,7 +169,7 @@ def test_a_protocol_is_a_file_or_a_folder(tmp_path: Path, path):
 
 
 def test_a_protocol_without_a_file_is_named(tmp_path: Path):
-    with pytest.raises(docs.PageError, match=r"expected one file .*, got none"):
+    with pytest.raises(docs.PageError, match=r"must have one file .*, got none"):
         docs.pages({"toy": TOY}, tmp_path)
 
 

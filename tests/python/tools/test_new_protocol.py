@@ -44,7 +44,7 @@ def test_one_file_and_two_lines(tree):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("", "expected NAME=foo"),
+        ("", "NAME must be a lower-case letter"),
         ("Foo", "got 'Foo'"),
         ("9p", "got '9p'"),
         ("foo_bar", "got 'foo_bar'"),

@@ -231,7 +231,7 @@ def test_hostile_metadata_are_refused(tmp_path: Path, one: Path, key: str, value
     document[key] = value
     file = tmp_path / "hostile.parquet"
     pq.write_table(table.replace_schema_metadata({KEY: json.dumps(document)}), file)
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match=r"must be|not a log|no parameters|does not have"):
         verify(file)
 
 
@@ -321,7 +321,7 @@ def test_a_log_of_the_kernel_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     cut = tmp_path / "cut.steps"
     for length in (10, 200, len(whole) - 12, len(whole) - 1):
         cut.write_bytes(whole[:length])
-        with pytest.raises(InputError, match=r"expected|cut off"):
+        with pytest.raises(InputError, match=r"not a log|cut off"):
             verify(cut)
     cut.write_bytes(whole.replace(b'"law":"maxnet"', b'"law":"reno  "'))
     with pytest.raises(InputError, match="no fixed-point equations"):

@@ -52,7 +52,7 @@ def test_what_uses_an_object_of_the_run_is_the_runs():
 def test_sockets_are_counted_from_tcps_line():
     text = "sockets: used 9\nTCP: inuse 3 orphan 0 tw 12 alloc 5 mem 1\nUDP: inuse 1 mem 0\n"
     assert watch.sockstat(text)["tw"] == 12
-    with pytest.raises(ValueError, match="expected a line for TCP"):
+    with pytest.raises(ValueError, match="no line for TCP"):
         watch.sockstat("UDP: inuse 1 mem 0\n")
 
 

@@ -85,10 +85,10 @@ def read(path: Path, layouts: Mapping[str, Mapping[str, Layout]]) -> tuple[Heade
         text = json.loads(data[start : start + length])
         law, role = str(text["law"]), str(text["role"])
     except (struct.error, ValueError, KeyError, TypeError):
-        raise InputError(str(path), "", "expected a log of the kernel's steps") from None
+        raise InputError(str(path), "", "not a log of the kernel's steps") from None
     if law not in layouts:
         known = ", ".join(layouts)
-        raise InputError(str(path), "", f"no fixed-point equations for {law}; expected {known}")
+        raise InputError(str(path), "", f"no fixed-point equations for {law}; known: {known}")
     if role == "host" and "source" not in layouts[law]:
         raise InputError(str(path), "", f"no fixed-point equations for {law}'s hosts, only routers")
     header = Header(BACKEND, {law: {}}, {}, 0)
