@@ -92,7 +92,7 @@ def import_(
     protocol: Protocol = "maxnet",
     seed: Seed = 1,
 ) -> None:
-    """Convert a topology, its demands or a list of flows into a scenario."""
+    """Convert a topology, demands or a list of flows into a scenario."""
     from waterfill.formats import build
 
     if format is None:
@@ -130,7 +130,7 @@ def generate(
     protocol: Protocol = "maxnet",
     seed: Seed = 1,
 ) -> None:
-    """Generate a scenario: fat-tree, leaf-spine, torus, WAN and other networks."""
+    """Generate a scenario by rule, such as a fat-tree or a WAN."""
     from waterfill.formats import build
 
     if rule is None:

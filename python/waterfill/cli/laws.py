@@ -28,7 +28,7 @@ def protocols(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the protocols, or the parameters of some with their defaults and sources."""
+    """List the protocols, or the parameters of those named."""
     from waterfill.cli import tables
     from waterfill.runs import backends
 

@@ -21,9 +21,10 @@ def report(
         ),
     ],
 ) -> None:
-    """Write DIR/report.html: charts, tables and configuration in one file for a browser.
+    """Write a report of results into their directory.
 
-    For a reproduction, report.md is written too.
+    DIR/report.html has charts, tables and configuration in one file for a browser. For a
+    reproduction, report.md is written too.
     """
     from waterfill.report import write
 

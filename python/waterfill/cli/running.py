@@ -124,7 +124,7 @@ def run(
     log_law: LogLaw = None,
     law: OwnLaw = None,
 ) -> None:
-    """Run a scenario and print the rates of flows and the queues of links."""
+    """Run a scenario; print the rates of flows and queues of links."""
     from waterfill.cli import tables
     from waterfill.runs import backends
     from waterfill.runs.progress import Bar

@@ -63,7 +63,7 @@ def check(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check a scenario without running it, and print all values in force."""
+    """Check a scenario without a run; print all values in force."""
     from waterfill.cli import tables
     from waterfill.runs import backends, effective
     from waterfill.scenario.loading import load

@@ -20,9 +20,10 @@ def studio(
         bool, Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
-    """Open the studio in a browser: sliders, guided tours, an animated view.
+    """Open the studio in a browser.
 
-    The page is served to this host only, at the printed address, until Ctrl-C.
+    It has sliders, guided tours and an animated view. The page is served to this host only, at the
+    printed address, until Ctrl-C.
     """
     from waterfill.studio import serve
 

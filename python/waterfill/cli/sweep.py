@@ -112,7 +112,10 @@ def sweep(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a scenario at many points in parallel; write one dataset, table and figure."""
+    """Run a scenario at many points, in parallel.
+
+    The results are one dataset, one table and one figure.
+    """
     from waterfill.scenario.units import SPAN, VOLUME
     from waterfill.sweeps import api
     from waterfill.sweeps import cluster as clusters

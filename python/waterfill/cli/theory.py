@@ -82,7 +82,7 @@ def stability(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Check whether a law is stable up to an RTT or on a scenario's network."""
+    """Check if a law is stable up to an RTT, or on a network."""
     from waterfill.cli import theory_tables
     from waterfill.theory import stability as laws
     from waterfill.theory import subject
@@ -123,7 +123,7 @@ def stability(
 def margin(
     what: ExplicitLaw, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
-    """Compute the crossover, phase margin and delay margin of a law's control loop."""
+    """Compute a law's crossover, phase margin and delay margin."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
@@ -141,7 +141,10 @@ def equilibrium(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Compute the equilibrium rates of all flows of a network; XCP's are not max-min."""
+    """Compute the equilibrium rates of all flows of a network.
+
+    XCP's are not max-min.
+    """
     from waterfill.cli import theory_tables
     from waterfill.network import protocols
     from waterfill.theory import documents, plots, subject
@@ -161,7 +164,7 @@ def equilibrium(
 def convergence(
     what: ExplicitLaw, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
-    """Compute how fast a law fills links and how fast it becomes fair."""
+    """Compute how fast a law fills links and becomes fair."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 

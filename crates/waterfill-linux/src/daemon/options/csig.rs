@@ -28,7 +28,7 @@ pub(crate) struct CsigOptions {
     #[arg(long, value_enum, default_value_t)]
     #[serde(default, deserialize_with = "word")]
     pub(crate) signal: TagSignal,
-    /// Lower end of the first band: a rate, time or share, as the signal has [default: price 100 kbit/s, others 0]
+    /// Lower end of the first band: a rate, time or share, depending on the signal [default: price 100 kbit/s, others 0]
     #[arg(long, value_name = "VALUE")]
     pub(crate) from: Option<Text>,
     /// Upper end of the last band [default: price 250 Gbit/s, abw 100 Gbit/s, abwc 1, delay and nqd 10 ms]
