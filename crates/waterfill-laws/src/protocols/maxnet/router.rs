@@ -5,27 +5,22 @@ use super::{Field, Header, MaxNet, Params, carried, demand_inverse, quantise, st
 use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
-use crate::units::{Duration, Instant, Rate, Volume};
+use crate::units::{Instant, Rate, Volume};
 
 /// The router of one link direction: a virtual queue that fills when more than μC arrives.
 #[derive(Clone, Debug)]
 pub struct Router {
+    params: Params,
     capacity: Rate,
-    mu: f64,
-    dt_p: Duration,
-    t: f64,
-    t_0: f64,
-    x_max: Rate,
-    price_min: f64,
     /// p in real numbers; packets get its code.
     pub(super) price: f64,
+    price_min: f64,
     price_code: u32,
     carriage: Carriage,
     /// y_dt: volume since the last update.
     pub(super) arrived: Volume,
     /// y: rate over the last full dt_p, or averaged over `load_average`.
     arrival_rate: AveragedLoad,
-    promise: bool,
     /// Start rates promised that have not arrived as load yet (only with `promise`).
     promised: Rate,
     next_update: Instant,
@@ -33,25 +28,20 @@ pub struct Router {
 
 impl crate::protocol::Router<MaxNet> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
-        let (x_max, t) = (params.x_max, params.t.as_secs());
-        let price = demand_inverse(link.capacity, x_max, t);
+        let params = Params { mu: link.target.unwrap_or(params.mu), ..params.clone() };
+        let price = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
         let mut carriage = params.carriage();
         Self {
             capacity: link.capacity,
-            mu: link.target.unwrap_or(params.mu),
-            dt_p: params.dt_p,
-            t,
-            t_0: params.t_0.as_secs(),
-            x_max,
-            price_min: price,
             price,
-            price_code: carried(price, x_max, t, &mut carriage),
+            price_min: price,
+            price_code: carried(price, params.x_max, params.t.as_secs(), &mut carriage),
             carriage,
             arrived: Volume::ZERO,
-            arrival_rate: AveragedLoad::new(params),
-            promise: params.promise,
+            arrival_rate: AveragedLoad::new(&params),
             promised: Rate::ZERO,
             next_update: Instant::ZERO + params.dt_p,
+            params,
         }
     }
 
@@ -72,17 +62,18 @@ impl crate::protocol::Router<MaxNet> for Router {
     /// Fig. 3, step 1.
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.set_capacity(link);
-        let dt_p = self.dt_p.as_secs();
-        self.arrival_rate.add(self.arrived / self.dt_p);
-        let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
-        self.price = price_next(self.price, arrived, self.capacity, self.mu, dt_p, self.price_min);
-        self.price_code = carried(self.price, self.x_max, self.t, &mut self.carriage);
+        let Params { x_max, t, mu, dt_p, t_0, promise, .. } = self.params;
+        let (dt, t_0) = (dt_p.as_secs(), t_0.as_secs());
+        self.arrival_rate.add(self.arrived / dt_p);
+        let arrived = with_queue(self.arrived, link.queue, dt, t_0);
+        self.price = price_next(self.price, arrived, self.capacity, mu, dt, self.price_min);
+        self.price_code = carried(self.price, x_max, t.as_secs(), &mut self.carriage);
         self.arrived = Volume::ZERO;
-        if self.promise {
+        if promise {
             // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.
-            self.promised = self.promised * (-dt_p / self.t_0).exp();
+            self.promised = self.promised * (-dt / t_0).exp();
         }
-        self.next_update = now + self.dt_p;
+        self.next_update = now + dt_p;
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
@@ -101,18 +92,18 @@ impl Router {
     fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
-            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price_min = demand_inverse(link.capacity, self.params.x_max, self.params.t.as_secs());
             self.price = self.price.max(self.price_min);
         }
     }
 
     /// Returns the spare capacity as a code and, with `promise`, remembers that it was promised.
     pub(super) fn start_code(&mut self) -> u32 {
-        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate.rate() + self.promised);
-        if self.promise {
+        let spare = spare_capacity(self.params.mu, self.capacity, self.arrival_rate.rate() + self.promised);
+        if self.params.promise {
             self.promised += spare.max(Rate::ZERO);
         }
-        quantise(start_rate_code(spare, self.x_max))
+        quantise(start_rate_code(spare, self.params.x_max))
     }
 }
 
