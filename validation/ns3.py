@@ -83,7 +83,7 @@ class Ns3Cell:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it has one flow."""
+        """True if the cell has one flow."""
         return len(self.rtts_s) * self.count == 1
 
     @property

@@ -37,8 +37,9 @@ STARTS = {"law_link_set": "law_link", "law_source_init": "law_source"}
 
 
 class ProofRun:
-    """One function of a law on structures with all values of their ranges, except that the one
-    that it starts has zeros if `zeroed`.
+    """One function of a law on structures with all values of their ranges.
+
+    With `zeroed`, the structure that the function starts has zeros instead.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ def _apply(first: bool) -> _Source:
 
 
 def _first() -> bool:
-    """The first price: xi is xi*, so the exponent is q/T, rounded to 2^-34."""
+    """Prove the first price: xi equals xi*, so the exponent is q/T, rounded to 2^-34."""
     run = _apply(True)
     xi = run.field("xi")
     run.domain.require("xi = xi*", False, xi.term == run.rest.term, [xi, run.rest], {})

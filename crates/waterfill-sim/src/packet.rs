@@ -56,23 +56,23 @@ impl Cargo {
 pub(crate) struct Flags(u8);
 
 impl Flags {
-    /// Lost on its current wire.
+    /// Flag of a packet that is lost on its current wire.
     pub(crate) const LOST: Self = Self(1);
-    /// Arrives late at the end of its current wire, so others overtake it.
+    /// Flag of a packet that arrives late at the end of its current wire, so that others overtake it.
     pub(crate) const LATE: Self = Self(1 << 1);
-    /// Arrives twice at the end of its current wire.
+    /// Flag of a packet that arrives twice at the end of its current wire.
     pub(crate) const TWICE: Self = Self(1 << 2);
-    /// ECN-capable (RFC 3168's ECT).
+    /// Flag of an ECN-capable packet (RFC 3168's ECT).
     pub(crate) const MARKABLE: Self = Self(1 << 3);
-    /// Marked by a router (CE).
+    /// Flag of a packet that a router has marked (CE).
     pub(crate) const MARKED: Self = Self(1 << 4);
-    /// Acknowledgement: reports a mark (ECE).
+    /// Flag of an acknowledgement that reports a mark (ECE).
     pub(crate) const REPORTS_MARK: Self = Self(1 << 5);
-    /// Data: the sender has reduced its window (CWR).
+    /// Flag of data after the sender has reduced its window (CWR).
     pub(crate) const REDUCED: Self = Self(1 << 6);
-    /// Arrives with other contents at the end of its current wire.
+    /// Flag of a packet that arrives with other contents at the end of its current wire.
     pub(crate) const ALTERED: Self = Self(1 << 7);
-    /// The faults of the current wire.
+    /// Flags of the faults of the current wire.
     pub(crate) const OF_A_WIRE: Self = Self(0b1000_0111);
 
     /// Returns whether any of these flags is set.

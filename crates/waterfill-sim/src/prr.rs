@@ -5,7 +5,7 @@
 pub(crate) struct ProportionalReduction {
     /// The new window (RFC 6937's ssthresh).
     target: u64,
-    /// Unacknowledged when the recovery began (RecoverFS).
+    /// Packets that were unacknowledged when the recovery began (RecoverFS).
     flight: u64,
     /// Packets that have arrived since (prr_delivered).
     arrived: u64,

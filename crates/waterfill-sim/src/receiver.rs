@@ -44,7 +44,7 @@ pub(crate) struct Receiver {
     /// The newest packet of each of the three latest ranges, newest first (RFC 2018).
     latest: [u64; 3],
     delayed: Delayed,
-    /// Acknowledgements report a mark (ECE).
+    /// True while acknowledgements report a mark (ECE).
     reports_mark: bool,
     /// Bytes received.
     pub(crate) bytes_total: u64,

@@ -54,7 +54,7 @@ pub(crate) struct Recovery {
 /// Arrivals, losses and retransmissions beyond the cumulative acknowledgement.
 #[derive(Clone, Debug, Default)]
 struct Gaps {
-    /// Arrived out of order.
+    /// Numbers that arrived out of order.
     sacked: Ranges,
     /// Retransmissions in order, each with the value of `next` at that time.
     resent: VecDeque<(u64, u64)>,

@@ -1,4 +1,4 @@
-"""Programs of the testbed that obey lines on their input and end with it."""
+"""Programs of the testbed that read commands from their input and end with it."""
 
 from __future__ import annotations
 

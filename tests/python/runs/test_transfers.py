@@ -155,7 +155,7 @@ def test_a_kept_run_has_the_same_table(tmp_path: Path, monkeypatch):
 
 
 def test_ideal_times_of_several_networks_are_those_of_each():
-    """Sources of different paths and protocols share one computation."""
+    """One computation for sources of different paths and protocols."""
     network = waterfill.run(
         scenario(flow=[flow("20 kB"), flow("30 kB", name="short", to="b")], duration="1 s")
     ).network

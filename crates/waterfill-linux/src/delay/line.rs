@@ -44,17 +44,17 @@ pub struct Line {
 /// Frames, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Arrived.
+    /// Frames that arrived.
     pub received: u64,
-    /// Lost at random, as configured.
+    /// Frames lost at random, as configured.
     pub lost: u64,
     /// Frames held longer at random, as configured.
     pub reordered: u64,
     /// Frames duplicated at random, as configured.
     pub duplicated: u64,
-    /// Found no space: a fault of the testbed.
+    /// Frames without space in the line: a fault of the testbed.
     pub overflow: u64,
-    /// Sent.
+    /// Frames sent.
     pub sent: u64,
 }
 

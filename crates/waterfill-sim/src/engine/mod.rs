@@ -83,15 +83,15 @@ pub struct Simulation {
 /// Counts of packets: `sent` + `duplicated` is the sum of the others at all times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Sent by hosts and traffic sources.
+    /// Packets sent by hosts and traffic sources.
     pub sent: u64,
     /// Copies made on wires that deliver packets twice.
     pub duplicated: u64,
-    /// Delivered at the end of their path.
+    /// Packets delivered at the end of their path.
     pub delivered: u64,
-    /// Dropped by queues.
+    /// Packets dropped by queues.
     pub dropped: u64,
-    /// Lost on wires.
+    /// Packets lost on wires.
     pub lost: u64,
     /// Packets in queues and on wires.
     pub in_transit: u64,
