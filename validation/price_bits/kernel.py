@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from validation.kernels import offloads
+from validation.soak import watch
 from validation.study import DAEMON, Option, Study, linux_code, on_linux
 from waterfill.errors import RunError
 from waterfill.testbed import daemon, delayline
@@ -89,9 +90,9 @@ class _Bed:
             _run("ip", "netns", "add", self.name + node)
             stack.callback(_quietly, "ip", "netns", "del", self.name + node)
         self.cgroup.mkdir()
-        stack.callback(_removed, self.cgroup)
+        stack.callback(watch.remove, self.cgroup)
         self.pins.mkdir()
-        stack.callback(_removed, self.pins)
+        stack.callback(shutil.rmtree, self.pins)  # it detaches the programs
 
     def inside(self, node: str, *words: str) -> list[str]:
         """Return a command that runs in a namespace."""
@@ -170,19 +171,6 @@ def _run(*words: str) -> None:
 
 def _quietly(*words: str) -> None:
     subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def _removed(folder: Path) -> None:
-    """Remove a cgroup whose processes are ending, or a folder of pins, which detaches programs."""
-    for inner in folder.iterdir() if "bpf" in folder.parts else []:
-        shutil.rmtree(inner)
-    for _ in range(50):
-        try:
-            folder.rmdir()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
 
 
 def run(code: str) -> KernelRow:

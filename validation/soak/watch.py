@@ -144,7 +144,7 @@ def memory_group(name: str) -> Iterator[Path | None]:
         yield folder if kernel_bytes(folder) is not None else None
     finally:
         if folder is not None:
-            _remove(folder)
+            remove(folder)
 
 
 def _memory_root() -> Path | None:
@@ -177,8 +177,8 @@ def kernel_bytes(group: Path | None) -> int | None:
     return None
 
 
-def _remove(group: Path) -> None:
-    # Its last processes may still be ending.
+def remove(group: Path) -> None:
+    """Remove a control group, whose last processes may still be ending."""
     for _ in range(50):
         try:
             group.rmdir()

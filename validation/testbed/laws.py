@@ -11,7 +11,6 @@ and DIR/thesis.png those of the papers' figures.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,8 @@ import numpy as np
 from validation import study
 from validation.study import Study, StudyRun, failed_checks
 from validation.tables import markdown
-from waterfill.analysis import series
+from validation.testbed import maxnet_plots
+from validation.testbed.maxnet_cells import Panel
 from waterfill.analysis.draw import save
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
@@ -74,6 +74,13 @@ class LawCase:
                 **self.document,
             }
         )
+
+    @property
+    def panel(self) -> Panel:
+        """The rates of all flows over time, in intervals of 0.5 s."""
+        flows = self.scenario("sim").flow
+        names = [f"{f.name}[{i}]" if f.count > 1 else f.name for f in flows for i in range(f.count)]
+        return Panel("rate (Mbit/s)", "flows", names, "rate_bps", 1e6, 0.5)
 
 
 _TWO_BOTTLENECKS: Mapping[str, Any] = {
@@ -203,7 +210,8 @@ def draw(found: Mapping[LawCase, Runs], stem: Path) -> None:
     """Draw the rates over time of each case, and those of each group in one figure."""
     groups: dict[str, dict[LawCase, Runs]] = {}
     for case, runs in found.items():
-        save(curves(case, runs), stem.with_name(case.name))
+        figure = maxnet_plots.curves(case.title, [case.panel], runs)
+        save(figure, stem.with_name(case.name))
         if case.group:
             groups.setdefault(case.group, {})[case] = runs
     for name, mine in groups.items():
@@ -247,33 +255,6 @@ def _off(off: Mapping[str, float]) -> str:
     return words if all(abs(value) <= WITHIN for value in off.values()) else f"**{words}**"
 
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
-_STYLES: Mapping[str, Mapping[str, Any]] = {
-    "linux": {"linewidth": 2.6, "alpha": 0.45, "linestyle": "-"},
-    "sim": {"linewidth": 1.0, "alpha": 1.0, "linestyle": "-"},
-    "fluid": {"linewidth": 1.2, "alpha": 1.0, "linestyle": ":"},
-}
-
-
-# More lines have no legend.
-_MAX_LEGEND = 15
-
-
-def curves(case: LawCase, runs: Mapping[str, Result]) -> Figure:
-    """Draw every flow's rate over time, in intervals of 0.5 s; one colour for each flow."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
-    axis = figure.subplots()
-    _rates(axis, case, runs)
-    axis.set_xlabel("time (s)")
-    axis.set_ylabel("rate (Mbit/s)")
-    if len(axis.get_legend_handles_labels()[0]) <= _MAX_LEGEND:
-        axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
-    figure.suptitle(case.title, x=0.01, ha="left")
-    return figure
-
-
 def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
     """Draw the rates of several cases, two in a row."""
     from matplotlib.figure import Figure
@@ -282,33 +263,13 @@ def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
     figure = Figure(figsize=(9.0, 0.6 + 2.2 * rows), layout="constrained")
     grid = figure.subplots(rows, 2, squeeze=False)
     for axis, (case, places) in zip(grid.flat, runs.items(), strict=False):
-        _rates(axis, case, places)
+        maxnet_plots.panel(axis, case.panel, places)
         axis.set_title(case.name, fontsize="medium", loc="left")
     for axis in grid.flat[len(runs) :]:
         axis.set_axis_off()
     figure.supxlabel("time (s)", fontsize="medium")
     figure.supylabel("rate (Mbit/s)", fontsize="medium")
     return figure
-
-
-def _rates(axis: Any, case: LawCase, runs: Mapping[str, Result]) -> None:
-    flows = [name for flow in case.scenario("sim").flow for name in _names(flow.name, flow.count)]
-    for place, style in _STYLES.items():
-        for name, colour in zip(flows, itertools.cycle(_COLOURS), strict=False):
-            if place not in runs:
-                continue
-            rows = runs[place].samples("flows", name)
-            time_s, rate = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
-            there = np.isfinite(rate)
-            time_s, rate = series.intervals(time_s[there], rate[there], 0.5)
-            axis.plot(time_s, rate / 1e6, color=colour, label=f"{name}, {_TITLES[place]}", **style)
-    axis.set_xlim(0, case.scenario("sim").duration)
-    axis.set_ylim(bottom=0)
-    axis.grid(alpha=0.3)
-
-
-def _names(flow: str, count: int) -> list[str]:
-    return [flow] if count == 1 else [f"{flow}[{i}]" for i in range(count)]
 
 
 # --- the study ----------------------------------------------------------------------------------

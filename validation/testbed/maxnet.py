@@ -132,7 +132,9 @@ def draw(found: Mapping[MaxnetCase, Runs], stem: Path) -> None:
     losses = {maxnet_cells.loss_name(loss): loss for loss in maxnet_cells.LOSSES}
     for case, runs in found.items():
         mine: dict[str, Result] = {on: runs[on] for on in case.cell.backends}
-        maxnet_plots.save(maxnet_plots.curves(case.cell, mine), stem.with_name(case.name))
+        maxnet_plots.save(
+            maxnet_plots.curves(case.cell.title, case.cell.panels, mine), stem.with_name(case.name)
+        )
         for on, run in mine.items() if case.name in losses else ():
             for flow in run.summary["flows"]:
                 point = (losses[case.name], on, flow["rate_bps"] or 0.0)

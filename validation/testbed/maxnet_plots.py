@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from validation.testbed.maxnet_cells import MaxnetCell, Panel
+from validation.testbed.maxnet_cells import Panel
 from waterfill.analysis import draw, series
 from waterfill.analysis.draw import save
 
@@ -31,35 +31,39 @@ _BACKENDS: Mapping[str, Mapping[str, Any]] = {
     "fluid": {"linewidth": 1.2, "alpha": 1.0, "linestyle": ":"},
 }
 _NAMES = {"linux": "kernel", "sim": "simulator", "fluid": "fluid"}
+# More lines have no legend.
+_MAX_LEGEND = 20
 _MARKERS = {"linux": "o", "sim": "x"}
 
 
-def curves(cell: MaxnetCell, runs: Mapping[str, Result]) -> Figure:
-    """Draw a cell's panels, one above the other, with every backend in each."""
+def curves(title: str, panels: Sequence[Panel], runs: Mapping[str, Result]) -> Figure:
+    """Draw panels, one above the other, with every backend in each."""
     from matplotlib.figure import Figure
 
-    rows = len(cell.panels)
+    rows = len(panels)
     figure = Figure(figsize=(8.6, 1.2 + 2.1 * rows), layout="constrained")
     grid = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-    for axis, panel in zip(grid, cell.panels, strict=True):
-        for backend in _BACKENDS:
-            if backend in runs:
-                _lines(axis, panel, backend, runs[backend])
-        axis.set_ylabel(panel.y_label)
-        axis.set_xlim(0, runs["linux"].summary["duration_s"])
-        if panel.from_zero:
-            axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.3)
+    for axis, one in zip(grid, panels, strict=True):
+        panel(axis, one, runs)
+        axis.set_ylabel(one.y_label)
     grid[-1].set_xlabel("time (s)")
-    figure.suptitle(cell.title, x=0.01, ha="left")
+    figure.suptitle(title, x=0.01, ha="left")
     backends = [backend for backend in _BACKENDS if backend in runs]
-    figure.legend(
-        handles=_legend(list(grid), backends),
-        loc="outside right upper",
-        frameon=False,
-        fontsize="small",
-    )
+    handles = _legend(list(grid), backends)
+    if len(handles) <= _MAX_LEGEND:
+        figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize="small")
     return figure
+
+
+def panel(axis: Any, shown: Panel, runs: Mapping[str, Result]) -> None:
+    """Draw the lines of every backend."""
+    for backend in _BACKENDS:
+        if backend in runs:
+            _lines(axis, shown, backend, runs[backend])
+    axis.set_xlim(0, runs["linux"].summary["duration_s"])
+    if shown.from_zero:
+        axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
 
 
 def _legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:

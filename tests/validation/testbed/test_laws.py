@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from validation.testbed import laws
+from waterfill.runs import backends
 from waterfill.testbed import daemon
 
 LAWS = ("maxnet", "maxnet2006", "xcp", "ixcp")
@@ -43,3 +46,13 @@ def test_the_table_marks_flows_that_are_off_and_checks_that_failed():
         "| xcp: checks failed: processor | long | 10.00 | – | – | 10.70 | **+7.0%** |",
         "|  | short | 10.00 | – | – | 9.60 | -4.0% |",
     ]
+
+
+def test_figures_have_every_case_group_and_flow(tmp_path):
+    short = {"settle_s": 4.5, "measure_s": 0.5}
+    cases = [replace(c, **short) for c in laws.cases() if c.name in ("xcp", "fig10-maxnet2006")]
+    found = {c: dict.fromkeys(laws.PLACES, backends.run(c.scenario("sim"))) for c in cases}
+    laws.draw(found, tmp_path / "laws")
+    assert {path.stem for path in tmp_path.glob("*.png")} == {"xcp", "fig10-maxnet2006", "thesis"}
+    (axis,) = laws.maxnet_plots.curves("xcp", [cases[0].panel], found[cases[0]]).axes
+    assert len({line.get_gid() for line in axis.lines}) == 5
