@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,14 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from matplotlib.figure import Figure
+
+    from waterfill.theory.subject import Subject
+
+    Figures: TypeAlias = dict[str, Figure]
 
 # Commands import what they need themselves, so that --help starts quickly.
 app = typer.Typer(
@@ -91,9 +99,8 @@ def stability(
     about = subject.parse(what, sets or [], laws.PROTOCOLS, protocol)
     if not tune:
         document = laws.document(about, tau_s)
-        _answer(
-            document, theory_tables.rows(document), json, output, _stability_figures(about, tau_s)
-        )
+        figures = partial(_stability_figures, about, tau_s)
+        _answer(document, theory_tables.rows(document), json, output, figures)
         return
     if about.protocol != "maxnet" or about.network is not None:
         raise InputError("command line", "tune", f"works only for maxnet, got {what}")
@@ -106,13 +113,8 @@ def stability(
         raise InputError("command line", "phase-margin", message)
     verify_s = _time_s("verify-rtt", verify_rtt)
     document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
-    _answer(
-        document,
-        theory_tables.rows(document),
-        json,
-        output,
-        _tuned_figures(document, tau_s, verify_s),
-    )
+    figures = partial(_tuned_figures, document, tau_s, verify_s)
+    _answer(document, theory_tables.rows(document), json, output, figures)
 
 
 @app.command(
@@ -130,7 +132,8 @@ def margin(
     about = subject.parse(what, sets or [], documents.MARGIN)
     _by_itself(about, what)
     document = documents.margin(about, None if rtt is None else _time_s("rtt", rtt))
-    _answer(document, theory_tables.rows(document), json, output, _margin_figures(about, document))
+    figures = partial(_margin_figures, about, document)
+    _answer(document, theory_tables.rows(document), json, output, figures)
 
 
 @app.command(epilog=examples("waterfill theory equilibrium S.toml --protocol xcp"))
@@ -154,10 +157,11 @@ def equilibrium(
     if about.network is None:
         raise InputError("command line", str(scenario), "must be a scenario file, got a protocol")
     document = documents.equilibrium_of(about)
-    _answer(
-        document, theory_tables.equilibrium(document), json, output,
-        lambda: {"equilibrium": plots.equilibrium(document)},
-    )  # fmt: skip
+
+    def figures() -> Figures:
+        return {"equilibrium": plots.equilibrium(document)}
+
+    _answer(document, theory_tables.equilibrium(document), json, output, figures)
 
 
 @app.command(epilog=examples("waterfill theory convergence aecp"))
@@ -174,9 +178,8 @@ def convergence(
     if tau_s < _MIN_STEP_RTT_S:
         raise InputError("command line", "rtt", f"must be at least 1 ms, got {rtt}")
     document = documents.convergence(about, tau_s)
-    _answer(
-        document, theory_tables.rows(document), json, output, _time_figures(about, document, tau_s)
-    )
+    figures = partial(_time_figures, about, document, tau_s)
+    _answer(document, theory_tables.rows(document), json, output, figures)
 
 
 @app.command(epilog=examples("waterfill theory encoding maxnet"))
@@ -185,22 +188,16 @@ def encoding(
 ) -> None:
     """Compute the range and precision of a law's header field."""
     from waterfill.cli import theory_tables
-    from waterfill.theory import documents, plots, subject
+    from waterfill.theory import documents, subject
 
     about = subject.parse(what, sets or [], documents.ENCODING)
     _by_itself(about, what)
     document = documents.encoding_of(about)
-    values: dict[str, Any] = about.params
-
-    def figures() -> dict[str, Figure]:
-        if about.protocol != "maxnet":
-            return {}
-        return {"encoding": plots.encoding_steps(values["alpha"], values["eta"], values["t"])}
-
+    figures = partial(_encoding_figures, about)
     _answer(document, theory_tables.rows(document), json, output, figures)
 
 
-def _by_itself(about: Any, what: str) -> None:
+def _by_itself(about: Subject, what: str) -> None:
     if about.network is not None:
         raise InputError("command line", what, "must be a protocol, got a scenario file")
 
@@ -218,83 +215,79 @@ def _maxnet_loops(values: dict[str, Any]) -> dict[str, Any]:
     return {"eq. 13": maxnet.eq13(params), "as implemented": maxnet.implemented(params)}
 
 
-def _stability_figures(about: Any, tau_s: float) -> Any:
+def _stability_figures(about: Subject, tau_s: float) -> Figures:
     from waterfill.theory import aecp, plots
 
-    values = about.params
-
-    def figures() -> dict[str, Figure]:
-        if about.protocol == "maxnet":
-            loops = _maxnet_loops(values)
-            lead = plots.lead_or_lag(loops["as implemented"], values["alpha"])
-            return {"construction": plots.construction(loops, tau_s), "lead-or-lag": lead}
-        if about.protocol == "aecp":
-            params = aecp.Params.of(values)
-            return {"margin": plots.aecp_margin(params.gains, params.t_2_s)}
-        if about.protocol == "vcp":
-            return {"margin": plots.vcp_margin(values["xi"])}
-        if about.protocol == "abc":
-            return {"margin": plots.abc_margin(values["delta"])}
-        if about.protocol == "jetmax":
-            return {"steps": plots.jetmax_steps(values["tau"])}
-        return {"region": plots.region(values["alpha"], values["beta"], about.protocol)}
-
-    return figures
+    values: dict[str, Any] = about.params
+    if about.protocol == "maxnet":
+        loops = _maxnet_loops(values)
+        lead = plots.lead_or_lag(loops["as implemented"], values["alpha"])
+        return {"construction": plots.construction(loops, tau_s), "lead-or-lag": lead}
+    if about.protocol == "aecp":
+        params = aecp.Params.of(values)
+        return {"margin": plots.aecp_margin(params.gains, params.t_2_s)}
+    if about.protocol == "vcp":
+        return {"margin": plots.vcp_margin(values["xi"])}
+    if about.protocol == "abc":
+        return {"margin": plots.abc_margin(values["delta"])}
+    if about.protocol == "jetmax":
+        return {"steps": plots.jetmax_steps(values["tau"])}
+    return {"region": plots.region(values["alpha"], values["beta"], about.protocol)}
 
 
-def _tuned_figures(document: dict[str, Any], tau_s: float, verify_s: float) -> Any:
+def _tuned_figures(document: dict[str, Any], tau_s: float, verify_s: float) -> Figures:
     from waterfill.theory import plots
     from waterfill.theory.maxnet import Gains
 
-    def figures() -> dict[str, Figure]:
-        proof = document["certificate"]
-        eta = document["params"]["eta"]
-        real = Gains(tau_s, eta, proof["average"], proof["dt_p_s"])
-        loops = {"eq. 13": Gains(tau_s, eta), "as implemented": real}
-        lead = plots.lead_or_lag(real, document["params"]["alpha"])
-        return {"construction": plots.construction(loops, verify_s), "lead-or-lag": lead}
-
-    return figures
+    proof = document["certificate"]
+    eta = document["params"]["eta"]
+    real = Gains(tau_s, eta, proof["average"], proof["dt_p_s"])
+    loops = {"eq. 13": Gains(tau_s, eta), "as implemented": real}
+    lead = plots.lead_or_lag(real, document["params"]["alpha"])
+    return {"construction": plots.construction(loops, verify_s), "lead-or-lag": lead}
 
 
-def _margin_figures(about: Any, document: dict[str, Any]) -> Any:
+def _margin_figures(about: Subject, document: dict[str, Any]) -> Figures:
     from waterfill.theory import plots
 
-    values = about.params
-
-    def figures() -> dict[str, Figure]:
-        if about.protocol == "maxnet":
-            loops = _maxnet_loops(values)
-            return {"steps": plots.maxnet_steps(loops, values["alpha"], document["rtt_s"])}
-        found: dict[str, Figure] = _stability_figures(about, 1.0)()
-        return found
-
-    return figures
+    if about.protocol != "maxnet":
+        return _stability_figures(about, 1.0)
+    values: dict[str, Any] = about.params
+    loops = _maxnet_loops(values)
+    return {"steps": plots.maxnet_steps(loops, values["alpha"], document["rtt_s"])}
 
 
-def _time_figures(about: Any, document: dict[str, Any], tau_s: float) -> Any:
+def _time_figures(about: Subject, document: dict[str, Any], tau_s: float) -> Figures:
     from waterfill.theory import aecp, plots
 
-    values = about.params
+    values: dict[str, Any] = about.params
+    if about.protocol == "maxnet":
+        return {"steps": plots.maxnet_steps(_maxnet_loops(values), values["alpha"], tau_s)}
+    if about.protocol == "aecp":
+        link = aecp.Link(
+            document["capacity_packets_s"], 1.0, document["x_0"], document["r_0"], values["q_0"]
+        )
+        return {"efficiency": plots.aecp_efficiency(aecp.Params.of(values).gains, link)}
+    if about.protocol == "jetmax":
+        return {"steps": plots.jetmax_steps(values["tau"])}
+    return {}
 
-    def figures() -> dict[str, Figure]:
-        if about.protocol == "maxnet":
-            loops = _maxnet_loops(values)
-            return {"steps": plots.maxnet_steps(loops, values["alpha"], tau_s)}
-        if about.protocol == "aecp":
-            link = aecp.Link(
-                document["capacity_packets_s"], 1.0, document["x_0"], document["r_0"], values["q_0"]
-            )
-            return {"efficiency": plots.aecp_efficiency(aecp.Params.of(values).gains, link)}
-        if about.protocol == "jetmax":
-            return {"steps": plots.jetmax_steps(values["tau"])}
+
+def _encoding_figures(about: Subject) -> Figures:
+    from waterfill.theory import plots
+
+    if about.protocol != "maxnet":
         return {}
-
-    return figures
+    values: dict[str, Any] = about.params
+    return {"encoding": plots.encoding_steps(values["alpha"], values["eta"], values["t"])}
 
 
 def _answer(
-    document: dict[str, Any], parts: list[Any], json: bool, output: Path | None, figures: Any
+    document: dict[str, Any],
+    parts: list[Any],
+    json: bool,
+    output: Path | None,
+    figures: Callable[[], Figures],
 ) -> None:
     """Print a document or its tables; with DIR also write theory.json and the figures."""
     unwritten = Unwritten()
