@@ -219,19 +219,8 @@ def _file(name: object, folder: Path | None) -> list[object]:
     if not isinstance(name, str) or not name:
         raise PartError("file", f"must be a file name, got {shown(name)}")
     path = (folder or Path()) / name
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MAX_FILE_BYTES + 1).decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise PartError("file", f"cannot read {path}: {reason}") from None
-    if len(text) > _MAX_FILE_BYTES:
-        raise PartError("file", f"{path} has more than {_MAX_FILE_BYTES} bytes")
     points: list[object] = []
-    for index, line in enumerate(text.splitlines(), start=1):
-        written = line.partition("#")[0].strip()
-        if not written:
-            continue
+    for index, written in lines_of(path, _MAX_FILE_BYTES):
         value, comma, share = written.rpartition(",")
         try:
             points.append((value.strip(), float(share)))
@@ -241,6 +230,27 @@ def _file(name: object, folder: Path | None) -> list[object]:
             problem = f"must be VALUE, PROBABILITY, got {shown(written)}"
             raise PartError("file", f"line {index} of {path}: {problem}")
     return points
+
+
+def lines_of(path: Path, max_bytes: int) -> list[tuple[int, str]]:
+    """Return the lines of a file that are not empty, with their numbers and without comments.
+
+    Raises PartError for a file that cannot be read, or is larger.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise PartError("file", f"cannot read {path}: {reason}") from None
+    if len(data) > max_bytes:
+        raise PartError("file", f"{path} has more than {max_bytes} bytes")
+    return [
+        (index, written)
+        for index, line in enumerate(text.splitlines(), start=1)
+        if (written := line.partition("#")[0].strip())
+    ]
 
 
 def _empirical(points: Points) -> Distribution:

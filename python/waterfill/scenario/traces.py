@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from waterfill.errors import nearest, shown
-from waterfill.scenario.distributions import PartError
+from waterfill.scenario.distributions import PartError, lines_of
 from waterfill.scenario.units import MAX_TIME_S, RATE, SPAN, TIME, digits
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -110,20 +110,7 @@ def read(path: Path, bin_s: float | None = None) -> Points:
 
     Raises PartError for a file that cannot be read, and names the line that is wrong.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise PartError("file", f"cannot read {path}: {reason}") from None
-    if len(data) > _MAX_FILE_BYTES:
-        raise PartError("file", f"{path} has more than {_MAX_FILE_BYTES} bytes")
-    lines = [
-        (index, written)
-        for index, line in enumerate(text.splitlines(), start=1)
-        if (written := line.partition("#")[0].strip())
-    ]
+    lines = lines_of(path, _MAX_FILE_BYTES)
     if not lines:
         raise PartError("file", f"{path} has no times and rates")
     if "," in lines[0][1]:
