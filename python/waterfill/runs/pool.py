@@ -55,7 +55,7 @@ def run_each(
 
     results: dict[str, Result] = {}
     keep = done or results.__setitem__
-    count = min(len(scenarios), threads or _cpus())
+    count = min(len(scenarios), threads or cpus())
     with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
         started: dict[Future[Result], str] = {pool.submit(one, name): name for name in scenarios}
         try:
@@ -79,8 +79,9 @@ def run_each(
     return {name: results[name] for name in scenarios if name in results}
 
 
-def _cpus() -> int:
+def cpus() -> int:
+    """Return the number of CPUs that this process may use."""
     try:
-        return len(os.sched_getaffinity(0))  # CPUs that this process may use
+        return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1

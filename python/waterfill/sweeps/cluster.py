@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,6 +27,7 @@ from typing import Any
 
 from waterfill.errors import InputError, RunError, nearest, one_line, shown
 from waterfill.runs.files import read_text, why
+from waterfill.runs.pool import cpus
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -76,7 +76,7 @@ def place(cluster: str | None, workers: int | None) -> ClusterPlace:
     if workers is not None and not 1 <= workers <= 4096:
         raise InputError("command line", "workers", f"must be 1 to 4096, got {workers}")
     if cluster is None:
-        return ClusterPlace(workers or _cpus())
+        return ClusterPlace(workers or cpus())
     if "://" in cluster:
         if not cluster.startswith(("tcp://", "tls://")) or cluster.endswith("://"):
             why = f"must be tcp://HOST:PORT or tls://HOST:PORT, got {shown(cluster)}"
@@ -117,13 +117,6 @@ def _from_file(path: Path, workers: int | None) -> ClusterPlace:
     if not isinstance(options, dict):
         raise InputError(str(path), "options", f"must be a table, got {shown(options)}")
     return ClusterPlace(count, kind=kind, options=options)
-
-
-def _cpus() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 def described(where: ClusterPlace) -> str:
