@@ -363,6 +363,7 @@ MAXNET2006 = ProofLaw(
             "source.rtt_unit": (1, 1 << 24),
             "source.rateinc": (1000, 16000),
             "source.max_wnd": (1, 1 << 26),
+            "source.weight": (0, 1000),  # at most 1, as MaxNet's
             "source.average": SWITCH,
             "source.compensate": SWITCH,
             "epsilon": (0, 10**6),
