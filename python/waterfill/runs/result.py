@@ -197,9 +197,9 @@ class Result:
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
         links), the scenario, the version and the seed. Without traffic there is no
-        traffic.parquet, without flows that have a size no transfers.parquet; files of an earlier
-        run are replaced, or removed with all that was made from it. Returns the paths. Raises
-        InputError when the directory cannot be written, or another process is writing it.
+        traffic.parquet, without flows that have a size no transfers.parquet. The directory must
+        be new, hold an earlier result, which is replaced, or hold no files. Returns the paths.
+        Raises InputError when it holds other files or cannot be written.
         """
         from waterfill.runs.directory import Stage
 
