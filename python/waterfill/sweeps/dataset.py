@@ -186,11 +186,14 @@ class Dataset:
 
     def forget(self, statuses: Iterable[str]) -> int:
         """Remove the points with these statuses, to run them again; return how many they were."""
+        import pyarrow as pa
+
         wrong = set(statuses)
         keys = {key for key, status in self._status.items() if status in wrong}
         for path in self.parts():
             table = _read(path)
-            kept = table.filter([status not in wrong for status in table["status"].to_pylist()])
+            right = [status not in wrong for status in table["status"].to_pylist()]
+            kept = table.filter(pa.array(right, pa.bool_()))
             if not kept.num_rows:
                 path.unlink()
             elif kept.num_rows < table.num_rows:

@@ -131,6 +131,16 @@ def test_failures_are_forgotten_on_demand(tmp_path):
     assert sorted(read(tmp_path)["key"].to_pylist()) == ["a", "b"]
 
 
+def test_a_file_without_rows_has_none_to_forget(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a", "failed"))
+        data.flush()
+        (part,) = data.parts()
+        pq.write_table(pq.read_table(part).slice(0, 0), part)
+        assert data.forget(["failed"]) == 1
+        assert not data.parts()
+
+
 def test_files_hold_what_the_sweep_was(tmp_path):
     with dataset(tmp_path) as data:
         data.record(row("a"))
