@@ -99,6 +99,12 @@ def test_the_maintainer_script_unloads_on_removal_only():
     )
 
 
+def test_debhelper_restarts_on_upgrade_and_stops_on_removal():
+    # With --no-start it would leave out both, and removal would leave the daemon running.
+    rules = (ROOT / "packaging/debian/rules").read_text()
+    assert "\tdh_installsystemd --no-enable\n" in rules
+
+
 def test_a_package_that_is_not_there_is_named(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 0)
     packages = [str(tmp_path / "a.deb"), str(tmp_path / "b.deb")]

@@ -123,6 +123,11 @@ def test_an_rtt_of_aecp_includes_its_target_queue():
     assert math.isclose(sum(flow.weight for flow in link.flows), 1.0)
 
 
+def test_a_draw_depends_on_its_seed_alone():
+    assert stability_vs_fluid.draw(7).to_toml() == stability_vs_fluid.draw(7).to_toml()
+    assert stability_vs_fluid.draw(7).to_toml() != stability_vs_fluid.draw(8).to_toml()
+
+
 @pytest.mark.parametrize(("seed", "verdict"), SEEDS)
 def test_the_fluid_does_what_the_linear_loop_says(seed, verdict):
     result = stability_vs_fluid.compare(stability_vs_fluid.draw(seed))

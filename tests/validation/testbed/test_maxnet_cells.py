@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import numpy as np
 import pytest
 
 from validation.testbed import maxnet, maxnet_cells, maxnet_special
@@ -175,3 +178,11 @@ def test_a_special_experiment_needs_what_it_says(monkeypatch):
     monkeypatch.setattr(maxnet_special, "missing", lambda name: "clang, got none")
     with pytest.raises(RunError, match="crowd needs clang"):
         maxnet.special(case)
+
+
+def test_a_random_file_has_the_hash_it_is_said_to_have(tmp_path):
+    path = tmp_path / "data"
+    digest = maxnet_special._fill(path, (1 << 22) + 3)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    assert path.stat().st_size == (1 << 22) + 3
+    assert np.frombuffer(path.read_bytes()[:4096], dtype=np.uint8).std() > 50
