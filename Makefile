@@ -26,7 +26,7 @@ lint: .venv/.lint ## run formatters, linters, type checkers and checks of licenc
 	@tools/lint.sh
 
 bench: .venv/.run $(if $(filter linux,$(CASE)),build) ## measure the engine's speed; CASE=NAME, peers, growth, roofline or linux; BASE=HEAD~1 compares in pairs
-	@tools/bench.sh "$(CASE)" "$(BASE)" $(if $(HTSIM),--htsim "$(HTSIM)")
+	@$(if $(CASE),,$(if $(CASES),echo 'make bench CASES=… is now: make bench CASE="$(CASES)"' >&2;)) tools/bench.sh "$(or $(CASE),$(CASES))" "$(BASE)" $(if $(HTSIM),--htsim "$(HTSIM)")
 
 docs: build ## write the pages made from the code: protocols, keys of a scenario, commands, claims
 	@$(VENV)/python -m tools.docs
@@ -66,8 +66,8 @@ $(1):
 	@$$(MAKE) --no-print-directory $(2)
 
 endef
-STUDY_NAMES := certificates cohabit-table=cohabit coverage decoders equilibria faults fct fct-ns3 kernels kills link-events linux-cohabit \
-	linux-connections linux-faults linux-laws linux-link-events linux-maxnet linux-trace ns3 peers price-bits proofs readings response scone \
+STUDY_NAMES := certificates cohabit-table=cohabit decoders equilibria faults fct fct-ns3 kernels kills link-events linux-cohabit \
+	linux-connections linux-laws linux-link-events linux-maxnet linux-trace ns3 peers price-bits proofs readings response scone \
 	scone-advice=linux-scone seeds soak studio-check=studio sweep-hosts sweep-kills sweep-scale testbed-table=linux-tcp thread-scaling \
 	threeway=stability topologies
 $(foreach one,$(STUDY_NAMES),$(eval $(call moved,$(firstword $(subst =, ,$(one))),validate STUDY=$(lastword $(subst =, ,$(one))))))
@@ -78,10 +78,13 @@ $(eval $(call moved,bench-peers,bench CASE=peers))
 $(eval $(call moved,bench-linux,bench CASE=linux))
 $(eval $(call moved,reproducible,package WHAT=reproducible OPTIONS=$(WHAT)))
 $(eval $(call moved,audit,lint))
+$(eval $(call moved,threads,test))
+$(eval $(call moved,coverage,validate STUDY=coverage$(if $(LINES), OPTIONS=--lines)))
+$(eval $(call moved,linux-faults,validate STUDY=linux-faults$(if $(PROTOCOLS), OPTIONS="$(PROTOCOLS)")))
 $(eval $(call moved,abc,validate STUDY=abc$(if $(TRACES), OPTIONS="--traces $(TRACES)")))
 $(eval $(call moved,mutants,validate STUDY=mutants OPTIONS="$(LAW)$(if $(SHARD), --shard $(SHARD))"))
-$(eval $(call moved,certificate-mutants,validate STUDY=certificate-mutants OPTIONS="--laws $(or $(LAW),maxnet) --count $(or $(COUNT),200)"))
-$(eval $(call moved,certificate-mutants-rust,validate STUDY=certificate-mutants-rust OPTIONS="$(LAW) --count $(or $(COUNT),40)"))
+$(eval $(call moved,certificate-mutants,validate STUDY=certificate-mutants OPTIONS="--laws $(or $(LAW),maxnet) --count $(or $(COUNT),200)$(if $(SEED), --seed $(SEED))$(if $(STEPS), $(STEPS))"))
+$(eval $(call moved,certificate-mutants-rust,validate STUDY=certificate-mutants-rust OPTIONS="$(LAW) --count $(or $(COUNT),40)$(if $(SEED), --seed $(SEED))"))
 $(eval $(call moved,fuzz-all,fuzz TARGET=all$(if $(SHARE), OPTIONS="--share $(SHARE)")))
 $(eval $(call moved,fuzz-page,fuzz TARGET=page))
 $(eval $(call moved,fuzz-python,fuzz TARGET=python OPTIONS="$(TARGET)$(if $(PLAIN), --plain)"))
