@@ -251,7 +251,10 @@ def _rates() -> Iterator[Theorem]:
 
 
 def _order() -> bool:
-    """Prove that codes never fall as rates rise, and that a code's rate has this code."""
+    """Prove that codes never rise as rates rise, and that encoding returns a code from its rate.
+
+    The code returns if its rate differs from that of the next code.
+    """
     decode = z3.Function("decode", z3.IntSort(), z3.IntSort())
     top = (1 << 23) - 1
 

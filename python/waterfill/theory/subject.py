@@ -56,6 +56,9 @@ def parse(
         placeholder = from_dict(_PLACEHOLDER, "command line", [f"protocol={what}", *sets])
         return _subject(placeholder, what, None)
     if not what.endswith(".toml") and not Path(what).exists():
+        if what in protocols.load():
+            why = "this command does not support this protocol"
+            raise InputError("command line", what, why, f"choose one of {', '.join(supported)}")
         known = nearest(what, supported)
         raise InputError("command line", what, f"neither a protocol nor a scenario file{known}")
     chosen = [f"protocol={protocol}", *sets] if protocol is not None else list(sets)

@@ -181,7 +181,7 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("stability", "cubic"), "cubic: neither a protocol nor a scenario file"),
+        (("stability", "cubic"), "cubic: this command does not support"),
         (("stability", "none.toml"), "none.toml: no such file"),
         (("stability", "maxnet", "--max-rtt", "5"), "max-rtt: must be a time such as"),
         (
@@ -194,14 +194,15 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
         ),
         (("stability", "aecp", "--tune"), "tune: works only for maxnet"),
         (("stability", "maxnet", "--tune", "--eta", "0"), "eta: must be a number above 0"),
-        (("margin", "jetmax"), "jetmax: neither a protocol"),
+        (("margin", "jetmax"), "jetmax: this command does not support"),
+        (("margin", "jetmux"), "jetmux: neither a protocol"),
         (("equilibrium", "xcp"), "xcp: must be a scenario file"),
         (("convergence", "maxnet", "--rtt", "1 us"), "rtt: must be at least 1 ms"),
         (
             ("convergence", "maxnet", "--rtt", "1 ms", "--set", "params.maxnet.t=1000 s"),
             "a step response of at most 2000000 steps",
         ),
-        (("encoding", "xcp"), "xcp: neither a protocol"),
+        (("encoding", "xcp"), "xcp: this command does not support"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_2(waterfill, arguments, message):
