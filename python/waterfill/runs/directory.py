@@ -24,7 +24,8 @@ from waterfill.runs.files import PREFIX, TEMPORARY, WriteError, cannot_write, ma
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_OLD = "old"
+# Where a hidden directory has the new folder and the one that it replaces.
+_NEW, _OLD = "new", "old"
 # How long a writer waits for another that replaces the directory.
 _WAIT_S, _LOOK_S = 2.0, 0.02
 
@@ -91,8 +92,9 @@ def next_to(folder: Path) -> Iterator[Path]:
     hidden = Path(tempfile.mkdtemp("", PREFIX, folder.parent))
     TEMPORARY.add(hidden)
     try:
-        (hidden / folder.name).mkdir()
-        yield hidden / folder.name
+        part = hidden / _NEW / folder.name
+        part.mkdir(parents=True)
+        yield part
     finally:
         remove(hidden)
         TEMPORARY.discard(hidden)
@@ -100,7 +102,7 @@ def next_to(folder: Path) -> Iterator[Path]:
 
 def swap(part: Path, folder: Path) -> None:
     """Rename a folder of `next_to` into its place, and the old one into the hidden directory."""
-    old = part.parent / _OLD / folder.name
+    old = part.parents[1] / _OLD / folder.name
     old.parent.mkdir()
     with interrupt.undisturbed():
         if os.path.lexists(folder):
@@ -197,7 +199,7 @@ def _keep_others(old: Path, new: Path) -> None:
 def _hidden(directory: Path) -> list[Path]:
     """Return the hidden directories of this directory's writers."""
     found = directory.parent.glob(f"{PREFIX}*")
-    names = (Path(directory.name), Path(_OLD, directory.name))
+    names = (Path(_NEW, directory.name), Path(_OLD, directory.name))
     return [path for path in found if any(os.path.lexists(path / name) for name in names)]
 
 

@@ -59,6 +59,13 @@ def test_a_result_replaces_the_old_one_and_keeps_files_of_other_names(out):
     assert os.listdir(out.parent) == ["out"]
 
 
+@pytest.mark.parametrize("name", ["old", "new"])
+def test_a_directory_may_have_the_name_of_a_hidden_one(tmp_path, name):
+    publish(tmp_path / name, OLD)
+    publish(tmp_path / name, NEW)
+    assert content(tmp_path / name) == NEW
+
+
 def test_without_links_other_files_are_copied(out, monkeypatch):
     def none(*_, **__):
         raise OSError(errno.EPERM, "Operation not permitted")
@@ -150,8 +157,8 @@ def test_a_kill_at_any_step_leaves_the_old_result_or_the_new_one(out):
 
 
 def test_the_next_writer_removes_what_a_killed_one_left(out):
-    fill(out.parent, {".waterfill-a/out/flows.parquet": "", ".waterfill-b/old/out/x": ""})
-    fill(out.parent, {".waterfill-c/other/flows.parquet": "another's"})
+    fill(out.parent, {".waterfill-a/new/out/flows.parquet": "", ".waterfill-b/old/out/x": ""})
+    fill(out.parent, {".waterfill-c/new/other/flows.parquet": "another's"})
     out.mkdir()
     publish(out, NEW)
     assert sorted(os.listdir(out.parent)) == [".waterfill-c", "out"]
