@@ -163,6 +163,9 @@ class Stage:
         if holds_result(self.folder):
             try:
                 _keep_others(self._target, self.folder)
+                before = self._target.stat()
+                with suppress(PermissionError):  # by sudo, the directory stays its owner's
+                    os.chown(self.folder, before.st_uid, before.st_gid)
                 swap(self.folder, self._target)
             except OSError as error:
                 raise cannot_write(self.directory, error) from None

@@ -59,6 +59,14 @@ def test_a_result_replaces_the_old_one_and_keeps_files_of_other_names(out):
     assert os.listdir(out.parent) == ["out"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_directory_stays_its_owners(out):
+    publish(out, OLD)
+    os.chown(out, 1234, 1235)
+    publish(out, NEW)
+    assert (out.stat().st_uid, out.stat().st_gid) == (1234, 1235)
+
+
 @pytest.mark.parametrize("name", ["old", "new"])
 def test_a_directory_may_have_the_name_of_a_hidden_one(tmp_path, name):
     publish(tmp_path / name, OLD)
