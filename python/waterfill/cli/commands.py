@@ -22,11 +22,13 @@ from waterfill.cli import formats, laws, papers, report, running, scenarios, stu
 from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_text, settle, unwritable
 from waterfill.cli.theory import app as theory_app
+from waterfill.cli.usage import CommandGroup
 from waterfill.errors import InputError, RunError
 
 # Commands import what they need themselves, so that --help starts quickly.
 app = typer.Typer(
     name="waterfill",
+    cls=CommandGroup,
     help="Explicit congestion control, from the equation to the kernel.",
     epilog=examples(
         "waterfill new dumbbell -o S.toml    # a commented scenario to start from",

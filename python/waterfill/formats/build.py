@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.formats import cellular, graph, hpcc, htsim, rules, sndlib, table, traffic
 from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
 from waterfill.scenario import distributions
@@ -167,7 +167,11 @@ def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
     rule = RULES[name]
     if len(sizes) != len(rule.sizes):
         wanted = " ".join(rule.sizes)
-        raise InputError("generate", name, f"needs {wanted}, got {len(sizes)} numbers")
+        got = " ".join(map(str, sizes)) or "none"
+        why = f"needs {len(rule.sizes)} numbers, {wanted}; got {got}"
+        if len(rule.sizes) == 1:
+            why = f"needs one number, {wanted}; got {got}"
+        raise InputError("generate", name, why, f"type waterfill generate {name} {wanted}")
     try:
         layout = rule.make(sizes, options)
     except ValueError as error:
@@ -222,7 +226,8 @@ def _add_traffic(
         return
     pattern = options.pattern or own
     if pattern not in PATTERNS:
-        raise InputError("--traffic", "", f"unknown traffic{nearest(pattern, PATTERNS)}")
+        why = f"unknown kind {shown(pattern)}{nearest(pattern, PATTERNS)}"
+        raise InputError("--traffic", "", why)
     if pattern == "none":
         return
     if pattern == "demands" and not demands:

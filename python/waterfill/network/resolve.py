@@ -136,6 +136,9 @@ def _protocol(
         return scenario.error(key, message)
 
     if name not in protocols:
+        if own is None and all(word.strip() in protocols for word in name.split(",")):
+            advice = f"for several: waterfill compare … --protocols {name}"
+            raise wrong(f"must be one protocol, got {shown(name)}; {advice}")
         raise wrong(f"unknown protocol {shown(name)}{nearest(name, protocols)}")
     if backend not in protocols[name].backends:
         able = ", ".join(p.name for p in protocols.values() if backend in p.backends)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.analysis import draw
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
 from waterfill.papers.claims.verdict import Judged, state
@@ -36,7 +36,7 @@ def matching(
     Raises InputError for an unknown verdict.
     """
     if verdict is not None and verdict not in VERDICTS:
-        message = f"unknown verdict{nearest(verdict, VERDICTS)}"
+        message = f"unknown verdict {shown(verdict)}{nearest(verdict, VERDICTS)}"
         raise InputError("command line", "--verdict", message)
     return [
         (experiment, claim)

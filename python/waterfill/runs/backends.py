@@ -49,7 +49,8 @@ def check(name: object) -> None:
     if not isinstance(name, str):
         raise InputError("run", "on", f"must be a backend's name, got {shown(name)}")
     if name not in BACKENDS:
-        raise InputError("command line", "on", f"unknown backend{nearest(name, BACKENDS)}")
+        why = f"unknown backend {shown(name)}{nearest(name, BACKENDS)}"
+        raise InputError("command line", "on", why)
 
 
 def known(on: str) -> dict[str, ProtocolInfo]:

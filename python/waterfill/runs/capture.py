@@ -8,7 +8,7 @@ from pathlib import Path
 
 from waterfill import _core
 from waterfill.contract.network import Network
-from waterfill.errors import InputError, RunError, shown
+from waterfill.errors import InputError, RunError, nearest, shown
 
 FILE_NAME = "packets.pcapng"
 # All headers of a packet: IPv4 without options, and TCP's longest.
@@ -52,8 +52,7 @@ class Capture:
         names = {link.name.removesuffix(":rev"): None for link in network.links}
         for name in self.links:
             if name not in names:
-                known = ", ".join(names)
-                why = f"must be one of the links {known}, got {shown(name)}"
+                why = f"unknown link {shown(name)}{nearest(name, names)}"
                 raise InputError("command line", "pcap-link", why)
         try:
             simulation.start_capture(self.file, self.snaplen, self.limit_bytes, chosen)

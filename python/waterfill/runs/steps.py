@@ -46,8 +46,8 @@ class StepLog:
         used = {flow.protocol for flow in network.flows}
         if self.law is not None and self.law not in used:
             known = ", ".join(used)
-            why = f"must be a law of a flow, one of {known}, got {shown(self.law)}"
-            raise InputError("command line", "log-law", why)
+            why = f"no flow runs {shown(self.law)}"
+            raise InputError("command line", "log-law", why, f"choose one of {known}")
         simulation.log_steps(self.rows, self.law)
 
     def finish(

@@ -163,8 +163,9 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
         runs = sorted(path.parent.name for path in folder.glob(f"*/{SUMMARY}"))
         message = f"not the directory of a run: it has no {SUMMARY}"
         if runs:
-            few = ", ".join(runs if len(runs) <= 8 else [*runs[:8], "…"])
-            message = f"holds several runs; name one of them: {few}"
+            paths = [str(folder / run) for run in runs]
+            few = ", ".join(paths if len(paths) <= 8 else [*paths[:8], "…"])
+            message = f"holds several runs; type one of their directories: {few}"
         raise InputError(str(folder), "", message)
     try:
         found = StoredResult(folder)

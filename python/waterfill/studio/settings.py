@@ -133,9 +133,10 @@ def _settings(found: Mapping[str, list[str]]) -> Settings:
         drawing = drawn.from_rows(found.get("link", links), found.get("flow", flows))
     elif name not in shipped.names():
         known = [*shipped.names(), DRAWN]
-        raise InputError("studio", "scenario", f"unknown scenario{nearest(name, known)}")
+        why = f"unknown scenario {shown(name)}{nearest(name, known)}"
+        raise InputError("studio", "scenario", why)
     if on not in BACKENDS:
-        raise InputError("studio", "on", f"unknown backend{nearest(on, BACKENDS)}")
+        raise InputError("studio", "on", f"unknown backend {shown(on)}{nearest(on, BACKENDS)}")
     sets = tuple(_pair(text) for text in found.get("set", []))
     return Settings(name, _one(found, "protocol"), sets, on, drawing)
 

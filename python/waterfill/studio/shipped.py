@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.scenario import templates
 
 _FOLDER = "scenarios"
@@ -26,7 +26,8 @@ def text(name: str) -> str:
     if name in templates.names():
         return templates.text(name)
     if name not in names():
-        raise InputError("studio", "scenario", f"unknown scenario{nearest(name, names())}")
+        why = f"unknown scenario {shown(name)}{nearest(name, names())}"
+        raise InputError("studio", "scenario", why)
     path = resources.files("waterfill.studio") / _FOLDER / f"{name}{templates.SUFFIX}"
     return path.read_text(encoding="utf-8")
 

@@ -77,8 +77,11 @@ class SweepSpec:
             why = f"must be above zero, got {self.max_time_s:g} s"
             raise InputError("command line", "max-time", why)
         if (self.refine is None) != (self.verdict is None):
-            lacks, has = ("verdict", "refine") if self.verdict is None else ("refine", "verdict")
-            raise InputError("command line", lacks, f"missing, but --{has} needs it")
+            if self.verdict is None:
+                why, advice = "needs a verdict", "add --verdict, such as 'stable<0.5'"
+                raise InputError("command line", "refine", why, advice)
+            why, advice = "needs a range", "add --refine, such as link.l.delay=1..90ms"
+            raise InputError("command line", "verdict", why, advice)
         if self.refine is not None and not 1e-6 <= self.tolerance < 1:
             why = f"must be a share between 0.000001 and 1, got {self.tolerance:g}"
             raise InputError("command line", "tolerance", why)

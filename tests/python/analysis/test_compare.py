@@ -375,7 +375,7 @@ def test_protocols_replace_the_default_only(waterfill, tmp_path):
     ("arguments", "message"),
     [
         (["--protocols", "maxnt"], 'command line: protocols: unknown protocol "maxnt", did you'),
-        (["--on", "smi"], 'command line: on: unknown backend, did you mean "sim"?'),
+        (["--on", "smi"], 'command line: on: unknown backend "smi", did you mean "sim"?'),
         (["--set", "params.maxnet.mu=7"], "command line: params.maxnet.mu: "),
         (["--set", "flow.g.stat=1"], "command line: flow.g.stat: unknown key"),
         (

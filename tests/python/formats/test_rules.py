@@ -107,7 +107,7 @@ def test_gravity_draws_by_the_product_of_weights():
     ("arguments", "message"),
     [
         (("fat-tree", [5]), "K must be an even number from 2 to 64, got 5"),
-        (("fat-tree", []), "needs K, got 0 numbers"),
+        (("fat-tree", []), "needs one number, K; got none; type waterfill generate fat-tree K"),
         (("wan", [1]), "must be 2 to 2000 nodes, got 1"),
         (("fat_tree", [4]), 'unknown rule, did you mean "fat-tree"?'),
     ],

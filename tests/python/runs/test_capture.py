@@ -165,7 +165,7 @@ def test_a_capture_changes_nothing_of_the_run(tmp_path):
             ("--pcap", "-o", "out", "--on", "fluid"),
             "pcap: fluid cannot record packets; use --on sim",
         ),
-        (("--pcap-link", "link9", "-o", "out"), "pcap-link: must be one of the links "),
+        (("--pcap-link", "link9", "-o", "out"), 'pcap-link: unknown link "link9", did you'),
         (("--pcap", "--pcap-snaplen", "40", "-o", "out"), "pcap-snaplen: must be 80 to 65535"),
         (("--pcap", "--pcap-limit", "many", "-o", "out"), "pcap-limit: must be a volume"),
     ],

@@ -157,7 +157,9 @@ def test_damage_behind_the_footer_is_a_sentence_when_read(folder):
 
 
 def test_several_runs_and_none_are_named(folder):
-    with pytest.raises(InputError, match=r"holds several runs; name one of them: .*out"):
+    with pytest.raises(
+        InputError, match=r"holds several runs; type one of their directories: .*out"
+    ):
         load(folder.parent)
     with pytest.raises(InputError, match="no such directory"):
         load_run(folder / "nothing")

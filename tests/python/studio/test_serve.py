@@ -38,4 +38,4 @@ def test_without_a_port_a_free_one_is_taken():
 def test_a_port_outside_the_range_is_refused(waterfill):
     ran = waterfill("studio", "--port", "70000")
     assert ran.code == 2
-    assert "Invalid value for '--port'" in ran.err
+    assert "--port: must be" in ran.err

@@ -37,7 +37,7 @@ def test_a_link_restores_what_was_chosen(settings, pinned):
     ("query", "message"),
     [
         ("scenario=dumbel", 'did you mean "dumbbell"'),
-        ("on=kernel", "unknown backend"),
+        ("on=kernel", 'unknown backend "kernel"'),
         ("set=rate", "must be KEY=VALUE"),
         ("scenario=drawn&link=a,b", "must have four fields"),
         ("scenario=drawn&" + "link=a,b,1 Gbit/s,1 ms&" * 13, "must have 1 to 12 rows, got 13"),

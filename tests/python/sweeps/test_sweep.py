@@ -204,7 +204,7 @@ def test_the_command_prints_a_table_and_writes_a_figure(waterfill, small):
         (["--grid", "link.l.rate=1 ms"], "must be a rate"),
         (["--random", "3"], "no range to draw from"),
         (["link.l.delay=1..2 ms"], "needs --random N or --latin N"),
-        (["--refine", "link.l.delay=1..2 ms"], "verdict: missing, but --refine needs it"),
+        (["--refine", "link.l.delay=1..2 ms"], "refine: needs a verdict; add --verdict, such as"),
         (["--protocols", "none"], "unknown protocol"),
         (["--on", "linux"], "must be sim or fluid"),
         (["--workers", "0"], "must be 1 to 4096"),
