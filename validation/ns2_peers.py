@@ -283,7 +283,7 @@ def phase_table(found: Sequence[Phases]) -> str:
 
 
 class PeerCase(NamedTuple):
-    """One protocol, reading and number of long flows, with how many seeds and for how long."""
+    """One protocol, reading and number of long flows, with the number of seeds and the duration."""
 
     protocol: str
     reading: str

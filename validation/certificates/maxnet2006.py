@@ -168,7 +168,7 @@ class Source(SourceChecker):
         return Real(number(step.before["packet"])) * number(self.params["max_wnd"])
 
     def _sent(self, step: Step, rate: Real, tau: int) -> dict[str, object]:
-        """The window τ x, of one packet to `max_wnd`."""
+        """The window τ·x, limited to between one packet and `max_wnd`."""
         window = (rate * seconds(tau)).exact_times(Fraction(1, 8))
         window = smallest(largest(window, number(step.before["packet"])), self._window_max(step))
         pacing = Real(number(step.after["window"])).exact_times(8) / seconds(tau)

@@ -241,7 +241,7 @@ def imports(data: bytes, folder: Path) -> None:
 
 
 def _asks_for_many(path: Path) -> bool:
-    """Return whether a file's counts ask for networks that only take long."""
+    """Return whether a file's counts ask for networks so large that they only cost time."""
     words = path.read_bytes()[:4000].split()
     return any(len(word) > 3 and word.isdigit() and 400 < int(word[:9]) < 10**7 for word in words)
 

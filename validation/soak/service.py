@@ -53,7 +53,7 @@ class Settings:
 
 
 class ServiceError(RuntimeError):
-    """The daemon did not start, reload or end as it must."""
+    """Failure of the daemon to start, reload or stop."""
 
 
 class ServiceRefusal(ServiceError):

@@ -148,7 +148,7 @@ class MaxnetCell:
         return sets
 
     def shorter(self, times: float) -> MaxnetCell:
-        """Return the cell with its times scaled, to try the host."""
+        """Return the cell with scaled times, for a trial run on this host."""
         return replace(self, times=times)
 
     def arguments(self, of: Of) -> dict[str, Any]:

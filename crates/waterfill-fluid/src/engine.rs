@@ -634,7 +634,7 @@ impl Fluid {
         [&self.flow_series, &self.link_series, &self.traffic_series]
     }
 
-    /// Returns the counts of data bytes by where they went.
+    /// Returns the data bytes sent, delivered, dropped and in transit.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         let sum = |of: fn(&Class) -> f64| self.classes.iter().map(|class| of(class) * class.spec.count).sum();

@@ -214,7 +214,7 @@ impl Pipe {
         }
     }
 
-    /// Removes the bytes that have not left the queue at a time. Passes each stream of data and its bytes to `take`;
+    /// Removes the bytes that are still in the queue at `now`. Passes each stream of data and its bytes to `take`;
     /// returns all bytes.
     pub(crate) fn drop_waiting(&mut self, now: Instant, mut take: impl FnMut(usize, f64)) -> f64 {
         let mut dropped = 0.0;

@@ -28,11 +28,11 @@ macro_rules! params_with_carriage {
                 /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
                 code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's",
                     kernel default_only();
-                /// Slowest rate of such a code.
+                /// Slowest rate of the code.
                 code_min: $crate::units::Rate = $crate::carriage::CODE_MIN, "SCONE's slowest";
-                /// Fastest rate of such a code.
+                /// Fastest rate of the code.
                 code_max: $crate::units::Rate = $crate::carriage::CODE_MAX, "128 of SCONE's steps above code_min";
-                /// Treatment of the part of a signal that such a code leaves out: lost, or added to the next.
+                /// Handling of the signal's rounding error: discarded, or added to the next signal.
                 code_rounding: $crate::carriage::CodeRounding = $crate::carriage::CodeRounding::Nearest,
                     "CSIG and SCONE round";
                 $($after)*

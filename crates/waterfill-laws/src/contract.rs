@@ -1,4 +1,4 @@
-//! Contract of each explicit law: limits of its parameters, its signals, its logs and its users.
+//! Tests of each explicit law's declarations: parameter limits, signals, logs and supported arithmetics.
 
 use crate::params::Value;
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Received, Sending};

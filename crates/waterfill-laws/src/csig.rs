@@ -119,7 +119,7 @@ impl Tag {
 }
 
 impl Bands {
-    /// Divides `from..to` into the compact tag's 32 bands of one width, to a unit.
+    /// Divides `from..to` into the compact tag's 32 bands of equal width, within one unit.
     #[must_use]
     pub fn compact(from: u64, to: u64) -> Self {
         let width = to.saturating_sub(from);

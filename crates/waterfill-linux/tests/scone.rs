@@ -162,7 +162,7 @@ fn checksum(frame: &[u8], at: usize, addresses: Range<usize>) -> u16 {
     }
 }
 
-/// A frame with a UDP datagram: where its parts are.
+/// A frame with a UDP datagram, and the offsets of its parts.
 #[derive(Clone, Debug)]
 struct Frame {
     bytes: Vec<u8>,

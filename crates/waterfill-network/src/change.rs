@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::check::time;
 use crate::fault::clock_step;
 
-/// A change of a link at a time; properties that it does not name stay.
+/// A timed change of a link; properties that are not set keep their values.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {

@@ -39,8 +39,8 @@ fn field(file: &str, name: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the bytes that the limit of this process's control group (version 2), or of one above
-/// it, leaves.
+/// Returns the bytes left under the limits of this process's control group (version 2) and its
+/// ancestors.
 fn group_bytes() -> Option<f64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

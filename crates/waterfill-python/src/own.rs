@@ -26,7 +26,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Raises an exception of the law, once.
+    /// Returns the stored exception of the law as an error, once; `Ok` if there is none.
     pub(crate) fn check(&self) -> PyResult<()> {
         if !self.raised.load(Ordering::Acquire) {
             return Ok(());

@@ -42,7 +42,7 @@ pub(crate) enum Owner {
     Group(u32),
     /// A traffic source, by its index.
     Traffic(u32),
-    /// A slot whose flow has finished and that waits for the source's next flow.
+    /// No owner: the flow has finished, and its slot is free for the source's next flow.
     Nobody,
 }
 

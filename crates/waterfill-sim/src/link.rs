@@ -548,7 +548,7 @@ impl Link {
         arrives
     }
 
-    /// Returns when the packet whose transmission has just been planned arrives: behind all before it.
+    /// Returns the packet's arrival time, moved behind all earlier packets if needed.
     fn keep_order(&mut self, arrives: Instant) -> Instant {
         let arrives = match &mut self.variation {
             Some(variation) => variation.keep_order(arrives, self.transmission.1),

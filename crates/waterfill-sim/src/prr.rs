@@ -7,9 +7,9 @@ pub(crate) struct ProportionalReduction {
     target: u64,
     /// Packets that were unacknowledged when the recovery began (RecoverFS).
     flight: u64,
-    /// Packets that have arrived since (prr_delivered).
+    /// Packets that have arrived since the recovery began (prr_delivered).
     arrived: u64,
-    /// Packets sent since (prr_out).
+    /// Packets sent since the recovery began (prr_out).
     sent: u64,
 }
 

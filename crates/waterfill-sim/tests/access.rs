@@ -21,8 +21,12 @@ fn completed_ms(n: &Network) -> Vec<f64> {
     run(n).1.flows.iter().map(|f| f.completed_s.expect("a finished flow") * 1e3).collect()
 }
 
-/// SYN: 40 B at 1 and 10 Mbit/s, 0.32 + 0.032 ms, and 20 ms; SYN-ACK: 0.032 + 20 ms, without the access link. Data:
-/// 1500 B, 12 + 1.2 ms, and 20 ms. The padding comes on top, three times.
+/// Checks a transfer's completion time against serialization times computed by hand.
+///
+/// - SYN: 40 B at 1 and 10 Mbit/s, 0.32 + 0.032 ms, and 20 ms
+/// - SYN-ACK: 0.032 + 20 ms, without the access link
+/// - Data: 1500 B, 12 + 1.2 ms, and 20 ms
+/// - The padding is added three times.
 #[test]
 fn a_packet_takes_its_serialization_at_the_access_too() {
     let mut n = single(3.0, vec![transfer("f", 1460, Some(1e6))]);

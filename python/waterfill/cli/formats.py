@@ -43,7 +43,8 @@ Load = Annotated[
     float | None,
     Option(
         metavar="X",
-        help="Scale demands to X of the busiest link's rate. With --sizes: X of the hosts' rate.",
+        help="Scale demands until the busiest link's load is X. With --sizes: offered load as a "
+        "share of the hosts' rate.",
     ),
 ]
 Count = Annotated[int, Option(min=1, metavar="N", help="Flows per pair.")]

@@ -395,7 +395,7 @@ def _laws(file: Path | None) -> dict[str, PythonLaw]:
 def _laws_of(
     own: Mapping[str, PythonLaw], scenarios: Mapping[str, Scenario]
 ) -> dict[str, dict[str, PythonLaw]]:
-    """Return the laws that each scenario uses, for those that use one."""
+    """Return each scenario's Python laws; scenarios without one are left out."""
     if not own:
         return {}
     from waterfill.runs import laws

@@ -91,7 +91,11 @@ def sweep(
     output: Folder = None,
     resume: Annotated[
         bool,
-        Option("--resume", help="Require an earlier sweep in DIR, which is resumed in any case."),
+        Option(
+            "--resume",
+            help="Fail unless DIR has an earlier sweep. Without this option, an earlier sweep is "
+            "resumed if there is one.",
+        ),
     ] = False,
     retry: Annotated[bool, Option("--retry", help="Run failed points again.")] = False,
     keep: Annotated[bool, Option("--keep", help="Also keep each run in DIR/runs/<key>.")] = False,

@@ -303,7 +303,7 @@ class SweepBar(_Display):
             self._print("more failures are in the dataset: its columns status and error")
 
     def waiting(self, why: str) -> None:
-        """Print once the reason why nothing runs."""
+        """Print why nothing is running, unless that was the last reason printed."""
         if why != self._said:
             self._said = why
             self._say(why)

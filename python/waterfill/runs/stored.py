@@ -234,7 +234,7 @@ _NAMES |= {"transfers": ("source", "protocol")}
 
 
 def _check_columns(which: str, schema: pa.Schema) -> None:
-    """Raise ValueError unless a table has its columns: names in a dictionary, others numbers."""
+    """Raise ValueError unless a table has its columns: words in a dictionary, the rest numeric."""
     import pyarrow as pa
 
     if len(set(schema.names)) < len(schema.names):

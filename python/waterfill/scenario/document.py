@@ -391,9 +391,9 @@ class Flow(_Routed):
     stagger: Annotated[float, TIME] = 0.0
     """Flow i starts at start + i × stagger (s)."""
     start_jitter: Annotated[float, TIME] = 0.0
-    """Maximum random delay of each flow's start (s), drawn from the seed."""
+    """Upper bound of the random delay (s) that the seed determines for each flow's start."""
     rtt_jitter: Annotated[float, TIME] = 0.0
-    """Maximum random increase of each flow's base RTT (s), drawn from the seed."""
+    """Upper bound of the random addition (s) that the seed determines for each flow's base RTT."""
     size: Annotated[float, replace(VOLUME, zero=False, whole=True)] | None = None
     """Payload to send (bytes); default: unlimited."""
     weight: Annotated[float, Field(gt=0), BeforeValidator(lambda v: number(v, above=0))] = 1.0

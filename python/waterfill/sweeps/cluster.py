@@ -1,4 +1,4 @@
-"""Workers of a sweep: on this host, of a scheduler, of SLURM's jobs, in Kubernetes' pods.
+"""Workers of a sweep: local processes, a scheduler's workers, SLURM jobs or Kubernetes pods.
 
     --workers N                 N processes of this host; the scheduler runs in the front end
     --cluster tcp://HOST:PORT   the workers of a scheduler: `dask scheduler`, `dask worker`

@@ -111,7 +111,10 @@ def router(_: Params) -> Check:
         return Expected(s, {"value": bytes(16)})
 
     def share_if_joined(s: State, rate: int, weight: int) -> int:
-        """`loss`: (γC − W + x)/(N + w), or x γC/W over w where others alone are too many."""
+        """Return a joining flow's share (`loss`): (γC − W + x)/(N + w).
+
+        If the other flows overload the link, the share is x·γC/(W·w).
+        """
         w = weighted(_FLOW, weight)
         if s["overloaded"]:
             return within(s, (rate * s["overloaded"] >> 32) * _FLOW // w)

@@ -215,7 +215,7 @@ def set_rtt(p: State, s: State, tau: int) -> bool:
 
 
 def send(s: State, rate: int) -> None:
-    """eq. 10: W = τ x in whole bytes, at least a packet."""
+    """Set the window W = τ·x (eq. 10) in whole bytes, at least one packet."""
     s["rate"] = max(rate, 1)
     s["window"] = max(rate * s["base_rtt"] // 1_000_000 // 8, s["packet"])
 

@@ -29,7 +29,7 @@ mirror! {
 }
 
 mirror! {
-    /// `struct law_tcp`: what TCP knows of a connection. `kernel/law.h` describes the fields.
+    /// `struct law_tcp`: TCP's state of a connection. `kernel/law.h` describes the fields.
     pub struct Tcp = waterfill_law_tcp_fields {
         /// Time, µs.
         now_us: u64,

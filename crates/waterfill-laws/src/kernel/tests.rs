@@ -186,7 +186,7 @@ fn logarithms_and_powers_of_two() {
     }
 }
 
-/// e^u − 1, 1 − e^−u, ln(1 + f) and fⁿ within what `kernel/fixed.h` states.
+/// Checks e^u − 1, 1 − e^−u, ln(1 + f) and fⁿ against the error bounds in `kernel/fixed.h`.
 #[test]
 fn small_exponents_keep_their_digits() {
     let mut random = numbers(2);

@@ -55,7 +55,7 @@ def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
 
 
 def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
-    """Return the largest phase margin over all β, less that at `beta`, as a fraction of 180°."""
+    """Return the phase margin lost by `beta` compared with the best β, as a fraction of 180°."""
     from waterfill.theory import aecp
 
     margins = [

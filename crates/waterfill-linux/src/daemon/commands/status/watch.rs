@@ -101,7 +101,7 @@ fn read_states(pins: &Pins, inputs: &Sender<Input>) {
     }
 }
 
-/// Draws and handles keys until the end.
+/// Draws the view and handles keys until the user quits.
 fn follow(view: &mut View, inbox: &Receiver<Input>) -> Result<()> {
     let mut drawn = None;
     loop {

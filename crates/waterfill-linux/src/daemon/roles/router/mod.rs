@@ -56,7 +56,7 @@ const PROGRAM: &str = "waterfill_router";
 const LINKS: &str = "links";
 /// The maps with the state of links, which [`LINKS`] refers to.
 const STATE: [&str; 2] = ["slots", "cpus"];
-/// Names of pins: maps, the modules' last, and links of devices.
+/// Names of pins: maps (those of modules come last) and links of devices.
 const PINS: PinNames = PinNames {
     role: Role::Router,
     names: &[LINKS, STATE[0], STATE[1], "cohabit", "scone"],
