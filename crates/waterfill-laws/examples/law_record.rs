@@ -260,7 +260,7 @@ fn main() -> std::io::Result<()> {
     let law = arguments.next();
     let (Some(law), Some(Ok(count)), Some(path)) = (law, arguments.next().map(|n| n.parse::<u64>()), arguments.next())
     else {
-        eprintln!("law_record: expected a law, a number of records and a file, as in `rcp 100000 rcp.bin`");
+        eprintln!("law_record: must be a law, a number of records and a file, as in `rcp 100000 rcp.bin`");
         std::process::exit(2);
     };
     let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);

@@ -305,7 +305,7 @@ fn write(log: &StepLog, out: &mut impl std::io::Write) -> std::io::Result<()> {
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let (Some(law), Some(Ok(rows))) = (arguments.next(), arguments.next().map(|text| text.parse())) else {
-        eprintln!("law_steps: expected a law and a number of rows, as in `rcp 1000 alpha=0.4`");
+        eprintln!("law_steps: must be a law and a number of rows, as in `rcp 1000 alpha=0.4`");
         std::process::exit(2);
     };
     let log = steps(&law, rows, arguments).unwrap_or_else(|error| {

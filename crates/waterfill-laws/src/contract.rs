@@ -307,7 +307,7 @@ fn maxnet_refuses_links_whose_prices_have_no_code() {
             assert_eq!(name(law, settings), None, "{law} {settings}");
         }
         assert_eq!(name(law, "x_max=1e9").as_deref(), Some("x_max"), "{law}");
-        assert_eq!(name(law, "t=1.55").as_deref(), Some("t: ex"), "{law}");
+        assert_eq!(name(law, "t=1.55").as_deref(), Some("t: mu"), "{law}");
     }
     let link = LinkView { capacity: Rate::from_bps(1e12), ..link };
     assert_eq!(with("rcp", "").check_link(&link), Ok(()));

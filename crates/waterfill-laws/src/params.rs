@@ -167,7 +167,7 @@ pub struct ParamInfo {
     pub kernel: Option<KernelForm>,
 }
 
-/// Why a parameter was refused: its name and what was expected.
+/// Why a parameter was refused: its name, the problem, and the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError(pub String);
 
@@ -178,6 +178,34 @@ impl std::fmt::Display for ParamError {
 }
 
 impl std::error::Error for ParamError {}
+
+impl ParamError {
+    /// Adds the value of the parameter, unless the sentence has it.
+    #[must_use]
+    pub fn with_value<P: Params>(self, params: &P) -> Self {
+        let name = self.0.split(':').next().unwrap_or_default();
+        let values = params.values();
+        let found = P::list()
+            .iter()
+            .zip(&values)
+            .find(|(info, _)| info.name == name)
+            .map(|(info, (_, value))| shown(info.unit, value));
+        match found {
+            Some(value) if !self.0.contains(", got ") => Self(format!("{}, got {value}", self.0)),
+            _ => self,
+        }
+    }
+}
+
+/// Returns a value as a message quotes it: a word in quotes, a number with its unit.
+#[must_use]
+pub fn shown(unit: Unit, value: &Value) -> String {
+    match value {
+        Value::Word(word) => format!("\"{word}\""),
+        Value::Number(n) if *n != 0.0 && !(1e-12..1e21).contains(&n.abs()) => format!("{n:e}"),
+        value => unit.show(value),
+    }
+}
 
 /// The parameters of one protocol.
 pub trait Params: Clone + Default {
@@ -219,9 +247,9 @@ pub trait Params: Clone + Default {
 /// Checks a condition on a parameter.
 ///
 /// # Errors
-/// `name: expected {expected}` when `ok` is false.
-pub fn require(ok: bool, name: &str, expected: &str) -> Result<(), ParamError> {
-    if ok { Ok(()) } else { Err(ParamError(format!("{name}: expected {expected}"))) }
+/// `name: must be {wanted}` when `ok` is false.
+pub fn require(ok: bool, name: &str, wanted: &str) -> Result<(), ParamError> {
+    if ok { Ok(()) } else { Err(ParamError(format!("{name}: must be {wanted}"))) }
 }
 
 /// Declares a protocol's parameters: a struct with defaults that can be listed and set by name.
@@ -269,7 +297,7 @@ macro_rules! params {
                 match name {
                     $(stringify!($field) => {
                         self.$field = <$t as ParamType>::from_value(value).ok_or_else(|| ParamError(format!(
-                            "{name}: expected a {}", <$t as ParamType>::UNIT.name())))?;
+                            "{name}: must be a {}, got {}", <$t as ParamType>::UNIT.name(), $crate::params::shown(<$t as ParamType>::UNIT, value))))?;
                         Ok(())
                     })*
                     _ => Err(ParamError(format!("{name}: unknown parameter"))),
@@ -288,7 +316,7 @@ macro_rules! params {
             }
             fn validate(&self) -> Result<(), $crate::params::ParamError> {
                 $crate::params::Params::check_kernel(self)?;
-                self.check()
+                self.check().map_err(|error| error.with_value(self))
             }
         }
     };

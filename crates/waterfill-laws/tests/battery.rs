@@ -300,19 +300,19 @@ fn parameters_describe_themselves() {
 #[test]
 fn parameters_that_overflow_are_refused() {
     for (protocol, name, value, expected) in [
-        ("window", "packets", 1e308, "packets: expected a number from 1 to 1e9"),
-        ("jetmax", "x_min", 1e308, "x_min: expected a rate from 1 bit/s to 1e18 bit/s"),
-        ("maxnet", "x_max", 1e308, "x_max: expected a rate above zero, up to 1e18 bit/s"),
-        ("maxnet", "eta", 1e308, "eta: expected a number above zero, up to 1e6"),
-        ("maxnet2006", "x_max", 1e308, "x_max: expected a rate above zero, up to 1e18 bit/s"),
-        ("maxnet2006", "eta", 1e308, "eta: expected a number above zero, up to 1e6"),
-        ("vcp", "kappa_q", 1e308, "kappa_q: expected a number from 0 to 1e6"),
-        ("vcp", "gamma", 1e-308, "gamma: expected a number from 1e-6 to 1"),
-        ("vcp", "alpha", 1e308, "alpha: expected a number above 0, up to 1e6"),
+        ("window", "packets", 1e308, "packets: must be a number from 1 to 1e9"),
+        ("jetmax", "x_min", 1e308, "x_min: must be a rate from 1 bit/s to 1e18 bit/s"),
+        ("maxnet", "x_max", 1e308, "x_max: must be a rate above zero, up to 1e18 bit/s"),
+        ("maxnet", "eta", 1e308, "eta: must be a number above zero, up to 1e6"),
+        ("maxnet2006", "x_max", 1e308, "x_max: must be a rate above zero, up to 1e18 bit/s"),
+        ("maxnet2006", "eta", 1e308, "eta: must be a number above zero, up to 1e6"),
+        ("vcp", "kappa_q", 1e308, "kappa_q: must be a number from 0 to 1e6"),
+        ("vcp", "gamma", 1e-308, "gamma: must be a number from 1e-6 to 1"),
+        ("vcp", "alpha", 1e308, "alpha: must be a number above 0, up to 1e6"),
     ] {
         let mut params = ProtocolId::by_name(protocol).expect("a protocol").params();
         params.set(name, &Value::Number(value)).expect("a number");
-        assert_eq!(params.validate().map_err(|e| e.0), Err(expected.to_string()), "{protocol}");
+        assert_eq!(params.validate().map_err(|e| e.0), Err(format!("{expected}, got {value:e}")), "{protocol}");
     }
 }
 

@@ -200,7 +200,7 @@ fn without_a_program_the_window_stays() {
 fn a_target_outside_of_its_range_is_refused() {
     for target in [0.0, 1.1, -1.0, f64::NAN] {
         let error = program(target, true).0.validate().expect_err("no target");
-        assert_eq!(error.to_string(), "target: expected above 0 and at most 1");
+        assert_eq!(error.to_string(), "target: must be above 0 and at most 1");
     }
 }
 

@@ -225,9 +225,9 @@ fn flows() {
 fn parameters_of_protocols() {
     let set = |name: &str, value: ParamValue| of_network(|n| n.set_param("maxnet", name, value));
     assert_eq!(set("no_such", 1.0.into()), "params.maxnet.no_such: unknown parameter");
-    assert_eq!(set("mu", true.into()), "params.maxnet.mu: expected a ratio");
-    assert_eq!(set("arithmetic", "exact".into()), "params.maxnet.arithmetic: expected a choice");
-    assert!(set("mu", 0.0.into()).starts_with("params.maxnet.mu: expected "), "{}", set("mu", 0.0.into()));
+    assert_eq!(set("mu", true.into()), "params.maxnet.mu: must be a ratio, got true");
+    assert_eq!(set("arithmetic", "exact".into()), "params.maxnet.arithmetic: must be a choice, got \"exact\"");
+    assert!(set("mu", 0.0.into()).starts_with("params.maxnet.mu: must be "), "{}", set("mu", 0.0.into()));
 }
 
 #[test]

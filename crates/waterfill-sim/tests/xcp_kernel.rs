@@ -123,5 +123,5 @@ fn what_a_kernel_cannot_do_is_refused() {
     let mut n = network(2.0, link("l", 1e8, 0.05, 1_250_000).to_vec(), vec![flow("f", "xcp", &[0], 2.0)]);
     n.set_param("xcp", "arithmetic", "kernel");
     n.set_param("xcp", "header", "falk");
-    assert!(refusal(n).contains("header: expected \"katabi\" in kernel arithmetic"));
+    assert!(refusal(n).contains("header: must be \"katabi\" in kernel arithmetic"));
 }

@@ -185,7 +185,7 @@ _OPTIONS = {"target": TARGET}
 
 def refused(said: str, params: Params) -> tuple[str | None, str]:
     """Return the parameter that a refusal names (None if none), and the problem with it."""
-    problem = "((?:must be|expected) .*)"
+    problem = "(must be .*)"
     for pattern in (rf"--([a-z0-9-]+)[^:]*: {problem}", rf"\b([a-z0-9_]+)[^:]*: {problem}"):
         found = re.search(pattern, said)
         if found is not None:

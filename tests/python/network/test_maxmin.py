@@ -340,5 +340,5 @@ def test_knowledge_of_the_protocols_defaults_to_the_core_s():
 
 
 def test_a_parameter_out_of_its_range_names_its_key():
-    with pytest.raises(InputError, match=r"^S\.toml: params\.maxnet\.mu: (must be|expected) "):
+    with pytest.raises(InputError, match=r"^S\.toml: params\.maxnet\.mu: must be "):
         shares.document(build({}, params={"maxnet": {"mu": 2}}))

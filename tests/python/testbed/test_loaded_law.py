@@ -423,13 +423,13 @@ def test_what_linux_does_not_have_of_the_law_is_one_line(changes, key, said):
 @pytest.mark.parametrize(
     ("said", "key", "message"),
     [
-        ("eta: expected a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005",
-         "params.maxnet.eta", "expected a value from 0.001 to 65.535 on linux, got 0.06"),
-        ("t_0: expected a time longer than dt_p, 2 ms, got 1 ms",
-         "params.maxnet.t_0", "expected a time longer than dt_p, 2 ms on linux, got 0.13"),
-        ("x_max: expected more than the link's 2 Mbit/s, got 1 Mbit/s",
+        ("eta: must be a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005",
+         "params.maxnet.eta", "must be a value from 0.001 to 65.535 on linux, got 0.06"),
+        ("t_0: must be a time longer than dt_p, 2 ms, got 1 ms",
+         "params.maxnet.t_0", "must be a time longer than dt_p, 2 ms on linux, got 0.13"),
+        ("x_max: must be more than the link's 2 Mbit/s, got 1 Mbit/s",
          "params.maxnet.x_max",
-         "expected more than the link's 2 Mbit/s on linux, got 1000000000000000.0"),
+         "must be more than the link's 2 Mbit/s on linux, got 1000000000000000.0"),
         ("needs Linux 5.2", "", "waterfilld: needs Linux 5.2"),
     ],
 )  # fmt: skip
@@ -693,7 +693,7 @@ def test_a_parameter_that_the_kernel_cannot_hold_is_wrong_input(tmp_path, waterf
     path = tmp_path / "beside.toml"
     path.write_text(BESIDE)
     found = waterfill("run", str(path), "--on", "linux", "--set", "params.maxnet.eta=0.0005")
-    expected = "expected a value from 0.001 to 65.535 on linux, got 0.0005"
+    expected = "must be a value from 0.001 to 65.535 on linux, got 0.0005"
     assert (found.code, found.err) == (2, f"command line: params.maxnet.eta: {expected}\n")
 
 

@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{ParamError, ParamType, Unit, Value};
+use super::{ParamError, ParamType, Unit, Value, shown};
 
 /// Place of a parameter in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,8 +147,8 @@ impl KernelForm {
         if supports {
             return Ok(());
         }
-        let expected = self.supported(unit, default).unwrap_or_default();
-        Err(ParamError(format!("{name}: expected {expected} in kernel arithmetic, got {}", quoted(unit, value))))
+        let wanted = self.supported(unit, default).unwrap_or_default();
+        Err(ParamError(format!("{name}: must be {wanted} in kernel arithmetic, got {}", shown(unit, value))))
     }
 
     /// Returns the values that the C code supports, as a table shows them; `None`: all that the parameter can have.
@@ -156,7 +156,7 @@ impl KernelForm {
     pub fn supported(&self, unit: Unit, default: &Value) -> Option<String> {
         let show = |n: f64| unit.show(&Value::Number(n));
         match (self.place, self.words, self.min, self.max) {
-            (KernelPlace::Nowhere, ..) => Some(quoted(unit, default)),
+            (KernelPlace::Nowhere, ..) => Some(shown(unit, default)),
             (_, Some(words), ..) => {
                 Some(words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or "))
             }
@@ -175,14 +175,6 @@ fn word_of(unit: Unit, value: &Value) -> &str {
         (Unit::Choice([.., last]), Value::Flag(false)) => last,
         (_, Value::Word(word)) => word,
         _ => "",
-    }
-}
-
-/// Returns a value for a message: a word in quotes.
-fn quoted(unit: Unit, value: &Value) -> String {
-    match value {
-        Value::Word(word) => format!("\"{word}\""),
-        value => unit.show(value),
     }
 }
 

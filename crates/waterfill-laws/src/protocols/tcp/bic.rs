@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_refused() {
         let refused = |params: Params| params.validate().expect_err("out of range").0;
-        assert!(refused(Params { low_window: -1.0, ..Params::default() }).starts_with("low_window: expected"));
-        assert!(refused(Params { s_max: 0.5, ..Params::default() }).starts_with("s_max: expected"));
-        assert!(refused(Params { s_min: 0.0, ..Params::default() }).starts_with("s_min: expected"));
-        assert!(refused(Params { beta: 1.0, ..Params::default() }).starts_with("beta: expected"));
+        assert!(refused(Params { low_window: -1.0, ..Params::default() }).starts_with("low_window: must be"));
+        assert!(refused(Params { s_max: 0.5, ..Params::default() }).starts_with("s_max: must be"));
+        assert!(refused(Params { s_min: 0.0, ..Params::default() }).starts_with("s_min: must be"));
+        assert!(refused(Params { beta: 1.0, ..Params::default() }).starts_with("beta: must be"));
     }
 }

@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_refused() {
         let refused = |params: Params| params.validate().expect_err("out of range").0;
-        assert!(refused(Params { beta: 1.0, ..Params::default() }).starts_with("beta: expected"));
-        assert!(refused(Params { aggressiveness: 0.0, ..Params::default() }).starts_with("aggressiveness: expected"));
+        assert!(refused(Params { beta: 1.0, ..Params::default() }).starts_with("beta: must be"));
+        assert!(refused(Params { aggressiveness: 0.0, ..Params::default() }).starts_with("aggressiveness: must be"));
     }
 }

@@ -218,7 +218,13 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_refused() {
         let refused = |params: Params| params.validate().unwrap_err().0;
-        assert_eq!(refused(Params { gamma: 1.1, ..Params::default() }), "gamma: expected a number above 0, up to 1");
-        assert_eq!(refused(Params { alpha: 0.0, ..Params::default() }), "alpha: expected a number above 0, up to 1e6");
+        assert_eq!(
+            refused(Params { gamma: 1.1, ..Params::default() }),
+            "gamma: must be a number above 0, up to 1, got 1.1"
+        );
+        assert_eq!(
+            refused(Params { alpha: 0.0, ..Params::default() }),
+            "alpha: must be a number above 0, up to 1e6, got 0"
+        );
     }
 }

@@ -252,9 +252,9 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_refused() {
         let refused = |params: Params| params.validate().expect_err("out of range").0;
-        assert!(refused(Params { low_window: 1.0, ..Params::default() }).starts_with("low_window: expected"));
-        assert!(refused(Params { high_window: 50.0, ..Params::default() }).starts_with("high_window: expected"));
-        assert!(refused(Params { high_p: 0.01, ..Params::default() }).starts_with("high_p: expected"));
-        assert!(refused(Params { high_decrease: 0.6, ..Params::default() }).starts_with("high_decrease: expected"));
+        assert!(refused(Params { low_window: 1.0, ..Params::default() }).starts_with("low_window: must be"));
+        assert!(refused(Params { high_window: 50.0, ..Params::default() }).starts_with("high_window: must be"));
+        assert!(refused(Params { high_p: 0.01, ..Params::default() }).starts_with("high_p: must be"));
+        assert!(refused(Params { high_decrease: 0.6, ..Params::default() }).starts_with("high_decrease: must be"));
     }
 }

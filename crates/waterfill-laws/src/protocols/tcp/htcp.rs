@@ -344,6 +344,6 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_refused() {
         let params = Params { delta_l: Duration::from_secs(1e4), ..Params::default() };
-        assert!(params.validate().expect_err("out of range").0.starts_with("delta_l: expected"));
+        assert!(params.validate().expect_err("out of range").0.starts_with("delta_l: must be"));
     }
 }

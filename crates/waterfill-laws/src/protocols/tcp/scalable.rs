@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn parameters_out_of_range_are_refused() {
         let refused = |params: Params| params.validate().expect_err("out of range").0;
-        assert!(refused(Params { increase: 0.0, ..Params::default() }).starts_with("increase: expected"));
-        assert!(refused(Params { decrease: 1.0, ..Params::default() }).starts_with("decrease: expected"));
-        assert!(refused(Params { low_window: -1.0, ..Params::default() }).starts_with("low_window: expected"));
+        assert!(refused(Params { increase: 0.0, ..Params::default() }).starts_with("increase: must be"));
+        assert!(refused(Params { decrease: 1.0, ..Params::default() }).starts_with("decrease: must be"));
+        assert!(refused(Params { low_window: -1.0, ..Params::default() }).starts_with("low_window: must be"));
     }
 }

@@ -254,6 +254,6 @@ mod tests {
     #[test]
     fn parameters_out_of_order_are_refused() {
         let params = Params { beta: 1.0, ..Params::default() };
-        assert_eq!(params.validate().unwrap_err().0, "beta: expected a number from alpha, up to 1e6");
+        assert_eq!(params.validate().unwrap_err().0, "beta: must be a number from alpha, up to 1e6, got 1");
     }
 }

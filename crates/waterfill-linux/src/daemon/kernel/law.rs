@@ -303,10 +303,10 @@ mod tests {
             ("gamma", "1", "gamma: unknown parameter of maxnet; known: x_max, t, alpha,"),
             ("alhpa", "1", "alhpa: unknown parameter of maxnet, did you mean \"alpha\"?"),
             ("alpha", "much", "alpha: must be a number, got much"),
-            ("alpha", "1.6", "alpha: expected a value from 0.001 to 1.571 in kernel arithmetic, got 1.6"),
-            ("eta", "0.0005", "eta: expected a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005"),
+            ("alpha", "1.6", "alpha: must be a value from 0.001 to 1.571 in kernel arithmetic, got 1.6"),
+            ("eta", "0.0005", "eta: must be a value from 0.001 to 65.535 in kernel arithmetic, got 0.0005"),
             ("t", "1.5 ms", "t: must be a time in steps of 1 ms, got 1.5 ms"),
-            ("t_0", "1 ms", "t_0: expected a time longer than dt_p"),
+            ("t_0", "1 ms", "t_0: must be a time longer than dt_p"),
             ("compensate", "yes", "compensate: must be true or false, got yes"),
             ("average", "sliding", "average: must be one of off, exponential, got sliding"),
             ("order", "last", "order: must be one of rate-first, xi-first, got last"),
@@ -317,7 +317,7 @@ mod tests {
         }
         let slow = [("x_max".to_owned(), "1 Mbit/s".to_owned())];
         let said = law.check_link(&slow, 10_000_000).unwrap_err();
-        assert_eq!(said, ("x_max".into(), "x_max: expected more than the link's 10 Mbit/s, got 1 Mbit/s".into()));
+        assert_eq!(said, ("x_max".into(), "x_max: must be more than the link's 10 Mbit/s, got 1 Mbit/s".into()));
         let ixcp = find("ixcp").unwrap();
         let said = ixcp.encode(&[("link".into(), "0".into())], None).unwrap_err().1;
         assert_eq!(said, "link: must be a whole number from 1 to 65535, got 0");

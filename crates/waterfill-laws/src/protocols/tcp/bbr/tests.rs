@@ -346,5 +346,5 @@ fn recovery_conserves_packets_for_a_round_and_comes_back() {
 #[test]
 fn parameters_out_of_range_are_refused() {
     let params = Params { cwnd_gain: 0.5, ..Params::default() };
-    assert_eq!(params.validate().unwrap_err().0, "cwnd_gain: expected a number from 1 to 100");
+    assert_eq!(params.validate().unwrap_err().0, "cwnd_gain: must be a number from 1 to 100, got 0.5");
 }

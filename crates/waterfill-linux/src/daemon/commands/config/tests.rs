@@ -122,13 +122,13 @@ fn an_error_is_one_sentence_with_file_line_key_problem_and_what_to_write() {
         ("separate = true\n", "f.toml:4: router.separate: needs cohabit"),
         (
             "[router.params]\nt_0 = '1ms'\n",
-            "f.toml:5: router.params.t_0: expected a time longer than dt_p, 1 ms, got 1 ms",
+            "f.toml:5: router.params.t_0: must be a time longer than dt_p, 1 ms, got 1 ms",
         ),
         ("params = { t0 = '1 s' }\n", "f.toml:4: router.params.t0: unknown parameter of maxnet, did you mean"),
-        ("params = { alpha = 2 }\n", "f.toml:4: router.params.alpha: expected a value from 0.001 to 1.571"),
+        ("params = { alpha = 2 }\n", "f.toml:4: router.params.alpha: must be a value from 0.001 to 1.571"),
         (
             "params = { x_max = '1 Mbit/s' }\n",
-            "f.toml:4: router.params.x_max: expected more than the link's 1 Gbit/s, got 1 Mbit/s",
+            "f.toml:4: router.params.x_max: must be more than the link's 1 Gbit/s, got 1 Mbit/s",
         ),
         (table, "f.toml:5: router.device a: in two [[router]] tables with the law maxnet"),
         (
