@@ -1,23 +1,20 @@
 //! Compiles the decoders of the laws' TCP options for the host, which the target `frame` compares with Rust.
 
+#[path = "../crates/waterfill-linux/build/laws.rs"]
+mod laws;
+
 const FOLDER: &str = "../crates/waterfill-linux/bpf";
-const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
+const KERNEL: &str = "../crates/waterfill-laws/kernel";
 
 fn main() {
     println!("cargo::rerun-if-changed={FOLDER}");
-    println!("cargo::rerun-if-changed=../crates/waterfill-laws/kernel");
+    println!("cargo::rerun-if-changed={KERNEL}");
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os != "linux") {
         return; // the frames are those of Linux
     }
-    for law in LAWS {
-        cc::Build::new()
-            .file(format!("{FOLDER}/test/decode_host.c"))
-            .include("../crates/waterfill-laws/kernel")
-            .std("gnu11")
-            .extra_warnings(true)
-            .flag("-Wno-unused-function")
-            .flag(format!("-DLAW_HEADER=\"{law}.h\""))
-            .define("DECODE(name)", format!("decode_{law}_##name").as_str())
-            .compile(&format!("decode_{law}"));
+    let names = laws::names(KERNEL);
+    for law in &names {
+        laws::decoder(FOLDER, KERNEL, law).compile(&format!("decode_{law}"));
     }
+    laws::list_decoders(&names, std::path::Path::new(&std::env::var("OUT_DIR").expect("cargo sets it")));
 }

@@ -9,17 +9,22 @@ fn main() {
 }
 
 #[cfg(feature = "daemon")]
+#[path = "build/laws.rs"]
+mod laws;
+
+#[cfg(feature = "daemon")]
 mod daemon {
     use std::env::var;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
+    use super::laws;
+
     /// Debian names its compilers by version. Releases 15, 16 and 19 were tried; tools/daemon.sh has the same list.
     const CLANGS: [&str; 6] = ["clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"];
     /// Compiled for their types, and all but the first also to be loaded.
     const SKELETONS: [&str; 4] = ["interface", "cohabit", "csig", "scone"];
-    /// The laws' programs, which the daemon embeds: one object for each law and role.
-    const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
+    const KERNEL: &str = "../waterfill-laws/kernel";
     /// Loaded by tests, which read the object's path from this variable.
     const TEST_OBJECTS: [(&str, &str); 5] = [
         ("path", "PATH_OBJECT"),
@@ -53,7 +58,7 @@ mod daemon {
             "-Wno-unused-function".into(), // a program uses a part of each header
             // Line information names the sources: without the folder of this build, the same commit gives the same bytes.
             format!("-ffile-prefix-map={}=.", workspace.display()),
-            "-I../waterfill-laws/kernel".into(),
+            format!("-I{KERNEL}"),
             format!("-I{libbpf}"),
             format!("-I/usr/include/{architecture}-linux-gnu"),
         ];
@@ -66,7 +71,7 @@ mod daemon {
         let build_for = |source: &str, law: &str, object: &Path| {
             let name = format!("-DLAW_CONGESTION_NAME=\"bpf_{law}\"");
             let mut builder = builder(source);
-            builder.clang_args(arguments.iter().cloned().chain([law_header(law), name])).obj(object);
+            builder.clang_args(arguments.iter().cloned().chain([laws::header(law), name])).obj(object);
             builder.build().unwrap_or_else(|e| panic!("{source} for {law}: {e:#}"));
             builder
         };
@@ -76,7 +81,9 @@ mod daemon {
             builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));
             println!("cargo::rustc-env={variable}={}", object.display());
         }
-        for law in LAWS {
+        // The daemon embeds one object for each law and role.
+        let names = laws::names(KERNEL);
+        for law in &names {
             build_for("bpf/host.bpf.c", law, &out.join(format!("host_{law}.bpf.o")));
             let mut router = build_for("bpf/router.bpf.c", law, &out.join(format!("router_{law}.bpf.o")));
             // Tests read a router's structures.
@@ -87,41 +94,28 @@ mod daemon {
         // A test replays recorded calls of every law, another one gives frames to its decoders: the variables have
         // "law=path" for each law, with semicolons between.
         for (source, variable) in [("replay_law", "REPLAY_OBJECTS"), ("decode", "DECODE_OBJECTS")] {
-            let objects = LAWS.map(|law| {
+            let objects = names.iter().map(|law| {
                 let object = out.join(format!("{source}_{law}.bpf.o"));
                 build_for(&format!("bpf/test/{source}.bpf.c"), law, &object);
                 format!("{law}={}", object.display())
             });
-            println!("cargo::rustc-env={variable}={}", objects.join(";"));
+            println!("cargo::rustc-env={variable}={}", objects.collect::<Vec<_>>().join(";"));
         }
-        build_decoders();
+        build_decoders(&names, &out);
         for name in SKELETONS {
             let source = format!("bpf/{name}.bpf.c");
             let skeleton = out.join(format!("{name}.skel.rs"));
             builder(&source).build_and_generate(skeleton).unwrap_or_else(|e| panic!("{source}: {e:#}"));
         }
     }
-    /// Defines the header of a law for the sources that are compiled for each.
-    fn law_header(law: &str) -> String {
-        format!("-DLAW_HEADER=\"{law}.h\"")
-    }
 
     /// Compiles the decoders for the host, which tests compare with those in the kernel, and links tests with them.
-    fn build_decoders() {
-        let out = PathBuf::from(var("OUT_DIR").expect("cargo sets it"));
-        for law in LAWS {
+    fn build_decoders(names: &[String], out: &Path) {
+        for law in names {
             let library = format!("decode_{law}");
-            cc::Build::new()
-                .cargo_metadata(false)
-                .file("bpf/test/decode_host.c")
-                .include("../waterfill-laws/kernel")
-                .std("gnu11")
-                .extra_warnings(true)
-                .flag("-Wno-unused-function")
-                .flag(law_header(law))
-                .define("DECODE(name)", format!("decode_{law}_##name").as_str())
-                .compile(&library);
+            laws::decoder("bpf", KERNEL, law).cargo_metadata(false).compile(&library);
             println!("cargo::rustc-link-arg-tests={}", out.join(format!("lib{library}.a")).display());
         }
+        laws::list_decoders(names, out);
     }
 }

@@ -82,6 +82,7 @@ def test_the_studios_sliders_begin_at_the_defaults(law):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_logs_of_steps_are_read_by_the_members_of_c(law):
+    assert law in LAYOUTS, f"validation/certificates/fixed/laws.py: LAYOUTS needs {law}"
     fields = LAYOUTS[law]["params"]
     widths = {"Q": 8, "I": 4}
     assert [widths[code] for _, code in fields] == [m["bytes"] for m in LAWS[law].kernel["members"]]
@@ -93,6 +94,7 @@ def test_the_proofs_assume_every_value_that_is_accepted(law):
     pytest.importorskip("z3")
     from validation.proofs import ranges
 
+    assert law in ranges.LAWS, f"validation/proofs/ranges.py: LAWS needs {law}"
     proved = ranges.LAWS[law].structures["law_params"]
     of_members = {m["name"].rpartition(".")[2]: m["name"] for m in LAWS[law].kernel["members"]}
     for param in members(law):

@@ -4,6 +4,7 @@ mod common;
 
 use common::{assert_close, flows, link, network, run, run_until};
 use waterfill_fluid::Fluid;
+use waterfill_laws::registry::kernel_protocols;
 use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::{ChangeSpec, Network, TrafficSpec};
 
@@ -132,7 +133,7 @@ fn a_change_to_the_same_values_changes_nothing() {
 /// Explicit laws see the capacity that is: with half of the rate their flows have half, and then all again.
 #[test]
 fn explicit_laws_follow_the_rate() {
-    for protocol in ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp"] {
+    for (protocol, _) in kernel_protocols() {
         let share = |to_s: f64| {
             let mut n =
                 network(to_s, link("l", 2e7, 0.01, 1 << 20).to_vec(), vec![flows("f", 2, protocol, &[0], to_s)]);

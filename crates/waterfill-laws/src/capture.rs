@@ -216,9 +216,11 @@ fn routers(numbers: [u8; 3]) -> [u8; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Wire as _;
+    use crate::protocol::{Ack, PacketKind, Passing, Received, Sending, Wire as _};
     use crate::protocols::rcp;
-    use crate::units::Rate;
+    use crate::registry::{ProtocolId, kernel_protocols};
+    use crate::testing::{connection, link};
+    use crate::units::{Duration, Instant, Rate, Volume};
 
     #[test]
     fn values_of_real_headers_by_hand() {
@@ -246,6 +248,33 @@ mod tests {
         };
         assert_eq!([code(1e7), code(2.5e6), code(1e6)].as_flattened(), &value[..9]);
         assert_eq!(value[9..12], [0x50, 2 << 2, 1 << 5 | 2]);
+    }
+
+    /// A header in real numbers that a router has written, and its echo, have a value in the kernel.
+    #[test]
+    fn every_law_of_the_kernel_has_values() {
+        let link = link(1e8, 0.0);
+        for (name, _) in kernel_protocols() {
+            let params = ProtocolId::by_name(name).expect("a protocol").params();
+            let (mut router, mut receiver) = (params.router(&link), params.receiver());
+            let mut source = params.source(&connection());
+            let mut values = Values::new(&params, 1500).expect("a law");
+            let [mut forward, mut echo] = [[0; VALUE_MAX]; 2];
+            // A source learns its RTT from the first acknowledgement.
+            for ms in [0, 10] {
+                let (now, rtt) = (Instant::ZERO + Duration::from_millis(ms), Duration::from_millis(10));
+                let (volume, kind) = (Volume::from_bytes(1500.0), PacketKind::Data);
+                let mut header = source.stamp(&Sending::new(now, kind, volume));
+                router.on_arrival(&link, &mut Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) });
+                receiver.on_data(&Received { now, kind, header: &header, rtt: Some(rtt) });
+                let returned = receiver.echo(now);
+                source.on_ack(&Ack::new(now + rtt, &returned, rtt));
+                (forward, echo) = (values.forward(&header), values.echo(&returned, true));
+            }
+            for (value, function) in [(forward, "forward"), (echo, "echo")] {
+                assert!(value != [0; VALUE_MAX], "{name}: src/capture.rs needs a line in Values::{function}()");
+            }
+        }
     }
 
     #[test]

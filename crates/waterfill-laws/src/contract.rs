@@ -1,8 +1,9 @@
 //! Tests of each explicit law's declarations: parameter limits, signals, logs and supported arithmetics.
 
+use crate::kernel::Arithmetic;
 use crate::params::Value;
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Received, Sending};
-use crate::registry::{AnyParams, ProtocolId};
+use crate::registry::{AnyParams, ProtocolId, kernel_protocols};
 use crate::steps::{LawPart, StepLog};
 use crate::testing::Signals;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -287,11 +288,13 @@ fn laws_of_rates_are_paced() {
 /// A fluid has no packets that a law could count in kernel arithmetic, or a host pace.
 #[test]
 fn arithmetics_that_need_packets() {
-    for law in EXPLICIT {
+    for (law, form) in kernel_protocols() {
         let needed = ["real", "kernel", "kernel-host"]
             .map(|arithmetic| with(law, &format!("arithmetic={arithmetic}")).needs_packets());
-        assert_eq!(needed, [false, !law.starts_with("maxnet"), true], "{law}");
+        assert_eq!(needed, [false, form.needs_packets(Arithmetic::Kernel), true], "{law}");
     }
+    let counts = |law| with(law, "arithmetic=kernel").needs_packets();
+    assert!(!counts("maxnet") && !counts("maxnet2006") && counts("rcp"));
     assert!(!with("maxnet2006", "arithmetic=printed").needs_packets());
     assert!(with("cubic", "").needs_packets() && !with("window", "").needs_packets());
 }
@@ -380,12 +383,15 @@ fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Ex
     Exchange { router: at_router, source: at_source, interval: router.interval(), log }
 }
 
-const EXPLICIT: [&str; 9] = ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "rcp", "aecp", "jetmax", "vcp"];
+/// Names of the laws with a kernel form.
+fn explicit() -> impl Iterator<Item = &'static str> {
+    kernel_protocols().into_iter().map(|(name, _)| name)
+}
 
 /// Router and source together show every signal that the law lists, and no other.
 #[test]
 fn laws_show_the_signals_that_they_list() {
-    for law in EXPLICIT {
+    for law in explicit() {
         let mut arithmetics = vec!["real", "kernel", "kernel-host"];
         arithmetics.extend((law == "maxnet2006").then_some("printed"));
         let expected = protocol(law).info().signals.iter().map(|signal| signal.name).collect::<Vec<_>>();
@@ -410,7 +416,7 @@ fn both_arithmetics_show_the_same_numbers() {
         Path { load: 1.2, later: 1.1e8, ..HALF_FULL },
         Path { load: 0.3, target: Some(0.5), ..HALF_FULL },
     ];
-    for law in EXPLICIT {
+    for law in explicit() {
         for (i, path) in paths.iter().enumerate() {
             let [real, kernel] = ["real", "kernel"].map(|arithmetic| {
                 let Exchange { router, source, .. } = exchange(law, &format!("arithmetic={arithmetic}"), path, 1000, 0);
@@ -493,7 +499,7 @@ fn logs_have_the_state_by_its_names() {
 /// XCP's routers follow the RTT that packets state, in both arithmetics; other laws have intervals of their own.
 #[test]
 fn control_intervals_are_the_stated_rtt() {
-    for law in EXPLICIT {
+    for law in explicit() {
         for arithmetic in ["real", "kernel"] {
             let interval = exchange(law, &format!("arithmetic={arithmetic}"), &HALF_FULL, 500, 0).interval;
             assert_eq!(interval.is_some(), ["xcp", "ixcp", "pxcp"].contains(&law), "{law}, {arithmetic}");

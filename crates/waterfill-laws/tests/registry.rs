@@ -75,19 +75,10 @@ fn encoding_into_a_buffer_is_encoding() {
 /// In kernel arithmetic, packets carry a kernel's TCP option, filled up to whole words of four bytes.
 #[test]
 fn headers_in_kernel_arithmetic_are_a_kernels_options() {
-    let sizes = [
-        ("maxnet", 8, 8),
-        ("maxnet2006", 8, 8),
-        ("aecp", 8, 8),
-        ("rcp", 12, 8),
-        ("vcp", 8, 8),
-        ("xcp", 16, 12),
-        ("pxcp", 16, 12),
-        ("ixcp", 20, 16),
-        ("jetmax", 20, 16),
-    ];
-    assert_eq!(sizes.len(), kernel_protocols().len());
-    for (name, forward, echo) in sizes {
+    for (name, form) in kernel_protocols() {
+        // Kind, length, ExID and type are 5 bytes.
+        let [forward, echo] =
+            [form.law().forward_bytes(), form.law().echo_bytes()].map(|bytes| (5 + bytes).next_multiple_of(4));
         let mut params = ProtocolId::by_name(name).expect("a protocol").params();
         for word in ["kernel", "kernel-host"] {
             params.set("arithmetic", &Value::Word(word.into())).expect("a word of it");

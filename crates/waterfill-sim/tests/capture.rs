@@ -188,6 +188,8 @@ fn law_option(packet: &Packet) -> Option<(u8, &[u8])> {
 /// values that routers write change from packet to packet.
 #[test]
 fn every_segment_of_an_explicit_flow_has_its_law_s_option() {
+    let listed = waterfill_laws::registry::kernel_protocols().len();
+    assert_eq!(OPTIONS.len(), listed, "a law is missing in OPTIONS of this file");
     for (law, number, forward, echo) in OPTIONS {
         for arithmetic in ["real", "kernel"] {
             let mut n = network(0.5, link("l", 1e7, 0.005, 50_000).into(), vec![flow("f", law, &[0], 0.5)]);

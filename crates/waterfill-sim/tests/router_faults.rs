@@ -3,6 +3,7 @@
 mod common;
 
 use common::{assert_within, column, flow, link, mean, network, refusal, run, run_on};
+use waterfill_laws::registry::kernel_protocols;
 use waterfill_network::fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
 use waterfill_network::{ChangeSpec, FlowSpec, Network};
 use waterfill_sim::Simulation;
@@ -30,11 +31,13 @@ fn rate(sim: &Simulation, group: usize, span_s: [f64; 2]) -> f64 {
 }
 
 /// Laws whose routers write into a header.
-const EXPLICIT: [&str; 10] = ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp", "abc"];
+fn explicit() -> impl Iterator<Item = &'static str> {
+    kernel_protocols().into_iter().map(|(name, _)| name).chain(["abc"])
+}
 
 #[test]
 fn a_fault_that_never_acts_changes_no_byte() {
-    for protocol in EXPLICIT.into_iter().chain(["cubic", "bbr"]) {
+    for protocol in explicit().chain(["cubic", "bbr"]) {
         let plain = shared(protocol, 4.0);
         let mut other = plain.clone();
         let effects = [Effect::Strip {}, Effect::Corrupt {}, Effect::Lie { value: FalseSignal::Random }];
@@ -71,7 +74,7 @@ fn a_restarted_router_has_lost_its_price() {
 
 #[test]
 fn every_law_recovers_from_a_restart_and_from_steps_of_clocks() {
-    for protocol in EXPLICIT {
+    for protocol in explicit() {
         let mut n = shared(protocol, 24.0);
         n.links[0].changes = vec![
             ChangeSpec { at_s: 4.0, restart: true, ..ChangeSpec::default() },
@@ -117,7 +120,7 @@ fn a_rate_of_zero_is_left_again() {
 /// Finite numbers of every law, even with a header of which any bit may be wrong.
 #[test]
 fn laws_survive_damaged_headers_and_random_signals() {
-    for protocol in EXPLICIT {
+    for protocol in explicit() {
         for effect in [Effect::Corrupt {}, Effect::Lie { value: FalseSignal::Random }] {
             for kernel in [false, true] {
                 let mut n = shared(protocol, 6.0);
@@ -182,7 +185,7 @@ fn held_acknowledgements_are_released_together() {
 fn threads_give_the_same_bytes() {
     let mut links = Vec::new();
     (0..3).for_each(|i| links.extend(link(&format!("l{i}"), 10e6, 0.01, 50_000)));
-    for protocol in EXPLICIT.into_iter().chain(["dctcp"]) {
+    for protocol in explicit().chain(["dctcp"]) {
         let host = |name: &str, path: &[u32]| FlowSpec { demand_bps: Some(20e6), ..flow(name, protocol, path, 6.0) };
         let mut n = network(6.0, links.clone(), vec![host("a", &[0, 2, 4]), host("b", &[2]), host("c", &[4])]);
         for (i, l) in n.links.iter_mut().enumerate() {

@@ -5,6 +5,7 @@
 mod common;
 
 use common::{assert_close, cbr, column, flow, link, network, refusal, run, run_on};
+use waterfill_laws::registry::kernel_protocols;
 use waterfill_network::{ChangeSpec, CodelSpec, LossSpec, Network, QueueSpec};
 
 fn rate(at_s: f64, bps: f64) -> ChangeSpec {
@@ -149,7 +150,7 @@ fn a_change_to_the_same_values_changes_nothing() {
 /// Explicit laws see the capacity that is: with half of the rate their flows have half, and then all again.
 #[test]
 fn explicit_laws_follow_the_rate() {
-    for protocol in ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp"] {
+    for (protocol, _) in kernel_protocols() {
         let share = |to_s: f64| {
             let mut n = network(to_s, link("l", 2e7, 0.01, 1 << 20).to_vec(), vec![flow("f", protocol, &[0], to_s)]);
             n.flows[0].count = 2;

@@ -145,6 +145,8 @@ mod tests {
             ("jetmax", 17, 16),
         ];
         let value = [1; VALUE_MAX];
+        let listed = crate::registry::kernel_protocols().len();
+        assert_eq!(lengths.len(), listed, "a law is missing here and in docs/reference/daemon.md (table of options)");
         for (name, forward, echo) in lengths {
             let law = law(name);
             let data = bytes(encode(law, Some(&value), None));

@@ -78,14 +78,5 @@ macro_rules! hosts {
     };
 }
 
-hosts! {
-    "maxnet": decode_maxnet_frame, decode_maxnet_write, decode_maxnet_option;
-    "maxnet2006": decode_maxnet2006_frame, decode_maxnet2006_write, decode_maxnet2006_option;
-    "aecp": decode_aecp_frame, decode_aecp_write, decode_aecp_option;
-    "rcp": decode_rcp_frame, decode_rcp_write, decode_rcp_option;
-    "vcp": decode_vcp_frame, decode_vcp_write, decode_vcp_option;
-    "xcp": decode_xcp_frame, decode_xcp_write, decode_xcp_option;
-    "pxcp": decode_pxcp_frame, decode_pxcp_write, decode_pxcp_option;
-    "ixcp": decode_ixcp_frame, decode_ixcp_write, decode_ixcp_option;
-    "jetmax": decode_jetmax_frame, decode_jetmax_write, decode_jetmax_option;
-}
+// The build script lists every law of the kernel folder.
+include!(concat!(env!("OUT_DIR"), "/decoders.rs"));

@@ -309,7 +309,10 @@ fn keys(schema: &Value) -> Vec<String> {
 fn the_published_schema_and_the_reference_page_have_every_key() {
     let schema = schema::document();
     let published: Value = serde_json::from_str(&page("docs/waterfilld.schema.json")).unwrap();
-    assert_eq!(published, schema, "run: waterfilld schema > docs/waterfilld.schema.json");
+    assert!(
+        published == schema,
+        "docs/waterfilld.schema.json is old; run: waterfilld schema > docs/waterfilld.schema.json"
+    );
     let page = page("docs/reference/daemon-config.md");
     let keys = keys(&schema);
     assert!(keys.len() > 25, "{keys:?}");

@@ -604,19 +604,6 @@ fn a_queue_is_read_where_it_is_one_number() {
     }
 }
 
-/// Laws with their numbers on the wire and the bytes of their forward values.
-const ON_THE_WIRE: [(&str, u8, usize); 9] = [
-    ("maxnet", 0, 3),
-    ("maxnet2006", 1, 3),
-    ("aecp", 2, 3),
-    ("rcp", 3, 5),
-    ("vcp", 4, 3),
-    ("xcp", 5, 11),
-    ("pxcp", 6, 11),
-    ("ixcp", 7, 15),
-    ("jetmax", 8, 12),
-];
-
 /// Returns an Ethernet frame of TCP over IPv4 with a law's option.
 fn frame(number: u8, value_bytes: usize) -> Vec<u8> {
     let mut option = vec![253, 5 + value_bytes as u8, 0x57, 0x46, 4 * number + 1];
@@ -635,10 +622,10 @@ fn several_laws_share_a_device_and_read_their_own_options() {
     if !inside("several_laws_share_a_device_and_read_their_own_options") {
         return;
     }
-    let numbered: std::collections::BTreeSet<&str> = ON_THE_WIRE.iter().map(|law| law.0).collect();
-    assert_eq!(laws::all().map(|law| law.name).collect::<std::collections::BTreeSet<_>>(), numbered);
+    let on_the_wire: Vec<_> =
+        laws::all().map(|law| (law.name, law.kernel().number() as u8, law.kernel().forward_bytes())).collect();
     shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
-    let routers: Vec<_> = ON_THE_WIRE
+    let routers: Vec<_> = on_the_wire
         .iter()
         .map(|(name, ..)| {
             let law = laws::find(name).unwrap();
@@ -651,8 +638,8 @@ fn several_laws_share_a_device_and_read_their_own_options() {
     std::net::UdpSocket::bind("10.9.0.1:0").unwrap().send_to(&[0; 72], "10.9.0.2:9").unwrap();
     let mut context = [0_u8; 192];
     context[40..44].copy_from_slice(&if_nametoindex("wf0").unwrap().to_ne_bytes()); // __sk_buff.ifindex
-    for (router, (name, ..)) in routers.iter().zip(&ON_THE_WIRE) {
-        for (of, number, value_bytes) in &ON_THE_WIRE {
+    for (router, (name, ..)) in routers.iter().zip(&on_the_wire) {
+        for (of, number, value_bytes) in &on_the_wire {
             let before = router.links().unwrap().remove(0);
             assert!(before.packets > 0, "{name} counts no packets");
             let (frame, mut out) = (frame(*number, *value_bytes), vec![0; 256]);
