@@ -35,8 +35,8 @@ site: .venv/.dev ## build the documentation site into out/site, readable without
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
 	@echo "open out/site/index.html, or: $(VENV)/python -m http.server --directory out/site --bind 127.0.0.1"
 
-new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo
-	@$(VENV)/python tools/new_protocol.py "$(NAME)"
+new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo [KERNEL=1]
+	@$(VENV)/python tools/new_protocol.py "$(NAME)" "$(KERNEL)"
 
 validate: .venv/.dev build ## list the studies with cost and needs, or run one: make validate STUDY=faults [OPTIONS="--quick"]
 	@$(VENV)/python -m validation $(if $(STUDY),$(STUDY) -o out/$(STUDY)) $(OPTIONS)

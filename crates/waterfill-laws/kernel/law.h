@@ -17,7 +17,7 @@
  *   LAW_RESTS_WITH_QUEUE  1: a queue stands in equilibrium, so a queue does not mean that a router is missing
  *   LAW_REACTION_US(params)
  *                         how long routers need to answer a change, us, where that is longer than an RTT; else 0
- *   struct law_params     parameters, 32 or 64 bits each without padding; daemon/kernel/law.rs names them in this order
+ *   struct law_params     parameters, 32 or 64 bits each without padding, in the order of LAW_PARAMS in LAW.c
  *   struct law_link       one link direction; changed under the link's lock, read without
  *   struct law_sums       what arrived, all __u64, the first `bytes`: of all packets, counted by the caller
  *   struct law_cpu        one CPU's part of a link: its running sums first (`struct law_sums sums`, which only grow
@@ -28,14 +28,15 @@
  * Router
  *
  *   void  law_link_set(link, params, capacity, target)
- *             Sets up a zeroed link, or changes a running one and keeps its signal. bit/s; 10^-6, or 0: the law's own
- *             target.
+ *             Sets up a zeroed link, or changes a running one and keeps its signal. The capacity is in bit/s, the target
+ *             in 10^-6. A daemon without --target passes 0, which is the law's own target; the simulator never does.
  *   __u32 law_interval(link)
  *             Time until the next tick, us.
  *   void  law_tick(link, sums, queue)
  *             Ends an interval. `sums` are its arrivals, over all CPUs; `queue` waits now, bytes.
  *   void  law_idle(link, intervals, queue)
- *             Ends many intervals of the present length without arrivals, in bounded time. `queue` is their mean.
+ *             Ends many intervals of the present length without arrivals, in bounded time. `queue` is their mean. The
+ *             result may differ from that of as many ticks; the law's header states by how much.
  *   int   law_mark(link, cpu, packet, value)
  *             Counts a packet that carries this law's value, and writes the value; 1 if it changed.
  *   int   law_syn_needs_lock(link)
@@ -66,7 +67,8 @@
  *             Reduces rate and window by 2^-shift of themselves: echoes have been missing for long.
  *   __u64 law_evidence(source), int law_tightens(source, evidence, us)
  *             A mark of the path's signal, and whether it has tightened since that mark, `us` ago, as a router on an
- *             overloaded link makes it.
+ *             overloaded link makes it. At an overload of 0.5 % it must return 1 within a few LAW_REACTION_US, because
+ *             the host takes 0 for a bottleneck without a router. A signal at its limit cannot tighten and returns 0.
  *   void  law_source_read(source, signals)
  *             For status, as law_link_read(); the first is the path's signal, 0 before the first.
  *

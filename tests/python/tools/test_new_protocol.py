@@ -1,4 +1,4 @@
-"""`make new-protocol`: its file compiles and has one test that fails; bad names write nothing."""
+"""`make new-protocol`: its files compile and one test fails; bad names write nothing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 
 from known import ROOT
 from tools import new_protocol
-from tools.new_protocol import LAWS, MODULES, REGISTRY
+from tools.new_protocol import DAEMON, KERNEL, LAWS, MODULES, REGISTRY
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """A copy of the laws."""
-    shutil.copytree(ROOT / LAWS, tmp_path / LAWS)
+    """A copy of the laws and of the daemon's table of them."""
+    for folder in (LAWS, KERNEL, DAEMON.parent):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     return tmp_path
 
 
@@ -41,6 +42,34 @@ def test_one_file_and_two_lines(tree):
     assert modules == sorted(modules)
 
 
+def test_the_kernel_form_is_three_files_and_a_line_or_an_entry_in_four(tree):
+    before = contents(tree)
+    new_protocol.create("foo", tree, kernel=True)
+    after = contents(tree)
+    assert sorted(path.name for path in after.keys() - before.keys()) == [
+        "fixed_point.rs",
+        "foo.c",
+        "foo.h",
+        "foo.rs",
+    ]
+    added = {
+        path.name: [line for line in text.splitlines() if line not in before[path].splitlines()]
+        for path, text in after.items()
+        if path in before and before[path] != text
+    }
+    assert added.pop("laws.rs")[0] == b'        name: "foo",'
+    assert added == {
+        "mod.rs": [b"pub mod foo;"],
+        "registry.rs": [b"    Foo: foo::Foo, in kernel;"],
+        "law.h": [b"\tWATERFILL_FOO = 9,"],
+        "capture.rs": [
+            b"            AnyHeader::Foo(header) => header.value(),",
+            b"            AnyEcho::Foo(echo) => echo.value(),",
+        ],
+    }
+    assert not any(b"@" in after[path] for path in after.keys() - before.keys())
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -53,6 +82,7 @@ def test_one_file_and_two_lines(tree):
         ("gen", "keyword of Rust"),
         ("rcp", "taken by crates/waterfill-laws/src/protocols/rcp"),
         ("cubic", "taken by crates/waterfill-laws/src/protocols/tcp/cubic"),
+        ("csig", "taken by crates/waterfill-laws/kernel/csig.h"),
         ("rate", "use Rate for something else"),
         ("none", "use None for something else"),
     ],
@@ -69,7 +99,7 @@ def test_a_bad_name_is_one_sentence_and_writes_nothing(tree, monkeypatch, capsys
 
 
 @pytest.mark.slow
-def test_it_compiles_and_one_test_fails():
+def test_they_compile_and_one_test_of_each_fails():
     # In a folder of its own below target/, so that a second run compiles the laws only.
     work = ROOT / "target/new-protocol"
     tree = work / "tree"
@@ -79,6 +109,7 @@ def test_it_compiles_and_one_test_fails():
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copy2(ROOT / name, tree)
     new_protocol.create("foo", tree)
+    new_protocol.create("bar", tree, kernel=True)
     settings = {
         "CARGO_TARGET_DIR": str(work),
         "CARGO_PROFILE_TEST_OPT_LEVEL": "0",
@@ -86,14 +117,31 @@ def test_it_compiles_and_one_test_fails():
         "RUSTFLAGS": "-D warnings",
     }
     ran = subprocess.run(
-        ["cargo", "test", "--locked", "--package", "waterfill-laws", "--lib", "foo"],
+        [
+            "cargo",
+            "test",
+            "--locked",
+            "--package",
+            "waterfill-laws",
+            "--lib",
+            "--",
+            "protocols::foo",
+            "protocols::bar",
+            "every_law_of_the_kernel",
+        ],
         cwd=tree,
         env={**os.environ, **settings},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert "test protocols::foo::tests::eq1_rate_step ... FAILED" in ran.stdout
-    assert "test protocols::foo::tests::a_router_lowers_the_header_to_its_rate ... ok" in ran.stdout
-    assert "1 passed; 1 failed" in ran.stdout
+    for name in ("foo", "bar"):
+        of = f"test protocols::{name}::tests"
+        assert f"{of}::eq1_rate_step ... FAILED" in ran.stdout
+        assert f"{of}::a_router_lowers_the_header_to_its_rate ... ok" in ran.stdout
+    # Both arithmetics of the kernel form agree, and captures have its values.
+    for test in ("routers_agree", "sources_agree", "the_last_value_is_echoed"):
+        assert f"test protocols::bar::fixed_point::tests::{test} ... ok" in ran.stdout
+    assert "test capture::tests::every_law_of_the_kernel_has_values ... ok" in ran.stdout
+    assert "6 passed; 2 failed" in ran.stdout
     assert "write the paper's equations and symbols into the module doc" in ran.stdout
