@@ -59,6 +59,34 @@ def test_a_result_replaces_the_old_one_and_keeps_files_of_other_names(out):
     assert os.listdir(out.parent) == ["out"]
 
 
+TABLES = ("flows", "links", "traffic", "transfers", "steps")
+FIGURES = ("figure", "rates", "queues", "compare", "seeds", "transfers")
+
+
+def test_every_series_and_figure_of_the_old_result_goes(out):
+    fill(out, OLD)
+    fill(out, {f"{table}.parquet": "old" for table in TABLES})
+    fill(out, {f"{figure}.{kind}": "old" for figure in FIGURES for kind in ("png", "svg", "pdf")})
+    fill(out, {"packets.pcapng": "old", "report.html": "old", "report.md": "old"})
+    publish(out, NEW)
+    assert content(out) == NEW
+
+
+def test_a_result_that_cannot_take_its_place_leaves_the_old_one(out, monkeypatch):
+    publish(out, OLD)
+    rename = os.rename
+
+    def refuse_the_new(source, target):
+        if Path(target) == out and "new" in Path(source).parts:
+            raise OSError(28, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse_the_new)
+    with pytest.raises(WriteError):
+        publish(out, NEW)
+    assert content(out) == OLD
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_directory_stays_its_owners(out):
     publish(out, OLD)
