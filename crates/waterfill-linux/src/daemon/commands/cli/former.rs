@@ -19,7 +19,13 @@ const FORMER: [(&str, &str, &str, Option<&str>); 12] = [
 ];
 
 /// Replaces former options by `--set`. Returns the arguments, and a hint for each replaced option.
+///
+/// With another law they stay and are refused, as in earlier releases.
 pub(super) fn replace(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if names_another_law(&arguments) {
+        return (arguments, Vec::new());
+    }
     let mut arguments = arguments.into_iter();
     let mut out: Vec<OsString> = arguments.by_ref().take(2).collect();
     let mut hints = Vec::new();
@@ -50,6 +56,12 @@ pub(super) fn replace(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsS
     (out, hints)
 }
 
+fn names_another_law(arguments: &[OsString]) -> bool {
+    let joined = arguments.iter().filter_map(|word| word.to_str()?.strip_prefix("--law="));
+    let separate = arguments.windows(2).filter(|pair| pair[0] == "--law").filter_map(|pair| pair[1].to_str());
+    joined.chain(separate).any(|law| law != "maxnet")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,9 +90,14 @@ mod tests {
 
     #[test]
     fn other_commands_and_options_stay() {
-        for line in
-            ["waterfilld csig --t 1s --x-max 1gbit", "waterfilld", "waterfilld host --name x", "waterfilld host --t"]
-        {
+        for line in [
+            "waterfilld csig --t 1s --x-max 1gbit",
+            "waterfilld",
+            "waterfilld host --name x",
+            "waterfilld host --t",
+            "waterfilld host --law xcp --alpha 0.5",
+            "waterfilld host --alpha 0.5 --law=xcp",
+        ] {
             assert_eq!(replaced(line), (line.to_owned(), Vec::new()));
         }
     }
