@@ -16,7 +16,7 @@ const SMALL: [(&str, i32); 6] = [("", 0), ("m", -3), ("u", -6), ("\u{b5}", -6), 
 
 /// Parses a rate from 32 bit/s to 1 Pbit/s. Returns bit/s.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    const FORM: &str = "must be a rate such as \"940 Mbit/s\" or 1gbit";
+    const FORM: &str = "must be a rate such as \"940 Mbit/s\" or \"1gbit\"";
     let (number, unit) = split(text).ok_or(FORM)?;
     let (exponent, bits) = if let Some(e) = prefix(unit, "bit/s", &LARGE).or_else(|| prefix(unit, "bit", &LARGE)) {
         (e, 1.0)

@@ -51,7 +51,7 @@ pub(crate) struct RouterOptions {
     #[serde(default)]
     pub(crate) shape: bool,
     /// Buffer of the shaper [default: 100 ms at the rate]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(crate) buffer: Option<Volume>,
     /// Drop or mark TCP packets so that explicit flows keep their fair share; needs Linux 6.6
     #[arg(long, value_name = "CONTROLLER", value_enum)]

@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::options::error::{self, exit_code_number};
 use crate::daemon::options::file::{DEFAULT_CONTROL, DEFAULT_FILE};
+use crate::daemon::options::names;
 use crate::daemon::options::quantity;
 use crate::daemon::options::values::{CongestionControl, Device, Volume};
 
@@ -266,6 +267,15 @@ fn parse_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command given; type one, such as run or status (`waterfilld --help` lists all)".into();
+    }
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    if let (ErrorKind::InvalidSubcommand, Some(word)) = (error.kind(), context(ContextKind::InvalidSubcommand)) {
+        let command = CommandLine::command();
+        let known = command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
+        return error::one_line(&format!("{word}: {}", names::unknown("command", word, known)));
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

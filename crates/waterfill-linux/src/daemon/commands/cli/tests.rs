@@ -153,6 +153,7 @@ fn former_options_are_parameters() {
 fn an_error_is_one_line_with_the_option_the_problem_and_what_to_type() {
     for (line, what, why) in [
         ("router --dev a --rate fast", "'fast' for '--rate", "must be a rate such as"),
+        ("router --dev a --rate 1gbit --shape --buffer -3", "-3", "must be a volume such as"),
         ("router --dev a --rate 31bit/s", "--rate", "from 32 bit/s to 1 Pbit/s"),
         ("router --dev a", "--rate", "required"),
         ("router --dev a --rate 1gbit --rate 2gbit", "--rate", "2 --rate for 1 --dev; give each --dev its own"),
@@ -208,12 +209,12 @@ fn an_error_is_one_line_with_the_option_the_problem_and_what_to_type() {
         ("unload --config /f --pins /x", "--config", "--pins"),
         ("status --config /f --pins /x", "--config", "--pins"),
         ("reload --config /f --control /x", "--config", "--control"),
-        ("statsu", "statsu", "unrecognized"),
+        ("statsu", "statsu", "unknown command, did you mean \"status\"?"),
     ] {
         let said = refused(line);
         assert!(said.contains(what) && said.contains(why) && !said.contains('\n'), "{line}: {said}");
     }
-    assert!(refused("").contains("no command given") || refused("").contains("unrecognized"));
+    assert!(refused("").contains("no command given") || refused("").contains("unknown command"));
 }
 
 #[test]

@@ -58,7 +58,11 @@ impl Document<'_> {
             format!("{path} \"{word}\": {}", unknown("value", word, known.iter().copied()))
         } else if let (true, Some(missing)) = (message.starts_with("missing field"), words.first()) {
             let path = of_value.map_or_else(String::new, |place| format!("{}: ", place.path));
-            format!("{path}missing key {missing}")
+            let example = if *missing == "rate" { "; add rate = \"940 Mbit/s\"" } else { "" };
+            format!("{path}`{missing}` is missing{example}")
+        } else if let (Some(place), true) = (of_value, message.contains("literal string")) {
+            let shown = self.shown(&span);
+            format!("{} {shown}: put the value in quotes, such as \"{shown}\"", place.path)
         } else if let Some(place) = of_value {
             // "invalid type: integer `5`, expected a boolean"
             let why = message.rsplit_once(", expected").map_or_else(

@@ -160,7 +160,7 @@ impl Config {
         let mut out = String::new();
         for host in &self.hosts {
             let name = host::check(host, Names::Keys).map(|(_, name, _)| name).unwrap_or_default();
-            let _ = writeln!(out, "host: {} as {name}, else {}", host.law, host.fallback);
+            let _ = writeln!(out, "host: {} as {name}, falls back to {}", host.law, host.fallback);
         }
         for router in &self.routers {
             let target = LinkSetup::of(router, Names::Keys).ok().and_then(|setup| setup.target);
@@ -177,7 +177,7 @@ impl Config {
             let _ = writeln!(out, "csig: {role} on {}, {what}", csig.device);
         }
         if self.hosts.is_empty() && self.routers.is_empty() && self.csig.is_empty() {
-            out += "no [host], [[router]] or [[csig]]: nothing to load\n";
+            out += "no [[host]], [[router]] or [[csig]]: nothing to load\n";
         }
         if let Some(address) = self.metrics {
             let _ = writeln!(out, "metrics: http://{address}/metrics");

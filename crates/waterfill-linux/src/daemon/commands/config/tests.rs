@@ -84,7 +84,7 @@ fn an_error_is_one_sentence_with_file_line_key_problem_and_what_to_write() {
     for (text, said) in [
         ("[[router]]\ndevice='a'\nrate='fast'\n", "f.toml:3: router.rate 'fast': must be a rate such as"),
         ("[[router]]\ndevice='a'\nratee='1gbit'\n", "f.toml:3: router.ratee: unknown key, did you mean \"rate\"?"),
-        ("[[router]]\ndevice='a'\n", "f.toml:1: router: missing key rate"),
+        ("[[router]]\ndevice='a'\n", "f.toml:1: router: `rate` is missing; add rate = \"940 Mbit/s\""),
         ("[routers]\n", "f.toml:1: routers: unknown key, did you mean \"router\"?"),
         ("[log]\nzzz = 1\n", "f.toml:2: log.zzz: unknown key; known: level, format, burst, interval"),
         ("[log]\nlevel = 'infos'\n", "f.toml:2: log.level \"infos\": unknown value, did you mean \"info\"?"),
@@ -100,7 +100,11 @@ fn an_error_is_one_sentence_with_file_line_key_problem_and_what_to_write() {
             "[[host]]\n[[host]]\nlaw='rcp'\nname='bpf_maxnet'\n",
             "f.toml:4: host.name bpf_maxnet: another law has this name",
         ),
-        ("[csig]\ndevice='a'\n", "f.toml:1: csig: missing key role"),
+        ("[csig]\ndevice='a'\n", "f.toml:1: csig: `role` is missing"),
+        (
+            "[[router]]\ndevice='a'\nrate = 1gbit\n",
+            "f.toml:3: router.rate 1gbit: put the value in quotes, such as \"1gbit\"",
+        ),
         ("x =\n", "f.toml:1: "),
     ] {
         let got = refused(text);
