@@ -111,6 +111,7 @@ def _filled(template: str, name: str, *, kernel: bool) -> str:
         ("@name@", name),
         ("@Name@", name.capitalize()),
         ("@NAME@", name.upper()),
+        ("@imports@", ", ".join(sorted(["Header", "Params", name.capitalize()]))),
     ):
         text = text.replace(written, form)
     return text

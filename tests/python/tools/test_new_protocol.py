@@ -67,6 +67,10 @@ def test_the_kernel_form_is_three_files_and_a_line_or_an_entry_in_four(tree):
             b"            AnyEcho::Foo(echo) => echo.value(),",
         ],
     }
+    (fixed_point,) = (
+        text for path, text in after.items() if path.parts[-2:] == ("foo", "fixed_point.rs")
+    )
+    assert b"use super::{Foo, Header, Params};" in fixed_point, "in rustfmt's order"
     assert not any(b"@" in after[path] for path in after.keys() - before.keys())
 
 
