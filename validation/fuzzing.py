@@ -130,7 +130,7 @@ def write(record: dict[str, Any]) -> None:
 
 
 def thin(curve: list[list[int]]) -> list[list[int]]:
-    """Return a curve of at most 200 points, those where it rises first."""
+    """Return at most 200 points of a curve, chosen from those at which it rises."""
     rising = [p for i, p in enumerate(curve) if i in (0, len(curve) - 1) or p[1] > curve[i - 1][1]]
     if len(rising) <= _KEPT:
         return rising

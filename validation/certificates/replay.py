@@ -60,7 +60,7 @@ class PartChecker:
 
 
 class SourceChecker(PartChecker):
-    """Equations of a source: events leave its state, unless a law says otherwise."""
+    """Equations of a source: events do not change its state unless a law overrides them."""
 
     def _limit(self, step: Step) -> Mapping[str, object]:
         """Return the limits on the source's sending after a step."""

@@ -150,7 +150,7 @@ def judge(facts: Facts) -> list[Check]:
 
 
 def judge_oldest(facts: Facts) -> list[Check]:
-    """Return the verdicts on a kernel that is to be refused: each role in a sentence, exit 2."""
+    """Return the verdicts on an unsupported kernel: each role must refuse with exit 2."""
     checks = []
     for role in ("router", "host"):
         one = command(f"`{role}`", facts.get(role))

@@ -167,7 +167,7 @@ def integers_of(law: str) -> str:
 
 
 def cases() -> list[LawCase]:
-    """Return an experiment for each law that the daemon has, and those of papers."""
+    """Return an experiment for each of the daemon's laws, and the papers' experiments."""
     found = [
         LawCase(
             law, law, f"{law} on two bottlenecks", _TWO_BOTTLENECKS, _SETTLE_S.get(law, 15.0), 15.0

@@ -88,7 +88,7 @@ impl Host {
 pub enum Retransmission {
     /// Three duplicate acknowledgements signal a loss; the next new acknowledgement ends recovery (RFC 5681).
     Reno,
-    /// The same, and a partial acknowledgement signals the next loss (RFC 6582).
+    /// Reno's rules, and a partial acknowledgement signals the next loss (RFC 6582).
     NewReno,
     /// Selective acknowledgements (RFC 6675).
     Sack,

@@ -7,7 +7,7 @@ use waterfill_laws::protocols::{ixcp::IXcp, pxcp::PXcp, rcp::Rcp, xcp::Xcp};
 /// The largest rate of the XCPs, 2⁻¹⁶ byte/s, and a link whose capacity is clamped to it.
 const RATE_MAX: u64 = 1 << 62;
 const PETABIT: u64 = 1_000_000_000_000_000;
-/// The smallest feedback on the wire, and zero.
+/// The smallest feedback on the wire, and the code of zero feedback.
 const FEEDBACK_MIN: u64 = 1;
 const FEEDBACK_ZERO: u64 = 1 << 39;
 const INTERVAL_US: u64 = 50_000;

@@ -176,7 +176,7 @@ def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
 def _length_km(
     a: Mapping[str, Any], b: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> tuple[float | None, str | None]:
-    """Return an edge's length and its attribute, or that of the great circle."""
+    """Return an edge's length and its attribute, or the length of the great circle."""
     for key in _LENGTHS:
         length_km = _number(edge.get(key))
         if length_km is not None:

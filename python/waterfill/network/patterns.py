@@ -31,7 +31,7 @@ def all_to_all(hosts: Sequence[str]) -> list[Pair]:
 
 
 def groups(pattern: str, hosts: Sequence[str], to: str | None, seed: int) -> list[list[Pair]]:
-    """Return the pairs of a pattern in groups: an arrival draws a group, and its flows from it.
+    """Return a pattern's pairs in groups; an arrival draws one group, then its flows from that.
 
     An incast has a group for each receiver: `to`, or every host.
     """

@@ -129,7 +129,7 @@ def test_verdicts_of_special_goals():
 
 
 def ran(cell):
-    """The simulator's run of a cell, as it stands for each backend."""
+    """Return the simulator's run of a cell, used in place of every backend's run."""
     result = backends.run(cell.scenario("sim"))
     return dict.fromkeys(cell.backends, result)
 

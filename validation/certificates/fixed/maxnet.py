@@ -107,7 +107,7 @@ def router(_: Params) -> Check:
         return Expected(after, {"value": written})
 
     def start_rate(s: State) -> tuple[int, State]:
-        """§IV.B: (μ + (1 − μ)/4) C − y, once an interval."""
+        """Return the start rate (μ + (1 − μ)/4) C − y (§IV.B), computed once per interval."""
         if s["start"]:
             return s["start"], {}
         promised = exp_down(s["promised"], s["promised_age"])

@@ -27,7 +27,7 @@ _MILLION = 1_000_000
 
 
 def layouts(local: bool) -> Mapping[str, Layout]:
-    """Return the structures of C; `local`: of iXCP."""
+    """Return the layouts of the C structures, with iXCP's parameters if `local`."""
     return {
         "params": params_layout("ixcp" if local else "xcp"),
         "source": layout("window total rtt", "rtt_code time_code packet weight heard bottleneck"),

@@ -126,7 +126,7 @@ impl Frame {
         frame
     }
 
-    /// Writes the IPv4 header and both checksums; that of the transport header goes to `at`.
+    /// Writes the IPv4 header and both checksums; the transport header's checksum goes to `at`.
     fn finish(&mut self, ip: &Ip, protocol: u8, at: usize) {
         let length = self.length() as u16;
         let transport = length - 20;

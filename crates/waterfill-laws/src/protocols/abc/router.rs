@@ -15,7 +15,7 @@ pub struct Router {
     delay_threshold: Duration,
     /// Capacity of the link in the last T; its rate is μ.
     capacity: Sliding,
-    /// Data that it sent in the last T; its rate is cr.
+    /// Data that the link sent in the last T; its rate is cr.
     departed: Sliding,
     /// Until when both are measured, and what is left then of the packet that is being sent.
     measured: Instant,

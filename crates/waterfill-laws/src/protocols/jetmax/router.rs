@@ -22,7 +22,7 @@ pub struct Router {
     pub(super) flows: f64,
     /// W of the last interval.
     pub(super) unresponsive: Rate,
-    /// g; none before it ever had a flow.
+    /// Target g; `None` until the router has had a flow.
     pub(super) target: Option<Rate>,
     next_update: Instant,
 }

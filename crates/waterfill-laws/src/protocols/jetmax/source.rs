@@ -24,7 +24,7 @@ pub struct Source {
     pub(super) bottleneck: u8,
     /// g as last applied.
     pub(super) target: Option<Rate>,
-    /// Since when every acknowledgement has named a router with less.
+    /// Time since which every acknowledgement has named a router with a smaller rate.
     doubted_since: Option<Instant>,
     /// Time at which it joined its router, and time that a router needs until it has counted a flow in full.
     pub(super) joined: Instant,

@@ -34,7 +34,7 @@ fn micros_16(raw: u64) -> f64 {
     raw as f64 / 65536e6
 }
 
-/// The rate that a code of -ln(rate / 1 Pbit/s) in 2^-18 stands for; 0: none.
+/// Returns the rate of a code, which is -ln(rate / 1 Pbit/s) in steps of 2^-18; 0 has no rate.
 fn logarithm_of_rate(code: u64) -> f64 {
     if code == 0 { 0.0 } else { 1e15 * (-(code as f64) / 2_f64.powi(18)).exp() }
 }

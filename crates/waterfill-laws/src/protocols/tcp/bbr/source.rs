@@ -17,7 +17,7 @@ pub(super) const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 pub(super) const FULL_GROWTH: f64 = 1.25;
 /// Number of rounds without that growth after which a pipe is full.
 pub(super) const FULL_ROUNDS: u32 = 3;
-/// The RTT that the first pacing rate assumes where none is known (bbr-00 §4.2.1).
+/// RTT assumed for the first pacing rate, before any is measured (bbr-00 §4.2.1).
 pub(super) const RTT_NOMINAL: Duration = Duration::from_millis(1);
 /// The share by which Linux's pacing stays below the bandwidth (tcp_bbr.c: bbr_pacing_margin_percent).
 pub(super) const LINUX_MARGIN: f64 = 0.01;
