@@ -29,9 +29,9 @@ mirror! {
     /// Mapping from values to codes: `struct csig_bands`.
     #[derive(Eq)]
     pub struct Bands = waterfill_csig_bands_fields {
-        /// Compact: each band's smallest value, rising.
+        /// Smallest value of each band of the compact tag, in rising order.
         lower: [u64; 32],
-        /// Compact: the last band's largest value.
+        /// Largest value of the compact tag's last band.
         end: u64,
         /// Wide: 0 or a power of two.
         base: u64,

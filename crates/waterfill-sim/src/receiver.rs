@@ -76,7 +76,7 @@ impl Delayed {
 
 /// Timing of the acknowledgement of a data packet.
 enum Answer {
-    /// An acknowledgement at once, with the timestamp and the selective blocks.
+    /// An immediate acknowledgement, with its timestamp and selective blocks.
     Now(Instant, SackId),
     /// An acknowledgement of the waiting packet with this timestamp, before the new one waits.
     BeforeChange(Instant),

@@ -38,7 +38,7 @@ class Group:
 
 
 def axes(sweep: Sweep) -> list[str]:
-    """Return the names of the axes but the seed."""
+    """Return the names of all axes except the seed."""
     return [one.key for one in sweep.plan.design.axes()]
 
 

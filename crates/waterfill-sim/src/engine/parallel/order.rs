@@ -189,8 +189,8 @@ mod tests {
         Handled { time: Instant::from_ps(ps), order, given_out }
     }
 
-    /// Ties of two threads: events at 5 by the numbers before the window, events at 7 by the events that scheduled
-    /// them.
+    /// Checks ties of two threads: those at 5 follow the numbers before the window, those at 7 the events that
+    /// scheduled them.
     #[test]
     fn numbers_become_those_of_one_thread() {
         // Sequential order: a1 (5, #3) gives 11, b1 (5, #4) gives 12 and 13, a2 (6, #5) gives 14, then those that

@@ -80,7 +80,7 @@ fn price_of(router: &AnyRouter) -> f64 {
     Signals::of(|probe| router.observe(probe)).get("price")
 }
 
-/// Ends an interval in which so much arrived, on a link of this capacity now.
+/// Ends an interval with `arrived` bytes on a link whose capacity is now `capacity`.
 fn end_interval(router: &mut AnyRouter, arrived: Volume, capacity: Rate) {
     let (now, kind) = (Instant::ZERO, PacketKind::Other);
     router.on_arrival(&view(capacity), &mut Passing { now, volume: arrived, packets: 1.0, kind, header: None });

@@ -120,7 +120,7 @@ fn residues_limit_what_is_allocated() {
     close(given, 8.0 * MBPS, 1e-5);
 }
 
-/// `[draft-falk:residue]` a smaller feedback of an earlier router stays, and uses up only that much.
+/// `[draft-falk:residue]` a smaller feedback of an earlier router stays, and the router counts only that feedback as given.
 #[test]
 fn an_earlier_router_that_gave_less_prevails() {
     let mut router = after_one_interval(Form::Falk);

@@ -85,7 +85,7 @@ impl Document<'_> {
         self.at_line(span.start, &what)
     }
 
-    /// Prefixes the sentence about a setting with file and line. `table` is such as `router.1`.
+    /// Returns the sentence about a setting, with file and line. `table` is a path such as `router.1`.
     pub(super) fn at(&self, table: &str, wrong: &Wrong) -> String {
         let name = table.split('.').next().unwrap_or_default();
         let text = format!("{name}.{wrong}");
