@@ -91,11 +91,7 @@ def sweep(
     output: Folder = None,
     resume: Annotated[
         bool,
-        Option(
-            "--resume",
-            help="Fail unless DIR has an earlier sweep. Without this option, an earlier sweep is "
-            "resumed if there is one.",
-        ),
+        Option("--resume", help="Fail if DIR has no sweep yet. An existing one is always resumed."),
     ] = False,
     retry: Annotated[bool, Option("--retry", help="Run failed points again.")] = False,
     keep: Annotated[bool, Option("--keep", help="Also keep each run in DIR/runs/<key>.")] = False,
