@@ -179,6 +179,8 @@ def treatment(snippet: Snippet) -> tuple[str, str]:
             return RUN, ""
         case "bibtex":
             return NONE, "a record to copy; tests/python/tools/test_cite.py compares it"
+        case "rust":
+            return NONE, "a fragment of `params!`; waterfill-laws has such lines"
         case "ini":
             return PARSE, "a systemd unit"
         case "shell":

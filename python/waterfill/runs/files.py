@@ -41,7 +41,11 @@ def why(error: Exception) -> str:
 
 def cannot_write(path: Path, error: Exception) -> WriteError:
     """Return the error of a file, under the name that it was to have."""
-    parts = [part for part in path.parts if not part.startswith(PREFIX)]
+    parts = list(path.parts)
+    for at, part in enumerate(parts):
+        if part.startswith(PREFIX):
+            del parts[at : at + 2]  # a hidden directory, and its `new` or `old`
+            break
     return WriteError(str(Path(*parts)), "", f"cannot be written: {why(error)}")
 
 

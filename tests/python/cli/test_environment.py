@@ -90,7 +90,7 @@ def test_empty_name_is_not_the_current_directory(waterfill, tmp_path, arguments)
     (tmp_path / "s.toml").write_text(SCENARIO)
     ran = waterfill(*arguments)
     assert ran.code == 2
-    assert ran.err.endswith("must not be empty\n")
+    assert ": must not be empty" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
