@@ -86,7 +86,7 @@ impl Namespaces {
     }
 
     /// Makes `a`, `r` and `b` in a row. `wire` of a, 10.99.1.1, leads to `to-a` of r, which forwards to b, 10.99.2.1;
-    /// likewise with fd99:1::1 and fd99:2::1.
+    /// the IPv6 addresses are fd99:1::1 and fd99:2::1.
     pub(crate) fn in_a_row() -> Option<Self> {
         let spaces = Self::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
         let r = spaces.name('r');
