@@ -117,13 +117,13 @@ impl Protocol for Abc {
     }
 }
 
-/// Feedback that a packet carries: the ECN bits of data, or one bit of an acknowledgement.
+/// Feedback carried by a packet: the two ECN bits of a data packet, or one bit of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
-    /// 01: send two packets.
+    /// Bits 01: the source may send two packets.
     #[default]
     Accelerate = 1,
-    /// 10: send none.
+    /// Bits 10: the source may send no packet.
     Brake = 2,
 }
 

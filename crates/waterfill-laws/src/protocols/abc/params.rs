@@ -1,4 +1,4 @@
-//! The parameters.
+//! Parameters of ABC.
 
 use crate::params::{ParamError, require};
 use crate::units::Duration;
@@ -6,9 +6,9 @@ use crate::units::Duration;
 crate::choice! {
     /// Answers to losses and ECN marks.
     pub enum Fallback {
-        /// A second window, CUBIC's: the smaller of the two holds.
+        /// A second window, computed by CUBIC; the smaller window limits the source.
         Cubic = "cubic",
-        /// Nothing: only for paths whose bottlenecks all speak ABC.
+        /// No answer: only for paths whose bottlenecks all implement ABC.
         None = "none",
     }
 }
@@ -18,13 +18,14 @@ crate::params! {
     pub struct Params {
         /// Target utilization η of a link whose queue is short.
         eta: f64 = 0.98, "abc-2020; the authors' router";
-        /// Time δ in which a queue is to drain to `delay_threshold`; stable above two thirds of the largest RTT.
+        /// Time δ in which a queue drains to `delay_threshold`. ABC is stable if δ exceeds two thirds of the largest
+        /// RTT.
         delta: Duration = Duration::from_millis(133), "abc-2020, for RTTs of 100 ms; the authors' router";
-        /// Queueing delay d_t that does not count as congestion, for packets sent in batches.
+        /// Queueing delay d_t that does not count as congestion, because packets may be sent in batches.
         delay_threshold: Duration = Duration::from_millis(50), "the authors' runs on cellular traces";
-        /// Time T over which the capacity and the departures are measured.
+        /// Time T over which the capacity and the departure rate are measured.
         window: Duration = Duration::from_millis(20), "the authors' router";
-        /// tokenLimit: accelerates that may follow each other when half of the packets are to accelerate.
+        /// Maximum number of tokens (tokenLimit). Each packet marked "accelerate" costs one token.
         token_limit: f64 = 5.0, "the authors' router";
         /// Answer to losses and ECN marks, for bottlenecks that do not implement ABC.
         fallback: Fallback = Fallback::Cubic, "abc-2020; none: the authors' simpler sender";

@@ -1,16 +1,16 @@
-//! The receiver law.
+//! Receiver law of ABC.
 
 use crate::protocol::{PacketKind, Received};
 use crate::units::Instant;
 
 use super::{Abc, Mark, Params};
 
-/// The receiver: returns each packet's bit, or where an acknowledgement stands for several the sign of their sum.
+/// Receiver that echoes the bit of each packet, or the sign of their sum if one acknowledgement covers several packets.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
-    /// Data packets since the last acknowledgement.
+    /// Number of data packets since the last acknowledgement.
     packets: i32,
-    /// Their accelerates less their brakes, and what the bits of earlier acknowledgements left over.
+    /// Sum of the received marks (accelerate is 1, brake is −1) that acknowledgements have not yet returned.
     owed: i32,
 }
 

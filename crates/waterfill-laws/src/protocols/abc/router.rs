@@ -1,4 +1,4 @@
-//! The router law.
+//! Router law of ABC.
 
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -7,30 +7,30 @@ use super::params::Params;
 use super::sliding::Sliding;
 use super::{Abc, Mark};
 
-/// The router of one link direction: marks each packet that leaves.
+/// Router of one link direction; marks each departing packet.
 #[derive(Clone, Debug)]
 pub struct Router {
     eta: f64,
     delta: Duration,
     delay_threshold: Duration,
-    /// Capacity of the link in the last T; its rate is μ.
+    /// Volume that the link could have sent in the last T; its rate is μ.
     capacity: Sliding,
-    /// Data that the link sent in the last T; its rate is cr.
+    /// Volume that the link has sent in the last T; its rate is cr.
     departed: Sliding,
-    /// Until when both are measured, and what is left then of the packet that is being sent.
+    /// Time of the last measurement of both volumes; `sending` is the unsent rest of the current packet.
     measured: Instant,
     sending: Volume,
     token: f64,
     token_limit: f64,
-    /// tr at the last departure.
+    /// Target rate tr at the last departure.
     pub(super) target_rate: Rate,
-    /// f at the last departure.
+    /// Share f of the packets to accelerate, at the last departure.
     pub(super) accelerate: f64,
 }
 
 impl Router {
-    /// Counts bits as they are sent: T holds few packets, and half of one is more than 1 − η of them. A link that has a
-    /// queue and sends nothing can send nothing, whatever its capacity.
+    /// Counts the bits sent since the last measurement. Whole packets would be too coarse, because T holds only a few
+    /// of them. A link that has a queue and sends nothing counts as having no capacity.
     fn measure(&mut self, link: &LinkView, now: Instant) {
         let able = link.capacity * now.since(self.measured);
         let sent = if self.sending < able { self.sending } else { able };
@@ -91,18 +91,20 @@ impl crate::protocol::Router<Abc> for Router {
     }
 }
 
-/// `[abc-2020:eq1]` η·μ − (q − μ·d_t)⁺/δ, at least 0: with x = q/μ the paper's η·μ − (μ/δ)·(x − d_t)⁺.
+/// `[abc-2020:eq1]` Returns the target rate tr = η·μ − (q − μ·d_t)⁺/δ, at least 0. With x = q/μ this is the paper's η·μ
+/// − (μ/δ)·(x − d_t)⁺.
 pub(super) fn target_rate(eta: f64, mu: Rate, queue: Volume, delay_threshold: Duration, delta: Duration) -> Rate {
     let excess = (queue - mu * delay_threshold).max(Volume::ZERO);
     (eta * mu - excess / delta).max(Rate::ZERO)
 }
 
-/// `[abc-2020:eq2]` min(½·tr/cr, 1).
+/// `[abc-2020:eq2]` Returns the share f = min(½·tr/cr, 1) of the packets to accelerate.
 pub(super) fn accelerate(target_rate: Rate, dequeue_rate: Rate) -> f64 {
     if 0.5 * target_rate >= dequeue_rate { 1.0 } else { 0.5 * (target_rate / dequeue_rate) }
 }
 
-/// `[abc-2020:alg1]` The packet's mark: no more than a share f of them accelerate, and a brake stays one.
+/// `[abc-2020:alg1]` Returns a packet's new mark. At most a share f of the packets keep "accelerate"; a brake stays a
+/// brake.
 pub(super) fn marked(mark: Mark, token: &mut f64, accelerate: f64, token_limit: f64) -> Mark {
     *token = (*token + accelerate).min(token_limit);
     if mark == Mark::Accelerate && *token > 1.0 {

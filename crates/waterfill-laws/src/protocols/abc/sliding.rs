@@ -1,16 +1,16 @@
-//! A rate over a sliding window of time.
+//! Rate over a sliding time window.
 
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Parts of the window: its length is exact to one of them.
+/// Number of parts of the window. The length of the window is exact to one part.
 const PARTS: usize = 20;
 
-/// Volume that passed in the last T, in parts of T/20: the present part and the 19 before it.
+/// Volume that passed in the last T, counted in 20 parts of T/20 each.
 #[derive(Clone, Debug)]
 pub(super) struct Sliding {
-    /// By part, in a circle.
+    /// Volume of each part, as a ring buffer.
     parts: Box<[Volume; PARTS]>,
-    /// The sum over all parts.
+    /// Sum over all parts.
     sum: Volume,
     present: usize,
     length: Duration,
@@ -18,7 +18,7 @@ pub(super) struct Sliding {
 }
 
 impl Sliding {
-    /// A window of `window` in which `rate` passed until now, the start of the run.
+    /// Creates a window of length `window`, as if `rate` had passed until now, the start of the run.
     pub(super) fn new(window: Duration, rate: Rate) -> Self {
         let length = window / PARTS as u64;
         let mut parts = Box::new([rate * length; PARTS]);
@@ -31,12 +31,12 @@ impl Sliding {
         self.sum += volume;
     }
 
-    /// End of the present part.
+    /// Returns the end of the current part.
     pub(super) fn ends(&self) -> Instant {
         self.began + self.length
     }
 
-    /// Ends the present part; the oldest one leaves the window.
+    /// Ends the current part and drops the oldest part from the window.
     pub(super) fn advance(&mut self) {
         self.began = self.ends();
         self.present = (self.present + 1) % PARTS;
@@ -44,7 +44,7 @@ impl Sliding {
         self.sum = self.parts.iter().fold(Volume::ZERO, |sum, &part| sum + part); // anew: rounding must not add up
     }
 
-    /// The mean rate over the window up to `now`, which lies in the present part.
+    /// Returns the mean rate over the window up to `now`, a time within the current part.
     pub(super) fn rate(&self, now: Instant) -> Rate {
         self.sum / (self.length * (PARTS - 1) as u64 + now.since(self.began))
     }

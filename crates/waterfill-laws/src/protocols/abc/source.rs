@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of ABC.
 
 use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::protocols::tcp::cubic::{self, Cubic};
@@ -9,19 +9,19 @@ use crate::units::{Instant, Volume};
 use super::params::{Fallback, Params};
 use super::{Abc, Mark};
 
-/// The source: a window that every acknowledgement moves, and CUBIC's window.
+/// Source with two windows: one that every acknowledgement changes, and CUBIC's.
 #[derive(Clone, Debug)]
 pub struct Source {
     packet: Volume,
     weight: f64,
-    /// w_abc, packets.
+    /// Window w_abc, in packets.
     pub(super) abc: f64,
-    /// w_nonabc; in a box, so that it does not make the sources of all protocols larger.
+    /// CUBIC's window w_nonabc, boxed to keep the sources of all protocols small.
     pub(super) nonabc: Option<Box<Tcp<Cubic>>>,
 }
 
 impl Source {
-    /// `[abc-2020:window]` The smaller of the two, in packets.
+    /// `[abc-2020:window]` Returns the smaller of w_abc and w_nonabc, in packets.
     pub(super) fn window(&self) -> f64 {
         self.nonabc.as_ref().map_or(self.abc, |nonabc| self.abc.min(nonabc.cwnd()))
     }
@@ -76,13 +76,14 @@ impl crate::protocol::Source<Abc> for Source {
     }
 }
 
-/// `[abc-2020:eq3]` w ± 1 + 1/w for each packet acknowledged; a weight multiplies the last term.
+/// `[abc-2020:eq3]` Returns the next window, w ± 1 + 1/w for each acknowledged packet. A weight multiplies the last
+/// term.
 pub(super) fn next_window(window: f64, mark: Mark, packets: f64, weight: f64) -> f64 {
     let step = if mark == Mark::Accelerate { 1.0 } else { -1.0 };
     (window + packets * (step + weight / window)).clamp(LOSS_WINDOW, WINDOW_MAX)
 }
 
-/// `[abc-2020:cap]` Twice the packets in flight, and one at least.
+/// `[abc-2020:cap]` Returns the upper limit of both windows: twice the packets in flight, at least 1.
 pub(super) fn cap(in_flight: f64) -> f64 {
     (2.0 * in_flight).max(LOSS_WINDOW)
 }

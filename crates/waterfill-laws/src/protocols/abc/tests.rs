@@ -1,4 +1,4 @@
-//! Tests: equations by hand, the bits on the wire, the laws by calls.
+//! Tests of ABC: equations checked by hand, bits on the wire, and calls of the laws.
 
 use crate::protocol::{Ack, Connection, Event, PacketKind, Passing, Received, Wire};
 use crate::protocol::{Receiver as _, Router as _, Source as _};
@@ -23,7 +23,8 @@ const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// `[abc-2020:eq1]` 12 Mbit/s and 60 ms of queue: 10 ms too many are 120 kbit, in 133 ms 0.9023 Mbit/s off 11.76.
+/// `[abc-2020:eq1]` At 12 Mbit/s, a queue of 60 ms (10 ms more than d_t) lowers the target from 11.76 Mbit/s by 0.9023
+/// Mbit/s.
 #[test]
 fn target_rate_by_hand() {
     let (mu, kilobytes) = (Rate::from_bps(12e6), |n: f64| Volume::from_bytes(1e3 * n));
@@ -35,7 +36,7 @@ fn target_rate_by_hand() {
     assert_eq!(target_rate(0.98, Rate::ZERO, PACKET, ms(50), ms(133)), Rate::ZERO, "nor is a link that is down fast");
 }
 
-/// `[abc-2020:eq2]` Half of the packets keep a rate, a quarter halve it, all double it.
+/// `[abc-2020:eq2]` Accelerating half of the packets keeps the rate, a quarter halves it, and all of them double it.
 #[test]
 fn share_that_accelerates() {
     let share = |target: f64, departing: f64| accelerate(Rate::from_bps(target), Rate::from_bps(departing));
@@ -48,13 +49,15 @@ fn share_that_accelerates() {
     assert_eq!(share(0.0, 0.0), 1.0, "no division by zero");
 }
 
-/// Marks of `n` packets that come as `came` at a share `f`.
+/// Returns the new marks of `n` packets that arrive with the mark `came`, at the share `f`.
 fn marks(f: f64, came: Mark, n: usize) -> Vec<Mark> {
     let mut token = 0.0;
     (0..n).map(|_| marked(came, &mut token, f, 5.0)).collect()
 }
 
-/// `[abc-2020:alg1]` f = 1/2: tokens 0.5, 1, 1.5 − 1, 1, 1.5 − 1, … So every second packet from the third.
+/// `[abc-2020:alg1]` With f = 1/2, every second packet from the third keeps "accelerate".
+///
+/// The tokens are 0.5, 1, 1.5 − 1, 1, 1.5 − 1 and so on.
 #[test]
 fn tokens_by_hand() {
     assert_eq!(marks(0.5, Accelerate, 7), [Brake, Brake, Accelerate, Brake, Accelerate, Brake, Accelerate]);
@@ -67,7 +70,8 @@ fn tokens_by_hand() {
     }
 }
 
-/// `[abc-2020:alg1]` Unused tokens gather up to the limit of five: a burst of four accelerates, each leaving more than 0.
+/// `[abc-2020:alg1]` Unused tokens accumulate up to the limit of five, which allows a burst of four accelerated
+/// packets.
 #[test]
 fn tokens_are_limited() {
     let mut token = 0.0;
@@ -79,7 +83,8 @@ fn tokens_are_limited() {
     assert_eq!((burst, token), (4, 1.0));
 }
 
-/// `[abc-2020:eq3]` From 10 packets: 11.1 or 9.1; an RTT with half of them each way adds about one.
+/// `[abc-2020:eq3]` A window of 10 packets becomes 11.1 or 9.1; an RTT with both marks in equal number adds about one
+/// packet.
 #[test]
 fn window_steps_by_hand() {
     close(next_window(10.0, Accelerate, 1.0, 1.0), 11.1, 1e-12);
@@ -135,7 +140,7 @@ fn a_sliding_rate_forgets_what_is_a_window_old() {
     }
 }
 
-/// A router on 12 Mbit/s, and what it makes of a packet every `gap_us` for `packets`, with `queue` bytes waiting.
+/// Sends one packet every `gap_us` through a router with `queue` bytes waiting; returns the packets' marks.
 fn run(router: &mut Router, from_us: u64, gap_us: u64, packets: u64, bps: f64, queue: f64) -> Vec<Mark> {
     let link = link(bps, queue);
     let depart = |i: u64| {
@@ -156,7 +161,7 @@ fn router() -> Router {
     Router::new(&Params::default(), &link(12e6, 0.0))
 }
 
-/// `[abc-2020:eq1, eq2]` A full link asks for 98 % of its rate, an idle one for as much as doubling gives.
+/// `[abc-2020:eq1, eq2]` A full link has a target of 98 % of its rate, and an idle link accelerates every packet.
 #[test]
 fn a_router_compares_departures_with_capacity() {
     let mut busy = router();
@@ -175,7 +180,7 @@ fn a_router_compares_departures_with_capacity() {
     close(busy.target_rate.as_bps(), 7.249e6, 1e-3);
 }
 
-/// The share that is asked of the packets on the average of a window, as Algorithm 1 gives it out.
+/// Algorithm 1 accelerates a share f of the packets, on average over a window.
 #[test]
 fn a_busy_router_accelerates_a_little_less_than_half() {
     let mut router = router();
@@ -185,7 +190,7 @@ fn a_busy_router_accelerates_a_little_less_than_half() {
     close(share, 0.49, 0.005);
 }
 
-/// A change of the capacity is in μ after T and not before.
+/// A capacity change is fully included in μ after T, and only partly before.
 #[test]
 fn a_router_follows_the_capacity_within_a_window() {
     let mut router = router();
@@ -197,7 +202,7 @@ fn a_router_follows_the_capacity_within_a_window() {
     close(router.target_rate.as_bps(), 0.98 * 6e6, 1e-9);
 }
 
-/// 10 ms in which a link with a queue sends nothing: μ falls by half a window less the packet that was in service.
+/// A link that has a queue but sends nothing for 10 ms reports half its rate as μ, because that is half of T.
 #[test]
 fn an_outage_is_no_capacity() {
     let mut router = router();
@@ -246,7 +251,8 @@ fn the_receiver_returns_each_bit() {
     }
 }
 
-/// Two packets an acknowledgement: the sum of what the source adds is the sum of the bits, to within one acknowledgement.
+/// With one acknowledgement for two packets, the returned marks add up to the received ones, within one
+/// acknowledgement.
 #[test]
 fn acknowledgements_of_two_packets_keep_the_sum() {
     let patterns: [&[Mark]; 4] = [
@@ -273,14 +279,15 @@ fn source(params: &Params) -> Source {
     Source::new(params, &connection())
 }
 
-/// Acknowledges a packet with `in_flight` packets left; returns the window.
+/// Acknowledges one packet with `in_flight` packets left; returns the window in packets.
 fn acknowledge(source: &mut Source, mark: Mark, in_flight: f64) -> f64 {
     let ack = Ack::new(at(100_000), mark, ms(100));
     source.on_ack(&Ack { acked: PACKET, in_flight: in_flight * PACKET, ..ack });
     source.limit().window.expect("a window") / PACKET
 }
 
-/// `[abc-2020:eq3, window]` Both windows start at ten; slow start adds one for an acknowledgement, an accelerate 1.1.
+/// `[abc-2020:eq3, window]` Both windows start at ten packets. One acknowledgement adds 1 in slow start and 1.1 for an
+/// accelerate.
 #[test]
 fn the_smaller_window_holds() {
     let mut both = source(&Params::default());
@@ -291,7 +298,7 @@ fn the_smaller_window_holds() {
     close(acknowledge(&mut alone, Accelerate, 9.0), 11.1, 1e-12);
 }
 
-/// `[abc-2020:cap]` Four packets in flight before the acknowledgement allow eight, whatever the windows were.
+/// `[abc-2020:cap]` Four packets in flight before the acknowledgement limit both windows to eight packets.
 #[test]
 fn a_window_that_is_not_in_use_comes_down() {
     let mut source = source(&Params::default());
@@ -301,7 +308,7 @@ fn a_window_that_is_not_in_use_comes_down() {
     assert_eq!(cap(0.0), 1.0);
 }
 
-/// `[abc-2020:window]` A loss or a queue's mark takes 0.3 of CUBIC's window and nothing of ABC's.
+/// `[abc-2020:window]` A loss or an ECN mark reduces CUBIC's window by 30 % and leaves ABC's window unchanged.
 #[test]
 fn cubic_answers_losses_and_marks() {
     for event in [Event::Loss, Event::Marked] {

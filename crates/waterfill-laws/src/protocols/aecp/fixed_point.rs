@@ -1,14 +1,14 @@
-//! The fixed-point version: `kernel/aecp.h`, which documents the scales. Only this module converts between them and real
-//! numbers.
+//! Fixed-point version of AECP, implemented in `kernel/aecp.h`, which documents the scales. Only this module converts
+//! between these scales and real numbers.
 
 use super::params::{Ceiling, First, Form, Rounding, SourceStep};
 use super::{Aecp, Params, rate_at};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 
-/// Places of a code: a place is in 2⁻³² octaves.
+/// Number of places per code; one place is 2⁻³² octaves.
 pub(super) const PLACES_PER_CODE: f64 = (1u64 << 22) as f64;
-/// `AECP_VALUE_MAX`: the value of code 0.
+/// Wire value of code 0 (`AECP_VALUE_MAX`).
 const VALUE_OF_SLOWEST: u32 = 0xffff;
 
 impl RunsInKernel for Aecp {

@@ -1,4 +1,4 @@
-//! AECP: routers announce one rate to all, sources approach it on a logarithmic scale.
+//! AECP: routers announce one rate to all flows, and sources approach it on a logarithmic scale.
 //!
 //! # Law
 //! Every link holds a pre-allocation rate factor r. It grows while the load, with the queue beyond q₀ spread over T, is
@@ -135,55 +135,55 @@ impl Protocol for Aecp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Factor(u16);
 
-/// Codes for a doubling of the rate.
+/// Number of codes per doubling of the rate.
 const STEPS_PER_OCTAVE: f64 = 1024.0;
-/// The rate that code 0 stands for, in packets/s.
+/// Rate of code 0, in packets/s.
 const SLOWEST: f64 = 0.25;
 
 impl Factor {
-    /// −1: no router wrote (§5.2).
+    /// Code −1: no router has written a factor (§5.2).
     pub const UNWRITTEN: Self = Self(0xffff);
-    /// The largest rate: 2^61.998 packets/s.
+    /// Factor of the largest rate, 2^61.998 packets/s.
     pub const LARGEST: Self = Self(0xfffe);
 
-    /// The nearest code to a place on the scale, and what it leaves of it.
+    /// Returns the nearest code to a place on the scale, and the rounding remainder in codes.
     fn nearest(place: f64) -> (Self, f64) {
         // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
         let factor = Self((place + 0.5) as u16).min(Self::LARGEST);
         (factor, place - f64::from(factor.0))
     }
 
-    /// Its code on the wire.
+    /// Returns the factor's code on the wire.
     pub(crate) const fn code(self) -> u16 {
         self.0
     }
 
-    /// The rate it stands for, in packets/s; none if no router wrote.
+    /// Returns the factor's rate in packets/s, or `None` if no router wrote the factor.
     #[must_use]
     pub fn rate(self) -> Option<f64> {
         (self != Self::UNWRITTEN).then(|| rate_at(f64::from(self.0)))
     }
 }
 
-/// `[aecp-2010:fig4]` A rate's place on the factor's scale, in codes.
+/// `[aecp-2010:fig4]` Returns the place of a rate on the factor's scale, in codes.
 fn place_of(rate: f64) -> f64 {
     (rate / SLOWEST).log2() * STEPS_PER_OCTAVE
 }
 
-/// The rate of the largest code.
+/// Returns the rate of the largest code, in packets/s.
 fn fastest() -> f64 {
     rate_at(f64::from(Factor::LARGEST.0))
 }
 
-/// `[aecp-2010:fig4]` The rate at a place on the factor's scale.
+/// `[aecp-2010:fig4]` Returns the rate at a place on the factor's scale, in packets/s.
 fn rate_at(place: f64) -> f64 {
     SLOWEST * (place / STEPS_PER_OCTAVE).exp2()
 }
 
-/// The AECP header of Fig. 4, of data and of acknowledgements alike (§5.4).
+/// AECP header of Fig. 4, used in data packets and in acknowledgements (§5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The smallest factor so far.
+    /// Smallest factor on the path so far.
     pub factor: Factor,
 }
 
@@ -193,7 +193,7 @@ impl Default for Header {
     }
 }
 
-/// Next Header of Fig. 4: TCP follows.
+/// Value of the Next Header field of Fig. 4 if TCP follows.
 const NEXT_HEADER_TCP: u8 = 6;
 
 impl Wire for Header {

@@ -1,4 +1,4 @@
-//! The parameters.
+//! Parameters of AECP.
 
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
@@ -7,21 +7,21 @@ use crate::units::Duration;
 use super::{SLOWEST, fastest};
 
 crate::choice! {
-    /// The weight of r in a source's step.
+    /// Weight of r in a source's step.
     pub enum Form {
-        /// αT₁, as eq. 47 to 48 print it.
+        /// Weight αT₁, as printed in eq. 47 and 48.
         Printed = "printed",
-        /// 1 − e^(−αT₁), the solution of eq. 3.
+        /// Weight 1 − e^(−αT₁), the solution of eq. 3.
         Exact = "exact",
     }
 }
 
 crate::choice! {
-    /// Interval of a source's steps.
+    /// Interval between a source's steps.
     pub enum SourceStep {
-        /// Once per RTT.
+        /// One step per RTT.
         RoundTrip = "round-trip",
-        /// With every acknowledgement: in the exact form eq. 3 without sampling.
+        /// One step per acknowledgement. With `form = "exact"` this is eq. 3 without sampling.
         Acknowledgement = "acknowledgement",
     }
 }
@@ -29,39 +29,39 @@ crate::choice! {
 crate::choice! {
     /// Quantity that a source's rate x bounds.
     pub enum SourceKind {
-        /// The rate at which packets leave: they are paced, without a window.
+        /// Rate at which packets leave. The source paces its packets and has no window.
         Rate = "rate",
-        /// The data in flight: a window of x·τ, sent as acknowledgements allow.
+        /// Data in flight. Acknowledgements clock a window of x·τ.
         Window = "window",
     }
 }
 
 crate::choice! {
-    /// RTT τ of a window x·τ.
+    /// RTT τ used to compute the window x·τ.
     pub enum WindowRtt {
-        /// RTT of the acknowledgement that set x: a queue's delay adds to the window.
+        /// RTT of the acknowledgement that set x, so that queueing delay enlarges the window.
         Latest = "latest",
-        /// The smallest so far.
+        /// Smallest RTT so far.
         Base = "base",
     }
 }
 
 crate::choice! {
-    /// First value of a link's factor.
+    /// Initial value of a link's factor.
     pub enum First {
-        /// At x_0.
+        /// Initial rate x_0 of a source.
         SourceRate = "x_0",
-        /// At C.
+        /// Capacity C of the link.
         Capacity = "capacity",
     }
 }
 
 crate::choice! {
-    /// The largest factor of a link.
+    /// Maximum of a link's factor.
     pub enum Ceiling {
-        /// C + q₀/T, where eq. 2 rests with an empty queue.
+        /// C + q₀/T, the equilibrium of eq. 2 with an empty queue.
         EmptyQueue = "empty-queue",
-        /// C.
+        /// Capacity C of the link.
         Capacity = "capacity",
     }
 }
@@ -69,15 +69,15 @@ crate::choice! {
 crate::choice! {
     /// Rounding of a factor to a code.
     pub enum Rounding {
-        /// To the nearest, what is left carried to the next packet.
+        /// Nearest code; the remainder is carried over to the next packet.
         Carried = "carried",
-        /// To the nearest.
+        /// Nearest code, without a carry.
         Nearest = "nearest",
     }
 }
 
 crate::carriage::params_with_carriage! {
-    /// Parameters of §4.3 and §5; β = α/2 and T = 4/α by `[aecp-2010:eq43]`.
+    /// Parameters of AECP (§4.3 and §5). The relations β = α/2 and T = 4/α are `[aecp-2010:eq43]`.
     pub struct Params {
         /// Speed α at which sources approach the factor, per second.
         alpha: f64 = 2.0, "aecp-2010 §4.3",
@@ -88,37 +88,37 @@ crate::carriage::params_with_carriage! {
         /// Time T over which a queue beyond q_0 counts as load.
         t: Duration = Duration::from_millis(2000), "aecp-2010 §4.3",
             kernel micros(1e-3..=1e3);
-        /// Sampling time T_2 of a router.
+        /// Sampling interval T_2 of a router.
         t_2: Duration = Duration::from_millis(100), "aecp-2010 §5",
             kernel micros(1e-3..=1.0);
-        /// Queue aimed at, in packets.
+        /// Target queue length q_0, in packets.
         q_0: f64 = 100.0, "aecp-2010 §5",
             kernel scaled(1e3, 0.0..=4e6);
-        /// Rate of a source before it knows any, in packets/s.
+        /// Initial rate of a source, in packets/s, until it receives a factor.
         x_0: f64 = 10.0, "not given; chosen here",
             kernel scaled(1e3, 0.25..=4e6);
-        /// First factor of a link.
+        /// Initial factor of a link.
         r_0: First = First::SourceRate, "not given; aecp-2010 Theorem 2's first case",
             kernel word();
-        /// Form of the source's step.
+        /// Formula for the weight of r in a source's step.
         form: Form = Form::Printed, "aecp-2010 eq. 48",
             kernel word();
-        /// Interval of a source's steps.
+        /// Interval between a source's steps.
         step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ",
             kernel word();
-        /// Quantity that x bounds: the rate of the packets, or a window of x·τ.
+        /// Quantity that the rate x limits: the sending rate, or a window of x·τ.
         source: SourceKind = SourceKind::Rate, "aecp-2010 §5.2 adjusts \"the sending rate\"; the window is a TCP sender's",
             kernel default_only();
-        /// With `source = "window"`, the RTT of x·τ.
+        /// RTT that is used for the window x·τ (only with `source = "window"`).
         window_rtt: WindowRtt = WindowRtt::Latest, "aecp-2010 §5.2: \"tracks the RTT\"";
-        /// Largest factor of a link.
+        /// Maximum of a link's factor.
         ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest",
             kernel word();
-        /// Rounding of the factor.
+        /// Rounding of the factor to a code.
         rounding: Rounding = Rounding::Carried, "not given; chosen here",
             kernel word();
     } and {
-        /// Real numbers, or the fixed-point version that the kernel runs.
+        /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/aecp.h";
     }
 }

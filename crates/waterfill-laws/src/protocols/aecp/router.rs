@@ -1,4 +1,4 @@
-//! The router law.
+//! Router law of AECP.
 
 use crate::carriage::Carriage;
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
@@ -8,7 +8,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::{Ceiling, First, Params, Rounding};
 use super::{Aecp, Factor, Header, SLOWEST, fastest, place_of};
 
-/// The size of a packet until data has been seen: an Ethernet frame's.
+/// Packet size that is assumed until the router has seen data: a full Ethernet frame.
 pub(super) const FIRST_PACKET: Volume = Volume::from_bytes(1500.0);
 
 /// The router of one link direction.
@@ -21,18 +21,18 @@ pub struct Router {
     t_2: Duration,
     ceiling: Ceiling,
     rounding: Rounding,
-    /// r, real, in packets/s.
+    /// Factor r, a real number in packets/s.
     pub(super) r: f64,
-    /// Its place on the factor's scale, as packets get it.
+    /// Place of r on the factor's scale, as written into packets.
     place: f64,
     carriage: Carriage,
-    /// Part of r that the codes written so far have left out.
+    /// Remainder, in codes, that rounding has left out of the codes written so far.
     residue: f64,
-    /// A packet's size.
+    /// Mean size of a data packet.
     packet: Volume,
-    /// Volume that arrived in this T₂.
+    /// Volume that arrived in the current T₂.
     arrived: Volume,
-    /// Own data in this T₂: volume and packets.
+    /// Volume and number of AECP's data packets in the current T₂.
     data: (Volume, f64),
     next_update: Instant,
 }
@@ -53,7 +53,7 @@ impl Router {
         ));
     }
 
-    /// The code for the next packet.
+    /// Returns the code for the next packet.
     fn factor(&mut self) -> Factor {
         match self.rounding {
             Rounding::Nearest => Factor::nearest(self.place).0,
@@ -92,7 +92,7 @@ impl crate::protocol::Router<Aecp> for Router {
         router
     }
 
-    /// §5.3, between sampling points.
+    /// Counts the packet and lowers its factor (§5.3, between sampling points).
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         if let Some(header) = passing.header.as_deref_mut() {
@@ -108,7 +108,7 @@ impl crate::protocol::Router<Aecp> for Router {
         self.next_update
     }
 
-    /// §5.3, at a sampling point.
+    /// Updates r (§5.3, at a sampling point).
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.capacity = link.usable();
         let (volume, packets) = self.data;
@@ -136,32 +136,32 @@ impl crate::protocol::Router<Aecp> for Router {
     }
 }
 
-/// A rate as packets of a size.
+/// Returns a rate in packets/s for a packet size.
 pub(super) fn packets_per_second(rate: Rate, packet: Volume) -> f64 {
     rate.as_bps() / packet.as_bits()
 }
 
-/// `[aecp-2010:eq4]` The smaller of two factors.
+/// `[aecp-2010:eq4]` Returns the smaller of two factors.
 pub(super) fn smaller(factor: Factor, own: Factor) -> Factor {
     factor.min(own)
 }
 
-/// `[aecp-2010:eq2]` (q − q₀)/T: the queue's excess as if it were load.
+/// `[aecp-2010:eq2]` Returns (q − q₀)/T, the load that corresponds to the queue's excess.
 pub(super) fn queue_as_load(queue: f64, q_0: f64, t: f64) -> f64 {
     (queue - q_0) / t
 }
 
-/// `[aecp-2010:eq2]` Equilibrium load for the current queue length.
+/// `[aecp-2010:eq2]` Returns the equilibrium load for the current queue length.
 pub(super) fn resting_load(queue: f64, capacity: f64, q_0: f64, t: f64) -> f64 {
     capacity - queue_as_load(queue, q_0, t)
 }
 
-/// `[aecp-2010:eq49]` r·exp(βT₂·(1 − used/C)), where used is Σx + (q − q₀)/T.
+/// `[aecp-2010:eq49]` Returns the next r, r·exp(βT₂·(1 − used/C)), where used is Σx + (q − q₀)/T.
 pub(super) fn r_next(r: f64, used: f64, capacity: f64, beta: f64, t_2: f64) -> f64 {
     r * (beta * t_2 * (1.0 - used / capacity)).exp()
 }
 
-/// r between the smallest code and the ceiling; a ceiling below the smallest code gives way.
+/// Returns r limited to the ceiling, but at least the rate of the smallest code.
 pub(super) fn clipped(r: f64, ceiling: f64) -> f64 {
     r.min(ceiling).min(fastest()).max(SLOWEST)
 }

@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of AECP.
 
 use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
 use crate::state::StateFields;
@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::{Form, Params, SourceKind, SourceStep, WindowRtt};
 use super::{Aecp, Factor, Header};
 
-/// The source: its rate moves towards the factor once per RTT.
+/// Source that moves its rate towards the factor once per RTT.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,
@@ -17,13 +17,13 @@ pub struct Source {
     step: SourceStep,
     kind: SourceKind,
     window_rtt: WindowRtt,
-    /// x, in packets/s.
+    /// Rate x in packets/s.
     x: f64,
-    /// τ of the window, from when x was last set; zero before the first RTT.
+    /// RTT τ that the window uses, set together with x; zero before the first RTT.
     tau: Duration,
-    /// The factor last received.
+    /// Factor last received, in packets/s.
     pub(super) r: Option<f64>,
-    /// Time of x's last update; none before the first factor.
+    /// Time of the last update of x; `None` before the first factor.
     updated: Option<Instant>,
 }
 
@@ -48,7 +48,7 @@ impl crate::protocol::Source<Aecp> for Source {
         Header { factor: Factor::UNWRITTEN }
     }
 
-    /// §5.2.
+    /// Moves x towards the received factor (§5.2).
     fn on_ack(&mut self, ack: &Ack<Header>) {
         let tau = ack.rtt.unwrap_or(ack.base_rtt);
         let of_window = if self.window_rtt == WindowRtt::Base { ack.base_rtt } else { tau };
@@ -90,17 +90,17 @@ impl crate::protocol::Source<Aecp> for Source {
     }
 }
 
-/// `[aecp-2010:eq46]` x^(1−w)·r^w.
+/// `[aecp-2010:eq46]` Returns the next rate, x^(1−w)·r^w.
 pub(super) fn x_next(x: f64, r: f64, weight: f64) -> f64 {
     x.powf(1.0 - weight) * r.powf(weight)
 }
 
-/// `[aecp-2010:eq46, eq48]` αT₁, eq. 48's 2τ; at most 1.
+/// `[aecp-2010:eq46, eq48]` Returns the weight αT₁ (2τ in eq. 48), at most 1.
 pub(super) fn weight_printed(alpha: f64, t_1: f64) -> f64 {
     (alpha * t_1).min(1.0)
 }
 
-/// `[aecp-2010:eq3]` 1 − e^(−αT₁): eq. 3 solved for a constant r.
+/// `[aecp-2010:eq3]` Returns the weight 1 − e^(−αT₁), which solves eq. 3 for a constant r.
 pub(super) fn weight_exact(alpha: f64, t_1: f64) -> f64 {
     -(-alpha * t_1).exp_m1()
 }

@@ -1,4 +1,4 @@
-//! Tests: equations by hand, the header on the wire, the law by calls.
+//! Tests of AECP: equations checked by hand, the header on the wire, and calls of the laws.
 
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Protocol, Wire};
 use crate::units::{Duration, Instant, Volume};
@@ -11,7 +11,7 @@ use crate::params::Params as _;
 use crate::protocol::{Router as _, Source as _};
 use crate::testing::{close, connection, echo_after, link};
 
-/// `[aecp-2010:fig4]` every code's rate has that code again, and a rate is at most half a step off.
+/// `[aecp-2010:fig4]` Every code is recovered from its rate, and rounding changes a rate by at most half a step.
 #[test]
 fn fig4_codes_are_logarithms() {
     for code in 0..=Factor::LARGEST.0 {
@@ -31,7 +31,7 @@ fn fig4_codes_are_logarithms() {
     assert_eq!(Factor::nearest(1e9).0, Factor::LARGEST);
 }
 
-/// `[aecp-2010:fig4]` Next Header and factor, byte for byte; −1 is what a sender writes (§5.2).
+/// `[aecp-2010:fig4]` Next Header and factor are encoded byte for byte; a sender writes −1 (§5.2).
 #[test]
 fn fig4_header_on_the_wire() {
     let mut out = [0; 3];
@@ -48,7 +48,8 @@ fn fig4_header_on_the_wire() {
     assert_eq!(Header::decode(&[6, 0]), None);
 }
 
-/// `[aecp-2010:eq49, eq2]` an empty link of 62500 packets/s: e^(0.1·(1 + 50/62500)); a full one with q = q₀ keeps r.
+/// `[aecp-2010:eq49, eq2]` An empty link of 62,500 packets/s multiplies r by e^(0.1·(1 + 50/62500)). A full link with q
+/// = q₀ keeps r.
 #[test]
 fn eq49_router_step() {
     let used = queue_as_load(0.0, 100.0, 2.0);
@@ -60,7 +61,8 @@ fn eq49_router_step() {
     assert_eq!(resting_load(0.0, 62_500.0, 100.0, 2.0), 62_550.0);
 }
 
-/// `[aecp-2010:eq46, eq48]` at τ = 0.1 s: x^0.8·r^0.2, from 10 to 1000 by a fifth of two decades.
+/// `[aecp-2010:eq46, eq48]` At τ = 0.1 s the next rate is x^0.8·r^0.2. From 10 towards 1000 that is a fifth of two
+/// decades.
 #[test]
 fn eq48_source_step() {
     close(weight_printed(2.0, 0.1), 0.2, 1e-12);
@@ -71,7 +73,7 @@ fn eq48_source_step() {
     close(x_next(10.0, 1000.0, 1.0), 1000.0, 1e-12);
 }
 
-/// `[aecp-2010:eq3]` 1 − e^(−0.2); two steps of half the time are one.
+/// `[aecp-2010:eq3]` A step has the weight 1 − e^(−0.2), and two steps of half the time equal one step.
 #[test]
 fn eq3_exact_step() {
     close(weight_exact(2.0, 0.1), 0.181_269_247, 1e-8);
@@ -81,7 +83,7 @@ fn eq3_exact_step() {
     assert!(weight_exact(2.0, 1e6) <= 1.0);
 }
 
-/// `[aecp-2010:eq43]` the defaults are what it makes of α = 2.
+/// `[aecp-2010:eq43]` The default β and T follow from the default α = 2.
 #[test]
 fn eq43_parameters() {
     let params = Params::default();
@@ -98,7 +100,7 @@ fn arrive(router: &mut Router, factor: Factor, kind: PacketKind, bytes: f64) -> 
     header.factor
 }
 
-/// `[aecp-2010:eq4]` a router lowers a factor and never raises it.
+/// `[aecp-2010:eq4]` A router lowers a factor and never raises it.
 #[test]
 fn eq4_the_smallest_factor_of_the_path() {
     let mut router = Router::new(&Params { rounding: Rounding::Nearest, ..Params::default() }, &link(1e8, 0.0));
@@ -116,7 +118,7 @@ fn carried_rounding_means_r() {
     assert!((sum / 1000.0 - place_of(10.0)).abs() < 1e-3);
 }
 
-/// A packet is what AECP's data is, and volumes of all sizes are load by their bytes.
+/// A router learns the packet size from AECP's data, and counts the bytes of all packets as load.
 #[test]
 fn packets_are_those_of_the_data() {
     let params = Params { r_0: First::Capacity, ceiling: Ceiling::Capacity, ..Params::default() };
@@ -151,7 +153,7 @@ fn a_ceiling_lets_one_flow_fill_the_queue() {
     assert_eq!(router.r, 500.0, "no queue to fill on a link that shall not be full");
 }
 
-/// §5.2 with T₁ = τ: one step per RTT, however many acknowledgements come.
+/// A source steps once per RTT, however many acknowledgements arrive (§5.2 with T₁ = τ).
 #[test]
 fn a_source_steps_once_per_rtt() {
     let mut source = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
@@ -172,7 +174,7 @@ fn a_source_steps_once_per_rtt() {
     close(ack(1300, factor), r, 1e-12); // silent for 1.1 s: αT₁ is past 1
 }
 
-/// W = x·τ in bytes, with the RTT of the step; between steps neither changes.
+/// The window is W = x·τ in bytes, with the RTT of the last step. Between steps neither x nor τ changes.
 #[test]
 fn a_window_is_the_rate_times_the_rtt() {
     let params = Params { source: SourceKind::Window, ..Params::default() };

@@ -1,4 +1,4 @@
-//! The fixed-point version: `kernel/ixcp.h`.
+//! Fixed-point version of iXCP, implemented in `kernel/ixcp.h`.
 
 use super::{IXcp, Params};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};

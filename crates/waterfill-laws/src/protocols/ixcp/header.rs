@@ -1,25 +1,25 @@
-//! The headers.
+//! Headers of iXCP.
 
 use crate::protocol::{LinkView, Wire};
 use crate::protocols::xcp;
 
-/// The identifier of the sender's own access.
+/// Identifier of the sender's own access link.
 pub(super) const ACCESS: u32 = 0;
 
-/// A link's identifier on the wire.
+/// Returns a link's identifier on the wire.
 pub(super) const fn identifier(link: &LinkView) -> u32 {
     // The last of 2³² links shares the identifier of the one before it, which is better than the access's.
     link.id.saturating_add(1)
 }
 
-/// XCP's header with the links that limit the flow.
+/// XCP's header, extended by the identifiers of two links.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Header {
     /// XCP's header.
     pub congestion: xcp::Header,
-    /// bottleneckId: the link that limits the flow, as far as its sender knows.
+    /// bottleneckId: identifier of the link that limits the flow, as far as its sender knows.
     pub bottleneck: u32,
-    /// nextBottleneckId: the link that gave this packet the smallest feedback.
+    /// nextBottleneckId: identifier of the link that gave this packet the smallest feedback.
     pub next_bottleneck: u32,
 }
 
@@ -49,12 +49,12 @@ impl Wire for Header {
     }
 }
 
-/// XCP's echo with the link that gave the smallest feedback.
+/// XCP's echo, extended by the identifier of the link that gave the smallest feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Echo {
     /// XCP's echo.
     pub congestion: xcp::Echo,
-    /// nextBottleneckId of the last packet.
+    /// nextBottleneckId of the last data packet.
     pub next_bottleneck: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The parameters.
+//! Parameters of iXCP.
 
 use crate::params::ParamError;
 use crate::protocols::xcp;
@@ -6,9 +6,9 @@ use crate::protocols::xcp;
 crate::choice! {
     /// Condition under which a router names its link as a flow's next bottleneck.
     pub enum Claim {
-        /// It gives the smallest feedback so far and has no spare bandwidth.
+        /// The link gives the smallest feedback so far and has no spare bandwidth.
         FullLink = "full-link",
-        /// It gives the smallest feedback so far: the literal reading of ixcp-2007 §3.
+        /// The link gives the smallest feedback so far (the literal reading of ixcp-2007 §3).
         LeastFeedback = "least-feedback",
     }
 }
@@ -16,15 +16,15 @@ crate::choice! {
 crate::choice! {
     /// Division of the shuffled bandwidth among packets.
     pub enum Shuffle {
-        /// A packet's gains of shuffling end with its losses, and these with its gains.
+        /// Gains and losses from shuffling end together for a packet.
         Paired = "paired",
-        /// As XCP's router does: gains and losses end one at a time.
+        /// Gains and losses from shuffling end separately, as in XCP's router.
         Draft = "draft",
     }
 }
 
 xcp::xcp_params! {
-    /// Parameters of iXCP: XCP's and two more.
+    /// Parameters of iXCP: those of XCP, and two more.
     {
         /// Condition under which a router names its link as a flow's next bottleneck.
         claim: Claim = Claim::FullLink, "reading of ixcp-2007 §1: a bottleneck is full; least-feedback: §3 to the letter",
@@ -37,7 +37,7 @@ xcp::xcp_params! {
 }
 
 impl Params {
-    /// Returns XCP's part of them.
+    /// Returns the parameters that iXCP shares with XCP.
     pub(super) const fn xcp(&self) -> xcp::Params {
         xcp::Params {
             alpha: self.alpha,

@@ -1,4 +1,4 @@
-//! The receiver law.
+//! Receiver law of iXCP.
 
 use crate::protocol::Received;
 use crate::protocols::xcp;
@@ -8,7 +8,7 @@ use crate::units::Instant;
 use super::header::ACCESS;
 use super::{Echo, Header, IXcp, Params};
 
-/// XCP's receiver, which also echoes the bottleneck.
+/// XCP's receiver, which also echoes the next bottleneck.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     next_bottleneck: u32,

@@ -1,4 +1,4 @@
-//! The router law: XCP's, which shuffles among the packets that name it.
+//! Router law of iXCP: XCP's, with shuffling only among the packets that name this link.
 
 use crate::protocol::LinkView;
 use crate::protocols::xcp;
@@ -52,7 +52,7 @@ impl xcp::Rule for Names {
         self.shuffle.part(gain, loss)
     }
 
-    /// `[ixcp-2007:3]` Names this link after it has lowered the packet's feedback.
+    /// `[ixcp-2007:3]` Names this link, or none, in a packet whose feedback this router has lowered.
     fn mark_lowered(&self, header: &mut Header, full: bool) {
         header.next_bottleneck = if self.claim == Claim::LeastFeedback || full { self.id } else { ACCESS };
     }
@@ -63,7 +63,8 @@ impl xcp::Rule for Names {
 }
 
 impl Shuffle {
-    /// `[ixcp-2007:2.1]` In pairs, a packet takes part by what is left of the gains or of the losses, whichever is less.
+    /// `[ixcp-2007:2.1]` Returns a packet's degree of participation in shuffling, from 0 to 1. Paired shuffling takes
+    /// the smaller of the remaining fractions of gains and losses.
     pub(super) fn part(self, gain: (Rate, Rate), loss: (Rate, Rate)) -> f64 {
         match self {
             Self::Paired => part_left(gain).min(part_left(loss)),
@@ -72,7 +73,7 @@ impl Shuffle {
     }
 }
 
-/// The share of a packet's due that is still left to allocate.
+/// Returns the fraction of a sum that is still left to allocate; 1 if the sum is zero.
 fn part_left((given, due): (Rate, Rate)) -> f64 {
     if due > Rate::ZERO { given / due } else { 1.0 }
 }

@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of iXCP.
 
 use crate::protocol::{Ack, Connection, Event, SendLimit, Sending};
 use crate::protocols::xcp;
@@ -8,7 +8,7 @@ use crate::units::Instant;
 use super::header::ACCESS;
 use super::{Echo, Header, IXcp, Params};
 
-/// XCP's source, which names its bottleneck.
+/// XCP's source, which also names its bottleneck in its packets.
 #[derive(Clone, Debug)]
 pub struct Source {
     bottleneck: u32,

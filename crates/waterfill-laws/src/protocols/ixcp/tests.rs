@@ -1,4 +1,4 @@
-//! Tests: equations by hand, headers on the wire, the naming of bottlenecks.
+//! Tests of iXCP: equations checked by hand, headers on the wire, and the naming of bottlenecks.
 
 use super::header::ACCESS;
 use super::params::{Claim, Shuffle};
@@ -25,7 +25,7 @@ fn passing(header: &mut Header) -> Passing<'_, Header> {
     Passing { now: Instant::ZERO, volume, packets: 1.0, kind: PacketKind::Data, header: Some(header) }
 }
 
-/// Returns the feedback, in bytes, and the header of a packet that leaves.
+/// Sends a packet out of the router; returns its feedback in bytes, and its header.
 fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
     RouterLaw::<IXcp>::on_departure(router, &link(), &mut passing(&mut header));
     match header.congestion {
@@ -34,8 +34,8 @@ fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
     }
 }
 
-/// A router after 100 ms of two flows with an RTT of 100 ms and `bytes` in all. A flow that is bottlenecked here has
-/// three quarters of them.
+/// Returns a router after 100 ms of two flows with an RTT of 100 ms and `bytes` in total. The flow that is bottlenecked
+/// here has three quarters of the bytes.
 fn router_after(bytes: f32, claim: Claim) -> Router {
     let params = Params { claim, first_interval: Duration::from_millis(100), ..Params::default() };
     let mut router = RouterLaw::<IXcp>::new(&params, &link());
@@ -63,8 +63,8 @@ fn eight_bytes_more_out_and_four_back() {
     assert_eq!((Echo::decode(&out), Echo::decode(&out[..23])), (Some(echo), None));
 }
 
-/// `[ixcp-2007:eq1, eq3]` 96 Mbit/s of all packets fill the link, so φ = 0 and h = γ·72. The local flow gains and loses
-/// all of it, the other flow neither.
+/// `[ixcp-2007:eq1, eq3]` All packets together fill the link with 96 Mbit/s, so φ = 0 and h = γ·72. The local flow
+/// gains and loses all of h, and the other flow nothing.
 #[test]
 fn eq3_shuffles_local_flows_only() {
     let mut router = router_after(1200e3, Claim::FullLink);
@@ -83,7 +83,7 @@ fn eq3_shuffles_local_flows_only() {
     assert!(feedback.abs() < 1.0, "{feedback}");
 }
 
-/// `[ixcp-2007:3]` the smaller feedback names the bottleneck; by default a full link's only.
+/// `[ixcp-2007:3]` The link with the smaller feedback becomes the bottleneck; by default, only a full link does.
 #[test]
 fn the_smaller_feedback_names_the_bottleneck() {
     for (bytes, claim, named) in [
@@ -103,7 +103,8 @@ fn the_smaller_feedback_names_the_bottleneck() {
     }
 }
 
-/// `[ixcp-2007:2.1]` half of the gains are left, so half of the losses are taken; nothing due is nothing missing.
+/// `[ixcp-2007:2.1]` A packet with half of its gains left takes only half of its losses. A sum of zero does not limit
+/// the other sum.
 #[test]
 fn a_packet_shuffles_by_what_is_left() {
     let bps = Rate::from_bps;
@@ -114,8 +115,8 @@ fn a_packet_shuffles_by_what_is_left() {
     }
 }
 
-/// `[ixcp-2007:2.1, 3]` four small windows use up the gains of shuffling, of which C_p·X is a quarter each. The next local
-/// packet of the draft still loses γ of itself; a paired one has no part in shuffling any more.
+/// `[ixcp-2007:2.1, 3]` Four packets with small windows use up the gains from shuffling, because each takes a quarter
+/// as C_p·X. The next local packet of the draft still loses γ of itself; a paired one no longer takes part.
 #[test]
 fn paired_shuffling_ends_with_the_gains() {
     for (shuffle, left) in [(Shuffle::Paired, 0.0), (Shuffle::Draft, -100.0)] {
@@ -156,7 +157,7 @@ fn a_source_names_what_the_acknowledgement_names() {
     assert_eq!(named_after(2), (2, ACCESS));
 }
 
-/// Feedback is a sum over packets, so a parcel's parts divide it; names are the same in every part.
+/// The parts of a parcel divide its feedback, which is a sum over packets, and all keep the link identifiers.
 #[test]
 fn parts_divide_the_feedback_and_keep_the_names() {
     let of = |feedback, bottleneck| {
@@ -167,7 +168,7 @@ fn parts_divide_the_feedback_and_keep_the_names() {
     assert_eq!(of(-100.0, 3).joined(&of(-400.0, 7)), of(-500.0, 7));
 }
 
-/// As XCP's: half after a loss, a packet after a time-out.
+/// A loss halves the window and a timeout reduces it to one packet, as in XCP.
 #[test]
 fn losses_halve_the_window() {
     let packet = Volume::from_bytes(1000.0);

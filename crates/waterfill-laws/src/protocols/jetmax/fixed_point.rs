@@ -1,11 +1,11 @@
-//! The fixed-point version: `kernel/jetmax.h`, which documents the scales. Only this module converts between them and real
-//! numbers.
+//! Fixed-point version of JetMax, implemented in `kernel/jetmax.h`, which documents the scales. Only this module
+//! converts between these scales and real numbers.
 
 use super::{JetMax, Params};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 
-/// A flow, in the scale of N.
+/// Value of one flow in the scale of N.
 const FLOW: f64 = (1 << 20) as f64;
 
 impl RunsInKernel for JetMax {

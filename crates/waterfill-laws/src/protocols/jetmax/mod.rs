@@ -131,41 +131,41 @@ impl Protocol for JetMax {
     }
 }
 
-/// Header of data packets. Its numbers are what the wire holds: single precision, finite.
+/// Header of data packets. Its numbers are finite and in single precision, as on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Header {
-    /// x: the source's rate, bit/s.
+    /// Rate x of the source, in bit/s.
     pub rate: f32,
-    /// δ: time to the source's next packet at this rate, times its weight, s.
+    /// Time δ to the source's next packet at this rate, times the source's weight, in seconds.
     pub interval: f32,
-    /// p: the largest loss that a router proposed so far.
+    /// Largest loss p that a router has proposed so far.
     pub loss: f32,
-    /// g: the fair rate of the router R_S, bit/s; 0 for none.
+    /// Fair rate g of the router R_S, in bit/s; 0 for none.
     pub target: f32,
-    /// R_T: routers passed.
+    /// Number R_T of routers passed.
     pub hops: u8,
-    /// R_S: the router that the flow belongs to; 0 for none.
+    /// Router R_S that the flow belongs to; 0 for none.
     pub bottleneck: u8,
-    /// R_N: the router that proposed `loss`; 0 for none.
+    /// Router R_N that proposed `loss`; 0 for none.
     pub next: u8,
 }
 
 /// Header of acknowledgements: the data header without the fields that only routers need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Echo {
-    /// x, as the data packet left its source.
+    /// Rate x with which the data packet left its source, in bit/s.
     pub rate: f32,
-    /// The largest loss on the path.
+    /// Largest loss on the path.
     pub loss: f32,
-    /// g of the router R_S; 0 for none.
+    /// Fair rate g of the router R_S, in bit/s; 0 for none.
     pub target: f32,
-    /// R_S, as the data packet left its source.
+    /// Router R_S that the data packet named when it left its source.
     pub bottleneck: u8,
-    /// R_N; 0 for no router on the path.
+    /// Router R_N that proposed `loss`; 0 without routers on the path.
     pub next: u8,
 }
 
-/// A real as the wire holds it: to the nearest single, saturating. Laws hand in finite numbers.
+/// Returns the nearest single-precision number, saturating. The laws pass only finite numbers.
 fn single(value: f64) -> f32 {
     value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
 }

@@ -1,4 +1,4 @@
-//! The parameters.
+//! Parameters of JetMax.
 
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
@@ -16,17 +16,17 @@ crate::params! {
         /// Interval Δ of a router's measurements.
         interval: Duration = Duration::from_millis(100), "ours: at least 8 packets of 1500 B at 1 Mbit/s",
             kernel micros(1e-6..=4.0);
-        /// Fraction by which another router's share must be below the own router's before a flow joins it.
+        /// Relative margin by which another router's share must be below the flow's target before the flow joins that
+        /// router.
         epsilon: f64 = 0.02, "ours: below 1 - gamma, which then holds what the flow sends too much",
             kernel scaled(1e6, 0.0..=0.999999);
-        /// Fraction by which another router's share must be below the flow's rate for the flow to join it within an
-        /// interval.
+        /// Relative margin below the flow's rate that makes a flow join another router after only one interval.
         urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval",
             kernel scaled(1e6, 0.0..=0.999999);
-        /// Least rate of a source.
+        /// Minimum rate of a source.
         x_min: Rate = Rate::from_bps(1e4), "ours: a flow without a target learns of spare capacity within about a second",
             kernel whole(32.0..=1e15);
-        /// Real numbers, or the fixed-point version that the kernel runs.
+        /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/jetmax.h";
     }
 }

@@ -1,4 +1,4 @@
-//! The router law.
+//! Router law of JetMax.
 
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
@@ -11,27 +11,27 @@ use super::{Header, JetMax, single};
 #[derive(Clone, Debug)]
 pub struct Router {
     gamma: f64,
-    /// γC.
+    /// Target rate γC of the link.
     pub(super) goal: Rate,
     interval: Duration,
-    /// Σδ of its own flows' packets since the last update, s.
+    /// Sum of δ over the packets of the router's own flows since the last update, in seconds.
     membership: f64,
     /// Volume of all other traffic since the last update.
     others: Volume,
-    /// N of the last interval.
+    /// Number N of flows in the last interval.
     pub(super) flows: f64,
-    /// W of the last interval.
+    /// Rate W of all other traffic in the last interval.
     pub(super) unresponsive: Rate,
-    /// Target g; `None` until the router has had a flow.
+    /// Fair rate g; `None` until the router has had a flow.
     pub(super) target: Option<Rate>,
     next_update: Instant,
 }
 
-/// The smallest rate that a router signals, so that 0 stays "none" on the wire.
+/// Smallest rate that a router signals, because 0 means "none" on the wire.
 pub(super) const LEAST: Rate = Rate::from_bps(1.0);
 
 impl Router {
-    /// A rate within what this router ever names.
+    /// Limits a rate to the range that this router signals.
     fn within_goal(&self, rate: Rate) -> Rate {
         rate.max(LEAST).min(self.goal)
     }
@@ -105,23 +105,24 @@ impl crate::protocol::Router<JetMax> for Router {
     }
 }
 
-/// γC, more than nothing.
+/// Returns γC, but at least the smallest rate that a router signals.
 pub(super) fn goal(capacity: Rate, gamma: f64) -> Rate {
     (capacity * gamma).max(LEAST)
 }
 
-/// `[jetmax-2006:fair-rate]` (γC − W)/N; negative when the others alone are past γC.
+/// `[jetmax-2006:fair-rate]` Returns (γC − W)/N, which is negative if the other traffic alone exceeds γC.
 pub(super) fn fair_rate(goal: Rate, unresponsive: Rate, flows: f64) -> Rate {
     (goal - unresponsive) / flows
 }
 
-/// `[jetmax-2006:membership]` Σδ/Δ.
+/// `[jetmax-2006:membership]` Returns the number of flows, Σδ/Δ.
 pub(super) fn flows(membership: f64, interval: f64) -> f64 {
     membership / interval
 }
 
-/// `[jetmax-2006:loss]` Share of a unit of weight after a flow of rate x and weight w joins:
-/// (γC − W + x)/(N + w). Alone against an overload it would not take all of that on itself: x·γC/W.
+/// `[jetmax-2006:loss]` Returns the share per unit of weight after a flow of rate x and weight w joins: (γC − W + x)/(N
+/// + w). Without flows, an overloaded router returns x·γC/W per unit of weight, so that one flow does not absorb the
+/// whole overload.
 pub(super) fn share_if_joined(goal: Rate, unresponsive: Rate, flows: f64, rate: Rate, weight: f64) -> Rate {
     if flows <= 0.0 && unresponsive > goal {
         return rate * (goal / unresponsive) / weight;
@@ -129,7 +130,7 @@ pub(super) fn share_if_joined(goal: Rate, unresponsive: Rate, flows: f64, rate: 
     (goal - unresponsive + rate) / (flows + weight)
 }
 
-/// `[jetmax-2006:loss]` 1 − s/x.
+/// `[jetmax-2006:loss]` Returns the loss 1 − s/x.
 pub(super) fn loss(share: Rate, rate: Rate) -> f64 {
     1.0 - share / rate
 }

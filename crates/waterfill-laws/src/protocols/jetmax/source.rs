@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of JetMax.
 
 use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::Params;
 use super::{Echo, Header, JetMax, single};
 
-/// The source: goes to its router's fair rate, and to another router when that has less for it.
+/// Source that approaches its router's fair rate, and joins another router that offers less.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,
@@ -18,25 +18,26 @@ pub struct Source {
     urgent: f64,
     interval: Duration,
     x_min: Rate,
-    /// x; none before the handshake.
+    /// Rate x; `None` before the handshake.
     rate: Option<Rate>,
-    /// R_S.
+    /// Router R_S that the flow belongs to.
     pub(super) bottleneck: u8,
-    /// g as last applied.
+    /// Fair rate g that the source last applied, times its weight.
     pub(super) target: Option<Rate>,
     /// Time since which every acknowledgement has named a router with a smaller rate.
     doubted_since: Option<Instant>,
-    /// Time at which it joined its router, and time that a router needs until it has counted a flow in full.
+    /// Time at which the flow joined its router; `counted_after` is the time until the router has fully counted the
+    /// flow.
     pub(super) joined: Instant,
     counted_after: Duration,
-    /// Smoothed as in RFC 6298.
+    /// Smoothed RTT, as in RFC 6298.
     rtt: Option<Duration>,
 }
 
 impl Source {
-    /// Returns true if the flow should join the router that an acknowledgement proposes. It joins soon if it sends
-    /// clearly more than it would get there, and otherwise when some router has had less for long. Meanwhile [`capped`]
-    /// keeps the flow from rising past that.
+    /// Returns true if the flow should join the router that an acknowledgement proposes. It joins soon if its rate is
+    /// clearly above the proposed one, and otherwise after a longer time of lower proposals. Meanwhile [`capped`] keeps
+    /// its rate from rising above them.
     fn leaves(&mut self, before: Rate, proposed: Rate, now: Instant) -> bool {
         let doubted = now.since(*self.doubted_since.get_or_insert(now));
         let patience =
@@ -135,31 +136,31 @@ impl crate::protocol::Source<JetMax> for Source {
     }
 }
 
-/// `[jetmax-2006:source]` x − τ·(x − g).
+/// `[jetmax-2006:source]` Returns the next rate, x − τ·(x − g).
 pub(super) fn rate_next(before: Rate, target: Rate, tau: f64) -> Rate {
     before - tau * (before - target)
 }
 
-/// Until the first target that counts a flow in full: the rest of an interval, one whole, and an RTT.
+/// Returns the time until a target fully counts the flow: the rest of an interval, a whole interval, and an RTT.
 pub(super) fn until_counted(rtt: Duration, interval: Duration) -> Duration {
     rtt + interval * 2
 }
 
-/// `[jetmax-2006:loss]` The share s = (1 − p)·x that a proposed loss stands for.
+/// `[jetmax-2006:loss]` Returns the share s = (1 − p)·x for a proposed loss p.
 pub(super) fn share(loss: f64, rate: f64) -> f64 {
     (1.0 - loss) * rate
 }
 
-/// `[jetmax-2006:switching]` True if another router's share is below the target by more than a factor. A flow whose
-/// router has left its path receives no target, and then any other has less.
+/// `[jetmax-2006:switching]` Returns true if another router's share is below the target by more than a factor. A flow
+/// without a target (its router has left the path) always gets true.
 pub(super) fn is_less(proposed: Rate, target: Rate, factor: f64) -> bool {
     target <= Rate::ZERO || proposed < (1.0 - factor) * target
 }
 
-/// `[jetmax-2006:switching]` The next rate, but no rise past what another router would have for it.
+/// `[jetmax-2006:switching]` Returns the next rate, but without a rise above the share that another router proposes.
 pub(super) fn capped(next: Rate, before: Rate, proposed: Rate) -> Rate {
     next.min(proposed.max(before))
 }
 
-/// For how many times `counted_after` a flow watches a router that has less for it, before it joins.
+/// Number of `counted_after` times for which a flow watches a router that offers less, before it joins.
 pub(super) const PATIENCE: u64 = 4;

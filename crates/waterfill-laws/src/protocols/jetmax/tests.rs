@@ -1,4 +1,4 @@
-//! Tests: equations by hand, the header on the wire, the law by calls.
+//! Tests of JetMax: equations checked by hand, the header on the wire, and calls of the laws.
 
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Sending, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -18,19 +18,20 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// `[jetmax-2006:fair-rate]` (95 − 20)/3 = 25.
+/// `[jetmax-2006:fair-rate]` The fair rate of three flows is (95 − 20)/3 = 25 Mbit/s.
 #[test]
 fn fair_rate_divides_what_the_others_leave() {
     close(fair_rate(mbps(95.0), mbps(20.0), 3.0).as_bps(), 25e6, 1e-12);
 }
 
-/// `[jetmax-2006:membership]` in 100 ms, 25 packets 4 ms apart and 50 packets 2 ms apart are two flows.
+/// `[jetmax-2006:membership]` In 100 ms, 25 packets 4 ms apart and 50 packets 2 ms apart count as two flows.
 #[test]
 fn membership_counts_each_flow_once_whatever_its_rate() {
     close(flows(25.0 * 0.004 + 50.0 * 0.002, 0.1), 2.0, 1e-12);
 }
 
-/// `[jetmax-2006:source]` from 100 to 40 with τ = 0.6: 100 − 0.6·60 = 64; the abstract's 1 % after six steps.
+/// `[jetmax-2006:source]` With τ = 0.6, a step from 100 towards 40 Mbit/s reaches 64 Mbit/s. Six steps come within the
+/// abstract's 1 %.
 #[test]
 fn source_step_and_the_abstracts_six_intervals() {
     close(rate_next(mbps(100.0), mbps(40.0), 0.6).as_bps(), 64e6, 1e-12);
@@ -46,8 +47,8 @@ fn source_step_and_the_abstracts_six_intervals() {
     close(distance(6), 0.004_096, 1e-9);
 }
 
-/// `[jetmax-2006:loss]` 57 Mbit/s at a full link of 95 that has two flows of its own. Their share would become (95 − 95
-/// + 57)/3 = 19, a loss of 1 − 19/57 = 2/3.
+/// `[jetmax-2006:loss]` A flow of 57 Mbit/s would have a share of 19 Mbit/s at a full link of 95 Mbit/s with two flows.
+/// That is a loss of 1 − 19/57 = 2/3.
 #[test]
 fn loss_of_a_flow_that_would_join() {
     let share_there = share_if_joined(mbps(95.0), mbps(95.0), 2.0, mbps(57.0), 1.0);
@@ -58,7 +59,7 @@ fn loss_of_a_flow_that_would_join() {
     close(share_if_joined(mbps(95.0), mbps(190.0), 0.0, mbps(57.0), 1.0).as_bps(), 28.5e6, 1e-12);
 }
 
-/// `[jetmax-2006:switching]` to less than 98 % of the target only.
+/// `[jetmax-2006:switching]` A flow switches only if the other share is below 98 % of its target.
 #[test]
 fn switching_needs_a_share_less_by_epsilon() {
     assert!(!is_less(mbps(98.1), mbps(100.0), 0.02));
@@ -69,7 +70,7 @@ fn switching_needs_a_share_less_by_epsilon() {
     assert_eq!(capped(mbps(30.0), mbps(50.0), mbps(40.0)), mbps(30.0));
 }
 
-/// Byte for byte, and what is no header.
+/// Headers and echoes are encoded byte for byte, and invalid numbers are refused.
 #[test]
 fn header_on_the_wire() {
     let header = Header { rate: 1.0, interval: 2.0, loss: -1.0, target: 0.5, hops: 3, bottleneck: 4, next: 5 };
@@ -95,7 +96,7 @@ fn link(rate: Rate) -> LinkView {
     LinkView { id: 0, capacity: rate, target: None, queue: Volume::ZERO }
 }
 
-/// A packet of 1500 bytes of a flow through a router.
+/// Sends a packet of 1500 bytes through a router; returns its header.
 fn pass(router: &mut Router, header: Option<Header>) -> Option<Header> {
     let mut header = header;
     router.on_arrival(
@@ -116,7 +117,7 @@ fn of_flow(rate_mbps: f64, bottleneck: u8, hops: u8) -> Header {
     Header { rate: single(rate_mbps * 1e6), interval, bottleneck, hops, ..Header::default() }
 }
 
-/// `[jetmax-2006:W]` and the flows.
+/// `[jetmax-2006:W]` A router counts its own flows and measures the rate of all other traffic.
 #[test]
 fn a_router_counts_its_own_and_measures_the_rest() {
     let mut router = Router::new(&Params::default(), &link(mbps(100.0)));
@@ -202,7 +203,7 @@ fn source(weight: f64) -> Source {
     )
 }
 
-/// A handshake at 50 ms that found `share` at hop 2.
+/// Returns a source after a handshake at 50 ms that found `share` at hop 2.
 fn opened(weight: f64, share_mbps: f64) -> Source {
     let mut source = source(weight);
     let syn = source.stamp(&Sending::new(Instant::ZERO, PacketKind::Syn, Volume::from_bytes(40.0)));
@@ -215,7 +216,7 @@ fn pacing(source: &Source) -> f64 {
     source.limit().pacing.expect("a rate").as_bps()
 }
 
-/// 15,000 bytes over 50 ms and two intervals: 480 kbit/s.
+/// The initial window of 15,000 bytes is spread over 50 ms and two intervals, which gives 480 kbit/s.
 #[test]
 fn a_start_spreads_the_initial_window() {
     close(pacing(&opened(1.0, 50.0)), 480e3, 1e-9);
@@ -237,8 +238,8 @@ fn a_source_waits_until_it_is_counted_and_then_follows_the_target() {
     close(pacing(&source), 0.4 * 480e3 + 0.6 * 40e6, 1e-9);
 }
 
-/// A router that has a third less than the flow sends: an interval later its packets belong there. The rate follows
-/// when that router has counted them.
+/// A flow joins a router that offers a third less than the flow sends after one interval. Its rate follows when that
+/// router has counted the flow.
 #[test]
 fn a_source_switches_and_waits_again() {
     let mut source = opened(1.0, 50.0);
@@ -258,7 +259,7 @@ fn a_source_switches_and_waits_again() {
     assert_eq!(stamped(650, counted), (1, 24e6));
 }
 
-/// A router that has less than the target but not less than the flow sends: watched for 1 s, four times 250 ms.
+/// A router that offers less than the target, but more than the flow sends, is watched for 1 s, four times 250 ms.
 #[test]
 fn a_source_takes_its_time_where_nothing_is_urgent() {
     let mut source = opened(1.0, 50.0);
@@ -279,7 +280,7 @@ fn a_source_takes_its_time_where_nothing_is_urgent() {
     assert_eq!((again.bottleneck, again.joined), (2, at(50)));
 }
 
-/// A weight of 2 counts as two flows, and gets two targets.
+/// A weight of 2 counts as two flows and receives two targets.
 #[test]
 fn a_weight_is_a_number_of_flows() {
     let mut source = opened(2.0, 50.0);
@@ -316,8 +317,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(message.starts_with("urgent: "), "{message}");
 }
 
-/// A window of two RTTs at the rate and a packet, so that pacing limits and not the window. The first rate is the initial
-/// window over the time until a router has counted the flow: 15 kB in 40 + 2 · 100 ms.
+/// The window holds two RTTs at the rate and one packet, so that pacing limits the rate. The first rate is the initial
+/// window of 15 kB over 40 ms plus two intervals of 100 ms.
 #[test]
 fn a_window_of_two_rtts_bounds_what_is_in_flight() {
     let connection = crate::testing::connection();

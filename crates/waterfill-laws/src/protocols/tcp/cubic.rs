@@ -173,7 +173,7 @@ pub struct Cubic {
     w_max: f64,
     /// The window at the last reduction, or at the end of a slow start without one.
     cwnd_prior: f64,
-    /// Whether the next stage begins at its plateau.
+    /// True if the next stage begins at its plateau.
     at_plateau: bool,
     /// No loss has said yet how much is too much, or a time-out has made that void.
     unbounded: bool,

@@ -1,4 +1,4 @@
-//! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
+//! Comparison of the fixed-point version of AECP with the law in real numbers, in 10⁵ calls with the same inputs.
 
 use super::*;
 use crate::kernel::Value;
@@ -14,12 +14,12 @@ fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     testing::real_and_fixed(|arithmetic| AnyParams::Aecp(Params { arithmetic, ..params.clone() }))
 }
 
-/// The wire value of a code is its complement, so that routers keep the largest.
+/// Returns the wire value of a factor: the complement of its code, so that routers keep the largest value.
 fn value(factor: Factor) -> Value {
     value_with(0xffff - u32::from(factor.0))
 }
 
-/// The code that a header says.
+/// Returns the factor code in a header.
 fn code_of(header: &AnyHeader) -> u16 {
     match header {
         AnyHeader::Aecp(header) => header.factor.0,
@@ -27,7 +27,7 @@ fn code_of(header: &AnyHeader) -> u16 {
     }
 }
 
-/// A header with a factor, for a router of either arithmetic.
+/// Creates a header with a factor, in the router's arithmetic.
 fn header_for(router: &AnyRouter, factor: Factor) -> AnyHeader {
     if matches!(router, AnyRouter::Aecp(_)) {
         AnyHeader::Aecp(Header { factor })
@@ -40,7 +40,8 @@ fn router_r(router: &AnyRouter) -> f64 {
     Signals::of(|probe| router.observe(probe)).get("r")
 }
 
-/// `[aecp-2010:eq49, eq2, eq4]` r within what the scales allow, codes within one of those in real numbers.
+/// `[aecp-2010:eq49, eq2, eq4]` Both routers compute the same r within the precision of the scales, and the same codes
+/// within one.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);
@@ -92,7 +93,7 @@ fn routers_agree() {
     }
 }
 
-/// Codes carried from packet to packet have the mean of those in real numbers: a residue is half a code at most.
+/// Carried codes have the same mean in both versions, because the residue is at most half a code.
 #[test]
 fn carried_codes_agree_in_their_mean() {
     let params = Params { r_0: First::Capacity, ..Params::default() };
@@ -111,8 +112,8 @@ fn carried_codes_agree_in_their_mean() {
     assert!((real - fixed).abs() < 1.0 / 1000.0 + 0.0018, "{real} and {fixed}");
 }
 
-/// `[aecp-2010:eq46, eq48, eq3]` A rate within 2·10⁻⁶ and a bit/s. A weight αT₁ is in 2⁻³² and, by eq. 3, within 2·10⁻⁵ of
-/// itself: ln x is off by that part of the way it has gone.
+/// `[aecp-2010:eq46, eq48, eq3]` Both sources compute the same rate within 2·10⁻⁶ and 1 bit/s, plus the error of the
+/// weight. αT₁ has an error of 2⁻³², and eq. 3 a relative error of 2·10⁻⁵; both multiply the change of ln x.
 #[test]
 fn sources_agree() {
     let mut random = numbers(2);
@@ -148,7 +149,7 @@ fn sources_agree() {
     }
 }
 
-/// A receiver copies the last header; a source that no router answers keeps its first window.
+/// A receiver copies the last header, and a source without routers on its path keeps its initial window.
 #[test]
 fn a_path_without_routers() {
     let [_, params] = real_and_fixed(&Params::default());

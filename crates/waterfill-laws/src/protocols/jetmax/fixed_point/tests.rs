@@ -1,4 +1,4 @@
-//! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
+//! Comparison of the fixed-point version of JetMax with the law in real numbers, in 10⁵ calls with the same inputs.
 
 use super::*;
 use crate::kernel::{VALUE_MAX, Value};
@@ -12,10 +12,10 @@ fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     testing::real_and_fixed(|arithmetic| AnyParams::JetMax(Params { arithmetic, ..params.clone() }))
 }
 
-/// `FLOAT_FRACTION_BITS`.
+/// Number of fraction bits of a 24-bit code (`FLOAT_FRACTION_BITS`).
 const FRACTION_BITS: u32 = 19;
 
-/// Returns the number of the 24-bit code at a place of a value (`kernel/float.h`).
+/// Returns the number that a 24-bit code at a byte offset of a value encodes (`kernel/float.h`).
 fn number_at(value: &Value, at: usize) -> f64 {
     let code = u32::from_be_bytes([0, value[at], value[at + 1], value[at + 2]]);
     let (exponent, fraction) = (code >> FRACTION_BITS, code % (1 << FRACTION_BITS));
@@ -25,7 +25,7 @@ fn number_at(value: &Value, at: usize) -> f64 {
     }
 }
 
-/// Writes the code of a number that [`coded`] returned.
+/// Writes the 24-bit code of a number that [`coded`] returned.
 fn write_number(value: &mut Value, at: usize, number: f64) {
     let whole = number as u64;
     let shift = (u64::BITS - whole.leading_zeros()).saturating_sub(FRACTION_BITS + 1);
@@ -33,7 +33,7 @@ fn write_number(value: &mut Value, at: usize, number: f64) {
     value[at..at + 3].copy_from_slice(&code.to_be_bytes()[1..]);
 }
 
-/// Returns the weight of a byte, and the byte of a weight that it returned.
+/// Returns the weight that a byte encodes. [`weight_byte`] is the inverse.
 fn weight_of(byte: u8) -> f64 {
     f64::from(16 + byte % 16) * 2_f64.powi(i32::from(byte / 16) - 8)
 }
@@ -50,20 +50,20 @@ fn routers(numbers: [u8; 3]) -> [u8; 2] {
     (here << 10 | own << 5 | next).to_be_bytes()
 }
 
-/// The nearest rate that a code holds.
+/// Returns the nearest rate that a 24-bit code can represent.
 fn coded(rate: f64) -> f64 {
     let unit = 2_f64.powi((rate.log2().floor() as i32 - FRACTION_BITS as i32).max(0));
     (rate / unit).round() * unit
 }
 
-/// A packet of a flow, in both versions.
+/// Packet of a flow, for both versions of the law.
 #[derive(Clone, Copy)]
 struct Packet {
     rate: f64,
     weight: f64,
     bytes: f64,
     bottleneck: u8,
-    /// Value that earlier routers have written: the share of a unit of weight, and the number of its router.
+    /// Share per unit of weight that an earlier router has written; `next` is the number of that router.
     share: f64,
     next: u8,
     hops: u8,
@@ -84,8 +84,8 @@ impl Packet {
     }
 }
 
-/// `[jetmax-2006:fair-rate, membership, W, loss]` N, W and g within the scales, and so shares: of each unit of weight a bit/s
-/// and 10⁻⁶ of what is divided.
+/// `[jetmax-2006:fair-rate, membership, W, loss]` Both routers agree on N, W and g within the precision of the scales.
+/// Shares per unit of weight agree within 1 bit/s and 10⁻⁶ of the divided rate.
 #[test]
 fn routers_agree() {
     let mut random = numbers(31);
@@ -148,7 +148,7 @@ fn routers_agree() {
     }
 }
 
-/// The echo of a rate, a share and a target, with R_S and R_N.
+/// Encodes an echo with a rate, a share, a target, R_S and R_N.
 fn echo_value(numbers: [f64; 3], [own, next]: [u8; 2]) -> Value {
     let mut value = [0; VALUE_MAX];
     for (at, number) in [0, 3, 6].into_iter().zip(numbers) {
@@ -158,7 +158,8 @@ fn echo_value(numbers: [f64; 3], [own, next]: [u8; 2]) -> Value {
     value
 }
 
-/// `[jetmax-2006:source, switching]` The same router at the same time, and a rate within 10⁻⁶.
+/// `[jetmax-2006:source, switching]` Both sources choose the same router at the same time, and their rates agree within
+/// 10⁻⁶.
 #[test]
 fn sources_agree() {
     let mut random = numbers(32);
@@ -210,7 +211,7 @@ fn bytes_of_weights() {
     assert_eq!([1.0, 2.0, 0.5, 1.5].map(weight_byte), [0x40, 0x50, 0x30, 0x48]);
 }
 
-/// C's weights are the nearest ones.
+/// The C code rounds a weight to the nearest value that a byte can encode.
 #[test]
 fn weights_are_rounded_to_the_nearest() {
     let stated = |weight: f64| {
@@ -228,8 +229,8 @@ fn weights_are_rounded_to_the_nearest() {
     }
 }
 
-/// A path without routers leaves the host's window, unpaced. The first router's answer spreads it over the time until the
-/// router has counted it: two intervals and an RTT.
+/// Without routers on the path, a source keeps the host's window and is not paced. The first router's answer spreads
+/// that window over two intervals and an RTT, until the router has counted the flow.
 #[test]
 fn the_first_answer_starts_a_source() {
     let [_, params] = real_and_fixed(&Params::default());
