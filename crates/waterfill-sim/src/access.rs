@@ -13,9 +13,9 @@ use crate::packet::Packet;
 #[derive(Debug)]
 pub(crate) struct AccessLink {
     rate: Rate,
-    /// Time at which the transmitter has sent everything it was given.
+    /// Time at which the transmitter finishes all packets queued so far.
     free: Instant,
-    /// The wire, with the padding of the flow's RTT as its delay; packets still in the queue are in it too.
+    /// Wire whose delay is the padding of the flow's RTT. It also holds the packets still in the queue.
     pub(crate) wire: DelayLine,
 }
 
@@ -24,7 +24,7 @@ impl AccessLink {
         Self { rate, free: Instant::ZERO, wire: DelayLine::new(delay) }
     }
 
-    /// Takes a packet from the host; returns when it arrives if it is now the head.
+    /// Queues a packet from the host. Returns its arrival time if the packet is now at the head.
     pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, order: u64) -> Option<Instant> {
         self.free = self.free.max(now) + self.rate.time_for(u32::from(packet.bytes));
         self.wire.enqueue(self.free, packet, order)

@@ -21,24 +21,24 @@ impl DelayLine {
         self.delay
     }
 
-    /// Takes a packet in; returns when it arrives if it is now the head.
+    /// Adds a packet. Returns its arrival time if the packet is now at the head.
     pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, order: u64) -> Option<Instant> {
         let arrives = now + self.delay;
         self.packets.push((arrives, order, packet));
         (self.packets.len() == 1).then_some(arrives)
     }
 
-    /// Takes the head out, at the time it arrives.
+    /// Removes and returns the packet at the head when it arrives.
     pub(crate) fn deliver(&mut self) -> Packet {
         self.packets.pop().expect("an event stands for a packet").2
     }
 
-    /// Returns the arrival time of the head, and its sequence number.
+    /// Returns the arrival time and sequence number of the packet at the head.
     pub(crate) fn head(&self) -> Option<(Instant, u64)> {
         self.packets.front().map(|&(arrives, order, _)| (arrives, order))
     }
 
-    /// Gives the packets whose sequence number is above `after` the number from `number`.
+    /// Applies `number` to every sequence number above `after`.
     pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
         for (_, order, _) in self.packets.iter_mut().rev().take_while(|(_, order, _)| *order > after) {
             *order = number(*order);

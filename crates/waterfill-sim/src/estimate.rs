@@ -1,4 +1,4 @@
-//! Estimate of a simulator run: memory of flows, wires and series; events, and equivalent work.
+//! Estimate of a simulator run: its memory, number of events and CPU time.
 
 use waterfill_network::Network;
 use waterfill_network::estimate::{EntryTraffic, Estimate, entries, first_burst};
@@ -7,11 +7,11 @@ use crate::flow::Flow;
 use crate::link::{Link, QUEUED_BYTES};
 use crate::packet::Cargo;
 
-/// Bytes of a flow's entry in the summary: the engine's, the document's, and Python's objects.
+/// Bytes of a flow's entry in the summary, in the engine, the document and Python's objects.
 const SUMMARY_BYTES: f64 = 1200.0;
-/// Seconds per event, on one CPU of 2020.
+/// CPU time per event in seconds, on a CPU of 2020.
 const EVENT_S: f64 = 1e-7;
-/// Longest time that a queue is taken to hold, in seconds, whatever its buffer.
+/// Maximum backlog assumed for a queue, in seconds at its link's rate, even if the buffer is larger.
 const MAX_QUEUE_S: f64 = 1.0;
 
 /// Estimates the cost of a checked network in the simulator.

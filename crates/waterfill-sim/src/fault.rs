@@ -49,14 +49,14 @@ struct Altering {
 #[derive(Debug)]
 pub(crate) struct Faults {
     loss: Option<(Loss, Pcg64)>,
-    /// Probability that a packet arrives late, and its stream.
+    /// Probability that a packet arrives late, and the random stream for drawing it.
     late: Option<(f64, Pcg64)>,
-    /// Probability that a packet arrives twice, and its stream.
+    /// Probability that a packet arrives twice, and the random stream for drawing it.
     twice: Option<(f64, Pcg64)>,
     lateness: Duration,
     /// Packets that arrive out of the order of the wire, by arrival time.
     reordered: VecDeque<(Instant, Packet)>,
-    /// Faults that change the contents of packets, and their stream.
+    /// Faults that change the contents of packets, and their random stream.
     altering: Option<Altering>,
     /// Periods in which packets are held, and the time between two releases.
     holds: Box<[(Period, Duration)]>,
@@ -91,7 +91,7 @@ impl Faults {
         any.then(|| Box::new(faults))
     }
 
-    /// Draws the faults of a packet that starts its transmission; returns whether it is lost.
+    /// Draws the faults of a packet that starts its transmission. Returns true if the packet is lost.
     pub(crate) fn impair(&mut self, role: Role, flags: &mut Flags) -> bool {
         if let Some((loss, rng)) = &mut self.loss {
             if loss.is_lost(|| matches!(role, Role::Data | Role::Traffic), rng) {
@@ -112,7 +112,7 @@ impl Faults {
         false
     }
 
-    /// Changes the contents of a packet that arrives.
+    /// Applies the faults that change contents to an arriving packet.
     pub(crate) fn alter(&mut self, now: Instant, packet: &mut Packet) {
         let Some(Altering { faults, rng }) = &mut self.altering else { return };
         for (_, fault) in faults.iter().filter(|(period, _)| period.contains(now)) {
@@ -128,7 +128,8 @@ impl Faults {
         }
     }
 
-    /// Returns when a packet is released that reaches the end of the wire at this time; later ones not before it.
+    /// Returns the time at which the wire releases a packet that reaches its end at `arrives`. Later packets are not
+    /// released earlier.
     pub(crate) fn released(&self, arrives: Instant) -> Instant {
         self.holds.iter().filter(|(period, _)| period.contains(arrives)).fold(arrives, |last, &(period, every)| {
             let waits = arrives.since(period.from).as_ps();
@@ -137,12 +138,12 @@ impl Faults {
         })
     }
 
-    /// Returns the delay of a late packet behind its place in order.
+    /// Returns the extra delay of a packet that arrives late.
     pub(crate) const fn lateness(&self) -> Duration {
         self.lateness
     }
 
-    /// Stores a packet that arrives at its own time.
+    /// Stores a packet that arrives out of the order of the wire.
     pub(crate) fn add_reordered(&mut self, arrives: Instant, packet: Packet) {
         let place = self.reordered.partition_point(|&(at, _)| at <= arrives);
         self.reordered.insert(place, (arrives, packet));
@@ -153,12 +154,12 @@ impl Faults {
         self.reordered.front().map(|&(_, packet)| packet)
     }
 
-    /// Takes out the reordered packet that arrives first.
+    /// Removes and returns the reordered packet that arrives first.
     pub(crate) fn deliver_reordered(&mut self) -> Option<Packet> {
         self.reordered.pop_front().map(|(_, packet)| packet)
     }
 
-    /// Reordered packets on their way.
+    /// Returns the number of reordered packets in transit.
     pub(crate) fn reordered_packets(&self) -> usize {
         self.reordered.len()
     }
@@ -170,7 +171,7 @@ mod tests {
     use waterfill_laws::units::{Rate, Volume};
     use waterfill_network::ReorderSpec;
 
-    /// The faults of a link with these properties.
+    /// Returns the faults of a link whose specification is adjusted by `change`.
     fn with(change: impl FnOnce(&mut LinkSpec)) -> Option<Box<Faults>> {
         let mut spec = LinkSpec::new("l", Rate::from_bps(1e6), Duration::ZERO, Volume::ZERO);
         change(&mut spec);

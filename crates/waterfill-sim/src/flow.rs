@@ -12,7 +12,7 @@ use crate::fault::ReceiverFaults;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
-/// Link indexes in both directions, and the access between the source and its first router.
+/// Link indices in both directions, and the access between the source and its first router.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) forward: Box<[u32]>,
@@ -20,27 +20,27 @@ pub(crate) struct Route {
     pub(crate) entry: HostAccess,
     /// Index of the delay line that returns acknowledgements.
     pub(crate) back: Option<u32>,
-    /// Index among the routes of a traffic source.
+    /// Index of the route among the routes of a traffic source.
     pub(crate) number: u32,
 }
 
 /// Path of a source's packets before the first link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HostAccess {
-    /// No delay and no queue.
+    /// Access without a delay or a queue.
     Ideal,
-    /// A delay line, by its index.
+    /// Access over a delay line, given by its index.
     DelayLine(u32),
-    /// The flow's own access link.
+    /// Access over the flow's own access link.
     Access,
 }
 
-/// Entry to which a flow belongs.
+/// Owner of a flow: a group of flows or a traffic source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A group of the network's flows, by its index.
+    /// Group of the network's flows, given by its index.
     Group(u32),
-    /// A traffic source, by its index.
+    /// Traffic source, given by its index.
     Traffic(u32),
     /// No owner: the flow has finished, and its slot is free for the source's next flow.
     Nobody,
@@ -54,13 +54,13 @@ pub(crate) struct Flow {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) route: Arc<Route>,
-    /// Index of its access link; 0 without one.
+    /// Index of the flow's access link, or 0 if the flow has none.
     pub(crate) access: u32,
-    /// Time of the heap's live entry for the sender; entries of other times are stale.
+    /// Time of the sender's valid event in the heap. Events at other times are stale.
     pub(crate) sender_due: Instant,
-    /// Time of the receiver's next timer.
+    /// Time of the receiver's next timer event.
     pub(crate) receiver_due: Instant,
-    /// Received bytes at the last sample.
+    /// Bytes received up to the last sample.
     pub(crate) sampled_bytes: u64,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct FlowSetup<'a> {
     pub(crate) law: &'a FlowProtocol,
     pub(crate) spec: &'a FlowSpec,
     pub(crate) sender: SenderSpec,
-    /// The summary's window, cut to the flow's lifetime.
+    /// Measurement window of the summary, limited to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
     pub(crate) route: &'a Arc<Route>,
     pub(crate) access: u32,
@@ -107,7 +107,7 @@ impl Flow {
         }
     }
 
-    /// Logs the steps of its laws, if it has fields that routers write or read.
+    /// Starts logging the steps of the flow's laws, if its protocol has fields that routers write or read.
     pub(crate) fn log_steps(&mut self, f: u32, now: Instant, network: &Network, log: &StepLog) {
         let Owner::Group(group) = self.owner else { return };
         let Some(spec) = network.flows.get(group as usize).filter(|_| self.protocol.has_fields()) else { return };

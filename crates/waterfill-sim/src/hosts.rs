@@ -12,7 +12,8 @@ use crate::recovery::Recovery;
 /// Payload of every packet, in bytes.
 const PAYLOAD: u64 = 1;
 
-/// A sender's scoreboard and a receiver. The caller is the network: it loses, repeats and reorders what they send.
+/// Scoreboard of a sender, and a receiver. The caller acts as the network: it loses, repeats and reorders their
+/// packets.
 #[derive(Debug)]
 pub struct HostPair {
     recovery: Recovery,
@@ -21,12 +22,12 @@ pub struct HostPair {
     now: Instant,
 }
 
-/// An acknowledgement under way.
+/// An acknowledgement in transit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// The next packet that the receiver expects.
+    /// Number of the next packet that the receiver expects.
     pub next: u64,
-    /// Up to three ranges of later numbers that have arrived; empty ranges fill the rest.
+    /// Up to three ranges of higher packet numbers that have arrived. Unused entries are empty ranges.
     pub blocks: Option<[(u64, u64); 3]>,
 }
 
@@ -53,20 +54,20 @@ impl HostPair {
         }
     }
 
-    /// Sends a lost packet again, if there is one; returns its number.
+    /// Sends a lost packet again and returns its number, or `None` if there is none.
     pub fn resend(&mut self) -> Option<u64> {
         let number = self.recovery.to_resend()?;
         self.recovery.on_resent(number);
         Some(number)
     }
 
-    /// Sends a new packet; returns its number.
+    /// Sends a new packet and returns its number.
     pub fn send(&mut self) -> u64 {
         self.recovery.on_sent();
         self.recovery.next() - 1
     }
 
-    /// Delivers a packet to the receiver; returns its acknowledgement unless that is delayed.
+    /// Delivers a packet to the receiver. Returns the acknowledgement unless it is delayed.
     pub fn arrive(&mut self, number: u64) -> Option<Acknowledgement> {
         let packet = Packet {
             flow: 0,
@@ -85,7 +86,7 @@ impl HostPair {
         Some(self.acknowledgement(&ack))
     }
 
-    /// The receiver's timer fires; returns the delayed acknowledgement, if there is one.
+    /// Fires the receiver's timer and returns the delayed acknowledgement, if there is one.
     pub fn receiver_timer(&mut self) -> Option<Acknowledgement> {
         let due = self.receiver.poll_timer();
         if due == Instant::NEVER {
@@ -100,59 +101,59 @@ impl HostPair {
         Acknowledgement { next: ack.number, blocks: self.sacks.take(ack.sack) }
     }
 
-    /// Delivers an acknowledgement to the sender; returns how many packets it reports for the first time.
+    /// Delivers an acknowledgement to the sender. Returns the number of packets that it reports for the first time.
     pub fn acknowledge(&mut self, ack: &Acknowledgement) -> u64 {
         let blocks: Option<&Blocks> = ack.blocks.as_ref();
         self.recovery.on_ack(ack.next, blocks).newly_arrived
     }
 
-    /// The retransmission timer fires: everything that is not acknowledged is lost.
+    /// Fires the retransmission timer, so that every unacknowledged packet counts as lost.
     pub fn time_out(&mut self) {
         self.recovery.on_timeout();
     }
 
-    /// Reports a mark to the sender.
+    /// Reports an ECN mark to the sender.
     pub fn mark(&mut self) {
         self.recovery.on_mark();
     }
 
-    /// Returns the next packet to send again.
+    /// Returns the number of the next packet to send again.
     #[must_use]
     pub fn to_resend(&self) -> Option<u64> {
         self.recovery.to_resend()
     }
 
-    /// Returns the packets that have been sent, each counted once.
+    /// Returns the number of packets that have been sent, each counted once.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.recovery.next()
     }
 
-    /// Returns the packets that are neither known to have arrived nor known to be lost.
+    /// Returns the number of packets that are neither known to have arrived nor known to be lost.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.recovery.in_flight()
     }
 
-    /// Returns the packets that are not known to have arrived.
+    /// Returns the number of packets that are not known to have arrived.
     #[must_use]
     pub fn outstanding(&self) -> u64 {
         self.recovery.outstanding()
     }
 
-    /// Returns the packets above the highest cumulative acknowledgement.
+    /// Returns the number of packets above the highest cumulative acknowledgement.
     #[must_use]
     pub fn unacknowledged(&self) -> u64 {
         self.recovery.unacknowledged()
     }
 
-    /// Returns the packets that the receiver has, each counted once.
+    /// Returns the number of packets that the receiver has, each counted once.
     #[must_use]
     pub fn arrived(&self) -> u64 {
         self.receiver.payload_counted / PAYLOAD
     }
 
-    /// Returns the slots of selective acknowledgements that are not free: none between two calls.
+    /// Returns the number of SACK slots in use, which is zero between two calls.
     #[must_use]
     pub fn sacks_in_use(&self) -> usize {
         self.sacks.in_use()

@@ -30,11 +30,11 @@ mod variation;
 
 use variation::Variation;
 
-/// Timers of router laws that are caught up between two polls of the watch.
+/// Number of router-law timers that are caught up between two polls of the watch.
 const TIMERS_PER_POLL: u32 = 4096;
 
-/// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire. It fills one cache line, so what it
-/// carries for its protocol is in a ring of its own.
+/// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire. It fills one cache line, so its
+/// protocol fields are kept in a separate ring.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Queued {
@@ -48,15 +48,15 @@ struct Queued {
     number: u64,
     sent: Instant,
     echoed: Instant,
-    /// Start of its transmission.
+    /// Start of the packet's transmission.
     starts: Instant,
     /// Arrival time at the far end.
     arrives: Instant,
-    /// Sequence number of its enqueueing: breaks ties between events of the same time.
+    /// Sequence number assigned when the packet was enqueued. It breaks ties between events of the same time.
     order: u64,
 }
 
-/// Bytes of a packet in a link's ring.
+/// Size of a packet in a link's ring, in bytes.
 pub(crate) const QUEUED_BYTES: usize = size_of::<Queued>();
 const _: () = assert!(QUEUED_BYTES == 64);
 
@@ -67,7 +67,7 @@ impl Queued {
         Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives, order }
     }
 
-    /// Returns the packet, which carries `cargo`, or nothing.
+    /// Returns the packet with `cargo`, or with empty protocol fields if there is none.
     #[inline]
     fn packet(&self, cargo: Option<&Cargo>) -> Packet {
         let &Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, .. } = self;
@@ -81,7 +81,7 @@ impl Queued {
 pub(crate) struct Link {
     /// Link as its router laws see it; a shaped link's capacity is the shaper's rate.
     view: LinkView,
-    /// The link's capacity, whatever part of it router laws see.
+    /// Capacity of the whole link. Router laws may see only part of it.
     capacity: Rate,
     /// Rate of the transmitter; above the capacity only if there is a shaper.
     line: Rate,
@@ -91,15 +91,15 @@ pub(crate) struct Link {
     delay: Duration,
     limit: BufferLimit,
     queue: Queue,
-    /// Packets that a scheduler dropped after accepting them; the engine counts them.
+    /// Packets that a scheduler dropped after accepting them, until the engine counts them.
     outcome: QueueOutcome,
     faults: Option<Box<Faults>>,
     routers: Vec<(ProtocolId, AnyRouter)>,
-    /// The smallest share of the capacity that a router law aims at.
+    /// Smallest share of the capacity that a router law targets.
     target: f64,
     /// True if a router law handles departures.
     departures: bool,
-    /// True if another thread's part of the network takes the packets over; then no event stands for the head.
+    /// True if another thread's part of the network takes the packets over. The head then has no event of its own.
     exported: bool,
     ring: Ring<Queued>,
     /// Headers and echoes of the packets in the ring, if any of their protocols has one.
@@ -107,11 +107,11 @@ pub(crate) struct Link {
     backlog: Backlog,
     /// Time at which the transmitter becomes free.
     free_at: Instant,
-    /// The earliest of the routers' timers.
+    /// Due time of the routers' earliest timer.
     next_timer: Instant,
-    /// The earliest of `next_timer` and the next start of a transmission.
+    /// Earlier of `next_timer` and the next start of a transmission.
     next_change: Instant,
-    /// Size and transmission time of the previous packet: most packets have one size.
+    /// Size and transmission time of the previous packet, kept because most packets have the same size.
     transmission: (u16, Duration),
     meter: Meter,
     /// Changes of the link over time, if there are any.
@@ -122,11 +122,11 @@ pub(crate) struct Link {
 /// The result of enqueueing a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Enqueued {
-    /// The queue dropped it.
+    /// The queue dropped the packet.
     Dropped,
-    /// Head of the link, which needs an event at its arrival time.
+    /// The packet is the head of the link and needs an event at its arrival time.
     Head(Instant),
-    /// A place behind other packets, which needs no event until it becomes the head.
+    /// The packet is behind others and needs no event until it becomes the head.
     Behind,
 }
 
@@ -172,7 +172,7 @@ impl Link {
         &self.view
     }
 
-    /// Adds a router law that aims at this share of the capacity.
+    /// Adds a router law with this target share of the capacity.
     pub(crate) fn add_router(&mut self, id: ProtocolId, router: AnyRouter, target: f64) {
         self.target = self.target.min(target);
         self.queue.notify_target(self.view.target.unwrap_or(self.target));
@@ -182,7 +182,7 @@ impl Link {
         self.routers.push((id, router));
     }
 
-    /// Logs the steps of its router laws.
+    /// Starts logging the steps of the link's router laws.
     pub(crate) fn log_steps(&mut self, l: u32, log: &StepLog) {
         for (id, router) in &mut self.routers {
             log.router(*id, l, &self.view, router);
@@ -202,48 +202,48 @@ impl Link {
         &self.routers
     }
 
-    /// Names of the columns that the queue discipline adds to the link's time series.
+    /// Returns the names of the columns that the queue discipline adds to the link's time series.
     pub(crate) fn queue_columns(&self) -> &'static [&'static str] {
         self.queue.columns()
     }
 
-    /// Records a value for each of [`Link::queue_columns`].
+    /// Records a value for each column in [`Link::queue_columns`].
     pub(crate) fn observe_queue(&self, probe: &mut dyn Probe) {
         self.queue.observe(probe);
     }
 
-    /// Packets queued, in transmission and on the wire.
+    /// Returns the number of packets queued, in transmission and on the wire.
     pub(crate) fn packets(&self) -> usize {
         let reordered = self.faults.as_ref().map_or(0, |faults| faults.reordered_packets());
         self.queue.stored_packets() as usize + self.ring.len() + reordered
     }
 
-    /// Changes the contents of a packet that arrives at the end of the wire.
+    /// Applies the faults that change contents to a packet at the end of the wire.
     pub(crate) fn alter(&mut self, now: Instant, packet: &mut Packet) {
         if let Some(faults) = &mut self.faults {
             faults.alter(now, packet);
         }
     }
 
-    /// Returns the delay of a late packet behind its place in order.
+    /// Returns the extra delay of a packet that arrives late.
     pub(crate) fn lateness(&self) -> Duration {
         self.faults.as_ref().map_or(Duration::ZERO, |faults| faults.lateness())
     }
 
-    /// Stores a packet that arrives at its own time, out of the order of the wire.
+    /// Stores a packet that arrives out of the order of the wire.
     pub(crate) fn add_reordered(&mut self, arrives: Instant, packet: Packet) {
         if let Some(faults) = &mut self.faults {
             faults.add_reordered(arrives, packet);
         }
     }
 
-    /// Takes out the reordered packet that is due.
+    /// Removes and returns the reordered packet that is due.
     #[cold]
     pub(crate) fn deliver_reordered(&mut self) -> Packet {
         self.faults.as_mut().and_then(|faults| faults.deliver_reordered()).expect("an event stands for a packet")
     }
 
-    /// SACK slots of packets that the queue dropped after accepting them, until the engine takes them.
+    /// Returns the SACK slots of packets that the queue dropped after accepting them, until the engine takes them.
     pub(crate) fn discarded(&self) -> &[SackId] {
         &self.outcome.dropped
     }
@@ -261,7 +261,7 @@ impl Link {
         self.queue.heap_bytes() + self.ring.heap_bytes() + cargo + self.meter.heap_bytes()
     }
 
-    /// Brings the link's state up to `now`, inclusive.
+    /// Updates the link's state up to and including `now`.
     #[inline]
     pub(crate) fn advance(&mut self, now: Instant) {
         if self.next_change <= now {
@@ -298,7 +298,7 @@ impl Link {
         }
     }
 
-    /// Returns the number of packets of the ring that have started their transmission.
+    /// Returns the number of packets in the ring whose transmission has started.
     fn started(&self) -> usize {
         match &self.queue {
             Queue::Fifo(_) => self.ring.len() - self.backlog.packets as usize,
@@ -324,7 +324,7 @@ impl Link {
         self.start(starts, bytes, role, starts + transmission);
     }
 
-    /// Changes the backlog of a FIFO, and the queue that router laws see.
+    /// Changes the backlog of a FIFO queue, and the queue length that router laws see.
     #[inline]
     fn change_backlog(&mut self, at: Instant, after: Backlog) {
         self.meter.change_queue(at, self.backlog, after);
@@ -332,7 +332,7 @@ impl Link {
         self.update_view();
     }
 
-    /// Updates the queue that router laws see.
+    /// Updates the queue length that router laws see.
     #[inline]
     fn update_view(&mut self) {
         if !self.routers.is_empty() {
@@ -341,7 +341,7 @@ impl Link {
         }
     }
 
-    /// Starts the transmission, until `ends`, of the last packet in the ring that does not wait.
+    /// Starts the transmission of the last packet in the ring that does not wait. The transmission finishes at `ends`.
     #[inline]
     fn start(&mut self, now: Instant, bytes: u16, role: Role, ends: Instant) {
         self.meter.start_transmission(bytes, ends);
@@ -350,7 +350,7 @@ impl Link {
         }
     }
 
-    /// Shows router laws the packet that starts its transmission.
+    /// Shows a packet to the router laws when its transmission starts.
     #[inline(never)] // keeps the path of laws that do not ask for it short
     fn show_departure(&mut self, now: Instant, bytes: u16, role: Role) {
         let index = self.started() - 1;
@@ -378,12 +378,12 @@ impl Link {
         self.next_timer = self.polled_at();
     }
 
-    /// Returns how far the routers' clock is ahead, in picoseconds.
+    /// Returns the lead of the routers' clock, in picoseconds.
     fn clock_ahead_ps(&self) -> i64 {
         self.variation.as_ref().map_or(0, |variation| variation.clock_ahead_ps())
     }
 
-    /// Returns when the earliest of the routers' timers is due.
+    /// Returns the due time of the routers' earliest timer.
     fn polled_at(&self) -> Instant {
         let due = self.routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER);
         stepped(due, -self.clock_ahead_ps())
@@ -423,7 +423,7 @@ impl Link {
         }
     }
 
-    /// Drops a packet for which the buffer has no place. Router laws have seen it.
+    /// Drops a packet that does not fit into the buffer, after showing it to the router laws.
     #[cold]
     fn refuse(&mut self, now: Instant, mut packet: Packet) -> Enqueued {
         for (_, router) in &mut self.routers {
@@ -433,7 +433,8 @@ impl Link {
         Enqueued::Dropped
     }
 
-    /// Returns whether a packet whose transmission could start at `starts` has to wait and finds the buffer full.
+    /// Returns true if a packet whose transmission could start at `starts` has to wait but does not fit into the
+    /// buffer.
     #[inline]
     fn is_full(&self, now: Instant, starts: Instant, bytes: u16) -> bool {
         starts > now && !self.limit.admits(self.backlog, u64::from(bytes))
@@ -503,7 +504,8 @@ impl Link {
         if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
-    /// Asks the discipline before the router laws; returns whether they see the packet, `None` if it is dropped.
+    /// Asks the queue discipline about a packet before router laws see it. Returns true if they may see it, or `None`
+    /// if the packet is dropped.
     fn screen(&mut self, now: Instant, packet: &mut Packet) -> Option<bool> {
         match self.queue.screen(now, packet) {
             Screening::Drop => {
@@ -529,7 +531,7 @@ impl Link {
         }
     }
 
-    /// Puts a packet whose transmission start is known into the ring; returns when it arrives.
+    /// Puts a packet with a known transmission start into the ring. Returns its arrival time.
     #[expect(clippy::inline_always, reason = "as for `enqueue`")]
     #[inline(always)]
     fn put_on_wire(&mut self, packet: &Packet, starts: Instant, order: u64) -> Instant {
@@ -557,7 +559,7 @@ impl Link {
         self.released(arrives)
     }
 
-    /// Returns when the wire releases a packet that reaches its end at this time.
+    /// Returns the time at which the wire releases a packet that reaches its end at `arrives`.
     fn released(&self, arrives: Instant) -> Instant {
         self.faults.as_ref().map_or(arrives, |faults| faults.released(arrives))
     }
@@ -571,7 +573,7 @@ impl Link {
         }
     }
 
-    /// Asks the queue discipline; returns `Some` if that settles the packet.
+    /// Asks the queue discipline, then the shaper. Returns `None` if the packet is neither enqueued nor dropped yet.
     fn decide(&mut self, now: Instant, packet: &mut Packet, order: u64) -> Option<Enqueued> {
         let arrival = Arrival {
             backlog: self.backlog,
@@ -596,7 +598,7 @@ impl Link {
         self.shape(now, packet, order)
     }
 
-    /// Enqueues a packet at the shaper; returns `None` if there is none.
+    /// Enqueues a packet at the shaper, or returns `None` if the link has none.
     fn shape(&mut self, now: Instant, packet: &Packet, order: u64) -> Option<Enqueued> {
         let starts = self.shaper.as_ref()?.earliest(self.free_at.max(now), packet.bytes);
         let enqueued = self.admit(now, *packet, starts, order);
@@ -608,7 +610,7 @@ impl Link {
         Some(enqueued)
     }
 
-    /// Returns when the transmission of a packet could start that arrives now.
+    /// Returns the earliest transmission start of a packet that arrives now.
     fn earliest_start(&self, now: Instant, bytes: u16) -> Instant {
         let ready = self.free_at.max(now);
         self.shaper.as_ref().map_or(ready, |shaper| shaper.earliest(ready, bytes))

@@ -1,8 +1,8 @@
-//! The IPv4, TCP and UDP headers of a simulated packet, with right lengths and checksums. All payload is zeros.
+//! IPv4, TCP and UDP headers of simulated packets, with correct lengths and checksums. The payload is all zeros.
 
-/// Longest IPv4 and TCP headers.
+/// Maximum length of the IPv4 and TCP headers, in bytes.
 pub(super) const HEADERS_MAX: usize = 20 + 60;
-/// Bytes of TCP's options.
+/// Maximum length of the TCP options, in bytes.
 const OPTIONS_MAX: usize = 40;
 
 const TCP: u8 = 6;
@@ -23,7 +23,7 @@ pub(super) struct Ip {
     pub(super) destination: u32,
     pub(super) id: u16,
     pub(super) ttl: u8,
-    /// The two bits of RFC 3168.
+    /// The two ECN bits of RFC 3168.
     pub(super) ecn: u8,
 }
 
@@ -48,7 +48,7 @@ impl Options {
         Self { bytes: [0; OPTIONS_MAX], length: 0 }
     }
 
-    /// Adds an option if there is space for it, filled up to four bytes as Linux does.
+    /// Adds an option if it fits, padded to a multiple of four bytes as in Linux.
     pub(super) fn push(&mut self, option: &[u8]) {
         let end = (self.length + option.len()).next_multiple_of(4);
         if end > OPTIONS_MAX {
@@ -59,13 +59,13 @@ impl Options {
         self.length = end;
     }
 
-    /// Adds the options of a handshake: segment size, selective acknowledgements, a window scale of 2¹⁴.
+    /// Adds the options of a handshake: maximum segment size, SACK permitted and a window scale of 2¹⁴.
     pub(super) fn push_handshake(&mut self, segment: u16) {
         let [high, low] = segment.to_be_bytes();
         self.push(&[2, 4, high, low, NOP, NOP, 4, 2, NOP, 3, 3, 14]);
     }
 
-    /// Adds blocks of sequence numbers.
+    /// Adds a SACK option with up to three blocks of sequence numbers.
     pub(super) fn push_sack(&mut self, blocks: impl Iterator<Item = (u32, u32)>) {
         let mut option = [NOP; 28];
         let mut length = 4;
@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// A packet's headers.
+/// Headers of a packet, with the length of its payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     bytes: [u8; HEADERS_MAX],
@@ -90,17 +90,17 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Returns the headers.
+    /// Returns the bytes of the headers.
     pub(super) fn headers(&self) -> &[u8] {
         &self.bytes[..self.headers]
     }
 
-    /// Returns the length on the wire.
+    /// Returns the packet's length on the wire, in bytes.
     pub(super) const fn length(&self) -> usize {
         self.headers + self.payload
     }
 
-    /// Makes a TCP segment with so much payload.
+    /// Builds the headers of a TCP segment that carries `payload` bytes.
     pub(super) fn tcp(ip: &Ip, tcp: &Tcp, options: &Options, payload: usize) -> Self {
         let mut frame = Self { bytes: [0; HEADERS_MAX], headers: 40 + options.length, payload };
         let segment = &mut frame.bytes[20..40 + options.length];
@@ -116,7 +116,7 @@ impl Frame {
         frame
     }
 
-    /// Makes a UDP datagram with so much payload.
+    /// Builds the headers of a UDP datagram that carries `payload` bytes.
     pub(super) fn udp(ip: &Ip, ports: [u16; 2], payload: usize) -> Self {
         let mut frame = Self { bytes: [0; HEADERS_MAX], headers: 28, payload };
         frame.bytes[20..22].copy_from_slice(&ports[0].to_be_bytes());
@@ -126,7 +126,7 @@ impl Frame {
         frame
     }
 
-    /// Writes the IPv4 header and both checksums; the transport header's checksum goes to `at`.
+    /// Writes the IPv4 header and both checksums. The transport header's checksum is written at offset `at`.
     fn finish(&mut self, ip: &Ip, protocol: u8, at: usize) {
         let length = self.length() as u16;
         let transport = length - 20;
@@ -148,7 +148,7 @@ impl Frame {
     }
 }
 
-/// Returns the sum of 16-bit words; the headers have whole ones.
+/// Returns the sum of the 16-bit words in `bytes`. Headers consist of whole words.
 fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum()
 }

@@ -24,26 +24,26 @@ use pcapng::{Captured, Interface, Writer};
 mod frame;
 mod pcapng;
 
-/// Ports of every connection's receiver, and of traffic sources.
+/// Port of every connection's receiver. `TRAFFIC_PORT` is the port of traffic sources.
 const SERVER_PORT: u16 = 5001;
 const TRAFFIC_PORT: u16 = 9;
 const TTL: u8 = 64;
-/// Addresses of flows, two each, and of traffic sources.
+/// IPv4 network of the flows' addresses, two per flow. `TRAFFIC_NETWORK` holds the traffic sources' addresses.
 const FLOW_NETWORK: u32 = 0x0a00_0000;
 const TRAFFIC_NETWORK: u32 = 0xac10_0000;
-/// Flows whose addresses get names in the file.
+/// Maximum number of flows whose addresses are named in the file.
 const NAMED_FLOWS: usize = 4096;
-/// Zeros of payload.
+/// Zero bytes that are written as payload.
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
 /// Options of a capture: links, size limit, bytes per packet.
 #[derive(Clone, Debug)]
 pub struct CaptureOptions {
-    /// Bytes of each packet; 80 hold all headers.
+    /// Maximum number of bytes recorded of each packet; 80 bytes hold all headers.
     pub snaplen: u32,
-    /// Bytes of the file beyond which nothing more is recorded.
+    /// Maximum size of the file, in bytes. Later packets are not recorded.
     pub limit_bytes: u64,
-    /// Link directions by index; empty for all.
+    /// Indices of the recorded link directions; empty to record all of them.
     pub links: Vec<u32>,
 }
 
@@ -52,9 +52,9 @@ pub struct CaptureOptions {
 pub struct CaptureReport {
     /// Packets in the file.
     pub packets: u64,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
-    /// Time at which it reached its limit, s.
+    /// Time at which the file reached its size limit, in seconds; `None` if it did not.
     pub full_at_s: Option<f64>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct CapturePoint {
     pub(crate) link: u32,
 }
 
-/// A link direction's part of a capture.
+/// Capture interface and packet counters of a link direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tap {
     /// Index of the link's interface in the file; `None` if the link is not recorded.
@@ -74,14 +74,14 @@ struct Tap {
     gone: u64,
 }
 
-/// A connection's option, from its first packet on.
+/// Option values of a connection's packets, kept from the first packet on.
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     incarnation: u16,
     values: Option<Values>,
 }
 
-/// A capture that is running.
+/// A running capture.
 #[derive(Debug)]
 pub(crate) struct Capture {
     out: Writer<BufWriter<File>>,
@@ -97,7 +97,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Creates the file, with an interface for each link direction that is recorded.
+    /// Creates the capture file, with an interface for each recorded link direction.
     pub(crate) fn new(file: &Path, options: &CaptureOptions, network: &Network, flows: &[Flow]) -> io::Result<Self> {
         let application = concat!("waterfill ", env!("CARGO_PKG_VERSION"));
         let comment = format!("simulated, seed {}", network.seed);
@@ -141,7 +141,7 @@ impl Capture {
         })
     }
 
-    /// Records a packet at the end of a link.
+    /// Records a packet that arrives at the far end of a link.
     #[cold]
     #[inline(never)]
     pub(crate) fn record(
@@ -179,7 +179,8 @@ impl Capture {
         self.taps[link as usize].gone += 1;
     }
 
-    /// Returns the values of a packet's connection, which begin with its first packet; `None` without an option.
+    /// Returns the option values of a packet's connection, or `None` if its protocol has no option. They start with the
+    /// connection's first packet.
     fn values(&mut self, packet: &Packet, flow: &Flow, network: &Network) -> Option<&mut Values> {
         let f = packet.flow as usize;
         if self.connections.len() <= f {
@@ -238,7 +239,7 @@ fn nanoseconds(time: Instant) -> u64 {
     time.as_ps() / 1000
 }
 
-/// Returns the addresses of a source and its receiver; networks have 2²³ and 2¹⁹ pairs.
+/// Returns the addresses of a source and its receiver. The flow network has 2²³ pairs, the traffic network 2¹⁹.
 fn addresses(network: u32, number: u32) -> [u32; 2] {
     let bits = if network == FLOW_NETWORK { 23 } else { 19 };
     let first = network + 2 * (number % ((1 << bits) - 1)) + 1;
@@ -254,14 +255,14 @@ fn ip(packet: &Packet, source: u32, destination: u32) -> Ip {
     Ip { source, destination, id: packet.number as u16, ttl: TTL.saturating_sub(packet.hop.min(63) as u8), ecn }
 }
 
-/// Makes the datagram of a traffic source.
+/// Builds the headers of a traffic source's UDP datagram.
 fn datagram(packet: &Packet) -> Frame {
     let [source, destination] = addresses(TRAFFIC_NETWORK, packet.flow);
     let payload = usize::from(packet.bytes).saturating_sub(28);
     Frame::udp(&ip(packet, source, destination), [TRAFFIC_PORT; 2], payload)
 }
 
-/// Makes the TCP segment of a packet.
+/// Builds the headers of a packet's TCP segment.
 fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: Option<&mut Values>) -> Frame {
     let [source, receiver] = addresses(FLOW_NETWORK, packet.flow);
     let client_port = 32_768 + packet.incarnation % 28_000;

@@ -10,7 +10,7 @@ const NAMES: u32 = 4;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
-/// Packets begin with an IP header (LINKTYPE_RAW).
+/// Link type of packets that begin with an IP header (LINKTYPE_RAW).
 const RAW_IP: u32 = 101;
 
 const COMMENT: u16 = 1;
@@ -21,7 +21,7 @@ const IF_SPEED: u16 = 8;
 const IF_RESOLUTION: u16 = 9;
 const ISB_RECEIVED: u16 = 4;
 const ISB_DROPPED: u16 = 5;
-/// Timestamps in 10⁻⁹ s.
+/// Timestamp resolution: 10⁻⁹ s.
 const NANOSECONDS: u8 = 9;
 const IPV4_NAME: u16 = 1;
 
@@ -31,19 +31,19 @@ const fn padded(length: usize) -> usize {
     length.next_multiple_of(4)
 }
 
-/// Bytes of an option in a block.
+/// Returns the length of an option that holds `value` bytes, in bytes.
 const fn option_bytes(value: usize) -> usize {
     4 + padded(value)
 }
 
-/// A packet as a capture holds it.
+/// Contents of a packet block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Captured<'a> {
     pub(super) interface: u32,
     pub(super) time_ns: u64,
-    /// The first bytes.
+    /// First bytes of the packet, up to the capture's limit.
     pub(super) bytes: &'a [u8],
-    /// The length on the wire.
+    /// Length of the packet on the wire, in bytes.
     pub(super) length: u32,
     pub(super) comment: Option<&'static str>,
 }
@@ -57,7 +57,7 @@ pub(super) struct Interface<'a> {
     pub(super) snaplen: u32,
 }
 
-/// Writes blocks and counts their bytes.
+/// Writer of pcapng blocks that counts the bytes written.
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     out: W,
@@ -65,7 +65,7 @@ pub(super) struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a section.
+    /// Creates a writer and writes the section header block.
     pub(super) fn new(out: W, application: &str, comment: &str) -> io::Result<Self> {
         let mut writer = Self { out, written: 0 };
         let mut body = Vec::new();
@@ -78,12 +78,12 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Returns the bytes written so far.
+    /// Returns the number of bytes written so far.
     pub(super) const fn written(&self) -> u64 {
         self.written
     }
 
-    /// Adds an interface; the first has number 0.
+    /// Adds an interface. Interfaces are numbered from 0.
     pub(super) fn interface(&mut self, interface: &Interface<'_>) -> io::Result<()> {
         let mut body = Vec::new();
         body.extend(RAW_IP.to_le_bytes());
@@ -167,7 +167,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&PADDING[..padded(bytes.len()) - bytes.len()])
     }
 
-    /// Writes a block; its body ends with the end of options.
+    /// Writes a block, with an end-of-options marker after its body.
     fn block(&mut self, kind: u32, mut body: Vec<u8>) -> io::Result<()> {
         body.extend([0; 4]);
         let total = (body.len() + 12) as u32;
@@ -181,7 +181,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Appends a code, a length and a padded value.
+/// Appends a field: its code, its length and the padded value.
 fn push_field(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     body.extend(code.to_le_bytes());
@@ -190,7 +190,7 @@ fn push_field(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     body.resize(padded(body.len()), 0);
 }
 
-/// Appends an option, unless it is empty.
+/// Appends an option unless its value is empty.
 fn push_option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     if !value.is_empty() {
         push_field(body, code, value);
@@ -201,7 +201,7 @@ fn push_option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Returns the kinds and bodies of blocks; checks both lengths of each.
+    /// Returns the kind and body of each block after checking both of its length fields.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, &[u8])> {
         let word = |b: &[u8]| u32::from_le_bytes(*b.first_chunk().unwrap());
         let mut found = Vec::new();

@@ -11,7 +11,7 @@ use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::sender::{FlowIndex, SenderSpec};
 
 impl Simulation {
-    /// Handles a traffic source's event: it sends a packet or starts a flow, and schedules the next.
+    /// Handles a traffic source's event: sends a packet or starts flows, then schedules the source's next event.
     pub(super) fn run_traffic(&mut self, t: u32) {
         let traffic = &mut self.traffic[t as usize];
         if !traffic.is_on() {
@@ -59,7 +59,7 @@ impl Simulation {
         }
     }
 
-    /// Starts a flow of a traffic source on one of its routes, in the slot of a finished one or in a new one.
+    /// Starts a flow of a traffic source on one of its routes, in the slot of a finished flow or in a new slot.
     fn start_flow(&mut self, t: u32, route: usize) {
         let traffic = &mut self.traffic[t as usize];
         let size_bytes = traffic.draw_size();
@@ -94,8 +94,8 @@ impl Simulation {
         self.transmit_unasked(f);
     }
 
-    /// Finishes a flow of a traffic source that has received its last acknowledgement, and frees its slot.
-    /// Packets of it that are still in transit carry an incarnation number that no longer matches.
+    /// Finishes a flow of a traffic source that has received its last acknowledgement, and frees its slot. Packets of
+    /// the flow that are still in transit carry an incarnation number that no longer matches.
     pub(super) fn finish_flow(&mut self, f: u32, t: u32) {
         let flow = &mut self.flows[f as usize];
         let traffic = &mut self.traffic[t as usize];

@@ -16,10 +16,10 @@ use crate::link::Link;
 use crate::sender::{FlowIndex, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
 
-/// Flows that are built between two polls of the watch: some tens of microseconds' work.
+/// Number of flows built between two polls of the watch, which takes some tens of microseconds.
 const FLOWS_PER_POLL: u32 = 256;
 
-/// The direction of a delay line, seen from the source.
+/// Direction of a delay line, seen from the source.
 #[derive(Clone, Copy, Debug)]
 enum Side {
     Out,
@@ -27,7 +27,7 @@ enum Side {
 }
 
 impl Simulation {
-    /// Builds everything but the links, and schedules the first events.
+    /// Builds everything except the links, and schedules the first events.
     pub(super) fn build(&mut self) -> Result<(), String> {
         self.build_flows()?;
         self.build_traffic()?;
@@ -70,7 +70,8 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns a flow's law; adds its router law to each link direction that its data crosses. `at` names the flow.
+    /// Returns a flow's law after adding its router law to each link direction that the flow's data crosses. `at` names
+    /// the flow.
     fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<FlowProtocol, String> {
         let protocol = Network::protocol_of(at, spec)?;
         let params = self.network.params_of(protocol)?;
@@ -79,7 +80,7 @@ impl Simulation {
         Ok(law)
     }
 
-    /// Adds a law's routers to the links of a flow's route that have none of them yet.
+    /// Adds a law's router to each forward link of a flow's route that does not have one yet.
     fn add_routers(&mut self, spec: &FlowSpec, law: &FlowProtocol) -> Result<(), String> {
         let (protocol, params) = (law.protocol, &law.params);
         let info = protocol.info();
@@ -99,7 +100,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Returns the route of a group's flow, or that of this number of a traffic source.
+    /// Builds the route of flow `index` of a group, or route `number` of a traffic source.
     fn build_route(&mut self, spec: &FlowSpec, index: u32, number: u32) -> Arc<Route> {
         let pad = Duration::from_secs(spec.pad_of_s(index));
         let lines = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
@@ -112,7 +113,8 @@ impl Simulation {
         Arc::new(Route { forward, reverse, entry, back: lines.map(|(_, back)| back), number })
     }
 
-    /// Returns the index of the delay line with this delay; flows of one delay share it, since it keeps their order.
+    /// Returns the index of the delay line with this delay and direction. Flows with equal delays share a line, because
+    /// it keeps their packets in order.
     fn delay_line(&mut self, delay: Duration, side: Side) -> u32 {
         // Lines are stored in pairs: out at even indexes, back at odd ones.
         let side = side as usize;
@@ -167,14 +169,14 @@ impl Simulation {
     }
 }
 
-/// Adds the access link of a flow's host; returns its index, 0 if the flow has none.
+/// Adds the access link of a flow's host. Returns its index, or 0 if the host has none.
 pub(super) fn add_access(links: &mut Vec<AccessLink>, spec: &FlowSpec, index: u32) -> u32 {
     let Some(bps) = spec.access_bps else { return 0 };
     links.push(AccessLink::new(Rate::from_bps(bps), Duration::from_secs(spec.pad_of_s(index))));
     links.len() as u32 - 1
 }
 
-/// Returns each item once, in order of first appearance.
+/// Returns the distinct items in order of first appearance.
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for item in items {

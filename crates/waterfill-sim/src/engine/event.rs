@@ -1,4 +1,4 @@
-//! Events and their order: by time, and at one time by the order number given when an event was scheduled.
+//! Events and their order: by time, then by the sequence number assigned when the event was scheduled.
 //!
 //! Links, delay lines and access links ("stations") have at most one event each, that of their head. Those events are
 //! the leaves of a tournament: a tree whose inner nodes hold the earlier event of their two children. The root is
@@ -11,30 +11,30 @@ use std::collections::BinaryHeap;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Watch;
 
-/// Next event of the loop; the numbers are indexes.
+/// A kind of event, with the index of its link, delay line, flow or traffic source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The head of a link arrives at the far end.
+    /// The packet at the head of a link arrives at the far end.
     Link(u32),
     /// A late or duplicated packet arrives at the far end of its link.
     Reordered(u32),
-    /// The head of a delay line arrives at its end.
+    /// The packet at the head of a delay line arrives at its end.
     DelayLine(u32),
-    /// The head of an access link arrives at its router.
+    /// The packet at the head of an access link arrives at its router.
     Access(u32),
-    /// A sender's timer.
+    /// A sender's timer expires.
     Sender(u32),
-    /// A receiver's timer.
+    /// A receiver's timer expires.
     Receiver(u32),
-    /// A packet or the start of a flow of a traffic source.
+    /// A traffic source sends a packet or starts flows.
     Traffic(u32),
     /// A link's rate, delay or state changes.
     Change(u32),
-    /// Time to sample.
+    /// A sample of the time series is due.
     Sample,
-    /// The summary's window opens.
+    /// The summary's measurement window opens.
     WindowOpens,
-    /// The summary's window closes.
+    /// The summary's measurement window closes.
     WindowCloses,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Timed {
     pub(super) event: Event,
 }
 
-/// An event of the heap; its largest one is the earliest.
+/// A timer event in the heap. The order is reversed, so that the earliest event is the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Timer {
     key: u128,
@@ -72,12 +72,12 @@ impl Ord for Timer {
     }
 }
 
-/// Returns time and order in one number, so that one comparison decides.
+/// Packs time and sequence number into one integer, so that one comparison orders two events.
 const fn key(time: u64, order: u64) -> u128 {
     ((time as u128) << 64) | order as u128
 }
 
-/// The next event of a leaf. Time and order are apart: whoever reads the root does not wait for both.
+/// The next event of a leaf. Time and order are separate fields, so that reading the root does not wait for both.
 #[derive(Clone, Copy, Debug)]
 struct LeafEvent {
     time: u64,
@@ -86,7 +86,7 @@ struct LeafEvent {
 }
 
 impl LeafEvent {
-    /// Later than any event.
+    /// Placeholder that is later than any event.
     const NONE: Self = Self { time: u64::MAX, order: u64::MAX, leaf: TIMERS };
 
     const fn is_none(&self) -> bool {
@@ -98,26 +98,26 @@ impl LeafEvent {
     }
 }
 
-/// Events that a run of the event loop handles, and the log of them.
+/// Set of events that one pass of the event loop handles, with a log of them.
 pub(super) trait Window {
-    /// Returns whether the event of this time and sequence number belongs to it.
+    /// Returns true if the set contains the event with this time and sequence number.
     fn contains(&self, time: Instant, order: u64) -> bool;
-    /// Records an event that has been handled, and the sequence number given out last since.
+    /// Records a handled event and the last sequence number assigned so far.
     fn record(&mut self, time: Instant, order: u64, given_out: u64);
 }
 
-/// An iterator over events up to a time, inclusive, and up to a number of them.
+/// Set of the events up to and including a time, limited in number.
 #[derive(Debug)]
 pub(super) struct UpTo<'a> {
-    /// The first time beyond.
+    /// First time after the last event of the set.
     limit: Instant,
-    /// Events up to the next poll of the watch, and beyond that.
+    /// Number of events left until the next poll of the watch. `beyond` counts the events after that poll.
     left: u64,
     beyond: u64,
     watch: &'a Watch,
 }
 
-/// Events between two polls of the watch: about a millisecond's work.
+/// Number of events between two polls of the watch, which take about a millisecond.
 pub(super) const EVENTS_PER_POLL: u64 = 1 << 13;
 
 impl<'a> UpTo<'a> {
@@ -152,28 +152,30 @@ impl Window for UpTo<'_> {
     }
 }
 
-/// The events to come.
+/// Queue of the pending events.
 #[derive(Debug)]
 pub(super) struct Events {
-    /// The tournament: node `i` has the children `2i` and `2i + 1`, the root is node 1, the second half are the leaves.
+    /// Tournament tree: node 1 is the root, node `i` has the children `2i` and `2i + 1`, and the second half are
+    /// leaves.
     tree: Vec<LeafEvent>,
-    /// The first leaf of a delay line, and that of an access link.
+    /// First leaf of the delay lines and first leaf of the access links.
     first: [usize; 2],
     timers: BinaryHeap<Timer>,
 }
 
-/// The leaf of the timers' heap.
+/// Leaf of the timer heap.
 const TIMERS: usize = 0;
 
 impl Default for Events {
-    /// An empty queue for timers alone.
+    /// Returns an empty queue with a leaf for timers only.
     fn default() -> Self {
         Self { tree: vec![LeafEvent::NONE; 2], first: [1, 1], timers: BinaryHeap::new() }
     }
 }
 
 impl Events {
-    /// Adds the stations, before any of them has an event. Access links may follow at any time.
+    /// Adds leaves for links and delay lines, before any of their events is scheduled. Access links may follow at any
+    /// time.
     pub(super) fn add_stations(&mut self, links: usize, delay_lines: usize) {
         self.first = [1 + links, 1 + links + delay_lines];
         self.grow(self.first[1]);
@@ -189,7 +191,7 @@ impl Events {
         }
     }
 
-    /// Returns the event of an entry.
+    /// Returns the event that a leaf's entry describes.
     #[inline]
     fn event_of(&self, entry: &LeafEvent) -> Event {
         let LeafEvent { leaf, .. } = *entry;
@@ -204,7 +206,7 @@ impl Events {
         }
     }
 
-    /// Adds an event. A station has no other one.
+    /// Adds an event. A link, delay line or access link must not have another event in the queue.
     #[inline]
     pub(super) fn schedule(&mut self, time: Instant, order: u64, event: Event) {
         let leaf = self.leaf_of(event);
@@ -225,7 +227,7 @@ impl Events {
         }
     }
 
-    /// Returns the link whose event is next, if it is a link's.
+    /// Returns the index of the link whose event is next, or `None` if the next event is not a link's.
     #[inline]
     pub(super) fn next_link(&self) -> Option<usize> {
         let place = self.tree[1].leaf.wrapping_sub(1); // of the timers or of none: a large number
@@ -244,7 +246,8 @@ impl Events {
         Timed { time: Instant::from_ps(entry.time), order: entry.order, event: self.event_of(entry) }
     }
 
-    /// Replaces the event of a station by the next event of that station; usually it is the next event of all.
+    /// Replaces the event of a link, delay line or access link by its next event. The replaced event is usually the
+    /// next of all.
     #[inline]
     pub(super) fn replace_next(&mut self, event: Event, next: Option<(Instant, u64)>) {
         let leaf = self.leaf_of(event);
@@ -255,38 +258,38 @@ impl Events {
         }));
     }
 
-    /// Removes the next event, which is a timer.
+    /// Removes the next event, which must be a timer.
     #[inline]
     pub(super) fn pop_timer(&mut self) {
         self.timers.pop();
         self.update_timers();
     }
 
-    /// Returns the number of events.
+    /// Returns the number of pending events.
     pub(super) fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Returns all events, in any order.
+    /// Returns all pending events, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Timed> {
         let stations = self.tree[self.tree.len() / 2 + 1..].iter().filter(|entry| !entry.is_none());
         self.timers.iter().map(|timer| timer.timed()).chain(stations.map(|entry| self.timed(entry)))
     }
 
-    /// Forgets all events: the run is over.
+    /// Removes all events when the run is over.
     #[cold]
     pub(super) fn clear(&mut self) {
         self.tree.fill(LeafEvent::NONE);
         self.timers.clear();
     }
 
-    /// Keeps some of the timers.
+    /// Keeps only the timers for which `keep` returns true.
     pub(super) fn retain_timers(&mut self, keep: impl Fn(Timed) -> bool) {
         self.timers.retain(|timer| keep(timer.timed()));
         self.update_timers();
     }
 
-    /// Gives the events whose sequence number is above `after` the number from `number`, which keeps their order.
+    /// Applies `number` to every sequence number above `after`. The mapping must keep the events' order.
     pub(super) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
         for entry in self.tree.iter_mut().filter(|entry| !entry.is_none() && entry.order > after) {
             entry.order = number(entry.order);
@@ -306,7 +309,7 @@ impl Events {
         }));
     }
 
-    /// Sets a leaf and plays its matches up to the root.
+    /// Sets a leaf and replays its matches up to the root.
     #[inline]
     fn set(&mut self, entry: LeafEvent) {
         let LeafEvent { mut time, mut order, mut leaf } = entry;
@@ -325,7 +328,7 @@ impl Events {
         }
     }
 
-    /// Grows the tree so that it has this leaf.
+    /// Grows the tree until it includes this leaf.
     #[cold]
     fn grow(&mut self, leaf: usize) {
         let old = self.tree.split_off(self.tree.len() / 2);

@@ -1,4 +1,4 @@
-//! The simulation: links, hosts and timers in order of time.
+//! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
 //! sources), `sample`, `summary`. There is at most one event per link direction, delay line, access link,
@@ -41,10 +41,10 @@ pub struct Simulation {
     network: Network,
     now: Instant,
     end: Instant,
-    /// The summary's window.
+    /// Start and end of the summary's measurement window.
     measure: (Instant, Instant),
     agenda: Events,
-    /// The sequence number given out last.
+    /// Last sequence number assigned.
     order: u64,
     links: Vec<Link>,
     delay_lines: Vec<DelayLine>,
@@ -52,7 +52,7 @@ pub struct Simulation {
     flows: Vec<Flow>,
     traffic: Vec<Traffic>,
     sacks: Sacks,
-    /// Time between samples.
+    /// Interval between samples.
     sample: Duration,
     /// Time of the last sample.
     sampled: Instant,
@@ -63,24 +63,24 @@ pub struct Simulation {
     flow_series: Series,
     link_series: Series,
     traffic_series: Series,
-    /// The flows of traffic sources that have finished.
+    /// Rows of the traffic sources' finished flows.
     finished: Series,
     events: u64,
     packet_hops: u64,
     ledger: Ledger,
-    /// Records packets, if one was asked for.
+    /// Packet capture in progress, if any.
     capture: Option<Box<Capture>>,
-    /// Logs the steps of laws, if that was asked for.
+    /// Log of law steps, if enabled.
     steps: Option<StepLog>,
     /// The other threads' parts of the network, if the run has several threads.
     parallel: Option<Box<Parallel>>,
-    /// Numbers assigned in the current window, if the run has several threads.
+    /// Entities that were given sequence numbers in the current window, if the run has several threads.
     journal: Option<Box<Journal>>,
-    /// Asks the caller whether to stop.
+    /// Watch that asks the caller whether the run should stop.
     watch: Watch,
 }
 
-/// Counts of packets: `sent` + `duplicated` is the sum of the others at all times.
+/// Packet counts of a run. `sent` + `duplicated` always equals the sum of the other counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Packets sent by hosts and traffic sources.
@@ -111,7 +111,7 @@ impl Ledger {
 }
 
 impl Simulation {
-    /// Builds the network.
+    /// Builds the simulation of a network.
     ///
     /// # Errors
     /// One sentence: what of the network is missing or out of range.
@@ -119,7 +119,8 @@ impl Simulation {
         Self::watched(network, Watch::default())
     }
 
-    /// Builds the network; `watch` can stop that and the run. A run that was stopped stays where it is.
+    /// Builds the simulation of a network. `watch` can stop both the build and the run, which then keeps the state
+    /// reached.
     ///
     /// # Errors
     /// One sentence: what of the network is missing or out of range, or that building was stopped.
@@ -161,7 +162,7 @@ impl Simulation {
         Ok(sim)
     }
 
-    /// Records packets in a file from now on.
+    /// Starts recording packets in a file.
     ///
     /// # Errors
     /// One sentence: the file cannot be written.
@@ -172,7 +173,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Ends the capture and returns its counts; `None` if there is none.
+    /// Ends the capture and returns its totals, or `None` if no capture was started.
     ///
     /// # Errors
     /// One sentence: the file could not be written.
@@ -181,8 +182,8 @@ impl Simulation {
         capture.finish(self.now).map(Some).map_err(|e| format!("the capture could not be written: {e}"))
     }
 
-    /// Logs the steps of one law, or of all, from now on, up to this number; the run stays on one thread. Of flows that
-    /// traffic sources start later, none is logged.
+    /// Starts logging up to `limit` steps of one law or of all laws. The run then stays on one thread. Flows that
+    /// traffic sources start later are not logged.
     pub fn log_steps(&mut self, limit: usize, only: Option<ProtocolId>) {
         let log = StepLog::new(limit, only);
         for (l, link) in (0u32..).zip(&mut self.links) {
@@ -200,7 +201,7 @@ impl Simulation {
         self.steps.as_ref()
     }
 
-    /// Returns the simulated time.
+    /// Returns the current simulated time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
@@ -218,7 +219,7 @@ impl Simulation {
         self.events + self.other_parts().iter().map(|part| part.events).sum::<u64>()
     }
 
-    /// Returns how many packets have crossed a link so far, each counted once per link.
+    /// Returns the number of packets that have crossed links so far, counted once per link.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.packet_hops + self.other_parts().iter().map(|part| part.packet_hops).sum::<u64>()
@@ -230,8 +231,8 @@ impl Simulation {
         [&self.flow_series, &self.link_series, &self.traffic_series]
     }
 
-    /// Returns the flows that traffic sources have started, one row each: finished flows in the order of completion, then open
-    /// ones.
+    /// Returns one row per flow that traffic sources have started: finished flows in order of completion, then open
+    /// flows.
     #[must_use]
     pub fn arrivals(&self) -> Series {
         let mut all = self.finished.clone();
@@ -243,7 +244,7 @@ impl Simulation {
         all
     }
 
-    /// Returns the counts of packets so far.
+    /// Returns the packet counts so far.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         let links = self.links.iter().map(Link::packets);
@@ -258,7 +259,8 @@ impl Simulation {
         self.other_parts().iter().map(Self::ledger).fold(own, Ledger::plus)
     }
 
-    /// Returns the number of selective acknowledgements in transit: never more than packets in transit.
+    /// Returns the number of selective acknowledgements in transit, which never exceeds the number of packets in
+    /// transit.
     #[must_use]
     pub fn sacks_in_use(&self) -> usize {
         let discarded = self.links.iter().flat_map(Link::discarded).filter(|&&sack| sack != SackId::NONE);
@@ -266,13 +268,13 @@ impl Simulation {
         own + self.other_parts().iter().map(Self::sacks_in_use).sum::<usize>()
     }
 
-    /// Returns the number of events to come.
+    /// Returns the number of pending events.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.agenda.len() + self.parallel.as_ref().map_or(0, |parallel| parallel.pending())
     }
 
-    /// Returns the heap memory of flows, and that of queues and wires, in bytes.
+    /// Returns the heap memory in bytes, first of flows, then of queues and wires.
     #[must_use]
     pub fn heap_bytes(&self) -> (usize, usize) {
         let flows = self.flows.capacity() * size_of::<Flow>();

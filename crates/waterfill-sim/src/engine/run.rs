@@ -10,10 +10,10 @@ use crate::link::Enqueued;
 use crate::packet::{Flags, Packet, Role, SackId};
 use crate::prefetch::prefetch;
 
-/// Number of links or flows that fit into a cache of second level.
+/// Number of links or flows that fit into a second-level cache.
 const CACHED: usize = 1000;
 
-/// Packets that hosts send between two polls of the watch, also within one burst.
+/// Number of packets that hosts send between two polls of the watch, even within one burst.
 const PACKETS_PER_POLL: u64 = 1 << 14;
 
 impl Simulation {
@@ -33,8 +33,8 @@ impl Simulation {
         let _ = self.advance_slice(until, u64::MAX);
     }
 
-    /// Simulates as [`Simulation::advance`] does, but on one thread up to this number of events. Returns whether more is
-    /// due up to `until`. Slices change no result.
+    /// Simulates like [`Simulation::advance`], but stops after `events` events if the run has one thread. Returns true
+    /// if more events are due up to `until`. Dividing a run into slices does not change its results.
     pub fn advance_slice(&mut self, until: Instant, events: u64) -> bool {
         if self.watch.is_stopped() {
             return true;
@@ -142,7 +142,7 @@ impl Simulation {
         }
     }
 
-    /// Prefetches the data of a large network's next events: the next event's link, or the flow of link `l`'s next packet.
+    /// Prefetches data for a large network's next events: the next event's link, or the flow of link `l`'s next packet.
     #[inline(never)] // keeps the path of smaller networks short
     fn look_ahead(&self, l: u32) {
         if self.links.len() > CACHED {
@@ -155,7 +155,7 @@ impl Simulation {
         }
     }
 
-    /// Handles an event that no packet causes; returns when the next of its kind is due.
+    /// Handles an event that no packet causes. Returns the time of the next event of its kind, if any.
     pub(super) fn observe(&mut self, event: Event) -> Option<Instant> {
         let now = self.now;
         match event {
@@ -170,7 +170,7 @@ impl Simulation {
         None
     }
 
-    /// Applies the change of a link that is due; returns when the next one is.
+    /// Applies the change of a link that is due. Returns the time of the link's next change.
     fn change_link(&mut self, l: u32) -> Option<Instant> {
         let link = &mut self.links[l as usize];
         let change = link.vary(self.now);
@@ -219,7 +219,8 @@ impl Simulation {
 
     // ------------------------------------------------------------------ a packet's path
 
-    /// Applies the faults that the wire drew for a packet: it and its copy arrive at their own times, if at all.
+    /// Applies the faults that the wire drew for a packet. The packet and its copy arrive at their own times, if at
+    /// all.
     #[cold]
     fn apply_faults(&mut self, l: u32, mut packet: Packet) {
         let flags = packet.flags;
@@ -264,7 +265,7 @@ impl Simulation {
         }
     }
 
-    /// Sends a packet that has crossed a link to the next one, or to the end of its path.
+    /// Forwards a packet that has crossed a link to the next link or to the end of its path.
     fn forward(&mut self, mut packet: Packet) {
         packet.hop += 1;
         let hop = usize::from(packet.hop);
@@ -299,7 +300,7 @@ impl Simulation {
         self.enqueue_new(l, &packet);
     }
 
-    /// Enqueues a packet that was built just now: see [`Link::enqueue`](crate::link::Link::enqueue).
+    /// Enqueues a packet that was just built. See [`Link::enqueue`](crate::link::Link::enqueue).
     #[expect(clippy::inline_always, reason = "the reason is there")]
     #[inline(always)]
     fn enqueue_new(&mut self, l: u32, packet: &Packet) {
@@ -361,7 +362,7 @@ impl Simulation {
         }
     }
 
-    /// Hands a packet from an access link to its first link.
+    /// Hands a packet from an access link to the first link of its path.
     fn leave_access(&mut self, packet: Packet) {
         let first = match packet.role {
             Role::Traffic => self.traffic[packet.flow as usize].path[0],
@@ -425,7 +426,7 @@ impl Simulation {
         self.transmit(packet.flow);
     }
 
-    /// Sends all packets that a sender may send now, without an acknowledgement.
+    /// Sends all packets that a sender may send now, when no acknowledgement has arrived.
     #[inline(never)] // one copy for all but acknowledgements
     pub(super) fn transmit_unasked(&mut self, f: u32) {
         self.transmit(f);

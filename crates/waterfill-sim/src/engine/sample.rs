@@ -1,4 +1,4 @@
-//! Samples of flows, links and traffic sources into the time series.
+//! Samples flows, links and traffic sources into the time series.
 
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::units::{Duration, Rate, Volume};
@@ -7,7 +7,7 @@ use super::Simulation;
 use crate::flow::Owner;
 use crate::link::Link;
 
-/// The columns of a row that a queue discipline fills in.
+/// Columns of a link's row that the queue discipline fills in.
 struct QueueCells<'a> {
     names: &'a [&'static str],
     values: &'a mut [f64],
@@ -23,14 +23,14 @@ impl Probe for QueueCells<'_> {
     }
 }
 
-/// Returns the mean rate since the last sample, in bit/s, and remembers the total for the next.
+/// Returns the mean rate since the last sample in bit/s, and stores the total for the next sample.
 fn rate_since(sampled: &mut u64, total: u64, lasted_s: f64) -> f64 {
     let bytes = total - std::mem::replace(sampled, total);
     bytes as f64 * 8.0 / lasted_s
 }
 
 impl Simulation {
-    /// Appends a row per flow, link and traffic source.
+    /// Appends one row per flow, link and traffic source to the time series.
     pub(super) fn take_sample(&mut self) {
         let lasted_s = self.now.since(self.sampled).as_secs();
         self.sampled = self.now;

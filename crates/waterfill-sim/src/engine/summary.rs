@@ -10,7 +10,7 @@ use crate::flow::{Flow, Owner};
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Simulation {
-    /// Returns the summary up to now; before the end of the run, of the part of the window that has passed.
+    /// Returns the summary of the run up to now, over the elapsed part of the measurement window.
     pub fn summary(&mut self) -> Summary {
         let now = self.now();
         let flows = self.flows.iter().filter_map(|flow| self.flow_summary(flow, now)).collect();
@@ -37,7 +37,7 @@ impl Simulation {
         Summary { flows, links, traffic, engine }
     }
 
-    /// Returns the totals of each source's flows, finished and open.
+    /// Returns the totals of each traffic source's flows, both finished and open.
     fn flow_totals(&self) -> Vec<FlowTotals> {
         let finished = |t: &Traffic| t.web.as_ref().map(|web| web.finished.clone()).unwrap_or_default();
         let mut totals: Vec<FlowTotals> = self.traffic.iter().map(finished).collect();

@@ -13,7 +13,7 @@ use waterfill_network::random::{below, uniform};
 
 use crate::packet::{Cargo, Flags, Packet};
 
-/// The longest header or echo of a protocol, in real or in kernel arithmetic.
+/// Maximum length of a protocol's header or echo in bytes, in real or kernel arithmetic.
 const MAX_BYTES: usize = {
     let (mut longest, mut i) = (OPTION_MAX, 0);
     while i < ProtocolId::ALL.len() {
@@ -36,7 +36,7 @@ pub(super) fn strip(packet: &mut Packet) {
     packet.flags.clear(Flags::MARKED);
 }
 
-/// Inverts one bit of a packet's header; if it has only ECN bits, the mark.
+/// Inverts one bit of a packet's header, or the mark of a packet that has only ECN bits.
 pub(super) fn corrupt(packet: &mut Packet, rng: &mut Pcg64) {
     let rewritten = rewrite(&mut packet.cargo, |_, bytes| {
         let bit = below(rng, bytes.len() * 8);
@@ -48,7 +48,7 @@ pub(super) fn corrupt(packet: &mut Packet, rng: &mut Pcg64) {
     }
 }
 
-/// Replaces a packet's congestion signal; of one that carries nothing but ECN bits, the mark.
+/// Replaces a packet's congestion signal by a false value, or the mark of a packet that has only ECN bits.
 pub(super) fn lie(packet: &mut Packet, value: FalseSignal, rng: &mut Pcg64) {
     let rewritten = rewrite(&mut packet.cargo, |signal, bytes| {
         if let Some(signal) = signal {
@@ -65,7 +65,7 @@ pub(super) fn lie(packet: &mut Packet, value: FalseSignal, rng: &mut Pcg64) {
     }
 }
 
-/// Returns the echo that grants the most; the same one where the protocol has no such signal.
+/// Returns an echo with the signal that grants the most. An echo without a signal is returned unchanged.
 pub(super) fn best(echo: AnyEcho) -> AnyEcho {
     let mut cargo = Cargo::Echo(echo);
     rewrite(&mut cargo, |signal, bytes| {
@@ -83,7 +83,7 @@ const fn set_mark(flags: &mut Flags, on: bool) {
     if on { flags.set(Flags::MARKED) } else { flags.clear(Flags::MARKED) }
 }
 
-/// Changes the bytes of a packet's header; returns whether it has one.
+/// Changes the bytes of a packet's header or echo. Returns false if the packet has neither.
 fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<SignalField>, &mut [u8])) -> bool {
     let mut bytes = [0; MAX_BYTES];
     match cargo {
@@ -107,19 +107,19 @@ fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<SignalField>, &mut [u8]
     true
 }
 
-/// Position of a congestion signal in the bytes of a header or an echo: a big-endian number.
+/// Position of a congestion signal in a header's or an echo's bytes, as a big-endian number.
 #[derive(Clone, Copy, Debug)]
 struct SignalField {
     at: usize,
     bytes: usize,
-    /// Bits that are the signal's.
+    /// Mask of the bits that belong to the signal.
     mask: u32,
-    /// The code that grants nothing, and the one that grants the most.
+    /// Code that grants nothing. `max` is the code that grants the most.
     zero: u32,
     max: u32,
 }
 
-/// The largest change of a window that XCP's feedback is given here, in bytes: no window reaches it.
+/// Largest window change that a fault writes as XCP's feedback, in bytes. No real window reaches it.
 const FEEDBACK_MAX: f32 = 1e30;
 
 impl SignalField {
@@ -143,7 +143,8 @@ impl SignalField {
         }
     }
 
-    /// The signal of a law in kernel arithmetic, in the option's value. Only those are here whose lies a network accepts.
+    /// Returns the signal in an option's value, for a law in kernel arithmetic. Only laws for which a network accepts
+    /// false signals are listed.
     fn of_value(id: ProtocolId) -> Option<Self> {
         let at = VALUE_AT;
         match id {
@@ -156,7 +157,7 @@ impl SignalField {
         }
     }
 
-    /// The signal of a protocol whose header and echo have it in the same place.
+    /// Returns the signal of a protocol whose header and echo have it at the same position.
     fn of_both(id: ProtocolId) -> Option<Self> {
         match id {
             ProtocolId::Aecp => Some(Self { at: 1, bytes: 2, mask: 0xffff, zero: 0, max: 0xfffe }),
@@ -168,14 +169,14 @@ impl SignalField {
         }
     }
 
-    /// MaxNet's field of 24 bits: 23 of a price or of a start rate, both the higher the less they grant. 0 is "not
-    /// written".
+    /// Returns MaxNet's 24-bit field at byte `at`: 23 bits of a price or a start rate, where higher codes grant less.
+    /// Code 0 means "not written".
     const fn price(at: usize) -> Self {
         let code = (1 << 23) - 1;
         Self { at, bytes: 3, mask: code, zero: code, max: 1 }
     }
 
-    /// XCP's feedback: as katabi-2002 or draft-falk has it, by the format in the frame's third byte.
+    /// Returns XCP's feedback field, in the format of katabi-2002 or draft-falk that the frame's third byte selects.
     fn feedback(at: usize, bytes: &[u8]) -> Option<Self> {
         let field = |zero, max| Some(Self { at, bytes: 4, mask: u32::MAX, zero, max });
         match bytes[2] & 0x0f {
@@ -185,12 +186,12 @@ impl SignalField {
         }
     }
 
-    /// RCP's rate.
+    /// Returns RCP's rate field at byte `at`.
     const fn rate(at: usize) -> Self {
         Self { at, bytes: 4, mask: u32::MAX, zero: 0, max: f32::MAX.to_bits() }
     }
 
-    /// JetMax's fair rate: 0 is none, so the least is 1 bit/s.
+    /// Returns JetMax's fair-rate field at byte `at`. Code 0 means that there is no rate, so the minimum is 1 bit/s.
     const fn target(at: usize) -> Self {
         Self { at, bytes: 4, mask: u32::MAX, zero: 1.0_f32.to_bits(), max: f32::MAX.to_bits() }
     }

@@ -13,7 +13,7 @@ use super::header::best;
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFaults {
     ignores: Box<[Period]>,
-    /// Steps of its clock, in picoseconds, in order of time.
+    /// Steps of the host's clock, in picoseconds, in order of time.
     steps: Box<[(Instant, i64)]>,
 }
 
@@ -32,19 +32,19 @@ impl SourceFaults {
         any.then(|| Box::new(Self { ignores, steps: steps.into() }))
     }
 
-    /// Returns whether the source ignores feedback at this time.
+    /// Returns true if the source ignores feedback at this time.
     pub(crate) fn ignores(&self, now: Instant) -> bool {
         self.ignores.iter().any(|period| period.contains(now))
     }
 
-    /// Returns the time of the host's clock at this time.
+    /// Returns the reading of the host's clock at this simulated time.
     #[cold]
     pub(crate) fn clock(&self, now: Instant) -> Instant {
         let steps = self.steps.iter().take_while(|(at, _)| *at <= now).map(|(_, step)| step);
         stepped(now, steps.sum())
     }
 
-    /// Returns the RTT between two times by the host's clock; `None` if that is not above zero.
+    /// Returns the RTT between two times as measured by the host's clock, or `None` if it is not positive.
     pub(crate) fn rtt(&self, sent: Instant, now: Instant) -> Option<Duration> {
         let rtt = self.clock(now).since(self.clock(sent));
         (!rtt.is_zero()).then_some(rtt)
@@ -58,7 +58,7 @@ pub(crate) struct ReceiverFaults {
     /// True if the protocol infers congestion from losses, so that a misreporting receiver hides
     /// them too.
     hides_losses: bool,
-    /// The packet that is acknowledged next carries nothing, so its acknowledgement has nothing to echo.
+    /// True if the last packet arrived without a header, so that the next acknowledgement has nothing to echo.
     empty: bool,
 }
 
@@ -75,22 +75,22 @@ impl ReceiverFaults {
         any.then(|| Box::new(Self { lies, hides_losses, empty: false }))
     }
 
-    /// Notes whether the packet that arrives carries something.
+    /// Records the presence or absence of a header in an arriving packet.
     pub(crate) const fn on_packet(&mut self, carries: bool) {
         self.empty = !carries;
     }
 
-    /// Returns whether a gap in the data is reported as received.
+    /// Returns true if the receiver reports a gap in the data as received.
     pub(crate) fn hides_loss(&self, now: Instant) -> bool {
         self.hides_losses && self.misreports(now)
     }
 
-    /// Returns whether the receiver misreports at this time.
+    /// Returns true if the receiver misreports at this time.
     pub(crate) fn misreports(&self, now: Instant) -> bool {
         self.lies.iter().any(|period| period.contains(now))
     }
 
-    /// Returns the echo that the next acknowledgement carries instead of this one.
+    /// Returns the echo that the next acknowledgement carries in place of `echo`.
     pub(crate) fn echo(&self, now: Instant, echo: AnyEcho) -> AnyEcho {
         if self.misreports(now) {
             best(echo)
@@ -102,18 +102,18 @@ impl ReceiverFaults {
     }
 }
 
-/// Returns the times of a flow's faults of one kind.
+/// Returns the periods of a flow's faults of one kind.
 fn periods(flow: &FlowSpec, effect: HostEffect) -> Box<[Period]> {
     let of_kind = |fault: &&HostFaultSpec| fault.effect == effect;
     flow.faults.iter().filter(of_kind).map(|fault| Period::new(fault.from_s, fault.until_s)).collect()
 }
 
-/// Returns a step in picoseconds; an hour fits.
+/// Returns a clock step in picoseconds. Steps of an hour fit.
 pub(crate) fn picoseconds(step_s: f64) -> i64 {
     (step_s * 1e12).round() as i64
 }
 
-/// Returns a time of a clock that is ahead by so many picoseconds; not before its zero.
+/// Returns the reading of a clock that is ahead by `ahead_ps` picoseconds. The reading is never below zero.
 pub(crate) fn stepped(time: Instant, ahead_ps: i64) -> Instant {
     if time == Instant::NEVER { time } else { Instant::from_ps(time.as_ps().saturating_add_signed(ahead_ps)) }
 }

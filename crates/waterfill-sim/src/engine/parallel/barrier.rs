@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Number of polls before a thread sleeps: some 50 µs, longer than most waits on a host with a CPU for each thread.
+/// Number of polls before a thread sleeps. They take about 50 µs, longer than most waits if each thread has a CPU.
 const SPINS: u32 = 1_500;
 
 /// Duration of one sleep.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Makes threads wait for each other. It spins first, since a wake-up by the kernel can take longer than a window.
+/// Barrier at which threads wait for each other. It spins first, because a wake-up by the kernel can take longer than a
+/// window.
 #[derive(Debug)]
 pub(super) struct Barrier {
     threads: usize,
@@ -18,7 +19,7 @@ pub(super) struct Barrier {
     generation: AtomicUsize,
     /// True if a thread has panicked, so that the others must not wait for it.
     broken: AtomicBool,
-    /// Threads that sleep until the generation changes.
+    /// Number of threads that sleep until the generation changes.
     sleepers: Mutex<usize>,
     wake: Condvar,
 }
@@ -35,7 +36,7 @@ impl Barrier {
         }
     }
 
-    /// Waits until every thread has called it; calls `idle` now and then meanwhile.
+    /// Waits until every thread has called `wait`, and calls `idle` now and then in the meantime.
     ///
     /// # Panics
     /// When another thread has panicked.
@@ -81,7 +82,7 @@ impl Barrier {
     }
 }
 
-/// See [`Barrier::guard`].
+/// Guard that frees the threads waiting at a barrier if its own thread panics.
 #[derive(Debug)]
 pub(super) struct Guard<'a>(&'a Barrier);
 
@@ -98,7 +99,7 @@ impl Drop for Guard<'_> {
 mod tests {
     use super::*;
 
-    /// Steps of threads, none of which is ever more than one step ahead.
+    /// Threads step together: none is ever more than one step ahead.
     #[test]
     fn threads_step_together() {
         let (barrier, steps) = (Barrier::new(3), AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! One run on several threads, with the bytes of one thread.
+//! Simulation of one run on several threads, with the same results as on one thread.
 //!
 //! Reading order: `plan` (which thread simulates what), this file (windows and what crosses between threads), `order`
 //! (sequence numbers), `barrier`. Each thread has a [`Simulation`] of the whole network and uses its own part of it;
@@ -35,23 +35,23 @@ use barrier::Barrier;
 use order::{Handled, LoggedWindow, Merge};
 use plan::Plan;
 
-/// The least time between two different times.
+/// Smallest difference between two simulated times.
 const PICOSECOND: Duration = Duration::from_ps(1);
 
-/// Windows between two polls of the watch; a long one polls within.
+/// Number of windows between two polls of the watch. A long window also polls inside.
 const WINDOWS_PER_POLL: u32 = 64;
 
 /// A run's division among threads, and the parts of the network that other threads simulate.
 #[derive(Debug)]
 pub(super) struct Parallel {
     plan: Plan,
-    /// The simulations of threads 1, 2, …
+    /// Simulations of threads 1, 2, …
     others: Vec<Simulation>,
-    /// Events between two windows: those that concern the whole network, and changes of cut links.
+    /// Events handled between two windows: those that concern the whole network, and changes of cut links.
     observations: Vec<Timed>,
-    /// The sequence number given out last.
+    /// Last sequence number on which all threads agree.
     settled: u64,
-    /// Flows at the start of the run; later ones have been started by traffic sources, all in part 0.
+    /// Number of flows at the start of the run. Traffic sources start later flows, all of them in part 0.
     initial_flows: usize,
 }
 
@@ -64,11 +64,11 @@ struct Crossing {
     packet: Packet,
 }
 
-/// Packets and events that one thread hands over to another before a window.
+/// Packets that one thread hands over to another before a window.
 #[derive(Debug, Default)]
 struct Mailbox {
     crossings: Vec<Crossing>,
-    /// Selective acknowledgements of the crossing packets that have some, in their order.
+    /// Selective acknowledgements of those packets that carry some, in the packets' order.
     blocks: Vec<Blocks>,
 }
 
@@ -90,13 +90,13 @@ struct Shared<'a> {
     observations: Mutex<Vec<Timed>>,
     settled: AtomicU64,
     watch: Watch,
-    /// True if the run stops after this window; thread 0 decides, so that all agree.
+    /// True if the run stops after this window. Thread 0 decides, so that all threads agree.
     over: AtomicBool,
 }
 
 impl Simulation {
-    /// Divides the run among up to this number of threads; `None` takes the number predicted to be fastest on the idle
-    /// CPUs. Returns the number of threads that the run uses.
+    /// Divides the run among at most `threads` threads and returns the number used. `None` selects the number predicted
+    /// to be fastest on the idle CPUs.
     ///
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
     /// begun or records packets.
@@ -132,7 +132,7 @@ impl Simulation {
         arrivals.chain(self.agenda.peek().map(|entry| entry.time)).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Takes in packets of a cut link.
+    /// Imports the packets of cut links from a mailbox.
     fn import(&mut self, mail: &mut Mailbox) {
         let mut blocks = mail.blocks.drain(..);
         for Crossing { link, arrives, order, mut packet } in mail.crossings.drain(..) {
@@ -147,7 +147,7 @@ impl Simulation {
 }
 
 impl Parallel {
-    /// Divides a simulation that has not begun.
+    /// Divides a simulation that has not begun into the parts of `plan`.
     fn new(plan: Plan, sim: &mut Simulation) -> Option<Self> {
         let build = |_| Simulation::watched(sim.network.clone(), sim.watch.clone()).ok();
         let mut others: Vec<Simulation> = (1..plan.parts).map(build).collect::<Option<_>>()?;
@@ -170,7 +170,7 @@ impl Parallel {
         Some(Self { plan, others, observations, settled, initial_flows })
     }
 
-    /// Returns the number of entries in the other threads' heaps, and of events that concern the whole network.
+    /// Returns the number of events that are pending in other threads or concern the whole network.
     pub(super) fn pending(&self) -> usize {
         self.others.iter().map(|part| part.agenda.len()).sum::<usize>() + self.observations.len()
     }
@@ -211,7 +211,7 @@ impl Parallel {
 }
 
 impl Shared<'_> {
-    /// Simulates one part up to the end, window by window.
+    /// Simulates one part up to `until`, window by window.
     fn simulate(&self, part: usize) {
         let _guard = self.barrier.guard();
         // Thread 0 is its caller's, where signals arrive.
@@ -271,12 +271,12 @@ impl Shared<'_> {
         act(&mut lock(&self.parts[part]))
     }
 
-    /// Publishes when a part's next event is due.
+    /// Publishes the time of a part's next event.
     fn publish(&self, part: usize, next: Instant) {
         self.next[part].store(next.as_ps(), Ordering::Relaxed);
     }
 
-    /// Hands over the packets of cut links that arrive before `horizon`; they have all started before `next`.
+    /// Hands over the packets of cut links that arrive before `horizon`. Their transmission started before `next`.
     fn hand_over(&self, part: usize, sim: &mut Simulation, exported: &[u32], next: Instant, horizon: Instant) {
         let before = next.before(PICOSECOND);
         for &l in exported {
@@ -302,7 +302,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Takes over packets and events from the other threads.
+    /// Takes over packets and started flows from the other threads.
     fn take_in(&self, part: usize, sim: &mut Simulation) {
         if part > 0 {
             let started = self.started.read().unwrap_or_else(PoisonError::into_inner);
@@ -314,7 +314,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Replaces the sequence numbers that a part gave out in the last window by the sequential ones; returns the last.
+    /// Replaces the sequence numbers that a part assigned in the last window by the sequential ones. Returns the last
+    /// number.
     fn renumber(&self, part: usize, sim: &mut Simulation, settled: u64, shifts: &mut Vec<u64>) -> u64 {
         let guards: Vec<_> = self.logs.iter().map(|log| log.read().unwrap_or_else(PoisonError::into_inner)).collect();
         let logs: Vec<&[Handled]> = guards.iter().map(|log| log.as_slice()).collect();
@@ -327,7 +328,7 @@ impl Shared<'_> {
         merge.settled_after()
     }
 
-    /// Handles the event at the end of a window; only thread 0 does, while the others wait.
+    /// Handles the event at the end of a window, on thread 0 while the other threads wait.
     fn observe(&self, now: Instant, settled: u64) {
         let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
         let (first, others) = parts.split_at_mut(1);
@@ -386,8 +387,8 @@ fn hosts(plan: &Plan, sim: &Simulation, f: usize) -> (usize, usize) {
     }
 }
 
-/// Swaps the state of other threads between their simulations and that of thread 0. Thread 0 then has, or no longer
-/// has, the whole network.
+/// Swaps the state of other threads between their simulations and thread 0's simulation. Thread 0 then has the whole
+/// network, or only its own part again.
 fn exchange(plan: &Plan, sim: &mut Simulation, others: &mut [&mut Simulation], initial_flows: usize) {
     for (l, &(from, _)) in plan.links.iter().enumerate().filter(|(_, (from, _))| *from > 0) {
         std::mem::swap(&mut sim.links[l], &mut others[from - 1].links[l]);
@@ -418,7 +419,7 @@ fn collect<S: std::borrow::Borrow<Simulation>>(plan: &Plan, sim: &mut Simulation
     }
 }
 
-/// Returns the number of CPUs that the process may use, less those that have been busy in the last minute.
+/// Returns the number of usable CPUs, less those busy in the last minute.
 ///
 /// Threads that wait for each other lose more to other processes than one thread does.
 fn idle_cpus() -> usize {
@@ -428,7 +429,7 @@ fn idle_cpus() -> usize {
     usable.saturating_sub(busy.round() as usize)
 }
 
-/// Locks a mutex that no other thread holds: threads take turns at barriers.
+/// Locks a mutex that no other thread holds, because threads take turns at barriers.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! Sequence numbers of a window: each thread gives out its own, then all are replaced by those of one thread.
+//! Sequence numbers within a window. Each thread assigns its own numbers, which are then replaced by those that a
+//! single thread would assign.
 //!
 //! Two events of one time are handled in the order of their sequence numbers, which the engine gives out as events are
 //! scheduled. In a window each thread counts on from the last number that all agree on (`settled`). A thread handles its
@@ -14,24 +15,24 @@ use waterfill_network::Watch;
 use crate::engine::Simulation;
 use crate::engine::event::{EVENTS_PER_POLL, Window};
 
-/// An event that gave out sequence numbers.
+/// An event whose handling assigned sequence numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handled {
     time: Instant,
     /// Sequence number of the event.
     order: u64,
-    /// The number given out last, its own ones included.
+    /// Last sequence number assigned so far, including those of this event.
     given_out: u64,
 }
 
-/// The events up to a limit, and a log of those that gave out numbers.
+/// Set of the events up to a limit, with a log of the events that assigned sequence numbers.
 #[derive(Debug)]
 pub(super) struct LoggedWindow<'a> {
     /// Time and sequence number of the first event beyond the window.
     limit: (Instant, u64),
     log: &'a mut Vec<Handled>,
     given_out: u64,
-    /// Events since the last poll of the watch.
+    /// Number of events handled since the last poll of the watch.
     handled: u64,
     watch: &'a Watch,
 }
@@ -63,22 +64,22 @@ impl Window for LoggedWindow<'_> {
     }
 }
 
-/// The logs of all threads after a window.
+/// Logs of all threads after a window, ready to be merged.
 #[derive(Debug)]
 pub(super) struct Merge<'a> {
     pub(super) logs: &'a [&'a [Handled]],
-    /// The number given out last before the window.
+    /// Last sequence number assigned before the window.
     pub(super) settled: u64,
 }
 
 impl Merge<'_> {
-    /// Returns the number given out last after the window.
+    /// Returns the last sequence number assigned up to the end of the window.
     pub(super) fn settled_after(&self) -> u64 {
         let given_out = |log: &&[Handled]| log.last().map_or(0, |last| last.given_out - self.settled);
         self.settled + self.logs.iter().map(given_out).sum::<u64>()
     }
 
-    /// Fills in the amount to add to each number that a thread gave out.
+    /// Computes the amount to add to each sequence number that a thread assigned.
     pub(super) fn shifts(&self, thread: usize, shifts: &mut Vec<u64>) {
         shifts.clear();
         let mut next = vec![0; self.logs.len()];
@@ -99,7 +100,8 @@ impl Merge<'_> {
         }
     }
 
-    /// Returns whether one event comes before another thread's, each with the index of its thread.
+    /// Returns true if event `a` comes before event `b` of another thread. Each event is paired with the index of its
+    /// thread.
     #[inline]
     fn precedes(&self, a: (usize, Handled), b: (usize, Handled)) -> bool {
         // A number of an earlier window is final, and below all of this window.
@@ -109,7 +111,7 @@ impl Merge<'_> {
         (a.1.time, a.1.order) < (b.1.time, b.1.order)
     }
 
-    /// Returns whether the first of two events precedes the second, both scheduled in this window for the same time.
+    /// Returns true if event `a` comes before event `b`, when both were scheduled in this window for the same time.
     #[cold]
     fn causes_precede(&self, mut a: (usize, Handled), mut b: (usize, Handled)) -> bool {
         while a.1.time == b.1.time && a.1.order.min(b.1.order) > self.settled {
@@ -118,7 +120,7 @@ impl Merge<'_> {
         (a.1.time, a.1.order) < (b.1.time, b.1.order)
     }
 
-    /// Returns the event that gave out a number in this window.
+    /// Returns the event that assigned a sequence number in this window.
     fn cause(&self, thread: usize, order: u64) -> Handled {
         let log = self.logs[thread];
         log[log.partition_point(|event| event.given_out < order)]
@@ -146,7 +148,7 @@ impl Journal {
         self.access_links.noted.push(a);
     }
 
-    /// Replaces the numbers that a part of the network has given out in this window.
+    /// Replaces the sequence numbers that a part of the network assigned in this window.
     pub(super) fn renumber(&mut self, part: &mut Simulation, settled: u64, shifts: &[u64]) {
         let number = |order: u64| order + shifts[(order - settled - 1) as usize];
         self.links.each(|l| part.links[l].renumber(settled, &number));
@@ -156,7 +158,7 @@ impl Journal {
     }
 }
 
-/// Indexes of entities of one kind, each as often as it was given a number.
+/// Indices of links, delay lines or access links, one entry for each sequence number assigned.
 #[derive(Debug, Default)]
 struct Touched {
     noted: Vec<u32>,
@@ -164,7 +166,7 @@ struct Touched {
 }
 
 impl Touched {
-    /// Calls a function once for each index, and forgets them.
+    /// Calls a function once for each distinct index, then clears the list.
     fn each(&mut self, mut visit: impl FnMut(usize)) {
         for &i in &self.noted {
             let i = i as usize;
@@ -189,8 +191,8 @@ mod tests {
         Handled { time: Instant::from_ps(ps), order, given_out }
     }
 
-    /// Checks ties of two threads: those at 5 follow the numbers before the window, those at 7 the events that
-    /// scheduled them.
+    /// Checks ties between two threads. At time 5, numbers from before the window decide. At time 7, the events that
+    /// scheduled the tied ones decide.
     #[test]
     fn numbers_become_those_of_one_thread() {
         // Sequential order: a1 (5, #3) gives 11, b1 (5, #4) gives 12 and 13, a2 (6, #5) gives 14, then those that

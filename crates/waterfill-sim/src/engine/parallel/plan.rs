@@ -11,28 +11,29 @@ use std::collections::{BTreeMap, BinaryHeap};
 use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::{ArrivalSpec, Network, TCP_IP_BYTES};
 
-/// Cost of a packet in seconds of a CPU, for the prediction only. In order: at the link that it joins, at the node that it
-/// reaches, at the sending host (data and acknowledgement), at the receiving host, and when another thread takes it over.
+/// CPU time of a packet that joins a link, in seconds; used for the prediction only. The next constants are for its
+/// arrival at a node, the sending host (data and acknowledgement), the receiving host, and the move to another thread.
 const COST_JOIN_S: f64 = 45e-9;
 const COST_ARRIVAL_S: f64 = 25e-9;
 const COST_SENDER_S: f64 = 70e-9;
 const COST_RECEIVER_S: f64 = 40e-9;
 const COST_CROSSING_S: f64 = 80e-9;
-/// Extra cost of one event with several threads: its log, its number and the patch of its number.
+/// Extra cost of an event with several threads, relative to one thread: its log entry, its number and its renumbering.
 const COST_EVENT_SHARE: f64 = 0.2;
-/// Cost of a window for each thread: its barriers, and the scan of its heap and of cut links.
+/// Cost of a window in seconds: its barriers, and each thread's scan of its heap and of cut links.
 const COST_WINDOW_S: f64 = 2e-6;
 const COST_WINDOW_PER_THREAD_S: f64 = 0.3e-6;
 
-/// Share of one thread's predicted time, and time saved, from which several threads are used.
+/// Maximum share of one thread's predicted time at which several threads are used. `WORTHWHILE_S` is the minimum time
+/// saved.
 const WORTHWHILE_SHARE: f64 = 0.85;
 const WORTHWHILE_S: f64 = 0.05;
 
-/// Weight, relative to the mean, that a part may reach by a move.
+/// Maximum weight of a part after a move, relative to the mean weight.
 const IMBALANCE: f64 = 1.04;
-/// Nodes from which the division of a candidate starts.
+/// Number of starting nodes tried for the division of a candidate.
 const STARTS: usize = 6;
-/// Largest number of candidates, and of passes of improvement.
+/// Maximum number of candidates. `PASSES` is the maximum number of improvement passes.
 const CANDIDATES: usize = 12;
 const PASSES: usize = 12;
 
@@ -40,31 +41,31 @@ const PASSES: usize = 12;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     pub(super) parts: usize,
-    /// The part in which each link begins and the part in which it ends.
+    /// Parts in which each link begins and ends.
     pub(super) links: Vec<(usize, usize)>,
-    /// The parts of the sender and of the receiver of each group's flows.
+    /// Parts of the sender and the receiver of each group's flows.
     pub(super) groups: Vec<(usize, usize)>,
-    /// The parts in which each traffic source's packets begin and end.
+    /// Parts in which each traffic source's packets begin and end.
     pub(super) traffic: Vec<(usize, usize)>,
-    /// Lookahead: a packet that starts on a cut link arrives later than this.
+    /// Lookahead: minimum time from a packet's start on a cut link to its arrival.
     pub(super) lookahead: Duration,
     /// Predicted seconds of wall time per simulated second.
     pub(super) predicted: f64,
 }
 
 impl Plan {
-    /// Divides a network into this number of parts; `None` if it cannot be divided.
+    /// Divides a network into `parts` parts, or returns `None` if it cannot be divided.
     pub(super) fn new(network: &Network, parts: usize) -> Option<Self> {
         Layout::new(network).divide(parts)
     }
 
-    /// Returns the links that begin in a part and end in another one.
+    /// Returns the links that begin in one part and end in another part.
     pub(super) fn cut_links_of(&self, part: usize) -> Vec<u32> {
         let cut = |&(_, &(from, to)): &(usize, &(usize, usize))| from == part && to != part;
         self.links.iter().enumerate().filter(cut).map(|(l, _)| l as u32).collect()
     }
 
-    /// Returns the plan of up to `max` parts that is predicted to be the fastest; `None` if that is one thread.
+    /// Returns the plan of at most `max` parts that is predicted to be fastest, or `None` if one thread is.
     pub(super) fn fastest(network: &Network, max: usize) -> Option<Self> {
         let layout = Layout::new(network);
         let one = layout.weights.iter().sum::<f64>();
@@ -82,7 +83,7 @@ struct Layout {
     links: Vec<(usize, usize)>,
     groups: Vec<(usize, usize)>,
     traffic: Vec<(usize, usize)>,
-    /// Smallest propagation delay of each link and its shortest transmission, over the run.
+    /// Minimum propagation delay and shortest transmission time of each link over the run.
     delays: Vec<(Duration, Duration)>,
     /// Packets per second over each link.
     rates: Vec<f64>,
@@ -133,7 +134,7 @@ impl Layout {
         layout
     }
 
-    /// Estimates rates and costs: each flow gets the smallest of its links' capacities per flow.
+    /// Estimates packet rates and CPU costs. Each flow is assumed to get the smallest capacity per flow on its path.
     fn weigh(&mut self, network: &Network) {
         let mut users = vec![0.0; network.links.len()];
         for f in &network.flows {
@@ -190,7 +191,7 @@ impl Layout {
         divided.min_by(|a, b| a.predicted.total_cmp(&b.predicted))
     }
 
-    /// Returns the plan of a division; `None` if no link is cut.
+    /// Returns the plan for a division, or `None` if no link is cut.
     fn plan(&self, graph: &Graph, part_of: &[usize], parts: usize) -> Option<Plan> {
         let place = |(a, b): (usize, usize)| (part_of[graph.group_of[a]], part_of[graph.group_of[b]]);
         let links: Vec<(usize, usize)> = self.links.iter().map(|&ends| place(ends)).collect();
@@ -218,20 +219,20 @@ impl Layout {
     }
 }
 
-/// Groups of nodes between which all links have at least some delay.
+/// Graph of node groups, in which all links between groups have at least a minimum delay.
 #[derive(Debug)]
 struct Graph {
-    /// The group of each node.
+    /// Group of each node.
     group_of: Vec<usize>,
     weights: Vec<f64>,
     /// Neighbours of each group, with the packets per second between them.
     edges: Vec<Vec<(usize, f64)>>,
-    /// The group of part 0, if there is one.
+    /// Group that must be in part 0, if any.
     pinned: Option<usize>,
 }
 
 impl Graph {
-    /// Contracts the links of less than this delay.
+    /// Builds the graph by contracting the links whose delay is less than `min_delay`.
     fn contracted(layout: &Layout, min_delay: Duration) -> Self {
         let mut sets = Sets::new(layout.weights.len());
         for (&(a, b), &(delay, _)) in layout.links.iter().zip(&layout.delays) {
@@ -267,7 +268,7 @@ impl Graph {
         Self { group_of, weights, edges, pinned }
     }
 
-    /// Divides the groups; returns the part of each, `None` if there are fewer groups than parts.
+    /// Divides the groups into parts. Returns the part of each group, or `None` if some part would be empty.
     fn divide(&self, parts: usize, start: usize) -> Option<Vec<usize>> {
         if self.weights.len() < parts {
             return None;
@@ -277,7 +278,7 @@ impl Graph {
         (0..parts).all(|part| part_of.contains(&part)).then_some(part_of)
     }
 
-    /// Grows one part after the other, always by the group with the most packets to it.
+    /// Grows one part after another, always adding the group that exchanges the most packets with it.
     fn grow(&self, parts: usize, start: usize) -> Vec<usize> {
         const NONE: usize = usize::MAX;
         let groups = self.weights.len();
@@ -311,7 +312,7 @@ impl Graph {
         part_of
     }
 
-    /// Moves groups to the part with which they exchange most packets, while the parts stay balanced.
+    /// Moves groups to the parts with which they exchange the most packets, while keeping the parts balanced.
     fn improve(&self, part_of: &mut [usize], parts: usize) {
         let mut loads = vec![0.0; parts];
         for (group, &part) in part_of.iter().enumerate() {
@@ -373,7 +374,7 @@ mod tests {
     use waterfill_laws::units::Volume;
     use waterfill_network::FlowSpec;
 
-    /// Nodes in a line, with flows in both directions over all of it; each link has its delay in milliseconds.
+    /// Returns a network of nodes in a line, crossed by `flows` flows. `delays_ms` gives the delay of each link.
     fn line(delays_ms: &[u64], flows: u32) -> Network {
         let names: Vec<String> = (0..delays_ms.len()).map(|i| format!("l{i}")).collect();
         let mut builder = Network::builder(Duration::from_millis(10_000));
