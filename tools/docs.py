@@ -1,4 +1,4 @@
-"""Write the reference pages that are made from the code: protocols, keys, commands, claims.
+"""Generate the reference pages from the code: protocols, scenario keys, commands and claims.
 
 docs/reference/protocols/<name>.md, one page per protocol, is made here from the Rust module docs;
 tools/reference.py makes the others. The dissector's table of laws is made here too.
@@ -55,11 +55,12 @@ _INLINE = re.compile(
 
 
 class PageError(Exception):
-    """A protocol's file from which no page can be made; the message names the file."""
+    """Raised when no page can be made from a protocol's file. The message names the file."""
 
 
 def source_of(name: str, root: Path = ROOT) -> Path:
-    """Return the file of a protocol, below the root: NAME.rs or NAME/mod.rs, in any folder of laws.
+    """Return the path of a protocol's source file, relative to the root: `NAME.rs` or
+    `NAME/mod.rs`.
 
     Raises PageError unless there is exactly one.
     """
@@ -72,7 +73,7 @@ def source_of(name: str, root: Path = ROOT) -> Path:
 
 
 def module_doc(rust: str) -> list[str]:
-    """Return the lines of the module doc of a Rust file, without their `//!`."""
+    """Return the lines of a Rust file's module doc, without the `//!` marks."""
     lines: list[str] = []
     for line in rust.splitlines():
         if line.startswith("//!"):
@@ -83,7 +84,8 @@ def module_doc(rust: str) -> list[str]:
 
 
 def sections(lines: Iterable[str]) -> dict[str, list[str]]:
-    """Return the lines below each first-level heading, by its text; those above the first by "".
+    """Return the lines below each first-level heading, by heading text. The text above the first
+    heading has the key "".
 
     Raises PageError when a heading occurs twice.
     """
@@ -103,7 +105,7 @@ def sections(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def check_headings(found: Iterable[str]) -> None:
-    """Raise PageError unless all of `HEADINGS` are there, in that order."""
+    """Raise PageError unless every heading of `HEADINGS` is present, in that order."""
     mine = [title for title in found if title in HEADINGS]
     missing = [title for title in HEADINGS if title not in mine]
     if missing:
@@ -113,7 +115,7 @@ def check_headings(found: Iterable[str]) -> None:
 
 
 def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
-    """Return a protocol's page as Markdown; `source` is its file, below the root.
+    """Return a protocol's page as Markdown. `source` is the protocol's file, relative to the root.
 
     Raises PageError when the module doc lacks a title or a heading.
     """
@@ -139,7 +141,7 @@ def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
 
 
 def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
-    """Return the index of all pages, from {name: (protocol, its page's title)}."""
+    """Return the index of all pages, from {name: (protocol, page title)}."""
     rows = [
         f"| [`{name}`]({name}.md) | {_cell(title)} | {protocol.kind} "
         f"| {', '.join(protocol.backends)} | {protocol.header_bytes} "
@@ -168,7 +170,7 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
 
 
 def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, str]:
-    """Return every page and the index, by their paths below the root.
+    """Return all protocol pages and their index, by path relative to the root.
 
     Raises PageError for the first protocol whose file lacks something.
     """
@@ -184,7 +186,9 @@ def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, st
 
 
 def dissector(known: Mapping[str, ProtocolInfo], lua: str) -> str:
-    """Return the dissector with the numbers, sizes and defaults that it shares with the laws."""
+    """Return the dissector's Lua text with the laws' current numbers, sizes and
+    defaults filled in.
+    """
     laws = {law.kernel["number"]: (law.name, law.kernel) for law in known.values() if law.kernel}
 
     def table(name: str, cell: Callable[[str, KernelEntry], object]) -> str:
@@ -208,20 +212,22 @@ def _number(param: ParamInfo) -> str:
 
 
 def all_pages(known: Mapping[str, ProtocolInfo]) -> dict[Path, str]:
-    """Return every file that is made from the code, by its path below the root."""
+    """Return every generated file, by path relative to the root."""
     lua = (ROOT / DISSECTOR).read_text(encoding="utf-8")
     return {**pages(known), **reference.pages(), DISSECTOR: dissector(known, lua)}
 
 
 def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
-    """Return the pages that are missing, not current, or without a protocol."""
+    """Return the paths of pages that are missing, out of date or left over from a
+    removed protocol.
+    """
     changed = [path for path, text in made.items() if _text(root / path) != text]
     there = sorted((root / PAGES).glob("*.md"))
     return changed + [p.relative_to(root) for p in there if p.relative_to(root) not in made]
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or with `--check` only list those to change; return the exit code."""
+    """Write the outdated pages, or only list them with `--check`. Return the exit code."""
     try:
         made = all_pages(protocols.load())
     except PageError as error:
@@ -262,7 +268,9 @@ def _title(lines: list[str]) -> tuple[str, str]:
 
 
 def _body(lines: list[str]) -> str:
-    """Return a section's lines, headings one level down, links as code; code blocks unchanged."""
+    """Return a section's lines with each heading one level lower and item links as code. Code
+    blocks stay unchanged.
+    """
     out: list[str] = []
     prose: list[str] = []
     fenced = False
@@ -333,7 +341,9 @@ def _parameters(protocol: ProtocolInfo) -> str:
 
 
 def _in_kernel(param: ParamInfo) -> str:
-    """Return the values that the C code supports, in short: `all`, or `–` where it has none."""
+    """Return the parameter values that the C code supports: a short list, `all`, or
+    `–` for none.
+    """
     if param.kernel is None:
         return "–"
     return (param.kernel["supported"] or "all").removeprefix("a value from ")
@@ -346,7 +356,7 @@ def _unit(param: ParamInfo) -> str:
 
 
 def _default(param: ParamInfo) -> str:
-    """Return a default as a scenario may write it."""
+    """Return a parameter's default as a scenario would write it."""
     value = param.default
     if value is None:
         return "–"

@@ -65,7 +65,7 @@ class FirstLine:
     text: str
 
     def findings(self) -> list[str]:
-        """Return the complaints about this line."""
+        """Return the style complaints about this line."""
         plain = _CODE.sub("x", self.text)
         sentence = re.split(r"(?<=[\w)\]…%])\.(?: |$)", plain, maxsplit=1)[0]
         found = []
@@ -126,7 +126,7 @@ def first_lines(paths: list[Path]) -> Iterator[FirstLine]:
 
 
 def tracked(folders: list[str]) -> list[Path]:
-    """Return the Python and Rust files of these folders that git knows or would take."""
+    """Return the Python and Rust files of these folders, except files that git ignores."""
     patterns = [f"{folder}/*.{suffix}" for folder in folders for suffix in ("py", "pyi", "rs")]
     listed = subprocess.run(
         [
@@ -149,7 +149,7 @@ def tracked(folders: list[str]) -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print every complaint, or a draw of lines; return the exit code."""
+    """Print every complaint, or a random draw of lines, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="*", default=list(FOLDERS))
     parser.add_argument("--draw", type=int, metavar="N", help="print N lines drawn at random")

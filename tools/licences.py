@@ -33,7 +33,9 @@ def pinned(locks: list[Path]) -> set[str]:
 
 
 def licence(name: str) -> str | None:
-    """Return a package's licence as it states it; None if it is not installed."""
+    """Return the licence that a package's metadata states, or None if the package is
+    not installed.
+    """
     try:
         about = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -44,7 +46,7 @@ def licence(name: str) -> str | None:
 
 
 def main() -> int:
-    """Check; return the exit code."""
+    """Check the licences of all pinned packages and return the exit code."""
     names = sorted(pinned(sorted(ROOT.glob("requirements*.lock"))))
     found = {name: licence(name) for name in names}
     bad = {

@@ -1,4 +1,4 @@
-"""Write the first version of a protocol: its file, its module line and its registry line.
+"""Write the first version of a protocol: its file, module line and registry line.
 
     make new-protocol NAME=foo [KERNEL=1]
 
@@ -45,11 +45,13 @@ KEYWORDS = """
 
 
 class BadName(Exception):
-    """A name that cannot be a protocol's; one sentence that says why."""
+    """Raised when a name cannot be used for a protocol. The message gives the reason in one
+    sentence.
+    """
 
 
 def check_name(name: str, root: Path = ROOT) -> None:
-    """Raise BadName unless `name` can be the name of a new protocol."""
+    """Raise BadName if `name` cannot be used for a new protocol."""
     if not re.fullmatch("[a-z][a-z0-9]*", name):
         raise BadName(
             f"NAME must be a lower-case letter and then lower-case letters or digits, such as foo, "
@@ -69,7 +71,8 @@ def check_name(name: str, root: Path = ROOT) -> None:
 
 
 def create(name: str, root: Path = ROOT, *, kernel: bool = False) -> list[Path]:
-    """Write a new protocol, with its kernel form if asked; returns the files written, below `root`.
+    """Write the files of a new protocol and return their paths relative to `root`. `kernel` adds
+    the C version.
 
     Raises BadName, with nothing written, if the name cannot be used.
     """
@@ -102,7 +105,9 @@ def create(name: str, root: Path = ROOT, *, kernel: bool = False) -> list[Path]:
 
 
 def _filled(template: str, name: str, *, kernel: bool) -> str:
-    """A template with the name in it, and of the marked lines those of one kind."""
+    """Return a template with the name filled in and with only the marked lines of the chosen
+    variant.
+    """
     text = (ROOT / "tools" / f"new_protocol{template}").read_text(encoding="utf-8")
     kept, left_out = ("@kernel@", "@real@") if kernel else ("@real@", "@kernel@")
     lines = [line for line in text.splitlines() if not line.startswith(left_out)]
@@ -118,14 +123,14 @@ def _filled(template: str, name: str, *, kernel: bool) -> str:
 
 
 def _with_number(header: str, name: str) -> str:
-    """The interface of laws with the next number."""
+    """Return the C header of law numbers with the next number added for the law `name`."""
     numbers = re.findall(r"^\tWATERFILL_\w+ = (\d+),\n", header, flags=re.MULTILINE)
     last = f" = {numbers[-1]},\n"
     return header.replace(last, f"{last}\tWATERFILL_{name.upper()} = {int(numbers[-1]) + 1},\n", 1)
 
 
 def _with_values(capture: str, variant: str) -> str:
-    """The values of captures with those of a header, which is also the echo."""
+    """Return the source of packet captures with match arms for the new law's header and echo."""
     rest = "            _ => [0; VALUE_MAX],\n        }\n    }\n\n    /// "
     requests, headers, echoes, after = capture.split(rest)
     line = "            Any{}::{variant}({}) => {}.value(),\n"
@@ -135,27 +140,27 @@ def _with_values(capture: str, variant: str) -> str:
 
 
 def _with_entry(laws: str, name: str) -> str:
-    """The daemon's table of laws with one more."""
+    """Return the daemon's table of laws with an entry for the new law."""
     before, after = laws.split("];\n\n/// Returns a law by its name.\n")
     entry = DAEMON_ENTRY.replace("@name@", name)
     return f"{before}{entry}];\n\n/// Returns a law by its name.\n{after}"
 
 
 def _with_module(modules: str, name: str) -> str:
-    """The list of modules with one more, in the order of names that rustfmt keeps."""
+    """Return the list of modules with the new module added, in rustfmt's order."""
     *head, tail = re.split(r"^(?=pub mod )", modules.rstrip() + "\n", flags=re.MULTILINE)
     listed = [*head[1:], tail, f"pub mod {name};\n"]
     return head[0] + "".join(sorted(listed, key=lambda line: line.split()[2].rstrip(";")))
 
 
 def _with_line(registry: str, line: str) -> str:
-    """The registry with one more line at the end of its list, which ends the file."""
+    """Return the registry with one line added at the end of its list."""
     head = registry.rstrip().removesuffix("}")
     return f"{head}{line}}}\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Write the protocol named by the first argument; returns the exit code."""
+    """Write the protocol named by the first argument and return the exit code."""
     name, kernel, *_ = [*arguments, "", ""]
     try:
         written = create(name, ROOT, kernel=kernel == "1")

@@ -1,4 +1,4 @@
-"""Make the pages of keys, commands and claims from their definitions.
+"""Generate the pages of scenario keys, commands and claims from their definitions.
 
 Keys come from the scenario's JSON Schema, commands from the typer app, claims from the papers'
 claims.toml. Run by `make docs`, with the protocols' pages (tools/docs.py); a test keeps them
@@ -59,26 +59,26 @@ _TABLES = {
 
 
 def cell(text: str) -> str:
-    """Return a text as one cell of a Markdown table."""
+    """Return a text escaped as one cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def filled(text: str) -> str:
-    """Return a paragraph in lines of up to 120 columns; tables, code and comments as they are."""
+    """Return a paragraph wrapped at 120 columns. Tables, code and comments stay unchanged."""
     if text.startswith(("|", "```", "<!--", "#", "`")):
         return text
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table."""
+    """Return a Markdown table with these headings and rows."""
     names = list(head)
     lines = [names, ["---"] * len(names), *([cell(entry) for entry in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def expected(schema: Mapping[str, Any]) -> str:
-    """Say in a few words which values a schema allows."""
+    """Describe in a few words which values a schema allows."""
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
@@ -106,7 +106,7 @@ def _section(reference: str) -> str:
 
 
 def _quantity(pattern: str | None) -> str | None:
-    """Name the quantity whose units a pattern lists: `60 s` matches that of a time."""
+    """Return the quantity whose units a pattern lists, such as time for a pattern with `s`."""
     if pattern is None:
         return None
     units = re.split(r"[|()]+", pattern.rstrip("$").removesuffix("\\s*"))
@@ -172,7 +172,7 @@ def keys_page(schema: Mapping[str, Any]) -> str:
 
 
 def _inner(schema: Mapping[str, Any], model: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the rows of the tables that a model's keys may be, one for each of their keys."""
+    """Yield one table row for each key inside the nested tables of a model."""
     seen: list[Any] = []
     for key, value in schema["$defs"][model]["properties"].items():
         for one in value.get("anyOf", [value]):
@@ -189,7 +189,7 @@ def _inner(schema: Mapping[str, Any], model: str) -> Iterator[tuple[str, str, st
 
 
 def commands_page(app: TyperGroup) -> str:
-    """Return the page of all commands, from the app."""
+    """Return the reference page of all commands of the command-line app."""
     out = [
         _MADE.format(source="python/waterfill/cli"),
         "# Commands",
@@ -255,7 +255,7 @@ def _set_to(param: TyperArgument | TyperOption) -> str:
 
 
 def claims_page(experiments: Iterable[Experiment]) -> str:
-    """Return the page of all claims, from the experiments."""
+    """Return the page of all claims of these experiments."""
     known = list(experiments)
     counts: dict[str, Counter[str]] = {}
     for experiment in known:
@@ -290,7 +290,7 @@ def claims_page(experiments: Iterable[Experiment]) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return the pages, by their paths below the root."""
+    """Return the generated pages, by path relative to the root."""
     app = get_command(commands.app)
     assert isinstance(app, TyperGroup)
     return {

@@ -1,4 +1,5 @@
-"""Hash the results of every scenario in examples/ and papers/, to check that a change keeps them.
+"""Hash the results of every scenario in examples/ and papers/, to verify that a change preserves
+them.
 
     .venv/bin/python tools/result_hashes.py before.json            # record
     .venv/bin/python tools/result_hashes.py after.json --against before.json
@@ -31,7 +32,7 @@ def scenarios() -> list[Path]:
 
 
 def digest_of(case: tuple[Path, str]) -> str:
-    """Run one scenario; returns its SHA-256 in hex, or `refused`."""
+    """Run one scenario and return the SHA-256 of its results in hex, or `refused`."""
     import pyarrow as pa
 
     import waterfill

@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Outcome:
-    """The counted tests of one suite."""
+    """Test counts of one suite: passed, failed and skipped."""
 
     passed: int = 0
     failed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # "test: why" → number of tests
 
     def add(self, other: Outcome) -> Outcome:
-        """Add another's counts; return this one."""
+        """Add the counts of another outcome and return this one."""
         self.passed += other.passed
         self.failed += other.failed
         self.skipped.update(other.skipped)
@@ -76,7 +76,7 @@ def count_cargo(lines: Iterable[str], code: int = 0) -> Outcome:
 
 
 def cargo() -> Outcome:
-    """Run the Rust tests of the workspace, documentation examples included."""
+    """Run the Rust tests of the workspace, including documentation examples."""
     # --no-fail-fast: one run reports everything that is broken.
     command = ["cargo", "test", "--locked", "--no-fail-fast"]
     check = subprocess.run([ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True)
@@ -141,7 +141,9 @@ _SOAK = [sys.executable, "-m", "validation", "soak", "--quick"]
 
 
 def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
-    """Return the suite, with a short soak of the daemon in parallel."""
+    """Return a function that runs a test suite while a short soak of the daemon runs
+    in parallel.
+    """
 
     def both() -> Outcome:
         with tempfile.TemporaryFile("w+") as file:
@@ -158,7 +160,7 @@ def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
 
 
 def main() -> int:
-    """Run all suites; returns the exit code."""
+    """Run all test suites and return the exit code."""
     total = Outcome()
     for name, suite in (("cargo test", cargo), ("pytest", beside_a_soak(pytest))):
         print(f"\n== {name} ==", flush=True)

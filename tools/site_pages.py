@@ -1,4 +1,4 @@
-"""Additions of `make site` to docs/: navigation, the front page, other files of the repository.
+"""MkDocs hooks of `make site`, which add navigation, a front page and repository files to docs/.
 
 MkDocs calls the functions `on_…` (mkdocs.yml, `hooks`).
 
@@ -72,7 +72,9 @@ _WITHOUT_SEARCH = (
 
 
 class LinkError(Exception):
-    """A page links to something that is not in the repository; the message names both."""
+    """Raised when a page links to a file that is not in the repository. The message names the page
+    and the link.
+    """
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
@@ -96,7 +98,7 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
 
 
 def reindent(text: str) -> str:
-    """Return a Markdown text with the parts of a list item indented by four columns a level.
+    """Return a Markdown text with the contents of list items indented by four columns per level.
 
     CommonMark, as forges read it, takes as many columns as the item's mark is wide; MkDocs'
     Markdown expects four, and a blank line above the first item.
@@ -137,14 +139,15 @@ def reindent(text: str) -> str:
 
 
 def links(text: str) -> Iterator[str]:
-    """Yield the links of a Markdown text, those in code excepted."""
+    """Yield the links of a Markdown text, except links inside code."""
     plain = _CODE.sub("", _FENCE.sub("", text))
     for match in _LINK.finditer(plain):
         yield match["link"]
 
 
 def target(link: str, page: str) -> str | None:
-    """Return the path from the root that a link of a page names; None for an address or an anchor.
+    """Return the repository path that a link points to, or None for an external address or an
+    anchor.
 
     Both paths are relative to the repository's root. Raises LinkError if there is no such file.
     """
@@ -170,7 +173,7 @@ def page_of(path: str) -> str:
 
 
 def relink(text: str, page: str) -> str:
-    """Return the Markdown of a page of the repository with links for its place in the site."""
+    """Return a repository page's Markdown with its links rewritten for the site."""
     here = posixpath.dirname(page_of(page))
 
     def change(part: str) -> str:
@@ -189,7 +192,7 @@ def relink(text: str, page: str) -> str:
 
 @cache
 def tracked() -> tuple[str, ...]:
-    """Return the files that git knows, and those it would take, as paths from the root."""
+    """Return the paths of all repository files, except files that git ignores."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -201,7 +204,9 @@ def tracked() -> tuple[str, ...]:
 
 
 def markdown_of(path: str) -> str:
-    """Return the Markdown of a file or folder of the repository: itself, its text, or a list."""
+    """Return a file or folder as Markdown: a page's text, a file's code in a block, or a list of
+    files.
+    """
     if (ROOT / path).is_dir():
         if (ROOT / path / "README.md").exists():
             return (ROOT / path / "README.md").read_text(encoding="utf-8")
@@ -229,7 +234,7 @@ def _listing(folder: str) -> str:
 
 
 def copies() -> dict[str, str]:
-    """Return {path: Markdown} of all outside of docs/ that its pages, or copies, link to.
+    """Return the Markdown of all files outside docs/ that site pages link to, by path.
 
     The READMEs of all experiments are among them. Raises LinkError.
     """
@@ -262,7 +267,7 @@ def copies() -> dict[str, str]:
 
 @dataclass
 class Section:
-    """A heading of the navigation: its pages as (title, path from the root), and groups of them."""
+    """A heading of the navigation, with its pages as (title, path) and its groups of pages."""
 
     title: str
     pages: list[tuple[str, str]] = field(default_factory=list)
@@ -295,7 +300,7 @@ def sections(text: str) -> list[Section]:
 
 
 def _heading(text: str) -> str:
-    """Return a link's text as a title: with a capital, unless it names code or a file."""
+    """Return a link's text as a title, capitalized unless it names code or a file."""
     if "`" in text or "." in text:
         return text.replace("`", "")
     return text[0].upper() + text[1:]
@@ -304,7 +309,7 @@ def _heading(text: str) -> str:
 def nav(
     found: list[Section], behind: Mapping[str, Mapping[str, str]], experiments: Mapping[str, str]
 ) -> list[Any]:
-    """Return the navigation: the sections and the papers' experiments.
+    """Return the site's navigation, with the given sections and the papers' experiments.
 
     `behind` has, for a front page, the title and path of each page that the front page opens.
     """
@@ -330,7 +335,7 @@ def nav(
 
 
 def records() -> dict[str, str]:
-    """Return {title: path} of the records that the front page of validation links to."""
+    """Return {title: path} of the records linked from the front page of validation."""
     found: dict[str, str] = {}
     for title, link in _TEXT_LINK.findall(markdown_of(EVIDENCE)):
         path = target(link, EVIDENCE)
@@ -340,7 +345,7 @@ def records() -> dict[str, str]:
 
 
 def navigation() -> list[Any]:
-    """Return the navigation of the repository as it is."""
+    """Return the site's navigation for the present state of the repository."""
     files = tracked()
     pages = "docs/reference/protocols/"
     protocols = {
@@ -359,13 +364,13 @@ def navigation() -> list[Any]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Give MkDocs the navigation."""
+    """Set the navigation in the MkDocs configuration."""
     config.nav = navigation()
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the front page and the copies."""
+    """Add the front page and the copied repository files to the site."""
     readme = files.get_file_from_path("README.md")
     if readme is not None:
         files.remove(readme)
@@ -383,14 +388,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite the links of a page of docs/, and lists; links of copies are rewritten already."""
+    """Rewrite the links and lists of a page of docs/. Links of copied files are
+    rewritten earlier.
+    """
     if page.file.generated_by is None:
         markdown = relink(markdown, f"docs/{page.file.src_uri}")
     return reindent(markdown)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Name the theme's search dialog, for screen readers, and take it out of pages from a disk."""
+    """Label the theme's search dialog for screen readers, and hide it on pages opened from disk."""
     dialog = 'data-md-component="search" role="dialog"'
     named = output.replace(dialog, f'{dialog} aria-label="Search"', 1)
     bundle = re.search(r'<script src="[^"]*bundle[^"]*"></script>', named)

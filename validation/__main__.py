@@ -1,4 +1,4 @@
-"""Lists the studies, or runs one: `python -m validation [NAME [OPTIONS]]`.
+"""List the studies or run one: `python -m validation [NAME [OPTIONS]]`.
 
 `--list` prints a line for each, for other programs. The name `tonight` stands for one that this
 host can run in two hours; which one depends on the date.
@@ -79,7 +79,7 @@ def load(name: str) -> Study[Any, Any]:
 
 
 def table() -> str:
-    """Return the list of all studies."""
+    """Return a table of all studies as text."""
     from rich.console import Console
     from rich.table import Table
 
@@ -97,13 +97,13 @@ def table() -> str:
 
 
 def lines() -> str:
-    """Return name, cost, needs and purpose of all studies, tab-separated."""
+    """Return the name, cost, needs and purpose of each study, as tab-separated lines."""
     found = ((name, load(name)) for name in STUDIES)
     return "\n".join(f"{name}\t{s.cost}\t{s.needed}\t{s.shows}" for name, s in found)
 
 
 def tonight(day: datetime.date) -> str:
-    """Return the study whose turn it is, of those that this host can run in two hours."""
+    """Return the study to run on a day, among those that this host can finish in two hours."""
     studies = [(name, load(name)) for name in STUDIES]
     short = [(name, study) for name, study in studies if study.minutes <= _TONIGHT_MINUTES]
     able = [name for name, study in short if not any(need.lacks() for need in study.needs)]
@@ -111,7 +111,7 @@ def tonight(day: datetime.date) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code."""
     name, *rest = arguments or ["--table"]
     if name in ("--table", "-h", "--help"):
         print(table())

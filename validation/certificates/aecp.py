@@ -1,4 +1,4 @@
-"""AECP, from aecp-2010: eq. 2–4, 46, 48, 49, Fig. 4, §5.2 and §5.3."""
+"""Equations of AECP, from aecp-2010: eq. 2–4, 46, 48, 49, Fig. 4, §5.2 and §5.3."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _DATA = 1
 
 
 def rate_at(code: int) -> Real:
-    """Fig. 4: the packets/s that a code stands for."""
+    """Return the rate of a code, in packets/s (Fig. 4)."""
     return _SLOWEST * exp2(Real(Fraction(code, _STEPS_PER_OCTAVE)))
 
 
 class Router(PartChecker):
-    """§5.3."""
+    """Equations of an AECP router (§5.3)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -61,7 +61,7 @@ class Router(PartChecker):
         return Real(0) + rate if packet == 0 else rate / Real(packet).exact_times(8)
 
     def _written(self, step: Step, r: Real) -> dict[str, object]:
-        """Set r within its range; its place on the scale of Fig. 4."""
+        """Return the rate r, limited to its range, and its position on the scale of Fig. 4."""
         capacity = self._in_packets(number(step.after["capacity"]), number(step.after["packet"]))
         if self.params["ceiling"] == "empty-queue":
             # eq. 2 at rest with an empty queue.
@@ -137,12 +137,12 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """§5.2: the factor goes back."""
+    """Return the check of an AECP receiver, which echoes the factor (§5.2)."""
     return EchoLast(struct.pack(_FORM, _TCP, _UNWRITTEN), lambda data: data)
 
 
 class Source(SourceChecker):
-    """§5.2."""
+    """Equations of an AECP source (§5.2)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -179,7 +179,9 @@ class Source(SourceChecker):
         return Expected(after, self._limit(step))
 
     def _stepped(self, step: Step, factor: int, tau: int, of_window: int) -> dict[str, object]:
-        """eq. 46: x ← x^(1−w) r^w with eq. 48's weight, or eq. 3's exact one."""
+        """Return the results of an update of x to x^(1−w) r^w (eq. 46). The weight w is from eq. 48
+        or the exact eq. 3.
+        """
         after: dict[str, object] = {"r": rate_at(factor)}
         t_1 = 0 if step.before["updated"] is None else since(step, "updated")
         if step.before["updated"] is None:

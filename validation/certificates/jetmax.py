@@ -1,4 +1,4 @@
-"""JetMax: Zhang, Leonard, Loguinov 2006 as the law's page reads it; tags name its quantities."""
+"""Equations of JetMax (Zhang, Leonard, Loguinov 2006), tagged as on the law's page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATIENCE = 4
 
 
 class Router(PartChecker):
-    """`membership`, `W`, `fair-rate` and `loss`."""
+    """Equations of a JetMax router (`membership`, `W`, `fair-rate` and `loss`)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -86,7 +86,9 @@ class Router(PartChecker):
         return Expected(after, {"has_header": 1, "header": choice})
 
     def _share_if_joined(self, step: Step, rate: float, weight: Real) -> Real:
-        """`loss`: (γC − W + x)/(N + w), or x γC/W where others alone are too many."""
+        """Return the fair share of a joining flow (`loss`): (γC − W + x)/(N + w), or x γC/(W w) if
+        others overload the link.
+        """
         goal, others = number(step.before["goal"]), number(step.before["unresponsive"])
         flows = number(step.before["flows"])
         if flows <= 0 and others > goal:
@@ -114,7 +116,7 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """x, p, g, R_S and R_N go back."""
+    """Return the check of a JetMax receiver, which echoes x, p, g, R_S and R_N."""
 
     def echo_of(data: bytes) -> bytes:
         rate, _, loss, target, _, bottleneck, following = struct.unpack(_DATA, data)
@@ -124,7 +126,7 @@ def receiver(_: Params) -> Check:
 
 
 class Source(SourceChecker):
-    """`source` and `switching`."""
+    """Equations of a JetMax source (`source` and `switching`)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -234,7 +236,9 @@ class Source(SourceChecker):
 
 
 def is_less(proposed: Real, target: Real | float, factor: float) -> bool | None:
-    """`switching`: whether another router's share is less by more than a factor."""
+    """Return True if another router's share is smaller by more than a factor, or None if rounding
+    decides (`switching`).
+    """
     goal = target if isinstance(target, Real) else Real(target)
     return True if goal.value <= 0 else below(proposed, (1 - Real(factor)) * goal)
 

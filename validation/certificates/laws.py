@@ -1,4 +1,4 @@
-"""The laws that have equations here, and the check of a log file."""
+"""Laws with equations here, and the check of a log file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAWS: Mapping[str, LawChecker] = {
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:
-    """Replay a log of steps; return the counts of accepted steps and the first wrong one, if any.
+    """Replay a log of steps. Return the counts of accepted steps and the first wrong step, if any.
 
     `path` is a log of a run or of `waterfilld`, or a run's directory with `steps.parquet`. Raises
     InputError when it is no log, has no step, or has a law or a parameter without equations here.

@@ -1,4 +1,4 @@
-"""The log of the steps of laws: one format for the simulator, the fluid model and the kernel.
+"""Reader of the step logs of the simulator and the fluid model.
 
 A Parquet file with a row for each call of a law, in order. Columns: `backend`, `law`, `part`
 (router, receiver or source), `entity` (the link or flow), `call`, `time_ps`, and four lists of
@@ -31,7 +31,7 @@ Fields: TypeAlias = "Sequence[tuple[str, str]]"
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a law: a row of a log, its words read."""
+    """One call of a law: a row of a log, with its words decoded."""
 
     row: int
     backend: str
@@ -58,7 +58,7 @@ class Header:
 
 
 def read(path: Path) -> tuple[Header, Iterator[Step]]:
-    """Read a log: its header, and its rows one by one.
+    """Read a log. Return its header and an iterator over its rows.
 
     Raises InputError for a file that is not there or is no log.
     """
@@ -133,7 +133,7 @@ def _rows(path: Path, file: Any, header: Header) -> Iterator[Step]:
 
 
 def _words(column: Any) -> tuple[list[int], list[int]]:
-    """Return all words, and the positions where each row's words begin and end."""
+    """Return all words of a column, and the offsets at which each row's words begin and end."""
     offsets = column.offsets.to_pylist()
     first = offsets[0]
     words = column.values.slice(first, offsets[-1] - first).to_pylist()
@@ -141,7 +141,9 @@ def _words(column: Any) -> tuple[list[int], list[int]]:
 
 
 def reader(fields: Fields) -> Callable[[Sequence[int]], Values]:
-    """Return a function that reads words as named values; the words of one header are joined."""
+    """Return a function that decodes words into named values. The words of one header
+    are joined.
+    """
     count = len(fields)
     pack = struct.Struct(f"<{count}Q").pack
     shape = "<" + "".join("d" if kind == "real" else "Q" for _, kind in fields)

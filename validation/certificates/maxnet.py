@@ -1,4 +1,5 @@
-"""MaxNet of 2007, from the paper: Fig. 2 and 3, eq. 2, 3, 6a, 7, 8, 10, §IV.B, §V and §VI.
+"""Equations of MaxNet 2007, from the paper: Fig. 2 and 3, eq. 2, 3, 6a, 7, 8, 10, §IV.B, §V and
+§VI.
 
 The thesis's eq. 12 is `compensate`. Readings are those of the law's page
 (docs/reference/protocols/maxnet.md).
@@ -43,7 +44,7 @@ def lacks(params: Params) -> str | None:
 
 
 def code_of(value: Real | float) -> Whole | int:
-    """§V: the nearest of the 23-bit codes in 2⁻¹⁸, at most the largest."""
+    """Return the 23-bit code nearest to a price, in units of 2⁻¹⁸, up to the largest code (§V)."""
     code = Whole(real(value).exact_times(1 << 18) + 0)
     low, high = code.bounds()
     if low >= CODE_MAX:
@@ -52,29 +53,31 @@ def code_of(value: Real | float) -> Whole | int:
 
 
 def codes(code: Whole | int) -> range:
-    """Return the candidate codes: one, or two when the value is within rounding of a boundary."""
+    """Return the candidate codes: one, or two if the value is within rounding error
+    of a boundary.
+    """
     low, high = code.bounds() if isinstance(code, Whole) else (code, code)
     return range(max(low, 0), min(high, CODE_MAX | FLAG) + 1)
 
 
 def real_of(code: int) -> Fraction:
-    """§V: the price of a code."""
+    """Return the price that a code represents (§V)."""
     return Fraction(code, 1 << 18)
 
 
 def wire(echo: int, price: int) -> bytes:
-    """Fig. 4: kind 42, length 8, echo, price."""
+    """Return the option of Fig. 4: kind 42, length 8, echo and price."""
     return bytes([42, 8]) + echo.to_bytes(3, "big") + price.to_bytes(3, "big")
 
 
 def fields_of(header: Value) -> tuple[int, int]:
-    """Fig. 4: the fields echo and price."""
+    """Return the echo and price fields of an option (Fig. 4)."""
     assert isinstance(header, bytes)
     return int.from_bytes(header[2:5], "big"), int.from_bytes(header[5:8], "big")
 
 
 class Router(PartChecker):
-    """Fig. 3."""
+    """Equations of a MaxNet router (Fig. 3)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -104,7 +107,9 @@ class Router(PartChecker):
         return Expected(after, {"poll_at": self.dt_p})
 
     def _granted(self, step: Step) -> tuple[object, object]:
-        """§IV.B: the code of (μ + (1 − μ)/4) C − y, and the promised rate after it."""
+        """Return the code of the granted rate (μ + (1 − μ)/4) C − y, and the promised rate after it
+        (§IV.B).
+        """
         promised = number(step.before["promised"])
         m, capacity = Real(self._mu(step)), number(step.before["capacity"])
         load = Real(number(step.before["arrival_rate"])) + promised
@@ -172,7 +177,7 @@ class Router(PartChecker):
 
 
 class Receiver(PartChecker):
-    """§VI: the average of prices over one RTT."""
+    """Equations of a MaxNet receiver, which averages prices over one RTT (§VI)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -217,7 +222,7 @@ class Receiver(PartChecker):
 
 
 class Source(SourceChecker):
-    """Fig. 2 and §IV.B."""
+    """Equations of a MaxNet source (Fig. 2 and §IV.B)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -273,7 +278,7 @@ class Source(SourceChecker):
         return Expected(after, self._limit(step))
 
     def _start(self, step: Step, code: int, tau: int) -> dict[str, object]:
-        """§IV.B: MaxStart begins at the rate that the path grants."""
+        """Return the state in which MaxStart begins, at the rate that the path grants (§IV.B)."""
         if code == 0:
             return {"start": _OVER}
         rate = self.x_max * exp(-real_of(code))
@@ -290,13 +295,13 @@ class Source(SourceChecker):
         }
 
     def _sent(self, step: Step, rate: Real, tau: int) -> dict[str, object]:
-        """eq. 10: W = τ x, at least a packet per RTT."""
+        """Return the pacing rate and the window W = τ x, at least one packet per RTT (eq. 10)."""
         pacing = largest(rate, number(step.after["rate_min"]))
         window = Real(number(step.after["pacing"] or 0.0)) * seconds(tau)
         return {"pacing": pacing, "window": window.exact_times(Fraction(1, 8))}
 
     def _priced(self, step: Step, q: Fraction, xi: Real, tau: int) -> dict[str, object]:
-        """Fig. 2 for the price q."""
+        """Return the state after the source applies a price q (Fig. 2)."""
         gain, zero = number(step.after["gain"]), number(step.after["zero"])
         before = step.before
         rest = gain * Real(q) - Real(q) / seconds(self.t)
@@ -321,7 +326,9 @@ class Source(SourceChecker):
         return {**after, **self._risen(step, mode, price_rate, tau)}
 
     def _risen(self, step: Step, mode: Value, price_rate: float, tau: int) -> dict[str, object]:
-        """§IV.B: the rate rises by Δ dt/(2τ) about sixteen times per RTT up to the price's."""
+        """Return the state after a step of MaxStart, which raises the rate by Δ dt/(2τ) up to the
+        price's rate (§IV.B).
+        """
         before = step.before
         if mode != _RISING:
             return self._sent(step, Real(price_rate), tau)
@@ -348,7 +355,7 @@ class Source(SourceChecker):
 
 
 def clipped(xi: Real, following: Real, rest: Real) -> object:
-    """§VI: the next ξ, or ξ* if the step would pass it."""
+    """Return the next ξ, or the equilibrium ξ* if the step would pass it (§VI)."""
     side, ahead = below(rest, xi), below(rest, following)
     if side is None or ahead is None:
         return OneOf(following, rest)

@@ -1,4 +1,4 @@
-"""TCP MaxNet of 2006, from the thesis: eq. 7–12, §3.1.2, §3.3, Fig. 5 and §6."""
+"""Equations of TCP MaxNet 2006, from the thesis: eq. 7–12, §3.1.2, §3.3, Fig. 5 and §6."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ASKING, _QUICKSTART, _PRICED = 0, 1, 2
 
 
 class Router(PartChecker):
-    """eq. 7 and 11, §3.1.2, §6."""
+    """Equations of a MaxNet 2006 router (eq. 7 and 11, §3.1.2, §6)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -61,7 +61,9 @@ class Router(PartChecker):
         return Expected(after, {"poll_at": self.dt})
 
     def _granted(self, step: Step) -> range:
-        """§3.1.2: the code of (μ + ε) C − y/dt, at least QSminrate."""
+        """Return the candidate codes of the granted rate (μ + ε) C − y/dt, at least QSminrate
+        (§3.1.2).
+        """
         capacity = Real(number(step.before["capacity"]))
         least = capacity / number(self.params["qs_min_divisor"])
         share = capacity * number(step.before["start_share"])
@@ -116,12 +118,12 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """The last field goes back."""
+    """Return the check of a MaxNet 2006 receiver, which echoes the last field."""
     return EchoLast(wire(0, 0), lambda data: wire(fields_of(data)[1], 0))
 
 
 class Source(SourceChecker):
-    """Fig. 5."""
+    """Equations of a MaxNet 2006 source (Fig. 5)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -157,7 +159,9 @@ class Source(SourceChecker):
         return Expected(after, self._limit(step))
 
     def _started(self, step: Step, code: int, tau: int) -> dict[str, object]:
-        """Fig. 5, step 1; §3.3: the rate that a code stands for."""
+        """Return the state in which QuickStart begins, at the rate of a code (Fig. 5, step 1;
+        §3.3).
+        """
         if code == 0:
             return {"mode": _PRICED}
         rate = self.x_max * exp(-real_of(code))
@@ -168,7 +172,7 @@ class Source(SourceChecker):
         return Real(number(step.before["packet"])) * number(self.params["max_wnd"])
 
     def _sent(self, step: Step, rate: Real, tau: int) -> dict[str, object]:
-        """The window τ·x, limited to between one packet and `max_wnd`."""
+        """Return the window τ·x, between one packet and `max_wnd`, and the pacing rate."""
         window = (rate * seconds(tau)).exact_times(Fraction(1, 8))
         window = smallest(largest(window, number(step.before["packet"])), self._window_max(step))
         pacing = Real(number(step.after["window"])).exact_times(8) / seconds(tau)
@@ -228,7 +232,9 @@ class Source(SourceChecker):
     def _windowed(
         self, step: Step, tau: int, mode: int, raised: int, last: float
     ) -> dict[str, object]:
-        """Fig. 5, steps 3 and 4; eq. 8: x = x_max exp(ξ − qα/τ)."""
+        """Return the state after a window update, with x = x_max exp(ξ − qα/τ) (Fig. 5, steps 3 and
+        4; eq. 8).
+        """
         q, xi = number(step.after["average"]), Real(number(step.after["xi"]))
         exponent = smallest(xi - self.alpha / seconds(tau) * q, 0)
         rate = number(step.before["weight"]) * (self.x_max * exp(exponent))

@@ -1,4 +1,4 @@
-"""The study `certificate-mutants-rust`: certificates against mutants of the laws in Rust.
+"""Study `certificate-mutants-rust`: check that certificates reject mutants of the laws in Rust.
 
 A random sample of the mutants that cargo-mutants lists for a law. `examples/law_steps.rs` makes
 the same calls of the changed law and of the unchanged one and logs their steps. Where the log
@@ -87,7 +87,7 @@ REASONS = (
 
 @dataclass(frozen=True)
 class MutantCase:
-    """A law and parameters that its calls are made with."""
+    """A law, with the parameters of its calls."""
 
     law: str
     settings: str
@@ -97,7 +97,7 @@ class MutantCase:
 
     @property
     def params(self) -> dict[str, Any]:
-        """Parameters of the law: those set here, or the defaults."""
+        """Parameters of the law, with defaults where the case sets none."""
         changed: dict[str, Any] = {}
         for setting in self.settings.split():
             name, _, text = setting.partition("=")
@@ -113,12 +113,12 @@ class MutantCase:
 
 
 def cases(law: str) -> list[MutantCase]:
-    """Return the cases in which a law's mutants are tried."""
+    """Return the cases on which a law's mutants are tried."""
     return [MutantCase(one, settings) for one in RUN.get(law, (law,)) for settings in SETTINGS[one]]
 
 
 def has_steps(mutant: Mutant) -> bool:
-    """Return whether a mutant is of a file that logged steps may run."""
+    """Return True if a mutant's file has code that logged steps may run."""
     return not mutant.file.endswith(tuple(WITHOUT_STEPS))
 
 
@@ -133,7 +133,7 @@ def chosen(law: str, count: int, seed: int) -> list[Mutant]:
 
 
 def logged(program: str, case: MutantCase) -> list[str] | None:
-    """Return the lines of a case's log; none if the law crashes or does not end."""
+    """Return the lines of a case's log, or None if the law crashes or does not end."""
     done = subprocess.run(
         [program, case.law, str(ROWS), *case.settings.split()],
         preexec_fn=lambda: mutants.limit(CPU_S),
@@ -145,7 +145,7 @@ def logged(program: str, case: MutantCase) -> list[str] | None:
 
 
 def read(case: MutantCase, lines: Sequence[str]) -> tuple[Header, Iterator[Step]]:
-    """Read a log as `verify` reads one from a file."""
+    """Read a log from its lines, as `verify` reads it from a file."""
     entries = [json.loads(line) for line in lines]
     fields = {
         (case.law, entry["part"], entry["call"]): entry["lists"]
@@ -173,13 +173,15 @@ def read(case: MutantCase, lines: Sequence[str]) -> tuple[Header, Iterator[Step]
 
 
 def verdict(case: MutantCase, lines: Sequence[str]) -> replay.Wrong | None:
-    """Return the first step of a log that the equations do not give."""
+    """Return the first step of a log that the equations reject, or None."""
     header, steps = read(case, lines)
     return replay.replay("log", header, steps, CHECKERS).wrong
 
 
 def difference(case: MutantCase, before: Sequence[str], after: Sequence[str]) -> str:
-    """Return the first difference of two logs: a call, inputs, a state, outputs, or fields."""
+    """Return the first difference between two logs: a call, an input, a state, an output or a
+    field.
+    """
     (_, left), (_, right) = read(case, before), read(case, after)
     for a, b in zip(left, right, strict=False):
         if (a.part, a.entity, a.call, a.time) != (b.part, b.entity, b.call, b.time):
@@ -196,7 +198,7 @@ def difference(case: MutantCase, before: Sequence[str], after: Sequence[str]) ->
 
 
 class Trials:
-    """Judges mutants of one law next to the log of the unchanged one."""
+    """Trials of one law's mutants, which are compared with the log of the unchanged law."""
 
     def __init__(self, tree: Tree, law: str) -> None:
         self.tree, self.unchanged = tree, dict[MutantCase, list[str]]()
@@ -211,19 +213,19 @@ class Trials:
             self.unchanged[case] = lines
 
     def program(self) -> str | None:
-        """Compile the program that makes the calls; none if that fails."""
+        """Compile the program that makes the calls and return its path, or None if that fails."""
         command = ("build", "--profile", "test")
         programs = self.tree.built("--example", EXAMPLE, command=command)
         return None if programs is None else programs[EXAMPLE]
 
     def tried(self, mutant: Mutant) -> tuple[str, str]:
-        """Return a mutant's result, and the row that shows it."""
+        """Try a mutant. Return its result and the log row that shows it."""
         with self.tree.mutated(mutant):
             program = self.program()
             return ("unviable", "") if program is None else self.judged(program)
 
     def judged(self, program: str) -> tuple[str, str]:
-        """Return whether the logs of a program are rejected, and at which row."""
+        """Judge a compiled program by its logs. Return the result and the row that shows it."""
         found = ("same", "")
         for case, unchanged in self.unchanged.items():
             lines = logged(program, case)
@@ -243,20 +245,22 @@ class Trials:
 
 
 def function(name: str) -> str:
-    """Return the function that a mutant's name says it is in."""
+    """Return the function that a mutant changes, according to the mutant's name."""
     place = name.split(": ", 1)[1]
     found = re.match(r"replace (\S.*?)(?: -> .*)? with ", place) if " in " not in place else None
     return found[1] if found else place.rpartition(" in ")[2]
 
 
 def reason(name: str) -> str:
-    """Return the reason why a mutant changed no step, as far as its function gives one."""
+    """Return the reason why a mutant changed no step, or "see below" if its function does not
+    explain it.
+    """
     place = function(name)
     return next((why for pattern, why in REASONS if re.search(pattern, place)), "see below")
 
 
 def table(results: dict[str, dict[str, str]]) -> str:
-    """Return the results as a Markdown table, with the mutants that were not rejected below it."""
+    """Return the results as a Markdown table, followed by the mutants that were not rejected."""
     counts = {law: _counted(found) for law, found in results.items()}
     counts["all"] = sum(counts.values(), Counter[str]())
     kinds = ("unviable", "rejected", "crashed", "no step", "same", "calls", "accepted")
@@ -284,7 +288,7 @@ def _counted(found: dict[str, str]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A mutant of a law's files."""
+    """A mutant of a law, to be tried."""
 
     law: str
     mutant: Mutant
@@ -313,7 +317,7 @@ def _trials(law: str) -> Trials:
 
 
 def measure(trial: Trial) -> tuple[str, str]:
-    """Return the outcome of a mutant, and the row that shows it."""
+    """Return the result of a mutant and the log row that shows it."""
     return _trials(trial.law).tried(trial.mutant)
 
 
@@ -325,7 +329,7 @@ def _table(found: Mapping[Trial, tuple[str, str]]) -> str:
 
 
 def _code() -> str:
-    """Return a hash of the laws in Rust and of the program that calls them."""
+    """Return a hash of the Rust laws and of the program that calls them."""
     files = sorted((ROOT / "crates" / PACKAGE / "src").rglob("*.rs"))
     read = b"".join(file.read_bytes() for file in [*files, SOURCE])
     return hashlib.sha256(read).hexdigest()

@@ -1,4 +1,4 @@
-"""RCP: Dukkipati and McKeown 2006 (`R`, `path`, `d`); maxnet-2007 eq. 16 is `R` with β = 0."""
+"""Equations of RCP (Dukkipati and McKeown 2006); maxnet-2007 eq. 16 is `R` with β = 0."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _UNLIMITED = math.inf
 
 
 class Router(PartChecker):
-    """The rate R of a link and the mean RTT d̂."""
+    """Equations of an RCP router: the link's rate R and the mean RTT d̂."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -76,7 +76,9 @@ class Router(PartChecker):
         return Expected(after, {"poll_at": step.after["interval"]})
 
     def _written(self, step: Step) -> dict[str, object]:
-        """`path`: the smaller of the packet's rate and the link's."""
+        """Return the marked header, with the smaller of the packet's and the link's
+        rates (`path`).
+        """
         if not step.inputs["has_header"]:
             return {"has_header": 0, "header": step.inputs["header"]}
         rate, back, rtt_us = struct.unpack(_FORM, header(step.inputs["header"]))
@@ -106,7 +108,9 @@ class Router(PartChecker):
         return Expected({}, self._written(step) if writes else self._untouched(step))
 
     def _mean_rtt(self, step: Step, capacity: Real) -> dict[str, object]:
-        """`d`: d̂ moved towards this interval's mean by T/d̂ of the difference."""
+        """Return the mean RTT d̂, moved towards this interval's mean by T/d̂ of the difference
+        (`d`).
+        """
         timed, old = number(step.before["timed"]), number(step.before["mean_rtt"])
         if timed <= 0.0:
             return {}
@@ -147,7 +151,7 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """The rate that arrived goes back."""
+    """Return the check of an RCP receiver, which echoes the rate in the header."""
 
     def echo_of(data: bytes) -> bytes:
         rate, _, _ = struct.unpack(_FORM, data)
@@ -157,7 +161,7 @@ def receiver(_: Params) -> Check:
 
 
 class Source(SourceChecker):
-    """Paced at the smallest rate of the path."""
+    """Equations of an RCP source, which is paced at the path's smallest rate."""
 
     def __init__(self, _: Params) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The receivers that most laws have: they copy the last header into the echo."""
+"""Receivers that copy the last header into the echo, as most laws have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from validation.certificates.replay import Check, Expected, Params, PartChecker,
 
 
 class EchoLast(PartChecker):
-    """Return the check of a receiver whose echo is `first` before any data."""
+    """Check of a receiver that echoes the last header, and `first` before any data."""
 
     def __init__(self, first: bytes, echo_of: Callable[[bytes], bytes]) -> None:
         self.first = first
@@ -28,7 +28,7 @@ class EchoLast(PartChecker):
 
 
 def keeps_last(name: str) -> Callable[[Params], Check]:
-    """Return the maker of a check: a receiver in C keeps the last 24-bit field under a name."""
+    """Return the maker of a check for a C receiver that stores the last 24-bit field as `name`."""
 
     def receive(step: Step) -> Expected:
         return Expected({name: field24(step.inputs["value"])})
@@ -37,12 +37,12 @@ def keeps_last(name: str) -> Callable[[Params], Check]:
 
 
 def field24(value: Value) -> int:
-    """Return the 24-bit field that a header or an echo begins with; 0 for none."""
+    """Return the 24-bit field at the start of a header or an echo, or 0 if there is none."""
     return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
 
 
 def header(value: Value) -> bytes:
-    """Return a header of a log; ValueError for anything else."""
+    """Return a logged header. Raises ValueError for any other value."""
     if isinstance(value, bytes):
         return value
     raise ValueError(f"must be a header, got {value!r}")

@@ -1,4 +1,5 @@
-"""Replays a log: each step is computed again and compared, each state must follow the one before.
+"""Replay a log: recompute and compare each step, and check that each state follows the previous
+one.
 
 A law's checker gets a step and returns what must be true after it, `Expected`. A field of the state
 that it does not name must be as it was before; of a new law it must name all. An output that it
@@ -22,7 +23,7 @@ Params: TypeAlias = "Mapping[str, Any]"
 
 @dataclass
 class Expected:
-    """Results of a law's equations: fields of the state that change, and all outputs."""
+    """Results that a law's equations give for a step: changed state fields and all outputs."""
 
     after: Mapping[str, object] = field(default_factory=dict)
     outputs: Mapping[str, object] = field(default_factory=dict)
@@ -40,7 +41,7 @@ _CALLS = frozenset(
 
 
 def by_call(**checks: Check) -> Check:
-    """Return a check that takes the one of a step's call."""
+    """Return a check that applies the check named after the step's call."""
 
     def check(step: Step) -> Expected:
         return checks[step.call](step)
@@ -49,10 +50,14 @@ def by_call(**checks: Check) -> Check:
 
 
 class PartChecker:
-    """Equations of a router, receiver or source: a private method for each call, `_on_ack` …"""
+    """Equations of a router, receiver or source, with one private method per call, such as
+    `_on_ack`.
+    """
 
     def __call__(self, step: Step) -> Expected:
-        """Return the equations' results for a step; LookupError for a call without equations."""
+        """Return the equations' results for a step. Raises LookupError for a call without
+        equations.
+        """
         check: Check | None = getattr(self, f"_{step.call}", None) if step.call in _CALLS else None
         if check is None:
             raise LookupError(f"no equations for the call {step.call}")
@@ -60,7 +65,7 @@ class PartChecker:
 
 
 class SourceChecker(PartChecker):
-    """Equations of a source: events do not change its state unless a law overrides them."""
+    """Equations of a source whose state does not change on events, unless a law overrides that."""
 
     def _limit(self, step: Step) -> Mapping[str, object]:
         """Return the limits on the source's sending after a step."""
@@ -79,7 +84,7 @@ def unsupported(params: Params) -> str | None:
 
 @dataclass(frozen=True)
 class LawChecker:
-    """A law's equations: one checker for each part, made from the law's parameters.
+    """Equations of a law: makers of the checks of its router, receiver and source.
 
     `lacks` returns the first parameter setting that the equations do not support, or None.
     """
@@ -92,7 +97,7 @@ class LawChecker:
 
 @dataclass(frozen=True)
 class Wrong:
-    """The first step that the equations do not give."""
+    """The first step of a log that contradicts the equations."""
 
     step: Step
     what: str
@@ -107,7 +112,9 @@ class Wrong:
 
 @dataclass
 class Verdict:
-    """The result of a replay: rows by law, part and call, and the first error, if any."""
+    """Result of a replay: accepted steps by law, role and call, and the first wrong
+    step, if any.
+    """
 
     counts: Counter[tuple[str, str, str]]
     dropped: int
@@ -115,7 +122,7 @@ class Verdict:
 
     @property
     def rows(self) -> int:
-        """The number of steps that were accepted."""
+        """Number of accepted steps."""
         return sum(self.counts.values())
 
 
@@ -187,7 +194,7 @@ def _checked(step: Step, check: Check) -> Wrong | None:
 
 
 def compare(step: Step, expected: Expected) -> Wrong | None:
-    """Return the first difference between a step and its equations."""
+    """Return the first difference between a step and the equations' results, or None."""
     for values, logged in ((expected.after, step.after), (expected.outputs, step.outputs)):
         for name in sorted(values.keys() - logged.keys()):
             return Wrong(step, name, show(values[name]), "no such field")
@@ -215,7 +222,9 @@ def _follows(step: Step, left: Values | None) -> Wrong | None:
 
 
 class Packed:
-    """A header of several fields: a format of `struct`, and the check of each field."""
+    """Expected header of several fields, with a `struct` format and an expected value for each
+    field.
+    """
 
     __slots__ = ("fields", "form")
 
@@ -226,7 +235,7 @@ class Packed:
         return f"({', '.join(map(show, self.fields))})"
 
     def accepts(self, found: bytes) -> bool:
-        """Return whether each field agrees, and the unused bytes are zero."""
+        """Return True if each field agrees and the unused bytes are zero."""
         if len(found) != struct.calcsize(self.form):
             return False
         values = struct.unpack(self.form, found)
@@ -234,7 +243,7 @@ class Packed:
 
 
 def agrees(expected: object, found: Value) -> bool:
-    """Return whether a logged value is the expected one, within its bound if it has one."""
+    """Return True if a logged value agrees with the expected one, within its error bound."""
     if isinstance(expected, (Real, Single)):
         return isinstance(found, float) and expected.accepts(found)
     if isinstance(expected, Whole):
@@ -247,7 +256,7 @@ def agrees(expected: object, found: Value) -> bool:
 
 
 def show(value: object) -> str:
-    """Return a value as text: all its digits, a header as hexadecimal."""
+    """Return a value as text, with all digits of a number and a header in hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     return "none" if value is None else repr(value)

@@ -1,4 +1,4 @@
-"""Exact numbers that know how far a computation in double precision may be from them.
+"""Exact numbers with a bound on the error of the same computation in double precision.
 
 A `Real` is the exact value of an expression and a bound of the error that the same expression has
 when every operation is rounded: ε = 2⁻⁵³ of the result for + − · ÷, 2 ε for exp, ln and powers (one
@@ -17,7 +17,7 @@ from typing import TypeAlias
 Number: TypeAlias = "Real | Fraction | float | int"
 
 UNIT = 2.0**-53
-"""ε: the largest relative error of one rounded operation."""
+"""Largest relative error ε of one rounded operation in double precision."""
 
 # The law may compute in another order than the equation is written here: as much again.
 _ORDER = 2.0
@@ -28,7 +28,7 @@ _SINGLE_MAX = float.fromhex("0x1.fffffep+127")
 
 
 class Real:
-    """An exact value and the bound of its rounded computation's error."""
+    """An exact value with a bound on the error of its rounded computation."""
 
     __slots__ = ("error", "value")
 
@@ -79,21 +79,21 @@ class Real:
         return real(other) / self
 
     def exact_times(self, factor: Fraction | int) -> Real:
-        """Return the number times a power of two, which rounds nothing."""
+        """Return the number times a power of two, a product without rounding error."""
         return Real(self.value * factor, self.error * float(factor))
 
     def accepts(self, logged: float) -> bool:
-        """Return whether a logged number is this one, computed with rounding."""
+        """Return True if a logged number may be the rounded result of this computation."""
         if logged - logged != 0.0:  # NaN or infinite
             return False
         return size(Fraction(logged) - self.value) <= _ORDER * self.error * _UP
 
     def low(self) -> Fraction:
-        """Return the smallest value that its rounded computation can have."""
+        """Return the smallest possible result of the rounded computation."""
         return self.value - Fraction(_ORDER * self.error * _UP)
 
     def high(self) -> Fraction:
-        """Return the largest value that its rounded computation can have."""
+        """Return the largest possible result of the rounded computation."""
         return self.value + Fraction(_ORDER * self.error * _UP)
 
 
@@ -103,7 +103,7 @@ def size(value: Fraction) -> float:
 
 
 def real(number: Number) -> Real:
-    """Return a number as a `Real`; a double is exact."""
+    """Convert a number to a `Real`, treating a double as exact."""
     return number if isinstance(number, Real) else Real(number)
 
 
@@ -112,7 +112,7 @@ def _rounded(value: Fraction, error: float) -> Real:
 
 
 def below(a: Number, b: Number) -> bool | None:
-    """Return whether a < b; None where rounding decides."""
+    """Return True if a < b, False if not, or None if rounding decides."""
     x, y = real(a), real(b)
     if x.high() < y.low():
         return True
@@ -122,12 +122,12 @@ def below(a: Number, b: Number) -> bool | None:
 
 
 def largest(a: Number, b: Number) -> Real:
-    """Return max(a, b)."""
+    """Return max(a, b) with its error bound."""
     return -smallest(-real(a), -real(b))
 
 
 def smallest(a: Number, b: Number) -> Real:
-    """Return min(a, b)."""
+    """Return min(a, b) with its error bound."""
     x, y = real(a), real(b)
     less = below(x, y)
     if less is None:
@@ -136,12 +136,12 @@ def smallest(a: Number, b: Number) -> Real:
 
 
 def within(x: Number, low: Number, high: Number) -> Real:
-    """Return x, not below `low` and not above `high`."""
+    """Return x clamped to the range from `low` to `high`."""
     return smallest(largest(x, low), high)
 
 
 class Single:
-    """A number in single precision, to the nearest; near a boundary either neighbour is right."""
+    """A number rounded to single precision. Near a boundary, either neighbour is acceptable."""
 
     __slots__ = ("number",)
 
@@ -152,17 +152,17 @@ class Single:
         return f"single {self.number!r}"
 
     def bounds(self) -> tuple[float, float]:
-        """Return the smallest and the largest that is right."""
+        """Return the smallest and largest acceptable values."""
         return _single(self.number.low()), _single(self.number.high())
 
     def accepts(self, logged: float) -> bool:
-        """Return whether a logged number is right."""
+        """Return True if a logged number is an acceptable result of the rounding."""
         low, high = self.bounds()
         return low <= logged <= high
 
 
 def single(x: Number) -> Single:
-    """Return x in single precision."""
+    """Return x rounded to single precision."""
     return Single(x)
 
 
@@ -196,7 +196,7 @@ def exp(x: Number) -> Real:
 
 
 def ln(x: Number) -> Real:
-    """Return ln x; ValueError unless x > 0 for certain."""
+    """Return ln x. Raises ValueError if x may not be positive."""
     r = real(x)
     low = size(r.value) - r.error
     if r.value <= 0 or low <= 0.0:
@@ -239,12 +239,14 @@ def expm1(x: Number) -> Real:
 
 
 class Whole:
-    """A whole number to which a real one is rounded; near a half, either neighbour is right."""
+    """A whole number rounded from a real one. Near a boundary, either neighbour is acceptable."""
 
     __slots__ = ("number", "offset")
 
     def __init__(self, number: Number, offset: Fraction | int = Fraction(1, 2)) -> None:
-        """Take floor(number + offset): 1/2 rounds to the nearest, 0 down."""
+        """Create the value floor(number + offset): an offset of 1/2 rounds to the nearest, and 0
+        rounds down.
+        """
         self.number, self.offset = real(number), Fraction(offset)
 
     def __repr__(self) -> str:
@@ -252,22 +254,22 @@ class Whole:
         return str(low) if low == high else f"{low} or {high}"
 
     def bounds(self) -> tuple[int, int]:
-        """Return the smallest and the largest that is right."""
+        """Return the smallest and largest acceptable values."""
         return floor(self.number.low() + self.offset), floor(self.number.high() + self.offset)
 
     def accepts(self, logged: int | None) -> bool:
-        """Return whether a logged number is right."""
+        """Return True if a logged number is an acceptable result of the rounding."""
         low, high = self.bounds()
         return logged is not None and low <= logged <= high
 
 
 def floor(value: Fraction) -> int:
-    """Return the largest whole number that is not above."""
+    """Return the largest integer that is not above a fraction."""
     return value.numerator // value.denominator
 
 
 class OneOf:
-    """Alternatives between which rounding decides."""
+    """Alternative results, any of which is acceptable because rounding decides between them."""
 
     __slots__ = ("choices",)
 

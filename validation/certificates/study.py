@@ -1,4 +1,4 @@
-"""The study `certificates`: checks logs of laws' steps, its own or those that it is given."""
+"""Study `certificates`: check logs of the laws' steps, either generated or given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from waterfill.runs.steps import FILE_NAME, MAX_ROWS, StepLog
 
 
 def scenario(law: str) -> dict[str, Any]:
-    """Two bottlenecks, a long flow and two short ones, one of which starts late and weighs two."""
+    """Return a scenario with two bottlenecks, a long flow and two short flows, one late and with
+    weight 2.
+    """
     return {
         "duration": "20 s",
         "protocol": law,
@@ -33,7 +35,7 @@ def scenario(law: str) -> dict[str, Any]:
 
 
 def work(options: Options) -> Report:
-    """Check the given logs, or one of each law and backend that can log steps."""
+    """Check the given logs, or a generated log of each law and backend."""
     found = dict(_given(options.logs) if options.logs else _logged(options.rows))
     rows = [[name, v.rows, v.dropped, v.wrong or "accepted"] for name, v in found.items()]
     failed = [f"{name}: {verdict.wrong}" for name, verdict in found.items() if verdict.wrong]
@@ -46,7 +48,7 @@ def _given(logs: tuple[str, ...]) -> Iterator[tuple[str, Verdict]]:
 
 
 def _logged(rows: int) -> Iterator[tuple[str, Verdict]]:
-    """Run every law on both backends and check the log of its first steps."""
+    """Run every law on both backends and check the logs of their first steps."""
     with tempfile.TemporaryDirectory(prefix="waterfill-certificates-") as folder:
         file = Path(folder) / FILE_NAME
         for law in LAWS:

@@ -1,4 +1,4 @@
-"""VCP: Xia, Subramanian, Stoica, Kalyanaraman 2005; tags as on the law's page."""
+"""Equations of VCP (Xia, Subramanian, Stoica, Kalyanaraman 2005), tagged as on the law's page."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _AI_RTT_SHORT_S, _AI_RTT_LONG_S = 0.020, 0.500
 
 
 def byte(load: int) -> bytes:
-    """The header: the two ECN bits in a byte."""
+    """Return the header of a load code: the two ECN bits in a byte, padded with zeros."""
     return bytes([load or _NOT_WRITTEN, *bytes(7)])
 
 
 def load_of(data: bytes) -> int:
-    """The load that a header says."""
+    """Return the load code in a header."""
     return data[0] if data[0] != _NOT_WRITTEN else 0
 
 
 class Router(PartChecker):
-    """`load-factor` and `code`."""
+    """Equations of a VCP router (`load-factor` and `code`)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
@@ -75,7 +75,9 @@ class Router(PartChecker):
         return Expected(after, {"poll_at": min(sampled, measured)})
 
     def _measurement(self, step: Step, samples: Real, count: int) -> dict[str, object]:
-        """`load-factor`: (λ + κ_q q̃)/(γ C t_ρ), q̃ smoothed over the intervals' means."""
+        """Return the results of a measurement: the load factor (λ + κ_q q̃)/(γ C t_ρ) with a
+        smoothed queue q̃ (`load-factor`).
+        """
         queue = Real(number(step.before["queue"]))
         if count:
             queue += (samples / count - queue) * number(self.params["queue_weight"])
@@ -98,17 +100,17 @@ class Router(PartChecker):
 
 
 def level(load_factor: float) -> int:
-    """`code`: low below 80 %, high below 100 %, else overload."""
+    """Return the load code: low below 80 %, high from 80 % and overload from 100 % (`code`)."""
     return _LOW if load_factor < 0.8 else _HIGH if load_factor < 1.0 else _OVER
 
 
 def receiver(_: Params) -> Check:
-    """The code goes back."""
+    """Return the check of a VCP receiver, which echoes the load code."""
     return EchoLast(byte(_LOW), lambda data: data)
 
 
 class Source(PartChecker):
-    """`MI`, `AI` and `MD` with their scaling."""
+    """Equations of a VCP source (`MI`, `AI` and `MD` with their scaling)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params

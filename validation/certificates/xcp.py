@@ -1,4 +1,4 @@
-"""XCP, iXCP and P-XCP: ixcp-2007 eq. 1–3, §3 and §5; Katabi 2002 (`d`, `x`, `cwnd`).
+"""Equations of XCP, iXCP and P-XCP: ixcp-2007 eq. 1–3, §3 and §5; Katabi 2002 (`d`, `x`, `cwnd`).
 
 The draft-falk-xcp-spec has `cp`, `cn` and `residue`. Rates are bit/s, so φ/d and h/d.
 """
@@ -48,30 +48,32 @@ _ACCESS = 0
 
 @dataclass(frozen=True)
 class Family:
-    """Differences between the routers of XCP, iXCP and P-XCP."""
+    """Variant of XCP: the differences between XCP, iXCP and P-XCP."""
 
     named: bool = False
-    """iXCP: packets name their bottleneck."""
+    """True for iXCP, where packets name their bottleneck."""
     scaled: bool = False
-    """P-XCP: spare bandwidth is multiplied."""
+    """True for P-XCP, where spare bandwidth is scaled up."""
 
     def data_form(self, falk: bool) -> str:
-        """Return the header of data: the draft's frame, and in iXCP two names."""
+        """Return the `struct` format of a data packet's header. In iXCP it includes two bottleneck
+        names.
+        """
         return (">4BIIi4x" if falk else ">4Bfff4x") + ("II4x" if self.named else "4x")
 
     def echo_form(self, echo: int) -> str:
-        """Return the header of acknowledgements."""
+        """Return the `struct` format of an acknowledgement's header."""
         return (">4B12xi" if echo == _FALK else ">4B12xf") + ("I" if self.named else "4x")
 
     def frame(self, kind: int, data: bool) -> tuple[int, int, int, int]:
-        """Return the frame's first word."""
+        """Return the four bytes of the first word of a header."""
         length = (28 if data else 24) if self.named else 20
         return _TCP, length, _VERSION | kind, 0
 
 
 @dataclass(frozen=True)
 class Congestion:
-    """A header of data."""
+    """XCP's congestion header of a data packet."""
 
     family: Family
     falk: bool
@@ -82,7 +84,7 @@ class Congestion:
 
     @staticmethod
     def read(family: Family, data: Value) -> Congestion:
-        """Read a header of data."""
+        """Decode the congestion header of a data packet."""
         packed = header(data)
         falk = packed[2] & 15 == _FALK
         _, _, _, _, rtt, second, feedback, *names = struct.unpack(family.data_form(falk), packed)
@@ -91,17 +93,17 @@ class Congestion:
     def written(
         self, rtt: object, second: object, feedback: object, names: tuple[object, ...]
     ) -> Packed:
-        """Return a header with these fields."""
+        """Return the expected header with these fields."""
         frame = self.family.frame(_FALK if self.falk else _KATABI, True)
         return Packed(self.family.data_form(self.falk), *frame, rtt, second, feedback, *names)
 
     def rtt(self) -> Fraction | None:
-        """Return the stated RTT in seconds; None if it is not known."""
+        """Return the stated RTT in seconds, or None if it is unknown."""
         scale = _TICKS if self.falk else 1
         return Fraction(self.rtt_field) / scale if self.rtt_field > 0 else None
 
     def x(self, volume: float, packets: float) -> Real:
-        """`x`: X = rtt s/cwnd, summed over the packets."""
+        """Return X = rtt s/cwnd, summed over the packets (`x`)."""
         if self.falk:
             return packets * Real(Fraction(self.second) / _TICKS)
         if self.second <= 0:
@@ -109,7 +111,7 @@ class Congestion:
         return Real(self.rtt_field) * (Real(volume) / self.second)
 
     def feedback(self, rtt: Fraction) -> Real | None:
-        """Return the change of throughput so far; None before the first router."""
+        """Return the change of throughput allocated so far, or None before the first router."""
         if self.falk:
             return (
                 Real(8 * Fraction(self.feedback_field)) if self.feedback_field < _ASK_FALK else None
@@ -119,7 +121,7 @@ class Congestion:
         return Real(self.feedback_field).exact_times(8) / rtt
 
     def feedback_of(self, change: Real, rtt: Fraction) -> object:
-        """Return the field for a change of throughput."""
+        """Return the feedback field for a change of throughput."""
         per_second = change.exact_times(Fraction(1, 8))
         if self.falk:
             return rounded(per_second, _ASK_FALK - 1)
@@ -127,14 +129,14 @@ class Congestion:
 
 
 def rounded(value: Real, most: int = _ASK_FALK) -> OneOf:
-    """Return a 32-bit whole number, halves away from zero."""
+    """Return the nearest 32-bit integer, with halves rounded away from zero."""
     sign = -1 if value.value < 0 else 1
     low, high = Whole(-value if sign < 0 else value).bounds()
     return OneOf(*(max(min(sign * n, most), -(2**31)) for n in range(low, high + 1)))
 
 
 class Router(PartChecker):
-    """The router's law."""
+    """Equations of an XCP, iXCP or P-XCP router."""
 
     def __init__(self, family: Family, params: Params) -> None:
         self.family = family
@@ -210,7 +212,9 @@ class Router(PartChecker):
     def _fed_back(
         self, step: Step, packet: Congestion, rtt: Fraction
     ) -> tuple[dict[str, object], object]:
-        """`residue`: the packet's gains less its losses, while there are any left."""
+        """Return the state and header after feedback: the packet's gains minus its losses, within
+        the residues (`residue`).
+        """
         b = {
             name: number(value)
             for name, value in step.before.items()
@@ -307,17 +311,21 @@ class Router(PartChecker):
 
 
 def over(change: Real, total: float) -> Real | float:
-    """Return the allocation per unit of the quantity to which it is proportional."""
+    """Return the allocation per unit of the total to which it is proportional, or 0 for a total of
+    0.
+    """
     return change / total if total > 0 else 0.0
 
 
 def left(given: Real, due: Real) -> Real:
-    """Return the share of a packet's due that is still left to allocate."""
+    """Return the fraction of a packet's due change that can still be allocated."""
     return given / due if due.value > 0 else Real(1)
 
 
 class Receiver(PartChecker):
-    """The sum of the feedback since the last acknowledgement, or of all (XCP-r)."""
+    """Equations of a receiver, which echoes feedback since the last acknowledgement or in total
+    (XCP-r).
+    """
 
     def __init__(self, family: Family, params: Params) -> None:
         self.family = family
@@ -355,7 +363,7 @@ class Receiver(PartChecker):
 
 
 class Source(PartChecker):
-    """`cwnd`: the window and the feedback."""
+    """Equations of a source, which adds feedback to its window (`cwnd`)."""
 
     def __init__(self, family: Family, params: Params) -> None:
         self.family = family
@@ -418,7 +426,9 @@ class Source(PartChecker):
         return Expected(after, self._limit(step))
 
     def _fed(self, step: Step, kind: int, field: float, srtt: Value) -> dict[str, object]:
-        """`cwnd`: max{cwnd + feedback, s}, unless the window is not half used."""
+        """Return the window max{cwnd + feedback, s}, without gains while less than half of it is
+        used (`cwnd`).
+        """
         after: dict[str, object] = {}
         change = Real(field)
         if kind == _FALK:
@@ -448,7 +458,7 @@ class Source(PartChecker):
 
 
 def law(family: Family) -> LawChecker:
-    """Return the equations of one of the three."""
+    """Return the equations of XCP, iXCP or P-XCP."""
 
     def bound(part: Callable[[Family, Params], Check]) -> Callable[[Params], Check]:
         return lambda params: part(family, params)

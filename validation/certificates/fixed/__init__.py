@@ -1,1 +1,3 @@
-"""Equations of the laws' fixed-point versions, in whole numbers, and the kernel's logs of them."""
+"""Equations of the laws' fixed-point versions in integer arithmetic, checked against
+kernel logs.
+"""

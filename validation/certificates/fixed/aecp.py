@@ -1,4 +1,4 @@
-"""AECP's fixed-point version, from aecp-2010 and the scales that kernel/aecp.h states.
+"""Equations of AECP's fixed-point version, from aecp-2010 and the scales in kernel/aecp.h.
 
 r and x are places on Fig. 4's scale, in 2⁻³² octaves above ¼ packet/s; a code is 2²² of these.
 Whole numbers: rates in bit/s, volumes and a router's packet in 2⁻⁸ bytes, packets/s in 2⁻¹⁶, times
@@ -46,24 +46,26 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def place_of(rate: int) -> int:
-    """Fig. 4: the place of a rate in 2⁻¹⁶ packets/s."""
+    """Return the position of a rate (2⁻¹⁶ packets/s) on the logarithmic scale (Fig. 4)."""
     if rate < _SLOWEST:
         return 0
     return min(log2(min(rate, _RATE_MAX)) - (14 << 24) << 8, _PLACE_MAX)
 
 
 def router(_: Params) -> Check:
-    """§5.3."""
+    """Return the check of an AECP router (§5.3)."""
 
     def ceiling(s: State) -> int:
-        """The place of C, or of eq. 2's load at rest with an empty queue, C + q₀/T."""
+        """Return the position of the largest rate: C, or C + q₀/T, eq. 2's equilibrium load with an
+        empty queue.
+        """
         packets = (s["capacity"] << 16 + 8) // (8 * s["packet"])
         if s["ceiling"] != _CEILING_IS_CAPACITY:
             packets += (s["q_0"] * 1000 << 16) // s["t"]
         return place_of(packets)
 
     def moved(s: State, n: int, arrived: int, queue: int) -> int:
-        """eq. 49 n times: ln r + β T₂ (1 − used/C), eq. 2's used = y + (q − q₀)/T, over T₂."""
+        """Return the position of r after n intervals of eq. 49, ln r + β T₂ (1 − used/C)."""
         waiting, allowed = min(queue, _BYTES_MAX) << 8, s["q_0"] * s["packet"] // 1000
         used = (arrived << 8) + waiting * s["t_2"] // s["t"]
         spare = s["volume"] + allowed * s["t_2"] // s["t"] - used
@@ -119,7 +121,9 @@ def router(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """§5.2: once in an RTT, or with each acknowledgement."""
+    """Return the check of an AECP source (§5.2), which updates once per RTT or on each
+    acknowledgement.
+    """
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -143,7 +147,7 @@ def source(_: Params) -> Check:
 
 
 def weight(p: State, t_1: int) -> int:
-    """eq. 48: α T₁, at most 1; or eq. 3's 1 − e^(−α T₁)."""
+    """Return the weight of an update: eq. 48's α T₁, at most 1, or eq. 3's 1 − e^(−α T₁)."""
     product = p["alpha"] * t_1  # 10⁻⁹
     if p["form"] == _FORM_IS_EXACT:
         return one_less_exp((product << 34) // _BILLION)

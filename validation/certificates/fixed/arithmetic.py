@@ -1,4 +1,4 @@
-"""Fixed-point numbers as the text of kernel/fixed.h states them: whole numbers and scales.
+"""Fixed-point functions in integer arithmetic, as the text of kernel/fixed.h specifies them.
 
 e⁻ᵘ = 2⁻ᵏ 2⁻ᶠ with k + f = u log₂ e, where 2⁻ᶠ is interpolated in a table of 257 entries,
 2³¹ 2^(−i/256) to the nearest. log₂ e has 30 fractional bits and its product with u 24; results are
@@ -28,13 +28,13 @@ _LOG2_E = int(
 
 @lru_cache(maxsize=1)
 def table() -> tuple[int, ...]:
-    """Return 2³¹ 2^(−i/256) for i from 0 to 256, to the nearest."""
+    """Return 2³¹ · 2^(−i/256), rounded to the nearest integer, for i from 0 to 256."""
     steps = (_CONTEXT.power(_TWO, Decimal(31) - Decimal(i) / Decimal(256)) for i in range(257))
     return tuple(int(value + Decimal("0.5")) for value in steps)
 
 
 def exp2_down(scale: int, y: int) -> int:
-    """Return scale 2⁻ʸ, y in 2⁻²⁴."""
+    """Return scale · 2⁻ʸ for y in units of 2⁻²⁴."""
     whole, i, between = y >> 24, y >> 16 & 255, y & 65535
     entries = table()
     chord = entries[i] - ((entries[i] - entries[i + 1]) * between >> 16)
@@ -42,12 +42,12 @@ def exp2_down(scale: int, y: int) -> int:
 
 
 def exp_down(scale: int, u: int) -> int:
-    """Return scale e⁻ᵘ, u in 2⁻³⁴; at most EXP_MAX counts."""
+    """Return scale · e⁻ᵘ for u in units of 2⁻³⁴, capped at `EXP_MAX`."""
     return exp2_down(scale, (min(u, EXP_MAX) >> 8) * _LOG2_E >> 32)
 
 
 def rate_code(rate: int, scale: int) -> int:
-    """Return −ln(rate/scale) in 2⁻¹⁸: the largest code whose rate is not below `rate`."""
+    """Return −ln(rate/scale) in units of 2⁻¹⁸: the largest code whose rate is not below `rate`."""
     low, high = 0, CODE_MAX
     while low < high:
         middle = (low + high + 1) // 2
@@ -59,7 +59,9 @@ def rate_code(rate: int, scale: int) -> int:
 
 
 def log2(n: int) -> int:
-    """Return log₂ n in 2⁻²⁴ for n from 1 to 2⁶¹: the largest whose power of two is at most n."""
+    """Return log₂ n in units of 2⁻²⁴: the largest value whose power of two is at most n, for n up
+    to 2⁶¹.
+    """
     up = 61 - (n - 1).bit_length()
     low, high = 0, 1 << 24  # the smallest octaves below 2⁶¹
     while low < high:
@@ -72,17 +74,17 @@ def log2(n: int) -> int:
 
 
 def price_code(price: int) -> int:
-    """Return the code of a price in 2⁻³⁴ s, to the nearest."""
+    """Return the code nearest to a price in units of 2⁻³⁴ s."""
     return min((price + (1 << 15)) >> 16, CODE_MAX)
 
 
 def part(a: int, f: int) -> int:
-    """Return a f for a fraction f in 2⁻³²."""
+    """Return the product a · f, rounded down, for a fraction f in units of 2⁻³²."""
     return a * f >> 32
 
 
 def power(f: int, n: int) -> int:
-    """Return fⁿ for a fraction f, by its powers of two from the lowest on, each rounded down."""
+    """Return fⁿ for a fraction f by repeated squaring, with each product rounded down."""
     found = ONE
     while n:
         if n & 1:
@@ -92,7 +94,8 @@ def power(f: int, n: int) -> int:
 
 
 def log_one_plus(f: int) -> int:
-    """Return ln(1 + f) in 2⁻³⁴ for a fraction f: 2 (z + z³/3 + z⁵/5 + z⁷/7), z = f/(2 + f).
+    """Return ln(1 + f) in units of 2⁻³⁴ from four terms of a series in z = f/(2 + f). The series is
+    2 (z + z³/3 + z⁵/5 + z⁷/7).
 
     2 + f is cut to 2⁻³⁰ before it divides; each term is rounded down.
     """
@@ -103,7 +106,9 @@ def log_one_plus(f: int) -> int:
 
 
 def one_less_exp(u: int) -> int:
-    """Return 1 − e⁻ᵘ in 2⁻³², u in 2⁻³⁴: by the table; four terms of the series below 1/16."""
+    """Return 1 − e⁻ᵘ in units of 2⁻³² for u in units of 2⁻³⁴. Below 1/16, four terms of the series
+    are used.
+    """
     if u >= 1 << 30:
         return ONE - exp_down(ONE, u)
     f = u >> 2
@@ -114,7 +119,9 @@ def one_less_exp(u: int) -> int:
 
 
 def exp_less_one(u: int) -> int:
-    """Return eᵘ − 1 in 2⁻³², u in 2⁻³⁴: by the table; four terms of the series below 1/16."""
+    """Return eᵘ − 1 in units of 2⁻³² for u in units of 2⁻³⁴. Below 1/16, four terms of the series
+    are used.
+    """
     if u >= 1 << 30:
         e = (u >> 8) * _LOG2_E >> 32
         return exp2_down(1 << 61, (61 - 32 << 24) - e) - ONE

@@ -1,4 +1,4 @@
-"""Numbers with an exponent as the text of kernel/float.h states them.
+"""Floating-point wire codes, as the text of kernel/float.h specifies them.
 
 A code has 24 bits: itself below 2²⁰, above that 19 bits after a leading one and an exponent of 5
 bits. It is the nearest; a number between two is rounded up. A factor is a quotient as a mantissa
@@ -17,7 +17,7 @@ PRODUCT_MAX = 1 << 62
 
 
 def code(number: int) -> int:
-    """Return the nearest code of a whole number; the largest for those beyond it."""
+    """Return the wire code nearest to an integer, up to the largest code."""
     exponent = max(number.bit_length() - _FRACTION_BITS - 1, 0)
     mantissa = (2 * number >> exponent) + 1 >> 1
     # A mantissa that is rounded up to the next power of two is the next exponent's smallest.
@@ -25,19 +25,21 @@ def code(number: int) -> int:
 
 
 def parts(of: int) -> tuple[int, int]:
-    """Return a code's mantissa and exponent."""
+    """Return the mantissa and exponent of a code."""
     exponent, fraction = divmod(of, _LEADING)
     return (fraction | _LEADING, exponent - 1) if exponent else (fraction, 0)
 
 
 def number(of: int) -> int:
-    """Return the whole number of a code."""
+    """Return the integer that a code represents."""
     mantissa, exponent = parts(of)
     return mantissa << exponent
 
 
 def factor(n: int, d: int) -> int:
-    """Return n/d as a factor, 0 for no number: the mantissa rounds down, d is cut to 40 bits."""
+    """Return n/d as a factor (mantissa and exponent), or 0 if n or d is 0. The mantissa is rounded
+    down.
+    """
     if not n or not d:
         return 0
     s = _MANTISSA_BITS + d.bit_length() - n.bit_length()
@@ -46,13 +48,15 @@ def factor(n: int, d: int) -> int:
 
 
 def product(p: int, by: int, up: int = 0) -> int:
-    """Return p 2ᵘᵖ times a factor, rounded down, at most 2⁶²."""
+    """Return p · 2ᵘᵖ times a factor, rounded down and at most 2⁶²."""
     mantissa, shift = by & 0xFFFFFFFF, (by >> 32) - 64 - up
     whole = p * mantissa
     return min(whole >> shift if shift >= 0 else whole << -shift, PRODUCT_MAX)
 
 
 def fraction(n: int, d: int) -> int:
-    """Return n/d in 2⁻³², at most 1; both are cut so that d has 32 bits."""
+    """Return n/d in units of 2⁻³², at most 1. Both numbers are first shortened so that d has 32
+    bits.
+    """
     cut = max(d.bit_length() - 32, 0)
     return ONE if n >= d or n >> cut >= d >> cut else (n >> cut << 32) // (d >> cut)

@@ -1,4 +1,4 @@
-"""JetMax's fixed-point version, from the paper and the scales that kernel/jetmax.h states.
+"""Equations of JetMax's fixed-point version, from the paper and the scales in kernel/jetmax.h.
 
 Whole numbers: rates in bit/s, N in 2⁻²⁰ flows, δ in 2⁻⁴⁰ s, times in µs, weights (16 + m) 2^(e−8),
 parameters in millionths. Rates on the wire are codes. Every division rounds down.
@@ -45,14 +45,14 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def weighted(number: int, weight: int) -> int:
-    """A number times the weight of a byte, at most the largest rate."""
+    """Return a number times the weight that its code byte gives, at most the largest rate."""
     exponent, sixteenths = divmod(weight, 16)
     product = number * (16 + sixteenths) << exponent >> 8
     return min(product, _RATE_MAX)
 
 
 def delta(size: int, rate_code: int, weight: int) -> int:
-    """`membership`: w s/x of a packet in 2⁻⁴⁰ s."""
+    """Return a packet's δ = w s/x in units of 2⁻⁴⁰ s (`membership`)."""
     mantissa, exponent = codes.parts(rate_code)
     power, sixteenths = divmod(weight, 16)
     # Bits times 16 + m, over the mantissa, in 2⁻³⁴; with 2^(e − 8) and the exponent, 2⁻⁴⁰ remain.
@@ -68,14 +68,14 @@ def delta(size: int, rate_code: int, weight: int) -> int:
 
 
 def router(_: Params) -> Check:
-    """`membership`, `W`, `fair-rate` and `loss`."""
+    """Return the check of a JetMax router (`membership`, `W`, `fair-rate` and `loss`)."""
 
     def within(s: State, rate: int) -> int:
-        """Rate that a router names: above zero, and at most γC."""
+        """Return the rate that a router writes, limited to between 1 bit/s and γC."""
         return min(max(rate, 1), int(s["goal"]))
 
     def derived(s: State) -> State:
-        """Rate that packets get until the next interval."""
+        """Return the state derived once per interval, from which packets are marked."""
         others = s["unresponsive"]
         return {
             "target_code": codes.code(s["target"]),
@@ -111,7 +111,7 @@ def router(_: Params) -> Check:
         return Expected(s, {"value": bytes(16)})
 
     def share_if_joined(s: State, rate: int, weight: int) -> int:
-        """Return a joining flow's share (`loss`): (γC − W + x)/(N + w).
+        """Return the fair share of a flow that would join, (γC − W + x)/(N + w) (`loss`).
 
         If the other flows overload the link, the share is x·γC/(W·w).
         """
@@ -152,7 +152,9 @@ def router(_: Params) -> Check:
 
 
 def receiver(_: Params) -> Check:
-    """The last value goes back, of its hops R_S and R_N."""
+    """Return the check of a JetMax receiver, which echoes the latest header's rates,
+    R_S and R_N.
+    """
 
     def receive(step: Step) -> Expected:
         value = header(step.inputs["value"])
@@ -167,7 +169,7 @@ def receiver(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """`source` and `switching`."""
+    """Return the check of a JetMax source (`source` and `switching`)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -194,29 +196,35 @@ def source(_: Params) -> Check:
 
 
 def join(p: State, s: State, router: int) -> None:
-    """Join a router, which counts the flow after the rest of an interval, one whole, and an RTT."""
+    """Move the flow to a router. The router has counted the flow fully after two intervals and an
+    RTT.
+    """
     rtt = p["tcp.srtt_us"] // 8 if p["tcp.srtt_us"] else p["tcp.base_rtt_us"]
     s |= {"bottleneck": router, "joined": p["tcp.now_us"], "doubted_since": 0}
     s["counted_after"] = rtt + 2 * p["interval"]
 
 
 def sent(s: State, rate: int) -> int:
-    """Rate of a source: at least x_min."""
+    """Return a source's rate, limited to between x_min and the largest rate."""
     return max(min(rate, _RATE_MAX), int(s["x_min"]))
 
 
 def fraction(millionths: int) -> int:
-    """A parameter in 2⁻³²."""
+    """Convert a parameter from millionths to units of 2⁻³²."""
     return (millionths << 32) // _MILLION
 
 
 def is_less(proposed: int, target: int, factor: int) -> bool:
-    """`switching`: s_l < (1 − ε) g; any share where the flow's own router has no target."""
+    """Return True if the proposed share is below (1 − ε) g (`switching`), or if the flow's own
+    router has no target.
+    """
     return not target or proposed < target - part(target, fraction(factor))
 
 
 def follow(p: State, s: State, x: int, offers: tuple[int, int], named: int) -> None:
-    """Join the router `named`, or move the rate x of an RTT ago towards the own router's g."""
+    """Switch to the router `named`, or move the rate x of one RTT ago towards the current router's
+    target g.
+    """
     share, g = offers
     s["offer"] = min(share, g)
     doubts = named != s["bottleneck"] and is_less(share, g, p["epsilon"])
@@ -237,7 +245,9 @@ def follow(p: State, s: State, x: int, offers: tuple[int, int], named: int) -> N
 
 
 def leaves(p: State, s: State, x: int, share: int) -> bool:
-    """Return whether the flow leaves: after Δ of doubt if it sends too much, else after long."""
+    """Return True if the flow has doubted its router for long enough to switch. One interval Δ
+    suffices if the flow sends too much.
+    """
     now = p["tcp.now_us"]
     if not s["doubted_since"] or s["doubted_since"] > now:
         s["doubted_since"] = now

@@ -1,4 +1,4 @@
-"""The laws whose fixed-point versions have equations here, with their structures of C."""
+"""Laws whose fixed-point versions have equations here, with the layouts of their C structures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ LAYOUTS: Mapping[str, Mapping[str, Layout]] = {
 
 
 def verify(file: Path) -> Verdict:
-    """Check each step of a kernel's log; raise InputError when it is none or has no step."""
+    """Check each step of a kernel log. Raises InputError if the file is not a log or
+    has no steps.
+    """
     header, steps = log.read(file, LAYOUTS)
     verdict = replay.replay(str(file), header, steps, LAWS, chained=False)
     if verdict.rows == 0 and verdict.wrong is None:

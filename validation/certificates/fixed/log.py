@@ -1,4 +1,4 @@
-"""Logs of the running kernel (`waterfilld … --log-steps FILE`), read as steps.
+"""Reader of the kernel's step logs (`waterfilld … --log-steps FILE`).
 
 The file has `WFSTEPS1`, the length of a JSON text, that text (law and role), and records, each
 after its length; a length of 0 and the number of steps that were not logged end it. A record is a
@@ -21,10 +21,10 @@ MAGIC = b"WFSTEPS1"
 BACKEND = "linux"
 
 Layout: TypeAlias = "Sequence[tuple[str, str]]"
-"""Fields of a structure of C: name, and letter of `struct`."""
+"""Fields of a C structure, as pairs of a name and a format letter of Python's `struct`."""
 
 U64 = (1 << 64) - 1
-"""Sums of a CPU wrap at 2⁶⁴."""
+"""Mask of 64 bits: the sums of each CPU wrap at 2⁶⁴."""
 
 _HEAD = struct.Struct("=QBBBBI")
 _CALLS = ("mark", "tick", "idle", "ack", "receive")
@@ -39,12 +39,14 @@ _VALUE_BYTES = 16
 
 
 def layout(wide: str, narrow: str = "") -> Layout:
-    """Return a structure's fields: names of 64 bits, then names of 32 bits."""
+    """Return the layout of a structure from the names of its 64-bit fields and then its 32-bit
+    fields.
+    """
     return (*((name, "Q") for name in wide.split()), *((name, "I") for name in narrow.split()))
 
 
 def params_layout(law: str) -> Layout:
-    """Return the fields of a law's `struct law_params`, from the core.
+    """Return the fields of a law's `struct law_params`, as the compiled core describes them.
 
     A member of a structure within has its own name there, or its parameter's where another member
     has that name. Unused members are numbered.
@@ -65,7 +67,7 @@ def params_layout(law: str) -> Layout:
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file begins as a log of the kernel does."""
+    """Return True if a file begins like a kernel log."""
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -74,7 +76,7 @@ def is_log(path: Path) -> bool:
 
 
 def read(path: Path, layouts: Mapping[str, Mapping[str, Layout]]) -> tuple[Header, Iterator[Step]]:
-    """Read a log of the kernel; `layouts` has each law's structures.
+    """Read a kernel log. `layouts` gives the structures of each law.
 
     Raises InputError for a file that is cut off, or of another law.
     """
@@ -97,7 +99,9 @@ def read(path: Path, layouts: Mapping[str, Mapping[str, Layout]]) -> tuple[Heade
 
 
 def _records(path: Path, data: bytes, place: int, header: Header) -> Iterator[bytes]:
-    """Yield the records; the number of steps that were not logged is known at the end."""
+    """Yield the records of a log. The header's count of steps that were not logged is set after the
+    last record.
+    """
     try:
         while True:
             (length,) = struct.unpack_from("=I", data, place)
@@ -158,31 +162,31 @@ def _step(record: bytes, row: int, law: str, role: str, layouts: Mapping[str, La
 
 
 def fields(layout: Layout, data: bytes) -> dict[str, Any]:
-    """Read a structure of C; bytes after its fields are another structure's."""
+    """Read the fields of a C structure from the start of `data`, ignoring any bytes after them."""
     letters = "=" + "".join(letter for _, letter in layout)
     names = [name for name, _ in layout]
     return dict(zip(names, struct.unpack_from(letters, data), strict=True))
 
 
 class Cursor:
-    """Reads a record from front to back."""
+    """Reader of a log record, from front to back."""
 
     def __init__(self, data: bytes, place: int) -> None:
         self.data, self.place = data, place
 
     def take(self, letters: str) -> tuple[int, ...]:
-        """Read numbers."""
+        """Read numbers in the given `struct` formats."""
         found = struct.unpack_from("=" + letters, self.data, self.place)
         self.place += struct.calcsize("=" + letters)
         return found
 
     def fields(self, layout: Layout) -> dict[str, Any]:
-        """Read a structure."""
+        """Read the fields of a C structure."""
         numbers = self.take("".join(letter for _, letter in layout))
         return dict(zip((name for name, _ in layout), numbers, strict=True))
 
     def bytes(self, count: int) -> bytes:
-        """Read bytes."""
+        """Read the next `count` bytes."""
         found = self.data[self.place : self.place + count]
         if len(found) != count:
             raise struct.error
@@ -190,5 +194,5 @@ class Cursor:
         return found
 
     def skip(self, count: int) -> None:
-        """Skip bytes that align the next field."""
+        """Skip padding bytes before the next field."""
         self.place += count

@@ -1,4 +1,4 @@
-"""MaxNet's fixed-point version, from the paper and the scales that kernel/maxnet.h states.
+"""Equations of MaxNet's fixed-point version, from the paper and the scales in kernel/maxnet.h.
 
 Whole numbers: prices in 2⁻³⁴ s, the receiver's average in 2⁻⁵⁸ s, ξ in 2⁻⁶⁶, rates in bit/s, times
 in µs, α, η and weights in thousandths, μ in millionths, T in ms. Every division rounds down, except
@@ -58,7 +58,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def since(then: int, now: int) -> int:
-    """The time since then, within its range."""
+    """Return the elapsed time from `then` to `now` in µs, clamped to the law's range."""
     return min(max(now - then, 0), _DT_MAX_US)
 
 
@@ -66,7 +66,7 @@ def since(then: int, now: int) -> int:
 
 
 def router(_: Params) -> Check:
-    """Fig. 3."""
+    """Return the check of a MaxNet router (Fig. 3)."""
 
     def intervals(s: State, n: int, arrived: int, queue: int) -> State:
         # Fig. 3: y_dt + Q dt_p/T₀ in 2⁻¹⁶ bytes; eq. 3 for n intervals, at least p_min.
@@ -125,7 +125,7 @@ def router(_: Params) -> Check:
 
 
 def receiver(_: Params) -> Check:
-    """§VI."""
+    """Return the check of a MaxNet receiver (§VI)."""
 
     def receive(step: Step) -> Expected:
         s, inputs = dict(step.before), step.inputs
@@ -158,7 +158,7 @@ def receiver(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Fig. 2, §IV.B, and what hosts add."""
+    """Return the check of a MaxNet source (Fig. 2 and §IV.B, with the kernel hosts' additions)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -177,7 +177,7 @@ def source(_: Params) -> Check:
 
 
 def loop_rtt(s: State, base_rtt: int) -> int:
-    """τ: the path's RTT, or twice the time of two packets, in steps of two."""
+    """Return the RTT τ: the path's base RTT or, at low rates, twice the time of a packet pair."""
     if not base_rtt:
         return 0
     rtt = max(base_rtt, _TAU_MIN_US)
@@ -189,17 +189,19 @@ def loop_rtt(s: State, base_rtt: int) -> int:
 
 
 def gain(p: State, code: int, tau: int) -> int:
-    """αq/τ in 2⁻³⁴, to the nearest."""
+    """Return the price term αq/τ in units of 2⁻³⁴, rounded to the nearest."""
     return int(((code << 16) * p["alpha"] * 1000 + tau // 2) // tau)
 
 
 def rest(p: State, code: int, tau: int) -> int:
-    """§VI: ξ* = αq/τ − q/T in 2⁻³⁴, each to the nearest."""
+    """Return the equilibrium ξ* = αq/τ − q/T in units of 2⁻³⁴, with each term rounded to the
+    nearest (§VI).
+    """
     return gain(p, code, tau) - int(((code << 16) * 1000 + p["t"] // 2) // p["t"])
 
 
 def set_rtt(p: State, s: State, tau: int) -> bool:
-    """Set τ and derived values; return whether it changed."""
+    """Set the RTT τ and the values derived from it. Return True if τ changed."""
     tau = min(tau, _RTT_MAX_US)
     if not tau or tau == s["base_rtt"]:
         return False
@@ -215,18 +217,18 @@ def set_rtt(p: State, s: State, tau: int) -> bool:
 
 
 def send(s: State, rate: int) -> None:
-    """Set the window W = τ·x (eq. 10) in whole bytes, at least one packet."""
+    """Set the rate, and the window W = τ·x (eq. 10) in whole bytes, at least one packet."""
     s["rate"] = max(rate, 1)
     s["window"] = max(rate * s["base_rtt"] // 1_000_000 // 8, s["packet"])
 
 
 def price_rate(p: State, s: State, xi: int, code: int) -> int:
-    """eq. 6a: x_max e^(ξ − αq/τ), at most x_max."""
+    """Return the rate x_max e^(ξ − αq/τ), at most x_max (eq. 6a)."""
     return exp_down(s["demand_max"], max(gain(p, code, s["base_rtt"]) - xi, 0))
 
 
 def new_rtt(p: State, s: State) -> None:
-    """A new base RTT without an echo."""
+    """Update the rate and the window for a new base RTT that comes without an echo."""
     if s["has_price"]:
         rate = price_rate(p, s, s["xi"], s["price"])
         send(s, min(s["start_rate"], rate) if s["mode"] == _RISING else rate)
@@ -235,7 +237,7 @@ def new_rtt(p: State, s: State) -> None:
 
 
 def acknowledged(p: State, s: State, tau: int, field: int) -> None:
-    """Take an echo: a start rate, a price, or nothing that a router wrote."""
+    """Apply an echo, which carries a start rate, a price or nothing from any router."""
     set_rtt(p, s, tau)
     code, now = field & CODE_MAX, p["tcp.now_us"]
     if not s["base_rtt"]:
@@ -251,7 +253,7 @@ def acknowledged(p: State, s: State, tau: int, field: int) -> None:
 
 
 def priced(p: State, s: State, now: int, code: int) -> None:
-    """Fig. 2 for a price."""
+    """Apply a price to the source's ξ, rate and window (Fig. 2)."""
     target, xi = rest(p, code, s["base_rtt"]), s["xi"]
     if s["has_price"]:
         # eq. 10: ξ moves towards ξ* by dt αηT/τ² of the distance, at most by all of it.
@@ -273,7 +275,9 @@ def priced(p: State, s: State, now: int, code: int) -> None:
 
 
 def moved_by(far: int, part: int) -> int:
-    """A part in 2⁻⁶² of a distance in 2⁻³⁴, in 2⁻⁶⁶; the product of the low halves is cut first."""
+    """Return a distance (2⁻³⁴) times a fraction (2⁻⁶²) in units of 2⁻⁶⁶. The product of the low
+    halves is truncated first.
+    """
     high, low = far >> 32, far & (ONE - 1)
     part_high, part_low = part >> 32, part & (ONE - 1)
     middle = high * part_low + low * part_high + (low * part_low >> 32)
@@ -282,7 +286,9 @@ def moved_by(far: int, part: int) -> int:
 
 
 def rising(s: State, rate: int, now: int) -> int:
-    """§IV.B: the start rate rises by Δ dt/(2τ), rounded up, until the price's."""
+    """Return the start rate, raised by Δ dt/(2τ), rounded up, until it reaches the price's rate
+    (§IV.B).
+    """
     dt, tau = since(s["raised"], now), s["base_rtt"]
     if s["start_rate"] < rate and dt * _STEPS_PER_RTT >= tau:
         delta = rate - s["start_initial"]

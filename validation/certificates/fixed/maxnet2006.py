@@ -1,4 +1,4 @@
-"""MaxNet of 2006's fixed-point version, from the thesis and the scales of kernel/maxnet2006.h.
+"""Equations of the fixed-point version of MaxNet 2006, from the thesis and kernel/maxnet2006.h.
 
 Whole numbers: prices, their average and ξ in 2⁻³⁴, rates in bit/s, times in µs, α, η and rateinc in
 thousandths, T in ms, μ in millionths. Every division rounds down, except where a line says
@@ -55,10 +55,12 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def router(_: Params) -> Check:
-    """eq. 7, and §3.1.2's start rate."""
+    """Return the check of a MaxNet 2006 router (eq. 7, and the start rate of §3.1.2)."""
 
     def moved(s: State, price: int, arrival_rate: int) -> Expected:
-        """Set the price, at least p_min, and the codes until the next interval."""
+        """Return the results of an update: the price, at least p_min, and the codes for the next
+        interval.
+        """
         price = max(price, s["price_min"])
         # §3.1.2: (μ + ε) C − y, at least QSminrate.
         start_rate = max(s["start_share"] - arrival_rate, s["start_min"])
@@ -100,7 +102,7 @@ def router(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Fig. 5."""
+    """Return the check of a MaxNet 2006 source (Fig. 5)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -118,18 +120,20 @@ def source(_: Params) -> Check:
 
 
 def in_units(rtt: int, unit: int) -> int:
-    """τ in whole units, to the nearest, at least one."""
+    """Return the RTT τ rounded to the nearest whole unit, at least one."""
     units = (min(rtt, _RTT_MAX_US) + unit // 2) // unit
     return max(min(units, _RTT_MAX_US // unit), 1) * unit
 
 
 def since(then: int, now: int) -> int:
-    """The time since then."""
+    """Return the elapsed time from `then` to `now`, never negative."""
     return max(now - then, 0)
 
 
 def started(p: State, s: State, code: int, tau: int) -> None:
-    """Fig. 5, step 1; §3.3: the rate that a code stands for, of x_max."""
+    """Start at the granted rate, which a code expresses as a fraction of x_max (Fig. 5, step 1;
+    §3.3).
+    """
     if not code:
         s["mode"] = _PRICED
         return
@@ -139,29 +143,31 @@ def started(p: State, s: State, code: int, tau: int) -> None:
 
 
 def window_max(p: State, s: State) -> int:
-    """The largest window in bytes."""
+    """Return the largest window in bytes."""
     return int(p["max_wnd"] * s["packet"])
 
 
 def send(p: State, s: State, rate: int) -> None:
-    """The window τ x, of one packet to `max_wnd`, and its rate."""
+    """Set the window τ x, between one packet and `max_wnd`, and the rate that it allows."""
     window = rate * s["base_rtt"] // _BIT_US
     s["window"] = min(max(window, s["packet"]), window_max(p, s))
     s["rate"] = rate if s["window"] == window else s["window"] * _BIT_US // s["base_rtt"]
 
 
 def gain(p: State, s: State, tau: int) -> int:
-    """qα/τ, to the nearest."""
+    """Return the price term qα/τ for the average price q, rounded to the nearest."""
     return int((s["average"] * p["alpha"] * 1000 + tau // 2) // tau)
 
 
 def rest(p: State, s: State) -> int:
-    """eq. 10: ξ's first value and where it rests, qα/τ − q/T, each to the nearest."""
+    """Return ξ's initial and equilibrium value, qα/τ − q/T, with each term rounded to the nearest
+    (eq. 10).
+    """
     return gain(p, s, s["base_rtt"]) - int((s["average"] * 1000 + p["t"] // 2) // p["t"])
 
 
 def priced(p: State, s: State, code: int, tau: int) -> None:
-    """Fig. 5, steps 2 to 4."""
+    """Apply a price to the source's ξ, rate and window (Fig. 5, steps 2 to 4)."""
     now, price = p["tcp.now_us"], code << 16
     if s["has_price"]:
         if tau != s["base_rtt"] and p["compensate"]:
@@ -187,19 +193,25 @@ def priced(p: State, s: State, code: int, tau: int) -> None:
 
 
 def towards(value: int, aim: int, weight: int) -> int:
-    """Move by a fraction of 2⁻³² of the distance; the step rounds down."""
+    """Return `value` moved towards `aim` by a fraction (2⁻³²) of the distance, with the step
+    rounded down.
+    """
     step = part(abs(aim - value), weight)
     return value + (step if aim >= value else -step)
 
 
 def lead(p: State, dt: int, tau: int) -> int:
-    """η dt T/τ², at most 1. Divided by τ twice, 16 bits each."""
+    """Return the fraction η dt T/τ² in units of 2⁻³², at most 1. The division by τ is done twice,
+    16 bits each.
+    """
     square = min(dt, _DT_MAX_US) * p["eta"] * p["t"]  # thousandths and ms make µs
     return int(((square << 16) // tau << 16) // tau) if square < tau * tau else ONE
 
 
 def windowed(p: State, s: State, now: int) -> None:
-    """Fig. 5, steps 3 and 4; eq. 8: x_max e^(ξ − qα/τ), at most x_max."""
+    """Set the window from eq. 8's rate, x_max e^(ξ − qα/τ), at most x_max (Fig. 5,
+    steps 3 and 4).
+    """
     rate = exp_down(s["demand_max"], max(gain(p, s, s["base_rtt"]) - s["xi"], 0))
     s["updated"], s["acks"] = now, 0
     if s["mode"] != _QUICKSTART:

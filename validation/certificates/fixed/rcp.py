@@ -1,4 +1,4 @@
-"""RCP's fixed-point version, from the paper and the scales that kernel/rcp.h states.
+"""Equations of RCP's fixed-point version, from the paper and the scales in kernel/rcp.h.
 
 Whole numbers: R in 2⁻¹⁰ bit/s, the mean RTT in 2⁻¹⁶ µs, T in µs, volumes in 2⁻⁸ bytes, growth in
 2⁻³², α and β in thousandths, logarithms in 2⁻²⁴ octaves, a source's rate in bit/s. Every division
@@ -50,19 +50,20 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def set_rate(s: State, rate: int) -> None:
-    """R within [R_min, C], and −ln R as packets carry it; 0 would be no rate."""
+    """Set R, limited to [R_min, C], and its wire code −ln R. The code 0 is reserved for no rate."""
     largest, smallest = s["capacity"] << _RATE_BITS, s["rate_min"] << _RATE_BITS
     s["rate"] = max(min(rate, largest), smallest)
     s["code"] = max(rate_code(s["rate"] >> _RATE_BITS, _SCALE_BPS), 1)
 
 
 def fraction(a: int, b: int) -> int:
-    """a/b, at most 1."""
+    """Return a/b in units of 2⁻³², at most 1."""
     return (a << 32) // b if a < b else ONE
 
 
 def growth(s: State, arrived: int, queue: int) -> int:
-    """rcp-2006's (T/d)(α (C − y) − β q/d)/C, with a sign.
+    """Return the relative growth of R in one interval, (T/d)(α (C − y) − β q/d)/C, with its sign
+    (rcp-2006).
 
     Times d over T: α (C T − arrived) − β q T/d, of which C d is the whole.
     """
@@ -81,7 +82,9 @@ def growth(s: State, arrived: int, queue: int) -> int:
 
 
 def averaged(s: State, timed: int, rtt_bytes: int) -> None:
-    """d towards the mean RTT of T's bytes, by T/d; the first becomes d."""
+    """Move the mean RTT d towards the mean over this interval's bytes, by T/d of the difference.
+    The first mean replaces d.
+    """
     if not timed:
         return
     late = timed >= _TIMED_MAX or rtt_bytes // timed >= _RTT_MAX_US
@@ -99,7 +102,7 @@ def averaged(s: State, timed: int, rtt_bytes: int) -> None:
 
 
 def router(_: Params) -> Check:
-    """rcp-2006's R, once in T, and in T without arrivals."""
+    """Return the check of an RCP router, which updates R of rcp-2006 once per interval T."""
 
     def tick(step: Step) -> Expected:
         s: State = dict(step.before)
@@ -135,7 +138,7 @@ def router(_: Params) -> Check:
 
 
 def grown(s: State, g: int, n: int) -> int:
-    """R (1 + g)ⁿ by the logarithm of 1 + g."""
+    """Return R (1 + g)ⁿ, computed from the logarithm of 1 + g."""
     if g <= -ONE:
         return 0
     octaves = n * (log2(ONE + g) - 32 * _OCTAVE)
@@ -151,7 +154,7 @@ def grown(s: State, g: int, n: int) -> int:
 
 
 def rtt_us(code: int) -> int:
-    """(1 + m/2¹¹) 2ᵉ µs."""
+    """Return the RTT (1 + m/2¹¹) 2ᵉ µs of a wire code."""
     return min((2048 + code % 2048 << code // 2048) >> 11, _RTT_MAX_US)
 
 
@@ -159,7 +162,7 @@ def rtt_us(code: int) -> int:
 
 
 def source(_: Params) -> Check:
-    """Paced at the path's R; states its RTT."""
+    """Return the check of an RCP source, which is paced at the path's R and states its RTT."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -175,7 +178,9 @@ def source(_: Params) -> Check:
 
 
 def rtt_code(rtt: int) -> int:
-    """The code nearest to an RTT of 2 µs to 2²³ µs; 0 for none."""
+    """Return the wire code nearest to an RTT in µs, from 2 µs to 2²³ µs. The code 0
+    means no RTT.
+    """
     if not rtt:
         return 0
     rtt = min(max(rtt, 2), _RTT_MAX_US)

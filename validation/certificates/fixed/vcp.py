@@ -1,4 +1,4 @@
-"""VCP's fixed-point version, from the paper and the scales that kernel/vcp.h states.
+"""Equations of VCP's fixed-point version, from the paper and the scales in kernel/vcp.h.
 
 Whole numbers: the load factor in 2⁻²⁴, the persistent queue and volumes in 2⁻⁸ bytes, windows in
 2⁻³² packets, RTTs in 2⁻³ µs, other times in µs, κ_q and α in thousandths, γ, ξ, β and the queue's
@@ -49,16 +49,18 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def router(_: Params) -> Check:
-    """`load-factor` and `code`."""
+    """Return the check of a VCP router (`load-factor` and `code`)."""
 
     def weigh(s: State, queue: int, weight: int) -> int:
-        """q̃ towards a mean of samples in bytes, by a fraction of 2⁻³²; the step rounds down."""
+        """Return the persistent queue q̃ moved towards a mean sample by a fraction (2⁻³²), with the
+        step rounded down.
+        """
         far = (queue << 8) - int(s["queue"])
         step_by = abs(far) * weight >> 32
         return int(s["queue"]) + (step_by if far >= 0 else -step_by)
 
     def code(s: State) -> None:
-        """(λ + κ_q q̃)/(γ C t_ρ), and its levels of 80 and 100 %."""
+        """Set the load factor (λ + κ_q q̃)/(γ C t_ρ), and its code with levels at 80 and 100 %."""
         arrived = min(s["arrived"], _BYTES_MAX) << 8
         load = min(arrived + s["queue"] * s["kappa_q"] // 1000, _VOLUME_MAX)
         volume = s["volume"]
@@ -73,7 +75,7 @@ def router(_: Params) -> Check:
         s["load"] = _OVER if over else _LOW if low else _HIGH
 
     def measure(s: State) -> None:
-        """End t_ρ."""
+        """End a measurement interval t_ρ."""
         if s["ticks"]:
             s["queue"] = weigh(s, s["waited"] // s["ticks"], s["queue_weight"])
         s["arrival_rate"] = min(s["arrived"], _QUEUE_MAX) * 8 * _MILLION // s["t_rho"]
@@ -119,7 +121,7 @@ def router(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """`MI`, `AI` and `MD` with their scaling."""
+    """Return the check of a VCP source (`MI`, `AI` and `MD` with their scaling)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -138,7 +140,7 @@ def source(_: Params) -> Check:
 
 
 def moved(p: State, s: State, acked: int) -> None:
-    """Move the window by acknowledged packets."""
+    """Adjust the window for newly acknowledged packets."""
     now, over = p["tcp.now_us"], s["load"] == _OVER
     if now < s["frozen_until"] and (over or p["freeze"] == _ALWAYS):
         return
@@ -158,19 +160,23 @@ def moved(p: State, s: State, acked: int) -> None:
 
 
 def bounded(window: int) -> int:
-    """Limit a window to at least one packet."""
+    """Return the window limited to its range, at least one packet."""
     return min(max(window, _PACKET), _WINDOW_MAX)
 
 
 def xi_scaled(p: State, rtt: int) -> int:
-    """`MI-scaling`: (1 + ξ)^(rtt/t_ρ) − 1 in 2⁻³², the exponent at most 2.5."""
+    """Return the scaled MI factor (1 + ξ)^(rtt/t_ρ) − 1 in units of 2⁻³² (`MI-scaling`). The
+    exponent is at most 2.5.
+    """
     t_rho = p["t_rho"] or 1
     log = log_one_plus((p["xi"] << 32) // _MILLION)
     return exp_less_one(log * min(rtt, 20 * t_rho) // (8 * t_rho))
 
 
 def alpha_rate(p: State, rtt: int) -> int:
-    """`AI-scaling`: α (rtt/t_d)² in 2⁻³² packets, linear in the RTT outside 20 to 500 ms."""
+    """Return the scaled AI increment α (rtt/t_d)² in units of 2⁻³² packets (`AI-scaling`). Outside
+    20 to 500 ms it is linear in the RTT.
+    """
     t_d = 8 * (p["t_d"] or 1)
     if rtt <= _AI_SHORT:
         square = rtt * _AI_SHORT
@@ -183,7 +189,7 @@ def alpha_rate(p: State, rtt: int) -> int:
 
 
 def added(s: State, n: int, rate: int) -> None:
-    """`AI`: α/w for each of n packets, at the mean of the windows that they would have."""
+    """Add α/w for each of n packets, where w is the mean of their windows (`AI`)."""
     half = ((n - 1) * rate << 31) // s["window"]
     s["window"] = bounded(s["window"] + (n * rate << 32) // (s["window"] + half))
 

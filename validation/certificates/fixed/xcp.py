@@ -1,4 +1,4 @@
-"""XCP's, P-XCP's and iXCP's fixed-point routers, from the papers and the scales of kernel/xcp.h.
+"""Equations of the fixed-point routers of XCP, P-XCP and iXCP, from the papers and kernel/xcp.h.
 
 Their hosts are in `xcp_hosts`.
 
@@ -36,24 +36,26 @@ _FLOW_SECOND = 1_099_512  # 2⁴⁰ in a microsecond
 
 @dataclass(frozen=True)
 class Form:
-    """One of the three laws: P-XCP scales gains, iXCP shuffles among the packets that name it."""
+    """Variant of XCP: P-XCP scales gains, and iXCP shuffles only among packets that
+    name the link.
+    """
 
     scaled: bool = False
     local: bool = False
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """Names of sums over packets."""
+        """Names of the sums over packets."""
         more = ("lowered_x",) if self.scaled else ()
         return ("bytes", "volume", "x", "rtt_x", *more, *(_LOCAL if self.local else ()))
 
     @property
     def shuffled(self) -> tuple[str, str]:
-        """Names of the bytes and of the X that take part in shuffling."""
+        """Names of the sums of bytes and of X over the packets that take part in shuffling."""
         return _LOCAL if self.local else ("volume", "x")
 
     def layouts(self) -> Mapping[str, Layout]:
-        """Return the structures of C."""
+        """Return the layouts of the C structures, by name."""
         local = self.local
         return {
             **xcp_hosts.layouts(local),
@@ -91,12 +93,14 @@ _LOCAL = ("local_volume", "local_x")
 
 
 def rate(volume: int, us: int) -> int:
-    """Bytes in a time; up to 2²⁶ in a microsecond."""
+    """Return the rate of a volume in bytes over a time in µs, counting at most 2²⁶ bytes per
+    microsecond.
+    """
     return (min(volume, us << 26) * _MILLION << 16) // us
 
 
 def sample_us(s: State) -> int:
-    """A 32nd of d, from 1 to 2 ms."""
+    """Return the interval between queue samples in µs: d/32, limited to between 1 and 2 ms."""
     return int(min(max(s["interval"] // 32, _SAMPLE_MIN_US), _SAMPLE_MAX_US))
 
 
@@ -104,7 +108,9 @@ def sample_us(s: State) -> int:
 
 
 def intervals(form: Form, s: State) -> tuple[Any, Any]:
-    """Return the calls that advance a link's time, and those that end an interval with no RTT."""
+    """Return two functions: one advances a link's time, and the other ends an interval without a
+    known RTT.
+    """
 
     def start() -> None:
         for name in form.sums:
@@ -157,7 +163,7 @@ def intervals(form: Form, s: State) -> tuple[Any, Any]:
         start()
 
     def measure(queue: int) -> None:
-        """The smallest queue since the last time; the next time is at half of the rest of d."""
+        """Record the smallest queue since the last measurement, and schedule the next one."""
         draining = (queue << 16) // max(s["capacity"] // _MILLION, 1)
         s["queue"], s["queue_min"] = s["queue_min"], queue
         wait = max(s["interval"] - draining, 0) // 2
@@ -181,17 +187,21 @@ def intervals(form: Form, s: State) -> tuple[Any, Any]:
 
 
 def scaled(gain: int, x: int, lowered_x: int, us: int) -> int:
-    """ixcp-2007 §5: φ N/N_b; N_b is at least a flow, and no more than N."""
+    """Return the gain scaled by N/N_b, where N_b is between one flow and N (ixcp-2007 §5)."""
     few = min(max(lowered_x, us * _FLOW_SECOND), x)
     cut = max(gain.bit_length() - 40, 0)
     return min(codes.product(gain >> cut, codes.factor(x, few), cut), _RATE_MAX)
 
 
 def router(form: Form) -> Check:
-    """ixcp-2007 §2.1 and §3, and draft-falk-xcp-spec's residues."""
+    """Return the check of a router (ixcp-2007 §2.1 and §3, with the residues of
+    draft-falk-xcp-spec).
+    """
 
     def set_tick(s: State) -> State:
-        """The next sample, or the end of d if it is about as near."""
+        """Set the next tick to the next queue sample, or to the end of interval d if that is about
+        as near.
+        """
         sample, left = sample_us(s), s["until_control"]
         s["tick"] = left if left < sample + sample // 2 else sample
         return s
@@ -250,7 +260,9 @@ def router(form: Form) -> Check:
 
 
 def take_residues(form: Form, s: State) -> None:
-    """A CPU's part of the residues: of gains by its part of X, of losses by that of bytes."""
+    """Take a CPU's portion of the residues: gains in proportion to its X, losses in proportion to
+    its bytes.
+    """
 
     def share(of: int, name: str) -> int:
         mine = s[f"cpu_{name}"] - s[f"seen_{name}"] & U64
@@ -270,7 +282,9 @@ def take_residues(form: Form, s: State) -> None:
 
 
 def changes(form: Form, s: State, per_byte: int, size: int, local: bool) -> tuple[int, int]:
-    """draft-falk: min(C_p X, gains left) and min(C_n s, losses left)."""
+    """Return a packet's gain min(C_p X, gains left) and loss min(C_n s, losses left)
+    (draft-falk).
+    """
     mantissa, exponent = codes.parts(per_byte)
     time = mantissa * size
     gain, loss = codes.product(time, s["gain"], exponent), codes.product(size, s["loss"])
@@ -290,7 +304,9 @@ def changes(form: Form, s: State, per_byte: int, size: int, local: bool) -> tupl
 
 
 def marked(form: Form, s: State, packet: State, value: bytes, local: bool) -> int | None:
-    """Count a packet; return the feedback to write, or None if the packet keeps its own."""
+    """Count a packet, and return the feedback to write, or None if the packet keeps its present
+    feedback.
+    """
     rtt, per_byte = (int.from_bytes(value[i : i + 3], "big") for i in (0, 3))
     given = int.from_bytes(value[6:11], "big")
     s["cpu_volume"] = s["cpu_volume"] + packet["bytes"] & U64
@@ -327,7 +343,7 @@ def marked(form: Form, s: State, packet: State, value: bytes, local: bool) -> in
 
 
 def law(form: Form) -> LawChecker:
-    """Return the equations of one of the three laws."""
+    """Return the equations of one variant of XCP."""
 
     def make_router(_: Params) -> Check:
         return router(form)

@@ -1,4 +1,4 @@
-"""XCP's, P-XCP's and iXCP's fixed-point hosts, from the papers and the scales of kernel/xcp.h.
+"""Equations of the fixed-point hosts of XCP, P-XCP and iXCP, from the papers and kernel/xcp.h.
 
 Whole numbers: windows in 2⁻⁸ bytes, sums of feedback in 2⁻¹⁶ bytes at the receiver and 2⁻⁸ bytes
 modulo 2⁴⁷ in echoes, feedback in 2⁻⁸ byte/s, RTTs in 2⁻²⁴ s, times per byte in 2⁻⁵² s, weights in
@@ -27,7 +27,7 @@ _MILLION = 1_000_000
 
 
 def layouts(local: bool) -> Mapping[str, Layout]:
-    """Return the layouts of the C structures, with iXCP's parameters if `local`."""
+    """Return the layouts of the C structures, by name. With `local`, they include iXCP's fields."""
     return {
         "params": params_layout("ixcp" if local else "xcp"),
         "source": layout("window total rtt", "rtt_code time_code packet weight heard bottleneck"),
@@ -36,7 +36,9 @@ def layouts(local: bool) -> Mapping[str, Layout]:
 
 
 def receiver(local: bool) -> Check:
-    """The sum of all changes of the window (XCP-r); `local`: the next bottleneck of iXCP."""
+    """Return the check of an XCP receiver, which sums all changes of the window (XCP-r). With
+    `local`, the receiver also keeps iXCP's next bottleneck.
+    """
 
     def receive(step: Step) -> Expected:
         value = header(step.inputs["value"])
@@ -59,7 +61,9 @@ def receiver(local: bool) -> Check:
 
 
 def source(local: bool) -> Check:
-    """katabi-2002: max{cwnd + feedback, s}; `local`: the bottleneck that iXCP's packets name."""
+    """Return the check of an XCP source, which sets the window to max{cwnd + feedback, s}
+    (katabi-2002). With `local`, the source also keeps the bottleneck that iXCP's packets name.
+    """
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
@@ -86,7 +90,9 @@ def source(local: bool) -> Check:
 
 
 def change(p: State, s: State, total: int) -> int:
-    """The feedback since the last echo; no gain where less than half of the window is in use."""
+    """Return the change of the window since the last echo, without gains while less than half of
+    the window is in use.
+    """
     fresh = (total - s["total"] + _TOTAL // 2) % _TOTAL - _TOTAL // 2
     used = p["tcp.in_flight"] * s["packet"]
     return fresh if fresh < 0 or 2 * used >= s["window"] >> 8 else 0

@@ -1,1 +1,1 @@
-"""Steps of the laws' fixed-point C to check: logs of the kernel, drawn calls and mutants."""
+"""Sources of steps of the laws' fixed-point C: kernel logs, random calls and mutants."""

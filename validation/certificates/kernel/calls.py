@@ -1,4 +1,4 @@
-"""Calls of the laws' fixed-point C, compiled for the host, from Python: logged calls made again."""
+"""Call the laws' fixed-point C, compiled for the host, from Python, to repeat logged calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ SOURCES = ROOT / "crates" / "waterfill-laws" / "kernel"
 
 
 def compiled(name: str, folder: Path, change: Callable[[Path], None] | None = None) -> Path | None:
-    """Compile a law's unit, from sources that `change` may edit; None if it does not compile."""
+    """Compile a law's C unit into a library and return its path, or None if it does not compile.
+    `change` may edit the sources first.
+    """
     copy = folder / "kernel"
     shutil.copytree(SOURCES, copy)
     if change is not None:
@@ -33,7 +35,9 @@ def compiled(name: str, folder: Path, change: Callable[[Path], None] | None = No
 
 
 class CompiledLaw:
-    """The functions of `struct waterfill_shim` that steps are made of, and the laws' sizes."""
+    """A law compiled for the host: the functions of its `struct waterfill_shim` and the sizes of
+    its structures.
+    """
 
     # Numbers of 32 bits, then the functions, in order.
     _NUMBERS = (
@@ -58,7 +62,9 @@ class CompiledLaw:
         self.places = dict(zip(self._FUNCTIONS, places, strict=True))
 
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
-        """Call a function: buffers by their address, numbers as 64 bits unless they are ctypes'."""
+        """Call a function by name. Buffers are passed by address, and plain integers as 64-bit
+        numbers.
+        """
         given = [a if not isinstance(a, int) else ctypes.c_uint64(a) for a in arguments]
         kinds = [ctypes.c_void_p if isinstance(a, ctypes.Array) else type(a) for a in given]
         place = self.places[name]
@@ -67,12 +73,12 @@ class CompiledLaw:
         return function(*(ctypes.addressof(a) if isinstance(a, ctypes.Array) else a for a in given))
 
     def structure(self, name: str, values: dict[str, Any]) -> Any:
-        """Return a structure of C in a buffer."""
+        """Return a C structure of the law in a buffer."""
         return packed(self.layouts[name], values, 8 * self.numbers[name])
 
 
 def packed(layout: log.Layout, values: dict[str, Any], size: int) -> Any:
-    """Return a structure of C in a buffer of `size` bytes."""
+    """Return a C structure in a buffer of `size` bytes."""
     letters = "=" + "".join(letter for _, letter in layout)
     data = struct.pack(letters, *(values[name] for name, _ in layout))
     assert len(data) <= size
@@ -80,7 +86,9 @@ def packed(layout: log.Layout, values: dict[str, Any], size: int) -> Any:
 
 
 def again(law: CompiledLaw, step: Step) -> Step:
-    """Make a logged call from its logged state; return the step as this law makes it."""
+    """Repeat a logged call from its logged state, and return the step that this
+    library produces.
+    """
     inputs: dict[str, Any] = dict(step.inputs)
     before: dict[str, Any] = dict(step.before)
     value = ctypes.create_string_buffer(inputs["value"], 16)

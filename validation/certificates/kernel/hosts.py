@@ -1,4 +1,4 @@
-"""Logs of laws' hosts in the kernel: hosts send to each other over one link of the testbed."""
+"""Logs of hosts in the kernel that send to each other over one testbed link."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def laws() -> list[str]:
 
 
 def lacking() -> str | None:
-    """Return the missing requirements of a log of hosts in the kernel."""
+    """Return the requirements that this host lacks for logging hosts in the kernel, or None."""
     return checks.missing(http=True) or (None if daemon.binary() else "waterfilld")
 
 
 def scenario(law: str, params: Mapping[str, Any]) -> Document:
-    """Return flows of both directions: without end, limited by their application, and short."""
+    """Return a scenario with unlimited, application-limited and short flows in both directions."""
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "50 Mbit/s", "delay": "2 ms",
             "buffer": "100 kB"}  # fmt: skip
     kinds: Mapping[str, Document] = {
@@ -63,7 +63,7 @@ def scenario(law: str, params: Mapping[str, Any]) -> Document:
 
 
 def recorded(law: str, seconds: float, folder: Path) -> list[Path]:
-    """Run a law under traffic, with each of its parameters; return the hosts' logs.
+    """Run a law under traffic, once per set of parameters, and return the hosts' logs.
 
     Raises RunError if it fails.
     """

@@ -1,4 +1,4 @@
-"""The study `certificate-mutants`: certificates against mutants of the laws' fixed-point C.
+"""Study `certificate-mutants`: check that certificates reject mutants of the laws' fixed-point C.
 
 A sample of single changes of the law's headers (an operator, a comparison, a constant), in the
 functions that logged calls reach, is compiled for the host. Each mutant makes the recorded calls
@@ -69,7 +69,7 @@ _TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one token of a header."""
+    """A change of one token in a C header."""
 
     file: str
     place: int
@@ -83,7 +83,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Body:
-    """A function of a header, without comments: where its body begins, and the body."""
+    """Body of a function in a C header, without comments, and its position in the file."""
 
     file: str
     place: int
@@ -91,7 +91,7 @@ class Body:
 
 
 def reached(law: str, roles: Sequence[str]) -> list[Body]:
-    """Return the bodies of the functions that the logged calls of these roles reach."""
+    """Return the bodies of all functions that the logged calls of these roles reach."""
     bodies: dict[str, Body] = {}
     files = (_LIKE.get(law, f"{law}.h"), "fixed.h", "float.h")
     for file in files:
@@ -109,7 +109,7 @@ def reached(law: str, roles: Sequence[str]) -> list[Body]:
 
 
 def mutants(law: str, roles: Sequence[str]) -> list[Mutant]:
-    """Return every change in the functions that the logged calls reach."""
+    """Return every mutant of the functions that the logged calls reach."""
     found = []
     for body in reached(law, roles):
         text = (SOURCES / body.file).read_text()
@@ -123,7 +123,7 @@ def mutants(law: str, roles: Sequence[str]) -> list[Mutant]:
 
 
 def apply(mutant: Mutant, sources: Path) -> None:
-    """Write a mutant into a copy of the sources."""
+    """Apply a mutant to a copy of the C sources."""
     path = sources / mutant.file
     text = path.read_text()
     end = mutant.place + len(mutant.before)
@@ -131,17 +131,17 @@ def apply(mutant: Mutant, sources: Path) -> None:
 
 
 def recordings(law: str) -> list[Path]:
-    """Return the recorded logs of a law that tests have."""
+    """Return the recorded logs of a law in the tests' directory."""
     return sorted(RECORDED.glob(f"{law}-*.steps"))
 
 
 def steps_of(files: Sequence[Path]) -> list[Step]:
-    """Read the recorded steps."""
+    """Read the recorded steps of log files."""
     return [step for file in files for step in log.read(file, LAYOUTS)[1]]
 
 
 def drawn(law: str, count: int) -> list[Step]:
-    """Return so many drawn calls of each kind, as the unchanged law makes them."""
+    """Return `count` random calls of each kind, as steps of the unchanged law."""
     with tempfile.TemporaryDirectory(prefix="waterfill-mutant-") as name:
         library = compiled(law, Path(name))
         assert library is not None
@@ -154,7 +154,9 @@ def drawn(law: str, count: int) -> list[Step]:
 
 
 def judge(name: str, library: Path, steps: Sequence[Step]) -> str:
-    """Return `same`, `rejected`, or `accepted` with the row, for a law that makes the calls."""
+    """Repeat the calls with a mutant's library. Return `same`, `rejected`, or `accepted` with the
+    row.
+    """
     law, checks = CompiledLaw(name, library), LAWS[name]
     for step in steps:
         made = again(law, step)
@@ -170,7 +172,7 @@ def _judge(law: str, library: Path, steps: Sequence[Step], answer: Connection) -
 
 
 def judge_in_process(law: str, library: Path, steps: Sequence[Step]) -> str:
-    """Judge a mutant in a process of its own, which it may crash or keep.
+    """Judge a mutant in a separate process, because it may crash or never end.
 
     RunError where the equations fail.
     """
@@ -192,7 +194,7 @@ def judge_in_process(law: str, library: Path, steps: Sequence[Step]) -> str:
 def tried(
     law: str, mutant: Mutant | None, steps: Sequence[Step], drawn_steps: Sequence[Step] = ()
 ) -> str:
-    """Compile a mutant and judge it; results of drawn calls only begin with `drawn, `."""
+    """Compile a mutant and judge it, first on logged calls and then on random ones (`drawn, …`)."""
     with tempfile.TemporaryDirectory(prefix="waterfill-mutant-") as name:
         change = None if mutant is None else partial(apply, mutant)
         library = compiled(law, Path(name), change)
@@ -210,7 +212,7 @@ def tried(
 
 @dataclass(frozen=True)
 class KernelCase:
-    """A mutant, and the calls that it makes: logs, or the recorded ones of tests; draws."""
+    """A mutant, with the logs and the number of random calls that it is judged on."""
 
     law: str
     mutant: Mutant
@@ -227,7 +229,9 @@ _drawn = cache(drawn)
 
 
 def cases(options: Options) -> list[KernelCase]:
-    """Return a random sample of each law's mutants; raise InputError if its logs do not fit."""
+    """Return a random sample of each law's mutants. Raises InputError if the logs do
+    not fit a law.
+    """
     found = []
     for law in options.laws:
         steps = _steps(law, options.logs)
@@ -252,7 +256,7 @@ def measure(case: KernelCase) -> str:
 
 
 def table(found: Mapping[KernelCase, str]) -> str:
-    """Return the counts by law, and the mutants that were not rejected."""
+    """Return the counts by law and the list of mutants that were not rejected."""
     kinds = ("rejected", "drawn, rejected", "crashed", "not compiled", "same", "accepted")
     rows = []
     for law in dict.fromkeys(case.law for case in found):
@@ -269,7 +273,7 @@ def _kind(result: str) -> str:
 
 
 def _code() -> str:
-    """Return a hash of the C and of the recorded logs, which results depend on."""
+    """Return a hash of the C sources and the recorded logs, on which the results depend."""
     files = [*sorted(SOURCES.glob("*.[ch]")), *sorted(RECORDED.glob("*.steps"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

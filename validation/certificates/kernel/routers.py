@@ -1,4 +1,4 @@
-"""Logs of laws' routers in the kernel: the loaded program is run on packets (BPF_PROG_TEST_RUN).
+"""Logs of routers in the kernel: the loaded program runs on test packets (BPF_PROG_TEST_RUN).
 
 Packets differ in size, segments, fields and number; the link's rate, the law's parameters and the
 pauses in between make ticks with and without arrivals and idle intervals.
@@ -77,7 +77,7 @@ ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
 
 
 def lacking() -> str | None:
-    """Return the missing requirements of a log of the kernel."""
+    """Return the first requirement that this host lacks for logging kernel routers, or None."""
     if os.geteuid() != 0:
         return "root"
     return next(
@@ -86,13 +86,15 @@ def lacking() -> str | None:
 
 
 def found(program: str) -> str | None:
-    """Return the path of a program; one next to this interpreter comes first."""
+    """Return the path of a program, preferably from the directory of this Python interpreter."""
     beside = Path(sys.executable).with_name(program)
     return str(beside) if beside.exists() else shutil.which(program)
 
 
 def recorded(law: str, steps: int, folder: Path, seed: int = 1) -> list[Path]:
-    """Record about so many steps of a law's routers and return their logs; RunError if it fails."""
+    """Record about `steps` steps of a law's routers and return the logs. Raises RunError if that
+    fails.
+    """
     draw = random.Random(seed)
     number, routers = ROUTERS[law]
     each = -(-steps // len(routers))
@@ -107,7 +109,7 @@ def recorded(law: str, steps: int, folder: Path, seed: int = 1) -> list[Path]:
 def record(
     options: Sequence[str], given: tuple[str, int, int, random.Random], file: Path, folder: Path
 ) -> None:
-    """Load a router with these options, run it on packets, and write its log."""
+    """Load a router with these options, run the program on packets, and write the log."""
     namespace = f"wfcert{os.getpid()}"
     inside = ["nsenter", f"--net=/run/netns/{namespace}"]
     output = folder / "router.log"
@@ -144,7 +146,7 @@ def _run_packets(
     folder: Path,
     inside: Sequence[str],
 ) -> None:
-    """Run the loaded program; one of seven packets is a SYN. A repeated packet is marked again."""
+    """Run the loaded program on random packets, some of them repeated. One in seven is a SYN."""
     law, number, steps, draw = given
     left = steps
     while left > 0:
@@ -173,7 +175,7 @@ def _run_packets(
 
 
 def frame(number: int, forward: bytes, syn: bool, size: int) -> bytes:
-    """Return a frame with a law's option."""
+    """Return an Ethernet frame with a TCP segment that carries a law's option."""
     kind = 4 * number + _FORWARD
     option = bytes([_KIND, 5 + len(forward)]) + _EXID + bytes([kind]) + forward
     option += bytes([1] * (-len(option) % 4))
@@ -188,7 +190,7 @@ def frame(number: int, forward: bytes, syn: bool, size: int) -> bytes:
 
 
 def value(law: str, syn: bool, draw: random.Random) -> bytes:
-    """Return a forward value that a packet may carry to a law's router."""
+    """Return a random forward value, as a packet might carry it to a law's router."""
     if law == "jetmax":
         return jetmax_value(draw)
     if law in {"xcp", "pxcp", "ixcp"}:
@@ -208,14 +210,16 @@ def value(law: str, syn: bool, draw: random.Random) -> bytes:
 
 
 def any_code(bits: int, draw: random.Random) -> bytes:
-    """Return the code of a number of up to so many bits, of any size; sometimes any code."""
+    """Return the wire code of a random number of up to `bits` bits, or sometimes a random code."""
     wide = draw.randrange(1 << draw.randrange(bits + 1))
     code = draw.choice([codes.code(wide), codes.code(wide), draw.randrange(1 << 24)])
     return code.to_bytes(3, "big")
 
 
 def jetmax_value(draw: random.Random) -> bytes:
-    """x, share, g, weight and hops, in half of the packets at the flow's own router."""
+    """Return a random JetMax value: x, share, g, weight and hops. At least half name the router as
+    the flow's own.
+    """
     passed = draw.choice([0, 0, 1, 2, 30, 31])
     own = draw.choice([min(passed + 1, 31), draw.randrange(32)])
     following = draw.choice([0, draw.randrange(32)])
@@ -226,7 +230,9 @@ def jetmax_value(draw: random.Random) -> bytes:
 
 
 def xcp_value(syn: bool, draw: random.Random) -> bytes:
-    """RTT, time per byte and feedback, of usual sizes in most packets."""
+    """Return a random XCP value: RTT, time per byte and feedback, usually of ordinary
+    magnitudes.
+    """
     rtt = codes.code(draw.randrange(1 << 12, 1 << 22)).to_bytes(3, "big")
     time = codes.code(draw.randrange(1 << draw.randrange(20, 38))).to_bytes(3, "big")
     change = draw.randrange(1 << draw.randrange(40)) * draw.choice([-1, 1])
@@ -239,7 +245,7 @@ def xcp_value(syn: bool, draw: random.Random) -> bytes:
 
 
 def router_program(pid: int) -> str:
-    """Return the number of the router program that a daemon holds."""
+    """Return the number of the router program that a daemon has loaded."""
     for info in Path(f"/proc/{pid}/fdinfo").iterdir():
         for line in info.read_text().splitlines():
             name, _, number = line.partition(":")

@@ -1,4 +1,4 @@
-"""The study `kernel-certificates`: checks steps of routers and hosts in the running kernel."""
+"""Study `kernel-certificates`: check steps of routers and hosts in the running kernel."""
 
 from __future__ import annotations
 

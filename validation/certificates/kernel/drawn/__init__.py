@@ -1,4 +1,4 @@
-"""Calls of the laws' fixed-point C that are drawn at random, to compare them with the equations.
+"""Random calls of the laws' fixed-point C, for comparison with the equations.
 
 They reach limits that no recorded value reaches. `routers` draws a router's calls,
 `hosts_xcp_jetmax` those of hosts of JetMax and the XCPs, `hosts` those of the other laws' hosts.
@@ -16,7 +16,7 @@ CALLS = (*routers.CALLS, "ack", "receive")
 
 
 def any_step(law: CompiledLaw, name: str, call: str, draw: random.Random) -> Step:
-    """Return a call of a law, not made yet: without the state after it and without outputs."""
+    """Return a random call of a law, without outputs or the state after the call."""
     if call in routers.CALLS:
         return routers.any_step(law, name, call, draw)
     if name in hosts.RANGES:

@@ -1,4 +1,6 @@
-"""Calls of a host with any parameters, state and inputs within their ranges: of five laws."""
+"""Random calls of the hosts of five laws, with any parameters, state and inputs within their
+ranges.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ LATER = frozenset(("frozen_until", "adding_until"))
 
 
 def maxnet(s: State, draw: random.Random) -> None:
-    """Begin MaxStart not above the rate it has reached; half of the rates keep the price."""
+    """Limit the start rate's initial value to the start rate. Half of the sources also have a price
+    and a rate high enough to keep it.
+    """
     if "start_rate" in s:
         s["start_initial"] = min(s["start_initial"], s["start_rate"])
         if draw.random() < 0.5:
@@ -82,7 +86,9 @@ def maxnet(s: State, draw: random.Random) -> None:
 
 
 def maxnet2006(s: State, draw: random.Random) -> None:
-    """Put half of the sources in QuickStart, below the price's rate, at a price near the last."""
+    """Put half of the sources in QuickStart, with a start rate up to `demand_max` and a price near
+    the last one.
+    """
     if "mode" in s and draw.random() < 0.5:
         s["mode"], s["has_price"], s["xi"] = 1, 1, abs(s["xi"])
         s["start_rate"] = any_number(draw, 1, s["demand_max"])
@@ -90,13 +96,13 @@ def maxnet2006(s: State, draw: random.Random) -> None:
 
 
 def rcp(s: State, _: random.Random) -> None:
-    """Make a rate that was not reduced its code's."""
+    """Set the rate from its wire code, unless the rate was reduced."""
     if s.get("code") and "rate" in s and not s["reduced"]:
         s["rate"] = max(exp_down(10**15, s["code"] << 16), 1)
 
 
 def unchanged(_: State, __: random.Random) -> None:
-    """Leave a state that the law can have with any values in its ranges."""
+    """Leave the state unchanged, because the law accepts any values in its ranges."""
 
 
 # What a law's calls leave of a source or a receiver, beyond ranges; and what is drawn more often.
@@ -108,13 +114,15 @@ BOUND: dict[str, Callable[[State, random.Random], None]] = {
 
 
 def any_number(draw: random.Random, smallest: int, largest: int) -> int:
-    """Return a number of any size within its range."""
+    """Return a random number of any magnitude within a range."""
     bits = draw.randint(0, largest.bit_length())
     return min(max(draw.getrandbits(bits), smallest), largest)
 
 
 def any_code(draw: random.Random, count: int) -> bytes:
-    """Return a value's bytes on the wire: numbers of any size, with a flag or without, or none."""
+    """Return a random wire value of `count` bytes: numbers with or without a flag, random bytes, or
+    zeros.
+    """
     fields = [draw.getrandbits(draw.randint(0, 24)) | draw.choice((0, 0, 1)) << 23] * 5
     sized = b"".join(field.to_bytes(3, "big") for field in fields)[:count]
     return draw.choice([sized, sized, sized, draw.randbytes(count), bytes(count)])
@@ -130,7 +138,7 @@ VALUES: dict[str, Callable[[random.Random, int], bytes]] = {
 
 
 def any_state(law: CompiledLaw, name: str, part: str, now: int, draw: random.Random) -> State:
-    """Return any state of a part, or its parameters."""
+    """Return a random state of a source or receiver, or random parameters."""
     ranges = RANGES[name].get(part, {})
     state: State = {}
     for field, letter in law.layouts[part]:
@@ -146,7 +154,7 @@ def any_state(law: CompiledLaw, name: str, part: str, now: int, draw: random.Ran
 
 
 def any_step(law: CompiledLaw, name: str, call: str, draw: random.Random) -> Step:
-    """Return an `ack` or `receive` of a law."""
+    """Return a random `ack` or `receive` call of a law's host."""
     part = {"ack": "source", "receive": "receiver"}[call]
     now = any_number(draw, 1 << 25, 1 << 50)
     inputs = any_state(law, name, "params", now, draw)

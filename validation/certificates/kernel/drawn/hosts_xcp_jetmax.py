@@ -1,4 +1,6 @@
-"""Calls of JetMax's and the XCPs' hosts with any state and inputs within their ranges."""
+"""Random calls of the hosts of JetMax and the XCP variants, with any state and inputs within their
+ranges.
+"""
 
 from __future__ import annotations
 
@@ -37,25 +39,29 @@ DATA = {"now_us": (50, 0), "rtt_us": (32, 0), "segments": (14, 0)}
 
 
 def any_number(draw: random.Random, bits: int, smallest: int) -> int:
-    """Return a number of any size up to so many bits; sometimes the smallest or the largest."""
+    """Return a random number of up to `bits` bits and of any magnitude. One in eight is an extreme
+    value.
+    """
     if draw.randrange(8) == 0:
         return draw.choice([smallest, (1 << bits) - 1])
     return max(draw.getrandbits(draw.randint(0, bits)), smallest)
 
 
 def near(draw: random.Random, number: int, bits: int) -> int:
-    """Return a number of so many bits that is about another one, or far from it, or it."""
+    """Return a random number of up to `bits` bits that is equal to, near or far from `number`."""
     far = draw.getrandbits(draw.randint(0, bits)) * draw.choice([-1, 0, 1])
     return min(max(number + far, 0), (1 << bits) - 1)
 
 
 def code(number: int) -> bytes:
-    """Return the wire code of a number."""
+    """Return the wire code of a number as bytes."""
     return codes.code(number).to_bytes(3, "big")
 
 
 def jetmax_ack(draw: random.Random, inputs: State, s: State) -> None:
-    """Draw a counted flow in most cases, and a router that may have less for it."""
+    """Adapt a random `ack` call to JetMax, usually with a counted flow and often with a better
+    router.
+    """
     for name in ("tau", "epsilon", "urgent"):
         inputs[name] = min(inputs[name], 1_999_999 if name == "tau" else 999_999)
     s["weight"] = draw.choice([0x40, 0x40, s["weight"]])
@@ -77,7 +83,9 @@ def jetmax_ack(draw: random.Random, inputs: State, s: State) -> None:
 
 
 def xcp_ack(draw: random.Random, inputs: State, s: State) -> None:
-    """Make echoes with about the last total, and flows that use about half of their window."""
+    """Adapt a random `ack` call to XCP, with totals near the last one and windows that are about
+    half used.
+    """
     s["weight"] = draw.choice([1000, min(s["weight"], 1_000_000)])
     s["packet"] = min(s["packet"], s["window"] >> 8)
     packet = inputs["tcp.packet"]
@@ -94,7 +102,7 @@ def xcp_ack(draw: random.Random, inputs: State, s: State) -> None:
 
 
 def any_step(law: CompiledLaw, name: str, call: str, draw: random.Random) -> Step:
-    """Return an `ack` or `receive` of a law."""
+    """Return a random `ack` or `receive` call of a law's host."""
     ranges, part = RANGES[name], "source" if call == "ack" else "receiver"
     of_state = {**TCP, **ranges} if call == "ack" else RECEIVER
     s: State = {field: any_number(draw, *of_state[field]) for field, _ in law.layouts[part]}

@@ -1,4 +1,4 @@
-"""Calls of a router with any state and inputs within their ranges."""
+"""Random calls of routers, with any state and inputs within their ranges."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ INPUTS = {"queue": (41, 0), "bytes": (21, 0), "segments": (15, 0), "syn": (1, 0)
 
 
 def jetmax(state: State) -> None:
-    """Draw the state that a tick leaves: no target above γC; factors of N and W."""
+    """Limit a random JetMax state to targets up to γC, and derive the factors of N
+    and W from it.
+    """
     state["target"] = min(state["target"], state["goal"])
     flows, others, goal = state["flows"], state["unresponsive"], state["goal"]
     state["join"] = codes.factor(1 << 20, flows + (1 << 20))
@@ -84,20 +86,20 @@ def jetmax(state: State) -> None:
 
 
 def maxnet2006(state: State) -> None:
-    """Keep the price from p_min on, and C up to x_max."""
+    """Limit a random MaxNet 2006 state to prices from p_min and capacities up to x_max."""
     state["price"] = max(state["price"], state["price_min"])
     state["capacity"] = min(state["capacity"], state["x_max"])
 
 
 def aecp(state: State) -> None:
-    """Keep T₂ up to T, and the place on the scale below the ceiling."""
+    """Limit a random AECP state to intervals T₂ up to T and rates up to the ceiling."""
     state["t"] = max(state["t"], state["t_2"])
     state["place_max"] = min(state["place_max"], 0xFFFE << 22)
     state["place"] = min(state["place"], state["place_max"])
 
 
 def rcp(state: State) -> None:
-    """Keep R within its limits, and alpha up to 1."""
+    """Limit a random RCP state to rates R within their limits and gains α up to 1."""
     state["alpha"] = min(state["alpha"], 1000)
     for name in ("interval", "max_interval"):
         state[name] = min(state[name], 1_000_000)
@@ -107,19 +109,21 @@ def rcp(state: State) -> None:
 
 
 def vcp(state: State) -> None:
-    """Keep fewer ticks than samples."""
+    """Limit a random VCP state to fewer ticks than samples."""
     state["ticks"] = state["ticks"] % state["samples"]
     state["queue_weight"] = min(state["queue_weight"], 1 << 32)
 
 
 def maxnet(state: State) -> None:
-    """Keep the state of MaxNet of 2006, and the age of a promise."""
+    """Limit a random MaxNet state like one of MaxNet 2006, and limit the age of its promise."""
     maxnet2006(state)
     state["promised_age"] = min(state["promised_age"], EXP_MAX)
 
 
 def xcp(state: State) -> None:
-    """Order the bounds of d, end a tick by the end of d, make factors as float.h has them."""
+    """Limit a random XCP state to ordered interval bounds, ticks within the interval, and valid
+    factors.
+    """
     shortest, longest = sorted((state["min_interval"], state["max_interval"]))
     state["min_interval"], state["max_interval"] = shortest, longest
     for name in ("interval", "first_interval"):
@@ -143,12 +147,12 @@ BOUND: dict[str, Callable[[State], None]] = {
 
 
 def any_number(draw: random.Random, bits: int, smallest: int) -> int:
-    """Return a number of any size up to so many bits."""
+    """Return a random number of up to `bits` bits and of any magnitude."""
     return max(draw.getrandbits(draw.randint(0, bits)), smallest)
 
 
 def any_step(law: CompiledLaw, name: str, call: str, draw: random.Random) -> Step:
-    """Return a `mark`, `tick` or `idle` of a law."""
+    """Return a random `mark`, `tick` or `idle` call of a law's router."""
     ranges = RANGES[name]
     link, sums, cpu = (law.layouts[part] for part in ("link", "sums", "cpu"))
     before: State = {}
