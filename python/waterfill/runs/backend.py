@@ -32,7 +32,7 @@ class RunOptions:
     steps: StepLog | None = None
 
     def used(self) -> list[str]:
-        """Return the names of the options that ask for more than every backend does."""
+        """Return the names of the options in use that not every backend supports."""
         asked = {
             "laws": bool(self.laws),
             "capture": self.capture is not None,
@@ -48,16 +48,16 @@ PLAIN = RunOptions()
 
 @runtime_checkable
 class Backend(Protocol):
-    """A backend, which runs scenarios. `waterfill.runs.backends` lists all of them."""
+    """Interface of a backend, which runs scenarios. `waterfill.runs.backends` lists them all."""
 
     measures_host: ClassVar[bool] = False
-    """True if a run is a measurement of this host: such runs go one at a time."""
+    """True if a run measures this host, so that two runs must not overlap."""
 
     supports: ClassVar[frozenset[str]] = frozenset()
-    """The names of the `RunOptions` that its runs can have."""
+    """Names of the `RunOptions` that this backend supports."""
 
     def known(self) -> dict[str, ProtocolInfo]:
-        """Return every protocol by name, its `backends` as this host has them."""
+        """Return all protocols by name. The `backends` of each are those available on this host."""
         ...
 
     def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:

@@ -1,4 +1,4 @@
-"""The backends by name, and `run`: a scenario on one of them."""
+"""Registry of backends by name, and `run`, which runs a scenario on one of them."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def check(name: object) -> None:
 
 
 def known(on: str) -> dict[str, ProtocolInfo]:
-    """Return every protocol by name, its `backends` as this host has them."""
+    """Return all protocols by name. The `backends` of each are those available on this host."""
     return backend(on).known()
 
 
 def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = None) -> None:
-    """Raise InputError for parts of a scenario that a backend cannot run, before any run.
+    """Check that a backend can run a scenario, without running it; raise InputError if not.
 
     `laws` is a law in Python by its name, as in `run`.
     """
@@ -69,7 +69,9 @@ def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = 
 
 
 class _Option(NamedTuple):
-    """An option of a run: its place in the user's text, its effect and the options it excludes."""
+    """An option of a run: the file and key that messages name, its effect, and the options that
+    exclude it.
+    """
 
     file: str
     key: str
@@ -86,7 +88,7 @@ _OPTIONS: Mapping[str, _Option] = {
 
 
 def refuse(options: RunOptions, on: str) -> None:
-    """Raise InputError for an option that a backend, or another option, does not allow."""
+    """Raise InputError for an option that the backend lacks or another option excludes."""
     used = options.used()
     for name in used:
         file, key, does, excluded_by = _OPTIONS[name]
@@ -101,12 +103,12 @@ def refuse(options: RunOptions, on: str) -> None:
 
 @runtime_checkable
 class Checkable(Protocol):
-    """An object that becomes a checked scenario: `waterfill.Scenario`, which this package cannot
-    import.
+    """An object that can be turned into a checked scenario: `waterfill.Scenario`, which this
+    package cannot import.
     """
 
     def checked(self) -> Scenario:
-        """Return the checked scenario; raise InputError."""
+        """Return the checked scenario; raise InputError if it is invalid."""
         ...
 
 
@@ -123,7 +125,7 @@ def run(
     laws: Mapping[str, PythonLaw] | None = None,
     steps: StepLog | None = None,
 ) -> Result:
-    """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
+    """Run a scenario, given as an object, a file or a dictionary, on a backend.
 
     >>> import waterfill
     >>> result = waterfill.run({
@@ -158,7 +160,7 @@ def run(
 
 
 def _threads(count: Any) -> int | None:
-    """Return a number of threads, or None; raise InputError for anything else."""
+    """Return a valid number of threads, or None; raise InputError for any other value."""
     if count is None:
         return None
     if type(count) is bool or not isinstance(count, Integral):

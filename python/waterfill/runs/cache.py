@@ -1,4 +1,4 @@
-"""Keep the results of runs, keyed by the content of scenario and code.
+"""Cache of run results, keyed by a hash of the scenario, the backend and the code.
 
 A run is a function of its scenario (with the seed), the backend and the code. The key is a hash of
 all three, so an entry is never stale, only unused. Entries are folders in the user's cache
@@ -53,12 +53,12 @@ _NOT_THERE = (
 
 
 def root() -> Path:
-    """Return the folder of all entries."""
+    """Return the folder that holds all cache entries."""
     return platformdirs.user_cache_path("waterfill", appauthor=False)
 
 
 def code_hash(core: Path, package: Path) -> str:
-    """Hash the code that a run's bytes depend on: the core extension and the `PACKAGES`.
+    """Hash the code that determines a run's results: the core extension and the `PACKAGES`.
 
     A file counts with its path and its content, so that one added, moved or removed counts too.
     """
@@ -71,12 +71,12 @@ def code_hash(core: Path, package: Path) -> str:
 
 @cache
 def version() -> str:
-    """The `code_hash` of this installation."""
+    """Return the `code_hash` of this installation."""
     return code_hash(Path(_core.__file__ or ""), Path(__file__).parents[1])
 
 
 def entry(scenario: Scenario, backend: str, context: str = "") -> Path:
-    """Return the folder of a run, whether it exists or not.
+    """Return the cache folder of a run, whether it exists or not.
 
     `context` names what else the run depends on: on linux the kernel and the daemon.
     """
@@ -85,7 +85,7 @@ def entry(scenario: Scenario, backend: str, context: str = "") -> Path:
 
 
 def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None:
-    """Return the run if it is kept and whole, else None."""
+    """Return the cached result of a run, or None if it is missing or damaged."""
     folder = entry(scenario, backend, context)
     try:
         found = StoredResult(folder, _read(folder))
@@ -98,7 +98,7 @@ def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None
 
 
 def _read(folder: Path) -> dict[str, bytes]:
-    """Return the files of an entry; raise one of several exceptions unless they are as written."""
+    """Return the contents of a cache entry's files by name; raise an exception for damaged ones."""
     text = files.read_text(folder / MANIFEST, _MAX_MANIFEST_BYTES)
     manifest = json.loads(text)
     if manifest["format"] != _FORMAT or manifest["key"] != folder.name:
@@ -119,7 +119,7 @@ def _read(folder: Path) -> dict[str, bytes]:
 
 
 def store(scenario: Scenario, backend: str, result: Result, context: str = "") -> None:
-    """Keep a completed run; do nothing where the cache cannot be written."""
+    """Store a completed run in the cache; do nothing if the cache cannot be written."""
     folder = entry(scenario, backend, context)
     # The disk is full or read-only, or another process was first.
     with suppress(OSError, InputError):
@@ -136,7 +136,7 @@ def store(scenario: Scenario, backend: str, result: Result, context: str = "") -
 
 
 def _manifest(key: str, folder: Path) -> Mapping[str, Any]:
-    """Return the files that an entry lists: name, bytes and SHA-256 of each."""
+    """Return the manifest of a cache entry, with the name, size and SHA-256 of each file."""
     listed = []
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
@@ -145,7 +145,7 @@ def _manifest(key: str, folder: Path) -> Mapping[str, Any]:
 
 
 def _digest(listed: Any) -> str:
-    """Return the SHA-256 of the list: without it a lost row would be a file never written."""
+    """Return the SHA-256 of a manifest's list of files, which detects rows lost from the list."""
     return hashlib.sha256(to_json(listed, indent=None).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Captures of simulated runs as pcapng: the packets to record, and the counts of a capture."""
+"""Packet captures of simulated runs as pcapng files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_LIMIT_BYTES = 256_000_000
 
 @dataclass(frozen=True)
 class Recorded:
-    """Totals of a capture; `full_at_s` is the time at which it reached its limit."""
+    """Totals of a packet capture. `full_at_s` is the time at which it reached its size limit."""
 
     packets: int
     size_bytes: int
@@ -28,7 +28,7 @@ class Recorded:
 
 @dataclass
 class Capture:
-    """Options of a capture, and after the run its totals.
+    """Options of a packet capture and, after the run, its totals.
 
     file: where it is written. snaplen: bytes kept of each packet. limit_bytes: the file grows no
     longer than this. links: names of links, both directions of each; empty for all. failed: why
@@ -43,7 +43,9 @@ class Capture:
     failed: str | None = None
 
     def start(self, simulation: _core.Simulation, network: Network) -> None:
-        """Start recording; raise InputError for a link that is not there, RunError for the file."""
+        """Start recording; raise InputError for an unknown link, RunError if the file cannot be
+        written.
+        """
         chosen = [
             i
             for i, link in enumerate(network.links)
@@ -60,7 +62,7 @@ class Capture:
             raise RunError(str(error)) from None
 
     def finish(self, simulation: _core.Simulation) -> None:
-        """End recording: set `recorded`, or `failed`."""
+        """End recording and set `recorded`, or `failed` if the file could not be written."""
         try:
             report = simulation.finish_capture()
         except ValueError as error:

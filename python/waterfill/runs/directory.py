@@ -1,4 +1,4 @@
-"""Replaces the directory of a result, so that it is never seen half-written.
+"""Atomic replacement of a result's directory, which is never seen half-written.
 
 The new directory is written next to the old one and renamed. The old one must be missing, hold an
 earlier result, or hold no files; what else is in it stays. A process that is killed leaves the old
@@ -41,13 +41,13 @@ _FILES = {
 
 
 def holds_result(directory: Path) -> bool:
-    """Return whether a run, a comparison or a reproduction was written here."""
+    """Return True if the directory holds a run, a comparison or a reproduction."""
     return any((directory / name).exists() for name in _DOCUMENTS)
 
 
 @contextmanager
 def hold(directory: Path, wait_s: float = 0.0) -> Iterator[bool]:
-    """Lock a directory; yield whether this file system has such locks.
+    """Lock a directory in this context; yield False if its file system has no locks.
 
     Raises OSError, and WriteError when it is locked already, for longer than `wait_s`.
     """
@@ -72,7 +72,7 @@ def hold(directory: Path, wait_s: float = 0.0) -> Iterator[bool]:
 
 
 def _flock(descriptor: int) -> bool:
-    """Lock an open file, or raise BlockingIOError; return False where the system cannot."""
+    """Lock an open file, or raise BlockingIOError; return False if its file system has no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -84,7 +84,8 @@ def _flock(descriptor: int) -> bool:
 
 @contextmanager
 def next_to(folder: Path) -> Iterator[Path]:
-    """Yield a folder of the same name in a hidden directory, which is removed at the end.
+    """Yield an empty folder with the name of `folder`, in a hidden directory that is removed on
+    exit.
 
     `swap` gives it its place. Raises OSError.
     """
@@ -101,7 +102,7 @@ def next_to(folder: Path) -> Iterator[Path]:
 
 
 def swap(part: Path, folder: Path) -> None:
-    """Rename a folder of `next_to` into its place, and the old one into the hidden directory."""
+    """Move a folder of `next_to` to its final path, and the old folder to the hidden directory."""
     old = part.parents[1] / _OLD / folder.name
     old.parent.mkdir()
     with interrupt.undisturbed():
@@ -116,7 +117,7 @@ def swap(part: Path, folder: Path) -> None:
 
 
 class Stage:
-    """A hidden folder next to `directory`, which it replaces when it is published.
+    """A hidden folder that replaces `directory` when it is published.
 
     A context manager: it locks the directory, and removes what was not published. The directory is
     created if missing. Raises WriteError when it may not be replaced, cannot be written or another
@@ -159,7 +160,9 @@ class Stage:
         raise WriteError(str(self.directory), "", why_not)
 
     def publish(self) -> None:
-        """Replace the directory, unless the new document is missing; raise WriteError."""
+        """Replace the directory by the staged one, if that holds a result; raise WriteError on
+        failure.
+        """
         if holds_result(self.folder):
             try:
                 _keep_others(self._target, self.folder)
@@ -172,7 +175,7 @@ class Stage:
 
 
 def _keep_others(old: Path, new: Path) -> None:
-    """Link the old directory's files of other names into the new one; follow no link."""
+    """Hard-link files that only the old directory has into the new one; do not follow symlinks."""
 
     def replaced(folder: str, names: list[str]) -> set[str]:
         there = new / Path(folder).relative_to(old)
@@ -200,14 +203,14 @@ def _keep_others(old: Path, new: Path) -> None:
 
 
 def _hidden(directory: Path) -> list[Path]:
-    """Return the hidden directories of this directory's writers."""
+    """Return the hidden directories of processes that replace `directory`, running or killed."""
     found = directory.parent.glob(f"{PREFIX}*")
     names = (Path(_NEW, directory.name), Path(_OLD, directory.name))
     return [path for path in found if any(os.path.lexists(path / name) for name in names)]
 
 
 def recover(directory: Path) -> None:
-    """Give a result its name back that a writer, killed between its renames, had moved away."""
+    """Restore a result that a writer had moved away before it was killed."""
     if not os.path.lexists(directory):
         for hidden in _hidden(directory):
             old = hidden / _OLD / directory.name

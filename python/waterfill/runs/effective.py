@@ -1,4 +1,4 @@
-"""A scenario's effective configuration: every value in force, defaults included, without a run."""
+"""Effective configuration of a scenario: all values in force, including defaults, without a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def in_force(
     more: Mapping[str, Any] | None = None,
     laws: Mapping[str, LawSummary] | None = None,
 ) -> dict[str, Any]:
-    """Return the values of `document` with `more` ones, whether or not they can run here.
+    """Return the effective values of a scenario and those of `more`, even if it cannot run here.
 
     `laws` are those in Python of the run, as its summary has them.
     """
@@ -72,7 +72,7 @@ def _links(network: Network, of_laws: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def _link(link: LinkSpec, target: float) -> dict[str, Any]:
-    """Return a link's entry, with its buffer under a key of its own for bytes and packets."""
+    """Return a link's entry, with its buffer size as `buffer_bytes` or `buffer_packets`."""
     entry: dict[str, Any] = {}
     for key, value in plain(link).items():
         if key == "buffer":
@@ -88,7 +88,7 @@ def _flows(network: Network) -> list[dict[str, Any]]:
 
 
 def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with the names of its links in place of their indexes."""
+    """Return an entry with link names in place of link indexes."""
     for key in ("forward", "reverse", "path"):
         if entry.get(key) is not None:
             entry[key] = [network.links[index].name for index in entry[key]]

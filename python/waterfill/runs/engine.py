@@ -1,4 +1,4 @@
-"""The core's two engines as backends: the packet simulator (`Sim`) and the fluid (`Fluid`)."""
+"""The core's two engines as backends: the packet simulator `Sim` and the fluid model `Fluid`."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _SLICE_EVENTS = 1 << 20
 
 
 LONG_RUN_S = 86_400.0
-"""Computing time beyond which a run is warned of before it starts: a day of one CPU."""
+"""CPU time (s) above which a warning precedes the run: one day."""
 
 
 class LongRun(UserWarning):
-    """Warning of a run longer than `LONG_RUN_S`."""
+    """Warning that a run is expected to take longer than `LONG_RUN_S`."""
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A resolved run. `core` is `network` under the core's name of a law in Python."""
+    """A resolved run. In `core`, a law in Python has the core's name for it."""
 
     scenario: Scenario
     network: Network
@@ -55,7 +55,7 @@ class _Job:
     law: PythonLaw | None = None
 
     def errors(self, *, building: bool = False) -> AbstractContextManager[None]:
-        """Return a context that raises InputError for exceptions of the core or of a law in it."""
+        """Return a context that converts exceptions of the core or of a law to InputError."""
         if self.name is not None:
             return laws.errors(self.name, self.scenario, building=building)
         return _core_errors(self.scenario)
@@ -72,7 +72,7 @@ class _Job:
         return protocols.with_defaults(used, self.network.params, self.known)
 
     def summary(self, simulation: _core.Simulation | _core.Fluid) -> CoreSummary:
-        """Return the core's summary, with a law in Python under its own name."""
+        """Return the core's summary, in which a law in Python has its own name."""
         core = CoreSummary.read(simulation.summary())
         if self.name is not None:
             laws.from_core(core, self.name)
@@ -80,7 +80,7 @@ class _Job:
 
 
 class Engine(Backend, Generic[Simulation]):
-    """An engine of the core."""
+    """Base class of the backends that run in the core."""
 
     name: ClassVar[str]
 
@@ -95,10 +95,10 @@ class Engine(Backend, Generic[Simulation]):
         return simulation, core, None
 
     def finish(self, simulation: Simulation, options: RunOptions) -> None:
-        """Finish the work that `start` began for the options."""
+        """Finish the work that `start` began for the run's options, such as a capture."""
 
     def arrivals(self, simulation: Simulation) -> Callable[[], Columns] | None:
-        """Return the method that lists flows started by traffic sources, if the engine has it."""
+        """Return the method that lists flows started by traffic sources, or None without one."""
         return None
 
     def known(self) -> dict[str, protocols.ProtocolInfo]:
@@ -172,7 +172,7 @@ class Sim(Engine[_core.Simulation]):
     def start(
         self, job: _Job, options: RunOptions, check: Callable[[], object]
     ) -> _core.Simulation:
-        """Build the run; it records packets, or has threads, as `options` say."""
+        """Build the run, with a packet capture or several threads if `options` ask for them."""
         simulation = _core.Simulation(job.core, job.law, check)
         if options.capture is not None:
             options.capture.start(simulation, job.network)
@@ -181,7 +181,7 @@ class Sim(Engine[_core.Simulation]):
         return simulation
 
     def finish(self, simulation: _core.Simulation, options: RunOptions) -> None:
-        """End the capture, if there is one."""
+        """End the packet capture, if there is one."""
         if options.capture is not None:
             options.capture.finish(simulation)
 
@@ -191,19 +191,19 @@ class Sim(Engine[_core.Simulation]):
 
 
 class Fluid(Engine[_core.Fluid]):
-    """The fluid model: the same laws in steps of time."""
+    """The fluid-model backend, which runs the laws in time steps."""
 
     name: ClassVar[str] = "fluid"
     supports: ClassVar[frozenset[str]] = frozenset({"steps"})
 
     def start(self, job: _Job, options: RunOptions, check: Callable[[], object]) -> _core.Fluid:
-        """Build the run with the scenario's step, or one that fits."""
+        """Build the run with the scenario's time step, or with one that suits the network."""
         return _core.Fluid(job.core, job.scenario.step, check)
 
     def refine(
         self, job: _Job, simulation: _core.Fluid, core: CoreSummary, progress: Report | None
     ) -> tuple[_core.Fluid, CoreSummary, StepCheck | None]:
-        """Halve the step until rates agree, where the scenario has `check_step`."""
+        """Halve the time step until rates agree, if the scenario has `check_step`."""
         if not job.scenario.check_step:
             return simulation, core, None
         return _halve(job.network, simulation, core, progress)
@@ -211,7 +211,7 @@ class Fluid(Engine[_core.Fluid]):
 
 @contextmanager
 def _core_errors(scenario: Scenario) -> Iterator[None]:
-    """Raise InputError with the scenario's key for a ValueError of the core."""
+    """Convert a ValueError of the core to an InputError with the scenario's key."""
     try:
         yield
     except InputError:
@@ -221,7 +221,7 @@ def _core_errors(scenario: Scenario) -> Iterator[None]:
 
 
 def _warn(simulation: _core.Simulation | _core.Fluid, scenario: Scenario) -> None:
-    """Warn of a run that is expected to take longer than `LONG_RUN_S` of one CPU."""
+    """Warn if a run is expected to take longer than `LONG_RUN_S` of CPU time."""
     needs = simulation.estimate()
     if needs["cpu_s"] > LONG_RUN_S:
         warnings.warn(
@@ -234,13 +234,13 @@ def _warn(simulation: _core.Simulation | _core.Fluid, scenario: Scenario) -> Non
 
 
 def _long(seconds: float) -> str:
-    """Return a long time in words."""
+    """Return a duration of a day or more as text, in days or years."""
     days = seconds / 86_400
     return f"{days:.0f} days" if days < 1000 else f"{days / 365.25:.2g} years"
 
 
 class _Pace:
-    """Reports a run's progress: after each slice, and from within one that takes long.
+    """Reporter of a run's progress after each slice, and during slices that take long.
 
     What the report raises stops the run.
     """
@@ -251,13 +251,13 @@ class _Pace:
         self._now_s, self._hops = 0.0, 0
 
     def __call__(self) -> None:
-        """Report once more how far the last slice came, if that was some time ago."""
+        """Check for an interrupt; repeat the progress report if the last one is old."""
         interrupt.check()
         if time.perf_counter() - self._reported >= _SLICE_WALL_S:
             self._report()
 
     def sliced(self, now_s: float, packet_hops: int) -> None:
-        """Report the end of a slice."""
+        """Report the progress at the end of a slice."""
         self._now_s, self._hops = now_s, packet_hops
         self._report()
 
@@ -271,7 +271,9 @@ class _Pace:
 def _advance(
     simulation: _core.Simulation | _core.Fluid, duration_s: float, pace: _Pace
 ) -> float | None:
-    """Run to the end in slices of about `_SLICE_WALL_S`; return the time reached if interrupted."""
+    """Advance a run to its end in slices of about `_SLICE_WALL_S`. Return the time reached if
+    interrupted.
+    """
     now_s, step_s, more = 0.0, _FIRST_SLICE_S, False
     try:
         with interrupt.listening():
@@ -293,7 +295,7 @@ def _advance(
 def _halve(
     resolved: Network, coarse: _core.Fluid, core: CoreSummary, progress: Report | None
 ) -> tuple[_core.Fluid, CoreSummary, StepCheck]:
-    """Repeat the run with half the step until rates change little; return the last complete one.
+    """Repeat a run with half the time step until rates change little; return the last complete run.
 
     Its check holds its step, the step of the run it was compared with, the largest relative change
     of a flow's rate between the two, and whether that is small enough.
@@ -324,7 +326,7 @@ def _halve(
 
 
 def largest_change(one: CoreSummary, other: CoreSummary) -> float:
-    """Return the largest difference of a flow's rate between two runs ÷ the larger rate: 0 to 1."""
+    """Return the largest relative difference (0 to 1) in a flow's rate between two runs."""
     rates = [
         (a["rate_bps"] or 0.0, b["rate_bps"] or 0.0)
         for a, b in zip(one.flows, other.flows, strict=True)
@@ -335,7 +337,7 @@ def largest_change(one: CoreSummary, other: CoreSummary) -> float:
 def _max_min(
     resolved: Network, targets: Mapping[str, float], flows: Sequence[CoreFlow]
 ) -> list[float | None]:
-    """Return each flow's mean max-min share in its own window; completed flows have left.
+    """Return each flow's mean max-min rate over its own window. Completed flows no longer count.
 
     An entry for `count` flows counts as one flow with `count` times the weight and demand.
     """
@@ -352,7 +354,7 @@ def _max_min(
 
 
 def _by_class(resolved: Network) -> Network:
-    """Return the network with one flow per entry whose flows are alike."""
+    """Return the network with the identical flows of each entry merged into one flow."""
     flows = [
         flow
         if flow.differ or flow.count == 1

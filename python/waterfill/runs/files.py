@@ -1,4 +1,4 @@
-"""Writes files so that none is ever seen half-written, and reads none that has no end.
+"""Atomic writing of files, and bounded reading of regular files.
 
 A file is written under a hidden name next to its target and renamed; all writers use this module.
 """
@@ -25,22 +25,22 @@ PREFIX = ".waterfill-"
 MAX_BYTES = 2_000_000_000
 
 TEMPORARY: set[Path] = set()
-"""Paths that this process is writing and has not given their names."""
+"""Temporary paths that this process is writing and has not yet renamed."""
 
 
 class WriteError(InputError):
-    """A file that cannot be written: its path and the system's reason."""
+    """Error for a file that cannot be written, with its path and the system's reason."""
 
 
 def why(error: Exception) -> str:
-    """Return the operating system's reason without error number and path."""
+    """Return the operating system's reason for an error, without error number and path."""
     text = (getattr(error, "strerror", None) or str(error)).lower()
     _, errno_of_library, reason = text.partition("[errno ")
     return reason.partition("] ")[2] if errno_of_library else text
 
 
 def cannot_write(path: Path, error: Exception) -> WriteError:
-    """Return the error of a file, under the name that it was to have."""
+    """Return the WriteError for a file, with its final path instead of the temporary one."""
     parts = list(path.parts)
     for at, part in enumerate(parts):
         if part.startswith(PREFIX):
@@ -50,7 +50,7 @@ def cannot_write(path: Path, error: Exception) -> WriteError:
 
 
 def open_regular(path: Path, max_bytes: int = MAX_BYTES) -> BinaryIO:
-    """Open a regular file for reading; never wait for a file of another kind.
+    """Open a regular file for reading, without ever waiting for a pipe or a device.
 
     Raises OSError for a file of another kind, or a larger one.
     """
@@ -76,7 +76,7 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def write_parquet(path: Path, table: pa.Table) -> Path:
-    """Write a table atomically; raise WriteError if that fails."""
+    """Write a table as Parquet atomically; raise WriteError if that fails."""
     import pyarrow.parquet as pq
 
     def write(part: Path) -> None:
@@ -87,7 +87,7 @@ def write_parquet(path: Path, table: pa.Table) -> Path:
 
 
 def write_new(path: Path, text: str) -> Path:
-    """Write a text file that must not exist yet, atomically. Raises WriteError."""
+    """Write a new text file atomically; raise WriteError if it exists or cannot be written."""
 
     def place(part: Path, path: Path) -> None:
         if os.path.lexists(path):
@@ -147,7 +147,7 @@ def make_directory(directory: str | os.PathLike[str]) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a directory with all that is in it, as far as that is possible."""
+    """Remove a file, or a directory with its contents, and ignore errors."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -156,6 +156,6 @@ def remove(path: Path) -> None:
 
 
 def abandon() -> None:
-    """Remove unpublished files of this process, which ends now."""
+    """Remove the unpublished files of this process before it ends."""
     for path in list(TEMPORARY):
         remove(path)

@@ -1,4 +1,4 @@
-"""Requests to end this process, which a run checks between its slices.
+"""Requests to end this process's runs early. A run checks for them between its slices.
 
 A run that can end early with what there is calls `check` often, inside `listening`. Whoever handles
 signals (the command does, in `cli/signals.py`) calls `request`. Without such a handler nothing
@@ -31,7 +31,7 @@ def request() -> None:
 
 
 def requested() -> bool:
-    """Return whether the runs in progress were asked to end."""
+    """Return True if the runs in progress were asked to end."""
     return _state.requested
 
 
@@ -42,13 +42,13 @@ def check() -> None:
 
 
 def listens() -> bool:
-    """Return whether a run is in progress that calls `check`."""
+    """Return True if a run in progress checks for requests to end."""
     return _state.listens
 
 
 @contextmanager
 def listening(heard: bool = True) -> Iterator[None]:
-    """Declare that the code inside calls `check`; with `heard=False`, that it does not.
+    """Declare that the code in this context calls `check`, or does not if `heard` is False.
 
     Signals are handled on the main thread: on others this does nothing.
     """
@@ -64,7 +64,7 @@ def listening(heard: bool = True) -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Let the code inside finish; handle interrupts afterwards.
+    """Postpone interrupts until the code in this context has finished.
 
     For moments only: renames of files that belong together.
     """
@@ -79,7 +79,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def afterwards(action: Callable[[], None]) -> bool:
-    """Have `action` called when nothing is `undisturbed`; return whether it is put off."""
+    """Postpone `action` while code is `undisturbed`; return True if it was postponed."""
     if _state.critical:
         _state.after.append(action)
         return True

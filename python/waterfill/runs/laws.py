@@ -1,4 +1,4 @@
-"""A user's own law, written in Python, as a run needs it."""
+"""Support for running a user's own law, written in Python."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ _MAX_FILE_BYTES = 4 << 20
 
 
 class RouterLaw(Protocol):
-    """The law of one link direction; created with the link. A run creates one per direction."""
+    """Interface of a router's law in Python. A run creates one instance per link direction."""
 
     def on_arrival(self, link: Any, passing: Any) -> None:
-        """Count a packet as load, and write into `passing.header`, None for other protocols."""
+        """Count a packet as load, and update `passing.header` (None for other protocols)."""
         ...
 
 
 class SourceLaw(Protocol):
-    """The law of one sender; created with the connection."""
+    """Interface of a sender's law in Python. A run creates one instance per connection."""
 
     def stamp(self, sending: Any) -> Mapping[str, float] | None:
-        """Return the fields of a packet about to be sent; those left out are zero."""
+        """Return the header fields of a packet about to be sent. Omitted fields are zero."""
         ...
 
     def on_ack(self, ack: Any) -> None:
-        """Read an acknowledgement, with `ack.echo` as the receiver wrote it."""
+        """Process an acknowledgement. Its `echo` is the header that the receiver returned."""
         ...
 
     def limit(self) -> tuple[float | None, float | None]:
-        """Return the window (bytes) and the pacing rate (bit/s); None is no limit."""
+        """Return the window (bytes) and the pacing rate (bit/s). None means no limit."""
         ...
 
 
@@ -87,7 +87,7 @@ class PythonLaw:
 def check(
     laws: Mapping[str, PythonLaw], known: Mapping[str, ProtocolInfo]
 ) -> tuple[str, PythonLaw]:
-    """Return the law of a run and its name; raise InputError where it cannot be run."""
+    """Return the name and law of a run; raise InputError if the law cannot be run."""
     if len(laws) != 1:
         raise InputError("run", KEY, f"must be one law for a run, got {len(laws)}")
     ((name, law),) = laws.items()
@@ -113,7 +113,7 @@ def check(
 
 
 def read(path: Path) -> dict[str, PythonLaw]:
-    """Run a Python file and return its LAWS; raise InputError where it fails or has none."""
+    """Run a Python file and return its LAWS; raise InputError if it fails or defines none."""
     try:
         # A pipe without a writer would wait for one, and a device may never end.
         files.open_regular(path, _MAX_FILE_BYTES).close()
@@ -136,7 +136,7 @@ def read(path: Path) -> dict[str, PythonLaw]:
 
 
 def used(laws: Mapping[str, PythonLaw], scenario: Scenario) -> dict[str, PythonLaw]:
-    """Return the laws that a flow or a link of the scenario names."""
+    """Return the laws that a flow or a link of the scenario uses."""
     entries = [*scenario.flow, *(entry for entry in scenario.traffic if entry.starts_flows)]
     names = {entry.protocol or scenario.protocol for entry in entries}
     names.update(name for link in scenario.link for name in link.routers or ())
@@ -144,22 +144,22 @@ def used(laws: Mapping[str, PythonLaw], scenario: Scenario) -> dict[str, PythonL
 
 
 def info(name: str) -> ProtocolInfo:
-    """Return the description of a law, as of the protocols of the registry."""
+    """Return the protocol description of a law in Python, in the registry's format."""
     return ProtocolInfo(name, "explicit", ("sim",), HEADER_BYTES, echo_bytes=HEADER_BYTES)
 
 
 def infos(names: Iterable[str]) -> dict[str, ProtocolInfo]:
-    """Return the descriptions of laws by name, as of the protocols of the registry."""
+    """Return the protocol descriptions of laws in Python by name, in the registry's format."""
     return {name: info(name) for name in names}
 
 
 def summary(name: str, law: PythonLaw) -> dict[str, LawSummary]:
-    """Return a summary's entry about the run's law, so that stored runs can be read."""
+    """Return the summary's entry about a law in Python. Reading a stored run requires it."""
     return {name: LawSummary(header=list(law.header), target=law.target)}
 
 
 def for_core(network: Network, name: str) -> Network:
-    """Return the network with the core's name of the law."""
+    """Return the network with the core's name for the law instead of its own."""
 
     def flow(spec: FlowSpec) -> FlowSpec:
         return spec._replace(protocol=CORE_NAME) if spec.protocol == name else spec
@@ -187,7 +187,7 @@ def for_core(network: Network, name: str) -> Network:
 
 
 def from_core(summary: CoreSummary, name: str) -> None:
-    """Write the law's own name into a summary of the core."""
+    """Restore the law's own name in a summary of the core."""
     for flow in summary.flows:
         if flow["protocol"] == CORE_NAME:
             flow["protocol"] = name
@@ -197,7 +197,7 @@ def from_core(summary: CoreSummary, name: str) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return an exception's type and text; the type alone where the text is empty or raises."""
+    """Return an exception's type and text, or only its type if it has no usable text."""
     kind = type(error).__name__
     try:
         text = str(error)
@@ -210,7 +210,7 @@ def text_of(error: BaseException) -> str:
 
 @contextmanager
 def errors(name: str, scenario: Scenario, *, building: bool) -> Iterator[None]:
-    """Raise InputError for exceptions of a law, and for the core's complaints about it.
+    """Convert exceptions of a law, and the core's errors about the law, to InputError.
 
     While the core builds a run, its own errors are the scenario's.
     """
@@ -229,7 +229,7 @@ def errors(name: str, scenario: Scenario, *, building: bool) -> Iterator[None]:
 
 
 def raised(name: str, error: BaseException) -> InputError | None:
-    """Return the message for an error in a law's code; None if it was not raised there."""
+    """Return an InputError for an error raised in a law's code, or None for any other error."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)

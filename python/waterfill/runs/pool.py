@@ -1,4 +1,4 @@
-"""Many runs at once, on threads.
+"""Concurrent runs of many scenarios, on threads.
 
 The core computes without the interpreter's lock, so threads suffice. Runs share nothing: their
 results do not depend on how many run at once.
@@ -29,7 +29,7 @@ def run_each(
     done: Callable[[str, Result], None] | None = None,
     laws: Mapping[str, Mapping[str, PythonLaw]] | None = None,
 ) -> dict[str, Result]:
-    """Run all scenarios, as many at once as there are CPUs (or `threads`); results in their order.
+    """Run all scenarios on `threads` threads, or one per CPU; return the results in order.
 
     `on` is a backend, or {name: backend}; with one that measures the host, runs go one by one.
     `progress` is called as (name, tick), from the threads. With `done`, each result is passed to it

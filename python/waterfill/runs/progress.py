@@ -25,7 +25,7 @@ _MAX_PAUSE_S = 60.0
 
 @dataclass(frozen=True)
 class Tick:
-    """One report of a run.
+    """One progress report of a run.
 
     `packet_hops` counts a packet once per link that forwarded it; 0 where it is unknown.
     """
@@ -37,7 +37,7 @@ class Tick:
 
     @property
     def ended(self) -> bool:
-        """True once the run is over."""
+        """True if the run has ended."""
         return self.now_s >= self.duration_s
 
     @property
@@ -55,7 +55,7 @@ Report = Callable[[Tick], None]
 
 
 class _Display:
-    """Named bars on a terminal's standard error; a context manager, safe in several threads.
+    """Named progress bars on a terminal's standard error. A thread-safe context manager.
 
     A bar has a title, its state as text and, at its end, the time `left` or `elapsed`. Bars
     disappear at the end. Other outputs have no bars.
@@ -110,7 +110,7 @@ class _Display:
     def _move(
         self, title: str, state: str = "", done: float = 0.0, total: float | None = None
     ) -> None:
-        """Bring a bar up to date; the first call adds it."""
+        """Update a progress bar. The first call adds the bar."""
         if self._progress is None:
             return
         with self._lock:
@@ -124,7 +124,7 @@ class _Display:
                 self._progress.remove_task(self._bars.pop(title))
 
     def _print(self, line: str) -> None:
-        """Print a line, above the bars where there are some."""
+        """Print a line, above the progress bars if there are any."""
         if self._progress is not None:
             self._progress.console.print(line, markup=False, emoji=False, soft_wrap=True)
         else:
@@ -132,7 +132,7 @@ class _Display:
 
 
 class Bars(_Display):
-    """One bar per run, with simulated time, packets/s and time left.
+    """Progress bars, one per run, with simulated time, packets/s and time left.
 
     Each title in `titles` gets a closing line; runs with other titles leave none.
     """
@@ -149,7 +149,7 @@ class Bars(_Display):
         return self
 
     def show(self, title: str, tick: Tick) -> None:
-        """Show one report of the run of that title."""
+        """Update the progress bar of the run with this title."""
         self._last[title] = tick
         state = f"{tick.times}, {tick.packets_per_s / 1e6:.2f} M packets/s"
         self._move(title, state, tick.now_s, tick.duration_s)
@@ -164,14 +164,14 @@ class Bars(_Display):
 
 
 class Bar(Bars):
-    """The bar of one run; call it with each `Tick`."""
+    """The progress bar of one run. Call it with each `Tick`."""
 
     def __init__(self, title: str) -> None:
         super().__init__([title])
         self._title = title
 
     def __call__(self, tick: Tick) -> None:
-        """Show one report."""
+        """Update the progress bar from a run's report."""
         self.show(self._title, tick)
 
 
@@ -187,7 +187,7 @@ def closing_line(title: str, tick: Tick) -> str:
 
 
 class ExperimentBars(_Display):
-    """The progress of `reproduce`: one bar per run in progress, the totals below.
+    """Progress display of `reproduce`: one bar per run in progress, and totals below.
 
     Finished experiments scroll by above the bars. Other outputs get a line when a run starts and
     one when it ends. `show` may be called from any thread, the other methods from the main one.
@@ -202,7 +202,7 @@ class ExperimentBars(_Display):
         self._started: set[str] = set()
 
     def planned(self, runs: Mapping[str, str], kept: int) -> None:
-        """Set the planned runs, {run: experiment}, and the number of runs that were cached."""
+        """Set the planned runs, as {run: experiment}, and the number of cached runs."""
         self._runs = len(runs)
         parts = [_count(self._experiments, "experiment"), f"{_count(len(runs), 'run')} to do"]
         if kept:
@@ -212,7 +212,7 @@ class ExperimentBars(_Display):
         self._count_up()
 
     def show(self, run: str, tick: Tick) -> None:
-        """Show one report of a run; the first starts it, one at its duration ends it."""
+        """Show a progress report of a run. The first one adds its bar; the last one removes it."""
         with self._lock:
             if run not in self._started:
                 self._started.add(run)
@@ -228,7 +228,7 @@ class ExperimentBars(_Display):
                 self._count_up()
 
     def done(self, path: str, verdicts: Iterable[str]) -> None:
-        """Report a finished experiment and its claims' verdicts."""
+        """Report a finished experiment and the verdicts on its claims."""
         with self._lock:
             self._experiments_done += 1
             if self._experiments > 1:
@@ -252,7 +252,7 @@ def _count(number: int, noun: str) -> str:
 
 
 class SweepBar(_Display):
-    """The progress of a sweep: points done, rate, time left, and a line per failure.
+    """Progress display of a sweep: points done, rate, time left, and a line per failure.
 
     A terminal shows one bar. Other outputs get a line after 1 s, 2 s, 4 s … and each minute from
     then on. With `quiet` nothing is shown. `expected` is the number of points.
@@ -280,7 +280,7 @@ class SweepBar(_Display):
         self._say(self.line(closing=True))
 
     def planned(self, recorded: int, threads: int) -> None:
-        """Take the number of points that are recorded already, and of those that run at once."""
+        """Set the number of points already recorded, and of points that run concurrently."""
         self._before += recorded
         self._threads = threads
         if recorded:
@@ -288,7 +288,7 @@ class SweepBar(_Display):
         self.tick()
 
     def row(self, sets: Sequence[str], row: Mapping[str, Any]) -> None:
-        """Count a point with these settings that has ended; print a line if it failed."""
+        """Count a finished point with these settings, and print a line if it failed."""
         self._said = ""
         self._done += 1
         if row["status"] == "done":
@@ -303,13 +303,13 @@ class SweepBar(_Display):
             self._print("more failures are in the dataset: its columns status and error")
 
     def waiting(self, why: str) -> None:
-        """Print why nothing is running, unless that was the last reason printed."""
+        """Print the reason why no point is running, unless it was the last reason printed."""
         if why != self._said:
             self._said = why
             self._say(why)
 
     def tick(self) -> None:
-        """Bring the bar up to date, or print a line when it is time for one."""
+        """Update the progress bar, or print a line if one is due."""
         if self._progress is not None:
             self._move(self._title, self.line(), self._before + self._done, self._expected)
             return
@@ -319,7 +319,7 @@ class SweepBar(_Display):
             self._say(self.line())
 
     def line(self, *, closing: bool = False) -> str:
-        """Return the state in one line."""
+        """Return the sweep's progress as one line of text."""
         took_s = max(time.monotonic() - self._started, 1e-9)
         done, rate = self._before + self._done, self._done / took_s
         parts = [f"{done} of {self._bound}{self._expected} points"]
@@ -341,7 +341,7 @@ class SweepBar(_Display):
 
 
 def span(time_s: float) -> str:
-    """Return a time as people read it: 8 s, 5 min 20 s, 3 h 5 min."""
+    """Return a duration in readable units: 8 s, 5 min 20 s, 3 h 5 min."""
     if time_s < 9.95:
         return f"{time_s:.1f} s"
     whole = round(time_s)

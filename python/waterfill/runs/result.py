@@ -38,7 +38,7 @@ Which: TypeAlias = Literal["flows", "links", "traffic"]
 Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 
 NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
-"""The tables of a run, and the column of each that holds names."""
+"""The tables of a run, each with the name of its column of names."""
 
 _DTYPES = {"f64": "<f8", "u64": "<u8", "u32": "<u4"}
 
@@ -57,7 +57,7 @@ _TIMES_KEYS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 class Result:
-    """One run.
+    """The result of one run: a summary and time series.
 
     `summary` is the document that `run --json` prints, plain dicts and lists. `flows`, `links`
     and `traffic` are pyarrow Tables with one row for each sample and flow, link or traffic
@@ -107,13 +107,15 @@ class Result:
         return f"<Result of {self.summary.scenario!r} on {self.summary.backend}>"
 
     def _repr_html_(self) -> str:
-        """Show flows, traffic and links in a notebook: tables, escaped, without scripts."""
+        """Return flows, traffic and links as HTML tables for a notebook, escaped and without
+        scripts.
+        """
         import waterfill  # knows who writes it, as with `plot`
 
         return waterfill.notebook_html(self)
 
     def plot(self, kind: str = "overview") -> Figure:
-        """Plot the run: `overview` (all there is), `rates` or `queues`; as `waterfill.plot`.
+        """Plot an `overview` of the run, its `rates` or its `queues`, as `waterfill.plot` does.
 
         Returns a matplotlib Figure. Raises InputError for another kind.
         """
@@ -128,22 +130,28 @@ class Result:
 
     @cached_property
     def flows(self) -> pa.Table:
-        """The flows' samples: rate_bps at the receiver, window_bytes, rtt_s, the laws' signals."""
+        """Samples of the flows: rate_bps at the receiver, window_bytes, rtt_s and signals of the
+        laws.
+        """
         return self._table("flows")
 
     @cached_property
     def links(self) -> pa.Table:
-        """The links' samples: utilization, queue_bytes (mean), queue_max_bytes, drops, lost …"""
+        """Samples of the links, such as utilization, queue_bytes (mean), queue_max_bytes, drops and
+        lost.
+        """
         return self._table("links")
 
     @cached_property
     def traffic(self) -> pa.Table:
-        """The traffic's samples: rate_bps and, for sources of flows, `flows`, the open ones."""
+        """Samples of the traffic sources: rate_bps and, for sources of flows, the number of open
+        `flows`.
+        """
         return self._table("traffic")
 
     @cached_property
     def transfers(self) -> pa.Table:
-        """The flows with a size that have started, completed or not; see docs/reference/traffic.md.
+        """Table of all flows with a size that have started. See docs/reference/traffic.md.
 
         Columns: source (name of the group or of the traffic source), index (within it), protocol,
         start_s, size_bytes, completed_s (the receiver had the last byte), completion_s (since
@@ -153,7 +161,7 @@ class Result:
         return self._transfers()
 
     def samples(self, which: Which, name: str) -> pa.Table:
-        """Return the rows of one flow, link or traffic source.
+        """Return the samples of one flow, link or traffic source.
 
         Raises KeyError when the run has none of that name.
         """
@@ -193,7 +201,8 @@ class Result:
         return to_json(self.summary, indent=indent)
 
     def write(self, directory: str | os.PathLike[str]) -> list[Path]:
-        """Write summary.json, scenario.toml and the series as Parquet, all of them or none.
+        """Write summary.json, scenario.toml and the series as Parquet. All files are written, or
+        none.
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
         links), the scenario, the version and the seed. Without traffic there is no
@@ -209,8 +218,7 @@ class Result:
         return [stage.directory / name for name in names]
 
     def write_into(self, folder: Path) -> list[Path]:
-        """Write the files of `write` into a folder without files of an earlier run, as a Stage's
-        is.
+        """Write the files of `write` into a folder that holds no files of an earlier run.
 
         Raises WriteError, after it has removed what it wrote.
         """
@@ -249,7 +257,7 @@ class Result:
 
 
 def _elsewhere(which: Which) -> Columns:
-    """Stand for the core's buffers in a result that came from another process."""
+    """Raise AssertionError in place of the core's buffers, which an unpickled result lacks."""
     raise AssertionError(f"{which}: a pickled result has tables, not the core's buffers")
 
 
@@ -295,7 +303,7 @@ def summarise(
 
 
 def _engine(done: EngineSummary) -> Engine:
-    """Return the work of an engine with its speed, the field's packet transmissions per second."""
+    """Return an engine's summary with its speed, in packet transmissions per second."""
     entry = Engine.read(done)
     if entry.events is not None and entry.wall_s > 0:
         entry.packet_transmissions_per_s = entry.packet_hops / entry.wall_s
@@ -314,12 +322,12 @@ def _traffic(source: TrafficSummary) -> TrafficSummary:
 
 
 def _in_order(entry: Mapping[str, object], keys: Sequence[str]) -> dict[str, object]:
-    """Return the same entry with these keys first."""
+    """Return a copy of an entry with these keys first."""
     return {**{key: entry[key] for key in keys if key in entry}, **entry}
 
 
 def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> list[GroupSummary]:
-    """Return the completion times, SYN to last byte, of each group of flows with a size.
+    """Return the completion times, from SYN to last byte, of each group of flows with a size.
 
     `entries` are the network's groups, `flows` the core's flows, groups expanded. Times are in
     milliseconds, of all flows that completed in the run: mean, percentiles (the smallest value
@@ -343,7 +351,9 @@ def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> lis
 
 
 def completion_times(took_ms: Iterable[float]) -> Times:
-    """Return count, mean, percentiles and maximum of times (ms); None where there are none."""
+    """Return count, mean, percentiles and maximum of completion times (ms). Missing values are
+    None.
+    """
     times = sorted(took_ms)
     return Times(
         count=len(times),
@@ -357,14 +367,14 @@ def completion_times(took_ms: Iterable[float]) -> Times:
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:
-    """Return the smallest value that this percentage of sorted values does not exceed."""
+    """Return a percentile: the smallest value that `percent` of the sorted values do not exceed."""
     # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
     place = max(0, -(-percent * len(values) // 100) - 1)
     return float(values[place]) if len(values) else None
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:
-    """Return Jain's fairness index (Σx)² / (n·Σx²) of the known rates: 1 means all equal.
+    """Return Jain's fairness index (Σx)² / (n·Σx²) of the known rates. It is 1 if all are equal.
 
     None without a rate, or when all are zero.
     """
@@ -377,7 +387,7 @@ def jain_index(rates_bps: Iterable[float | None]) -> float | None:
 
 
 def to_table(columns: Columns, name_column: str, names: Sequence[str]) -> pa.Table:
-    """Return a pyarrow Table over the core's buffers; `name_column` has names for indexes.
+    """Return a pyarrow Table over the core's buffers. `name_column` holds names instead of indexes.
 
     Raises ValueError when the columns are not of one length or of an unknown type.
     """

@@ -1,4 +1,4 @@
-"""Logs of the steps of laws in a run: the steps to log, and the file."""
+"""Logs of the steps that laws take in a run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FORMAT = 2
 LISTS = ("inputs", "before", "after", "outputs")
 PARTS = ("router", "receiver", "source")
 MAX_ROWS = 5_000_000
-"""The most rows of a log: about two gigabytes in memory while the run lasts."""
+"""Maximum number of rows in a log. They take about two gigabytes of memory during the run."""
 
 
 @dataclass
 class StepLog:
-    """Size of a log, and after the run its content.
+    """Options of a step log and, after the run, its totals.
 
     file: where it is written. rows: it has no more, later steps are counted. law: only this one's
     steps; all laws' without. written: its rows. dropped: steps that were not logged. failed: why
@@ -57,7 +57,7 @@ class StepLog:
         network: Network,
         params: Mapping[str, Mapping[str, ParamValue | None]],
     ) -> None:
-        """Write the log: set `written` and `dropped`, or `failed`."""
+        """Write the log and set `written` and `dropped`, or `failed` if that fails."""
         columns = simulation.steps()
         if columns is None:
             return
@@ -72,7 +72,7 @@ class StepLog:
 def to_table(
     columns: Mapping[str, Any], backend: str, network: Network, params: Mapping[str, Any]
 ) -> pa.Table:
-    """Return the log of a run in the core (`Simulation.steps`) as a table with its metadata."""
+    """Return the step log of a run in the core as a table with metadata."""
     import numpy as np
     import pyarrow as pa
 
@@ -116,7 +116,7 @@ def to_table(
 
 
 def _flows(network: Network) -> list[str]:
-    """Return the flows' names in the engines' order."""
+    """Return the names of all flows, in the order that the engines use."""
     return [
         flow.name if flow.count == 1 else f"{flow.name}[{i}]"
         for flow in network.flows

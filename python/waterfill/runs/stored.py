@@ -31,7 +31,7 @@ NETWORK = "network.json"
 
 
 class StoredResult(Result):
-    """A run in a directory; its tables are read when first asked for.
+    """A run stored in a directory. Its tables are read on first use.
 
     `files` are the contents of the directory's files where they have been read already. Raises
     OSError or ValueError when the summary or the scenario cannot be read.
@@ -47,7 +47,7 @@ class StoredResult(Result):
 
     @cached_property
     def network(self) -> Network:
-        """The network that the engine ran: from network.json if kept, else resolved again."""
+        """The network that the engine ran, read from network.json or resolved again."""
         if self.has(NETWORK):
             return Network.from_dict(json.loads(self._text(NETWORK)))
         from waterfill.network import protocols, resolve
@@ -60,7 +60,7 @@ class StoredResult(Result):
         return resolve.to_core(scenario, known | laws.infos(self.summary.laws or ()))
 
     def check(self) -> None:
-        """Raise InputError unless the files are whole, of one run, and of this version.
+        """Raise InputError unless the files are complete, of one run and of this version.
 
         Also raises what `network` does if network.json is there.
         """
@@ -70,15 +70,15 @@ class StoredResult(Result):
 
     @property
     def is_from_a_user(self) -> bool:
-        """True if a user may have edited the files, so that their hashes are not checked."""
+        """True if a user may have edited the files. Their hashes are then not checked."""
         return self._files is None
 
     def has(self, name: str) -> bool:
-        """Return whether the run has a file of this name."""
+        """Return True if the run has a file of this name."""
         return (self._folder / name).exists() if self._files is None else name in self._files
 
     def source(self, name: str) -> IO[bytes]:
-        """Open a file of the run for pyarrow; raise OSError as `open_regular` does."""
+        """Open a file of the run for pyarrow; raise OSError if it cannot be read."""
         if self._files is None:
             return open_regular(self._folder / name)
         if name not in self._files:
@@ -123,7 +123,7 @@ class StoredResult(Result):
 
 
 def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
-    """Read a scenario's file, checked, or the directory of a run as its `Result`.
+    """Read a scenario file as a checked scenario, or a run's directory as its `Result`.
 
     `sets` are overrides of a scenario (`link.link1.rate="1 Gbit/s"`). A directory is one that
     `run -o DIR` or `Result.write` wrote: the run is read, not repeated, and its tables when first
@@ -179,7 +179,7 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
 
 
 def _check(found: StoredResult, folder: Path) -> None:
-    """Raise InputError unless the files are whole, of one run, and of this version."""
+    """Raise InputError unless the files are complete, of one run and of this version."""
     path = folder / SUMMARY
     summary = found.summary
     missing = [key for key in REQUIRED if key not in summary]
@@ -234,7 +234,7 @@ _NAMES |= {"transfers": ("source", "protocol")}
 
 
 def _check_columns(which: str, schema: pa.Schema) -> None:
-    """Raise ValueError unless a table has its columns: words in a dictionary, the rest numeric."""
+    """Check that a table has its columns, each of the right type; raise ValueError if not."""
     import pyarrow as pa
 
     if len(set(schema.names)) < len(schema.names):

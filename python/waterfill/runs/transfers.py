@@ -38,7 +38,7 @@ ARRIVED = ("traffic", "index", "route", "start_s", "size_bytes", "completed_s")
 
 @dataclass(frozen=True)
 class Transfers:
-    """Flows with a size, as equally long columns; `completed_s` is NaN for an unfinished one.
+    """Flows with a size, as columns of equal length. `completed_s` is NaN for unfinished flows.
 
     `source` counts the entries of `sources`: groups of flows with a size, then sources of flows.
     """
@@ -47,7 +47,7 @@ class Transfers:
     source: Indexes
     index: Indexes
     route: Indexes
-    """Counts the source's routes."""
+    """Index of each flow's route among the routes of its source."""
     start_s: Numbers
     size_bytes: Numbers
     completed_s: Numbers
@@ -66,7 +66,8 @@ def collect(
     arrived: Mapping[str, Numbers],
     end_s: float,
 ) -> Transfers:
-    """Return the transfers that started before `end_s`: groups in order, then traffic sources.
+    """Return the transfers that started before `end_s`, first those of groups, then those of
+    traffic.
 
     `flows` are the summary's; `arrived` the core's columns of flows that traffic sources started,
     in any order.
@@ -101,13 +102,13 @@ def collect(
 
 
 def _arrivals_before(network: Network) -> Indexes:
-    """Return for each traffic source how many sources of flows precede it."""
+    """Return, for each traffic source, the number of sources of flows before it."""
     starts_flows = np.array([t.flows is not None for t in network.traffic], dtype=np.int64)
     return np.cumsum(starts_flows) - starts_flows
 
 
 def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, int]) -> Numbers:
-    """Return the time from SYN to last byte of each transfer on the empty network (s).
+    """Return each transfer's time from SYN to last byte (s) on an otherwise empty network.
 
     `header_bytes` are those of each protocol beside TCP's and IP's. Rates are the links' `rate`
     (a shaper's bucket counts with its rate), delays their propagation; loss does not count.

@@ -1,4 +1,4 @@
-"""Prints the JSON Schema of a scenario, which docs/scenario.schema.json keeps."""
+"""Command that prints the JSON Schema of a scenario, docs/scenario.schema.json."""
 
 from __future__ import annotations
 

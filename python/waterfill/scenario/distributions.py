@@ -1,4 +1,4 @@
-"""Random sizes and lengths, as a scenario writes them.
+"""Distributions of sizes and durations, as scenarios write them.
 
 `"30 kB"` is a constant; a table names a distribution (`{distribution = "pareto", mean = "45 kB",
 shape = 1.2, max = "10 MB"}`), or gives a measured one: values with their probabilities, points of
@@ -34,7 +34,7 @@ _SUM_TOLERANCE = 1e-6
 
 
 class PartError(ValueError):
-    """An error in one key of a table inside a scenario; `part` is that key, or empty."""
+    """An error in one key of a table inside a scenario. `part` is that key, or empty."""
 
     def __init__(self, part: str, message: str) -> None:
         self.part = part
@@ -46,7 +46,7 @@ class PartError(ValueError):
 
 @dataclass(frozen=True)
 class Distribution:
-    """One distribution in SI units, with a `mean`; the empirical kind has `points` too.
+    """A distribution in SI units with a `mean`. An empirical distribution also has `points`.
 
     Points are (value, probability of not exceeding it), joined by straight lines; two points of
     one value give that value a probability of its own. With a `max`, a Pareto distribution is
@@ -59,10 +59,10 @@ class Distribution:
     max: float | None = None
     points: Points = ()
     name: str | None = None
-    """One of WORKLOADS, whose points these are, scaled to the mean."""
+    """Name of the entry of WORKLOADS that the points come from, if any."""
 
     def written(self, quantity: Quantity) -> str | dict[str, Any]:
-        """Return the distribution as a scenario writes it; `parse` reads it back."""
+        """Return the distribution in scenario syntax, which `parse` reads back."""
         if self.kind == "constant":
             return quantity.format(self.mean)
         if self.name is not None:
@@ -81,7 +81,7 @@ class Distribution:
 
 
 def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Distribution:
-    """Parse a distribution of a quantity; a `file` is relative to `folder` (default: current).
+    """Parse the distribution of a quantity. A `file` is relative to `folder` (default: current).
 
     Raises PartError.
     """
@@ -121,7 +121,7 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
 
 
 def _constant(value: str, quantity: Quantity, names: Iterable[str]) -> float:
-    """Return the only value of a constant; name the distributions if the text is not one."""
+    """Parse a constant. The error for any other text lists the known distributions."""
     try:
         return quantity.parse(value)
     except ValueError as error:
@@ -133,7 +133,7 @@ def _constant(value: str, quantity: Quantity, names: Iterable[str]) -> float:
 
 
 def _named(name: str, value: Mapping[str, object], quantity: Quantity) -> Distribution:
-    """Return a published distribution, its sizes scaled to the mean where one is given."""
+    """Return a published distribution, scaled to the mean if one is given."""
     found = _empirical(WORKLOADS[name].points)
     if "mean" in value:
         mean = _quantity("mean", value["mean"], quantity)
@@ -175,7 +175,7 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
 
 
 def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
-    """Return the points of a distribution that takes these values only."""
+    """Return the points of a discrete distribution with these values and probabilities."""
     if not isinstance(values, list) or not values:
         raise PartError("values", f"must be a list of {_plural(quantity)}, got {shown(values)}")
     count = len(values)
@@ -215,7 +215,7 @@ def _points(part: str, points: object, quantity: Quantity) -> Points:
 
 
 def _file(name: object, folder: Path | None) -> list[object]:
-    """Read the points of a file: one value and one probability per line, separated by a comma."""
+    """Read the points of a distribution from a file of lines `value, probability`."""
     if not isinstance(name, str) or not name:
         raise PartError("file", f"must be a file name, got {shown(name)}")
     path = (folder or Path()) / name
@@ -233,7 +233,7 @@ def _file(name: object, folder: Path | None) -> list[object]:
 
 
 def lines_of(path: Path, max_bytes: int) -> list[tuple[int, str]]:
-    """Return the lines of a file that are not empty, with their numbers and without comments.
+    """Return the non-empty lines of a file with their numbers, without comments.
 
     Raises PartError for a file that cannot be read, or is larger.
     """

@@ -199,14 +199,14 @@ _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, who
 
 
 class Table(BaseModel):
-    """A table of the file: unknown keys are errors, values are never converted."""
+    """Base class of a scenario's tables. Unknown keys are errors; values are never converted."""
 
     # `schema` reads the fields' docstrings: pydantic would parse this file at every start.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class _EventRate(Quantity):
-    """A rate above zero; the error for zero names `up`."""
+    """A rate above zero. The error for a zero rate suggests `up = false`."""
 
     def parse(self, value: object) -> float:
         if value is not None and self.or_zero()._number(value) == 0:
@@ -218,37 +218,38 @@ _EVENT_RATE = _EventRate(RATE.name, RATE.example, RATE.units)
 
 
 class LinkEvent(Table):
-    """One [[link.event]]: changes of a link, in both directions, at a time."""
+    """One [[link.event]]: changes of a link at a given time, in both directions."""
 
     at: Annotated[float, replace(SPAN, example="10 s")]
-    """Time of the event (s), within the run and after the event before."""
+    """Time of the event (s), within the run and after the previous event."""
     rate: Annotated[float, _EVENT_RATE] | None = None
-    """Rate from then on (bit/s), also for the rest of a packet in transmission."""
+    """Rate after the event (bit/s), also for the rest of a packet in transmission."""
     delay: Annotated[float, TIME] | None = None
-    """Propagation delay (s) of packets that leave the transmitter later; they stay in order."""
+    """Propagation delay (s) of packets sent after the event. Packets stay in order."""
     up: bool | None = None
-    """True while the link is up; a link that goes down drops its queue and all arrivals."""
+    """True if the link is up after the event. A link that is down drops its queue and arrivals."""
 
 
 class LinkFault(Table):
-    """One [[link.fault]]: a fault of a link's router or of its wire."""
+    """One [[link.fault]]: a fault of a link's router or wire."""
 
     at: Annotated[float, replace(TIME, example="10 s")] = 0.0
     """Start of the fault (s)."""
     until: Annotated[float, replace(SPAN, example="20 s")] | None = None
     """End of the fault (s); default: the end of the run."""
     kind: Literal["restart", "clock", "strip", "corrupt", "lie", "hold"]
-    """Kind of fault. restart: the router's laws start again. clock: their clock jumps. strip:
-    packets lose their protocol's header. corrupt: one bit of this header is inverted. lie: its
-    signal is replaced. hold: packets are held and released together."""
+    """Kind of fault. restart: the router's laws restart. clock: the laws' clock jumps. strip:
+    packets lose their protocol header. corrupt: one bit of the header is inverted. lie: the
+    header's signal is replaced. hold: packets are held and released together.
+    """
     direction: Literal["forward", "reverse", "both"] = "forward"
-    """Direction of the packets, or of the router that sends them."""
+    """Direction of the link that the fault affects."""
     share: Probability | None = None
     """Fraction of affected packets (kind = strip, corrupt or lie); default: all."""
     value: Literal["zero", "max", "random"] | None = None
-    """Replaced signal (kind = lie): one that grants nothing, the field's maximum, or any code."""
+    """Replacement signal (kind = lie): one that grants nothing, the field's maximum, or random."""
     every: Annotated[float, replace(SPAN, example="20 ms")] | None = None
-    """Time between two releases (s) (kind = hold)."""
+    """Time between two releases of held packets (s) (kind = hold)."""
     step: Annotated[float, STEP] | None = None
     """Size of the clock jump (s) (kind = clock); may be negative."""
 
@@ -271,23 +272,23 @@ class Link(Table):
     """One [[link]]: a queue and a delay between two nodes."""
 
     name: Name
-    """Name, used in paths and results."""
+    """Name of the link, used in paths and results."""
     from_: str = Field(alias="from", min_length=1)
-    """Start node."""
+    """Node at which the link starts."""
     to: str = Field(min_length=1)
-    """End node."""
+    """Node at which the link ends."""
     rate: Annotated[float, RATE]
-    """Rate of the transmitter (bit/s): the capacity, unless there is a shaper."""
+    """Rate of the transmitter (bit/s). This is the capacity unless there is a shaper."""
     delay: Annotated[float, TIME] = 0.0
-    """Propagation delay, one way (s)."""
+    """One-way propagation delay (s)."""
     buffer: Buffer = Buffer(1.0, "bdp")
-    """Buffer size, the packet in service excluded; 1 bdp = rate × largest base RTT."""
+    """Buffer size, excluding the packet in service; 1 bdp = rate × largest base RTT."""
     duplex: bool = True
-    """True for an identical reverse direction, reported as NAME:rev."""
+    """True if the link has an identical reverse direction, reported as NAME:rev."""
     loss: Probability = 0.0
-    """Probability of independent random loss, forward direction."""
+    """Probability of independent random loss in the forward direction."""
     loss_reverse: Probability = 0.0
-    """Probability of independent random loss, reverse direction."""
+    """Probability of independent random loss in the reverse direction."""
     target: (
         Annotated[
             float, Field(gt=0, le=1), BeforeValidator(lambda v: number(v, above=0, maximum=1))
@@ -296,7 +297,7 @@ class Link(Table):
     ) = None
     """Target utilization; default: the smallest target of the protocols on the link."""
     routers: list[str] | None = None
-    """Protocols whose router law runs here, in both directions; default: all that use the link."""
+    """Protocols whose router law runs on the link, both directions; default: all in use there."""
     queue: Literal["droptail", "red", "codel", "fq_codel", "choke", "cohabit"] = "droptail"
     """Queue discipline."""
     queue_params: (
@@ -315,28 +316,28 @@ class Link(Table):
         Annotated[dict[str, Any], _as_written(links.read_loss), WithJsonSchema(links.loss_schema())]
         | None
     ) = None
-    """Loss model, instead of `loss`, forward direction."""
+    """Loss model of the forward direction, used instead of `loss`."""
     reorder: (
         Annotated[Any, _as_written(links.read_late), WithJsonSchema(links.late_schema())] | None
     ) = None
-    """Fraction of packets that arrive late, forward direction; default: none."""
+    """Fraction of packets that arrive late in the forward direction; default: none."""
     duplicate: Probability = 0.0
-    """Fraction of packets that arrive twice, forward direction."""
+    """Fraction of packets that arrive twice in the forward direction."""
     shaper: (
         Annotated[
             dict[str, Any], _as_written(links.read_shaper), WithJsonSchema(links.shaper_schema())
         ]
         | None
     ) = None
-    """Token bucket in front of the transmitter, both directions; default: none."""
+    """Token bucket in front of the transmitter, in both directions; default: none."""
     event: list[LinkEvent] | None = None
-    """Changes of rate, delay and state at given times, both directions; default: none."""
+    """Changes of rate, delay and state at given times, in both directions; default: none."""
     fault: list[LinkFault] | None = None
-    """Faults of its router or of its wire; default: none."""
+    """Faults of the link's router or wire; default: none."""
     rate_trace: _Trace | None = None
-    """Rates over time, forward direction: a file, or points; default: the rate stays."""
+    """Rate over time in the forward direction, as a file or as points; default: constant."""
     rate_trace_reverse: _Trace | None = None
-    """Rates over time, reverse direction; default: the rate stays."""
+    """Rate over time in the reverse direction; default: constant."""
 
     @property
     def capacity(self) -> float:
@@ -358,21 +359,21 @@ class _Routed(Table):
     to: str | None = Field(default=None, min_length=1)
     """Receiving host; optional when path is given."""
     path: list[str] | None = None
-    """Links in order, each in either direction, or NAME:rev; default: the shortest route."""
+    """Links of the path, each in either direction, or NAME:rev; default: the shortest route."""
     start: Annotated[float, TIME] = 0.0
     """Start time (s)."""
     stop: Annotated[float, TIME] | None = None
     """Stop time (s); default: the end of the run."""
     return_path: list[str] | None = None
-    """Links of the acknowledgements; default: the reverse path, else the shortest route."""
+    """Links of the acknowledgements; default: the reverse path, or if none the shortest route."""
     protocol: str | None = None
     """Protocol of the flows; default: the scenario's."""
     rtt: Annotated[float, replace(SPAN, example="80 ms")] | None = None
-    """Base RTT (s) of the flows: adds delay to the path's own RTT at the source's access."""
+    """Base RTT of the flows (s), reached by extra delay at the source's access link."""
     pacing: bool | None = None
     """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
-    """True if the flows' packets are ECN-capable: marked instead of dropped."""
+    """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""
 
@@ -389,7 +390,7 @@ class Flow(_Routed):
     ] = 1
     """Number of flows."""
     stagger: Annotated[float, TIME] = 0.0
-    """Flow i starts at start + i × stagger (s)."""
+    """Interval (s) between starts: flow i starts at start + i × stagger."""
     start_jitter: Annotated[float, TIME] = 0.0
     """Upper bound of the random delay (s) that the seed determines for each flow's start."""
     rtt_jitter: Annotated[float, TIME] = 0.0
@@ -397,25 +398,25 @@ class Flow(_Routed):
     size: Annotated[float, replace(VOLUME, zero=False, whole=True)] | None = None
     """Payload to send (bytes); default: unlimited."""
     weight: Annotated[float, Field(gt=0), BeforeValidator(lambda v: number(v, above=0))] = 1.0
-    """Weight of the flow's share relative to other flows."""
+    """Weight of the flow's bandwidth share relative to other flows."""
     demand: Annotated[float, RATE] | None = None
-    """Largest rate at which the application sends (bit/s); default: unlimited."""
+    """Maximum rate at which the application sends (bit/s); default: unlimited."""
     claimed_rtt: Annotated[float, replace(SPAN, example="10 s")] | None = None
     """RTT (s) in the packets' header instead of the measured RTT, for protocols whose header has
     one (xcp, pxcp, ixcp, rcp)."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
-    """Initial window (packets); explicit laws start on their own terms."""
+    """Initial window (packets). Explicit laws may choose their own."""
     delayed_ack: bool = False
     """True if the receiver acknowledges every second packet."""
     fault: list[FlowFault] | None = None
-    """Faults of its hosts; default: none."""
+    """Faults of the flow's hosts; default: none."""
 
 
 class Traffic(_Routed):
     """One [[traffic]]: packets without congestion control, or flows that arrive at random."""
 
     name: Name | None = None
-    """Name; default: its kind, with its index in the file when several have the same kind."""
+    """Name; default: the kind of traffic, with an index if several entries have the same kind."""
     kind: Literal["cbr", "poisson", "onoff", "web"]
     """Kind of traffic. cbr: a packet every packet_size / rate. onoff: cbr in random periods.
     poisson: packets at a mean rate, or flows at an arrival_rate. web: flows."""
@@ -430,7 +431,7 @@ class Traffic(_Routed):
     """Number of equal sources of packets, each with this rate and its own random stream; default:
     1."""
     rate: Annotated[float, RATE] | None = None
-    """Offered rate of packets (bit/s); for onoff, the rate while it is on."""
+    """Offered rate of packets (bit/s). For onoff, this is the rate while the source is on."""
     on: Annotated[float, replace(SPAN, example="500 ms")] | None = None
     """Mean length of the on periods of an onoff source (s)."""
     off: Annotated[float, replace(SPAN, example="500 ms")] | None = None
@@ -442,25 +443,27 @@ class Traffic(_Routed):
     )
     """Tail index of Pareto periods; default: 1.5."""
     pattern: Literal["all-to-all", "permutation", "incast"] | None = None
-    """Pairs of `hosts` between which flows run, instead of from and to; a flow draws one pair."""
+    """Pattern of `hosts` pairs between which flows run, instead of from and to."""
     hosts: Annotated[list[str], Field(min_length=2)] | None = None
-    """Hosts of the pattern; default: the nodes with one link, or all where none has one."""
+    """Hosts of the pattern; default: the nodes with one link, or all nodes if there are none."""
     fan_in: (
         Annotated[
             int, Field(ge=1), BeforeValidator(lambda v: whole(v, minimum=1, maximum=MAX_FLOWS))
         ]
         | None
     ) = None
-    """Number of flows, each from another host, that an arrival of an incast starts; default: one
-    from every other host."""
+    """Number of flows that each incast arrival starts, each from another host; default: one from
+    every other host.
+    """
     arrival_rate: Annotated[float, BeforeValidator(_arrivals), _ARRIVALS_SCHEMA] | None = None
     """Mean number of arrivals per second: of flows, or of an incast's groups of flows."""
     load: (
         Annotated[float, BeforeValidator(_load), PlainSerializer(_written_load), _LOAD_SCHEMA]
         | None
     ) = None
-    """Mean payload as a share of the capacity of the path or of the pattern's hosts, instead of
-    arrival_rate."""
+    """Mean payload rate as a fraction of the capacity of the path or of the pattern's hosts,
+    instead of arrival_rate.
+    """
     sizes: (
         Annotated[
             Distribution,
@@ -483,16 +486,16 @@ class Traffic(_Routed):
 
 
 class Scenario(Table):
-    """A whole scenario, checked. `waterfill.scenario.loading` builds one."""
+    """A complete, checked scenario. `waterfill.scenario.loading` builds one."""
 
     name: str = "scenario"
-    """Title."""
+    """Title of the scenario."""
     duration: Annotated[float, replace(SPAN, example="60 s")]
     """Simulated time (s)."""
     protocol: str | None = None
-    """Protocol of the flows that name none."""
+    """Protocol of the flows that do not name one."""
     packet_size: Annotated[float, replace(_PACKET_BYTES, at_most=65535.0)] = 1500.0
-    """Size of a full packet (bytes), with 40 B of TCP/IP headers and the protocol's own."""
+    """Size of a full packet (bytes), including 40 B of TCP/IP headers and the protocol's header."""
     ack_size: Annotated[
         float, replace(_PACKET_BYTES, name="a size", example="40 B", at_most=65535.0)
     ] = 40.0
@@ -502,9 +505,9 @@ class Scenario(Table):
     measure: Annotated[list[Annotated[float, TIME]], Field(min_length=2, max_length=2)] | None = (
         None
     )
-    """Window [from, to] of the summary; default: the last third."""
+    """Time window [from, to] of the summary; default: the last third of the run."""
     sample: Annotated[float, replace(SPAN, example="100 ms")] = 0.1
-    """Step of the time series (s)."""
+    """Sampling interval of the time series (s)."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Minimum retransmission timeout (s)."""
     ip_version: Literal[4, 6] = 4
@@ -514,9 +517,9 @@ class Scenario(Table):
     check_step: bool = False
     """True to halve the fluid backend's step until the rates change by less than 1 %."""
     link: list[Link]
-    """Links."""
+    """Links of the network."""
     flow: list[Flow] = []
-    """Flows; optional where there is traffic."""
+    """Flows of the scenario; optional if there is traffic."""
     traffic: list[Traffic] = []
     """Traffic in addition to the flows."""
     params: dict[str, dict[str, Any]] = {}
@@ -528,22 +531,22 @@ class Scenario(Table):
 
     @property
     def source(self) -> str:
-        """The scenario's file, or the name that messages use instead."""
+        """File of the scenario, or the name that messages use instead."""
         return self._source
 
     @property
     def measure_s(self) -> tuple[float, float]:
-        """The window of the summary (s): `measure`, else the last third."""
+        """Time window of the summary (s): `measure`, or the last third of the run."""
         if self.measure is None:
             return (2 * self.duration / 3, self.duration)
         return (self.measure[0], self.measure[1])
 
     def set_origin(self, source: str, set_keys: Iterable[str]) -> None:
-        """Set the scenario's source and the keys that the command line set, for messages."""
+        """Set the file that messages name, and the keys that the command line has set."""
         self._source, self._set_keys = source, tuple(set_keys)
 
     def key(self, section: str, index: int) -> str:
-        """Return the key path of one entry as a user writes it: `flow.long`."""
+        """Return the key path of one entry, such as `flow.long`."""
         return self.keys(section)[index]
 
     def keys(self, section: str) -> list[str]:
@@ -556,7 +559,7 @@ class Scenario(Table):
         return self._keys[section]
 
     def traffic_name(self, index: int) -> str:
-        """Return the name that results give the index-th [[traffic]]: its own, else its kind."""
+        """Return the name of the index-th [[traffic]] in results: its own name, or its kind."""
         entry = self.traffic[index]
         label = self.key("traffic", index).partition(".")[2]
         return f"{entry.kind}[{index}]" if label == str(index) and not entry.name else label
@@ -573,7 +576,9 @@ class Scenario(Table):
         )
 
     def to_toml(self) -> str:
-        """Return the scenario as run, in TOML: every key with a value, overrides applied."""
+        """Return the scenario as TOML, with the default of every omitted key and all overrides
+        applied.
+        """
         run = self.model_copy(update={"measure": list(self.measure_s)})
         document = run.model_dump(by_alias=True, exclude_none=True)
         for section in ("flow", "traffic", "params"):
@@ -588,11 +593,11 @@ ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("link", "fault"): LinkFault,
     ("flow", "fault"): FlowFault,
 }
-"""The tables inside of a section's entries: `[[link.event]]`."""
+"""Tables inside the entries of a section, such as `[[link.event]]`."""
 
 
 def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
-    """Yield (key, message) for every key with a value that the backend does not support."""
+    """Yield (key, message) for every value that the backend does not support."""
     for path, runs in UNSUPPORTED.get(backend, {}).items():
         section, _, name = path.rpartition(".")
         tables: list[Any] = getattr(scenario, section) if section else [scenario]
@@ -612,7 +617,7 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
 
 
 def labels(entries: Sequence[Any]) -> list[str]:
-    """Return a label for each entry of a section in key paths: its name, kind or index."""
+    """Return the labels of a section's entries in key paths: name, kind or index."""
 
     def get(entry: Any, key: str) -> str | None:
         value = entry.get(key) if isinstance(entry, dict) else getattr(entry, key, None)
@@ -631,7 +636,7 @@ def labels(entries: Sequence[Any]) -> list[str]:
 
 
 def file_of(key: str, source: str, set_keys: Iterable[str]) -> str:
-    """Return the file that messages about a key name: the scenario's, or the command line."""
+    """Return the source that messages about a key name: the scenario's file or the command line."""
     # seed.x=3 makes seed a table, and the message about it names the key seed.
     mine = any(
         f"{key}.".startswith((f"{s}.", f"{s}[")) or s.startswith(f"{key}.") for s in set_keys

@@ -38,7 +38,7 @@ _LEVELS: Mapping[str, Quantity] = {
 
 @dataclass(frozen=True)
 class _Param:
-    """One parameter: its parser (raises ValueError), its default, its JSON Schema.
+    """One parameter of a queue or fault: its parser, its default and its JSON Schema.
 
     A parameter without a default is required.
     """
@@ -142,7 +142,7 @@ _LATE = {"share": _share(None), "delay": _Param(SPAN.parse, "", _text(SPAN))}
 
 
 def _read(params: Mapping[str, _Param], given: Mapping[str, Any], of: str) -> dict[str, Any]:
-    """Return every parameter, given or by default; raise PartError for a wrong one."""
+    """Return the values of all parameters, including defaults; raise PartError for a wrong one."""
     for name in given:
         if name not in params:
             known = nearest(name, params)
@@ -167,7 +167,7 @@ def _wanted(param: _Param) -> str:
 
 
 def read_queue(kind: str, given: object) -> dict[str, Any]:
-    """Check the parameters of a queue discipline; return numbers in SI, flags, `Buffer`s.
+    """Check the parameters of a queue discipline; return them as SI numbers, flags and `Buffer`s.
 
     Raises PartError.
     """
@@ -200,7 +200,7 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
 
 
 def read_loss(given: object) -> dict[str, Any]:
-    """Return a loss model, its `kind` included; raise PartError for a wrong one."""
+    """Return a loss model including its `kind`; raise PartError if it is invalid."""
     if not isinstance(given, Mapping):
         example = '{kind = "gilbert-elliott", p = 0.001, r = 0.1}'
         raise PartError("", f"must be a table such as {example}, got {shown(given)}")
@@ -214,7 +214,7 @@ def read_loss(given: object) -> dict[str, Any]:
 
 
 def read_late(given: object) -> dict[str, float]:
-    """Return `share` and, if given, `delay` (s) of late packets; PartError for a wrong one."""
+    """Return `share` and, if given, `delay` (s) of late packets; raise PartError if invalid."""
     if isinstance(given, Mapping):
         return _read(_LATE, given, "")
     if isinstance(given, (int, float)) and not isinstance(given, bool):

@@ -112,7 +112,7 @@ _CHOICES = ("controller", "estimator", "separate")
 
 
 class Cohabit(NamedTuple):
-    """The parameters in SI units; a time's name ends in `_s`.
+    """Parameters of a cohabit queue in SI units. Names of times end in `_s`.
 
     `common["interval_s"]` and `common["ecn"]` are None where the scenario gives none. The interval
     is then the largest base RTT across the link (XCP's is about the mean RTT), and `ecn` is true
@@ -128,7 +128,7 @@ class Cohabit(NamedTuple):
 
 
 def read(params: Mapping[str, Any]) -> Cohabit:
-    """Read the parameters; raise ValueError with `KEY: PROBLEM`."""
+    """Read the parameters of a cohabit queue; raise ValueError with `KEY: PROBLEM`."""
     if _separate(params):
         controller = SEPARATE
         for key in ("controller", "ecn", *(key for keys in CONTROLLERS.values() for key in keys)):
@@ -164,7 +164,7 @@ def read(params: Mapping[str, Any]) -> Cohabit:
 
 
 def schema() -> Document:
-    """Return the JSON Schema of this queue's `queue_params`; `read` checks keys together."""
+    """Return the JSON Schema of a cohabit queue's `queue_params`, in which keys are independent."""
     owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
     properties = {
         "controller": {"enum": [*CONTROLLERS], "default": "improved"},

@@ -37,7 +37,7 @@ def _doc(model: type[Table], field: str, docs: dict[tuple[str, str], str]) -> st
 
 
 def _field_docs() -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield ((class, field), docstring) for the models' source."""
+    """Yield ((class, field), docstring) for each field of the models."""
     for node in ast.parse(inspect.getsource(document)).body:
         if not isinstance(node, ast.ClassDef):
             continue
@@ -49,7 +49,7 @@ def _field_docs() -> Iterator[tuple[tuple[str, str], str]]:
 
 
 class _TomlSchema(GenerateJsonSchema):
-    """JSON Schema without null, which TOML lacks; defaults are written with their units."""
+    """Generator of JSON Schema without null, which TOML lacks. Defaults have units."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])

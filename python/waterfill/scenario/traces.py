@@ -1,4 +1,4 @@
-"""Rates that follow time, as a scenario writes them: `rate_trace = "cell.csv"`.
+"""Traces of link rates over time, as scenarios write them: `rate_trace = "cell.csv"`.
 
 A trace is a list of points (time, rate). Each rate holds until the next point. The time of the last
 point is the trace's length: there it starts over, or keeps the last rate with `repeat = false`.
@@ -37,7 +37,7 @@ _KEYS = ("file", "points", "repeat", "bin")
 
 @dataclass(frozen=True)
 class Trace:
-    """Points (s, bit/s), the first at time 0; the last one's time is the length."""
+    """A rate trace: points (s, bit/s) from time 0 on. The time of the last point is the length."""
 
     points: Points
     repeat: bool = True
@@ -49,12 +49,12 @@ class Trace:
 
     @property
     def mean_bps(self) -> float:
-        """The mean rate (bit/s) over the length."""
+        """The mean rate (bit/s) over the trace's length."""
         bits = (rate * (to - at) for (at, rate), (to, _) in itertools.pairwise(self.points))
         return math.fsum(bits) / self.length_s
 
     def until(self, end_s: float) -> Iterator[tuple[float, float]]:
-        """Yield (time, rate) of every change before `end_s`, the first at time 0."""
+        """Yield (time, rate) for each rate change before `end_s`, from time 0 on."""
         rate_before = None
         for round_ in itertools.count():
             for at_s, rate in self.points[:-1] if self.repeat else self.points:
@@ -68,13 +68,15 @@ class Trace:
                 return
 
     def written(self) -> dict[str, Any]:
-        """Return the trace as a scenario writes it, without its file; `parse` reads it back."""
+        """Return the trace in scenario syntax, with its points instead of a file. `parse` reads it
+        back.
+        """
         points = [[TIME.format(at), _RATE.format(rate)] for at, rate in self.points]
         return {"points": points, "repeat": self.repeat}
 
 
 def parse(value: object, folder: Path | None = None) -> Trace:
-    """Parse a trace: a file name relative to `folder` (default: current), or a table.
+    """Parse a rate trace: a table, or a file name relative to `folder` (default: current).
 
     Raises PartError.
     """
@@ -106,7 +108,7 @@ def parse(value: object, folder: Path | None = None) -> Trace:
 
 
 def read(path: Path, bin_s: float | None = None) -> Points:
-    """Read a file in either format; `bin_s` is for opportunities only (default: 100 ms).
+    """Read a trace file in either format. `bin_s` is for delivery opportunities (default: 100 ms).
 
     Raises PartError for a file that cannot be read, and names the line that is wrong.
     """
@@ -121,7 +123,7 @@ def read(path: Path, bin_s: float | None = None) -> Points:
 
 
 def opportunities(times_ms: list[int], bin_s: float) -> Points:
-    """Return the rates of delivery opportunities (ms, in order) over bins of `bin_s`.
+    """Return the rates of delivery opportunities (ms, in order), averaged over bins of `bin_s`.
 
     An opportunity at t ms stands for the millisecond before t. The last one's time is the length.
     Raises PartError for more than `MAX_POINTS` bins.

@@ -65,11 +65,11 @@ class Quantity:
 
     @property
     def expectation(self) -> str:
-        """Text for messages about a wrong type: `a rate such as "622 Mbit/s"`."""
+        """Description of a valid value for error messages: `a rate such as "622 Mbit/s"`."""
         return f'{self.name} such as "{self.example}"'
 
     def parse(self, value: object) -> float:
-        """Parse a text of number and unit; return the value in SI units.
+        """Parse a number with a unit; return the value in SI units.
 
         Raises ValueError when the value is not a text with a unit, or out of range.
         """
@@ -86,7 +86,7 @@ class Quantity:
         return number
 
     def _plain(self, text: str) -> float | None:
-        """Return the value of a text such as "10 ms" in a quarter of `_any`'s time, or None.
+        """Return the value of a simple text such as "10 ms", four times as fast as `_any`, or None.
 
         A quotient of two whole numbers that are floats is the float nearest to it, as in `_number`.
         """
@@ -99,7 +99,7 @@ class Quantity:
         return number if valid else None
 
     def _any(self, value: object) -> float:
-        """Parse a text of any form, slowly; raise ValueError as `parse`."""
+        """Parse a text in any accepted form; raise ValueError like `parse`."""
         number = self._number(value)
         if number is None:
             hint = self.hint(value)
@@ -130,7 +130,9 @@ class Quantity:
         return rounded if rounded != 0 or number == 0 else None
 
     def hint(self, value: object) -> str | None:
-        """Return the text that was probably meant: "60 Mbit/s" for "60 Mbps"; None if unknown."""
+        """Return the text that was probably meant, such as "60 Mbit/s" for "60 Mbps"; None if
+        unknown.
+        """
         if not isinstance(value, str):
             return None
         match = re.fullmatch(rf"\s*({_NUMBER})\s*([a-zA-Zµμ/]*)\s*", value)
@@ -147,11 +149,11 @@ class Quantity:
         return f"{match[1]} {alike[0]}" if alike else None
 
     def matches(self, text: str) -> bool:
-        """Return whether a text is a number with a unit of this kind, in range or not."""
+        """Return True if a text is a number with a unit of this quantity, in range or not."""
         return self._number(text) is not None
 
     def format(self, value: float) -> str:
-        """Return the value as a text that `parse` turns into the same float."""
+        """Return a value as text that `parse` turns into the same float."""
         exact = Decimal(repr(float(value)))
         readable = [u for u, size in self.units.items() if 1 <= abs(exact / size) < 1000]
         # Units are in order of preference: bit/s before B/s, B before bit, u before µ.
@@ -162,13 +164,13 @@ class Quantity:
 
     @property
     def pattern(self) -> str:
-        """Regular expression of a text of this kind, without anchors."""
+        """Regular expression for a number with a unit of this quantity, without anchors."""
         names = "|".join(re.escape(unit) for unit in self.units)
         return rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>{names})\s*"
 
     @cached_property
     def _scales(self) -> dict[str, tuple[int, float]]:
-        """The units' sizes as a whole multiplier and a divisor, of which one is 1."""
+        """Size of each unit as a whole multiplier and a divisor. One of the two is 1."""
         ratios = {unit: size.as_integer_ratio() for unit, size in self.units.items()}
         return {unit: (a, float(b)) for unit, (a, b) in ratios.items() if 1 in (a, b)}
 
@@ -198,16 +200,16 @@ class Quantity:
 
     @property
     def ecma_pattern(self) -> str:
-        """The pattern in JSON Schema's dialect: anchored, groups without names."""
+        """The regular expression in JSON Schema's dialect, anchored and without named groups."""
         return f"^{re.sub(r'[?]P<[a-z]+>', '', self.pattern)}$"
 
     def described(self) -> WithJsonSchema:
-        """Return the JSON Schema of a field that takes this kind or a plain whole number."""
+        """Return the JSON Schema of a field that accepts this quantity or a plain whole number."""
         text = {"type": "string", "pattern": self.ecma_pattern, "examples": [self.example]}
         return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, text]})
 
     def or_zero(self) -> Quantity:
-        """Return the same kind with zero allowed."""
+        """Return a copy of this quantity that also accepts zero."""
         return replace(self, zero=True)
 
 
@@ -216,7 +218,7 @@ class Signed(Quantity):
     """A quantity that may be negative, but not zero; `at_most` bounds its size."""
 
     def parse(self, value: object) -> float:
-        """Parse a text of number and unit with or without a sign, as `Quantity.parse`."""
+        """Parse a number with a unit and an optional sign, like `Quantity.parse`."""
         number = self._number(value)
         if number == 0:
             raise ValueError(f"must not be zero, got {shown(value)}")
@@ -271,7 +273,7 @@ class Buffer:
         return self.format()
 
     def format(self) -> str:
-        """Return the buffer as a text that `parse` reads back."""
+        """Return the buffer size as text that `parse` reads back."""
         return _BUFFER_KINDS[self.unit].format(self.amount)
 
     @classmethod
@@ -306,7 +308,7 @@ def number(
     minimum: float = -math.inf,
     maximum: float = math.inf,
 ) -> float:
-    """Return a plain finite number within bounds, such as a ratio or a weight.
+    """Return a value as a finite number within bounds, such as a ratio or a weight.
 
     Raises ValueError for another type or a number out of bounds.
     """
@@ -337,7 +339,7 @@ _MAX_DIGITS = 18
 
 
 def digits(text: str) -> int | None:
-    """Return the whole number that a text of ASCII digits stands for; None for any other text."""
+    """Return the whole number in a text of ASCII digits, or None for any other text."""
     if not (text.isascii() and text.isdecimal()):
         return None
     text = text.lstrip("0") or "0"
@@ -345,7 +347,7 @@ def digits(text: str) -> int | None:
 
 
 def whole(value: object, *, minimum: int = 0, maximum: int = 2**63 - 1) -> int:
-    """Return a plain whole number within bounds, such as a count or a seed.
+    """Return a value as a whole number within bounds, such as a count or a seed.
 
     Raises ValueError for another type or a number out of bounds.
     """

@@ -37,7 +37,7 @@ _MOVED = {
 
 
 def first_error(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
-    """Return (key, message) of the error to report; an unknown key often explains a missing one."""
+    """Return (key, message) of the error to report, preferably an unknown key."""
     errors = error.errors(include_url=False)
     found = min(errors, key=lambda e: e["type"] != "extra_forbidden")
     location = list(found["loc"])
@@ -162,7 +162,7 @@ def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str
 
 
 def _plain_link(scenario: Scenario, link: Link) -> bool:
-    """Check cheaply that `_link` has nothing to refuse, as for most links of a long list."""
+    """Return True if a quick check shows that `_link` has nothing to report."""
     return (
         link.from_ != link.to
         and 8 * scenario.packet_size / link.rate <= SPAN.at_most
@@ -198,7 +198,7 @@ def _too_slow(rate: float) -> str:
 
 
 def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
-    """Check events and traces of a link against each other, the run and the link's other keys."""
+    """Check a link's events and traces against each other, the run and the link's other keys."""
     traced = link.rate_trace is not None or link.rate_trace_reverse is not None
     if link.rate_trace_reverse is not None and not link.duplex:
         yield f"{key}.rate_trace_reverse", "not allowed with duplex = false"
@@ -250,7 +250,7 @@ _FAULT_KEYS: Mapping[str, tuple[tuple[str, ...], str | None]] = {
 
 
 def _faults(scenario: Scenario, key: str, entry: Link | Flow) -> Iterator[tuple[str, str]]:
-    """Check the faults of a link or a flow: their times, and the keys that their kind has."""
+    """Check the faults of a link or a flow: their times, and the keys that each kind has."""
     faults: Sequence[LinkFault | FlowFault] = entry.fault or ()
     for index, fault in enumerate(faults):
         at = f"{key}.fault[{index}]"
@@ -349,7 +349,7 @@ _ENDS = (("from_", "from"), ("path", "path"), ("return_path", "return_path"))
 
 
 def _arrivals(key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
-    """Check the keys of a source of flows: how many arrive, and between which hosts."""
+    """Check the keys of a source of flows: its arrival rate and its hosts."""
     if traffic.arrival_rate is None and traffic.load is None:
         yield f"{key}.arrival_rate", f"missing; write {FREQUENCY.expectation}, or a load"
     if traffic.arrival_rate is not None and traffic.load is not None:

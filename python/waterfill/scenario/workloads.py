@@ -1,4 +1,4 @@
-"""Flow sizes measured in data centres, by name: points (bytes, share of flows up to that size).
+"""Published distributions of flow sizes in data centres: points (bytes, share of flows up to it).
 
 The points are read off the figures of the papers, at the places at which the literature reads them.
 Sizes between two points are uniform.
@@ -14,7 +14,7 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Workload:
-    """One distribution of flow sizes, and where it was published."""
+    """One published distribution of flow sizes and its source."""
 
     source: str
     points: Points
