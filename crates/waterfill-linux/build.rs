@@ -20,12 +20,13 @@ mod daemon {
 
     use super::laws;
 
-    /// Debian names its compilers by version. Releases 15, 16 and 19 were tried; tools/daemon.sh has the same list.
+    /// Names of the clang commands to try, in order of preference. Debian names its compilers by version. Releases 15,
+    /// 16 and 19 were tried; tools/daemon.sh has the same list.
     const CLANGS: [&str; 6] = ["clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"];
-    /// Compiled for their types, and all but the first also to be loaded.
+    /// Kernel programs for which Rust skeletons are generated. The first one is compiled for its types only.
     const SKELETONS: [&str; 4] = ["interface", "cohabit", "csig", "scone"];
     const KERNEL: &str = "../waterfill-laws/kernel";
-    /// Loaded by tests, which read the object's path from this variable.
+    /// Test programs, each with the environment variable that holds the path of its object.
     const TEST_OBJECTS: [(&str, &str); 5] = [
         ("path", "PATH_OBJECT"),
         ("cost", "COST_OBJECT"),
@@ -34,7 +35,7 @@ mod daemon {
         ("cohabit_replay", "COHABIT_REPLAY_OBJECT"),
     ];
 
-    /// The compiler that CLANG names, or the first installed one of [`CLANGS`].
+    /// Returns the compiler that the variable CLANG names, or the first installed one of [`CLANGS`].
     fn clang() -> String {
         let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
         var("CLANG").ok().or_else(|| CLANGS.iter().find(|name| runs(name)).map(ToString::to_string)).unwrap_or_else(
@@ -109,7 +110,8 @@ mod daemon {
         }
     }
 
-    /// Compiles the decoders for the host, which tests compare with those in the kernel, and links tests with them.
+    /// Compiles the decoders for the host and links tests with them. The tests compare them with the decoders in the
+    /// kernel.
     fn build_decoders(names: &[String], out: &Path) {
         for law in names {
             let library = format!("decode_{law}");

@@ -1,8 +1,10 @@
-//! The laws of the kernel folder and their decoders for the host, for the build scripts of this crate and of the fuzz targets.
+//! Build helpers that find the laws in the kernel directory and compile their decoders for the host. The build scripts
+//! of this crate and of the fuzz targets use them.
 
 use std::path::Path;
 
-/// Returns the names of the laws: each has a source of its name that defines LAW_NAME for `shim.inc.c`.
+/// Returns the names of all laws, sorted. Each law has a C source of that name, which defines LAW_NAME for
+/// `shim.inc.c`.
 pub(crate) fn names(kernel: &str) -> Vec<String> {
     let folder = std::fs::read_dir(kernel).expect("the folder of the C code");
     let mut names: Vec<String> = folder
@@ -15,12 +17,12 @@ pub(crate) fn names(kernel: &str) -> Vec<String> {
     names
 }
 
-/// Defines the header of a law for the sources that are compiled for each.
+/// Returns the compiler flag that defines LAW_HEADER as the header of a law.
 pub(crate) fn header(law: &str) -> String {
     format!("-DLAW_HEADER=\"{law}.h\"")
 }
 
-/// Returns the compiler of a law's decoders for the host.
+/// Returns a C build of a law's decoders for the host.
 pub(crate) fn decoder(bpf: &str, kernel: &str, law: &str) -> cc::Build {
     let mut build = cc::Build::new();
     build
@@ -34,7 +36,7 @@ pub(crate) fn decoder(bpf: &str, kernel: &str, law: &str) -> cc::Build {
     build
 }
 
-/// Lists the decoders' functions for `tests/decoders/host.rs`.
+/// Writes `decoders.rs`, which lists the decoders' functions for `tests/decoders/host.rs`.
 pub(crate) fn list_decoders(laws: &[String], out: &Path) {
     let lines =
         laws.iter().map(|law| format!("\"{law}\": decode_{law}_frame, decode_{law}_write, decode_{law}_option;\n"));

@@ -51,15 +51,15 @@ mod daemon {
 
     const REPEAT: u32 = 20_000;
     const ROUNDS: usize = 101;
-    /// Frames per round, in place.
+    /// Frames sent per round of a measurement in place.
     const FRAMES: usize = 10_000;
-    /// Bytes per round of a TCP connection, in place.
+    /// Bytes sent over a TCP connection per round of a measurement in place.
     const STREAM_BYTES: usize = 50 << 20;
     const IN_PLACE_ROUNDS: usize = 31;
-    /// The largest price.
+    /// Largest price that fits into MaxNet's option.
     const RAISED: u32 = (1 << 23) - 1;
 
-    /// One version of the programs.
+    /// One version of the kernel programs, with its name in the output.
     struct Version {
         name: String,
         object: Object,
@@ -71,7 +71,7 @@ mod daemon {
             Self { name: name.into(), object }
         }
 
-        /// Makes a link whose price changes every millisecond, as on real links.
+        /// Sets up a link whose price changes every millisecond, as on real links.
         fn set(&self, ifindex: u32) {
             let links = self.object.maps().find(|map| map.name() == "links").unwrap();
             let empty = vec![0; links.value_size() as usize];
@@ -88,7 +88,7 @@ mod daemon {
             unsafe { ProgramMut::new_mut(&mut *program.as_libbpf_object().as_ptr()) }
         }
 
-        /// Returns the time of one run with this frame, ns.
+        /// Returns the mean time of one program run with `frame`, in ns.
         fn run(&self, program: &str, frame: &[u8]) -> f64 {
             let mut context = [0_u8; size_of::<Context>()];
             let at = offset_of!(Context, ifindex);
@@ -105,7 +105,7 @@ mod daemon {
         }
     }
 
-    /// Times of a program, and those of the empty program just before, ns.
+    /// Run times in ns, in pairs: the empty program, then the measured program.
     #[derive(Clone, Default)]
     struct Times(Vec<(f64, f64)>);
 
@@ -193,7 +193,7 @@ mod daemon {
         }
     }
 
-    /// Returns the mean time of a run on so many CPUs at once.
+    /// Returns the mean time of a program run on `threads` CPUs at once, in ns.
     fn on_cpus(version: &Version, program: &str, frame: &[u8], threads: usize) -> f64 {
         let start = Barrier::new(threads);
         let shared = Shared(version);
@@ -214,7 +214,7 @@ mod daemon {
         })
     }
 
-    /// A version for several threads.
+    /// A [`Version`] that several threads can use.
     struct Shared<'a>(&'a Version);
     // SAFETY: test runs only read the object's descriptors.
     unsafe impl Sync for Shared<'_> {}
@@ -230,7 +230,7 @@ mod daemon {
 
     // ------------------------------------------------------------------------------ in place
 
-    /// Two namespaces with a veth pair, removed at the end. This thread is in the first.
+    /// Two network namespaces joined by a veth pair, both removed on drop. The measuring thread enters the first one.
     struct VethPair {
         names: [String; 2],
     }
@@ -269,7 +269,7 @@ mod daemon {
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// Attaches a program behind those at a device's egress, until the link is dropped.
+    /// Attaches a program behind all others at a device's egress. Dropping the link detaches the program.
     fn attach(program: &ProgramMut<'_>, ifindex: u32) -> libbpf_rs::Link {
         // SAFETY: the program is loaded; a null pointer means default options.
         let link = unsafe {
@@ -279,7 +279,7 @@ mod daemon {
         unsafe { libbpf_rs::Link::from_ptr(std::ptr::NonNull::new(link).expect("tcx, of Linux 6.6")) }
     }
 
-    /// Returns a program's total time and runs.
+    /// Returns a program's total run time in ns and its number of runs.
     fn statistics(program: &ProgramMut<'_>) -> (f64, f64) {
         let mut info = libbpf_sys::bpf_prog_info::default();
         let mut size = size_of_val(&info) as u32;
@@ -333,7 +333,7 @@ mod daemon {
         drop(on);
     }
 
-    /// Connects to the other namespace, where a thread reads.
+    /// Opens a TCP connection to the second namespace, where a thread reads and discards the data.
     fn connect(place: &VethPair) -> TcpStream {
         let (ready, wait) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
@@ -351,7 +351,8 @@ mod daemon {
         TcpStream::connect("10.0.0.2:9").unwrap()
     }
 
-    /// Sends frames at a device, past the network stack but not past its egress programs.
+    /// Sends [`FRAMES`] copies of a frame through a packet socket, which bypasses the network stack but not the
+    /// device's egress programs.
     fn send(ifindex: u32, frame: &[u8]) {
         // SAFETY: system calls with the sizes of what they read.
         unsafe {

@@ -1,4 +1,4 @@
-//! `waterfilld completions`: the shells' completion of commands and options, made from their definition.
+//! `waterfilld completions`: shell completion of commands and options, generated from the command-line definition.
 
 use anyhow::Result;
 use clap::CommandFactory as _;
@@ -7,7 +7,7 @@ use clap_complete::{generate, shells};
 use super::cli::{CommandLine, CompletionsCommand, Shell};
 use super::output;
 
-/// Prints the script that the shell reads.
+/// Prints the completion script for a shell.
 pub(crate) fn run(command: &CompletionsCommand) -> Result<()> {
     output::print(&String::from_utf8_lossy(&script(command.shell)))
 }

@@ -1,4 +1,4 @@
-//! `waterfilld csig`.
+//! `waterfilld csig`: loads the programs that add CSIG tags at devices.
 
 use std::io::{self, BufRead as _};
 
@@ -16,7 +16,7 @@ use crate::daemon::options::error::user_error;
 use crate::daemon::roles::csig::{self, Csig, TagSetup};
 use crate::daemon::roles::router;
 
-/// Runs the command.
+/// Runs `waterfilld csig`.
 pub(crate) fn run(command: &CsigCommand) -> Result<()> {
     privileges::check()?;
     if command.off {

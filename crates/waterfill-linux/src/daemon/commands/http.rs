@@ -18,58 +18,58 @@ use nix::sys::socket::{Shutdown, shutdown};
 
 use crate::daemon::options::error::user_error;
 
-/// Clients served at the same time.
+/// Maximum number of clients served at the same time.
 const WORKERS: usize = 16;
 /// Time limit for a client's request.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// Time limit for reading the response: a scraper's usual patience.
+/// Time limit for reading the response, equal to a scraper's usual timeout.
 const RESPONSE_TIME: Duration = Duration::from_secs(10);
-/// Wait of a thread after a failed accept().
+/// Pause of a thread after a failed accept().
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Longest request, longer than any scraper's.
+/// Maximum size of a request in bytes, more than any scraper sends.
 const MAX_REQUEST_BYTES: usize = 8192;
 
-/// A request for a path.
+/// An HTTP request.
 #[derive(Debug)]
 pub(crate) struct HttpRequest {
-    /// HttpRequest line and header fields.
+    /// Request line and header fields.
     head: String,
 }
 
-/// Answers of the server.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct HttpResponse {
-    /// Code and reason, such as "200 OK".
+    /// Status code and reason, such as "200 OK".
     pub(crate) status: &'static str,
     pub(crate) content_type: &'static str,
     pub(crate) body: String,
 }
 
 impl HttpRequest {
-    /// A request of this head.
+    /// Creates a request with these header lines.
     pub(crate) fn new(head: impl Into<String>) -> Self {
         Self { head: head.into() }
     }
 
-    /// Returns the path of a GET without its query; `None` for any other request.
+    /// Returns the path of a GET request without its query, or `None` for any other request.
     pub(crate) fn path(&self) -> Option<&str> {
         let mut words = self.head.lines().next()?.split(' ');
         let (method, target) = (words.next()?, words.next()?);
         (method == "GET" && words.next()?.starts_with("HTTP/1.")).then(|| target.split('?').next().unwrap_or(target))
     }
 
-    /// Returns whether the head names this media type.
+    /// Returns true if the header names this media type.
     pub(crate) fn mentions(&self, media_type: &str) -> bool {
         self.head.contains(media_type)
     }
 }
 
-/// Binds the server's socket. An address that cannot be bound is the user's error, who gave it by this option or key.
+/// Binds the server's socket. A failure is the user's error and names the option or key `name`.
 pub(crate) fn listen(name: &str, address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| user_error(format!("{name} {address}: {e}")))
 }
 
-/// A running server.
+/// A running HTTP server.
 #[derive(Debug)]
 pub(crate) struct Server {
     socket: TcpListener,
@@ -77,7 +77,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Closes the socket; clients that are being served still get their answers.
+    /// Closes the listening socket. Clients that are being served still receive their answers.
     pub(crate) fn stop(self) {
         self.stopped.store(true, Ordering::Relaxed);
         // Linux makes accept() return in all threads.
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// Serves `respond`'s answers in threads, until the server is stopped or the process ends.
+/// Serves the responses of `respond` in threads, until the server is stopped or the process ends.
 pub(crate) fn serve(
     listener: TcpListener,
     respond: impl Fn(&HttpRequest) -> HttpResponse + Send + Sync + 'static,
@@ -123,7 +123,7 @@ fn serve_client(stream: &TcpStream, respond: &impl Fn(&HttpRequest) -> HttpRespo
     Timed { stream, end: Instant::now() + RESPONSE_TIME }.write_all(text.as_bytes())
 }
 
-/// Reads up to the empty line that ends the header fields.
+/// Reads a request up to the empty line that ends its header fields.
 pub(crate) fn read_request(stream: &mut impl Read) -> io::Result<HttpRequest> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; 1024]);
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -136,7 +136,7 @@ pub(crate) fn read_request(stream: &mut impl Read) -> io::Result<HttpRequest> {
     Ok(HttpRequest::new(String::from_utf8_lossy(&bytes)))
 }
 
-/// A stream whose reads and writes must all be done by `end`.
+/// A TCP stream whose reads and writes time out at `end`.
 struct Timed<'a> {
     stream: &'a TcpStream,
     end: Instant,
@@ -171,7 +171,7 @@ impl Write for Timed<'_> {
 mod tests {
     use super::*;
 
-    /// A server whose response is the path.
+    /// Starts a server that responds with the path of the request.
     fn server() -> SocketAddr {
         let listener = listen("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
@@ -184,7 +184,7 @@ mod tests {
         address
     }
 
-    /// Sends bytes and reads the answer.
+    /// Sends bytes to a server and returns its answer.
     fn exchange(server: SocketAddr, sent: &[u8]) -> String {
         let mut client = TcpStream::connect(server).unwrap();
         client.write_all(sent).unwrap();

@@ -1,4 +1,4 @@
-//! `waterfilld laws`: the laws that this daemon can load, with their parameters.
+//! `waterfilld laws`: lists the laws that this daemon can load, with their parameters.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -15,7 +15,7 @@ struct Entry {
     name: &'static str,
     congestion_control: String,
     parameters: Vec<ParameterEntry>,
-    /// Keys of `status --json` in which a link and a connection show the law's state.
+    /// Keys under which `status --json` shows the law's state of a link.
     link: Vec<&'static str>,
     source: Vec<&'static str>,
 }
@@ -42,7 +42,7 @@ impl Entry {
     }
 }
 
-/// Prints the list.
+/// Prints the list of laws.
 pub(crate) fn run(command: &ListCommand) -> Result<()> {
     let entries: Vec<_> = laws::all().map(Entry::of).collect();
     let text = if command.json { serde_json::to_string(&entries)? + "\n" } else { in_table(&entries) };
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// `waterfill protocols` names linux for the laws that the daemon has, and for no other.
+    /// `waterfill protocols` names linux for exactly the laws that the daemon has.
     #[test]
     fn the_registry_names_linux_for_these_laws() {
         let listed: BTreeSet<_> = laws::all().map(|law| law.name).collect();

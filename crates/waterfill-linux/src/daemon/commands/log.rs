@@ -1,4 +1,4 @@
-//! The log: to standard error, as text or JSON, with a limit on messages of one kind.
+//! The daemon's log: text or JSON on standard error, with a limit on repeated messages.
 //!
 //! A kind is a place in the program. In an interval each logs a number of messages; the others are counted, and when the
 //! interval has ended one line says how many there were. Debug messages are not limited.
@@ -23,14 +23,14 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use crate::daemon::options::file::{LogFormat, LogOptions};
 
-/// The target of lines about suppressed messages, which are not limited themselves.
+/// Tracing target of the lines about suppressed messages, which are never suppressed themselves.
 const SUPPRESSED: &str = "suppressed";
 
 static LIMIT: Mutex<Option<MessageLimit>> = Mutex::new(None);
 static JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Starts the log, at the level that RUST_LOG sets, as text and without a limit until [`configure`].
+/// Starts the log as text, at the level that RUST_LOG sets. Messages are not limited until [`configure`].
 pub(crate) fn start() {
     let (filter, handle) = reload::Layer::new(filter("info"));
     let _ = LEVEL.set(handle); // a process starts it once
@@ -50,7 +50,7 @@ fn filter(level: &str) -> EnvFilter {
     EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level))
 }
 
-/// Sets level, format and limit.
+/// Sets the log's level, format and limit on repeated messages.
 pub(crate) fn configure(config: &LogOptions) -> Result<()> {
     flush();
     if let Some(handle) = LEVEL.get() {
@@ -61,7 +61,7 @@ pub(crate) fn configure(config: &LogOptions) -> Result<()> {
     Ok(())
 }
 
-/// Says how many messages were suppressed since the last time.
+/// Logs the number of messages that were suppressed since the last call.
 pub(crate) fn flush() {
     let suppressed = LIMIT.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(MessageLimit::take);
     for (n, example) in suppressed.unwrap_or_default() {
@@ -69,7 +69,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// Writes events, unless there are too many.
+/// Log layer that writes events as text or JSON, unless too many have been logged.
 struct Output<S> {
     text: Box<dyn Layer<S> + Send + Sync>,
     json: Box<dyn Layer<S> + Send + Sync>,
@@ -88,7 +88,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Output<S> {
     }
 }
 
-/// Returns whether an event is to be written; otherwise it is counted.
+/// Returns true if an event is to be written, and counts it as suppressed otherwise.
 fn admit(event: &Event<'_>) -> bool {
     let about = event.metadata();
     if *about.level() > Level::INFO || about.target() == SUPPRESSED {
@@ -113,7 +113,7 @@ fn admit(event: &Event<'_>) -> bool {
     admitted
 }
 
-/// Number of messages of one sort that are logged in an interval.
+/// Limit on the messages that each place in the program logs in an interval.
 struct MessageLimit {
     burst: u32,
     interval: Duration,
@@ -122,12 +122,12 @@ struct MessageLimit {
     waits: bool,
 }
 
-/// The messages of one place in the program.
+/// Messages from one place in the program in the current interval.
 struct MessageKind {
     since: Instant,
     logged: u32,
     suppressed: u64,
-    /// The first one that was suppressed.
+    /// First message that was suppressed.
     example: String,
 }
 
@@ -153,7 +153,7 @@ impl MessageLimit {
         false
     }
 
-    /// Returns the numbers of suppressed messages with an example each, and forgets them.
+    /// Returns the number of suppressed messages of each place with an example, and resets the counts.
     fn take(&mut self) -> Vec<(u64, String)> {
         self.waits = false;
         let some = self.kinds.values_mut().filter(|kind| kind.suppressed > 0);
@@ -161,7 +161,7 @@ impl MessageLimit {
     }
 }
 
-/// An event's message.
+/// Text of a log event.
 #[derive(Default)]
 struct Message(String);
 

@@ -1,4 +1,4 @@
-//! `waterfilld man`: manual pages of section 8, made from the definition of commands and options.
+//! `waterfilld man`: manual pages of section 8, generated from the command-line definition.
 
 use std::fs;
 use std::io;
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &ManCommand) -> Result<()> {
     Ok(())
 }
 
-/// Returns file names and pages.
+/// Returns the file name and contents of each page.
 fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut whole = CommandLine::command().disable_help_subcommand(true);
     whole.build(); // so that a command's usage begins with the program's name

@@ -1,4 +1,4 @@
-//! The state as Prometheus reads it (`--metrics`).
+//! Metrics for Prometheus (`--metrics`), made from the state of links and connections.
 //!
 //! Labels are devices, reasons and modes, of which there are few. Connections are aggregated, never named: a busy host
 //! would otherwise have a new time series for each.
@@ -23,7 +23,7 @@ use crate::daemon::roles::scone::SconeStatus;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers GET /metrics with the state, in OpenMetrics where the client names that format.
+/// Answers GET /metrics with the current state, in the OpenMetrics format if the client accepts it.
 pub(crate) fn respond(request: &HttpRequest, snapshot: impl FnOnce() -> Result<Snapshot, String>) -> HttpResponse {
     let answer = |status, content_type, body| HttpResponse { status, content_type, body };
     match request.path() {
@@ -50,7 +50,7 @@ struct ReasonLabel {
     reason: String,
 }
 
-/// A number that a link's law shows, by its name in JSON.
+/// Labels of a link's signal; `signal` is its name in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LinkSignalLabel {
     device: String,
@@ -74,14 +74,14 @@ struct LawLabel {
     law: &'static str,
 }
 
-/// Why connections fell back.
+/// Labels of a count of fallbacks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FallbackLabel {
     law: &'static str,
     reason: String,
 }
 
-/// Quantile of a distribution.
+/// Labels of a quantile; `at` names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QuantileLabel {
     at: &'static str,
@@ -95,7 +95,7 @@ struct FlowSignalLabel {
     signal: &'static str,
 }
 
-/// A device of a CSIG domain.
+/// Labels of a device in a CSIG domain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TagLabel {
     device: String,
@@ -143,9 +143,9 @@ fn text(now: &Snapshot) -> String {
     out
 }
 
-/// A gauge of a link: name, help, unit, and its value where the link has one.
+/// A gauge of links: name, help, unit, and a function that reads the value if the link has one.
 type LinkGauge = (&'static str, &'static str, fn() -> Unit, fn(&LinkStatus) -> Option<f64>);
-/// A counter of a link: name, help and value.
+/// A counter of links: name, help, and a function that reads the value.
 type LinkCounter = (&'static str, &'static str, fn(&LinkStatus) -> u64);
 
 const LINK_GAUGES: [LinkGauge; 7] = [
@@ -237,7 +237,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     });
 }
 
-/// Registers a counter of packets by reason.
+/// Registers a counter of packets by device, law and reason.
 fn register_reasons(
     registry: &mut Registry,
     now: &Snapshot,
@@ -282,7 +282,7 @@ fn register_tags(registry: &mut Registry, now: &Snapshot) {
     registry.register("csig_frames", "Frames at devices of a CSIG domain, by what was done with them", frames);
 }
 
-/// The life of `waterfilld run`.
+/// Registers the metrics of `waterfilld run`.
 fn register_run(registry: &mut Registry, run: &RunStatus) {
     let number = |value: f64| {
         let gauge = FloatGauge::default();
@@ -340,7 +340,7 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
     registry.register("flows_signal", help, signals);
 }
 
-/// The name of a law's signal that is a price.
+/// JSON name of a signal that is a price.
 const PRICE: &str = "price_s";
 
 fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
@@ -374,7 +374,7 @@ fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
     registry.register("flows_fallbacks", "Connections that fell back, by reason", fallbacks);
 }
 
-/// Converts OpenMetrics text to Prometheus' older format, in which a counter's family has the name of its samples.
+/// Converts OpenMetrics text to Prometheus' older format, in which a counter's family and samples have the same name.
 fn plain(open: &str) -> String {
     let mut counters: Vec<&str> = Vec::new();
     for line in open.lines() {

@@ -1,4 +1,4 @@
-//! Commands: each reads its options, uses the roles, and prints.
+//! Commands of `waterfilld`. Each reads its options, uses the roles, and prints the result.
 
 mod check_path;
 pub(crate) mod cli;
@@ -27,7 +27,7 @@ use cli::Command;
 
 use super::options::error;
 
-/// Runs the command of the command line.
+/// Runs the command that the command line names.
 pub(crate) fn run() -> ExitCode {
     match cli::parse() {
         Ok(command) => dispatch(&command).map_or_else(|e| error::report(&e), |()| ExitCode::SUCCESS),

@@ -1,4 +1,4 @@
-//! Answers on standard output.
+//! Output of commands on standard output.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result, bail};
 /// True if the process was started without standard output.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Runs before Rust's start-up code, which opens /dev/null in the place of a closed stream: writes to it succeed.
+/// Checks standard output before Rust's start-up code runs. That code opens /dev/null in place of a closed stream, so
+/// later writes would succeed.
 #[allow(unsafe_code, reason = "a start-up function of the C library has no safe form")]
 mod start {
     use super::{CLOSED, Ordering};
@@ -26,7 +27,7 @@ mod start {
     static LOOK: extern "C" fn() = look;
 }
 
-/// Prints an answer. A reader that has closed the pipe has what it wants; any other failure is an error.
+/// Prints the output of a command. A closed pipe is no error, because its reader wants no more.
 pub(crate) fn print(text: &str) -> Result<()> {
     if CLOSED.load(Ordering::Relaxed) {
         bail!("standard output: cannot be written: it is closed");

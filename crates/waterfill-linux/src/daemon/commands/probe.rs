@@ -1,4 +1,4 @@
-//! `waterfilld probe`: prints the kernel's features.
+//! `waterfilld probe`: prints the kernel features that the daemon needs.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::table::{Align, table};
 use crate::daemon::kernel::privileges;
 use crate::daemon::kernel::probe::{Feature, System};
 
-/// Prints the findings.
+/// Prints the kernel's features and the host's mounts.
 pub(crate) fn run(command: &ListCommand) -> Result<()> {
     let found = System::find()?;
     let text = if command.json { serde_json::to_string(&found)? + "\n" } else { tables(&found) };

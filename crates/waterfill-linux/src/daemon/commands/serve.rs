@@ -1,4 +1,4 @@
-//! `waterfilld host` and `waterfilld router`: load, answer requests, wait for the end.
+//! `waterfilld host` and `waterfilld router`: load the programs, answer requests, and wait for the end.
 //!
 //! The main thread owns the loaded programs. The threads of standard input, signals and metrics send it requests.
 
@@ -29,24 +29,24 @@ use crate::daemon::options::values::Rate;
 use crate::daemon::roles::router::{self, Router};
 use crate::daemon::roles::{self, host::Host};
 
-/// A request to the thread that owns the programs.
+/// A request to the thread that owns the loaded programs.
 #[derive(Debug)]
 enum Request {
     /// A line on standard input.
     Line(String),
-    /// Standard input closed.
+    /// End of standard input.
     Closed,
-    /// A scraper wants the state, or why there is none.
+    /// A scraper's request for the state, or for the reason why there is none.
     Scrape(Sender<Result<Snapshot, String>>),
     /// A possible change of network devices.
     Devices,
-    /// Time to divide links with a queue per class.
+    /// Time to divide links that have a queue per class between their classes.
     Divide,
-    /// A signal to end.
+    /// A signal that ends the process.
     Signal(Signal),
 }
 
-/// The loaded programs of one role.
+/// Loaded programs of one role.
 enum Loaded {
     Host(Host),
     Router(Router),
@@ -60,7 +60,7 @@ impl Loaded {
         }
     }
 
-    /// The state as the metrics show it, without a list of connections.
+    /// Reads the state as the metrics show it, without a list of connections.
     fn summary(&self) -> Result<Snapshot> {
         match self {
             Self::Host(host) => Snapshot::summed([host].into_iter(), std::iter::empty(), None),
@@ -99,7 +99,7 @@ pub(crate) fn router(command: &RouterCommand) -> Result<()> {
     })
 }
 
-/// `router` is the command whose rates may change.
+/// Loads a role's programs and serves requests until the end. `router` is the command whose rates may change.
 fn serve(
     common: &Common,
     role: Role,
@@ -159,7 +159,7 @@ fn serve(
     answer(&inbox, loaded, router)
 }
 
-/// Asks the owning thread for the state.
+/// Asks the thread that owns the programs for the state.
 fn scrape(owner: &Sender<Request>) -> Result<Snapshot, String> {
     let (reply, answer) = channel();
     owner.send(Request::Scrape(reply)).map_err(|_| "the daemon is stopping")?;
@@ -176,7 +176,7 @@ fn read_lines(requests: &Sender<Request>) {
     let _ = requests.send(Request::Closed);
 }
 
-/// Answers requests until one asks for the end.
+/// Handles requests until one ends the process.
 fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&RouterCommand>) -> Result<()> {
     for request in inbox {
         match request {
@@ -212,25 +212,25 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&Router
     Ok(())
 }
 
-/// A line that changes a router's link.
+/// A line of standard input that changes a router's link.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Change<'a> {
-    /// `rate DEVICE RATE`: the link keeps its signal.
+    /// Line `rate DEVICE RATE`, which sets the rate; the link keeps its signal.
     Rate(&'a str),
-    /// `restart DEVICE`: the link begins anew.
+    /// Line `restart DEVICE`, which resets the link's state.
     Restart(&'a str),
 }
 
-/// The answer to such a line.
+/// Answer to a line that changes a link.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
-    /// The line: its first word, and the others.
+    /// Requested change, serialized as the line's first word with the remaining words.
     #[serde(flatten)]
     change: Change<'a>,
-    /// Time at which the link was changed, on CLOCK_MONOTONIC.
+    /// Time at which the link was changed, in seconds of CLOCK_MONOTONIC.
     at_s: f64,
-    /// Reason why the link stays as it is.
+    /// Reason why the link could not be changed, if it failed.
     error: Option<String>,
 }
 

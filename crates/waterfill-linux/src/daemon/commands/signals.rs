@@ -1,9 +1,9 @@
-//! Signals that end a daemon, or make it read its file again.
+//! Signals that end a daemon or make it reload its file.
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
 
-/// Blocks the signals and returns them, for the one thread that waits for them.
+/// Blocks the signals in this thread and returns them, for the one thread that waits for them.
 ///
 /// Threads inherit the mask, so the signals are blocked before the first thread starts.
 pub(crate) fn block() -> Result<SigSet> {

@@ -1,4 +1,4 @@
-//! The state of links and connections at one moment, as `--line`, `status` and the metrics show it.
+//! State of links and connections at one moment, as `--line`, `status` and the metrics show it.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,24 @@ use crate::daemon::roles::csig::{self, Csig, TagStatus};
 use crate::daemon::roles::host::{self, CounterStatus, FlowStatus, Host, Summary};
 use crate::daemon::roles::router::{self, LinkStatus, Router};
 
-/// The state at one moment; `--line` and `status --json` print it as one JSON document.
+/// State of links and connections at one moment. `--line` and `status --json` print it as one JSON document.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Snapshot {
-    /// Names of the roles that are loaded.
+    /// Names of the loaded roles.
     pub(crate) roles: Vec<&'static str>,
     pub(crate) links: Vec<LinkStatus>,
     pub(crate) flows: Vec<FlowStatus>,
-    /// Counts of all connections, also those that have ended; `None` without the host role.
+    /// Counts over all connections, including those that have ended. `None` without the host role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) counters: Option<CounterStatus>,
-    /// Servers of this network namespace that listened before the host programs were loaded, and do not answer the option.
+    /// Servers in this network namespace that do not answer the option because they listened before the host programs
+    /// were loaded.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) silent_listeners: BTreeSet<String>,
-    /// Devices of a CSIG domain.
+    /// State of each device of a CSIG domain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) csig: Vec<TagStatus>,
-    /// Sums over each law's connections, of which a scrape reads no list.
+    /// Sums over each law's connections, which metrics show in place of a list.
     #[serde(skip)]
     pub(crate) summaries: Vec<Summary>,
     /// State of `waterfilld run`; `None` for other commands.
@@ -35,29 +36,30 @@ pub(crate) struct Snapshot {
     pub(crate) run: Option<RunStatus>,
 }
 
-/// The life of `waterfilld run`.
+/// State of `waterfilld run` since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunStatus {
-    /// Time at which it started, in s since 1970.
+    /// Time at which the daemon started, in seconds since 1970.
     pub(crate) started_s: f64,
-    /// Reloads since then: applied, refused as the file was wrong, and undone as the kernel refused a change.
+    /// Number of reloads that were applied. `refused` counts those with a wrong file, and `failed` those undone because
+    /// the kernel refused a change.
     pub(crate) applied: u64,
     pub(crate) refused: u64,
     pub(crate) failed: u64,
-    /// True if the file was applied when it was last read.
+    /// True if the last reading of the file was applied.
     pub(crate) current: bool,
-    /// Devices of the file that do not exist.
+    /// Number of configured devices that do not exist.
     pub(crate) missing: usize,
 }
 
 impl Snapshot {
-    /// A role without links or flows.
+    /// Creates a snapshot of a loaded role without links or flows.
     #[cfg(test)]
     pub(crate) fn of(role: Role) -> Self {
         Self { roles: vec![role.name()], ..Self::default() }
     }
 
-    /// Reads the state of loaded programs.
+    /// Reads the state of loaded programs, with a list of all connections.
     pub(crate) fn loaded<'a>(
         hosts: impl Iterator<Item = &'a Host>,
         routers: impl Iterator<Item = &'a Router>,
@@ -72,7 +74,7 @@ impl Snapshot {
         Ok(out)
     }
 
-    /// Reads the state of loaded programs as the metrics show it: sums over connections, and no list of them.
+    /// Reads the state of loaded programs as the metrics show it, with sums over connections and no list of them.
     pub(crate) fn summed<'a>(
         hosts: impl Iterator<Item = &'a Host>,
         routers: impl Iterator<Item = &'a Router>,
@@ -136,7 +138,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether a role is loaded.
+    /// Returns true if a role is loaded.
     pub(crate) fn has(&self, role: Role) -> bool {
         self.roles.contains(&role.name())
     }

@@ -1,17 +1,18 @@
-//! Text tables for `status` and `probe`, and the lines below them.
+//! Text tables for `status` and `probe`, and line wrapping for the text below them.
 
 use std::fmt::Write as _;
 
-/// The alignment of a column.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Align {
-    /// Alignment of words.
+    /// Alignment to the left, for words.
     Left,
-    /// Alignment of numbers.
+    /// Alignment to the right, for numbers.
     Right,
 }
 
-/// Formats rows below their headings; each column is as wide as its widest cell. Rows have as many cells as headings.
+/// Formats rows below their headings. Each column is as wide as its longest cell, and each row has one cell per
+/// heading.
 pub(crate) fn table(head: impl AsRef<[(&'static str, Align)]>, rows: &[impl AsRef<[String]>]) -> String {
     let head = head.as_ref();
     let names: Vec<String> = head.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -31,36 +32,36 @@ pub(crate) fn table(head: impl AsRef<[(&'static str, Align)]>, rows: &[impl AsRe
     out
 }
 
-/// A column of a table that has a limited width.
+/// A column of a table with a limited width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) align: Align,
-    /// Columns with the highest rank are dropped first; 0: never.
+    /// Rank at which the column is dropped, highest first; 0 means never.
     pub(crate) rank: u8,
-    /// Width to which its cells may be shortened; 0: they may not.
+    /// Minimum width to which cells may be shortened; 0 means that they may not.
     pub(crate) shortest: usize,
 }
 
 impl Column {
-    /// A column of numbers, which is never shortened.
+    /// Creates a column of numbers, which is never shortened.
     pub(crate) const fn right(name: &'static str, rank: u8) -> Self {
         Self { name, align: Align::Right, rank, shortest: 0 }
     }
 
-    /// A column of words, which is never shortened.
+    /// Creates a column of words, which is never shortened.
     pub(crate) const fn left(name: &'static str, rank: u8) -> Self {
         Self { name, align: Align::Left, rank, shortest: 0 }
     }
 
-    /// A column of words that may be shortened to `shortest`.
+    /// Creates a column of words that may be shortened to `shortest`.
     pub(crate) const fn words(name: &'static str, rank: u8, shortest: usize) -> Self {
         Self { name, align: Align::Left, rank, shortest }
     }
 }
 
-/// Formats a table of at most `width` characters per line: drops columns by rank, then shortens cells in their middle.
-/// `None`: as wide as it is.
+/// Formats a table with at most `width` characters per line. Columns are dropped by rank, then cells are shortened in
+/// the middle. `None` sets no limit.
 pub(crate) fn fitted(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
     let widest = |c: usize| {
         let cells = rows.iter().map(|row| row[c].chars().count());
@@ -87,7 +88,7 @@ pub(crate) fn fitted(columns: &[Column], rows: &[Vec<String>], width: Option<usi
     table(head, &rows.iter().map(cut).collect::<Vec<_>>())
 }
 
-/// Formats as [`fitted`], but drops the column `less` before the first one where that leaves space for the first.
+/// Formats a table as [`fitted`] does, but drops column `less` rather than the first one, if that is enough.
 pub(crate) fn fitted_without(less: &str, columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
     let (first, rank) = columns.first().map_or(("", 0), |column| (column.name, column.rank));
     let ranked = columns.iter().map(|column| if column.name == less { Column { rank, ..*column } } else { *column });
@@ -95,7 +96,7 @@ pub(crate) fn fitted_without(less: &str, columns: &[Column], rows: &[Vec<String>
     if text.starts_with(first) { text } else { fitted(columns, rows, width) }
 }
 
-/// Replaces the middle of a text that is longer than `width`.
+/// Replaces the middle of a text that is longer than `width` by an ellipsis.
 pub(crate) fn shortened(text: &str, width: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= width {
@@ -106,7 +107,7 @@ pub(crate) fn shortened(text: &str, width: usize) -> String {
     chars[..before].iter().chain(&['\u{2026}']).chain(&chars[chars.len() - after..]).collect()
 }
 
-/// Breaks a line between words into lines of at most `width` characters, of which all but the first are indented by two.
+/// Wraps a line between words to at most `width` characters. Continuation lines are indented by two.
 pub(crate) fn wrapped(line: &str, width: Option<usize>) -> String {
     let (mut out, mut length) = (String::new(), 0);
     for word in line.split(' ') {

@@ -12,7 +12,7 @@ use crate::daemon::kernel::privileges;
 use crate::daemon::options::error::user_error;
 use crate::daemon::roles::{self, csig, host, router};
 
-/// Unloads the roles or devices of the command, or everything.
+/// Unloads the roles or devices that the command names, or everything.
 pub(crate) fn run(command: &UnloadCommand) -> Result<()> {
     privileges::check()?;
     let folder = match &command.config {

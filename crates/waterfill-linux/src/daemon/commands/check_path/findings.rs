@@ -1,11 +1,11 @@
-//! Devices on the path that strip or drop the option, found from the counts of both ends.
+//! Finds devices on the path that strip or drop the option, from the packet counts at both ends.
 
 use serde::Serialize;
 
 use super::Measured;
 use super::watch::{Connection, Seen};
 
-/// A statement about the path.
+/// Result of one check of the path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     /// Name of the check: `syn`, `syn-ack`, `data`, `echo`, `price`, `path` or `connection`.
@@ -22,15 +22,15 @@ fn bad(check: &'static str, text: impl Into<String>) -> Finding {
     Finding { check, ok: false, text: text.into() }
 }
 
-/// Packets of Ethernet.
+/// MTU of Ethernet in bytes.
 const USUAL_MTU: u32 = 1500;
-/// First numbers of hops that systems use.
+/// Initial TTLs that operating systems use.
 const FIRST_TTLS: [u8; 4] = [32, 64, 128, 255];
-/// A measurement with fewer segments than this says nothing about rare losses of the option.
+/// Minimum number of segments from which rare losses of the option can be judged.
 const SHARE_SEGMENTS: u32 = 20;
 
-/// Returns the findings on the path, from the handshake on; those that follow from a failure are left out. `served`:
-/// the far end reports.
+/// Returns the findings about the path, in the order of the checks. Checks after a failed one are left out. `served` is
+/// true if the far end reported its counts.
 pub(super) fn find(baseline: &Measured, measured: &Measured, served: bool) -> Vec<Finding> {
     let mut found = path(baseline);
     // A connection that never reached the far end is unknown there; that it is served is known from the baseline.

@@ -26,33 +26,33 @@ use crate::daemon::options::quantity::{show_rate, show_time};
 use findings::Finding;
 use watch::{Connection, Watch};
 
-/// First words of a connection to `check-path --serve`, which state its purpose.
+/// First words of a connection that sends data to `check-path --serve`.
 const SEND: &str = "waterfill-check send";
 const REPORT: &str = "waterfill-check report";
-/// A SYN with the option may be lost once or twice.
+/// Time limit for connecting. A SYN with the option may be lost once or twice.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest wait of one write for space.
+/// Maximum time for which one write waits for buffer space.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Interval at which acknowledgements are checked once all is written.
+/// Interval at which acknowledgements are checked after all data has been written.
 const POLL: Duration = Duration::from_millis(2);
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The far end's counts of a connection.
+/// The far end's packet counts of a connection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Report {
-    /// `None`: it may not watch packets.
+    /// Counts of the connection, or `None` if the far end may not watch packets.
     seen: Option<Connection>,
 }
 
-/// Result of a law.
+/// Measurement of one law.
 #[derive(Clone, Debug, Serialize)]
 struct Measured {
     congestion_control: String,
-    /// Reason why there is no connection.
+    /// Error of the connection attempt, if it failed.
     error: Option<String>,
     connect_s: f64,
-    /// Over the last two thirds of the time.
+    /// Acknowledged rate over the last two thirds of the sending time, in bit/s.
     rate_bps: f64,
     #[serde(flatten)]
     info: socket::Info,
@@ -74,7 +74,7 @@ struct Document<'a> {
     ok: bool,
 }
 
-/// Runs the command.
+/// Runs `waterfilld check-path`.
 pub(crate) fn run(command: &CheckPathCommand) -> Result<()> {
     let Some(host) = &command.host else { return serve::run(command.port) };
     let law = command.congestion_control();
@@ -102,7 +102,7 @@ pub(crate) fn run(command: &CheckPathCommand) -> Result<()> {
     Ok(())
 }
 
-/// States the needs of a packet socket.
+/// Returns the error for a packet socket that cannot be opened, with advice if permission is missing.
 fn packet_socket_error(error: io::Error) -> anyhow::Error {
     if error.kind() == io::ErrorKind::PermissionDenied {
         return user_error("no permission to read the options of packets; run check-path as root or with CAP_NET_RAW");
@@ -110,7 +110,7 @@ fn packet_socket_error(error: io::Error) -> anyhow::Error {
     anyhow::Error::from(error).context("a packet socket")
 }
 
-/// Checks that TCP has this congestion control.
+/// Checks that the kernel's TCP offers the named congestion control.
 fn require_law(name: &str) -> Result<()> {
     let list = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let names = fs::read_to_string(list).with_context(|| list.to_owned())?;
@@ -127,7 +127,7 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     found.ok_or_else(|| user_error(format!("{host}: no such host; type the name or address of the far end")))
 }
 
-/// Sends with a law, then asks the far end for its counts.
+/// Sends data with a law, then asks the far end for its packet counts.
 fn measure(command: &CheckPathCommand, law: &str, to: SocketAddr, watch: &Watch) -> Result<Measured> {
     let mut measured = Measured {
         congestion_control: law.to_owned(),
@@ -160,7 +160,8 @@ fn measure(command: &CheckPathCommand, law: &str, to: SocketAddr, watch: &Watch)
     Ok(measured)
 }
 
-/// Sends zeros for the time, or up to the volume; returns the rate of the last two thirds, bit/s.
+/// Sends zeros until the time or the volume is used up. Returns the rate over the last two thirds of the time, in
+/// bit/s.
 fn send(mut stream: &TcpStream, command: &CheckPathCommand) -> Result<f64> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -197,7 +198,7 @@ fn send(mut stream: &TcpStream, command: &CheckPathCommand) -> Result<f64> {
     Ok(acked as f64 * 8.0 / since.elapsed().as_secs_f64().max(1e-3))
 }
 
-/// Asks the far end for its counts of the connection from a port.
+/// Asks the far end for its packet counts of the connection from `port`.
 fn ask(law: &str, to: SocketAddr, port: u16) -> Result<Report> {
     let mut stream = socket::connect_with(law, to, CONNECT_TIMEOUT)?;
     stream.set_read_timeout(Some(REPORT_TIMEOUT))?;
@@ -214,7 +215,7 @@ fn ask(law: &str, to: SocketAddr, port: u16) -> Result<Report> {
     Ok(serde_json::from_slice(&answer)?)
 }
 
-/// Formats the result for people.
+/// Formats the result as text for people.
 fn describe(document: &Document<'_>) -> String {
     let head = [
         ("law", Align::Left),

@@ -1,4 +1,4 @@
-//! The far end of a check: takes data, counts packets with the option, and reports the counts.
+//! The far end of a check: receives data, counts packets with the option, and reports the counts.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,9 +11,9 @@ use anyhow::{Context as _, Result};
 use super::watch::Watch;
 use super::{REPORT, Report, SEND};
 
-/// Connections at a time; more are closed at once.
+/// Maximum number of open connections. Further connections are closed at once.
 const CONNECTIONS_MAX: usize = 16;
-/// Time limits of a connection, and of silence on it.
+/// Maximum lifetime of a connection; [`SILENCE`] limits its idle time.
 const LIFETIME: Duration = Duration::from_secs(90);
 const SILENCE: Duration = Duration::from_secs(15);
 const LINE_MAX: u64 = 64;
@@ -47,7 +47,7 @@ pub(super) fn run(port: u16) -> Result<()> {
     Ok(())
 }
 
-/// Listens on all addresses of both families, or of IPv4 where there is no IPv6.
+/// Listens on all IPv6 and IPv4 addresses, or on IPv4 only if the host has no IPv6.
 fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))
         .or_else(|_| TcpListener::bind(SocketAddr::from(([0, 0, 0, 0], port))))

@@ -11,7 +11,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, conne
 use nix::sys::time::TimeVal;
 use serde::Serialize;
 
-/// Connects with a congestion control; gives up after `timeout`.
+/// Opens a TCP connection with the named congestion control, or fails after `timeout`.
 pub(super) fn connect_with(law: &str, to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let fd = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
@@ -26,7 +26,7 @@ pub(super) fn connect_with(law: &str, to: SocketAddr, timeout: Duration) -> io::
     Ok(fd.into())
 }
 
-/// TCP's own account of a connection.
+/// TCP's statistics of a connection.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Info {
     pub(super) rtt_s: f64,
@@ -34,13 +34,14 @@ pub(super) struct Info {
     pub(super) retransmissions: u32,
     pub(super) bytes_acked: u64,
     pub(super) segments_sent: u32,
-    /// Largest segment, without headers.
+    /// Maximum segment size without headers, in bytes.
     pub(super) mss: u32,
-    /// Largest packet of the path, as far as TCP knows.
+    /// Path MTU in bytes, as far as TCP knows it.
     pub(super) path_mtu: u32,
 }
 
-/// Offsets in `struct tcp_info` (linux/tcp.h), which only grows.
+/// Byte offset of the maximum segment size in `struct tcp_info` (linux/tcp.h). New kernels only append fields, so
+/// offsets stay valid.
 const SND_MSS: usize = 16;
 const PMTU: usize = 60;
 const RTT: usize = 68;
@@ -49,7 +50,7 @@ const BYTES_ACKED: usize = 120;
 const MIN_RTT: usize = 148;
 const DATA_SEGS_OUT: usize = 156;
 
-/// Reads TCP_INFO.
+/// Reads TCP_INFO of a connection.
 pub(super) fn info(stream: &TcpStream) -> io::Result<Info> {
     let mut bytes = [0_u8; 256];
     let mut length = bytes.len() as libc::socklen_t;
@@ -83,11 +84,11 @@ pub(super) fn info(stream: &TcpStream) -> io::Result<Info> {
     })
 }
 
-/// Bytes of a packet that are kept: all headers. Less to keep means that more packets fit the socket's buffer.
+/// Bytes kept of each packet, enough for all headers. Keeping no more lets more packets fit the socket's buffer.
 pub(super) const HEADERS_BYTES: u32 = 256;
 
-/// Lets a packet socket see the TCP packets of one port only, of IPv4 without fragments and of IPv6 without extension
-/// headers. The socket's packets begin with the IP header.
+/// Restricts a packet socket to the TCP packets of one port. It passes IPv4 without fragments and IPv6 without
+/// extension headers. The socket's packets begin with the IP header.
 pub(super) fn filter_port(socket: BorrowedFd<'_>, port: u16) -> io::Result<()> {
     let port = u32::from(port);
     let op = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };

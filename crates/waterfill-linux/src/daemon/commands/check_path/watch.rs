@@ -1,4 +1,4 @@
-//! Arrivals and departures at this end of a connection: packets with the option, and without.
+//! Counts a connection's packets at this end, with and without the option.
 //!
 //! A packet socket shows what is on the wire, so a path that changes options shows as a difference between both ends.
 
@@ -18,47 +18,47 @@ use serde::{Deserialize, Serialize};
 
 use super::socket::{HEADERS_BYTES, filter_port};
 
-/// Connections that are remembered at a time.
+/// Maximum number of connections whose counts are kept.
 const CONNECTIONS_MAX: usize = 4096;
-/// Buffer of the packet socket: a burst of some 10⁴ packets.
+/// Size of the packet socket's buffer in bytes, enough for a burst of some 10⁴ packets.
 const BUFFER_BYTES: usize = 1 << 24;
 const KIND: u8 = 253;
 const EXID: [u8; 2] = [0x57, 0x46];
 const TCP: u8 = 6;
 const SYN: u8 = 0x02;
 
-/// Packets of one direction, as one end sees them. Merged segments count as one packet.
+/// Packet counts of one direction, as seen at one end. Merged segments count as one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Seen {
     pub(super) syns: u32,
     pub(super) syns_with_option: u32,
     pub(super) data: u32,
     pub(super) data_with_option: u32,
-    /// Data whose value a router has written.
+    /// Data packets with a value that a router has written.
     pub(super) data_written: u32,
     pub(super) acks: u32,
-    /// Packets with an answer.
+    /// Packets whose option echoes a value to the sender.
     pub(super) echoes: u32,
-    /// Answers that say that a router wrote.
+    /// Packets that echo a value written by a router.
     pub(super) echoes_written: u32,
-    /// Smallest number of hops that the packets have left.
+    /// Minimum remaining TTL or hop limit of the packets; 0 before the first packet.
     pub(super) ttl: u8,
 }
 
-/// Both directions of a connection at one end.
+/// Packet counts of both directions of a connection, at one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Connection {
-    /// Packets from the end that connected.
+    /// Counts of packets from the client to the server.
     pub(super) forward: Seen,
-    /// Back to it.
+    /// Counts of packets from the server to the client.
     pub(super) reverse: Seen,
 }
 
-/// The client's address and port.
+/// Address and port of a client.
 pub(super) type Client = (IpAddr, u16);
 type Connections = HashMap<Client, Connection>;
 
-/// A thread that watches the packets of a port.
+/// A thread that counts the packets of a port by connection.
 #[derive(Debug)]
 pub(super) struct Watch {
     connections: Arc<Mutex<Connections>>,
@@ -67,7 +67,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch a server's port.
+    /// Starts a thread that counts the packets of a server's port.
     pub(super) fn start(port: u16) -> io::Result<Self> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let fd = socket(AddressFamily::Packet, SockType::Datagram, flags, SockProtocol::EthAll)?;
@@ -81,7 +81,7 @@ impl Watch {
         Ok(Self { connections, stop, thread: Some(thread) })
     }
 
-    /// Returns the counts of a connection.
+    /// Returns the packet counts of a client's connection.
     pub(super) fn of(&self, client: Client) -> Connection {
         let connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         connections.get(&client).copied().unwrap_or_default()
@@ -139,7 +139,7 @@ fn count(seen: &mut Seen, packet: &Packet<'_>) {
     seen.echoes_written += u32::from(option.is_some_and(|option| role & 2 != 0 && echo_written(option)));
 }
 
-/// A packet's parts.
+/// Header fields, TCP options and payload length of a packet.
 #[derive(Debug)]
 struct Packet<'a> {
     source: IpAddr,
@@ -151,7 +151,7 @@ struct Packet<'a> {
     payload: usize,
 }
 
-/// Reads a packet from its IP header on; `None` if it is not TCP.
+/// Parses a packet that begins with its IP header. Returns `None` if it is not TCP.
 fn parse(bytes: &[u8]) -> Option<Packet<'_>> {
     let word = |at: usize| Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
     let (source, destination, ttl, protocol, header, length) = match bytes.first()? >> 4 {
@@ -177,7 +177,7 @@ fn parse(bytes: &[u8]) -> Option<Packet<'_>> {
     Some(Packet { source, destination, ttl, ports, flags: bytes[header + 13], options, payload })
 }
 
-/// Returns the option, from its kind on: header and type at least.
+/// Finds Waterfill's option among a packet's TCP options. The returned bytes begin with the option's kind.
 fn find_option(mut options: &[u8]) -> Option<&[u8]> {
     loop {
         match *options {
@@ -194,7 +194,8 @@ fn find_option(mut options: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Position of the value that shows that a router wrote into a law's option: kernel/<law>.h.
+/// Numbers of the laws of the XCP family in the option's type byte (kernel/<law>.h). They determine which bytes show
+/// that a router wrote.
 const XCP_LAWS: [u8; 3] = [5, 6, 7];
 const JETMAX: u8 = 8;
 
@@ -229,7 +230,7 @@ fn echo_written(option: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A segment with this option and payload.
+    /// Returns an IPv4 packet with these TCP flags, this option and a payload of `payload` bytes.
     fn segment(flags: u8, option: &[u8], payload: u8) -> Vec<u8> {
         let mut options = option.to_vec();
         options.resize(option.len().next_multiple_of(4), 1);

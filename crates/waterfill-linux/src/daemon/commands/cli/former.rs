@@ -1,8 +1,8 @@
-//! MaxNet's former options of `waterfilld host` and `router`, which are read as `--set` in this release.
+//! Former MaxNet options of `waterfilld host` and `router`, which this release still reads as `--set`.
 
 use std::ffi::OsString;
 
-/// Former options: command, option, its parameter, and the value of an option without one.
+/// Table of former options: command, option, law parameter, and the value if the option takes none.
 const FORMER: [(&str, &str, &str, Option<&str>); 12] = [
     ("host", "--alpha", "alpha", None),
     ("host", "--eta", "eta", None),
@@ -18,7 +18,7 @@ const FORMER: [(&str, &str, &str, Option<&str>); 12] = [
     ("router", "--promise", "promise", Some("true")),
 ];
 
-/// Replaces former options by `--set`. Returns the arguments, and a hint for each replaced option.
+/// Replaces former options with `--set`. Returns the new arguments, and a hint for each replaced option.
 ///
 /// With another law they stay and are refused, as in earlier releases.
 pub(super) fn replace(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {

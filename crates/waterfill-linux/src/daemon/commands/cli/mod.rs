@@ -1,4 +1,4 @@
-//! The command line. Options are checked here as far as possible without the kernel.
+//! Command line of `waterfilld`. Options are checked here as far as possible without the kernel.
 
 mod former;
 mod roles;
@@ -33,7 +33,7 @@ pub(crate) struct CommandLine {
     command: Command,
 }
 
-/// The commands.
+/// Commands of `waterfilld`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Register a law as a TCP congestion control, with its TCP option
@@ -75,7 +75,7 @@ pub(crate) struct PinsOption {
     pub(crate) pins: Option<PathBuf>,
 }
 
-/// `waterfilld check`.
+/// Arguments of `waterfilld check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckCommand {
     /// Configuration file
@@ -83,7 +83,7 @@ pub(crate) struct CheckCommand {
     pub(crate) file: PathBuf,
 }
 
-/// `waterfilld run`.
+/// Options of `waterfilld run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunCommand {
     /// Configuration file
@@ -91,7 +91,7 @@ pub(crate) struct RunCommand {
     pub(crate) config: PathBuf,
 }
 
-/// `waterfilld reload`.
+/// Options of `waterfilld reload`.
 #[derive(Debug, Args)]
 pub(crate) struct ReloadCommand {
     /// Control socket of the daemon: `path` in [control] of its file
@@ -102,7 +102,7 @@ pub(crate) struct ReloadCommand {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// `waterfilld status`.
+/// Options of `waterfilld status`.
 #[derive(Debug, Args)]
 pub(crate) struct StatusCommand {
     /// Print one JSON document instead of tables
@@ -121,7 +121,7 @@ pub(crate) struct StatusCommand {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// `waterfilld unload`. It unloads everything unless an option selects something.
+/// Options of `waterfilld unload`. The command unloads everything unless an option selects something.
 #[derive(Debug, Args)]
 pub(crate) struct UnloadCommand {
     /// Unload only the host
@@ -143,7 +143,7 @@ pub(crate) struct UnloadCommand {
     pub(crate) config: Option<PathBuf>,
 }
 
-/// `waterfilld probe` and `waterfilld laws`.
+/// Options of `waterfilld probe` and `waterfilld laws`.
 #[derive(Debug, Args)]
 pub(crate) struct ListCommand {
     /// Print one JSON document instead of a table
@@ -151,7 +151,7 @@ pub(crate) struct ListCommand {
     pub(crate) json: bool,
 }
 
-/// `waterfilld completions`.
+/// Arguments of `waterfilld completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsCommand {
     /// Shell to write the script for
@@ -167,7 +167,7 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// `waterfilld man`.
+/// Arguments of `waterfilld man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManCommand {
     /// Directory for the pages; created if it does not exist
@@ -175,7 +175,7 @@ pub(crate) struct ManCommand {
     pub(crate) folder: PathBuf,
 }
 
-/// `waterfilld check-path`.
+/// Arguments of `waterfilld check-path`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckPathCommand {
     /// Name or address of the far end, where `waterfilld check-path --serve` runs
@@ -208,7 +208,7 @@ pub(crate) struct CheckPathCommand {
 }
 
 impl CheckPathCommand {
-    /// Returns the law's name in TCP's list.
+    /// Returns the name under which the kernel's TCP knows the law.
     pub(crate) fn congestion_control(&self) -> String {
         self.name.as_ref().map_or_else(|| self.law.congestion_control(), |name| name.0.clone())
     }
@@ -221,7 +221,7 @@ fn span(text: &str) -> Result<Duration, String> {
     fits.then_some(span).ok_or_else(|| form.into())
 }
 
-/// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
+/// Parses the arguments of this process. If it prints help, the version or an error, it returns the exit code.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
     let (arguments, hints) = former::replace(std::env::args_os());
     for hint in hints {
@@ -238,7 +238,8 @@ pub(crate) fn parse() -> Result<Command, ExitCode> {
     })
 }
 
-/// Parses and checks a command line as far as that goes without the kernel; the error has the exit code and the text.
+/// Parses a command line and checks it as far as possible without the kernel. An error has the exit code and the
+/// message.
 pub(crate) fn check_words(words: &[&str]) -> Result<(), (u8, String)> {
     let refused = |e: anyhow::Error| (exit_code_number(&e), error::one_line(&format!("{e:#}")));
     match parse_from(former::replace(words.iter().map(OsString::from)).0) {
@@ -263,7 +264,7 @@ fn parse_from(arguments: Vec<OsString>) -> Result<Command, clap::Error> {
     Ok(command)
 }
 
-/// Returns the first paragraph of clap's message; the others are hints and usage.
+/// Returns clap's error message as one line, without hints and usage.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "no command given; type one, such as run or status (`waterfilld --help` lists all)".into();

@@ -17,7 +17,7 @@ use crate::daemon::roles::csig::TagSetup;
 use crate::daemon::roles::host::{self, HostSetup};
 use crate::daemon::roles::router::LinkSetup;
 
-/// `waterfilld host`.
+/// Options of `waterfilld host`.
 #[derive(Debug, Args)]
 pub(crate) struct HostCommand {
     #[command(flatten)]
@@ -26,10 +26,10 @@ pub(crate) struct HostCommand {
     pub(crate) common: Common,
 }
 
-/// `waterfilld router`.
+/// Options of `waterfilld router`.
 #[derive(Debug, Args)]
 pub(crate) struct RouterCommand {
-    /// Device whose outgoing packets get the signal; repeatable, each with its --rate
+    /// Device whose outgoing packets carry the signal; repeatable, each with its --rate
     #[arg(long = "dev", value_name = "DEVICE", required = true)]
     devices: Vec<Device>,
     /// Rate of the link behind the device
@@ -41,7 +41,7 @@ pub(crate) struct RouterCommand {
     pub(crate) common: Common,
 }
 
-/// `waterfilld csig`.
+/// Options of `waterfilld csig`.
 #[derive(Debug, Args)]
 pub(crate) struct CsigCommand {
     /// Device towards a neighbour that reads tags: frames leave with a tag; repeatable
@@ -50,7 +50,7 @@ pub(crate) struct CsigCommand {
     /// Device at the domain's edge: frames leave without a tag, and arriving tags are ignored; repeatable
     #[arg(long, value_name = "DEVICE")]
     edge: Vec<Device>,
-    /// Device of a host in the domain: as --inside, and arriving prices are copied into MaxNet's option; repeatable
+    /// Device of a host in the domain: like --inside, and copies arriving prices into MaxNet's option; repeatable
     #[arg(long, value_name = "DEVICE")]
     end: Vec<Device>,
     /// Detach the CSIG programs from all devices
@@ -64,7 +64,7 @@ pub(crate) struct CsigCommand {
     pub(crate) life: Life,
 }
 
-/// Options of `host` and `router`.
+/// Options that `waterfilld host` and `waterfilld router` share.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Common {
     #[command(flatten)]
@@ -109,19 +109,19 @@ impl Common {
 }
 
 impl HostCommand {
-    /// Returns the host to load; `root` returns the root of the control groups.
+    /// Returns the host setup to load. `root` finds the root of the control groups.
     pub(crate) fn setup(&self, root: impl FnOnce() -> Result<PathBuf>) -> Result<HostSetup> {
         HostSetup::of(&self.options, Names::Options, root)
     }
 
-    /// Checks options against each other.
+    /// Checks that the options fit together.
     pub(super) fn check(&self) -> Result<(), String> {
         host::check(&self.options, Names::Options).map(drop).map_err(|wrong| wrong.text)
     }
 }
 
 impl RouterCommand {
-    /// Returns the options of each device.
+    /// Returns the router options of each device.
     fn options(&self) -> impl Iterator<Item = RouterOptions> {
         let links = self.devices.iter().cloned().zip(self.rates.iter().copied());
         links.map(|(device, rate)| RouterOptions { device, rate, ..self.options.clone() })
@@ -137,14 +137,14 @@ impl RouterCommand {
         laws::named(self.options.law)
     }
 
-    /// Returns a device's link with another rate.
+    /// Returns the setup of a device's link with another rate.
     pub(crate) fn at_rate(&self, device: &str, rate: Rate) -> Result<LinkSetup> {
         let options = self.options().find(|options| options.device.0 == device);
         let options = options.ok_or_else(|| user_error(format!("device {device}: not attached by this router")))?;
         Ok(LinkSetup::of(&RouterOptions { rate, ..options }, Names::Options)?)
     }
 
-    /// Checks options against each other.
+    /// Checks that the options fit together.
     pub(super) fn check(&self) -> Result<(), String> {
         let (devices, rates) = (&self.devices, self.rates.len());
         if devices.len() != rates {
@@ -162,19 +162,19 @@ impl RouterCommand {
 }
 
 impl CsigCommand {
-    /// Returns the options of each device.
+    /// Returns the CSIG options of each device.
     fn options(&self) -> impl Iterator<Item = CsigOptions> {
         let roles = [(TagRole::Inside, &self.inside), (TagRole::Edge, &self.edge), (TagRole::End, &self.end)];
         let devices = roles.into_iter().flat_map(|(role, devices)| devices.iter().map(move |device| (role, device)));
         devices.map(|(role, device)| CsigOptions { device: device.clone(), role, ..self.options.clone() })
     }
 
-    /// Returns the tags of each device.
+    /// Returns the tag setup of each device.
     pub(crate) fn setups(&self) -> Result<Vec<TagSetup>> {
         self.options().map(|options| Ok(TagSetup::of(&options, Names::Options)?)).collect()
     }
 
-    /// Checks options against each other.
+    /// Checks that the options fit together.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut devices: Vec<_> = self.inside.iter().chain(&self.edge).chain(&self.end).map(|one| &one.0).collect();
         if devices.is_empty() && !self.off {

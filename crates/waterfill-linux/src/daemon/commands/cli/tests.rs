@@ -100,7 +100,8 @@ fn a_host_defaults_to_the_papers_values() {
     assert!(!host.options.unrestricted && host.options.peers.is_empty() && host.options.netns_cookies.is_empty());
 }
 
-/// x_max; alpha, eta, T, dt_min, average, compensate, order; dt_p, T_0, promise.
+/// Returns MaxNet's default parameters as bytes, in the order x_max, alpha, eta, T, dt_min, average, compensate, order,
+/// dt_p, T_0, promise.
 fn maxnet_defaults() -> Vec<u8> {
     let words = [660_u32, 60, 400, 1, 1, 1, 1, 0, 1000, 130_000, 0, 0].map(u32::to_ne_bytes).concat();
     [&1_000_000_000_000_000_u64.to_ne_bytes()[..], &words].concat()
@@ -129,7 +130,7 @@ fn every_host_option_has_an_effect() {
     assert_eq!(host("host --set alpha=0.5 --set order=rate-first").parameters[8..12], 500_u32.to_ne_bytes());
 }
 
-/// An option of the release before has the effect of its parameter.
+/// Options of the previous release have the effect of their parameters.
 #[test]
 fn former_options_are_parameters() {
     let before = "--alpha 0.5 --eta=0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate";

@@ -1,4 +1,4 @@
-//! A file's text, and where things are in it.
+//! Text of a configuration file, and the positions of its keys and values.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use toml::de::{DeTable, DeValue};
 use crate::daemon::options::Wrong;
 use crate::daemon::options::names::unknown;
 
-/// The text of a file.
+/// Text of a configuration file, with the file's name.
 #[derive(Debug)]
 pub(super) struct Document<'t> {
     pub(super) name: String,
     pub(super) text: &'t str,
 }
 
-/// Serde's names of the types that it reads itself, with those that users of the file know.
+/// Serde's words for types, each with a phrase that users of the file know.
 const SERDE_WORDS: [(&str, &str); 4] = [
     ("path string", "a path in quotes"),
     ("a boolean", "true or false"),
@@ -23,11 +23,11 @@ const SERDE_WORDS: [(&str, &str); 4] = [
     ("a map", "a table"),
 ];
 
-/// A key or a value of the file.
+/// A key or value of the file, with its position.
 struct FilePlace {
-    /// Keys from the top, without the positions of tables in arrays.
+    /// Keys from the top level down, without the indices of tables in arrays.
     path: String,
-    /// Path with positions, such as `router.1.rate`.
+    /// Keys from the top level down, with indices, such as `router.1.rate`.
     exact: String,
     key: Range<usize>,
     value: Range<usize>,
@@ -35,14 +35,14 @@ struct FilePlace {
 }
 
 impl Document<'_> {
-    /// Refuses dates: no key has one, and the parser passes them on as tables.
+    /// Refuses dates. No key has a date, and the parser would pass it on as a table.
     pub(super) fn check_dates(&self) -> Result<(), String> {
         let Some(date) = self.places().into_iter().find(|place| place.is_date) else { return Ok(()) };
         let what = format!("{} {}: must not be a date", date.path, self.shown(&date.value));
         Err(self.at_line(date.value.start, &what))
     }
 
-    /// Turns a parser's error into one sentence with file, line, key, problem and advice.
+    /// Converts a parser's error into one sentence with file, line, key, problem and advice.
     pub(super) fn explain(&self, error: &toml::de::Error) -> String {
         let message = error.message().trim();
         let Some(span) = error.span() else { return format!("{}: {message}", self.name) };
@@ -85,7 +85,7 @@ impl Document<'_> {
         self.at_line(span.start, &what)
     }
 
-    /// Returns the sentence about a setting, with file and line. `table` is a path such as `router.1`.
+    /// Returns the error sentence about a setting, with file and line. `table` is a path such as `router.1`.
     pub(super) fn at(&self, table: &str, wrong: &Wrong) -> String {
         let name = table.split('.').next().unwrap_or_default();
         let text = format!("{name}.{wrong}");
@@ -113,7 +113,7 @@ impl Document<'_> {
         format!("{}:{line}: {text}", self.name)
     }
 
-    /// Returns the text of a value, shortened.
+    /// Returns the text of a value, shortened to 40 characters.
     fn shown(&self, span: &Range<usize>) -> String {
         let text = self.text.get(span.clone()).unwrap_or_default();
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -31,10 +31,10 @@ use document::Document;
 
 pub(crate) use schema::print as print_schema;
 
-/// Largest file: thousands of devices fit.
+/// Maximum size of a configuration file in bytes, enough for thousands of devices.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Contents of the file, with defaults for the rest.
+/// Contents of a configuration file, with defaults for all missing keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Config {
     pub(crate) file: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads a file. An error is one sentence with file, line, key, problem and what to write.
+    /// Reads and checks a file. An error is one sentence with file, line, key, problem and advice.
     pub(crate) fn read(file: &Path) -> Result<Self> {
         let refused = |why: String| user_error(format!("{}: {why}", file.display()));
         let unreadable = |e: io::Error| refused(format!("cannot be read: {e}"));
@@ -70,7 +70,7 @@ impl Config {
         Self::parse(file, &text).map_err(user_error)
     }
 
-    /// Parses the text of a file.
+    /// Parses and checks the text of a file.
     pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, String> {
         let document = Document { name: file.display().to_string(), text };
         document.check_dates()?;
@@ -89,14 +89,14 @@ impl Config {
         Ok(config)
     }
 
-    /// Makes an error of a setting that this host refuses. `table` is such as `router.1`.
+    /// Returns the error for a setting that this host refuses. `table` is a path such as `router.1`.
     pub(crate) fn refuse(&self, table: &str, wrong: &Wrong) -> anyhow::Error {
         let text = fs::read_to_string(&self.file).unwrap_or_default(); // without it there are no lines
         let document = Document { name: self.file.display().to_string(), text: &text };
         user_error(document.at(table, wrong))
     }
 
-    /// Checks settings against each other. The error has its table, such as `router.1`.
+    /// Checks that the settings fit together. An error names its table, such as `router.1`.
     fn check(&self) -> Result<(), (String, Wrong)> {
         check_socket_path(&self.control)
             .map_err(|why| ("control".into(), Wrong::new("path", format!("path {}: {why}", self.control.display()))))?;
@@ -155,7 +155,7 @@ impl Config {
         Ok(())
     }
 
-    /// Describes the setup of the file, in lines.
+    /// Describes the configured setup, in several lines.
     pub(crate) fn summary(&self) -> String {
         let mut out = String::new();
         for host in &self.hosts {
@@ -186,7 +186,7 @@ impl Config {
     }
 }
 
-/// `waterfilld check`: reads a file and describes its setup.
+/// Runs `waterfilld check`: reads a file and describes its setup.
 pub(crate) fn check(command: &CheckCommand) -> Result<()> {
     let config = Config::read(&command.file)?;
     let file = command.file.display().to_string();

@@ -1,4 +1,4 @@
-//! `waterfilld schema`: the file's JSON Schema, from the tables that read it.
+//! `waterfilld schema`: JSON Schema of the configuration file, generated from the types that parse it.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -10,13 +10,13 @@ use crate::daemon::kernel::law::{self, LoadableLaw};
 use crate::daemon::kernel::laws;
 use crate::daemon::options::file::File;
 
-/// Prints the schema.
+/// Prints the JSON Schema of the configuration file.
 pub(crate) fn print() -> Result<()> {
     let text = serde_json::to_string_pretty(&document())? + "\n";
     output::print(&text)
 }
 
-/// Returns the schema.
+/// Returns the JSON Schema of the configuration file.
 pub(super) fn document() -> Value {
     let mut schema = schemars::schema_for!(File).to_value();
     for table in ["HostOptions", "RouterOptions"] {
@@ -26,7 +26,7 @@ pub(super) fn document() -> Value {
     schema
 }
 
-/// The condition that a table of this law has parameters of this law only.
+/// Returns the schema condition that a table with this law has no other law's parameters.
 fn parameters_of(law: &LoadableLaw) -> Value {
     let mut properties: Map<String, Value> = law
         .parameters()

@@ -182,7 +182,7 @@ fn a_file_that_cannot_be_read_is_the_users_error() {
     }
 }
 
-/// A value of each type, by the type's name in a JSON Schema. A date has none.
+/// TOML values to try, each with the name of its JSON Schema type.
 const VALUES: [(&str, &str); 9] = [
     ("string", "'some text'"),
     ("integer", "3"),
@@ -195,7 +195,7 @@ const VALUES: [(&str, &str); 9] = [
     ("object", "{ x = 1 }"),
 ];
 
-/// Collects the types that a schema allows.
+/// Returns the names of the types that a schema allows.
 fn types(root: &Value, schema: &Value) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
@@ -219,7 +219,7 @@ fn types(root: &Value, schema: &Value) -> Vec<String> {
     out
 }
 
-/// Returns every key of the schema with its table and its own schema. The table of the root's keys is empty.
+/// Returns every key of the schema: its table, its name and its own schema. Keys of the root have an empty table name.
 fn every_key(root: &Value) -> Vec<(String, String, Value)> {
     let mut out = Vec::new();
     for (table, key) in root["properties"].as_object().unwrap() {
@@ -233,7 +233,8 @@ fn every_key(root: &Value) -> Vec<(String, String, Value)> {
     out
 }
 
-/// Returns the fault unless a file is refused in one sentence, `f.toml:LINE: PATH VALUE: PROBLEM`, in words of the file.
+/// Returns a description of the fault if a file is not refused as `f.toml:LINE: PATH VALUE: PROBLEM`. The sentence must
+/// use only words of the file.
 fn wrong_refusal(text: &str, line: usize, path: &str) -> Option<String> {
     let Err(got) = parse(text) else { return Some(format!("accepted: {text}")) };
     let rest = got.strip_prefix(&format!("f.toml:{line}: {path} ")).and_then(|rest| rest.rsplit_once(": must "));
@@ -295,7 +296,7 @@ fn a_value_of_a_wrong_type_is_refused_with_its_place_and_what_to_write() {
     assert!(tried > 250, "{tried}");
 }
 
-/// Keys of the tables in the schema, such as "log.level", "device".
+/// Returns the keys of all tables in the schema, such as "log.level" or "device".
 fn keys(schema: &Value) -> Vec<String> {
     let mut out = Vec::new();
     for (name, table) in schema["$defs"].as_object().unwrap() {

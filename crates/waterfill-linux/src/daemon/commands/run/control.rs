@@ -1,4 +1,4 @@
-//! The control socket: `waterfilld reload` asks here.
+//! Control socket of `waterfilld run`, which `waterfilld reload` connects to.
 //!
 //! A client sends one line and gets one line: `ok TEXT`, or `error CODE TEXT` with the exit code for the client. A client
 //! has [`REQUEST_TIME`] for its line and [`MAX_CLIENTS`] are served at the same time, each by a thread of its own, so none
@@ -26,27 +26,27 @@ use crate::daemon::kernel::safety;
 use crate::daemon::options::error::{UserError, exit_code_number, one_line, user_error};
 use crate::daemon::options::file::check_socket_path;
 
-/// Time limit for a client's line, and for reading the answer.
+/// Time limit for receiving a client's line, and for sending the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// Longest wait of a client for the daemon: a reload of many devices starts `tc` for each.
+/// Maximum time for which a client waits for the answer. A reload of many devices starts `tc` for each.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
-/// Longest line.
+/// Maximum length of a client's line in bytes.
 const MAX_LINE_BYTES: usize = 256;
-/// Longest answer.
+/// Maximum length of an answer in bytes.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
-/// Clients served at the same time.
+/// Maximum number of clients served at the same time.
 const MAX_CLIENTS: usize = 8;
 
-/// Request of a client.
+/// A client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ControlCommand {
-    /// Read the file again.
+    /// Reload the configuration file.
     Reload,
     /// Describe the loaded programs.
     Status,
 }
 
-/// Answer to a client: the exit code, and a sentence.
+/// Answer to a client: an exit code and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControlReply {
     code: u8,
@@ -58,7 +58,7 @@ impl ControlReply {
         Self { code: 0, text }
     }
 
-    /// Returns the line that a client gets.
+    /// Returns the line that is sent to the client.
     fn line(&self) -> String {
         let text = one_line(&self.text);
         if self.code == 0 { format!("ok {text}\n") } else { format!("error {} {text}\n", self.code) }
@@ -90,14 +90,14 @@ impl From<Result<String>> for ControlReply {
     }
 }
 
-/// The socket; its file is removed when this is dropped.
+/// The control socket, listening at `path`.
 #[derive(Debug)]
 pub(super) struct Listener {
     socket: UnixListener,
     path: PathBuf,
 }
 
-/// Removes the socket's file when dropped.
+/// Guard that removes the socket's file when dropped.
 #[derive(Debug)]
 pub(super) struct Served(PathBuf);
 
@@ -108,7 +108,7 @@ impl Drop for Served {
 }
 
 impl Listener {
-    /// Binds the socket. One that a dead daemon left is replaced; a daemon that answers is an error.
+    /// Binds the control socket. It replaces a socket that a dead daemon left, and fails if a daemon answers.
     pub(super) fn bind(path: &Path) -> Result<Self> {
         let refused = |why: String| user_error(format!("control.path {}: {why}", path.display()));
         check_socket_path(path).map_err(refused)?;
@@ -129,7 +129,7 @@ impl Listener {
         Ok(Self { socket, path: path.into() })
     }
 
-    /// Serves clients in threads until the process ends; `ask` returns `None` when the daemon is stopping.
+    /// Serves clients in threads until the process ends. `ask` returns `None` if the daemon is stopping.
     pub(super) fn serve(self, ask: impl Fn(ControlCommand) -> Option<ControlReply> + Send + Sync + 'static) -> Served {
         let served = Served(self.path);
         let shared = Arc::new((ask, AtomicUsize::new(0)));
@@ -182,7 +182,7 @@ fn stopping() -> ControlReply {
     ControlReply { code: 1, text: "the daemon is stopping".into() }
 }
 
-/// Reads up to a newline, until `end`.
+/// Reads a client's line, or fails after `end`.
 fn read_line(mut stream: &UnixStream, end: Instant) -> io::Result<String> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; MAX_LINE_BYTES]);
     while !bytes.contains(&b'\n') {
@@ -201,7 +201,7 @@ fn read_line(mut stream: &UnixStream, end: Instant) -> io::Result<String> {
     Ok(String::from_utf8_lossy(line).trim().to_owned())
 }
 
-/// Runs `waterfilld reload`: asks the daemon, and prints its sentence.
+/// Runs `waterfilld reload`: sends the request to the daemon and prints its answer.
 pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
     let (path, named) = match &command.config {
         Some(file) => (Config::read(file)?.control, format!("{}: control.path", file.display())),
@@ -231,7 +231,7 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Sends bytes; returns the answer until the socket closes.
+    /// Sends bytes to the socket and returns everything that it answers.
     fn ask(path: &Path, bytes: &[u8]) -> String {
         let mut client = UnixStream::connect(path).unwrap();
         let _ = client.write_all(bytes); // may close before it has read all

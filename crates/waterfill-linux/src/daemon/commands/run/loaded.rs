@@ -1,4 +1,4 @@
-//! Loaded programs, and the changes that make them match the file.
+//! Programs that `waterfilld run` has loaded, and the changes that make them match the file.
 //!
 //! Every change keeps the kernel's state: a link that stays keeps its price and counters, a connection its window.
 
@@ -20,7 +20,7 @@ use crate::daemon::roles::csig::{self, Csig, TagSetup};
 use crate::daemon::roles::host::{self, Host, HostSetup};
 use crate::daemon::roles::router::{self, LinkSetup, Router};
 
-/// Programs that the file wants loaded.
+/// Setup that the configuration file asks for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     hosts: Vec<HostSetup>,
@@ -29,7 +29,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the programs that a file wants, checked against this host.
+    /// Returns the setup that a file asks for, checked against this host.
     pub(super) fn of(config: &Config, system: &System) -> Result<Self> {
         let mut wanted = Self::default();
         let refused = |key: String, wrong| config.refuse(&key, &wrong);
@@ -66,7 +66,7 @@ impl Wanted {
     }
 }
 
-/// Names of each kind of change that a reload prints; the log has all.
+/// Maximum number of names that a reload prints for each kind of change; the log has all names.
 const MAX_NAMES: usize = 8;
 
 /// Changes made by a reload: hosts and devices by name, such as `router maxnet on eth0`.
@@ -79,12 +79,12 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Notes a change of another kind.
+    /// Records a change that is not about a host or device, such as "log".
     pub(super) fn push(&mut self, what: &'static str) {
         self.others.push(what);
     }
 
-    /// Describes the changes in a line.
+    /// Describes the changes in one line.
     pub(super) fn describe(&self) -> String {
         let kinds = [(&self.added, "added"), (&self.changed, "changed"), (&self.removed, "removed")];
         let kinds = kinds.iter().filter(|(names, _)| !names.is_empty()).map(|(names, what)| {
@@ -99,38 +99,38 @@ impl Changes {
     }
 }
 
-/// Name of a law's host in a reload's answer.
+/// Returns the name of a law's host in the answer to a reload.
 fn host_name(law: &str) -> String {
     format!("host {law}")
 }
 
-/// Name of a law's router at a device in a reload's answer.
+/// Returns the name of a law's router at a device in the answer to a reload.
 fn link_name(law: &str, device: &str) -> String {
     format!("router {law} on {device}")
 }
 
-/// Name of CSIG's tags at a device in a reload's answer.
+/// Returns the name of CSIG at a device in the answer to a reload.
 fn tags_name(device: &str) -> String {
     format!("csig on {device}")
 }
 
-/// A law's host programs.
+/// Host programs of a law.
 struct HostRole {
     host: Host,
     options: HostSetup,
-    /// True if nothing was pinned before this process.
+    /// True if nothing of this role was pinned before this process.
     first: bool,
     _lock: Lock,
 }
 
-/// A law's router programs, with their devices.
+/// Router programs of a law, with their devices.
 struct RouterRole {
     router: Router,
     law: &'static LoadableLaw,
-    /// Claims by device.
+    /// Claims of devices, by device name.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, LinkSetup>,
-    /// True if nothing was pinned before this process.
+    /// True if nothing of this role was pinned before this process.
     first: bool,
     _lock: Lock,
 }
@@ -138,15 +138,15 @@ struct RouterRole {
 /// CSIG's programs, with their devices.
 struct CsigRole {
     csig: Csig,
-    /// Claims by device.
+    /// Claims of devices, by device name.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, TagSetup>,
-    /// True if nothing was pinned before this process.
+    /// True if nothing of this role was pinned before this process.
     first: bool,
     _lock: Lock,
 }
 
-/// The loaded programs.
+/// All programs that this process has loaded.
 pub(super) struct Loaded {
     pins: Pins,
     hosts: BTreeMap<&'static str, HostRole>,
@@ -155,13 +155,13 @@ pub(super) struct Loaded {
 }
 
 impl Loaded {
-    /// Creates the state before the first load.
+    /// Creates the state before the first load, without any program.
     pub(super) fn new(pins: Pins) -> Self {
         Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new(), csig: None }
     }
 
-    /// Loads the wanted setup. Prices and connections of an earlier process continue; what it had loaded in this folder
-    /// of pins and is not wanted any more is unloaded. On an error, what an earlier process had pinned stays.
+    /// Loads the wanted setup and unloads what an earlier process left pinned but the file no longer wants. Prices and
+    /// connections of an earlier process continue. On an error, its pins stay.
     pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
         self.try_apply(wanted).inspect_err(|_| self.remove_first())?;
         if let Some(role) = &mut self.csig {
@@ -200,7 +200,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Unloads the roles of which nothing was pinned before this process.
+    /// Unloads the roles that had nothing pinned before this process.
     fn remove_first(&mut self) {
         if self.csig.take_if(|role| role.first).is_some() {
             clean_up(&self.pins, Role::Csig, true);
@@ -217,7 +217,7 @@ impl Loaded {
         }
     }
 
-    /// Changes the loaded setup to the wanted one. On an error, what was loaded before is restored.
+    /// Changes the loaded programs to the wanted setup. On an error, the previous setup is restored.
     pub(super) fn apply(&mut self, wanted: &Wanted) -> Result<Changes> {
         let before = self.wanted();
         self.try_apply(wanted).inspect_err(|_| {
@@ -227,7 +227,7 @@ impl Loaded {
         })
     }
 
-    /// Programs that are loaded now.
+    /// Returns the setup that is loaded now.
     fn wanted(&self) -> Wanted {
         let routers =
             self.routers.iter().map(|(name, role)| (*name, (role.law, role.options.values().cloned().collect())));
@@ -269,7 +269,7 @@ impl Loaded {
         Ok(changes)
     }
 
-    /// The maps of MaxNet's links, which CSIG reads.
+    /// Returns the maps of MaxNet's links, which CSIG reads.
     fn router_maps(&self) -> Result<Vec<MapHandle>> {
         self.routers.get(laws::default().name).map_or_else(|| Ok(Vec::new()), |role| role.router.maps())
     }
@@ -355,7 +355,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Takes a law off the devices that are not among these. Returns which.
+    /// Detaches a law's router from all devices that are not in `wanted`. Returns the names of these devices.
     fn remove_devices(&mut self, name: &'static str, wanted: &[LinkSetup]) -> Result<Vec<String>> {
         let Some(role) = self.routers.get_mut(name) else { return Ok(Vec::new()) };
         let gone = |device: &&String| !wanted.iter().any(|options| options.device() == device.as_str());
@@ -374,7 +374,7 @@ impl Loaded {
         Ok(gone)
     }
 
-    /// Follows devices that came or went.
+    /// Updates the attached programs after devices have appeared or disappeared.
     pub(super) fn follow(&mut self) {
         for role in self.routers.values_mut() {
             role.router.follow();
@@ -387,12 +387,12 @@ impl Loaded {
         }
     }
 
-    /// Returns whether a device has a queue per class.
+    /// Returns true if a device has a queue per class.
     pub(super) fn divides(&self) -> bool {
         self.routers.values().any(|role| role.router.divides())
     }
 
-    /// Divides devices with a queue per class.
+    /// Divides each link that has a queue per class between its classes.
     pub(super) fn divide(&mut self) {
         for role in self.routers.values_mut() {
             role.router.divide();
@@ -403,7 +403,7 @@ impl Loaded {
         !self.hosts.is_empty()
     }
 
-    /// Returns the counts of fallbacks by law and reason.
+    /// Returns the number of fallbacks by law and reason.
     pub(super) fn counters(&self) -> Vec<(&'static str, BTreeMap<String, u64>)> {
         let read = |(name, role): (&&'static str, &HostRole)| match role.host.counters() {
             Ok(counters) => Some((*name, counters.fallbacks)),
@@ -415,14 +415,14 @@ impl Loaded {
         self.hosts.iter().filter_map(read).collect()
     }
 
-    /// Reads the state of everything as the metrics show it.
+    /// Reads the state of all loaded programs as the metrics show it.
     pub(super) fn summary(&self) -> Result<Snapshot> {
         let (hosts, routers) = (self.hosts.values(), self.routers.values());
         let csig = self.csig.as_ref().map(|role| &role.csig);
         Snapshot::summed(hosts.map(|role| &role.host), routers.map(|role| &role.router), csig)
     }
 
-    /// Describes the loaded setup in a line.
+    /// Describes the loaded setup in one line.
     pub(super) fn describe(&self) -> String {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let links = self.routers.values().map(|role| role.options.len()).sum();
@@ -437,7 +437,7 @@ impl Loaded {
         out
     }
 
-    /// Returns the devices that do not exist.
+    /// Returns the configured devices that do not exist.
     pub(super) fn missing(&self) -> BTreeSet<String> {
         let tags = self.csig.iter().flat_map(|role| role.csig.missing());
         self.routers.values().flat_map(|role| role.router.missing()).chain(tags).collect()
@@ -531,7 +531,7 @@ impl CsigRole {
     }
 }
 
-/// Removes the remains of a first start that failed.
+/// Removes what a failed first start of a role has left.
 fn clean_up(pins: &Pins, role: Role, first: bool) {
     if first {
         if let Err(e) = roles::unload(role, pins) {

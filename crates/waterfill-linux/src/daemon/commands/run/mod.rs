@@ -29,31 +29,31 @@ use crate::daemon::roles::router;
 use control::{ControlCommand, ControlReply};
 use loaded::{Loaded, Wanted};
 
-/// Interval at which the reasons of fallbacks are counted for the log.
+/// Interval at which fallbacks are counted for the log.
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
-/// Fallbacks for one reason in that interval that are worth a line.
+/// Minimum number of fallbacks for one reason per interval that are logged.
 const BURST: u64 = 10;
 
-/// A request to the thread that owns the programs.
+/// A request to the thread that owns the loaded programs.
 #[derive(Debug)]
 enum Request {
-    /// A scraper wants the state, or why there is none.
+    /// A scraper's request for the state, or for the reason why there is none.
     Scrape(Sender<Result<Snapshot, String>>),
-    /// A client of the control socket.
+    /// A request from a client of the control socket.
     Control(ControlCommand, Sender<ControlReply>),
     /// A possible change of network devices.
     Devices,
     Signal(Signal),
 }
 
-/// A running daemon.
+/// State of a running daemon.
 struct Daemon {
     config: Config,
     system: System,
     loaded: Loaded,
     metrics: Option<http::Server>,
     requests: Sender<Request>,
-    /// Fallbacks by law and reason when they were last counted.
+    /// Number of fallbacks by law and reason at the last count.
     fallbacks: BTreeMap<(&'static str, String), u64>,
     status: RunStatus,
 }
@@ -94,7 +94,7 @@ pub(crate) fn run(command: &RunCommand) -> Result<()> {
     result
 }
 
-/// Binds the metrics' socket of a configuration.
+/// Binds the socket for metrics that a configuration asks for.
 fn listen(config: &Config, address: SocketAddr) -> Result<TcpListener> {
     http::listen(&format!("{}: metrics.listen", config.file.display()), address)
 }
@@ -127,7 +127,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Answers requests until one asks for the end, and handles due work in between.
+    /// Handles requests until a signal ends the daemon, and does periodic work in between.
     fn answer(&mut self, inbox: &Receiver<Request>) -> Result<()> {
         let watchdog = systemd::watchdog();
         let mut divide = Instant::now();
@@ -182,13 +182,13 @@ impl Daemon {
         }
     }
 
-    /// Reads the state as the metrics show it.
+    /// Reads the state of all loaded programs as the metrics show it.
     fn summary(&self) -> Result<Snapshot> {
         let status = RunStatus { missing: self.loaded.missing().len(), ..self.status.clone() };
         Ok(Snapshot { run: Some(status), ..self.loaded.summary()? })
     }
 
-    /// Reloads the file and applies the changes. Returns what that was; on an error the running state is as before.
+    /// Reloads the file and applies the changes. Returns a description of them. On an error, nothing has changed.
     fn reload(&mut self) -> Result<String> {
         systemd::reloading();
         let result = self.try_reload();
@@ -232,7 +232,7 @@ impl Daemon {
         Ok(changes.describe())
     }
 
-    /// Refuses changes that need another process.
+    /// Refuses changes of settings that need a restart of the daemon.
     fn check_fixed(&self, config: &Config) -> Result<()> {
         let now = &self.config;
         let refuse = |key: &str, now: &Path| {
@@ -248,7 +248,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Logs reasons for which many connections fell back since the last time.
+    /// Logs each reason for which many connections fell back since the last count.
     fn log_fallbacks(&mut self) {
         for (law, counters) in self.loaded.counters() {
             for (reason, now) in counters {

@@ -1,4 +1,4 @@
-//! Notifications of systemd over `NOTIFY_SOCKET` (sd_notify(3)); without one, nothing is sent.
+//! Notifications to systemd through `NOTIFY_SOCKET` (sd_notify(3)). Without this variable, nothing is sent.
 //!
 //! A send never waits: the thread that notifies also answers scrapes and reloads. What systemd has no space for is lost, and
 //! the log says so.
@@ -26,7 +26,8 @@ fn notify(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Sends to a socket by its path, or by `@` and an abstract name. Fails at once where its queue is full.
+/// Sends a message to a socket, given by its path or by `@` and an abstract name. Fails at once if the socket's queue
+/// is full.
 fn send(socket: &OsStr, text: &str) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -42,7 +43,7 @@ pub(super) fn ready(status: &str) {
     notify(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// Reports the beginning of a reload, which [`ready`] ends.
+/// Reports the beginning of a reload; [`ready`] reports its end.
 pub(super) fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -55,17 +56,17 @@ pub(super) fn stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
-/// States the loaded programs.
+/// Reports a description of the loaded programs.
 pub(super) fn status(status: &str) {
     notify(&[NotifyState::Status(status)]);
 }
 
-/// The daemon answers requests.
+/// Reports to the watchdog that the daemon answers requests.
 pub(super) fn alive() {
     notify(&[NotifyState::Watchdog]);
 }
 
-/// Returns how often [`alive`] is expected; `None`: not at all.
+/// Returns the interval at which [`alive`] is expected, or `None` without a watchdog.
 pub(super) fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|limit| limit / 2)
 }

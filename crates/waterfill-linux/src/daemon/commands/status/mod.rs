@@ -1,4 +1,4 @@
-//! `waterfilld status`: links and connections as tables, as JSON, or as a live view.
+//! `waterfilld status`: shows links and connections as tables, as JSON, or as a live view.
 
 mod tables;
 mod watch;
@@ -19,12 +19,12 @@ pub(crate) use tables::tables;
 
 /// Time over which the tables measure a link's load.
 const LOAD_WINDOW: Duration = Duration::from_millis(200);
-/// Time between two views of `--watch`.
+/// Interval between two views of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// The width that tables always have.
+/// Minimum width of tables in characters.
 const MIN_WIDTH: usize = 80;
 
-/// Prints the state once, or follows it.
+/// Prints the state once, or repeatedly with `--watch`.
 pub(crate) fn run(command: &StatusCommand) -> Result<()> {
     privileges::check()?;
     let folder = match &command.config {
@@ -57,7 +57,7 @@ pub(crate) fn run(command: &StatusCommand) -> Result<()> {
     }
 }
 
-/// Replaces the last interval's load of each link by the load since an earlier snapshot.
+/// Replaces the load of each link in the last interval by the load since an earlier snapshot.
 ///
 /// A link has the time at which it was read: a snapshot also lists connections, which takes as long as the load's window.
 fn measure_load(now: &mut Snapshot, before: &Snapshot) {

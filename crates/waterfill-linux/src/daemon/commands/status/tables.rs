@@ -1,4 +1,4 @@
-//! The state as tables of a limited width.
+//! Tables of the state, with a limited width.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::daemon::roles::csig::TagStatus;
 use crate::daemon::roles::host::{CounterStatus, FlowStatus, NONE, PRICED, describe_silent};
 use crate::daemon::roles::router::LinkStatus;
 
-/// Formats the state in lines of at most `width` characters; `None`: with every column.
+/// Formats the state in lines of at most `width` characters. `None` keeps every column.
 pub(crate) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> String {
     if snapshot.roles.is_empty() {
         return format!("nothing is loaded; {}\n", pins.describe());
@@ -44,7 +44,7 @@ pub(crate) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> 
     out
 }
 
-/// One table for each law.
+/// Formats the links in one table per law.
 fn link_tables(links: &[LinkStatus], width: Option<usize>) -> String {
     let mut out = String::new();
     for law in laws::all() {
@@ -56,7 +56,7 @@ fn link_tables(links: &[LinkStatus], width: Option<usize>) -> String {
     out
 }
 
-/// The law's first signal of a link; 0: it was never computed.
+/// Formats the law's first signal of a link, unless it has not been computed yet.
 pub(super) fn link_signal(law: &LoadableLaw, link: &LinkStatus) -> String {
     let value = law.link.first().and_then(|signal| link.signals.get(signal.name)).copied().unwrap_or(0.0);
     let text = link.shown.first().filter(|_| value != 0.0);
@@ -117,12 +117,12 @@ fn link_table(law: &LoadableLaw, links: &[&LinkStatus], width: Option<usize>) ->
     out
 }
 
-/// The link's signal as a device's tags would carry it now.
+/// Formats the value that a device's tags would carry now.
 pub(super) fn tag_value(tags: &TagStatus) -> String {
     tags.value.map_or_else(|| NONE.into(), |value| tags.signal.show(value))
 }
 
-/// The devices of a CSIG domain.
+/// Formats the devices of a CSIG domain as a table.
 fn tag_table(tags: &[TagStatus], width: Option<usize>) -> String {
     let row = |tags: &TagStatus| {
         let count = |n: u64| if width.is_some() { show_count(n) } else { n.to_string() };
@@ -163,7 +163,7 @@ fn tag_table(tags: &[TagStatus], width: Option<usize>) -> String {
     out
 }
 
-/// One table for each law.
+/// Formats the connections in one table per law.
 fn flow_tables(flows: &[FlowStatus], width: Option<usize>) -> String {
     let mut laws: Vec<&str> = flows.iter().map(|flow| flow.law).collect();
     laws.dedup();
@@ -174,19 +174,19 @@ fn flow_tables(flows: &[FlowStatus], width: Option<usize>) -> String {
     laws.into_iter().map(|law| flow_table(law, of(law), width)).collect::<Vec<_>>().join("\n")
 }
 
-/// The mode as a table shows it: with the reason of a fallback, and in the words of the law.
+/// Formats a connection's mode in the words of its law, with the reason of a fallback.
 pub(super) fn mode(flow: &FlowStatus) -> String {
     let law = laws::find(flow.law).ok().filter(|_| flow.mode == PRICED);
     let mode = law.map_or(flow.mode.as_str(), |law| law.words.controlled);
     flow.fallback_brief.map_or_else(|| mode.into(), |why| format!("{mode} ({why})"))
 }
 
-/// A rate that the law set; without one TCP's own law does.
+/// Formats the rate that the law set, or [`NONE`] if TCP's own law sets it.
 pub(super) fn rate(flow: &FlowStatus) -> String {
     if flow.rate_bps == 0 { NONE.into() } else { show_rate(flow.rate_bps) }
 }
 
-/// A time in microseconds; 0: not known.
+/// Formats a time in microseconds, or [`NONE`] for an unknown time of 0.
 pub(super) fn microseconds(us: u32) -> String {
     if us == 0 { NONE.into() } else { show_time(f64::from(us) * 1e-6) }
 }
@@ -224,7 +224,7 @@ fn flow_table(law: &str, mut flows: Vec<&FlowStatus>, width: Option<usize>) -> S
     fitted_without("RTT", &columns, &flows.iter().map(row).collect::<Vec<_>>(), width)
 }
 
-/// Counts of all connections; counts of errors only where they are not zero.
+/// Formats the counts over all connections. Error counts appear only if they are not zero.
 fn counter_lines(counters: &CounterStatus, width: Option<usize>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} connections started, {} controlled by routers", counters.started, counters.priced);
@@ -263,7 +263,7 @@ pub(super) mod tests {
         assert_eq!(json, r#"{"roles":[],"links":[],"flows":[]}"#);
     }
 
-    /// A link and connections whose texts are as long as they can be.
+    /// Returns a snapshot of a link and `flows` connections whose texts are as long as possible.
     pub(in super::super) fn widest(law: &'static LoadableLaw, flows: usize) -> Snapshot {
         let signals =
             |of: &'static [LawSignal]| of.iter().filter(|s| !s.is_arrival()).map(|s| (s.name, 123.4)).collect();

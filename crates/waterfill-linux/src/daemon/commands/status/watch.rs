@@ -1,4 +1,5 @@
-//! `waterfilld status --watch` on a terminal: links with the course of their signal, and connections, once a second.
+//! `waterfilld status --watch` on a terminal: a live view of links, with a history of their signals, and of
+//! connections.
 //!
 //! A thread reads the state, which may take long on a busy host; the main thread draws and reads keys. The terminal is
 //! restored at the end, on a signal, and before a panic prints its message. Drawn here, line by line: the screen is a list
@@ -31,17 +32,17 @@ use crate::daemon::roles::csig::TagStatus;
 use crate::daemon::roles::host::{FlowStatus, NONE};
 use crate::daemon::roles::router::LinkStatus;
 
-/// Longest wait of a key or a signal.
+/// Maximum time for which the view waits for a key or a signal.
 const KEY_INTERVAL: Duration = Duration::from_millis(100);
-/// Values in a link's course.
+/// Number of values in a link's history of its signal.
 const COURSE: usize = 16;
-/// Heights of the course, and of a bar of load.
+/// Characters for the heights of a signal history.
 const LEVELS: [char; 8] =
     ['\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-/// Width of the bar of load.
+/// Width of a load bar in characters.
 const BAR: usize = 8;
 
-/// Shows the state until `q` or a signal.
+/// Shows the live view until `q` or a signal.
 pub(super) fn run(pins: Pins) -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -65,7 +66,7 @@ pub(super) fn run(pins: Pins) -> Result<()> {
     follow(&mut view, &inbox)
 }
 
-/// Events other than keys that the main thread waits for.
+/// Events other than keys for which the main thread waits.
 enum Input {
     State(Result<Box<Snapshot>>),
     End,
@@ -80,7 +81,7 @@ fn start_reader(inputs: Sender<Input>, read: impl FnOnce(&Sender<Input>) + Send 
     });
 }
 
-/// Reads the state once a second. Loads are those since the reading before.
+/// Reads the state once a second. Each load is measured since the previous reading.
 fn read_states(pins: &Pins, inputs: &Sender<Input>) {
     let mut before: Option<Snapshot> = None;
     loop {
@@ -126,7 +127,7 @@ fn follow(view: &mut View, inbox: &Receiver<Input>) -> Result<()> {
     }
 }
 
-/// Writes the lines over those of before, without clearing first: no flicker.
+/// Writes the lines over the previous ones. Not clearing the screen first avoids flicker.
 fn draw(lines: &[Line]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for (row, line) in lines.iter().enumerate() {
@@ -143,11 +144,10 @@ fn draw(lines: &[Line]) -> io::Result<()> {
     out.flush()
 }
 
-/// True while the terminal shows the alternate screen. To leave it twice would move the cursor back over what is
-/// printed since.
+/// True while the terminal shows the alternate screen. Leaving it twice would move the cursor back over later output.
 static ON_SCREEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal's alternate screen in raw mode, until this is dropped.
+/// Guard that keeps the terminal's alternate screen in raw mode until it is dropped.
 struct Screen;
 
 impl Screen {
@@ -172,7 +172,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back as it was, once. An error cannot be shown: the terminal has gone.
+/// Restores the terminal, at most once. Errors are ignored because they could not be shown.
 fn restore() {
     if !ON_SCREEN.swap(false, Memory::SeqCst) {
         return;
@@ -181,15 +181,15 @@ fn restore() {
     let _ = terminal::disable_raw_mode();
 }
 
-/// A line of the screen.
+/// A line of the view.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     text: String,
-    /// Highlighted.
+    /// True if the line is highlighted.
     strong: bool,
 }
 
-/// Sort key of connections.
+/// Sort key for the list of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
     Rate,
@@ -233,17 +233,17 @@ impl Order {
     }
 }
 
-/// Contents and state of the view.
+/// Contents of the live view, and its settings.
 struct View {
     state: Snapshot,
-    /// A link's last signals, by law and device.
+    /// Last signals of each link, by law and device.
     courses: BTreeMap<(&'static str, String), VecDeque<f64>>,
     order: Order,
     filter: String,
-    /// True if keys write the filter.
+    /// True while keys edit the filter.
     writing: bool,
     paused: bool,
-    /// First connection on the screen.
+    /// Index of the first connection on the screen.
     top: usize,
 }
 
@@ -262,7 +262,7 @@ impl View {
         view
     }
 
-    /// Takes a new state. The courses go on while the view is paused.
+    /// Stores a new state. Signal histories continue while the view is paused.
     fn update(&mut self, state: Snapshot) {
         self.courses
             .retain(|(law, device), _| state.links.iter().any(|link| link.law == *law && link.device == *device));
@@ -279,7 +279,7 @@ impl View {
         }
     }
 
-    /// Handles a key. Returns whether it ends the view.
+    /// Handles a key. Returns true if the key ends the view.
     fn press(&mut self, key: KeyEvent) -> bool {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return key.code == KeyCode::Char('c');
@@ -311,7 +311,7 @@ impl View {
         false
     }
 
-    /// Returns the lines of a screen: as many as it has, none longer than it is wide.
+    /// Returns the lines of a screen of `width` characters and `height` lines.
     fn lines(&mut self, width: usize, height: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut add = |text: &str, strong: bool| {
@@ -369,7 +369,7 @@ impl View {
         format!("q quit  s sort ({})  / filter{filter}  p pause  arrows scroll", self.order.name())
     }
 
-    /// A table of links for each law, all with the same columns.
+    /// Formats the links of all laws in one table.
     fn link_lines(&self, width: usize) -> Vec<String> {
         let rows: Vec<_> = self.state.links.iter().map(|link| self.link_row(link)).collect();
         if rows.is_empty() {
@@ -403,7 +403,7 @@ impl View {
         ]
     }
 
-    /// A table of the devices of a CSIG domain.
+    /// Formats the devices of a CSIG domain as a table.
     fn tag_lines(&self, width: usize) -> Vec<String> {
         if self.state.csig.is_empty() {
             return Vec::new();
@@ -432,7 +432,7 @@ impl View {
         fitted(&columns, &rows, Some(width)).lines().map(Into::into).collect()
     }
 
-    /// The connections that the filter selects, in order.
+    /// Returns the connections that match the filter, sorted.
     fn sorted(&self) -> Vec<&FlowStatus> {
         let has = |text: &str| text.contains(self.filter.as_str());
         let mut flows: Vec<_> = self.state.flows.iter().collect();
@@ -468,7 +468,7 @@ fn flow_table(flows: &[&FlowStatus], width: usize, order: Order) -> String {
     fitted_without(less, &columns, &flows.iter().map(row).collect::<Vec<_>>(), Some(width))
 }
 
-/// A bar for a load of 0 to 1; a higher one fills it.
+/// Formats a load as a bar, which is full at a load of 1 or more.
 fn bar(load: f64) -> String {
     let eighths = (load.clamp(0.0, 1.0) * (8 * BAR) as f64).round() as usize;
     // Blocks that grow from the left: U+258F is an eighth, U+2588 is full.
@@ -477,7 +477,8 @@ fn bar(load: f64) -> String {
     format!("{text:<BAR$}")
 }
 
-/// Values as heights, from the lowest to the highest of them. A change below a thousandth is none.
+/// Formats values as heights between their minimum and maximum. If they differ by less than a thousandth, the heights
+/// stay low.
 fn course(values: &VecDeque<f64>) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -590,7 +591,7 @@ mod tests {
         assert!(matches!(inbox.recv(), Ok(Input::State(Err(_)))));
     }
 
-    /// Command that the next test runs in a terminal.
+    /// Panics while the view is shown. The next test runs this one in a terminal.
     #[test]
     #[ignore = "takes a terminal over"]
     fn panics_on_the_screen() {
