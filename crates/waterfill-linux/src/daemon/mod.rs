@@ -13,14 +13,14 @@ pub mod testing;
 
 use std::process::ExitCode;
 
-/// Runs the command line. Returns 0 when done, 1 when the kernel refused, 2 when the user can fix the cause.
+/// Runs the command line. The exit code is 0 on success, 1 if the kernel refused, and 2 if the user can fix the cause.
 #[must_use]
 pub fn main() -> ExitCode {
     share_one_arena();
     commands::run()
 }
 
-/// Makes all threads allocate from one arena, before the first of them starts.
+/// Makes all threads allocate from one arena. This must run before the first thread starts.
 ///
 /// The threads that serve metrics do so in turn. With an arena each they would hold a megabyte that one of them needs at a
 /// time. They allocate a few times per scrape, so they do not wait for each other.

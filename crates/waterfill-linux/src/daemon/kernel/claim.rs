@@ -1,4 +1,4 @@
-//! Claims of devices, so that two routers of a law do not both count a device's packets.
+//! Claims of devices, so that two routers of one law do not both count a device's packets.
 //!
 //! A claim is a lock on a file in a folder that only this user can enter, so no other user can hold it. The kernel releases
 //! it with the process. The file's name has the network namespace, as devices in two namespaces may have one name.
@@ -15,10 +15,10 @@ use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::safety;
 use crate::daemon::options::error::user_error;
 
-/// Folder of the daemon's files while it runs.
+/// Folder for the daemon's files at run time.
 pub(crate) const FOLDER: &str = "/run/waterfill";
 
-/// A claimed device, until this is dropped.
+/// Claim of a device, which is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     path: PathBuf,
@@ -31,19 +31,20 @@ impl Drop for Claim {
     }
 }
 
-/// Makes the folder of running daemons, mode 0700, or checks it. Fails if another user could write into it.
+/// Creates the folder of running daemons with mode 0700, or checks an existing one. Fails if another user could write
+/// into it.
 pub(crate) fn folder() -> Result<PathBuf> {
     let folder = PathBuf::from(FOLDER);
     safety::make_folder(&folder)?;
     Ok(folder)
 }
 
-/// Claims a device of this network namespace for a law. Fails while another process has it.
+/// Claims a device of this network namespace for a law. Fails while another process holds the claim.
 pub(crate) fn device(law: &LoadableLaw, device: &str) -> Result<Claim> {
     claim("router", &router(law), device)
 }
 
-/// Claims a device of this network namespace for CSIG's tags. Fails while another process has it.
+/// Claims a device of this network namespace for CSIG's tags. Fails while another process holds the claim.
 pub(crate) fn tags(device: &str) -> Result<Claim> {
     claim("csig", "csig", device)
 }
@@ -56,14 +57,14 @@ fn claim(command: &str, what: &str, device: &str) -> Result<Claim> {
     }
 }
 
-/// Returns whether a running router has claimed a device of this network namespace.
+/// Returns true if a running router of this law has claimed a device of this network namespace.
 pub(crate) fn is_claimed(law: &LoadableLaw, device: &str) -> Result<bool> {
     let path = path_in(Path::new(FOLDER), &router(law), device)?;
     let Ok(file) = File::open(&path) else { return Ok(false) };
     Ok(matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))))
 }
 
-/// Removes the files that killed processes left; one that cannot be removed does no harm.
+/// Removes the lock files that killed processes left. A file that cannot be removed does no harm.
 ///
 /// Not for a start: for a moment it holds a file that another start may want.
 pub(crate) fn remove_leftovers() {
@@ -93,7 +94,7 @@ fn path_in(folder: &Path, what: &str, device: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{what}-{namespace}-{device}.lock")))
 }
 
-/// Locks a file, which is made if there is none; `None` if another process has locked it.
+/// Locks a file, which is created if it does not exist. Returns `None` if another process has locked it.
 fn lock(path: &Path) -> Result<Option<Flock<File>>> {
     loop {
         let file = OpenOptions::new()

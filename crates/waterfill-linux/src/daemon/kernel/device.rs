@@ -1,4 +1,4 @@
-//! Network devices and the namespace that they are in.
+//! Properties of network devices, and notifications when they change.
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
@@ -15,22 +15,23 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 use super::interface::{Attachment, read_name, write_name};
 use crate::daemon::options::error::user_error;
 
-/// Device types of linux/if_arp.h whose packets start with an Ethernet header, and those whose packets start with IP's.
+/// Device types of linux/if_arp.h whose packets start with an Ethernet header. In [`IP`], packets start with the IP
+/// header.
 const ETHERNET: [u16; 2] = [1, 772];
 const IP: [u16; 6] = [512, 519, 768, 769, 776, 0xfffe];
 const ETHERNET_BYTES: u32 = 14;
 
-/// Returns this thread's network namespace, by inode.
+/// Returns the inode of this thread's network namespace.
 pub(crate) fn namespace() -> Result<u64> {
     Ok(fs::metadata("/proc/thread-self/ns/net").context("cannot identify the network namespace")?.ino())
 }
 
-/// Returns a device's present name, or its name when it was attached if it is in another namespace.
+/// Returns a device's present name. For a device in another namespace, returns its name at the time of attachment.
 pub(crate) fn name(ifindex: u32, attachment: &Attachment) -> String {
     name_in(ifindex, attachment.namespace, &attachment.device)
 }
 
-/// Returns the name of a device in the namespace `of`, where it was called `then`.
+/// Returns the present name of a device in this network namespace, or `then` for a device in another one.
 pub(crate) fn name_in(ifindex: u32, of: u64, then: &[i8]) -> String {
     match (namespace(), if_indextoname(ifindex)) {
         (Ok(here), Ok(name)) if here == of => name.to_string_lossy().into_owned(),
@@ -38,7 +39,7 @@ pub(crate) fn name_in(ifindex: u32, of: u64, then: &[i8]) -> String {
     }
 }
 
-/// Returns a device's MTU, in bytes.
+/// Returns a device's MTU in bytes.
 #[expect(unsafe_code, reason = "nix has no SIOCGIFMTU")]
 pub(crate) fn mtu(device: &str) -> Result<u32> {
     // SAFETY: integers, arrays and pointers, for which zeros are valid.
@@ -52,7 +53,7 @@ pub(crate) fn mtu(device: &str) -> Result<u32> {
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.unsigned_abs())
 }
 
-/// Returns the length of a device's link header, in bytes.
+/// Returns the length of a device's link header in bytes.
 pub(crate) fn header_bytes(device: &str) -> Result<u32> {
     let addresses = getifaddrs().context("cannot list devices")?;
     let kind = addresses
@@ -69,13 +70,13 @@ pub(crate) fn header_bytes(device: &str) -> Result<u32> {
     }
 }
 
-/// The kernel's messages on devices (RTMGRP_LINK of linux/rtnetlink.h).
+/// Netlink group of the kernel's messages on devices (RTMGRP_LINK of linux/rtnetlink.h).
 const LINK_MESSAGES: u32 = 1;
-/// Time within which messages are one change: a container has dozens.
+/// Time within which messages count as one change. Starting a container causes dozens of messages.
 const SETTLING_TIME: Duration = Duration::from_millis(20);
 
-/// Starts a thread that calls `changed` at once and whenever a device of this namespace comes, changes or goes, until it
-/// returns false.
+/// Starts a thread that calls `changed` at once, and whenever a device of this namespace appears, changes or
+/// disappears. It ends when `changed` returns false.
 pub(crate) fn watch(mut changed: impl FnMut() -> bool + Send + 'static) -> Result<()> {
     let open = || {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;

@@ -15,19 +15,20 @@ use nix::errno::Errno;
 
 use super::tc;
 
-/// Handles of our filter in clsact: where clsact was there before, and where we made it. So a filter says what to remove
-/// with it, also when nothing else is left of the daemon that added it.
+/// Handle of the daemon's filter in a clsact that existed before. [`FILTER_AND_CLSACT`] is for a clsact that the daemon
+/// added. The handle thus records what to remove, even without the daemon that added the filter.
 const FILTER: u32 = 0x5746;
 const FILTER_AND_CLSACT: u32 = 0x5747;
-/// Priorities of the filter: the first of all, and one for devices where other filters have the first. Older versions
-/// of the daemon used only the second.
+/// Priorities of the daemon's filter: the first of all, and one for devices where other filters have the first. Older
+/// versions of the daemon used only the second.
 const PRIORITIES: [u32; 2] = [1, FILTER];
-/// CSIG's program at egress, as the kernel names it: names have 15 bytes there. It runs behind the router's by intention.
+/// Name of CSIG's program at egress, truncated to 15 bytes as in the kernel. The program runs behind the router's by
+/// intention.
 pub(crate) const CSIG_PROGRAM: &str = "waterfill_csig_";
-/// Programs on one hook of a device: the kernel's limit (BPF_MPROG_MAX).
+/// Maximum number of programs on one hook of a device (BPF_MPROG_MAX of the kernel).
 const MAX_PROGRAMS: usize = 64;
 
-/// The programs at a device's egress around ours, in the order in which they run.
+/// Names of the programs before and after the daemon's at a device's egress, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chain {
     pub(crate) before: Vec<String>,
@@ -35,7 +36,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Splits names at ours.
+    /// Splits a list of names at index `ours`, which belongs to the daemon's program.
     fn split(names: Vec<String>, ours: usize) -> Self {
         let mut before = names;
         let after = before.split_off(ours).into_iter().skip(1).collect();
@@ -43,17 +44,17 @@ impl Chain {
     }
 }
 
-/// Attaches by a tcx link, in front of all other programs; `None` if the kernel has no tcx.
+/// Attaches a program by a tcx link, in front of all others. Returns `None` if the kernel has no tcx.
 pub(crate) fn attach(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Link>> {
     attach_at(program, ifindex, libbpf_sys::BPF_F_BEFORE)
 }
 
-/// Attaches by a tcx link, behind all other programs; `None` if the kernel has no tcx.
+/// Attaches a program by a tcx link, behind all others. Returns `None` if the kernel has no tcx.
 pub(crate) fn attach_last(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Link>> {
     attach_at(program, ifindex, libbpf_sys::BPF_F_AFTER)
 }
 
-/// `flags` are relative to no program: the head, or the tail.
+/// Attaches a program by a tcx link at the position that `flags` name: the head or the tail of all programs.
 fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Option<Link>> {
     let options = libbpf_sys::bpf_tcx_opts {
         sz: size_of::<libbpf_sys::bpf_tcx_opts>() as libbpf_sys::size_t,
@@ -75,14 +76,14 @@ fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Optio
     }
 }
 
-/// Lists the programs of a device's tcx egress around the one with this id; `None` if that is not there.
+/// Returns the programs around program `ours` at a device's tcx egress, or `None` if it is not there.
 pub(crate) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
     let ids = program_ids(ifindex)?;
     let names = ids.iter().map(|id| program_name(*id)).collect();
     Ok(ids.iter().position(|id| *id == ours).map(|at| Chain::split(names, at)))
 }
 
-/// Lists the names of all programs of a device's tcx egress.
+/// Returns the names of all programs at a device's tcx egress.
 pub(crate) fn programs(ifindex: u32) -> Result<Vec<String>> {
     Ok(program_ids(ifindex)?.into_iter().map(program_name).collect())
 }
@@ -125,24 +126,24 @@ fn program_name(id: u32) -> String {
     name.unwrap_or_else(|| format!("program {id}"))
 }
 
-/// Lists the filters of a device's clsact egress around ours; `None` if that is not there.
+/// Returns the filters around the daemon's at a device's clsact egress, or `None` if it is not there.
 pub(crate) fn filter_chain(device: &str) -> Result<Option<Chain>> {
     let filters = tc::egress_filters(device)?;
     let at = filters.iter().position(is_ours);
     Ok(at.map(|at| Chain::split(filters.iter().map(tc::Filter::name).collect(), at)))
 }
 
-/// Returns whether a filter has one of our handles.
+/// Returns true if a filter has one of the daemon's handles.
 pub(crate) fn is_ours(filter: &tc::Filter) -> bool {
     filter.is(FILTER) || filter.is(FILTER_AND_CLSACT)
 }
 
-/// Returns whether one of our filters is there which records that we made clsact.
+/// Returns true if a device's filter records that the daemon added clsact.
 pub(crate) fn made_clsact(device: &str) -> Result<bool> {
     Ok(tc::egress_filters(device)?.iter().any(|filter| filter.is(FILTER_AND_CLSACT)))
 }
 
-/// Adds our filter to a device's egress, or replaces it. `created_clsact`: we made clsact for it.
+/// Adds the daemon's filter to a device's egress, or replaces it. `created_clsact` is true if the daemon added clsact.
 pub(crate) fn attach_filter(program: impl AsFd, ifindex: u32, created_clsact: bool) -> Result<()> {
     let [first, other] = PRIORITIES;
     let (handle, before) = if created_clsact { (FILTER_AND_CLSACT, FILTER) } else { (FILTER, FILTER_AND_CLSACT) };
@@ -158,7 +159,7 @@ pub(crate) fn attach_filter(program: impl AsFd, ifindex: u32, created_clsact: bo
     Ok(())
 }
 
-/// Removes our filter; then clsact, if we created it and nobody else uses it.
+/// Removes the daemon's filter. Also removes clsact if the daemon added it and no other filter uses it.
 pub(crate) fn detach_filter(any: impl AsFd, ifindex: u32, device: &str, created_clsact: bool) -> Result<()> {
     // Making a hook needs a descriptor, removing it does not use it.
     for (priority, handle) in PRIORITIES.into_iter().flat_map(|p| [(p, FILTER), (p, FILTER_AND_CLSACT)]) {
@@ -181,7 +182,7 @@ fn filter(program: &impl AsFd, ifindex: u32, priority: u32, handle: u32) -> TcHo
     hook
 }
 
-/// Detaches a pinned link from its device, and removes the pin.
+/// Detaches a pinned link from its device and removes the pin.
 pub(crate) fn detach_pinned(path: &Path) -> Result<()> {
     let link = Link::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     // Fails where the device was removed, with nothing to detach.

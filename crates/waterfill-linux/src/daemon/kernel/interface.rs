@@ -1,4 +1,4 @@
-//! The structures and constants that the daemon shares with the kernel programs.
+//! Structures and constants that the daemon shares with the kernel programs.
 //!
 //! build.rs generates them from the type information of `bpf/interface.bpf.c`. Rust finds fields by name, so it follows
 //! every change of the C structures, also one that leaves their sizes as they were.
@@ -19,7 +19,7 @@ pub(crate) use crate::daemon::kernel::skeleton::interface::types::{
     waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
 
-/// A C structure that crosses to the kernel as bytes.
+/// A C structure that is passed to and from the kernel as bytes.
 ///
 /// # Safety
 /// It has only integer fields and no padding, so that each byte can be read, and any value of a byte is valid.
@@ -36,7 +36,7 @@ pub(crate) unsafe trait Bytes: Copy {
         unsafe { slice::from_raw_parts_mut(ptr::from_mut(self).cast(), size_of::<Self>()) }
     }
 
-    /// Reads one from the start of `bytes`; `None` if there are too few.
+    /// Reads a structure from the start of `bytes`. Returns `None` if there are too few.
     fn from_prefix(bytes: &[u8]) -> Option<Self> {
         // SAFETY: there are enough bytes, any bytes make a valid structure, and the read may be unaligned.
         (bytes.len() >= size_of::<Self>()).then(|| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
@@ -73,14 +73,15 @@ unsafe impl Bytes for SconeLink {}
 // SAFETY: integers of one size.
 unsafe impl Bytes for HostCounters {}
 
-/// Writes the bytes of a law's `struct law_params`, a whole number of words, into the start of `words`.
+/// Writes the bytes of a law's `struct law_params` into the start of `words`. Their number is a multiple of the word
+/// size.
 pub(crate) fn write_params(words: &mut [u64], params: &[u8]) {
     for (word, bytes) in words.iter_mut().zip(params.chunks_exact(8)) {
         *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
     }
 }
 
-/// Copies a name into a C string of fixed size, truncated before its final zero.
+/// Copies a name into a C string of fixed size. A long name is truncated to leave space for the final zero.
 pub(crate) fn write_name(into: &mut [i8], name: &str) {
     into.fill(0);
     let end = into.len() - 1;
@@ -89,7 +90,7 @@ pub(crate) fn write_name(into: &mut [i8], name: &str) {
     }
 }
 
-/// Reads a C string of fixed size; empty if it has no final zero.
+/// Reads a C string of fixed size. Returns an empty string if it has no final zero.
 pub(crate) fn read_name(from: &[i8]) -> String {
     let bytes: Vec<u8> = from.iter().map(|c| *c as u8).collect();
     std::ffi::CStr::from_bytes_until_nul(&bytes)
@@ -102,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// A newer daemon reads the attachments of an older one's map: their layout must never change.
+    /// The layout of attachments never changes, because a newer daemon reads the map of an older one.
     #[test]
     fn the_layout_of_attachments_is_the_first_versions() {
         let offsets = [

@@ -1,4 +1,4 @@
-//! The laws that the kernel programs run: their parameters as bytes, and their numbers for people.
+//! Laws that the kernel programs run: their parameters as bytes, and their signals as readable numbers.
 //!
 //! A law is one entry of `LAWS` (`laws.rs`). Its signals stand in the order of its `law_source_read()` and `law_link_read()`.
 //! Its parameters, with their defaults, ranges and units, are those of the registry that the C code has.
@@ -16,31 +16,31 @@ use crate::daemon::options::names::unknown;
 use crate::daemon::options::quantity::{self, show_rate, show_time};
 use crate::daemon::options::values::LawName;
 
-/// A law.
+/// A law that the daemon can load into the kernel.
 pub(crate) struct LoadableLaw {
-    /// Name in the list of protocols.
+    /// Name of the law in the list of protocols.
     pub(crate) name: &'static str,
-    /// The host's programs.
+    /// Object file of the law's host programs.
     pub(crate) host: &'static [u8],
-    /// The router's.
+    /// Object file of the law's router programs.
     pub(crate) router: &'static [u8],
-    /// Signals that a link shows.
+    /// Signals that a link of this law shows.
     pub(crate) link: &'static [LawSignal],
-    /// Signals that a connection shows.
+    /// Signals that a connection of this law shows.
     pub(crate) source: &'static [LawSignal],
-    /// Signals that its receiving end echoes.
+    /// Signal that the receiver of a connection echoes.
     pub(crate) echoed: LawSignal,
     pub(crate) words: LawWords,
 }
 
-/// Name, in texts, of the value that the law's routers write.
+/// Words of a law for messages and tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LawWords {
-    /// "no router on the path writes …".
+    /// Value that routers write, as in "no router on the path writes …".
     pub(crate) value: &'static str,
-    /// Observation that contradicts a bottleneck that writes: "packets are lost while …".
+    /// Observation that contradicts a bottleneck router that writes, as in "packets are lost while …".
     pub(crate) unmoved: &'static str,
-    /// Name of the mode "priced" in a table.
+    /// Name of the mode "priced" in tables.
     pub(crate) controlled: &'static str,
 }
 
@@ -56,26 +56,26 @@ impl PartialEq for LoadableLaw {
     }
 }
 
-/// The parameter that iXCP's links have: a name of 16 bits, made from the device's unless it is given.
+/// Parameter that only iXCP's links have: a name of 16 bits, by default derived from the device's name.
 pub(crate) const LINK_NAME: &str = "link";
 const LINK_NAME_MAX: u64 = 65535;
 
-/// A parameter that is wrong: its name, and a sentence that begins with it.
+/// Error of a parameter: its name, and a sentence that begins with the name.
 type Wrong = (String, String);
 
-/// A number that a law shows.
+/// A number that a law shows in status output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LawSignal {
-    /// Name in JSON, with its unit.
+    /// Name in JSON, including its unit.
     pub(crate) name: &'static str,
-    /// Title in a table.
+    /// Title of the column in a table.
     pub(crate) title: &'static str,
     pub(crate) unit: SignalUnit,
-    /// Converts the kernel's number.
+    /// Function that converts the kernel's number to the signal's unit.
     pub(crate) convert: fn(u64) -> f64,
 }
 
-/// The unit of a signal.
+/// Unit of a signal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SignalUnit {
     Seconds,
@@ -83,21 +83,21 @@ pub(crate) enum SignalUnit {
     One,
 }
 
-/// Name of the signal for arrivals in a link's last interval, from which `status` computes the load.
+/// Name of the signal for a link's arrival rate in the last interval, from which `status` computes the load.
 pub(crate) const ARRIVAL: &str = "arrival_bps";
 
 impl LawSignal {
-    /// Converts the kernel's number.
+    /// Converts the kernel's number to the signal's unit.
     pub(crate) fn value(&self, raw: u64) -> f64 {
         (self.convert)(raw)
     }
 
-    /// Returns whether it is the rate that arrived in the last interval.
+    /// Returns true if the signal is the arrival rate in the last interval.
     pub(crate) fn is_arrival(&self) -> bool {
         self.name == ARRIVAL
     }
 
-    /// Writes a value for people; 0 of the first signal means that there is none yet.
+    /// Formats a value of the signal with its unit.
     pub(crate) fn show(&self, value: f64) -> String {
         match self.unit {
             SignalUnit::Seconds => show_time(value),
@@ -115,18 +115,18 @@ impl LoadableLaw {
         ProtocolId::by_name(self.name).expect("the registry has every law")
     }
 
-    /// Returns the C code.
+    /// Returns the law's C code and its description.
     pub(crate) fn kernel(&self) -> &'static KernelLaw {
         self.protocol().law().expect("every law has C code")
     }
 
-    /// Returns the parameters that `struct law_params` has, but for a link's name.
+    /// Returns the parameters that are members of `struct law_params`, without a link's name.
     pub(crate) fn parameters(&self) -> Vec<ParamInfo> {
         let has_member = |info: &ParamInfo| info.kernel.is_some_and(|form| form.member_of(info.name).is_some());
         self.protocol().params_list().into_iter().filter(has_member).collect()
     }
 
-    /// Returns a parameter's default in SI units; `None` for a word or a flag, or if there is none of this name.
+    /// Returns a parameter's default in SI units. Returns `None` for a word, a flag or an unknown name.
     pub(crate) fn default_number(&self, name: &str) -> Option<f64> {
         match self.parameters().into_iter().find(|info| info.name == name)?.default {
             Value::Number(number) => Some(number),
@@ -134,18 +134,18 @@ impl LoadableLaw {
         }
     }
 
-    /// Returns whether its links have names.
+    /// Returns true if the law's links have names.
     pub(crate) fn names_links(&self) -> bool {
         self.kernel().has_param(LINK_NAME)
     }
 
-    /// Returns the target of a link that has none of its own, if the law's own is no member of `struct law_params`.
+    /// Returns the default target of links, if the target is no member of `struct law_params`.
     pub(crate) fn link_target(&self) -> Option<f64> {
         let of = |info: &ParamInfo| info.kernel.is_some_and(|form| form.place == KernelPlace::LinkTarget);
         self.protocol().params_list().iter().any(of).then(|| self.protocol().params().target())
     }
 
-    /// Returns a member as it is in the bytes of `struct law_params`; `None` if the law has none of this name.
+    /// Returns a member's integer in the bytes of `struct law_params`, or `None` if the law has no member of this name.
     pub(crate) fn raw(&self, parameters: &[u8], name: &str) -> Option<u64> {
         let mut members = self.kernel().params_fields();
         let (_, offset, size) = members.find(|(member, ..)| member.rsplit('.').next() == Some(name))?;
@@ -155,18 +155,18 @@ impl LoadableLaw {
         Some(u64::from_le_bytes(word))
     }
 
-    /// Returns whether it is the law of a daemon without `--law`.
+    /// Returns true if a daemon without `--law` uses this law.
     pub(crate) fn is_default(&self) -> bool {
         self.name == LawName::default().0
     }
 
-    /// The congestion control's usual name in TCP's list.
+    /// Returns the usual name of the law's congestion control, `bpf_LAW`.
     pub(crate) fn congestion_control(&self) -> String {
         format!("bpf_{}", self.name)
     }
 
-    /// Returns the bytes of `struct law_params` with these values, and defaults for the rest, for a link of this device or
-    /// for a host.
+    /// Encodes parameter values and the defaults of all others as bytes of `struct law_params`. `device` is the link's
+    /// device, or `None` for a host.
     pub(crate) fn encode(&self, values: &[(String, String)], device: Option<&str>) -> Result<Vec<u8>, Wrong> {
         let mut numbers = self.valid(values)?.kernel_numbers();
         if self.names_links() {
@@ -177,14 +177,14 @@ impl LoadableLaw {
         Ok(self.kernel().params(&numbers).words().iter().flat_map(|word| word.to_ne_bytes()).collect())
     }
 
-    /// Checks that these values can control a link of this rate.
+    /// Checks that the law can control a link of this rate with these parameter values.
     pub(crate) fn check_link(&self, values: &[(String, String)], rate_bps: u64) -> Result<(), Wrong> {
         let capacity = Rate::from_bps(rate_bps as f64);
         let link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
         self.valid(values)?.check_link(&link).map_err(wrong)
     }
 
-    /// Returns the parameters with these values; the last of each name counts.
+    /// Returns the law's parameters with these values. If a name is repeated, its last value counts.
     fn valid(&self, values: &[(String, String)]) -> Result<AnyParams, Wrong> {
         let known = self.parameters();
         let mut params = self.protocol().params();
@@ -201,19 +201,19 @@ impl LoadableLaw {
         Ok(params)
     }
 
-    /// Returns the parameters' names.
+    /// Returns the names of the law's parameters.
     fn names(&self) -> Vec<&'static str> {
         let link = self.names_links().then_some(LINK_NAME);
         self.parameters().iter().map(|info| info.name).chain(link).collect()
     }
 }
 
-/// Returns a parameter's name next to the sentence about it.
+/// Converts a parameter error to the parameter's name and the sentence about it.
 fn wrong(ParamError(text): ParamError) -> Wrong {
     (text.split(':').next().unwrap_or_default().to_owned(), text)
 }
 
-/// Parses a value of a parameter, in SI units.
+/// Parses a parameter's value and converts it to SI units.
 fn parse(info: &ParamInfo, text: &str) -> Result<Value, String> {
     let form = info.kernel.ok_or("must be a parameter that the kernel has")?;
     match info.unit {
@@ -245,7 +245,7 @@ fn parse(info: &ParamInfo, text: &str) -> Result<Value, String> {
     }
 }
 
-/// Parses the name of a link.
+/// Parses the name of an iXCP link.
 fn parse_link(text: &str) -> Result<u64, Wrong> {
     let name = text.parse().ok().filter(|name| (1..=LINK_NAME_MAX).contains(name));
     name.ok_or_else(|| {
@@ -254,13 +254,13 @@ fn parse_link(text: &str) -> Result<u64, Wrong> {
     })
 }
 
-/// Returns a default as `--set` takes it.
+/// Formats a parameter's default in the form that `--set` accepts.
 pub(crate) fn default_of(info: &ParamInfo) -> String {
     info.unit.show(&info.default).replace('µ', "u")
 }
 
-/// Returns a stable name for a device's link. Links on other hosts, network namespaces or devices have another name,
-/// except for one in 65,535.
+/// Returns a stable 16-bit name for a device's link. The links of two devices, namespaces or hosts share a name with
+/// probability 1/65,535.
 fn link_name(device: &str) -> u64 {
     let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/net").unwrap_or_default();
@@ -277,8 +277,8 @@ mod tests {
     use super::*;
     use crate::daemon::kernel::laws::{all, default, find};
 
-    /// Defaults of `struct law_params`, equal to those of the registry. Each default, printed and parsed again, is the
-    /// same.
+    /// The defaults of `struct law_params` equal those of the registry. Formatting and parsing a default does not
+    /// change it.
     #[test]
     fn parameters_default_to_the_simulators_values() {
         for law in all() {

@@ -1,5 +1,5 @@
-//! The table of laws, with the signals that each shows of links and connections. Their parameters are those of the
-//! registry.
+//! Table of all laws, with the signals that each law shows for links and connections. Their parameters are defined in
+//! the registry.
 //!
 //! To add a law, add its entry here; build.rs compiles every law of the kernel folder.
 
@@ -12,7 +12,7 @@ const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, conve
     LawSignal { name, title, unit, convert }
 }
 
-/// Shares of one of 2^18, 2^34 and so on.
+/// Converts a fixed-point number with `BITS` fractional bits.
 fn parts_of<const BITS: i32>(raw: u64) -> f64 {
     raw as f64 / 2_f64.powi(BITS)
 }
@@ -29,22 +29,23 @@ fn micros(raw: u64) -> f64 {
     raw as f64 * 1e-6
 }
 
-/// Microseconds with 16 more bits, as seconds.
+/// Converts microseconds with 16 fractional bits to seconds.
 fn micros_16(raw: u64) -> f64 {
     raw as f64 / 65536e6
 }
 
-/// Returns the rate of a code, which is -ln(rate / 1 Pbit/s) in steps of 2^-18; 0 has no rate.
+/// Converts a rate code to bit/s. The code is -ln(rate / 1 Pbit/s) in steps of 2^-18; 0 means no rate.
 fn logarithm_of_rate(code: u64) -> f64 {
     if code == 0 { 0.0 } else { 1e15 * (-(code as f64) / 2_f64.powi(18)).exp() }
 }
 
-/// AECP's places: 2^-32 octaves above a quarter of a packet per second.
+/// Converts an AECP rate position to packets/s. Positions count steps of 2^-32 octaves above a quarter of a packet per
+/// second.
 fn aecp_place(place: u64) -> f64 {
     0.25 * parts_of::<32>(place).exp2()
 }
 
-/// AECP's value on the wire; 0: no router wrote.
+/// Converts AECP's value on the wire to packets/s; 0 means that no router wrote it.
 fn aecp_value(value: u64) -> f64 {
     if value == 0 { 0.0 } else { 0.25 * (65535_u64.saturating_sub(value) as f64 / 1024.0).exp2() }
 }
@@ -60,7 +61,7 @@ const fn words(value: &'static str, unmoved: &'static str) -> LawWords {
 const PRICE: LawWords = LawWords { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
 const FEEDBACK: LawWords = words("feedback", "the feedback is not negative");
 
-/// XCP's links and connections, as its family has them too.
+/// Signals of links that XCP and its variants show.
 const XCP_LINK: &[LawSignal] = &[
     signal("interval_s", "interval", SignalUnit::Seconds, micros),
     signal("spare_bps", "spare", SignalUnit::One, signed_parts_of::<0>),
@@ -74,12 +75,12 @@ const XCP_SOURCE: &[LawSignal] = &[
 ];
 const XCP_ECHOED: LawSignal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
 
-/// XCP, or a form of it that shows the same.
+/// Returns the entry of XCP, or of a variant that shows the same signals.
 const fn xcp(name: &'static str, host: &'static [u8], router: &'static [u8]) -> LoadableLaw {
     LoadableLaw { name, host, router, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
 }
 
-/// The laws; the first is the default.
+/// All laws; the first is the default.
 static LAWS: &[LoadableLaw] = &[
     LoadableLaw {
         name: "maxnet",
@@ -195,12 +196,12 @@ pub(crate) fn find(name: &str) -> Result<&'static LoadableLaw, String> {
     found.ok_or_else(|| unknown("law", name, LAWS.iter().map(|law| law.name)))
 }
 
-/// Returns the law of a name. A test holds that each name has an entry in the table.
+/// Returns the law with a valid name. A test checks that each valid name has an entry in the table.
 pub(crate) fn named(name: LawName) -> &'static LoadableLaw {
     find(name.0).unwrap_or_else(|_| default())
 }
 
-/// The law of a daemon without `--law`.
+/// Returns the default law, which a daemon without `--law` uses.
 pub(crate) fn default() -> &'static LoadableLaw {
     &LAWS[0]
 }
@@ -218,7 +219,7 @@ mod tests {
     use super::LAWS;
     use crate::daemon::kernel::{object, privileges};
 
-    /// Needs root and skips without.
+    /// The kernel accepts the programs of every law. Without root, the test is skipped.
     #[test]
     fn the_kernel_accepts_the_programs_of_every_law() {
         if let Err(why) = privileges::check() {
@@ -233,7 +234,7 @@ mod tests {
         }
     }
 
-    /// The host's compiler and the kernel programs' place the members of `struct law_params` alike.
+    /// Rust and the kernel programs agree on the offsets of all members of `struct law_params`.
     #[test]
     fn parameters_have_the_places_of_the_laws_structure() {
         for law in LAWS {
@@ -249,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Lists the members of a structure with their places, and those of structures within after a dot.
+    /// Lists the members of a structure with their byte offsets. Members of inner structures have a prefix and a dot.
     fn list_members(btf: &Btf<'_>, of: &Struct<'_>, prefix: &str, at: usize, members: &mut Vec<(String, usize)>) {
         for member in of.iter() {
             let (MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. }) = member.attr;

@@ -1,4 +1,4 @@
-//! Access to the kernel: programs, pins, maps and hooks, and the laws' table. It knows of no role's programs.
+//! Access to the kernel: programs, pins, maps, hooks, and the table of laws. This module does not depend on any role.
 
 pub(crate) mod claim;
 pub(crate) mod device;

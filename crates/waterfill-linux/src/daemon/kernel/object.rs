@@ -1,4 +1,4 @@
-//! The kernel programs: objects compiled from `bpf/`, one for each law and role, embedded in this program.
+//! Objects with the kernel programs, compiled from `bpf/` for each law and role and embedded in the daemon.
 //!
 //! Maps and programs have the same names in each, so one loader serves every law.
 
@@ -7,12 +7,12 @@ use std::ffi::OsStr;
 use anyhow::{Context as _, Result};
 use libbpf_rs::{Map, MapCore as _, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramMut};
 
-/// Bytes at an address that suits the structures of an ELF file.
+/// Bytes aligned for the structures of an ELF file.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub(crate) struct Aligned<B: ?Sized>(pub(crate) B);
 
-/// Embeds an object that build.rs has compiled.
+/// Embeds an object file that build.rs has compiled.
 macro_rules! embedded {
     ($name:literal) => {{
         static OBJECT: &$crate::daemon::kernel::object::Aligned<[u8]> =
@@ -22,13 +22,13 @@ macro_rules! embedded {
 }
 pub(crate) use embedded;
 
-/// Maps of the log of steps, which exist only where it is on, and its switch (`bpf/steps.h`).
+/// Names of the maps for the step log, which are created only if the log is on (`bpf/steps.h`).
 pub(crate) const STEPS: [&str; 2] = ["steps", "steps_lost"];
 const STEPS_SWITCH: &str = ".rodata.steps";
-/// Bytes of the ring buffer: 20,000 steps and more.
+/// Size of the step log's ring buffer in bytes, enough for at least 20,000 steps.
 const STEPS_BYTES: u32 = 1 << 24;
 
-/// Opens an object, which can then be changed before it is loaded. Its log of steps is off.
+/// Opens an object for changes before it is loaded. The object's step log is off.
 pub(crate) fn open(bytes: &[u8]) -> Result<OpenObject> {
     let mut object = ObjectBuilder::default().open_memory(bytes).context("cannot read the kernel programs")?;
     for mut map in object.maps_mut().filter(|map| STEPS.iter().any(|name| map.name() == OsStr::new(name))) {
@@ -37,7 +37,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<OpenObject> {
     Ok(object)
 }
 
-/// Turns on the log of steps of an object that is not loaded yet.
+/// Turns on the step log of an object that is not loaded yet.
 pub(crate) fn log_steps(object: &mut OpenObject) -> Result<()> {
     for name in STEPS {
         open_map(object, name)?.set_autocreate(true)?;
@@ -56,7 +56,7 @@ pub(crate) fn map<'o>(object: &'o Object, name: &str) -> Result<Map<'o>> {
     object.maps().find(|map| map.name() == OsStr::new(name)).with_context(|| format!("no map {name}"))
 }
 
-/// Returns a map of a loaded object, to pin or attach it.
+/// Returns a map of a loaded object for pinning or attaching.
 pub(crate) fn map_mut<'o>(object: &'o mut Object, name: &str) -> Result<MapMut<'o>> {
     object.maps_mut().find(|map| map.name() == OsStr::new(name)).with_context(|| format!("no map {name}"))
 }

@@ -1,4 +1,4 @@
-//! Pins: programs, maps and links that outlive the process, in a folder on a BPF file system.
+//! Pins on a BPF file system: programs, maps and links that outlive the process.
 //!
 //! `<bpffs>/waterfill/host` and `…/router` belong to one role each, with everything in them. A daemon locks its role's
 //! folder, so that two daemons do not undo each other's work. The lock is on the folder itself and leaves no file. Folders have mode 0700, and one that another user
@@ -21,19 +21,19 @@ use super::laws;
 use super::safety;
 use crate::daemon::options::error::user_error;
 
-/// The usual mount point of the BPF file system; the kernel makes the folder.
+/// Usual mount point of the BPF file system, a folder that the kernel provides.
 const MOUNT_POINT: &str = "/sys/fs/bpf";
-/// The source name of our own mount, by which `unload` recognises it.
+/// Source name of a mount that the daemon made, from which `unload` recognises it.
 const SOURCE: &str = "waterfill";
 
-/// The role of a daemon.
+/// Role of a daemon on its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// TCP congestion control and its option.
+    /// Host role: registers a law as TCP congestion control and processes its option.
     Host,
-    /// Congestion prices of links.
+    /// Router role: computes the congestion signals of links.
     Router,
-    /// CSIG's tags at devices, of no law.
+    /// CSIG role: adds tags at devices, independently of a law.
     Csig,
 }
 
@@ -48,13 +48,13 @@ impl Role {
     }
 }
 
-/// The names of a role's pins in its folder.
+/// Names of a role's pins in its folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PinNames {
     pub(crate) role: Role,
-    /// Names, or paths below the folder of all pins.
+    /// Names, or paths relative to the folder of all pins.
     pub(crate) names: &'static [&'static str],
-    /// Names up to the index of a device, such as `device-`.
+    /// Prefixes of names that end with the index of a device, such as `device-`.
     pub(crate) by_device: &'static [&'static str],
 }
 
@@ -65,25 +65,26 @@ impl PinNames {
     }
 }
 
-/// The folder of all pins; `None`: nothing is pinned, and everything ends with the process.
+/// Folder of all pins. Without a folder, nothing is pinned and everything ends with the process.
 #[derive(Clone, Debug)]
 pub(crate) struct Pins {
     folder: Option<PathBuf>,
-    /// The folder that other laws' folders are in.
+    /// Folder that contains the folder of this law, unless the law is the default.
     parent: Option<PathBuf>,
 }
 
-/// A role's folder, locked until this is dropped.
+/// Lock of a role's folder, which is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "holds the lock")] Option<Flock<File>>);
 
 impl Pins {
-    /// Pins nothing.
+    /// Returns pins without a folder, with which nothing is pinned.
     pub(crate) fn none() -> Self {
         Self { folder: None, parent: None }
     }
 
-    /// Opens `folder`, or `waterfill` on the first BPF file system. Mounts one if there is none.
+    /// Opens `folder`, or the folder `waterfill` on the first BPF file system. Mounts a BPF file system if there is
+    /// none.
     pub(crate) fn open(folder: Option<PathBuf>) -> Result<Self> {
         if let Some(found) = Self::find(folder)? {
             return Ok(found);
@@ -108,7 +109,7 @@ impl Pins {
         Ok(Self { folder: Some(Path::new(MOUNT_POINT).join("waterfill")), parent: None })
     }
 
-    /// The pins of another law than the default, in a folder with its name.
+    /// Returns the pins of a law. Each law except the default has its own folder.
     pub(crate) fn of(&self, law: &LoadableLaw) -> Self {
         if law.is_default() {
             return self.clone();
@@ -116,7 +117,7 @@ impl Pins {
         Self { folder: self.folder.as_ref().map(|folder| folder.join(law.name)), parent: self.folder.clone() }
     }
 
-    /// Like [`Pins::open`], but mounts nothing: `None` if no BPF file system is mounted.
+    /// Opens pins like [`Pins::open`], but mounts nothing. Returns `None` if no BPF file system is mounted.
     pub(crate) fn find(folder: Option<PathBuf>) -> Result<Option<Self>> {
         let folder = match folder {
             Some(folder) => check_folder(&folder)?,
@@ -128,17 +129,18 @@ impl Pins {
         Ok(Some(Self { folder: Some(folder), parent: None }))
     }
 
-    /// Returns the path of `name`, such as "router/links"; `None` if nothing is pinned. Its folder exists while the role is locked.
+    /// Returns the path of a pin such as "router/links", or `None` if nothing is pinned. The pin's folder exists while
+    /// its role is locked.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join(name))
     }
 
-    /// Returns whether a role's folder exists: something is pinned, or a process died while pinning.
+    /// Returns true if a role's folder exists. Then something is pinned, or a process died while pinning.
     pub(crate) fn has(&self, role: Role) -> bool {
         self.path(role.name()).is_some_and(|folder| folder.is_dir())
     }
 
-    /// Makes a role's folder and locks it. Fails while another process has the lock.
+    /// Creates a role's folder and locks it. Fails while another process holds the lock.
     pub(crate) fn lock(&self, role: Role) -> Result<Lock> {
         let Some(folder) = self.path(role.name()) else { return Ok(Lock(None)) };
         loop {
@@ -168,8 +170,8 @@ impl Pins {
         }
     }
 
-    /// Removes the pins of a role that have these names; then its folder, the `waterfill` folder and our mount, where
-    /// they are empty. Other entries stay, and the log names them.
+    /// Removes these pins of a role, then the role's folder, the `waterfill` folder and the daemon's mount if they are
+    /// empty. Other entries stay and are logged.
     pub(crate) fn remove(&self, names: &PinNames) -> Result<()> {
         let (Some(root), Some(folder)) = (&self.folder, self.path(names.role.name())) else { return Ok(()) };
         let mut others = remove_known(&folder, |name| names.contain(name))?;
@@ -206,7 +208,7 @@ impl Pins {
     }
 }
 
-/// Removes the entries of a folder that are ours. Returns the others.
+/// Removes the entries of a folder for which `known` returns true. Returns the paths of all others.
 fn remove_known(folder: &Path, known: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let mut others = Vec::new();
     for name in names_in(folder)? {
@@ -220,7 +222,7 @@ fn remove_known(folder: &Path, known: impl Fn(&str) -> bool) -> Result<Vec<PathB
     Ok(others)
 }
 
-/// Lists a folder; one that is missing is empty.
+/// Lists the names in a folder, sorted. A missing folder has none.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -233,13 +235,13 @@ fn names_in(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns whether a BPF file system has only the entries of a new one.
+/// Returns true if a BPF file system has no entries except those of a new one.
 fn is_empty(mount: &Path) -> std::io::Result<bool> {
     let mut names = fs::read_dir(mount)?.map(|entry| entry.map(|entry| entry.file_name()));
     names.try_fold(true, |empty, name| name.map(|name| empty && (name == "maps.debug" || name == "progs.debug")))
 }
 
-/// Returns whether a map is pinned under this name in a folder of a BPF file system that is mounted here.
+/// Returns true if a map is pinned under this name on any BPF file system that is mounted here.
 pub(crate) fn is_pinned(map_id: u32, name: &str) -> Result<bool> {
     let mut folders: Vec<PathBuf> = bpf_mounts()?.into_iter().map(|mount| mount.point).collect();
     while let Some(folder) = folders.pop() {
@@ -258,7 +260,8 @@ pub(crate) fn is_pinned(map_id: u32, name: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks a folder that the user chose: its nearest existing ancestor must be on a BPF file system.
+/// Checks that the nearest existing ancestor of a folder is on a BPF file system. Returns the absolute path of the
+/// folder.
 fn check_folder(folder: &Path) -> Result<PathBuf> {
     let folder = std::path::absolute(folder).with_context(|| format!("--pins {}", folder.display()))?;
     for ancestor in folder.ancestors() {
@@ -272,7 +275,7 @@ fn check_folder(folder: &Path) -> Result<PathBuf> {
     Err(user_error(format!("--pins {}: not on a BPF file system; mount one with mount -t bpf", folder.display())))
 }
 
-/// Returns the process that has locked `file`, from the kernel's list.
+/// Returns the id of the process that has locked `file`, found in /proc/locks.
 fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;
@@ -298,7 +301,8 @@ pub(crate) fn mounts_of(kind: &str) -> Result<Vec<Mount>> {
     Ok(mounts(&table, kind))
 }
 
-/// Parses lines such as "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw" (proc(5)).
+/// Parses a mount table of lines such as "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2
+/// rw" (proc(5)).
 fn mounts(table: &str, kind: &str) -> Vec<Mount> {
     let parse = |line: &str| {
         let (before, after) = line.split_once(" - ")?;

@@ -1,4 +1,4 @@
-//! The capabilities that loading and attaching programs need.
+//! Capabilities that loading and attaching programs need.
 
 use std::fs;
 
@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result};
 
 use crate::daemon::options::error::user_error;
 
-/// Capabilities by number, as in linux/capability.h. CAP_SYS_ADMIN includes the two of BPF.
+/// Number and name of a capability, as in linux/capability.h. CAP_SYS_ADMIN includes the two of BPF.
 const CAP_NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: (u32, &str) = (38, "CAP_PERFMON");
 const CAP_BPF: (u32, &str) = (39, "CAP_BPF");
 
-/// Checks that this process may load programs and attach them. The error names the missing capabilities.
+/// Checks that this process may load and attach programs. An error names the missing capabilities.
 pub(crate) fn check() -> Result<()> {
     let status = fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
     let missing = missing_capabilities(&status);

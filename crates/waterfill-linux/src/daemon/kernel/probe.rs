@@ -1,4 +1,4 @@
-//! The kernel features that host and router need, and the substitutes for missing ones.
+//! Kernel features that the host and router roles need, and the substitutes for missing ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use super::pins::{Role, mounts_of};
 use super::privileges;
 use crate::daemon::options::error::user_error;
 
-/// The kernel's type information.
+/// File with the kernel's type information.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// Features that are looked up by name.
+/// Name of the tcx feature, by which other code looks it up.
 pub(crate) const TCX: &str = "tcx egress hook";
 const CLSACT: &str = "clsact";
 pub(crate) const TBF: &str = "token bucket (tbf)";
@@ -30,12 +30,12 @@ const BOTH: &[&str] = &["host", "router"];
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Feature {
     pub(crate) name: &'static str,
-    /// First Linux release that has it.
+    /// First Linux release with this feature.
     pub(crate) since: &'static str,
     pub(crate) present: bool,
-    /// Roles that use it.
+    /// Roles that use this feature.
     pub(crate) used_by: &'static [&'static str],
-    /// Substitute for a missing feature; `None` if the role needs the feature.
+    /// Substitute for a missing feature, or `None` if the roles need it.
     pub(crate) without: Option<&'static str>,
 }
 
@@ -45,15 +45,15 @@ enum Sign {
     TypeInformation,
     Function(&'static str),
     Structure(&'static str),
-    /// Probe for a structure of the kernel, or for the module that has it.
+    /// Structure of the kernel, or the module that contains it.
     Module(&'static str, &'static str),
-    /// Probe for the minimum number of arguments of `cong_control`.
+    /// Minimum number of arguments of `cong_control`.
     ControlArguments(usize),
     ControlGroups,
     MountedBpf,
 }
 
-/// A feature: name, first release, sign, roles, and the substitute.
+/// Description of a feature: name, first release, way of detection, roles, and substitute.
 type Known = (&'static str, &'static str, Sign, &'static [&'static str], Option<&'static str>);
 
 const FEATURES: [Known; 15] = [
@@ -98,20 +98,20 @@ const FEATURES: [Known; 15] = [
     ),
 ];
 
-/// The running kernel, with its mounts.
+/// The running kernel, with the mounts and features that the daemon uses.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct System {
     pub(crate) kernel: String,
     pub(crate) cgroup2: Option<PathBuf>,
     pub(crate) bpffs: Option<PathBuf>,
-    /// TCP's congestion controls that are loaded.
+    /// Congestion controls that the kernel's TCP offers.
     #[serde(rename = "laws")]
     pub(crate) congestion_controls: Vec<String>,
     pub(crate) features: Vec<Feature>,
 }
 
 impl System {
-    /// Examines the running kernel. Loads and mounts nothing.
+    /// Examines the running kernel without loading or mounting anything.
     pub(crate) fn find() -> Result<Self> {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the kernel's version")?;
         let kernel = kernel.trim().to_owned();
@@ -145,7 +145,7 @@ impl System {
         Ok(Self { kernel, cgroup2, bpffs, congestion_controls, features })
     }
 
-    /// A kernel of these features; for tests.
+    /// Returns a kernel with only these features, for tests.
     #[cfg(test)]
     pub(crate) fn with(present: &[&str]) -> Self {
         let features = FEATURES.into_iter().map(|(name, since, _, used_by, without)| {
@@ -155,12 +155,12 @@ impl System {
         Self { kernel: "6.1.0-test".into(), features: features.collect(), ..Self::default() }
     }
 
-    /// Returns whether the kernel has a feature.
+    /// Returns true if the kernel has a feature.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.features.iter().any(|feature| feature.name == name && feature.present)
     }
 
-    /// Checks that the kernel has a role's features, and that this process may load the role.
+    /// Checks that the kernel has the features that a role needs, and that this process may load it.
     pub(crate) fn check(&self, role: Role) -> Result<()> {
         let missing: Vec<String> = self
             .features
@@ -191,7 +191,7 @@ impl System {
     }
 }
 
-/// Returns how many arguments the kernel passes to cong_control.
+/// Returns the number of arguments that the kernel passes to cong_control.
 fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
     let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops")?;
     let field = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
@@ -200,13 +200,13 @@ fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
     Some(function.len())
 }
 
-/// Returns whether a module is built in, loaded, or can be loaded on first use.
+/// Returns true if a module is built in, loaded, or can be loaded on first use.
 fn module(kernel: &str, name: &str) -> bool {
     module_below(Path::new("/"), kernel, name)
 }
 
-/// Looks for a module on a host whose files are below `root`. A container often has no /lib/modules, but the host's
-/// modules.
+/// Returns true if a module exists on a host whose files are below `root`. A container often has no /lib/modules, but
+/// sees the host's loaded modules.
 fn module_below(root: &Path, kernel: &str, name: &str) -> bool {
     let file = format!("/{name}.ko");
     let lists = ["modules.dep", "modules.builtin"];
@@ -217,7 +217,7 @@ fn module_below(root: &Path, kernel: &str, name: &str) -> bool {
     root.join("sys/module").join(name).is_dir() || lists.iter().any(listed)
 }
 
-/// Checks that a device exists.
+/// Checks that a device exists in this network namespace.
 pub(crate) fn check_device(device: &str) -> Result<()> {
     if_nametoindex(device).map(drop).map_err(|_| {
         user_error(format!("--dev {device}: not in this network namespace, whose devices `ip link` lists"))
@@ -249,7 +249,8 @@ mod tests {
         assert!(why.contains("tcx") && why.contains("clsact"), "{why}");
     }
 
-    /// Debian 11's kernel: its verifier would refuse the programs with no more than "invalid argument".
+    /// A kernel that lacks needed helpers, such as Debian 11's, is refused in one sentence. Its verifier would say no
+    /// more than "invalid argument".
     #[test]
     fn a_kernel_without_what_the_programs_call_is_refused_in_one_sentence() {
         let why = System::with(&["type information (BTF)", CLSACT]).check(Role::Router).unwrap_err().to_string();

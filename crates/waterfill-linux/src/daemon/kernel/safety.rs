@@ -1,4 +1,4 @@
-//! Checks of folders whose content nobody else may change.
+//! Checks of folders that nobody except this user and root may change.
 
 use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io::ErrorKind;
@@ -10,14 +10,15 @@ use nix::unistd::Uid;
 
 use crate::daemon::options::error::user_error;
 
-/// The mode of our folders.
+/// Mode of the daemon's folders.
 const PRIVATE: u32 = 0o700;
-/// Bits of a mode: written by the group or by others; only owners of entries may rename and remove them.
+/// Mode bits of a folder that the group or others may write. With [`STICKY`], only the owner of an entry may rename or
+/// remove it.
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Makes a folder of mode 0700 and its missing parents, or removes the permissions of others. Fails if another user
-/// owns it or one above it, or can replace one of them.
+/// Creates a folder of mode 0700 with its missing parents, or removes others' permissions on it. Fails if another user
+/// could replace the folder or write into it.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|path| !path.exists()).collect();
     for path in missing.into_iter().rev() {
@@ -35,7 +36,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks that no other user owns or can write a folder, nor replace one above it. Folders that are missing are skipped.
+/// Checks that no other user can write into a folder or replace it. Missing folders are skipped.
 pub(crate) fn check_folder(folder: &Path) -> Result<()> {
     // Where links lead, too; who owns a link can change it.
     let real = folder.ancestors().skip(1).find_map(|above| fs::canonicalize(above).ok()).unwrap_or_default();
@@ -56,8 +57,8 @@ fn metadata(path: &Path) -> Result<Metadata> {
     fs::symlink_metadata(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Returns the problem with a folder, or `None`. One above ours may be written by others if it is sticky, as /tmp and a
-/// BPF file system are by default: then they cannot replace what we own in it.
+/// Returns the problem with a folder, or `None`. With `above`, others may write into it if it is sticky, like /tmp,
+/// because they cannot replace the daemon's entries there.
 fn fault(found: &Metadata, me: u32, above: bool) -> Option<String> {
     let mode = found.permissions().mode();
     if !found.is_dir() && (!above || !found.is_symlink()) {

@@ -18,12 +18,12 @@ use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::object;
 use crate::daemon::options::error::user_error;
 
-/// The first bytes of a file.
+/// First bytes of a step log.
 const MAGIC: &[u8; 8] = b"WFSTEPS1";
-/// Longest wait of the reader for records before it checks whether to end.
+/// Time for which the reader waits for records before it checks whether to end.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// A log that is to be written.
+/// File and length limit of a step log.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) file: PathBuf,
@@ -31,14 +31,14 @@ pub(crate) struct Target {
     pub(crate) limit: u64,
 }
 
-/// A log that is being written; dropping it ends the file.
+/// A step log that is being written. Dropping it completes the file.
 #[derive(Debug)]
 pub(crate) struct StepLog {
     stop: Arc<AtomicBool>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// Totals of the thread.
+/// Output file of the writing thread, with its counts.
 struct Output {
     file: BufWriter<File>,
     written: u64,
@@ -75,7 +75,7 @@ impl Output {
 }
 
 impl StepLog {
-    /// Writes the steps of a loaded object, whose log is on, from now on.
+    /// Starts a thread that writes the steps of a loaded object whose log is on.
     pub(crate) fn start(target: &Target, law: &LoadableLaw, role: &str, object: &Object) -> Result<Self> {
         let failed = |e: std::io::Error| user_error(format!("--log-steps {}: {e}", target.file.display()));
         let mut output = Output::create(target, law, role).map_err(failed)?;

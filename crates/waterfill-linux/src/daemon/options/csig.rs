@@ -28,7 +28,7 @@ pub(crate) struct CsigOptions {
     #[arg(long, value_enum, default_value_t)]
     #[serde(default, deserialize_with = "word")]
     pub(crate) signal: TagSignal,
-    /// Lower end of the first band: a rate, time or share, depending on the signal [default: price 100 kbit/s, others 0]
+    /// Lower end of the first band: a rate, time or ratio, depending on the signal [default: price 100 kbit/s, others 0]
     #[arg(long, value_name = "VALUE")]
     pub(crate) from: Option<Text>,
     /// Upper end of the last band [default: price 250 Gbit/s, abw 100 Gbit/s, abwc 1, delay and nqd 10 ms]
@@ -46,10 +46,10 @@ pub(crate) struct CsigOptions {
     #[arg(long, value_name = "N", default_value_t)]
     #[serde(default)]
     pub(crate) locator: Locator,
-    /// T of MaxNet's demand function, for the bands of prices [default: that of the law]
+    /// T of MaxNet's demand function, for the bands of prices [default: the law's]
     #[arg(long, value_name = "TIME")]
     pub(crate) t: Option<DemandTime>,
-    /// Maximum rate of a connection in MaxNet, for the bands of prices [default: that of the law]
+    /// Maximum rate of a connection in MaxNet, for the bands of prices [default: the law's]
     #[arg(long, value_name = "RATE")]
     pub(crate) x_max: Option<Rate>,
 }
@@ -74,7 +74,7 @@ pub(crate) enum TagRole {
     Inside,
     /// A neighbour outside the domain: frames leave without a tag, and arriving tags are ignored.
     Edge,
-    /// A neighbour of a host in the domain: as inside, and arriving prices are copied into MaxNet's option.
+    /// A neighbour of a host in the domain: like inside, and arriving prices are copied into MaxNet's option.
     End,
 }
 
@@ -82,9 +82,9 @@ pub(crate) enum TagRole {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagFormat {
-    /// 4 bytes with 32 bands.
+    /// Tag of 4 bytes with 32 bands.
     Compact,
-    /// 8 bytes with 2²⁰ bands.
+    /// Tag of 8 bytes with 2²⁰ bands.
     #[default]
     Wide,
 }
@@ -106,7 +106,7 @@ pub(crate) enum TagSignal {
     Nqd,
 }
 
-/// Writes the name that the file and the command line have for a variant.
+/// Implements `Display` with the names of variants in the file and on the command line.
 macro_rules! names {
     ($type:ident { $($variant:ident = $name:literal),+ }) => {
         impl fmt::Display for $type {

@@ -1,15 +1,15 @@
-//! Errors: one line on standard error, and an exit code.
+//! Errors of the daemon, which end it with one line on standard error and an exit code.
 
 use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
-/// An error that the user can fix: wrong input, or a missing feature of this host. It ends with exit 2; any other
-/// error is a refusal by the kernel and ends with exit 1.
+/// An error that the user can fix: wrong input, or a missing feature of this host. It ends the process with exit code
+/// 2, and any other error with 1.
 #[derive(Debug)]
 pub(crate) struct UserError(String);
 
 impl UserError {
-    /// The exit code.
+    /// Exit code of an error that the user can fix.
     pub(crate) const CODE: u8 = 2;
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for UserError {
 
 impl std::error::Error for UserError {}
 
-/// Makes an error of exit 2. The text names the option, the problem with its value, and what to type.
+/// Creates a [`UserError`]. The text names the option, the problem with its value, and what to type.
 pub(crate) fn user_error(text: impl Into<String>) -> anyhow::Error {
     UserError(text.into()).into()
 }
@@ -41,8 +41,7 @@ pub(crate) fn exit_code_number(error: &anyhow::Error) -> u8 {
     if error.is::<UserError>() { UserError::CODE } else { 1 }
 }
 
-/// Joins the lines of a message and escapes characters that a terminal interprets, because a message quotes files and
-/// arguments.
+/// Joins the lines of a message and escapes characters that a terminal interprets. Messages quote files and arguments.
 pub(crate) fn one_line(text: &str) -> String {
     escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -1,4 +1,4 @@
-//! The configuration file's tables. Doc comments are the descriptions in its JSON Schema.
+//! Tables of the configuration file. Their doc comments are the descriptions in its JSON Schema.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use super::reading::{OneOrMany, table, word};
 use super::values::{Address, Burst, LogInterval};
 use super::{CsigOptions, HostOptions, RouterOptions};
 
-/// The default path of the file.
+/// Default path of the configuration file.
 pub(crate) const DEFAULT_FILE: &str = "/etc/waterfill/waterfilld.toml";
-/// The default path of the control socket.
+/// Default path of the control socket.
 pub(crate) const DEFAULT_CONTROL: &str = "/run/waterfill/control.sock";
 
-/// Longest path of a socket: `sun_path` has 108 bytes with the NUL at the end.
+/// Maximum length of a socket's path in bytes. `sun_path` has 108 bytes, including the final NUL.
 const MAX_PATH_BYTES: usize = 107;
 
 /// Configuration of `waterfilld run`: roles, laws and devices to load, and services.
@@ -24,7 +24,7 @@ const MAX_PATH_BYTES: usize = 107;
 #[serde(deny_unknown_fields)]
 #[schemars(title = "waterfilld.toml")]
 pub(crate) struct File {
-    /// Law of this end host, or with [[host]] several laws.
+    /// Law of this end host, or several laws as [[host]].
     #[serde(default)]
     pub(crate) host: OneOrMany<HostOptions>,
     /// Links of this router: a table for each device and law.
@@ -62,12 +62,12 @@ pub(crate) struct LogOptions {
     /// Minimum level to log; the environment variable `RUST_LOG` overrides it. Default: info.
     #[serde(deserialize_with = "word")]
     pub(crate) level: LogLevel,
-    /// Text, or one JSON object per line. Default: text.
+    /// Format of messages: text, or one JSON object per line. Default: text.
     #[serde(deserialize_with = "word")]
     pub(crate) format: LogFormat,
     /// Number of messages of one kind to log per interval; further ones are only counted. Default: 20.
     pub(crate) burst: Burst,
-    /// Interval of `burst`. Default: 10 s.
+    /// Interval in which `burst` limits messages. Default: 10 s.
     pub(crate) interval: LogInterval,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum LogLevel {
 }
 
 impl LogLevel {
-    /// Returns the level's name.
+    /// Returns the name of the level.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -102,7 +102,7 @@ impl LogLevel {
     }
 }
 
-/// The form of a message.
+/// The format of log messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
@@ -132,7 +132,7 @@ impl Default for ControlOptions {
     }
 }
 
-/// Checks the path of a socket as far as its text goes.
+/// Checks the text of a socket's path, without looking at the file system.
 pub(crate) fn check_socket_path(path: &Path) -> Result<(), String> {
     let bytes = path.as_os_str().as_bytes();
     if !path.is_absolute() || path.parent().is_none() {

@@ -21,7 +21,7 @@ pub(crate) struct HostOptions {
     #[arg(long, value_name = "LAW", default_value_t)]
     #[serde(default)]
     pub(crate) law: LawName,
-    /// Parameter of the law, such as alpha=0.5; repeatable; `waterfilld laws` lists them
+    /// Parameter of the law, such as alpha=0.5; repeatable; listed by `waterfilld laws`
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(

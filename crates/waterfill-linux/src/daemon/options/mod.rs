@@ -1,4 +1,4 @@
-//! Options of the roles, as users state them: on the command line or in the configuration file.
+//! Options of the roles, as users write them on the command line or in the configuration file.
 //!
 //! One structure per role is read from both, so that an option has one name, one parser, one default and one description.
 //! Values have types of their own ([`values`]), whose errors say what to write. Nothing here asks the kernel.

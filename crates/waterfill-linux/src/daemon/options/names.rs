@@ -7,14 +7,14 @@ use super::error::user_error;
 /// Form in which messages name a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// Option names, such as `--virtual-queue`.
+    /// Names of options, such as `--virtual-queue`.
     Options,
-    /// Keys of the file, such as `virtual_queue`.
+    /// Keys of the configuration file, such as `virtual_queue`.
     Keys,
 }
 
 impl Names {
-    /// Names a setting.
+    /// Returns the name of a setting in this form.
     pub(crate) fn of(self, key: &str) -> String {
         match (self, key) {
             (Self::Keys, key) => key.to_owned(),
@@ -24,7 +24,7 @@ impl Names {
         }
     }
 
-    /// Names a setting that is in force.
+    /// Returns the name of a setting that is turned on, with its value in a file.
     pub(crate) fn given(self, key: &str) -> String {
         match self {
             Self::Keys => format!("{key} = true"),
@@ -32,7 +32,7 @@ impl Names {
         }
     }
 
-    /// Names a parameter of `cohabit`, with its value if it is given.
+    /// Returns the name of a parameter of `cohabit`, with its value if one is given.
     pub(crate) fn cohabit_parameter(self, name: &str, value: Option<&str>) -> String {
         match (self, value) {
             (Self::Keys, Some(value)) => format!("cohabit_params.{name} {value}"),
@@ -43,12 +43,12 @@ impl Names {
     }
 }
 
-/// Separator between an unknown name and the list of known ones.
+/// Separator between the message about an unknown name and the list of known names.
 pub(crate) const KNOWN: &str = "; known: ";
-/// Typing errors at which a known name is still suggested, as in `waterfill`.
+/// Maximum number of typing errors for which a known name is suggested.
 const MAX_TYPING_ERRORS: usize = 2;
 
-/// Says that a name is unknown, and suggests a known one at most two typing errors away or lists all.
+/// Returns the message about an unknown name. It suggests a known name at most two typing errors away, or lists all.
 ///
 /// A typing error inserts, deletes or replaces a letter, or swaps two neighbours (optimal string alignment).
 pub(crate) fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
@@ -66,12 +66,12 @@ pub(crate) fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item 
     }
 }
 
-/// A setting that is wrong.
+/// Error of a wrong setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// Key in the file, such as `params.x_max`.
+    /// Key of the setting in the file, such as `params.x_max`.
     pub(crate) key: String,
-    /// One sentence: the problem with the value, and the advice.
+    /// One sentence that states the problem with the value, and the advice.
     pub(crate) text: String,
 }
 

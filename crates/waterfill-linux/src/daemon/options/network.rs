@@ -1,9 +1,9 @@
-//! Networks of peers (`--peers`).
+//! Networks whose hosts are peers (`--peers`).
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A network of IPv6, or of IPv4 by its mapped addresses.
+/// An IPv6 network, or an IPv4 network as mapped addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Network {
     pub(crate) address: Ipv6Addr,
@@ -13,7 +13,7 @@ pub(crate) struct Network {
 impl FromStr for Network {
     type Err = String;
 
-    /// Parses "10.0.0.0/8", "fd00::/8", or one address.
+    /// Parses a network, such as "10.0.0.0/8" or "fd00::/8", or a single address.
     fn from_str(text: &str) -> Result<Self, String> {
         let parse = || {
             let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-/// The slowest rate that the law's fields can encode.
+/// Minimum rate that the law's fields can encode, in bit/s.
 pub(crate) const MIN_RATE_BPS: u64 = 32;
-/// The fastest rate that the law's fields can encode.
+/// Maximum rate that the law's fields can encode, in bit/s.
 pub(crate) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 
 const LARGE: [(&str, i32); 6] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15)];
@@ -33,7 +33,7 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
     Ok(value as u64)
 }
 
-/// Parses a time, rounded to a nanosecond.
+/// Parses a time and rounds it to nanoseconds.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     const FORM: &str = "must be a time such as \"1 ms\"";
     let (number, unit) = split(text).ok_or(FORM)?;
@@ -41,7 +41,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| FORM.into())
 }
 
-/// Parses a volume; a number without a unit is bytes. Returns bytes.
+/// Parses a volume and returns it in bytes. A number without a unit is in bytes.
 pub(crate) fn volume(text: &str) -> Result<u64, String> {
     const FORM: &str = "must be a volume such as \"250 kB\"";
     let (number, unit) = split(text).ok_or(FORM)?;
@@ -53,7 +53,8 @@ pub(crate) fn volume(text: &str) -> Result<u64, String> {
     Ok(value as u64)
 }
 
-/// Splits text into a number and its unit; `None` without a number. "1e9 bit/s" has an exponent, "1 EB" has not.
+/// Splits text into a number and its unit. Returns `None` if it does not begin with a number. "1e9 bit/s" has an
+/// exponent, "1 EB" has none.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let digits = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
@@ -74,13 +75,13 @@ fn split(text: &str) -> Option<(&str, &str)> {
     Some((&text[..end], text[end..].trim_start()))
 }
 
-/// Returns the exponent of the prefix that turns `base` into `unit`.
+/// Returns the decimal exponent of a unit's prefix before `base`.
 fn prefix(unit: &str, base: &str, prefixes: &[(&str, i32)]) -> Option<i32> {
     let before = unit.strip_suffix(base)?;
     prefixes.iter().find(|(p, _)| *p == before).map(|(_, e)| *e)
 }
 
-/// Returns number · 10^exponent, computed in decimal: in binary, 14.5 · 1e-3 is not the number nearest to 0.0145.
+/// Returns number · 10^exponent, computed in decimal. In binary, 14.5 · 1e-3 is not the number nearest to 0.0145.
 fn scaled(number: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = match number.split_once(['e', 'E']) {
         Some((mantissa, own)) => (mantissa, own.parse::<i32>().ok()?),
@@ -95,17 +96,17 @@ pub(crate) fn show_rate(bps: u64) -> String {
     show(bps as f64, "bit/s", &LARGE)
 }
 
-/// Formats a volume.
+/// Formats a volume with three significant digits.
 pub(crate) fn show_volume(bytes: u64) -> String {
     show(bytes as f64, "B", &LARGE)
 }
 
-/// Formats a number of things with three significant digits.
+/// Formats a count, from 100,000 on with three significant digits.
 pub(crate) fn show_count(count: u64) -> String {
     if count < 100_000 { count.to_string() } else { show(count as f64, "", &LARGE) }
 }
 
-/// Formats a time.
+/// Formats a time with three significant digits.
 pub(crate) fn show_time(seconds: f64) -> String {
     let scale = SMALL.iter().find(|(_, e)| seconds.abs() >= 0.9995 * 10f64.powi(*e));
     match scale {
@@ -120,7 +121,7 @@ fn show(value: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     format!("{} {p}{unit}", digits(value / 10f64.powi(*e)))
 }
 
-/// Formats three significant digits, without trailing zeros of a fraction.
+/// Formats a number with three significant digits, without trailing zeros of a fraction.
 fn digits(value: f64) -> String {
     let places = if value.abs() >= 99.95 { 0 } else { 1 + usize::from(value.abs() < 9.995) };
     let text = format!("{value:.places$}");

@@ -1,4 +1,5 @@
-//! Reads the file's tables, words and values. No value is read from another type, and errors say what to write.
+//! Deserializers for tables, words and values of the file. They convert no other types, and their errors say what to
+//! write.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,13 +13,13 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpect
 
 use super::names::KNOWN;
 
-/// A value that an option and a key have alike. Both parse it from text.
+/// A value that an option and a key of the file both parse from text.
 pub(crate) trait Scalar: FromStr<Err = String> {
-    /// Returns the schema, whose `type` lists the accepted types of the file's values.
+    /// Returns the JSON Schema of the value. Its `type` lists the accepted types in the file.
     fn schema() -> Schema;
 }
 
-/// Reads a value of the file.
+/// Deserializes a value of the file.
 pub(crate) fn scalar<'de, D: Deserializer<'de>, T: Scalar>(from: D) -> Result<T, D::Error> {
     from.deserialize_any(ScalarVisitor(PhantomData))
 }
@@ -26,7 +27,7 @@ pub(crate) fn scalar<'de, D: Deserializer<'de>, T: Scalar>(from: D) -> Result<T,
 struct ScalarVisitor<T>(PhantomData<T>);
 
 impl<T: Scalar> ScalarVisitor<T> {
-    /// Parses a value of a type, if the schema has one of these types.
+    /// Parses a value from text if the schema allows one of `types`.
     fn parse<E: Error>(self, types: &[&str], given: Unexpected<'_>, text: &str) -> Result<T, E> {
         let schema = T::schema();
         let allowed = schema.get("type").map(|kind| kind.as_array().map_or(slice::from_ref(kind), Vec::as_slice));
@@ -66,7 +67,7 @@ impl<T: Scalar> Visitor<'_> for ScalarVisitor<T> {
     }
 }
 
-/// Reads a table. Without this, a structure is read from an array of its values as well.
+/// Deserializes a table. Serde alone would also accept an array of a structure's values.
 pub(crate) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     struct TableVisitor<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for TableVisitor<T> {
@@ -83,12 +84,12 @@ pub(crate) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> 
     from.deserialize_any(TableVisitor(PhantomData))
 }
 
-/// Reads an enumeration's word that may be left out.
+/// Deserializes the word of an enumeration for a key that may be missing.
 pub(crate) fn optional_word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
     word(from).map(Some)
 }
 
-/// Reads an enumeration's word. Without this, one is read from a table as well.
+/// Deserializes the word of an enumeration. Serde alone would also accept a table.
 pub(crate) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     struct WordVisitor<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for WordVisitor<T> {
@@ -108,7 +109,7 @@ pub(crate) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> R
     from.deserialize_any(WordVisitor(PhantomData))
 }
 
-/// A table in an array of them.
+/// A table in an array of tables.
 struct Table<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {

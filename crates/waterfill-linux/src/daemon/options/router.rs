@@ -16,7 +16,7 @@ use super::values::{
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a device that do not depend on each other")]
 pub(crate) struct RouterOptions {
-    /// Device whose outgoing packets get the signal; it may appear later, disappear and reappear
+    /// Device whose outgoing packets carry the signal; it may appear later, disappear and reappear
     #[arg(skip)] // the command line may name several, each with its rate
     pub(crate) device: Device,
     /// Rate of the link behind the device
@@ -26,7 +26,7 @@ pub(crate) struct RouterOptions {
     #[arg(long, value_name = "LAW", default_value_t)]
     #[serde(default)]
     pub(crate) law: LawName,
-    /// Parameter of the law, such as alpha=0.5; repeatable; `waterfilld laws` lists them
+    /// Parameter of the law, such as alpha=0.5; repeatable; listed by `waterfilld laws`
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(
@@ -35,7 +35,7 @@ pub(crate) struct RouterOptions {
         extend("default" = {})
     )]
     pub(crate) params: Vec<(String, String)>,
-    /// Fraction of the rate to fill, above 0 and at most 1 [default: that of the law; 0.9 for MaxNet]
+    /// Fraction of the rate to fill, above 0 and at most 1 [default: the law's; 0.9 for MaxNet]
     #[arg(long, value_name = "FRACTION")]
     pub(crate) target: Option<Target>,
     /// Bytes per packet on the link beyond its IP length; an Ethernet header has 14
@@ -66,7 +66,7 @@ pub(crate) struct RouterOptions {
         extend("default" = {})
     )]
     pub(crate) cohabit_params: Vec<(String, String)>,
-    /// Use one queue for explicit flows and one for the rest, not cohabit's controller; implies a virtual queue
+    /// Use one queue for explicit flows and one for all others, without cohabit's controller; implies a virtual queue
     #[arg(long)]
     #[serde(default)]
     pub(crate) separate: bool,

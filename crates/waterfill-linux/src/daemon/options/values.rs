@@ -1,4 +1,4 @@
-//! Types of values. Each is read in the same way from an option and from a key, and its errors say what to write.
+//! Types of option values. Options and keys of the file parse them in the same way, and errors say what to write.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::network::Network;
 use super::quantity::{self, show_rate};
 use super::reading::{Scalar, scalar};
 
-/// Makes a type that parses text readable from the file.
+/// Implements deserialization from the file for a type that parses text.
 macro_rules! read_from_files {
     ($name:ident, $schema:expr) => {
         impl Scalar for $name {
@@ -47,7 +47,7 @@ macro_rules! read_from_files {
     };
 }
 
-/// Declares a type of values: its parser, and its JSON Schema.
+/// Declares a type of option value with its parser and its JSON Schema.
 macro_rules! value {
     ($(#[$about:meta])* $name:ident($inner:ty), $parse:expr, $schema:tt) => {
         $(#[$about])*
@@ -67,13 +67,13 @@ macro_rules! value {
 }
 
 value!(
-    /// A rate in bit/s, with its unit.
+    /// A rate in bit/s. Text must include a unit.
     #[derive(Copy, Default)]
     Rate(u64), quantity::rate,
     { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*([kMGTP]?(bit/s|bit|B/s)|[kmgtp]bit)$" }
 );
 value!(
-    /// A volume in bytes, with a unit or without.
+    /// A volume in bytes. Text may include a unit.
     #[derive(Copy)]
     Volume(u64), quantity::volume,
     {
@@ -82,25 +82,25 @@ value!(
     }
 );
 value!(
-    /// The interval of the log's limit on messages.
+    /// Interval in which the log limits messages of one kind.
     #[derive(Copy)]
     LogInterval(Duration), log_interval,
     { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*[munµμ]?s$" }
 );
 value!(
-    /// A time of MaxNet's demand function.
+    /// Time parameter T of MaxNet's demand function.
     #[derive(Copy)]
     DemandTime(Duration), demand_time,
     { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*[munµμ]?s$" }
 );
 value!(
-    /// A fraction of a link's rate.
+    /// Target utilization: a fraction of a link's rate.
     #[derive(Copy)]
     Target(f64), target,
     { "type": "number", "minimum": 1e-6, "maximum": 1 }
 );
 value!(
-    /// Bytes of a packet on the link beyond its IP length.
+    /// Number of bytes that a packet has on the link beyond its IP length.
     #[derive(Copy)]
     Overhead(i32), overhead,
     { "type": "integer", "minimum": 0, "maximum": 1000 }
@@ -112,49 +112,49 @@ value!(
     { "type": ["integer", "string"], "minimum": 1536, "maximum": 65535, "pattern": "^(0x[0-9a-fA-F]{3,4}|[0-9]{4,5})$" }
 );
 value!(
-    /// A hop's locator in tags; compact tags have space for 63.
+    /// Locator of a hop in tags. Compact tags have space for locators up to 63.
     #[derive(Copy)]
     Locator(u32), locator,
     { "type": "integer", "minimum": 1, "maximum": 32767 }
 );
 value!(
-    /// The name of a network device.
+    /// Name of a network device.
     #[derive(Default)]
     Device(String), device,
     { "type": "string", "pattern": r"^[^/\s]{1,15}$" }
 );
 value!(
-    /// The name of a congestion control in TCP's list.
+    /// Name of a TCP congestion control in the kernel.
     CongestionControl(String), congestion_control,
     { "type": "string", "pattern": "^[A-Za-z0-9_]{1,15}$" }
 );
 value!(
-    /// The cookie of a network namespace.
+    /// Cookie of a network namespace.
     #[derive(Copy)]
     Cookie(u64), cookie,
     { "type": ["string", "integer"], "minimum": 1, "pattern": "^(0x[0-9A-Fa-f]+|[0-9]+)$" }
 );
 value!(
-    /// An address and a port where metrics are served.
+    /// Address and port where metrics are served.
     #[derive(Copy)]
     Address(SocketAddr), address,
     { "type": "string", "pattern": r"^([0-9.]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$" }
 );
 value!(
-    /// Messages of one kind that are logged in an interval.
+    /// Maximum number of messages of one kind that are logged in an interval.
     #[derive(Copy)]
     Burst(u32), burst,
     { "type": "integer", "minimum": 1, "maximum": 1_000_000 }
 );
 value!(
-    /// The text of a value that is checked elsewhere.
+    /// Text of a value that is checked elsewhere.
     Text(String), |text: &str| Ok::<_, String>(text.to_owned()),
     { "type": ["string", "number", "boolean"] }
 );
 read_from_files!(Network, json_schema!({ "type": "string", "pattern": r"^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$" }));
 
 impl Default for Overhead {
-    /// Ethernet's header.
+    /// Returns the length of an Ethernet header.
     fn default() -> Self {
         Self(14)
     }
@@ -202,12 +202,12 @@ impl fmt::Display for Device {
     }
 }
 
-/// The name of a law that has a kernel form.
+/// Name of a law that has kernel code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LawName(pub(crate) &'static str);
 
 impl LawName {
-    /// Lists the names, the default first.
+    /// Returns the names of all laws that have kernel code, the default first.
     fn all() -> impl Iterator<Item = &'static str> {
         ProtocolId::ALL.iter().filter(|id| id.kernel().is_some()).map(|id| id.info().name)
     }
@@ -236,13 +236,13 @@ impl fmt::Display for LawName {
 
 read_from_files!(LawName, json_schema!({ "type": "string", "enum": LawName::all().collect::<Vec<_>>() }));
 
-/// The kind of the TCP option on the wire.
+/// Kind of the TCP option on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OptionKind {
-    /// 253, with an ExID.
+    /// Kind 253, for experiments, with an ExID.
     #[default]
     Experiment,
-    /// 42, the papers' own.
+    /// Kind 42, which the papers use.
     Paper,
 }
 
@@ -282,13 +282,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "must be an address and a port, such as 127.0.0.1:9465 or [::1]:9465".into())
 }
 
-/// Parses a name in TCP's list, which has up to 15 bytes (TCP_CA_NAME_MAX); BPF allows these characters.
+/// Parses the name of a congestion control. It has up to 15 bytes (TCP_CA_NAME_MAX), and BPF restricts its characters.
 fn congestion_control(text: &str) -> Result<String, String> {
     let fits = (1..16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     fits.then(|| text.into()).ok_or_else(|| "must be 1 to 15 letters, digits and underscores".into())
 }
 
-/// Parses the name of a device, which has up to 15 bytes (IFNAMSIZ). Whether the device exists is checked later.
+/// Parses the name of a device, which has up to 15 bytes (IFNAMSIZ). Another check finds out if the device exists.
 fn device(text: &str) -> Result<String, String> {
     let fits =
         (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
@@ -300,7 +300,7 @@ fn cookie(text: &str) -> Result<u64, String> {
     parsed.filter(|n| *n != 0).ok_or_else(|| "must be a namespace's cookie (SO_NETNS_COOKIE), a number above 0".into())
 }
 
-/// Parses an EtherType. They begin at 0x600; those of VLANs and IP have a meaning of their own.
+/// Parses an EtherType from 0x600. EtherTypes of IP, ARP and VLANs are refused because the network uses them already.
 fn tpid(text: &str) -> Result<u16, String> {
     let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u16::from_str_radix(hex, 16).ok());
     number
@@ -339,20 +339,21 @@ fn demand_time(text: &str) -> Result<Duration, String> {
     fits.then_some(time).ok_or_else(|| "must be a time from 1ms to 100s, in steps of 1ms".into())
 }
 
-/// Parses `name=value` of a law's parameter.
+/// Parses a law's parameter written as `name=value`.
 pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("must be a parameter and its value, such as alpha=0.5")?;
     Ok((name.trim().into(), value.trim().into()))
 }
 
-/// Parses `name=value`. Without a value, the error is that of the parameter.
+/// Parses a parameter of `cohabit` written as `name=value`. A missing value is reported later as an error of the
+/// parameter.
 #[expect(clippy::unnecessary_wraps, reason = "clap takes parsers that may fail")]
 pub(crate) fn cohabit_assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     Ok((name.trim().into(), value.trim().into()))
 }
 
-/// Reads a table of parameters.
+/// Deserializes a table of parameters into names and values.
 pub(crate) fn assignments<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
     let table = BTreeMap::<String, Text>::deserialize(from)?;
     Ok(table.into_iter().map(|(name, Text(value))| (name, value)).collect())
