@@ -1,4 +1,4 @@
-//! Statistics of a link direction: time-weighted queue, bits serialised, drops.
+//! Statistics of a link direction: time-weighted queue length, bits serialised, drops.
 //!
 //! Integrals run from the start and are read as differences, so samples and the summary's window do not disturb each
 //! other. Between its changes a queue costs nothing: the integral of n up to t is n·t less the sum of each change times
@@ -13,11 +13,11 @@ use waterfill_network::summary::QueueSummary;
 
 use crate::queue::Backlog;
 
-/// Totals at one time.
+/// Totals of a link direction at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     at: Instant,
-    /// Queue integrals: bytes and packets times picoseconds. 10⁹ bytes for 10⁶ s are 10²⁷: beyond u64.
+    /// Queue integrals: bytes and packets, each times picoseconds. 10⁹ bytes for 10⁶ s are 10²⁷, beyond u64.
     area: (u128, u128),
     serialised_bits: f64,
     drops: u64,
@@ -32,12 +32,12 @@ struct Capacity {
     rate: Rate,
     /// Time of the last change.
     since: Instant,
-    /// The integral up to then.
+    /// Integral of the capacity up to `since`, in bits.
     bits_before: f64,
 }
 
 impl Capacity {
-    /// Returns how many bits the link could have sent from one reading to another.
+    /// Returns the number of bits that the link could have sent between two readings.
     fn bits_between(from: &Reading, to: &Reading) -> f64 {
         let lasted = to.at.since(from.at);
         if from.capacity.since == to.capacity.since {
@@ -51,11 +51,11 @@ impl Capacity {
     }
 }
 
-/// The difference between two readings.
+/// Difference between two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) utilization: f64,
-    /// Mean of the capacity.
+    /// Mean capacity.
     pub(crate) capacity: Rate,
     pub(crate) queue_bytes: f64,
     pub(crate) queue_packets: f64,
@@ -64,45 +64,45 @@ pub(crate) struct Span {
     pub(crate) lost: u64,
 }
 
-/// The meter of one link direction.
+/// Meter of one link direction.
 #[derive(Debug)]
 pub(crate) struct Meter {
     /// Rate of the transmitter.
     line: Rate,
-    /// Totals at the last reading; apart, since packets change little of it.
+    /// Totals at the last reading, stored separately because packets change little of them.
     now: Box<Reading>,
     /// End of the transmission that started last.
     service_ends: Instant,
     started_bytes: u64,
-    /// The sum of all changes of the queue, each times its time: bytes and packets times picoseconds.
+    /// Sum of all changes of the queue, each times its time: bytes and packets times picoseconds.
     moments: (i128, i128),
-    /// The backlogs, bytes and packets, that are in the same buckets of the window's histograms as the current one; any
-    /// backlog without a window.
+    /// Ranges of backlogs, in bytes and packets, in the same histogram buckets as the current backlog. Without a
+    /// window, any backlog is in range.
     bucket: (Range<u64>, Range<u64>),
-    /// The largest backlog since [`Meter::settle_max`].
+    /// Maximum backlog since the last [`Meter::settle_max`].
     max: Backlog,
-    /// Bits of packets that were dropped in transmission.
+    /// Bits that were not sent of packets dropped in transmission.
     abandoned_bits: f64,
     sample_max_bytes: u64,
     window: Option<Box<Window>>,
     result: Option<Box<LinkResult>>,
 }
 
-/// The summary's window.
+/// Statistics collected in the summary's measurement window.
 #[derive(Debug)]
 struct Window {
     from: Reading,
     bytes: Histogram,
     packets: Histogram,
-    /// Times until which the histograms are filled.
+    /// Times up to which the histograms of bytes and packets are filled.
     filled: (Instant, Instant),
     max: Backlog,
 }
 
-/// Any backlog.
+/// Range of all backlogs.
 const ANY: Range<u64> = 0..u64::MAX;
 
-/// Statistics of the summary's window.
+/// Statistics of the summary's measurement window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkResult {
     pub(crate) utilization: f64,
@@ -114,7 +114,7 @@ pub(crate) struct LinkResult {
 }
 
 impl Meter {
-    /// Creates a meter; utilization is a share of `capacity`, and `line` is the transmitter's rate.
+    /// Creates a meter for a link with this `capacity` and a transmitter of rate `line`.
     pub(crate) fn new(capacity: Rate, line: Rate) -> Self {
         Self {
             line,
@@ -134,7 +134,7 @@ impl Meter {
         }
     }
 
-    /// Records that the backlog changes.
+    /// Records a change of the backlog.
     #[inline]
     pub(crate) fn change_queue(&mut self, at: Instant, before: Backlog, after: Backlog) {
         let moment = |before: u64, after: u64| i128::from(after as i64 - before as i64) * i128::from(at.as_ps() as i64);
@@ -145,13 +145,13 @@ impl Meter {
         }
     }
 
-    /// Records that the backlog has grown to this.
+    /// Records the backlog after it has grown.
     #[inline]
     pub(crate) fn record_queue_max(&mut self, Backlog { bytes, packets }: Backlog) {
         self.max = Backlog { bytes: self.max.bytes.max(bytes), packets: self.max.packets.max(packets) };
     }
 
-    /// Fills the window's histograms up to a change of their buckets.
+    /// Adds the time in the current buckets to the window's histograms when the backlog leaves them.
     #[inline(never)] // keeps the usual path short
     fn change_bucket(&mut self, at: Instant, after: Backlog) {
         let Some(window) = &mut self.window else { return };
@@ -165,7 +165,7 @@ impl Meter {
         fill(&mut window.packets, &mut self.bucket.1, &mut window.filled.1, after.packets);
     }
 
-    /// Brings integrals and histograms up to `at`.
+    /// Updates the integrals and histograms up to `at`.
     pub(crate) fn integrate_queue(&mut self, at: Instant, Backlog { bytes, packets }: Backlog) {
         let area = |n: u64, moment: i128| (i128::from(n) * i128::from(at.as_ps()) - moment) as u128;
         self.now.at = at;
@@ -177,7 +177,7 @@ impl Meter {
         }
     }
 
-    /// Takes the largest backlog so far over to where it is read.
+    /// Adds the largest backlog so far to the maxima of the sample and of the window.
     fn settle_max(&mut self) {
         let Backlog { bytes, packets } = std::mem::take(&mut self.max);
         self.sample_max_bytes = self.sample_max_bytes.max(bytes);
@@ -193,7 +193,7 @@ impl Meter {
         self.service_ends = service_ends;
     }
 
-    /// Returns the end of the transmission that started last.
+    /// Returns the finish time of the latest transmission.
     pub(crate) const fn service_ends(&self) -> Instant {
         self.service_ends
     }
@@ -215,15 +215,14 @@ impl Meter {
         self.now.lost -= 1;
     }
 
-    /// Sets the capacity and the transmitter's rate; the transmission in progress, if there is one, now ends at
-    /// `service_ends`.
+    /// Sets the capacity and the transmitter's rate. A transmission in progress now finishes at `service_ends`.
     pub(crate) fn change_capacity(&mut self, now: Instant, capacity: Rate, line: Rate, service_ends: Instant) {
         let before = self.now.capacity;
         self.now.capacity = Capacity { rate: capacity, since: now, bits_before: before.bits_at(now) };
         (self.line, self.service_ends) = (line, service_ends);
     }
 
-    /// Records the part of the packet in transmission that is never sent.
+    /// Records the unsent part of a packet that was dropped in transmission.
     pub(crate) fn abandon(&mut self, unsent: Volume) {
         self.abandoned_bits += unsent.as_bits();
     }
@@ -255,13 +254,13 @@ impl Meter {
         }
     }
 
-    /// Returns the largest queue since the last call, and starts over at `waiting_bytes`.
+    /// Returns the maximum queue since the last call, in bytes, and restarts the maximum at `waiting_bytes`.
     pub(crate) fn take_sample_max(&mut self, waiting_bytes: u64) -> u64 {
         self.settle_max();
         std::mem::replace(&mut self.sample_max_bytes, waiting_bytes)
     }
 
-    /// Opens the summary's window with this backlog.
+    /// Opens the summary's measurement window with this backlog.
     pub(crate) fn open_window(&mut self, max: Backlog) {
         self.settle_max();
         let from = self.read();
@@ -270,14 +269,14 @@ impl Meter {
         self.window = Some(Box::new(Window { from, bytes, packets, filled: (from.at, from.at), max }));
     }
 
-    /// Closes the summary's window.
+    /// Closes the summary's measurement window.
     pub(crate) fn close_window(&mut self) {
         self.result = Some(Box::new(self.window_so_far()));
         self.window = None;
         self.bucket = (ANY, ANY);
     }
 
-    /// Returns the statistics of the closed window, or of the open one up to now, or zeros.
+    /// Returns the statistics of the closed window, or of an open window so far, or zeros before the window.
     pub(crate) fn result(&mut self) -> LinkResult {
         self.result.as_deref().copied().unwrap_or_else(|| self.window_so_far())
     }

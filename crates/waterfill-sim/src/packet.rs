@@ -7,20 +7,20 @@ use waterfill_laws::units::Instant;
 /// The purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Opens a connection.
+    /// Packet that opens a connection.
     Syn,
-    /// Answers a SYN.
+    /// Packet that answers a SYN.
     SynAck,
-    /// Carries data.
+    /// Packet that carries data.
     Data,
-    /// Acknowledges data.
+    /// Packet that acknowledges data.
     Ack,
-    /// Belongs to a traffic source.
+    /// Packet of a traffic source.
     Traffic,
 }
 
 impl Role {
-    /// The kind of packet that a law sees.
+    /// Returns the kind of packet that a law sees.
     pub(crate) const fn kind(self) -> PacketKind {
         match self {
             Self::Syn => PacketKind::Syn,
@@ -31,7 +31,7 @@ impl Role {
     }
 }
 
-/// A protocol's part of a packet.
+/// Header or echo of a protocol in a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cargo {
     /// Header on the forward path.
@@ -41,7 +41,7 @@ pub(crate) enum Cargo {
 }
 
 impl Cargo {
-    /// Cargo of a packet whose protocol has no fields in it.
+    /// Returns the cargo of a packet whose protocol has no header or echo.
     #[inline]
     pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
@@ -75,7 +75,7 @@ impl Flags {
     /// Flags of the faults of the current wire.
     pub(crate) const OF_A_WIRE: Self = Self(0b1000_0111);
 
-    /// Returns whether any of these flags is set.
+    /// Returns true if any of these flags is set.
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -88,12 +88,12 @@ impl Flags {
         self.0 &= !flag.0;
     }
 
-    /// Clears the faults of a wire: the next one draws its own.
+    /// Clears the flags of the current wire's faults, because the next wire draws its own.
     pub(crate) const fn leave_wire(&mut self) {
         self.0 &= !Self::OF_A_WIRE.0;
     }
 
-    /// Returns the flags with this one set if `on`.
+    /// Returns the flags with `flag` added if `on` is true.
     pub(crate) const fn with(self, flag: Self, on: bool) -> Self {
         if on { Self(self.0 | flag.0) } else { self }
     }
@@ -102,28 +102,28 @@ impl Flags {
 /// A packet in transit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    /// Index of its flow, or of its traffic source.
+    /// Index of the packet's flow or traffic source.
     pub(crate) flow: u32,
-    /// Size on the wire.
+    /// Size on the wire, in bytes.
     pub(crate) bytes: u16,
-    /// Connection, among those that used this flow's slot, to which it belongs.
+    /// Number of the packet's connection among those that have used the flow's slot.
     pub(crate) incarnation: u16,
-    /// Links of its path that it has crossed.
+    /// Number of links that the packet has crossed.
     pub(crate) hop: u16,
     pub(crate) role: Role,
     pub(crate) flags: Flags,
-    /// Slot of an acknowledgement's selective blocks.
+    /// Slot of the acknowledgement's selective blocks.
     pub(crate) sack: SackId,
-    /// Data: its number. Acknowledgement: the next number expected.
+    /// Packet number of data, or the next number expected in an acknowledgement.
     pub(crate) number: u64,
     /// Sending time of the data, carried back by its acknowledgement (RFC 7323's timestamps).
     pub(crate) sent: Instant,
-    /// Sending time of the last packet that this packet's sender received; ZERO is none.
+    /// Sending time of the last packet that this packet's sender received; ZERO if there is none.
     pub(crate) echoed: Instant,
     pub(crate) cargo: Cargo,
 }
 
-/// A slot of [`Sacks`]; most acknowledgements use none.
+/// Slot in [`Sacks`]. Most acknowledgements use no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SackId(u32);
 
@@ -134,7 +134,7 @@ impl SackId {
 /// Up to three blocks of received packet numbers (RFC 2018, as with timestamps).
 pub(crate) type Blocks = [(u64, u64); 3];
 
-/// The arena of selective acknowledgements: used only while packets are missing.
+/// Arena of selective acknowledgements. Slots are used only while packets are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Sacks {
     blocks: Vec<Blocks>,
@@ -152,7 +152,7 @@ impl Sacks {
         }
     }
 
-    /// Takes the blocks out and frees their slot; `None` for [`SackId::NONE`].
+    /// Removes and returns the blocks of a slot, and frees the slot; `None` for [`SackId::NONE`].
     pub(crate) fn take(&mut self, id: SackId) -> Option<Blocks> {
         (id != SackId::NONE).then(|| {
             self.free.push(id.0);
@@ -165,12 +165,12 @@ impl Sacks {
         (id != SackId::NONE).then(|| &self.blocks[id.0 as usize])
     }
 
-    /// Copies the blocks to another slot, for the copy of a packet.
+    /// Copies the blocks of a slot to another slot, for the copy of a packet.
     pub(crate) fn copy(&mut self, id: SackId) -> SackId {
         if id == SackId::NONE { id } else { self.store(self.blocks[id.0 as usize]) }
     }
 
-    /// Slots in use.
+    /// Returns the number of slots in use.
     pub(crate) fn in_use(&self) -> usize {
         self.blocks.len() - self.free.len()
     }

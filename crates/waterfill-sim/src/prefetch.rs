@@ -1,10 +1,10 @@
-//! Hints to the cache, for networks larger than it.
+//! Prefetch hints for networks that do not fit into the CPU cache.
 
-/// Bytes of a cache line.
+/// Size of a cache line, in bytes.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
-/// Starts to load all of a value into the cache, without waiting for it.
+/// Starts loading a whole value into the cache without waiting for it.
 #[inline]
 #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "no safe function gives this hint"))]
 pub(crate) fn prefetch<T>(value: &T) {

@@ -3,7 +3,7 @@
 /// State of one recovery, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProportionalReduction {
-    /// The new window (RFC 6937's ssthresh).
+    /// Window to reach by the end of the recovery (RFC 6937's ssthresh), in packets.
     target: u64,
     /// Packets that were unacknowledged when the recovery began (RecoverFS).
     flight: u64,
@@ -18,7 +18,7 @@ impl ProportionalReduction {
         Self { target, flight: if flight == 0 { 1 } else { flight }, arrived: 0, sent: 0 }
     }
 
-    /// `[rfc6937:§3]` Returns the packets allowed in flight, after `newly_arrived` more have arrived.
+    /// `[rfc6937:§3]` Returns the number of packets allowed in flight after `newly_arrived` more have arrived.
     pub(crate) fn on_ack(&mut self, newly_arrived: u64, in_flight: u64) -> u64 {
         self.arrived += newly_arrived;
         let allowed = if in_flight > self.target {

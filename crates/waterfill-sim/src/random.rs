@@ -1,4 +1,4 @@
-//! Random streams: one per entity, so adding an entity does not change the draws of the others.
+//! Random streams, one per entity, so that adding an entity does not change the draws of the others.
 
 use rand_pcg::Pcg64;
 
@@ -12,10 +12,11 @@ pub(crate) enum LinkStream {
     Contents,
 }
 
-/// Keeps the parts' states far apart; an odd number, ⌊2¹²⁸/φ⌋.
+/// Multiplier that keeps the streams' initial states far apart: the odd number ⌊2¹²⁸/φ⌋.
 const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
-/// Returns the stream of one part of one link direction: seed and part set the state, the link the sequence.
+/// Returns the random stream for one purpose of a link direction. Seed and purpose set its state, the link its
+/// sequence.
 pub(crate) fn stream(seed: u64, link: u32, part: LinkStream) -> Pcg64 {
     Pcg64::new(u128::from(seed) ^ SPREAD.wrapping_mul(part as u128), u128::from(link))
 }
@@ -56,7 +57,7 @@ mod tests {
         assert_eq!(seen.len(), 45);
     }
 
-    /// The draws of two parts of one link are uncorrelated.
+    /// The draws of two streams of one link are uncorrelated.
     #[test]
     fn parts_are_independent() {
         let (mut a, mut b) = (stream(1, 0, LinkStream::Reorder), stream(1, 0, LinkStream::Duplicate));

@@ -10,7 +10,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Returns the size of the set.
+    /// Returns the number of elements in the set.
     pub(crate) const fn count(&self) -> u64 {
         self.count
     }
@@ -19,7 +19,7 @@ impl Ranges {
         self.count == 0
     }
 
-    /// Returns the largest number, if any.
+    /// Returns the largest number in the set, if any.
     pub(crate) fn last(&self) -> Option<u64> {
         self.ranges.last().map(|&(_, end)| end - 1)
     }
@@ -34,7 +34,7 @@ impl Ranges {
         self.range_of(number).is_some()
     }
 
-    /// Adds `start..end`; returns how many of its numbers were new.
+    /// Adds `start..end` to the set. Returns the number of elements that were new.
     pub(crate) fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -72,7 +72,7 @@ impl Ranges {
         }
     }
 
-    /// Counts the numbers of `start..end` in the set.
+    /// Returns the number of elements of the set within `start..end`.
     pub(crate) fn count_within(&self, start: u64, end: u64) -> u64 {
         let first = self.ranges.partition_point(|&(_, e)| e <= start);
         self.ranges[first..].iter().take_while(|&&(s, _)| s < end).map(|&(s, e)| e.min(end) - s.max(start)).sum()
@@ -83,7 +83,7 @@ impl Ranges {
         self.range_of(from).map_or(from, |(_, end)| end)
     }
 
-    /// Returns the `k`-th largest number, counted from 1.
+    /// Returns the `k`-th largest number in the set, counted from 1.
     pub(crate) fn kth_last(&self, mut k: u64) -> Option<u64> {
         for &(start, end) in self.ranges.iter().rev() {
             if end - start >= k {
@@ -102,7 +102,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Compares with a plain set of numbers, under any sequence of insertions and removals.
+        /// The set agrees with a plain set of numbers under any sequence of insertions and removals.
         #[test]
         fn agrees_with_a_plain_set(steps in prop::collection::vec((0u64..60, 0u64..12, prop::bool::weighted(0.15)), 1..60)) {
             let mut ranges = Ranges::default();

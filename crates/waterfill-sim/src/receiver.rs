@@ -1,4 +1,4 @@
-//! The receiving host: reorders packets, counts them, sends acknowledgements.
+//! Receiving host, which reorders and counts packets and sends acknowledgements.
 
 use waterfill_laws::protocol::{Ecn, PacketKind, Received, Retransmission};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyReceiver, ProtocolId};
@@ -10,65 +10,66 @@ use crate::fault::ReceiverFaults;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
 
-/// Delay of an acknowledgement: Linux's; RFC 5681 allows up to 500 ms.
+/// Delay of a delayed acknowledgement, as in Linux. RFC 5681 allows up to 500 ms.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// Parts from which a receiver is built.
+/// Parameters of a new receiver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverSpec {
     pub(crate) flow: u32,
     pub(crate) incarnation: u16,
     pub(crate) ack_bytes: u16,
-    /// Acknowledge every second packet.
+    /// True if only every second packet is acknowledged.
     pub(crate) delayed_ack: bool,
     pub(crate) retransmission: Retransmission,
     pub(crate) ecn: Ecn,
-    /// Packets that the sender will send; `u64::MAX` is unlimited.
+    /// Number of packets that the sender will send; `u64::MAX` if unlimited.
     pub(crate) packets: u64,
-    /// The summary's window, cut to the flow's lifetime.
+    /// Measurement window of the summary, limited to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
 }
 
-/// A receiving host's end of a connection.
+/// Receiving side of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     pub(crate) spec: ReceiverSpec,
-    /// The law, unless its packets carry nothing: then there is nothing to read or write here.
+    /// Receiver's part of the law; `None` if the law's packets carry no fields.
     law: Option<AnyReceiver>,
     /// Faults of the receiver and of its path, if any.
     faults: Option<Box<ReceiverFaults>>,
-    /// The next packet expected.
+    /// Number of the next packet expected.
     next: u64,
-    /// Packets received above a gap.
+    /// Numbers of the packets received above a gap.
     above: Ranges,
-    /// The newest packet of each of the three latest ranges, newest first (RFC 2018).
+    /// Number of the newest packet of each of the three latest ranges, newest first (RFC 2018).
     latest: [u64; 3],
     delayed: Delayed,
     /// True while acknowledgements report a mark (ECE).
     reports_mark: bool,
-    /// Bytes received.
+    /// Number of bytes received.
     pub(crate) bytes_total: u64,
-    /// Bytes received in the window.
+    /// Number of bytes received in the measurement window.
     pub(crate) bytes_counted: u64,
-    /// Payload that arrived in the window for the first time, in order or not: never more than the bytes above.
+    /// Payload bytes that arrived for the first time in the measurement window, in order or not. They never exceed
+    /// `bytes_counted`.
     pub(crate) payload_counted: u64,
     /// Time at which the last packet was received.
     pub(crate) completed: Option<Instant>,
 }
 
-/// An acknowledgement that is delayed; one that is never due is none, and needs no flag.
+/// A delayed acknowledgement. If it is never due, no acknowledgement is delayed.
 #[derive(Clone, Copy, Debug)]
 struct Delayed {
-    /// Timestamp of the packet that it acknowledges.
+    /// Timestamp of the packet that is acknowledged.
     sent: Instant,
-    /// Latest time at which it is sent.
+    /// Latest time at which the acknowledgement is sent.
     due: Instant,
 }
 
 impl Delayed {
     const NONE: Self = Self { sent: Instant::ZERO, due: Instant::NEVER };
 
-    /// Returns the timestamp that it echoes; `None` if none is delayed.
+    /// Returns the timestamp that the delayed acknowledgement echoes, or `None` if none is delayed.
     fn sent(&self) -> Option<Instant> {
         (self.due != Instant::NEVER).then_some(self.sent)
     }
@@ -76,11 +77,11 @@ impl Delayed {
 
 /// Timing of the acknowledgement of a data packet.
 enum Answer {
-    /// An immediate acknowledgement, with its timestamp and selective blocks.
+    /// Immediate acknowledgement, with its timestamp and selective blocks.
     Now(Instant, SackId),
-    /// An acknowledgement of the waiting packet with this timestamp, before the new one waits.
+    /// Immediate acknowledgement of the waiting packet with this timestamp. The new packet then waits.
     BeforeChange(Instant),
-    /// An acknowledgement with the next packet, or when the timer fires.
+    /// Acknowledgement with the next packet, or when the timer fires.
     Later,
 }
 
@@ -102,15 +103,15 @@ impl Receiver {
         }
     }
 
-    /// Logs the steps of its law.
+    /// Starts logging the steps of the receiver's law.
     pub(crate) fn log_steps(&mut self, id: ProtocolId, f: u32, now: Instant, log: &StepLog) {
         if let Some(law) = &mut self.law {
             log.receiver(id, f, now, law);
         }
     }
 
-    /// Handles a SYN or data packet; returns an acknowledgement unless that is delayed. `payload` gives a packet's
-    /// payload.
+    /// Handles a SYN or data packet. Returns an acknowledgement unless it is delayed. `payload` returns the payload of
+    /// a packet, given its number.
     ///
     /// Inlined down to the link that takes the acknowledgement: see [`Link::enqueue`](crate::link::Link::enqueue).
     #[expect(clippy::inline_always, reason = "see above")]
@@ -143,7 +144,8 @@ impl Receiver {
         Some(self.ack(now, role, sent, sack))
     }
 
-    /// Records an arrival for the faults of the next acknowledgement; skips a gap in the data that is hidden.
+    /// Records an arrival for the faults of the next acknowledgement. Skips a gap in the data if the faults hide
+    /// losses.
     #[cold]
     fn meet_faults(&mut self, now: Instant, packet: &Packet) {
         let Some(faults) = &mut self.faults else { return };
@@ -154,14 +156,15 @@ impl Receiver {
         }
     }
 
-    /// Returns an acknowledgement's echo with the faults applied, and whether it reports a mark.
+    /// Returns an acknowledgement's echo with the faults applied. The flag is true if the acknowledgement reports a
+    /// mark.
     #[cold]
     fn falsified(&self, now: Instant, echo: AnyEcho) -> (AnyEcho, bool) {
         let Some(faults) = &self.faults else { return (echo, self.reports_mark) };
         (faults.echo(now, echo), self.reports_mark && !faults.misreports(now))
     }
 
-    /// Orders and counts a data packet.
+    /// Orders and counts a data packet. Returns the timing of its acknowledgement.
     #[inline]
     fn on_data(&mut self, now: Instant, packet: &Packet, payload: impl Fn(u64) -> u32, sacks: &mut Sacks) -> Answer {
         let changed = self.record_mark(packet.flags);
@@ -195,7 +198,7 @@ impl Receiver {
         Answer::Now(sent, sack)
     }
 
-    /// Records whether a packet was marked; returns whether the state of [`Ecn::Accurate`] changed.
+    /// Records the mark of a packet. Returns true if the state of [`Ecn::Accurate`] changed.
     const fn record_mark(&mut self, flags: Flags) -> bool {
         let marked = flags.has(Flags::MARKED);
         match self.spec.ecn {
@@ -214,7 +217,8 @@ impl Receiver {
         }
     }
 
-    /// Acknowledges the delayed packet with the previous mark state (RFC 8257 §3.2: at once when the state changes).
+    /// Acknowledges the delayed packet at once with the previous mark state, because the state has changed (RFC 8257
+    /// §3.2).
     #[cold]
     fn ack_before_change(&mut self, now: Instant, sent: Instant) -> Packet {
         let mut ack = self.ack(now, Role::Ack, sent, SackId::NONE);
@@ -223,7 +227,7 @@ impl Receiver {
         ack
     }
 
-    /// Stores a packet above a gap, or one that fills a gap.
+    /// Stores a packet that is above a gap or fills a gap.
     fn store(&mut self, number: u64) {
         self.above.insert(number, number + 1);
         if let Some((start, end)) = self.above.range_of(self.next) {
@@ -239,7 +243,7 @@ impl Receiver {
         }
     }
 
-    /// Selective acknowledgement of the latest ranges.
+    /// Returns the selective acknowledgement of the latest ranges.
     fn blocks(&self) -> Blocks {
         let mut blocks = [(0, 0); 3];
         let mut used = 0;
@@ -252,7 +256,7 @@ impl Receiver {
         blocks
     }
 
-    /// Returns the time at which [`Receiver::on_timer`] has something to do.
+    /// Returns the time at which [`Receiver::on_timer`] must be called.
     pub(crate) fn poll_timer(&self) -> Instant {
         self.delayed.due
     }

@@ -1,4 +1,4 @@
-//! The scoreboard: packets in flight, lost packets, and retransmissions, by packet numbers instead of bytes.
+//! Sender's scoreboard of packets in flight, lost packets and retransmissions, by packet number instead of byte.
 //!
 //! With selective acknowledgements (RFC 6675) a packet is lost when three selectively acknowledged packets lie above it
 //! (IsLost). A retransmission is lost when three packets first sent after it are acknowledged. Without selective
@@ -13,7 +13,7 @@ use waterfill_laws::protocol::{Event, Retransmission};
 use crate::packet::Blocks;
 use crate::ranges::Ranges;
 
-/// Duplicate acknowledgements that mean a loss (RFC 5681).
+/// Number of duplicate acknowledgements that indicate a loss (RFC 5681).
 const DUP_THRESH: u64 = 3;
 
 /// Cause of the sender's recovery.
@@ -24,41 +24,41 @@ enum Cause {
     Timeout,
 }
 
-/// The sender's scoreboard.
+/// Scoreboard of a sender.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
     mode: Retransmission,
     /// Number below which all packets have arrived.
     una: u64,
-    /// The next new packet.
+    /// Number of the next new packet.
     next: u64,
     /// Number below which packets that have not arrived are lost.
     lost_edge: u64,
     /// Number below which lost packets have been sent again.
     resend_next: u64,
-    /// Scoreboard beyond `una`; `None` while it is empty, which is most of the time.
+    /// Scoreboard beyond `una`; `None` while it is empty, which is the usual state.
     gaps: Option<Box<Gaps>>,
-    /// True while no packet beyond `una` is known to have arrived or to be lost. Then all packets sent are in flight,
-    /// as most of the time. Updated where it can change, since every packet asks.
+    /// True while no packet beyond `una` is known to have arrived or to be lost. All packets sent are then in flight,
+    /// which is the usual state. The field is updated on each change, because it is read for every packet.
     intact: bool,
-    /// Value of `next` when the loss or the mark was found; recovery ends when `una` reaches it.
+    /// Value of `next` when the loss or mark was found, with its cause. Recovery ends when `una` reaches this value.
     recovered_at: Option<(u64, Cause)>,
-    /// Duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
+    /// Number of duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
     duplicates: u64,
     /// Number up to which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
     ignore_duplicates_to: Option<u64>,
-    /// `una` is sent again whatever the window: a fast retransmit, or the same after a partial acknowledgement.
+    /// True if `una` is sent again whatever the window: as a fast retransmit, or after a partial acknowledgement.
     fast_retransmit: bool,
 }
 
 /// Arrivals, losses and retransmissions beyond the cumulative acknowledgement.
 #[derive(Clone, Debug, Default)]
 struct Gaps {
-    /// Numbers that arrived out of order.
+    /// Packet numbers that arrived out of order.
     sacked: Ranges,
-    /// Retransmissions in order, each with the value of `next` at that time.
+    /// Numbers of retransmitted packets in order, each with the value of `next` at that time.
     resent: VecDeque<(u64, u64)>,
-    /// Lost retransmissions.
+    /// Numbers of packets whose retransmission was lost.
     lost_again: VecDeque<u64>,
 }
 
@@ -67,7 +67,7 @@ impl Gaps {
         self.sacked.is_empty() && self.resent.is_empty() && self.lost_again.is_empty()
     }
 
-    /// Removes retransmissions that arrived, and finds lost ones.
+    /// Removes retransmissions that have arrived, and finds retransmissions that are lost.
     fn review_resent(&mut self, una: u64) {
         let newest = self.sacked.last();
         while let Some(&(number, next_then)) = self.resent.front() {
@@ -89,9 +89,9 @@ impl Gaps {
 /// Changes caused by an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Packets that were not known to have arrived; a window may grow by them.
+    /// Number of packets that were not known to have arrived. A window may grow by this number.
     pub(crate) newly_arrived: u64,
-    /// True if `una` moved.
+    /// True if `una` has increased.
     pub(crate) advanced: bool,
     pub(crate) event: Option<Event>,
 }
@@ -113,31 +113,29 @@ impl Recovery {
         }
     }
 
-    /// Returns the packets that have neither arrived nor are known lost.
+    /// Returns the number of packets that have neither arrived nor are known to be lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         if self.intact { self.unacknowledged() } else { self.outstanding() - self.pending() }
     }
 
-    /// Returns whether the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step
-    /// 3).
+    /// Returns true if the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step 3).
     pub(crate) fn must_resend(&self) -> bool {
         self.fast_retransmit && self.to_resend().is_some()
     }
 
-    /// Returns the packets sent that are not known to have arrived.
+    /// Returns the number of packets sent that are not known to have arrived.
     pub(crate) fn outstanding(&self) -> u64 {
         let sacked = self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count());
         self.next - self.una - sacked - self.duplicates
     }
 
-    /// Returns the packets sent that are not acknowledged cumulatively.
+    /// Returns the number of packets sent that are not acknowledged cumulatively.
     pub(crate) const fn unacknowledged(&self) -> u64 {
         self.next - self.una
     }
 
-    /// Returns whether it is in fast recovery, or reducing its window after a mark; not after a
-    /// timeout.
+    /// Returns true during fast recovery and during a window reduction after a mark, but not after a timeout.
     pub(crate) const fn is_recovering(&self) -> bool {
         matches!(self.recovered_at, Some((_, Cause::Loss | Cause::Mark)))
     }
@@ -146,7 +144,7 @@ impl Recovery {
         self.next
     }
 
-    /// Returns the lost packets that have not been sent again.
+    /// Returns the number of lost packets that have not been sent again.
     fn pending(&self) -> u64 {
         let from = self.resend_next.max(self.una);
         let edge = self.lost_edge.max(from);
@@ -154,7 +152,7 @@ impl Recovery {
             - self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count_within(from, edge))
     }
 
-    /// Returns the next packet to send again, if one is lost.
+    /// Returns the number of the next packet to send again, if one is lost.
     #[inline]
     pub(crate) fn to_resend(&self) -> Option<u64> {
         if self.intact { None } else { self.first_lost() }
@@ -174,7 +172,7 @@ impl Recovery {
         (missing < self.lost_edge).then_some(missing)
     }
 
-    /// Records that [`Recovery::to_resend`] was sent.
+    /// Records the retransmission of the packet given by [`Recovery::to_resend`].
     pub(crate) fn on_resent(&mut self, number: u64) {
         self.fast_retransmit = false;
         if self.mode != Retransmission::Sack {
@@ -190,12 +188,12 @@ impl Recovery {
         gaps.resent.push_back((number, self.next));
     }
 
-    /// Records that a new packet was sent.
+    /// Records the transmission of a new packet.
     pub(crate) fn on_sent(&mut self) {
         self.next += 1;
     }
 
-    /// Records that all packets below `una` have arrived, and those in `blocks`.
+    /// Records the arrival of all packets below `una` and of the packets in `blocks`.
     #[inline]
     pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
         if self.intact && una > self.una && blocks.is_none() && self.recovered_at.is_none() {
@@ -208,7 +206,7 @@ impl Recovery {
         progress
     }
 
-    /// Handles any acknowledgement, not only those of the usual case.
+    /// Handles an acknowledgement outside the usual case of [`Recovery::on_ack`].
     #[inline(never)] // keeps the usual path short
     fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
         let mut progress = Progress::default();
@@ -278,8 +276,8 @@ impl Recovery {
         }
     }
 
-    /// RFC 5681 §3.2 and RFC 6582 §3.2. Each duplicate reduces the number in flight by one instead of inflating the
-    /// window by one: the same packets are sent at the same times.
+    /// Handles an acknowledgement without selective blocks (RFC 5681 §3.2 and RFC 6582 §3.2). Each duplicate reduces
+    /// the number in flight by one instead of inflating the window by one: the same packets are sent at the same times.
     fn on_plain_ack(&mut self, una: u64, progress: &mut Progress) {
         if una > self.una {
             let covered = una - self.una;
@@ -325,7 +323,7 @@ impl Recovery {
         self.duplicates = self.duplicates.min(self.next - self.una - self.pending());
     }
 
-    /// Handles a reported mark; returns an event unless the window has just been reduced.
+    /// Handles a reported mark. Returns an event unless a recovery or a reduction is already in progress.
     pub(crate) fn on_mark(&mut self) -> Option<Event> {
         if self.recovered_at.is_some() {
             return None;
@@ -334,7 +332,7 @@ impl Recovery {
         Some(Event::Marked)
     }
 
-    /// Handles the retransmission timer: everything that has not arrived is lost.
+    /// Handles the retransmission timer: every packet that has not arrived counts as lost.
     pub(crate) fn on_timeout(&mut self) {
         self.lost_edge = self.next;
         self.intact = false;
@@ -355,7 +353,7 @@ mod tests {
 
     const NONE: (u64, u64) = (0, 0);
 
-    /// A scoreboard after `n` packets were sent.
+    /// Returns a scoreboard after `n` packets were sent.
     fn sent(mode: Retransmission, n: u64) -> Recovery {
         let mut r = Recovery::new(mode);
         for _ in 0..n {
@@ -364,8 +362,8 @@ mod tests {
         r
     }
 
-    /// Duplicates after a timeout that declared all ten packets lost. The first is sent again; the others were only
-    /// late, and each causes a duplicate.
+    /// After a timeout that declared ten packets lost, duplicates for nine late packets do not count. Only the first
+    /// packet was lost and is sent again.
     #[test]
     fn duplicates_after_a_timeout_do_not_count_packets_declared_lost() {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {
@@ -458,7 +456,7 @@ mod tests {
         assert_eq!((1..=3).map(|_| r.on_ack(11, None).event).collect::<Vec<_>>(), [None, None, Some(Event::Loss)]);
     }
 
-    /// Loss of packet 0 of ten, detected by the timer: the receiver acknowledges all ten after the retransmission.
+    /// The timer detects the loss of packet 0 of ten, and the receiver acknowledges all ten after the retransmission.
     #[test]
     fn after_a_timeout_a_window_grows_by_one_packet_per_acknowledgement() {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {

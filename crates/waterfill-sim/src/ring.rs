@@ -1,22 +1,22 @@
-//! First-in-first-out storage in chunks. It is read and written in sequence, and memory that its fullest time took is
-//! given back.
+//! First-in-first-out storage in chunks. Items are read and written in sequence, and memory of the longest backlog is
+//! released.
 
 use std::collections::VecDeque;
 
-/// Items per chunk.
+/// Number of items per chunk.
 const CHUNK: usize = 32;
 
 /// A queue of items that are pushed at the tail and popped at the head.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
-    /// The oldest chunk; its first `popped` items are gone.
+    /// Oldest chunk, of which the first `popped` items have been removed.
     head: Vec<T>,
     popped: usize,
-    /// Full chunks between the oldest and the newest.
+    /// Full chunks between the oldest and the newest chunk.
     full: VecDeque<Vec<T>>,
-    /// The newest chunk.
+    /// Newest chunk.
     tail: Vec<T>,
-    /// An empty chunk for the next time that the tail is full: at a constant length, nothing is allocated.
+    /// Empty chunk that becomes the next tail, so that a ring of constant length allocates nothing.
     spare: Vec<T>,
 }
 
@@ -39,7 +39,7 @@ impl<T: Copy> Ring<T> {
         self.head.get(self.popped)
     }
 
-    /// Returns the item that `index` others precede.
+    /// Returns the item at position `index`, counted from the oldest.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         let in_head = self.head.len() - self.popped;
@@ -53,7 +53,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Returns the item that `index` others precede, to change it.
+    /// Returns the item at position `index`, counted from the oldest, for modification.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         let in_head = self.head.len() - self.popped;
@@ -68,7 +68,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Returns the item that was pushed last, unless it has been popped.
+    /// Returns the newest item for modification, if the ring is not empty.
     #[inline]
     pub(crate) fn newest_mut(&mut self) -> Option<&mut T> {
         if self.tail.is_empty() {
@@ -78,7 +78,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Returns all items, oldest first, to change them.
+    /// Iterates over all items for modification, oldest first.
     pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut T> {
         self.head[self.popped..].iter_mut().chain(self.full.iter_mut().flatten()).chain(&mut self.tail)
     }
@@ -105,7 +105,7 @@ impl<T: Copy> Ring<T> {
         self.full.push_back(std::mem::replace(&mut self.tail, empty));
     }
 
-    /// Takes the oldest item out.
+    /// Removes and returns the oldest item.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let item = *self.front()?;
@@ -122,7 +122,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Continues with the next chunk.
+    /// Moves on to the next chunk when the head is used up.
     fn next_chunk(&mut self) {
         self.head.clear();
         self.popped = 0;
@@ -133,7 +133,7 @@ impl<T: Copy> Ring<T> {
         }
     }
 
-    /// Takes out the item that was pushed last, if it has not been popped.
+    /// Removes and returns the newest item.
     pub(crate) fn pop_newest(&mut self) -> Option<T> {
         if self.tail.is_empty() {
             if let Some(chunk) = self.full.pop_back() {
@@ -160,7 +160,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Compares with a plain queue, under any sequence of pushes and pops.
+        /// The ring agrees with a plain queue under any sequence of pushes and pops.
         #[test]
         fn agrees_with_a_plain_queue(steps in prop::collection::vec((0..4, 0usize..100), 1..40)) {
             let (mut ring, mut plain, mut next) = (Ring::new(), VecDeque::new(), 0);
@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Memory of a ring that was full and has emptied: three chunks and the list of chunks.
+    /// A ring that was full and has emptied keeps three chunks and the list of chunks.
     #[test]
     fn memory_of_the_fullest_time_is_given_back() {
         let mut ring = Ring::new();

@@ -1,4 +1,4 @@
-//! The sending host: a reliable sender within the window and rate of its law.
+//! Sending host: a reliable sender within the window and rate of its law.
 //!
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
@@ -19,44 +19,44 @@ use crate::prr::ProportionalReduction;
 use crate::recovery::{Progress, Recovery};
 use crate::window::WholePackets;
 
-/// RFC 6298 (2.1): the retransmission timer before the first RTT sample.
+/// Retransmission timeout before the first RTT sample (RFC 6298, 2.1).
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
-/// RFC 6298 (2.5): the largest retransmission timer.
+/// Maximum retransmission timeout (RFC 6298, 2.5).
 const MAX_RTO: Duration = Duration::from_millis(60_000);
-/// Largest number of packets in flight, whatever the law says: 100 Gbit/s for two seconds. It bounds the memory that a
+/// Maximum number of packets in flight, whatever the law says: 100 Gbit/s for two seconds. It bounds the memory that a
 /// faulty law can use.
 const MAX_IN_FLIGHT: u64 = 1 << 24;
-/// Pacing of a window-based law that gives no rate: window / RTT × this, so the window stays the bound (Linux's
-/// tcp_pacing_ca_ratio).
+/// Pacing rate of a window-based law without a rate, relative to window / RTT. The gain keeps the window the limit, as
+/// Linux's tcp_pacing_ca_ratio does.
 const PACING_GAIN: f64 = 1.2;
 
-/// Longest time between two packets of a paced source. A rate of zero must not stop it: without packets no feedback comes
-/// that raises the rate. Linux's fq takes 1 s; JetMax's slowest source sends 1500 B every 1.2 s.
+/// Maximum time between two packets of a paced source. A rate of zero must not stop the source, because only feedback
+/// on packets raises the rate. Linux's fq takes 1 s; JetMax's slowest source sends 1500 B every 1.2 s.
 const MAX_SPACING: Duration = Duration::from_millis(2000);
 
-/// A tick of the histogram of RTTs is 2¹⁶ ps.
+/// Binary logarithm of a tick of the RTT histogram, in picoseconds: a tick is 2¹⁶ ps.
 const RTT_TICK_BITS: u32 = 16;
 
-/// A flow's indexes.
+/// Indices of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowIndex {
     /// Index among the engine's flows.
     pub(crate) flow: u32,
-    /// Index in its group.
+    /// Index in the flow's group.
     pub(crate) index: u32,
 }
 
-/// Parts from which a sender is built.
+/// Parameters of a new sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
     pub(crate) flow: u32,
-    /// Index in its group.
+    /// Index in the flow's group.
     pub(crate) index: u32,
     pub(crate) incarnation: u16,
     packet_bytes: u16,
     syn_bytes: u16,
     payload_bytes: u16,
-    /// Packets to send, and the size of the last; `None` is unlimited.
+    /// Number of packets to send and size of the last one; `None` if unlimited.
     pub(crate) packets: Option<(u64, NonZeroU16)>,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
@@ -65,7 +65,7 @@ pub(crate) struct SenderSpec {
     pub(crate) host: Host,
     rto_min: Duration,
     pub(crate) base_rtt: Duration,
-    /// The summary's window.
+    /// Start and end of the summary's measurement window.
     pub(crate) measure: (Instant, Instant),
 }
 
@@ -114,17 +114,17 @@ impl SenderSpec {
         }
     }
 
-    /// Returns the size of a full packet.
+    /// Returns the size of a full packet, in bytes.
     pub(crate) const fn packet_bytes(&self) -> u16 {
         self.packet_bytes
     }
 
-    /// Returns whether the connection uses ECN.
+    /// Returns true if the connection uses ECN.
     pub(crate) fn uses_ecn(&self) -> bool {
         self.host.ecn != Ecn::Off
     }
 
-    /// Returns the payload of all packets before this one.
+    /// Returns the total payload of all packets before this one, in bytes.
     pub(crate) fn payload_before(&self, number: u64) -> u64 {
         let payload = u64::from(self.payload_bytes);
         match self.packets {
@@ -133,7 +133,7 @@ impl SenderSpec {
         }
     }
 
-    /// Returns the size of a packet.
+    /// Returns the size of a packet, in bytes.
     #[inline]
     pub(crate) const fn bytes_of(&self, number: u64) -> u16 {
         match self.packets {
@@ -142,7 +142,7 @@ impl SenderSpec {
         }
     }
 
-    /// Returns the payload of a packet of this size.
+    /// Returns the payload of a packet of this size, in bytes.
     pub(crate) const fn payload(&self, bytes: u16) -> u16 {
         bytes - (self.packet_bytes - self.payload_bytes)
     }
@@ -157,36 +157,36 @@ enum Phase {
     Open,
 }
 
-/// The sender's RTT samples in the summary's window.
+/// RTT samples of a sender in the summary's measurement window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RttSamples {
     sum_ps: u128,
-    /// RTT above the base RTT, in ticks of 2¹⁶ ps: fine enough, with few empty buckets per flow.
+    /// Histogram of the RTT above the base RTT, in ticks of 2¹⁶ ps. This is fine enough, with few empty buckets per
+    /// flow.
     above_base: Histogram<u32>,
 }
 
-/// A sending host's end of a connection.
+/// Sending side of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
     /// Faults of the host, if any.
     faults: Option<Box<SourceFaults>>,
-    /// The law's window in whole packets, read whenever it may have changed.
+    /// The law's window in whole packets, read again after each possible change.
     window_packets: u64,
     whole_packets: WholePackets,
     recovery: Recovery,
-    /// Spreads a reduction to the law's window over a recovery.
+    /// Reduction to the law's window that is spread over a recovery, if one is in progress.
     reduction: Option<ProportionalReduction>,
-    /// True if the next new packet carries CWR, which notifies the receiver that the window was
-    /// reduced.
+    /// True if the next new packet carries CWR, which notifies the receiver of the window's reduction.
     cwr_pending: bool,
-    /// Since the last acknowledgement the window allowed a packet, but there was no data.
+    /// True if, since the last acknowledgement, the window allowed a packet but there was no data.
     app_limited: bool,
     phase: Phase,
     /// Time at which pacing allows the next packet.
     next_send: Instant,
-    /// Time at which the SYN was answered; then the application starts writing.
+    /// Time at which the SYN was answered and the application started writing.
     opened: Instant,
     /// Smoothed RTT and its variation; `None` before the first sample (RFC 6298).
     smoothed: Option<(Duration, Duration)>,
@@ -228,12 +228,12 @@ impl Sender {
         }
     }
 
-    /// Logs the steps of its law, that of this connection.
+    /// Starts logging the steps of the sender's law for this connection.
     pub(crate) fn log_steps(&mut self, id: ProtocolId, f: u32, now: Instant, connection: &Connection, log: &StepLog) {
         log.source(id, f, now, connection, &mut self.law);
     }
 
-    /// Returns whether it has started and has data outstanding or data left to send.
+    /// Returns true if the sender has started and has data outstanding or left to send.
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Closed => false,
@@ -248,7 +248,7 @@ impl Sender {
 
     // ------------------------------------------------------------------ input
 
-    /// Handles the answer to the SYN.
+    /// Handles the acknowledgement of the SYN.
     #[inline(never)]
     pub(crate) fn on_syn_ack(&mut self, now: Instant, packet: &Packet) {
         if self.phase != Phase::Opening {
@@ -287,8 +287,7 @@ impl Sender {
         }
     }
 
-    /// Handles the information of an acknowledgement other than arrivals, and reads the window
-    /// again.
+    /// Handles an acknowledgement's event and mark, then updates the window.
     #[inline(never)] // keeps the usual path short
     fn react(&mut self, now: Instant, progress: Progress, marked: bool) {
         if let Some(event) = progress.event {
@@ -307,7 +306,7 @@ impl Sender {
         };
     }
 
-    /// Notifies the law of a loss, a mark or the end of a recovery, then starts the reduction if there is one.
+    /// Notifies the law of a loss, mark, timeout or end of a recovery, then starts a window reduction if needed.
     fn on_event(&mut self, now: Instant, event: Event) {
         if self.faults.is_some() && self.ignores(now, PacketKind::Ack) {
             return;
@@ -342,7 +341,8 @@ impl Sender {
         self.smoothed = Some(smoothed(self.smoothed, rtt));
     }
 
-    /// Takes an RTT sample by the host's clock. One that is not above zero is none, as in Linux, except the first.
+    /// Takes an RTT sample with the host's clock. Samples that are not positive are ignored, as in Linux, except the
+    /// first.
     #[cold]
     fn measure_rtt(&mut self, now: Instant, sent: Instant) {
         let measured = self.faults.as_ref().and_then(|faults| faults.rtt(sent, now));
@@ -352,7 +352,7 @@ impl Sender {
         }
     }
 
-    /// The time by the host's clock, which its law sees.
+    /// Returns the time of the host's clock, which its law sees.
     #[inline]
     fn clock(&self, now: Instant) -> Instant {
         match &self.faults {
@@ -361,8 +361,8 @@ impl Sender {
         }
     }
 
-    /// Returns whether the host ignores acknowledgements and losses; the answer to its SYN counts. A window that a timeout has
-    /// changed is the law's again.
+    /// Returns true if the host ignores this acknowledgement or loss; the answer to its SYN is never ignored. If a
+    /// timeout has changed the window, the law's window applies again.
     #[cold]
     fn ignores(&mut self, now: Instant, kind: PacketKind) -> bool {
         let ignores = kind != PacketKind::Syn && self.faults.as_ref().is_some_and(|faults| faults.ignores(now));
@@ -372,7 +372,7 @@ impl Sender {
         ignores
     }
 
-    /// Passes an acknowledgement to the law, and reads its window.
+    /// Passes an acknowledgement to the law and reads the law's window.
     #[expect(clippy::inline_always, reason = "of its two callers, only that of a SYN's answer is rare")]
     #[inline(always)]
     fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64) {
@@ -397,12 +397,12 @@ impl Sender {
         self.window_packets = self.in_whole_packets(limit);
     }
 
-    /// The law's window in whole packets.
+    /// Returns the law's window in whole packets.
     fn law_window(&mut self) -> u64 {
         self.in_whole_packets(self.law.limit())
     }
 
-    /// The window of `limit` in whole packets; `u64::MAX` without one.
+    /// Returns the window of `limit` in whole packets, or `u64::MAX` if there is no window.
     #[inline]
     fn in_whole_packets(&mut self, limit: SendLimit) -> u64 {
         limit.window.map_or(u64::MAX, |window| self.whole_packets.count(window, self.spec.packet_bytes))
@@ -414,7 +414,7 @@ impl Sender {
         packets as i64 as f64 * Volume::from_bytes(f64::from(self.spec.packet_bytes))
     }
 
-    /// Handles the timer that [`Sender::poll_timer`] asked for.
+    /// Handles the timer requested by [`Sender::poll_timer`].
     pub(crate) fn on_timer(&mut self, now: Instant) {
         if now < self.rto_deadline {
             return; // a pacing timer: poll_transmit handles it
@@ -440,7 +440,8 @@ impl Sender {
 
     // ------------------------------------------------------------------ output
 
-    /// Returns the time of the next action of [`Sender::on_timer`] or [`Sender::poll_transmit`] without an acknowledgement.
+    /// Returns the time at which [`Sender::on_timer`] or [`Sender::poll_transmit`] must be called next if no
+    /// acknowledgement arrives.
     #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
     #[inline(always)]
     pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
@@ -461,25 +462,22 @@ impl Sender {
         }
     }
 
-    /// Returns whether time alone can make a packet ready.
+    /// Returns true if the passage of time alone can make a packet ready.
     const fn is_timed(&self) -> bool {
         self.spec.demand.is_some() || self.is_paced()
     }
 
-    /// Returns whether packets are paced. A law without a window is always paced: nothing else
-    /// limits it.
+    /// Returns true if packets are paced. A law without a window is always paced, because nothing else limits it.
     const fn is_paced(&self) -> bool {
         self.spec.paced || self.window_packets == u64::MAX
     }
 
-    /// Returns the time at which the next packet may be sent without a further acknowledgement;
-    /// `None` if it needs one.
+    /// Returns the time at which the next packet may be sent without another acknowledgement; `None` if one is needed.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
         if self.window_allows(self.recovery.in_flight()) { self.data_at(now) } else { None }
     }
 
-    /// Returns the time at which the next packet may be sent if the window allows it; `None` if
-    /// there is none.
+    /// Returns the time at which the next packet may be sent if the window allows it; `None` if there is no packet.
     #[expect(clippy::inline_always, reason = "twice per acknowledgement, and a call costs as much")]
     #[inline(always)]
     fn data_at(&self, now: Instant) -> Option<Instant> {
@@ -493,20 +491,21 @@ impl Sender {
         Some(if self.is_paced() { data_at.max(self.next_send) } else { data_at })
     }
 
-    /// Returns whether the window allows a packet. One packet is always allowed: without it no acknowledgement would ever come.
+    /// Returns true if the window allows a packet. One packet is always allowed, because otherwise no acknowledgement
+    /// would ever arrive.
     #[inline]
     fn window_allows(&self, in_flight: u64) -> bool {
         in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_resend()
     }
 
-    /// Returns whether there is a packet to send, whatever the window.
+    /// Returns true if a packet is ready to send, whatever the window.
     #[inline]
     fn has_data(&self, now: Instant) -> bool {
         self.recovery.to_resend().is_some()
             || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)
     }
 
-    /// Returns the time at which the application has written a packet, at its demand.
+    /// Returns the time at which the application has written a packet at its demanded rate.
     fn written_at(&self, number: u64) -> Instant {
         match self.spec.demand {
             None => Instant::ZERO,
@@ -514,7 +513,7 @@ impl Sender {
         }
     }
 
-    /// The rate at which packets are paced.
+    /// Returns the rate at which packets are paced.
     fn pacing_rate(&self) -> Option<Rate> {
         let limit = self.law.limit();
         limit.pacing.or_else(|| {
@@ -563,7 +562,8 @@ impl Sender {
         })
     }
 
-    /// Takes the next data packet if one may be sent now: its number, size and flags. `in_flight` packets are before it.
+    /// Takes the next data packet if one may be sent now, and returns its number, size and flags. `in_flight` counts
+    /// the packets before it.
     #[expect(clippy::inline_always, reason = "as for `poll_transmit`")]
     #[inline(always)]
     fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(u64, u16, Flags)> {
@@ -601,7 +601,7 @@ impl Sender {
         Some((number, bytes, flags))
     }
 
-    /// The retransmission timeout (RFC 6298: 2.4, 2.5, 5.5).
+    /// Returns the retransmission timeout (RFC 6298: 2.4, 2.5, 5.5).
     #[inline]
     fn rto(&self) -> Duration {
         let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
@@ -624,7 +624,7 @@ impl Sender {
         (self.phase == Phase::Open).then_some(self.latest_rtt)
     }
 
-    /// Returns the number of data packets sent, each as often as it was sent.
+    /// Returns the number of data packets sent, including retransmissions.
     pub(crate) const fn packets_sent(&self) -> u64 {
         self.recovery.next() + self.retransmissions
     }
@@ -654,7 +654,7 @@ impl RttSamples {
     }
 }
 
-/// RFC 6298 (2.2, 2.3): smoothed RTT and variation after one more sample.
+/// Returns the smoothed RTT and its variation after one more sample (RFC 6298: 2.2, 2.3).
 ///
 /// As 8 · SRTT' = 8 · SRTT + (R' − SRTT): shifts of a difference, rounded down as the quotient of the sums would be.
 fn smoothed(before: Option<(Duration, Duration)>, rtt: Duration) -> (Duration, Duration) {

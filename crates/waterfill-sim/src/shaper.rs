@@ -1,4 +1,4 @@
-//! Token bucket in front of a transmitter, after Linux's tbf.
+//! Token bucket in front of a transmitter, modelled on Linux's tbf.
 //!
 //! A packet starts its transmission when the bucket holds tokens for all of it. Tokens are kept as the time in which
 //! they arrive at the bucket's rate: what a packet costs, the depth and the level are picoseconds, and exact.
@@ -6,14 +6,14 @@
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::link::ShaperSpec;
 
-/// The token bucket of a link direction; it is full at time 0.
+/// Token bucket of a link direction, full at time 0.
 #[derive(Debug)]
 pub(crate) struct Shaper {
     rate: Rate,
     depth: Duration,
-    /// Interval at which tokens are added; zero adds them continuously.
+    /// Interval at which tokens are added; zero if they are added continuously.
     timer: Duration,
-    /// The level at `updated`.
+    /// Token level at `updated`, as time at the bucket's rate.
     tokens: Duration,
     updated: Instant,
 }
@@ -25,7 +25,8 @@ impl Shaper {
         Self { rate, depth, timer, tokens: depth, updated: Instant::ZERO }
     }
 
-    /// Returns when a packet that could start at `ready` has its tokens; not before the last packet's start.
+    /// Returns the time at which a packet that could start at `ready` has its tokens. `ready` must not be before the
+    /// last packet's start.
     pub(crate) fn earliest(&self, ready: Instant, bytes: u16) -> Instant {
         let missing = self.cost(bytes) - self.level(ready);
         if missing.is_zero() {
@@ -38,13 +39,13 @@ impl Shaper {
         Instant::ZERO + self.timer * (self.ticks(ready) + ticks)
     }
 
-    /// Takes a packet's tokens at the time from [`Shaper::earliest`].
+    /// Takes a packet's tokens at the time returned by [`Shaper::earliest`].
     pub(crate) fn take(&mut self, starts: Instant, bytes: u16) {
         self.tokens = self.level(starts) - self.cost(bytes);
         self.updated = starts;
     }
 
-    /// Returns the level at a time.
+    /// Returns the token level at a time.
     fn level(&self, at: Instant) -> Duration {
         let added = if self.timer.is_zero() {
             at.since(self.updated)
@@ -54,7 +55,7 @@ impl Shaper {
         (self.tokens + added).min(self.depth)
     }
 
-    /// Returns how many ticks there were up to a time, inclusive.
+    /// Returns the number of timer ticks up to and including a time.
     const fn ticks(&self, at: Instant) -> u64 {
         at.as_ps() / self.timer.as_ps()
     }
@@ -68,13 +69,14 @@ impl Shaper {
 mod tests {
     use super::*;
 
-    /// A bucket of 12 Mbit/s: a packet of 1500 bytes costs 1 ms.
+    /// Returns a bucket of 12 Mbit/s, in which a packet of 1500 bytes costs 1 ms.
     fn bucket(packets: f64, timer_ms: f64) -> Shaper {
         let spec = ShaperSpec { line_bps: 1.2e8, depth_bytes: 1500.0 * packets, timer_s: timer_ms * 1e-3 };
         Shaper::new(&spec, Rate::from_bps(1.2e7))
     }
 
-    /// Departures (ms) of full packets that are ready at these times (ms), or when the packet before has left.
+    /// Returns the departure times (ms) of full packets that are ready at these times (ms), or when the previous packet
+    /// has left.
     fn departures(mut bucket: Shaper, ready_ms: &[f64]) -> Vec<f64> {
         let transmission = Duration::from_micros(100); // at ten times the bucket's rate
         let mut free = Instant::ZERO;
@@ -89,7 +91,8 @@ mod tests {
         found
     }
 
-    /// Three packets leave at the line's rate. At 0.2 ms the bucket has 0.2 ms of tokens, and the fourth needs 1.
+    /// Three packets leave at the line's rate. At 0.2 ms the bucket holds 0.2 ms of tokens, and the fourth packet needs
+    /// 1 ms.
     #[test]
     fn a_full_bucket_is_a_burst_and_then_tokens_come_continuously() {
         assert_eq!(departures(bucket(3.0, 0.0), &[0.0; 6]), [0.0, 0.1, 0.2, 1.0, 2.0, 3.0]);
@@ -97,7 +100,7 @@ mod tests {
         assert_eq!(departures(bucket(3.0, 0.0), &[0.0, 0.0, 0.0, 2.5, 2.5, 2.5]), [0.0, 0.1, 0.2, 2.5, 2.6, 3.0]);
     }
 
-    /// Tokens of a timer: every 4 ms four packets leave as one burst.
+    /// With a timer of 4 ms, four packets leave as one burst every 4 ms.
     #[test]
     fn with_a_timer_tokens_come_in_portions() {
         let found = departures(bucket(5.0, 4.0), &[0.0; 11]);
@@ -107,7 +110,7 @@ mod tests {
         assert_eq!(departures(bucket(1.0, 4.0), &[0.0, 4.0]), [0.0, 4.0], "a tick's tokens are there at the tick");
     }
 
-    /// A bucket of two packets loses half of the four of each interval: depth/timer is its rate.
+    /// A bucket of two packets loses half of each interval's four tokens, so its rate is depth/timer.
     #[test]
     fn a_bucket_smaller_than_a_portion_is_slower_than_its_rate() {
         assert_eq!(departures(bucket(2.0, 4.0), &[0.0; 6]), [0.0, 0.1, 4.0, 4.1, 8.0, 8.1]);

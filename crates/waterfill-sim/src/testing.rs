@@ -1,4 +1,4 @@
-//! Helpers that the crate's unit tests share.
+//! Helpers shared by the crate's unit tests.
 
 use rand_pcg::Pcg64;
 use waterfill_laws::registry::AnyHeader;
@@ -12,7 +12,7 @@ pub(crate) fn assert_close(a: f64, b: f64, relative: f64) {
     assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
 }
 
-/// A data packet of 1500 bytes without a law's header, sent at `sent`.
+/// Returns a data packet of 1500 bytes without a law's header, sent at `sent`.
 pub(crate) fn full_packet(flow: u32, sent: Instant) -> Packet {
     Packet {
         flow,
@@ -29,17 +29,17 @@ pub(crate) fn full_packet(flow: u32, sent: Instant) -> Packet {
     }
 }
 
-/// A full packet that was enqueued at `since`.
+/// Returns a full packet that was enqueued at `since`.
 pub(crate) fn waiting(flow: u32, since: Instant) -> Waiting {
     Waiting { packet: full_packet(flow, since), since, order: 0 }
 }
 
-/// A link of 12 Mbit/s: 1 ms per full packet.
+/// Returns the queue context of a link of 12 Mbit/s, where a full packet takes 1 ms.
 pub(crate) fn queue_context() -> QueueContext {
     QueueContext { capacity: Rate::from_bps(12e6), packet_bytes: 1500, rng: Pcg64::new(1, 1) }
 }
 
-/// An arrival at a busy link whose buffer holds `limit_packets` packets.
+/// Returns an arrival at a busy link whose buffer holds `limit_packets` packets.
 pub(crate) fn arrival(backlog: Backlog, limit_packets: u64) -> Arrival {
     let limit = BufferLimit { bytes: u64::MAX, packets: limit_packets };
     Arrival { backlog, limit, idle: None, markable: false }

@@ -18,10 +18,10 @@ use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 use crate::binding::FlowProtocol;
 use crate::flow::{Flow, Route};
 
-/// First random stream of traffic sources: beyond those of links.
+/// First random stream of traffic sources, beyond the streams of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
 
-/// A tick of the histogram of completion times is 1 ns, far finer than the histogram's resolution of 1/64.
+/// Tick of the histogram of completion times: 1 ns, far finer than the histogram's resolution of 1/64.
 const TICK_PS: u64 = 1000;
 
 /// A source of packets or of flows.
@@ -31,55 +31,55 @@ pub(crate) struct Traffic {
     pub(crate) path: Box<[u32]>,
     process: Process,
     rng: Pcg64,
-    /// Time at which it next sends a packet or starts a flow.
+    /// Time at which the source next sends a packet or starts a flow.
     pub(crate) next: Instant,
     pub(crate) stop: Instant,
-    /// The summary's window, cut to the source's lifetime.
+    /// Measurement window of the summary, limited to the source's lifetime.
     pub(crate) counted: (Instant, Instant),
-    /// Packets sent; those of flows are not included.
+    /// Number of packets sent, without the packets of flows.
     pub(crate) sent: u64,
-    /// Packets received, those of flows included.
+    /// Number of packets received, including the packets of flows.
     pub(crate) received: u64,
-    /// Bytes received in the window.
+    /// Number of bytes received in the measurement window.
     pub(crate) bytes_counted: u64,
-    /// Bytes received.
+    /// Number of bytes received.
     pub(crate) bytes_total: u64,
-    /// Received bytes at the last sample.
+    /// Number of bytes received up to the last sample.
     pub(crate) sampled_bytes: u64,
     /// State of a source of flows.
     pub(crate) web: Option<Box<WebFlows>>,
-    /// Index of the access link of a source of packets.
+    /// Index of the access link, for a source of packets.
     pub(crate) access: Option<u32>,
 }
 
-/// Times of packets or flows.
+/// Arrival process of a source's packets or flows.
 #[derive(Debug)]
 enum Process {
-    /// One per interval.
+    /// One packet per interval.
     Constant(Duration),
-    /// Exponential gaps of this mean, in seconds.
+    /// Exponential gaps with this mean, in seconds.
     Poisson(f64),
-    /// One per interval during on-periods.
+    /// One packet per interval during on-periods.
     OnOff { interval: Duration, on: Sampler, off: Sampler, on_until: Instant },
 }
 
-/// A source's flows: their common properties, and their totals.
+/// Common properties and totals of a source's flows.
 #[derive(Debug)]
 pub(crate) struct WebFlows {
     pub(crate) law: FlowProtocol,
-    /// The newest flow's specification; flows differ in size only.
+    /// Specification of the newest flow. Flows differ in size only.
     pub(crate) flow: FlowSpec,
     /// Routes with their base RTTs.
     pub(crate) routes: Vec<(Arc<Route>, Duration)>,
-    /// The routes in groups, as ranges of `order`.
+    /// Groups of routes, as ranges of `order`.
     groups: Vec<Range<usize>>,
-    /// Indexes of the routes; those of a group change places when some of them are drawn.
+    /// Indices of the routes. Drawing routes reorders the indices of their group.
     order: Vec<usize>,
-    /// Flows that start at each arrival.
+    /// Number of flows that start at each arrival.
     pub(crate) fan_in: u32,
     sizes: Sampler,
-    /// Slots of finished flows among the engine's flows, by route; late packets and other threads still look up their way in
-    /// them.
+    /// Free slots of finished flows among the engine's flows, by route. Late packets and other threads still look up
+    /// their path in them.
     pub(crate) free: Vec<Vec<u32>>,
     pub(crate) started: u64,
     pub(crate) open: u64,
@@ -87,7 +87,7 @@ pub(crate) struct WebFlows {
     pub(crate) finished: FlowTotals,
 }
 
-/// Sums over flows.
+/// Totals over a source's flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowTotals {
     pub(crate) packets_sent: u64,
@@ -99,7 +99,7 @@ pub(crate) struct FlowTotals {
     pub(crate) completion: CompletionTimes,
 }
 
-/// Completion times of flows, in memory that does not grow with their number.
+/// Statistics of completion times, in memory that does not grow with the number of flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompletionTimes {
     ticks: Histogram,
@@ -139,7 +139,7 @@ impl Traffic {
         traffic
     }
 
-    /// Returns whether it has not stopped by its next event.
+    /// Returns true if the source's next event is before its stop time.
     pub(crate) fn is_on(&self) -> bool {
         self.next < self.stop
     }
@@ -190,8 +190,7 @@ impl Traffic {
         }
     }
 
-    /// Draws a route in a group for a flow of an arrival that differs from those of its flows before `number`; returns
-    /// its index.
+    /// Draws a route in a group, distinct from those drawn for the arrival's earlier flows. Returns the route's index.
     pub(crate) fn draw_route(&mut self, group: &Range<usize>, number: u32) -> usize {
         let Some(web) = &mut self.web else { return 0 };
         let first = group.start + number as usize;
@@ -260,7 +259,7 @@ impl WebFlows {
 }
 
 impl FlowTotals {
-    /// Adds a flow's counts, finished or not, and its completion time if it started in the window.
+    /// Adds the counts of a flow, finished or not. The completion time is added if the flow started in the window.
     pub(crate) fn add(&mut self, flow: &Flow, window: (Instant, Instant)) {
         self.packets_sent += flow.sender.packets_sent();
         self.retransmissions += flow.sender.retransmissions;
@@ -292,7 +291,7 @@ impl CompletionTimes {
         (self.count > 0).then(|| self.max.as_secs())
     }
 
-    /// Returns a quantile, to within 1/64 and not above the largest.
+    /// Returns a quantile in seconds, to within 1/64 and not above the maximum.
     pub(crate) fn quantile_s(&self, q: f64) -> Option<f64> {
         let ticks = self.ticks.quantile(q)?;
         Some((ticks * TICK_PS as f64 * 1e-12).min(self.max.as_secs()))
@@ -309,7 +308,7 @@ mod tests {
     use crate::testing::assert_close;
     use waterfill_network::{Distribution, PeriodSpec};
 
-    /// 8 Mbit/s in packets of 1000 bytes: one a millisecond.
+    /// Returns a source of 8 Mbit/s in packets of 1000 bytes, one per millisecond.
     fn source(kind: TrafficKind, index: u32, periods: Option<PeriodSpec>) -> Traffic {
         let span = [1, 1_000_000].map(|s| Duration::from_millis(1000 * s));
         let cbr = TrafficSpec::cbr("t", &[0], Rate::from_bps(8e6), span);
@@ -349,7 +348,7 @@ mod tests {
         assert!(at[0] > 1.0, "the first packet comes after a gap too");
     }
 
-    /// Variance of counts per second, which equals their mean; two sources are uncorrelated.
+    /// The variance of counts per second equals their mean, and two sources are uncorrelated.
     #[test]
     fn poisson_sources_are_independent() {
         let counts = |index| {
@@ -377,8 +376,8 @@ mod tests {
         assert_eq!(times(&mut source(TrafficKind::Cbr, 0, None), 3), [1.0, 1.001, 1.002]);
     }
 
-    /// Clock of a source that is on for 2.5 ms and off for 7.5 ms. The first period has packets at 0, 1 and 2 ms. Half
-    /// a millisecond of the third interval falls into the second period and ends at 10.5 ms.
+    /// A source that is on for 2.5 ms and off for 7.5 ms sends at 0, 1, 2 and 10.5 ms. Half a millisecond of the third
+    /// interval falls into the second on-period and ends at 10.5 ms.
     #[test]
     fn the_clock_of_an_on_off_source_stops_while_it_is_off() {
         let at = times(&mut on_off(constant(0.0025), constant(0.0075)), 6);
@@ -387,7 +386,7 @@ mod tests {
         }
     }
 
-    /// Mean rate of duty × rate, even where a period is hardly longer than a packet.
+    /// The mean rate is duty × rate, even if a period is hardly longer than a packet.
     #[test]
     fn an_on_off_source_sends_at_its_duty_cycle() {
         let exponential = |mean: f64| Distribution::Exponential { mean };

@@ -2,7 +2,7 @@
 
 use waterfill_laws::units::Volume;
 
-/// Turns windows into whole packets, rounded down.
+/// Converts windows to whole packets, rounded down.
 ///
 /// A division takes longer than anything else that a sender computes for an acknowledgement, and nearly all windows are
 /// as many packets as the one before. So the windows of that number are remembered. The result is that of the division,
@@ -10,13 +10,13 @@ use waterfill_laws::units::Volume;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WholePackets {
     packets: u64,
-    /// The windows, in bytes, that are `packets` whole packets: from the first, below the second.
+    /// Range of windows, in bytes, that contain `packets` whole packets: from the first bound to below the second.
     bytes: (f64, f64),
 }
 
 impl WholePackets {
-    /// Returns how many packets of `packet_bytes`, always the same size, are in a window. Saturates at `u64::MAX`; a
-    /// negative window gives zero.
+    /// Returns the number of packets of `packet_bytes`, which must always be the same size, in a window. The number
+    /// saturates at `u64::MAX`, and a negative window gives zero.
     #[inline]
     pub(crate) fn count(&mut self, window: Volume, packet_bytes: u16) -> u64 {
         let bytes = window.as_bytes();
@@ -41,7 +41,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Compares with the division, for windows around whole packets and any others, in any sequence.
+        /// The result agrees with a division, for windows near whole packets and any others, in any sequence.
         #[test]
         fn agrees_with_a_division(
             packet in 1u16..9001,

@@ -1,4 +1,4 @@
-//! A link that follows time: its rate, its delay and whether it is up change at given times, and its router restarts.
+//! Changes of a link over time: its rate, delay and up or down state at given times, and restarts of its router.
 //!
 //! The rules, in the order in which [`Link::vary`] applies them:
 //!
@@ -22,18 +22,18 @@ use crate::fault::picoseconds;
 use crate::packet::Flags;
 use crate::queue::{Backlog, Queue};
 
-/// Substitute rate while the transmitter's rate is zero. A packet of any size then takes longer than a run, but its time is
-/// finite, so that the part already sent is not forgotten.
+/// Substitute rate while the transmitter's rate is zero. A packet of any size then takes longer than a run, but its
+/// time is finite, so that the part already sent is not forgotten.
 const HELD: Rate = Rate::from_bps(0.1);
 
-/// The changes of a link direction, and its present state.
+/// Changes of a link direction, with its current state.
 #[derive(Debug)]
 pub(super) struct Variation {
     changes: Box<[ChangeSpec]>,
-    /// The change that comes next.
+    /// Index of the next change.
     next: usize,
     up: bool,
-    /// The rate, also while the link is down.
+    /// Current rate, also while the link is down.
     rate: Rate,
     /// Arrival time of the packet that was put on the wire last.
     last_arrives: Instant,
@@ -42,7 +42,7 @@ pub(super) struct Variation {
 }
 
 impl Variation {
-    /// Returns nothing for a link that stays as it is.
+    /// Builds the variation of a link, or returns `None` if the link never changes.
     pub(super) fn new(spec: &LinkSpec) -> Option<Box<Self>> {
         (!spec.changes.is_empty()).then(|| {
             Box::new(Self {
@@ -56,7 +56,7 @@ impl Variation {
         })
     }
 
-    /// Returns whether more than the rate changes.
+    /// Returns true if a change affects more than the rate.
     pub(super) fn affects_packets(&self) -> bool {
         let affects = |change: &ChangeSpec| {
             change.delay_s.is_some() || change.up.is_some() || change.restart || change.clock_step_s.is_some()
@@ -69,12 +69,13 @@ impl Variation {
         self.clock_ahead_ps
     }
 
-    /// Returns whether packets that arrive now are dropped.
+    /// Returns true if packets that arrive now are dropped.
     pub(super) const fn is_down(&self) -> bool {
         !self.up
     }
 
-    /// Returns when a packet arrives that would at `arrives` if it were alone; packets are given in their order.
+    /// Returns the arrival time of a packet that would arrive at `arrives` if it were alone. Packets must be passed in
+    /// order.
     pub(super) fn keep_order(&mut self, arrives: Instant, transmission: Duration) -> Instant {
         self.last_arrives = arrives.max(self.last_arrives + transmission);
         self.last_arrives
@@ -82,20 +83,19 @@ impl Variation {
 }
 
 impl Link {
-    /// Returns when the link changes next.
+    /// Returns the time of the link's next change.
     pub(crate) fn varies_at(&self) -> Option<Instant> {
         let variation = self.variation.as_ref()?;
         variation.changes.get(variation.next).map(|change| Instant::from_secs(change.at_s))
     }
 
-    /// Returns whether the link changes at some time.
+    /// Returns true if the link changes during the run.
     pub(crate) fn varies(&self) -> bool {
         self.variation.is_some()
     }
 
-    /// Applies the change that is due now. The head of the link may have another arrival time afterwards, and the caller
-    /// takes what was dropped with [`Link::take_discarded`].
-    /// Returns the change: what it says of the router is the caller's to apply.
+    /// Applies the change that is due now and returns it. The caller then reschedules the link's head, takes dropped
+    /// packets with [`Link::take_discarded`] and applies the change's router settings.
     pub(crate) fn vary(&mut self, now: Instant) -> ChangeSpec {
         self.advance(now);
         self.meter.integrate_queue(now, self.backlog);
@@ -131,7 +131,7 @@ impl Link {
         change
     }
 
-    /// Restarts the router laws, as after a reboot: their clock begins at zero, and their state is lost.
+    /// Restarts the router laws as after a reboot: their clock begins at zero, and their state is lost.
     pub(crate) fn restart_routers(&mut self, now: Instant, params: impl Fn(ProtocolId) -> Option<AnyParams>) {
         for (id, router) in &mut self.routers {
             if let Some(params) = params(*id) {
@@ -146,7 +146,7 @@ impl Link {
         self.set_clock(now, self.clock_ahead_ps() + picoseconds(step_s));
     }
 
-    /// Sets the lead of the routers' clock. A timer that it has jumped over is due at once, and only once.
+    /// Sets the lead of the routers' clock. A timer that the clock has jumped over is due at once, and only once.
     fn set_clock(&mut self, now: Instant, ahead_ps: i64) {
         if let Some(variation) = &mut self.variation {
             variation.clock_ahead_ps = ahead_ps;
@@ -155,7 +155,7 @@ impl Link {
         self.next_change = self.next_timer.min(self.next_start());
     }
 
-    /// Returns the rest of the transmission in progress, at the rate at which it has been scheduled.
+    /// Returns the time left in the current transmission, at the rate at which it was scheduled.
     fn transmission_left(&self, now: Instant) -> Duration {
         let ends = match &self.queue {
             Queue::Fifo(_) => self.ring.get(self.started()).map_or(self.free_at, |waiting| waiting.starts),
@@ -164,7 +164,7 @@ impl Link {
         ends.since(now)
     }
 
-    /// Schedules the packet in transmission, of which `left` is left, and those that wait in the ring, anew.
+    /// Reschedules the packet in transmission, which has `left` to go, and the packets that wait in the ring.
     fn reschedule(&mut self, now: Instant, left: Duration) {
         if left.is_zero() {
             return; // nothing waits
@@ -194,7 +194,7 @@ impl Link {
         }
     }
 
-    /// Drops the packets that wait, and the one in transmission if there is one.
+    /// Drops all waiting packets, and the packet in transmission if `transmitting` is true.
     fn drop_all(&mut self, now: Instant, transmitting: bool) {
         let started = self.started();
         let kept = started - usize::from(transmitting);

@@ -1,5 +1,5 @@
-//! CHOKe: R. Pan, B. Prabhakar, K. Psounis, *CHOKe, A Stateless Active Queue Management Scheme for Approximating Fair
-//! Bandwidth Allocation*, IEEE INFOCOM 2000, its Figure 1.
+//! CHOKe queue discipline, as in Figure 1 of its paper. Source: R. Pan, B. Prabhakar, K. Psounis, *CHOKe, A Stateless
+//! Active Queue Management Scheme for Approximating Fair Bandwidth Allocation*, IEEE INFOCOM 2000.
 //!
 //! While RED's average is above the lower threshold, an arriving packet is compared with a waiting one drawn at random.
 //! If both belong to one flow, both are dropped; if not, RED decides. A flow with more packets in the queue loses more
@@ -14,7 +14,7 @@ use waterfill_network::random::below;
 use super::discipline::{Arrival, Backlog, Fifo, QueueContext, QueueOutcome, Scheduler, Verdict, Waiting, flow_id};
 use super::red::Red;
 
-/// CHOKe on one link direction.
+/// CHOKe queue of one link direction.
 #[derive(Debug)]
 pub(super) struct Choke {
     red: Red,
@@ -26,7 +26,8 @@ impl Choke {
         Self { red: Red::new(spec, context), fifo: Fifo::default() }
     }
 
-    /// Draws a waiting packet and drops it if it belongs to the arriving one's flow; returns whether it did.
+    /// Draws a waiting packet and drops it if it belongs to the flow of the arriving packet. Returns true if it was
+    /// dropped.
     fn drop_match(&mut self, waiting: &Waiting, outcome: &mut QueueOutcome) -> bool {
         if self.fifo.packets.is_empty() {
             return false;
@@ -82,7 +83,7 @@ mod tests {
     use crate::testing::{arrival, queue_context, waiting};
     use waterfill_network::Level;
 
-    /// A queue of these flows' packets. Its average is above the lower threshold, and RED drops next to nothing.
+    /// Returns a queue of these flows' packets. Its average is above the lower threshold, and RED drops almost nothing.
     fn choke(flows: &[u32]) -> Choke {
         let spec = RedSpec {
             min_threshold: Level::Packets(0.0),
@@ -99,7 +100,7 @@ mod tests {
         choke
     }
 
-    /// Enqueues a packet of a flow; returns how many packets were dropped.
+    /// Enqueues a packet of a flow. Returns the number of packets dropped.
     fn enqueue(choke: &mut Choke, flow: u32) -> usize {
         let mut outcome = QueueOutcome::default();
         let arrival = arrival(choke.backlog(), u64::MAX);

@@ -1,4 +1,5 @@
-//! Controlled delay (RFC 8289): drops at the head if even the smallest sojourn time of an interval was above target.
+//! Controlled delay (RFC 8289): drops packets at the head if the smallest sojourn time in an interval was above the
+//! target.
 //!
 //! ```text
 //!            sojourn ≥ target for an interval: drop one
@@ -17,29 +18,28 @@ use waterfill_network::CodelSpec;
 use super::discipline::{Arrival, Backlog, Fifo, QueueOutcome, Scheduler, Waiting};
 use crate::packet::Flags;
 
-/// RFC 8289 §5: a dropping state entered within this many intervals of the last one resumes its drop rate.
+/// Maximum number of intervals after which a new dropping state resumes the last drop rate (RFC 8289 §5).
 const RESUME_INTERVALS: u64 = 16;
 
-/// The law, for one first-in-first-out queue.
+/// CoDel law of one first-in-first-out queue.
 #[derive(Clone, Debug)]
 pub(super) struct Codel {
     target: Duration,
     interval: Duration,
     ecn: bool,
-    /// Backlog up to which nothing is dropped.
+    /// Backlog up to which nothing is dropped, in bytes.
     packet_bytes: u64,
-    /// Time at which the sojourn time will have been above target for an interval; `None` while
-    /// below.
+    /// Time at which the sojourn time will have been above the target for an interval; `None` while it is below.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
-    /// Drops since the dropping state was entered.
+    /// Number of drops since the dropping state was entered.
     count: u32,
-    /// `count` when it was entered.
+    /// Value of `count` when the dropping state was entered.
     last_count: u32,
 }
 
-/// `[rfc8289:control-law]` The next drop is `interval / √count` after this one.
+/// `[rfc8289:control-law]` Returns the time of the next drop, `interval / √count` after this one.
 fn control_law(now: Instant, interval: Duration, count: u32) -> Instant {
     now + Duration::from_secs(interval.as_secs() / f64::from(count).sqrt())
 }
@@ -59,7 +59,7 @@ impl Codel {
         }
     }
 
-    /// Drops packets as the law asks and returns the next one to send.
+    /// Drops packets as the law requires and returns the next packet to send.
     pub(super) fn dequeue(&mut self, now: Instant, fifo: &mut Fifo, outcome: &mut QueueOutcome) -> Option<Waiting> {
         let (mut head, too_long) = self.take(now, fifo)?;
         if self.dropping {
@@ -87,7 +87,7 @@ impl Codel {
         Some(head)
     }
 
-    /// Enters the dropping state; resumes the last drop rate if that state ended recently.
+    /// Enters the dropping state. Resumes the last drop rate if the previous dropping state ended recently.
     fn start_dropping(&mut self, now: Instant) {
         self.dropping = true;
         let before = self.count - self.last_count;
@@ -97,7 +97,7 @@ impl Codel {
         self.drop_next = control_law(now, self.interval, self.count);
     }
 
-    /// Marks a packet if it is ECN-capable; returns whether it did.
+    /// Marks a packet if it is ECN-capable. Returns true if the packet was marked.
     fn mark(&self, head: &mut Waiting, outcome: &mut QueueOutcome) -> bool {
         let markable = self.ecn && head.packet.flags.has(Flags::MARKABLE);
         if markable {
@@ -106,7 +106,8 @@ impl Codel {
         markable
     }
 
-    /// Takes the head out; returns whether it may be dropped: all sojourn times of an interval were above target.
+    /// Removes and returns the packet at the head. The flag is true if the packet may be dropped, because all sojourn
+    /// times of an interval were above the target.
     fn take(&mut self, now: Instant, fifo: &mut Fifo) -> Option<(Waiting, bool)> {
         let Some(head) = fifo.pop() else {
             self.first_above = None;
@@ -182,8 +183,7 @@ mod tests {
         assert!((ninth - 0.1 / 3.0).abs() < 1e-12);
     }
 
-    /// Sends one packet per millisecond, each after this sojourn time; returns the milliseconds at which packets are
-    /// dropped.
+    /// Sends one packet per millisecond with this sojourn time. Returns the milliseconds at which packets are dropped.
     fn drops(law: &mut Codel, ms_range: std::ops::Range<u64>, sojourn_ms: f64) -> Vec<u64> {
         let mut outcome = QueueOutcome::default();
         let mut at = Vec::new();

@@ -1,4 +1,4 @@
-//! Parts shared by queue disciplines: buffer limits, verdicts, stored packets, and the [`Scheduler`] trait.
+//! Components shared by queue disciplines: buffer limits, verdicts, stored packets, and the [`Scheduler`] trait.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,13 +14,13 @@ use crate::packet::{Flags, Packet, Role, SackId};
 #[derive(Clone, Debug)]
 pub(crate) struct QueueContext {
     pub(crate) capacity: Rate,
-    /// Size of a full packet.
+    /// Size of a full packet, in bytes.
     pub(crate) packet_bytes: u16,
     /// The queue's own random stream.
     pub(crate) rng: Pcg64,
 }
 
-/// Waiting bytes and packets; the packet in service is excluded.
+/// Waiting bytes and packets, without the packet in service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backlog {
     pub(crate) bytes: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// The length in the unit of `level`.
+    /// Returns the backlog in the unit of `level`.
     pub(super) const fn in_unit_of(self, level: Level) -> f64 {
         match level {
             Level::Bytes(_) => self.bytes as f64,
@@ -37,7 +37,7 @@ impl Backlog {
     }
 }
 
-/// The largest backlog that a link's buffer holds.
+/// Maximum backlog that a link's buffer holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferLimit {
     pub(crate) bytes: u64,
@@ -54,21 +54,21 @@ impl From<BufferSpec> for BufferLimit {
 }
 
 impl BufferLimit {
-    /// Returns whether a packet of this size fits on top of a backlog.
+    /// Returns true if a packet of this size fits on top of a backlog.
     pub(crate) const fn admits(self, backlog: Backlog, bytes: u64) -> bool {
         backlog.bytes + bytes <= self.bytes && backlog.packets < self.packets
     }
 
-    /// Returns whether a backlog is within the limit.
+    /// Returns true if a backlog is within the limit.
     pub(super) const fn holds(self, backlog: Backlog) -> bool {
         backlog.bytes <= self.bytes && backlog.packets <= self.packets
     }
 }
 
-/// The state of a link when a packet arrives.
+/// State of a link when a packet arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// Backlog without this packet.
+    /// Backlog without the arriving packet.
     pub(crate) backlog: Backlog,
     pub(crate) limit: BufferLimit,
     /// Time for which the transmitter has been idle; `None` while it is busy.
@@ -78,8 +78,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    /// Returns whether the buffer takes the packet; a packet that finds the transmitter idle never
-    /// waits.
+    /// Returns true if the buffer takes the packet. A packet that finds the transmitter idle never waits.
     pub(crate) const fn fits(&self, bytes: u16) -> bool {
         self.idle.is_some() || self.limit.admits(self.backlog, bytes as u64)
     }
@@ -93,13 +92,13 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// A packet in a scheduler's own store.
+/// A packet stored by a scheduler.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) packet: Packet,
-    /// Time at which it was enqueued.
+    /// Time at which the packet was enqueued.
     pub(crate) since: Instant,
-    /// Sequence number of its arrival.
+    /// Sequence number of the packet's arrival.
     pub(crate) order: u64,
 }
 
@@ -108,9 +107,9 @@ pub(crate) struct Waiting {
 pub(crate) struct QueueOutcome {
     /// SACK slot of each dropped packet, until the engine frees it.
     pub(crate) dropped: Vec<SackId>,
-    /// Drops since the link last counted them.
+    /// Number of drops since the link last counted them.
     pub(crate) drops: u64,
-    /// Marks since the link last counted them.
+    /// Number of marks since the link last counted them.
     pub(crate) marks: u64,
 }
 
@@ -126,48 +125,48 @@ impl QueueOutcome {
     }
 }
 
-/// A discipline that stores the waiting packets itself and chooses which one is sent next.
+/// A discipline that stores the waiting packets itself and chooses the next packet to send.
 ///
 /// A packet that finds the transmitter idle is enqueued and dequeued at the same time.
 pub(crate) trait Scheduler: Debug + Send + Sync {
-    /// Stores a packet; it, or others in its place, may be dropped.
+    /// Stores a packet. The packet, or others in its place, may be dropped.
     fn enqueue(&mut self, waiting: Waiting, arrival: &Arrival, outcome: &mut QueueOutcome);
-    /// Returns the packet to send now that the transmitter is free; `None` only if nothing is left.
+    /// Returns the packet to send when the transmitter becomes free; `None` only if no packet is left.
     fn dequeue(&mut self, now: Instant, outcome: &mut QueueOutcome) -> Option<Waiting>;
-    /// Bytes and packets in store.
+    /// Returns the stored bytes and packets.
     fn backlog(&self) -> Backlog;
-    /// Bytes of heap memory in use.
+    /// Returns the heap memory in use, in bytes.
     fn heap_bytes(&self) -> usize;
-    /// Gives the waiting packets whose sequence number is above `after` the number from `number`.
+    /// Applies `number` to every waiting packet's sequence number above `after`.
     fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64);
 
-    /// Notifies the discipline of an arrival, before the link's router laws see the packet.
+    /// Notifies the discipline of an arrival before the link's router laws see the packet.
     fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
-    /// Notifies the discipline of the capacity of its link, which has changed.
+    /// Notifies the discipline of a new capacity of its link.
     fn notify_capacity(&mut self, _capacity: Rate) {}
     /// Notifies the discipline of the control interval of one of the link's router laws.
     fn notify_interval(&mut self, _interval: Duration) {}
-    /// Returns whether router laws see this packet; they do not see a class with a separate queue.
+    /// Returns true if router laws see this packet. They do not see a class with a separate queue.
     fn is_visible(&self, _packet: &Packet) -> bool {
         true
     }
-    /// The share of the link that its router laws control; `None` is all of it.
+    /// Returns the share of the link that its router laws control; `None` for the whole link.
     fn share(&self) -> Option<LinkShare> {
         None
     }
-    /// Names of the columns that the discipline adds to its link's time series.
+    /// Returns the names of the columns that the discipline adds to its link's time series.
     fn columns(&self) -> &'static [&'static str] {
         &[]
     }
-    /// Records a value for each of [`Scheduler::columns`]; called at samples only.
+    /// Records a value for each column in [`Scheduler::columns`], at samples only.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }
 
-/// The part of a link that its router laws control.
+/// Share of a link that its router laws control.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkShare {
     pub(crate) capacity: Rate,
-    /// Backlog of the packets that they control.
+    /// Backlog of the packets that the router laws control, in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -198,7 +197,7 @@ impl Fifo {
         Some(waiting)
     }
 
-    /// See [`Scheduler::renumber`].
+    /// Renumbers the packets as in [`Scheduler::renumber`].
     pub(super) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
         for waiting in self.packets.iter_mut().rev().take_while(|waiting| waiting.order > after) {
             waiting.order = number(waiting.order);
@@ -214,7 +213,7 @@ impl Fifo {
     }
 }
 
-/// Identifies a packet's flow, as addresses and ports do on a real network.
+/// Returns an identifier of a packet's flow, like addresses and ports on a real network.
 ///
 /// Data and acknowledgements of a connection are two flows. So are two connections that use the same slot one after the
 /// other.
@@ -227,8 +226,8 @@ pub(super) fn flow_id(packet: &Packet) -> u64 {
     u64::from(packet.flow) | u64::from(packet.incarnation) << 32 | direction << 48
 }
 
-/// Identifies a flow's source and destination address: connections that use the same slot one after the other are
-/// between the same two hosts.
+/// Returns an identifier of a flow's source and destination address. Connections that use the same slot one after the
+/// other are between the same two hosts.
 pub(super) const fn address_pair(flow_id: u64) -> u64 {
     flow_id & !(0xffff << 32)
 }

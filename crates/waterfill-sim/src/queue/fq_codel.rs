@@ -17,25 +17,25 @@ use super::codel::Codel;
 use super::discipline::{Arrival, Backlog, Fifo, QueueContext, QueueOutcome, Scheduler, Waiting, flow_id};
 use crate::random::mix;
 
-/// RFC 8290 §4.1: one overflow drops up to this many packets, and up to half of the longest queue's bytes.
+/// Maximum number of packets dropped per overflow, up to half of the longest queue's bytes (RFC 8290 §4.1).
 const DROP_BATCH: usize = 64;
 
 #[derive(Debug)]
 struct FlowQueue {
     fifo: Fifo,
     law: Codel,
-    /// Bytes that it may still send in this round.
+    /// Bytes that the queue may still send in this round.
     credit: i64,
-    /// True if it is on the list of new or of old queues.
+    /// True if the queue is on the list of new or of old queues.
     active: bool,
 }
 
-/// FQ-CoDel on one link direction.
+/// FQ-CoDel queue of one link direction.
 #[derive(Debug)]
 pub(super) struct FqCodel {
     queues: Box<[FlowQueue]>,
     quantum: i64,
-    /// Seeds the hash, so collisions differ between runs' seeds.
+    /// Seed of the hash, so that collisions differ between runs with different seeds.
     salt: u64,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -152,7 +152,7 @@ mod tests {
         FqCodel::new(&FqCodelSpec { codel, quantum_bytes, flows: 1024 }, queue_context())
     }
 
-    /// Enqueues a packet; returns how many packets were dropped.
+    /// Enqueues a packet. Returns the number of packets dropped.
     fn enqueue(fq: &mut FqCodel, flow: u32, bytes: u16, limit: u64) -> usize {
         let mut outcome = QueueOutcome::default();
         let mut waiting = waiting(flow, Instant::ZERO);
@@ -162,7 +162,7 @@ mod tests {
         outcome.dropped.len()
     }
 
-    /// Dequeues everything; returns the packets' flows.
+    /// Dequeues all packets. Returns their flow numbers.
     fn served(fq: &mut FqCodel) -> Vec<u32> {
         let mut outcome = QueueOutcome::default();
         std::iter::from_fn(|| fq.dequeue(Instant::ZERO, &mut outcome).map(|w| w.packet.flow)).collect()

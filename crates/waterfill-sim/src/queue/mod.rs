@@ -1,4 +1,4 @@
-//! Queue disciplines: which packet a link drops, marks or sends next.
+//! Queue disciplines, which decide the packets that a link drops, marks or sends next.
 //!
 //! A discipline that decides at arrival and then serves first in, first out is an [`Admission`]: a packet's departure
 //! time is known once it is admitted. A discipline that decides at departure, or removes packets from the middle, is a
@@ -28,27 +28,27 @@ use cohabit::{Cohabit, PerClassQueue};
 use fq_codel::FqCodel;
 use red::Red;
 
-/// The queue of a link direction.
+/// Queue of a link direction.
 #[derive(Debug)]
 pub(crate) enum Queue {
-    /// First in, first out, stored in the link's own ring.
+    /// First-in-first-out queue, stored in the link's own ring.
     Fifo(Admission),
-    /// The discipline stores the waiting packets.
+    /// Scheduler that stores the waiting packets itself.
     Scheduler(Box<dyn Scheduler>),
 }
 
-/// The decision on an arriving packet before the router laws see it.
+/// Decision on an arriving packet before the router laws see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Screening {
-    /// Router laws see the packet.
+    /// The router laws see the packet.
     Visible,
-    /// Router laws see the packet, which is marked if the buffer takes it.
+    /// The router laws see the packet, and it is marked if the buffer takes it.
     Mark,
-    /// Pass without the router laws.
+    /// The packet passes without being seen by the router laws.
     Hidden,
-    /// Drop.
+    /// The packet is dropped unseen.
     Drop,
-    /// Drop after the router laws have seen the packet.
+    /// The packet is dropped after the router laws have seen it.
     DropVisible,
 }
 
@@ -70,17 +70,17 @@ impl Queue {
         }
     }
 
-    /// Returns whether the discipline only drops packets beyond the buffer.
+    /// Returns true if the discipline only drops packets that exceed the buffer.
     pub(crate) const fn is_drop_tail(&self) -> bool {
         matches!(self, Self::Fifo(Admission::DropTail))
     }
 
-    /// Returns whether [`Queue::screen`] must be called for every arrival.
+    /// Returns true if [`Queue::screen`] must be called for every arrival.
     pub(crate) const fn screens_arrivals(&self) -> bool {
         matches!(self, Self::Fifo(Admission::Cohabit(_)) | Self::Scheduler(_))
     }
 
-    /// Decides on a packet before the router laws see it: they must not yield to packets that are dropped here.
+    /// Decides on a packet before the router laws see it, so that they do not yield to packets dropped here.
     pub(crate) fn screen(&mut self, now: Instant, packet: &Packet) -> Screening {
         match self {
             Self::Fifo(Admission::Cohabit(module)) => match module.on_arrival(now, packet) {
@@ -97,7 +97,7 @@ impl Queue {
         }
     }
 
-    /// Returns whether the router laws see this packet.
+    /// Returns true if the router laws see this packet.
     #[inline]
     pub(crate) fn is_visible(&self, packet: &Packet) -> bool {
         match self {
@@ -122,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// The part of a FIFO's backlog that router laws see, in bytes.
+    /// Returns the part of a FIFO's backlog that router laws see, in bytes.
     #[inline]
     pub(crate) const fn visible_bytes(&self, backlog: Backlog) -> u64 {
         match self {
@@ -131,7 +131,7 @@ impl Queue {
         }
     }
 
-    /// Packets that a scheduler stores; zero for a FIFO, whose packets are in the link's ring.
+    /// Returns the number of packets that a scheduler stores; zero for a FIFO, whose packets are in the link's ring.
     pub(crate) fn stored_packets(&self) -> u64 {
         match self {
             Self::Fifo(_) => 0,
@@ -139,14 +139,14 @@ impl Queue {
         }
     }
 
-    /// Renumbers the packets that a scheduler stores; see [`Scheduler::renumber`].
+    /// Renumbers the packets that a scheduler stores, as in [`Scheduler::renumber`].
     pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
         if let Self::Scheduler(scheduler) = self {
             scheduler.renumber(after, number);
         }
     }
 
-    /// Notifies the discipline of the share of the capacity that the link's router laws aim at.
+    /// Notifies the discipline of the share of the capacity that the link's router laws target.
     pub(crate) fn notify_target(&mut self, target: f64) {
         // Schedulers divide the whole capacity, whatever the laws aim at in their part of it.
         if let Self::Fifo(Admission::Cohabit(module)) = self {
@@ -173,7 +173,7 @@ impl Queue {
         }
     }
 
-    /// Names of the columns that the discipline adds to its link's time series.
+    /// Returns the names of the columns that the discipline adds to its link's time series.
     pub(crate) fn columns(&self) -> &'static [&'static str] {
         match self {
             Self::Fifo(Admission::Cohabit(_)) => Cohabit::columns(),
@@ -182,7 +182,7 @@ impl Queue {
         }
     }
 
-    /// Records a value for each of [`Queue::columns`].
+    /// Records a value for each column in [`Queue::columns`].
     pub(crate) fn observe(&self, probe: &mut dyn Probe) {
         match self {
             Self::Fifo(Admission::Cohabit(module)) => module.observe(probe),
@@ -191,7 +191,7 @@ impl Queue {
         }
     }
 
-    /// Bytes of heap memory in use.
+    /// Returns the heap memory in use, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::Fifo(Admission::Cohabit(module)) => module.heap_bytes(),
@@ -209,7 +209,7 @@ pub(crate) enum Admission {
     /// Marks an ECN-capable packet that finds a backlog above this level (RFC 8257 §3.1).
     MarkAbove(Level),
     Red(Box<Red>),
-    /// Protects explicit flows from TCP; decides in [`Queue::screen`].
+    /// Protects explicit flows from TCP. Decisions are made in [`Queue::screen`].
     Cohabit(Box<Cohabit>),
 }
 

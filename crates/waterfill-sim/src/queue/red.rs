@@ -1,5 +1,6 @@
-//! Random early detection: S. Floyd, V. Jacobson, *Random Early Detection Gateways for Congestion Avoidance*, IEEE/ACM
-//! Transactions on Networking 1(4), 1993, its Figure 2; the "gentle" variant is S. Floyd's recommendation of 2000.
+//! Random early detection (RED), as in Figure 2 of its paper. Source: S. Floyd, V. Jacobson, *Random Early Detection
+//! Gateways for Congestion Avoidance*, IEEE/ACM Transactions on Networking 1(4), 1993. The "gentle" variant is S.
+//! Floyd's recommendation of 2000.
 //!
 //! Readings: the averaged queue excludes the packet in service, as everywhere in this crate. The transmission time on
 //! an idle link (the paper's s) is that of a full packet. Thresholds in bytes average bytes; the probability never
@@ -13,7 +14,7 @@ use waterfill_network::{Level, RedSpec};
 
 use super::discipline::{Arrival, Backlog, QueueContext, Verdict};
 
-/// The average of one queue.
+/// Moving average of a queue's length.
 #[derive(Debug)]
 pub(super) struct Average {
     unit: Level,
@@ -35,7 +36,7 @@ impl Average {
         }
     }
 
-    /// Updates the average at an arrival, with this backlog or after this idle time.
+    /// Updates the average at an arrival, with this backlog or after this idle time. Returns the new average.
     fn update(&mut self, backlog: Backlog, idle: Option<Duration>) -> f64 {
         self.value = match idle {
             Some(idle) => decayed(self.value, self.weight, idle / self.packet_time),
@@ -45,22 +46,23 @@ impl Average {
     }
 }
 
-/// Transmission time of a full packet; never zero.
+/// Returns the transmission time of a full packet, which is never zero.
 fn packet_time(capacity: Rate, packet_bytes: u16) -> Duration {
     capacity.time_for(u32::from(packet_bytes)).max(Duration::from_ps(1))
 }
 
-/// `[red-1993:avg]` avg ← (1 − w) avg + w q.
+/// `[red-1993:avg]` Returns the average after an arrival: avg ← (1 − w) avg + w q.
 fn averaged(avg: f64, weight: f64, queue: f64) -> f64 {
     (1.0 - weight) * avg + weight * queue
 }
 
-/// `[red-1993:idle]` avg ← (1 − w)^m avg, after an idle time that m packets would have filled.
+/// `[red-1993:idle]` Returns the average after an idle time that m packets would have filled: avg ← (1 − w)^m avg.
 fn decayed(avg: f64, weight: f64, packets: f64) -> f64 {
     (1.0 - weight).powf(packets) * avg
 }
 
-/// `[red-1993:pb]` The probability from the average alone: 0 below the lower threshold, `max_p` at the upper.
+/// `[red-1993:pb]` Returns the drop probability for an average: 0 below the lower threshold, `max_p` at the upper
+/// threshold.
 fn base_probability(avg: f64, (min, max): (f64, f64), max_p: f64, gentle: bool) -> f64 {
     if avg < min {
         0.0
@@ -73,13 +75,13 @@ fn base_probability(avg: f64, (min, max): (f64, f64), max_p: f64, gentle: bool) 
     }
 }
 
-/// `[red-1993:pa]` p_a = p_b / (1 − count p_b): spreads drops evenly, with at least one in 1/p_b packets.
+/// `[red-1993:pa]` Returns p_a = p_b / (1 − count p_b), which spreads drops evenly, with at least one in 1/p_b packets.
 fn spread_probability(base: f64, count: u64) -> f64 {
     let left = 1.0 - count as f64 * base;
     if left > base { base / left } else { 1.0 }
 }
 
-/// RED on one queue.
+/// RED law of one queue.
 #[derive(Debug)]
 pub(crate) struct Red {
     thresholds: (f64, f64),
@@ -87,7 +89,8 @@ pub(crate) struct Red {
     gentle: bool,
     ecn: bool,
     average: Average,
-    /// Packets since the last drop or mark, or since the average rose above the lower threshold; `None` while below.
+    /// Number of packets since the last drop or mark, or since the average rose above the lower threshold; `None` while
+    /// it is below.
     count: Option<u64>,
     rng: Pcg64,
 }
@@ -105,12 +108,12 @@ impl Red {
         }
     }
 
-    /// Sets the capacity of the link, by which idle time counts as packets.
+    /// Sets the capacity of the link, which converts idle time to packets.
     pub(super) fn notify_capacity(&mut self, capacity: Rate) {
         self.average.packet_time = packet_time(capacity, self.average.packet_bytes);
     }
 
-    /// Updates the average at an arrival; returns whether it is above the lower threshold.
+    /// Updates the average at an arrival. Returns true if the average is not below the lower threshold.
     pub(super) fn is_above_threshold(&mut self, arrival: &Arrival) -> bool {
         let above = self.average.update(arrival.backlog, arrival.idle) >= self.thresholds.0;
         if !above {
@@ -198,7 +201,7 @@ mod tests {
         assert_eq!(spread_probability(0.0, 1_000_000), 0.0);
     }
 
-    /// Gaps between drops at a constant average: uniform on 1 … 1/p_b (the paper's second method).
+    /// Gaps between drops at a constant average are uniform on 1 … 1/p_b (the paper's second method).
     #[test]
     fn drops_are_spread_evenly() {
         let mut red = Red::new(&spec(), queue_context());

@@ -1,4 +1,4 @@
-//! The module without a network: its time per packet, its memory, and the error of its estimates.
+//! Benchmark of the cohabitation module without a network: time per packet, memory, and estimation error.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
@@ -11,7 +11,8 @@ use super::{Class, Cohabit};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::queue::discipline::QueueContext;
 
-/// A module on a 10 Gbit/s link. Full packets arrive from flows drawn at random, ten in eleven of them explicit.
+/// Cohabitation module on a 10 Gbit/s link. Full packets arrive from flows drawn at random, ten in eleven of them
+/// explicit.
 #[derive(Debug)]
 pub struct ModuleBench {
     module: Cohabit,
@@ -40,7 +41,7 @@ impl ModuleBench {
         })
     }
 
-    /// Sends `count` packets through the module, at the link's rate.
+    /// Sends `count` packets through the module at the link's rate.
     pub fn run(&mut self, count: u32) {
         let all = self.flows[0] + self.flows[1];
         for _ in 0..count {
@@ -64,20 +65,20 @@ impl ModuleBench {
         }
     }
 
-    /// Draws `count` packets without the module: the benchmark's own cost.
+    /// Draws `count` packets without the module, to measure the benchmark's own cost.
     pub fn run_baseline(&mut self, count: u32) -> u64 {
         let all = self.flows[0] + self.flows[1];
         (0..count).fold(0, |sum, _| sum ^ below(&mut self.rng, all) as u64 ^ self.rng.next_u64())
     }
 
-    /// Returns estimated and true numbers of flows, of the explicit class and of the TCP class.
+    /// Returns the estimated and true numbers of flows, first of the explicit class, then of the TCP class.
     #[must_use]
     pub fn estimates(&mut self) -> [(f64, usize); 2] {
         let found = self.module.estimator.flows(self.now);
         [(found[Class::Explicit], self.flows[0]), (found[Class::Tcp], self.flows[1])]
     }
 
-    /// Returns the bytes of state.
+    /// Returns the size of the module's state, in bytes.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
         self.module.heap_bytes()

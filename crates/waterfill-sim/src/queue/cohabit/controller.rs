@@ -1,5 +1,5 @@
-//! Controllers of the probability p_drop with which TCP packets are dropped: the paper's rule, and one that follows the
-//! error.
+//! Controllers of the probability p_drop with which TCP packets are dropped: the paper's rule, and an improved rule
+//! that follows the error.
 //!
 //! **Paper** (§4.3–4.4). Once per control interval p_drop grows by the factor I_drop while the explicit class has less
 //! than its share, and shrinks by D_drop while it has more. The module acts only while both classes send and the input
@@ -54,17 +54,17 @@ use super::Class;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) lasted: Duration,
-    /// Input of the explicit class.
+    /// Input rate of the explicit class.
     pub(super) explicit: Rate,
-    /// Admitted input of the TCP class.
+    /// Admitted input rate of the TCP class.
     pub(super) tcp: Rate,
-    /// Admitted input of all traffic.
+    /// Admitted input rate of all traffic.
     pub(super) total: Rate,
-    /// Capacity that all may use together.
+    /// Capacity that all flows may use together.
     pub(super) usable: Rate,
-    /// Estimated flows of the TCP class.
+    /// Estimated number of flows in the TCP class.
     pub(super) tcp_flows: f64,
-    /// Fair shares of the classes (eq. 3–4).
+    /// Fair share of the explicit class (eq. 3). `tcp_share` is the fair share of the TCP class (eq. 4).
     pub(super) explicit_share: Rate,
     pub(super) tcp_share: Rate,
     /// True if both classes sent in the interval.
@@ -73,7 +73,7 @@ pub(super) struct Measured {
     pub(super) present: bool,
 }
 
-/// Sets p_drop.
+/// Controller that sets p_drop.
 #[derive(Debug)]
 pub(super) enum Controller {
     Off,
@@ -111,14 +111,14 @@ impl Controller {
         }
     }
 
-    /// Sets the length of a control interval.
+    /// Sets the length of the control interval.
     pub(super) fn set_interval(&mut self, interval: Duration) {
         if let Self::Improved(improved) = self {
             improved.interval = interval;
         }
     }
 
-    /// Counts an arriving packet; its class is `None` for traffic without congestion control.
+    /// Counts an arriving packet. The class is `None` for traffic without congestion control.
     pub(super) fn on_packet(&mut self, now: Instant, class: Option<Class>) {
         if let Self::Paper(paper) = self {
             paper.on_packet(now, class);
@@ -134,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// Counts the TCP packet that was admitted.
+    /// Counts an admitted TCP packet.
     pub(super) fn on_admitted(&mut self, bytes: u16) {
         if let Self::Improved(improved) = self {
             improved.excess += Volume::from_bytes(f64::from(bytes));
@@ -145,7 +145,7 @@ impl Controller {
         matches!(self, Self::Improved(_))
     }
 
-    /// p_drop; zero while the controller is inactive.
+    /// Returns p_drop, or zero while the controller is inactive.
     pub(super) const fn probability(&self) -> f64 {
         match self {
             Self::Paper(Paper { active: true, probability, .. })
@@ -165,7 +165,7 @@ pub(super) enum Decision {
     Drop,
 }
 
-/// The paper's rule.
+/// Controller with the paper's rule.
 #[derive(Debug)]
 pub(super) struct Paper {
     initial: f64,
@@ -173,13 +173,13 @@ pub(super) struct Paper {
     increase: f64,
     threshold: f64,
     update: Update,
-    /// The factor that applies until the next interval ends.
+    /// Factor that applies until the next interval ends.
     factor: f64,
     probability: f64,
     active: bool,
 }
 
-/// Schedule by which the factor is applied.
+/// Schedule on which the factor is applied.
 #[derive(Debug)]
 enum Update {
     Interval,
@@ -203,7 +203,7 @@ impl Update {
         }
     }
 
-    /// Returns how often the factor applies now that a packet of this class arrives.
+    /// Returns the number of times the factor applies when a packet of this class arrives.
     fn times(&mut self, now: Instant, class: Option<Class>) -> f64 {
         match self {
             Self::Interval => 0.0,
@@ -220,7 +220,7 @@ impl Update {
     }
 }
 
-/// `[xcp-tcp-2008:§4.3]` The factor on p_drop after an interval in which the explicit class had this input.
+/// `[xcp-tcp-2008:§4.3]` Returns the factor on p_drop after an interval with this input of the explicit class.
 fn factor(explicit: Rate, share: Rate, (decrease, increase): (f64, f64)) -> f64 {
     if explicit > share {
         decrease
@@ -246,7 +246,7 @@ impl Paper {
         }
     }
 
-    /// Applies the factor so many times.
+    /// Applies the factor `times` times.
     fn apply(&mut self, times: f64) {
         let factor = if times == 1.0 { self.factor } else { self.factor.powf(times) };
         self.probability = (self.probability * factor).min(1.0);
@@ -260,40 +260,40 @@ impl Paper {
     }
 }
 
-/// Smallest probability of the improved controller: from here to 10⁻² are seven units of ln p.
+/// Minimum probability of the improved controller. From this value to 10⁻² are seven units of ln p.
 const MIN_PROBABILITY: f64 = 1e-5;
-/// Initial probability (§4.3).
+/// Initial probability of the improved controller (§4.3).
 const INITIAL_PROBABILITY: f64 = 1e-3;
-/// Largest probability: above it, the limit on the excess acts anyway.
+/// Maximum probability of the improved controller. Above this value, the limit on the excess acts anyway.
 const MAX_PROBABILITY: f64 = 0.5;
-/// Averaging time of the error whose change counts, in seconds.
+/// Averaging time of the error in the proportional term, in seconds.
 const ERROR_AVERAGE_S: f64 = 0.5;
 
-/// Share of the usable capacity in use below which the TCP class is lent more.
+/// Utilization, as a share of the usable capacity, below which the TCP class is lent more.
 const LEND_BELOW: f64 = 0.9;
-/// Averaging time of the use, in seconds: a TCP that was just signalled leaves a gap that the explicit law is about to
+/// Averaging time of the utilization, in seconds. After a signal, TCP leaves a gap that the explicit law is about to
 /// fill.
 const USE_AVERAGE_S: f64 = 5.0;
-/// Ratio of the rates of reclaiming and of lending.
+/// Ratio of the reclaiming rate to the lending rate.
 const RECLAIM_FACTOR: f64 = 2.0;
 
-/// Excess, as a share of the depth, from which packets are dropped early.
+/// Excess above which packets are dropped early, as a share of the depth.
 const EARLY_FILL: f64 = 0.5;
-/// Control intervals that one flow takes to react: one RTT until it learns of the loss, another until it has recovered.
+/// Number of control intervals that one flow takes to react: one RTT to learn of the loss, another to recover.
 const REACTION_INTERVALS: f64 = 2.0;
 
 /// Parameters of the improved controller.
 #[derive(Clone, Copy, Debug)]
 struct Tuning {
-    /// Reference rate over the class's share.
+    /// Ratio of the reference rate to the class's share.
     aim: f64,
-    /// K_i, in 1/s.
+    /// Integral gain K_i, in 1/s.
     integral: f64,
-    /// K_p.
+    /// Proportional gain K_p.
     proportional: f64,
 }
 
-/// The controller that follows the error.
+/// Improved controller, which follows the error of the TCP class's rate.
 #[derive(Debug)]
 pub(super) struct Improved {
     tuning: Tuning,
@@ -302,40 +302,40 @@ pub(super) struct Improved {
     probability: f64,
     error: f64,
     active: bool,
-    /// Average share of the usable capacity that is in use.
+    /// Average share of the usable capacity in use.
     used: f64,
     /// Rate lent to the TCP class, as a share of the usable capacity.
     lent: f64,
-    /// The TCP class's share and the rate lent to it: the rate at which the excess drains.
+    /// Rate at which the excess drains: the TCP class's share plus the rate lent to it.
     share: Rate,
-    /// Volume that the class has sent beyond its share.
+    /// Volume that the TCP class has sent beyond its share.
     excess: Volume,
     drained: Instant,
-    /// Estimated TCP flows, at least one.
+    /// Estimated number of TCP flows, at least one.
     flows: f64,
-    /// Time at which the flows have reacted to the last drop by the limit.
+    /// Time at which the flows have reacted to the limit's last drop.
     reacted: Instant,
-    /// Excess, as a share of the depth, from which the next packet is dropped early.
+    /// Excess at which the next packet is dropped early, as a share of the depth.
     early: f64,
-    /// Sum of the packets' probabilities since the last signal.
+    /// Sum of the packets' drop probabilities since the last signal.
     pressure: f64,
     /// Value of `pressure` at which the next signal is due.
     next_signal: f64,
-    /// Packets that arrived in this interval.
+    /// Number of packets that arrived in this interval.
     arrived: u32,
-    /// Packets that the limit dropped in this interval.
+    /// Number of packets that the limit dropped in this interval.
     limited: u32,
-    /// Average share of the packets that the limit drops.
+    /// Average share of packets that the limit drops.
     limited_share: f64,
 }
 
-/// Relative error of the TCP class's rate, at most 1: slow start doubles the rate, so larger errors carry no
-/// information.
+/// Returns the relative error of the TCP class's rate, at most 1. Slow start doubles the rate, so larger errors carry
+/// no information.
 fn rate_error(rate: Rate, reference: Rate) -> f64 {
     if reference <= Rate::ZERO { 0.0 } else { (rate / reference - 1.0).clamp(-1.0, 1.0) }
 }
 
-/// The share lent to the TCP class after one more interval.
+/// Returns the share lent to the TCP class after one more interval.
 fn lent(before: f64, used: f64, m: &Measured) -> f64 {
     let dt = m.lasted.as_secs();
     let explicit = m.explicit_share / m.usable;
@@ -350,17 +350,17 @@ fn lent(before: f64, used: f64, m: &Measured) -> f64 {
     (before + change * dt).clamp(0.0, explicit)
 }
 
-/// Relative error of the probability where the limit drops this share of the packets.
+/// Returns the relative error of the probability when the limit drops this share of the packets.
 fn limit_error(limited_share: f64, probability: f64) -> f64 {
     (limited_share / probability - 1.0).clamp(-1.0, 1.0)
 }
 
-/// The probability after one more interval, given the change of its logarithm.
+/// Returns the probability after one more interval, given the change of its logarithm.
 fn next_probability(before: f64, change: f64) -> f64 {
     (before * change.exp()).clamp(MIN_PROBABILITY, MAX_PROBABILITY)
 }
 
-/// The excess at which the next packet is dropped early, as a share of the depth.
+/// Returns the excess at which the next packet is dropped early, as a share of the depth.
 ///
 /// It lies halfway from `fill` to the depth with one flow, and closer with more flows, each of which needs a signal.
 fn next_early(fill: f64, flows: f64) -> f64 {
@@ -417,7 +417,7 @@ impl Improved {
         }
     }
 
-    /// Decides whether to drop early a packet that brings the excess to this share of the depth.
+    /// Returns true if a packet that brings the excess to `fill`, a share of the depth, is to be dropped early.
     fn is_early(&mut self, now: Instant, fill: f64) -> bool {
         let reacting = now < self.reacted;
         // The rise counts from the smallest excess since the reaction.
@@ -483,7 +483,8 @@ mod tests {
         )
     }
 
-    /// One packet per millisecond, TCP's first, then two explicit ones, and so on; returns p_drop over the first.
+    /// Returns the ratio of p_drop to its initial value after one packet per millisecond: one TCP packet, then two
+    /// explicit packets, in turn.
     fn after_packets(update: UpdateSpec, packets: u64, m: &Measured) -> f64 {
         let mut controller = paper_updated(update);
         controller.update(m);
@@ -618,8 +619,8 @@ mod tests {
         assert!(gaps[1..].iter().all(|gap| (510..=1531).contains(gap)));
     }
 
-    /// Sends a packet every `gap_ms` milliseconds and returns the excess, in packets, at each drop by the limit.
-    /// The share is 100 packets per second, the depth 50 packets.
+    /// Sends a packet every `gap_ms` milliseconds and returns the excess, in packets, at each drop by the limit. The
+    /// share is 100 packets per second, the depth 50 packets.
     fn limit_drops(controller: &mut Controller, now: &mut Instant, packets: u32, gap_ms: u64) -> Vec<f64> {
         let (mut rng, mut at) = (Pcg64::new(1, 1), Vec::new());
         for _ in 0..packets {

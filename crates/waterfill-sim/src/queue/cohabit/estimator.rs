@@ -1,4 +1,4 @@
-//! Estimates of each class's number of active flows: three methods behind one call per packet.
+//! Estimators of each class's number of active flows: three methods behind one call per packet.
 //!
 //! All methods count packets that carry data. Inspecting a share of them is enough (§6). Which ones is drawn at random:
 //! a fixed pattern could synchronise with the flows.
@@ -13,20 +13,21 @@ use super::nred::Nred;
 use super::sred::Sred;
 use super::{Class, PerClass};
 
-/// Work done so far.
+/// Work that an estimator has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Work {
-    /// Packets seen.
+    /// Number of packets seen.
     pub(super) seen: u64,
-    /// Packets inspected.
+    /// Number of packets inspected.
     pub(super) inspected: u64,
-    /// Operations on them, as §6 counts: for a zombie list two random numbers, an access and a comparison.
+    /// Number of operations on inspected packets, counted as in §6. A zombie list takes two random numbers, an access
+    /// and a comparison.
     pub(super) operations: u64,
-    /// Writes to the store.
+    /// Number of writes to the estimator's store.
     pub(super) writes: u64,
 }
 
-/// Estimates numbers of flows.
+/// Estimator of the number of active flows per class.
 #[derive(Debug)]
 pub(super) struct Estimator {
     method: Method,
@@ -75,7 +76,7 @@ impl Estimator {
         self.work.writes += writes;
     }
 
-    /// Estimated active flows of each class; zero while nothing is known.
+    /// Returns the estimated number of active flows of each class, or zero while nothing is known.
     pub(super) fn flows(&mut self, now: Instant) -> PerClass<f64> {
         match &mut self.method {
             Method::Exact(exact) => exact.flows(now),
@@ -110,7 +111,8 @@ mod tests {
         EstimatorSpec::Sred { size: 1000, replace, delta: replace / 1000.0, shared, trials }
     }
 
-    /// Estimates the numbers of flows with these rates after `packets` packets, one per millisecond, in random order.
+    /// Returns the estimated flow numbers and the work after `packets` packets. Flows with these rates send in random
+    /// order, one packet per millisecond.
     fn estimate(spec: &EstimatorSpec, inspect: f64, rates: &[(Class, f64)], packets: u32) -> (PerClass<f64>, Work) {
         let mut estimator = Estimator::new(spec, inspect, Pcg64::new(7, 3));
         let mut rng = Pcg64::new(1, 1);
@@ -129,7 +131,7 @@ mod tests {
         (estimator.flows(now), estimator.work())
     }
 
-    /// Flows of each class, all of a class with one rate.
+    /// Returns the class and rate of each flow, with one rate per class.
     fn flows(explicit: (usize, f64), tcp: (usize, f64)) -> Vec<(Class, f64)> {
         let of = |class, (count, rate)| std::iter::repeat_n((class, rate), count);
         of(Class::Explicit, explicit).chain(of(Class::Tcp, tcp)).collect()
@@ -172,7 +174,7 @@ mod tests {
         assert!((found[Class::Tcp] - 3.0).abs() < 0.3, "{found:?}");
     }
 
-    /// 3 TCP flows send ten times the rate of 10 explicit flows: this does not matter with one table per class.
+    /// With one table per class, a TCP rate ten times the explicit rate does not change the estimates.
     #[test]
     fn classes_of_unequal_rates_need_one_zombie_list_each() {
         let rates = flows((10, 1.0), (3, 10.0));
@@ -185,7 +187,7 @@ mod tests {
         assert!((shared[Class::Tcp] - 4.0).abs() < 0.4, "{shared:?}");
     }
 
-    /// Averages over the packets of both classes: the estimates of the same flows grow by 4 and by 4/3.
+    /// An average over the packets of both classes raises the estimates by factors of 4 and 4/3.
     #[test]
     fn an_average_over_all_packets_counts_each_class_by_its_share() {
         let rates = flows((10, 1.0), (3, 10.0));
@@ -196,7 +198,7 @@ mod tests {
         assert!((shared[Class::Tcp] - 16.0 / 3.0).abs() < 0.5, "{shared:?}");
     }
 
-    /// The standard deviation of P is √(P (1 − P) δ/2): with a δ 16 times as large, four times as much.
+    /// The standard deviation of P is √(P (1 − P) δ/2), so a δ 16 times as large gives a deviation four times as large.
     #[test]
     fn delta_sets_how_much_the_estimate_varies() {
         let spread = |delta| {
@@ -208,7 +210,7 @@ mod tests {
         assert!(quick > 2.0 * slow && quick < 8.0 * slow, "{slow} {quick}");
     }
 
-    /// Ten connections, one after the other, between the same two hosts.
+    /// Ten successive connections between the same two hosts count as one address pair.
     #[test]
     fn address_pairs_count_successive_connections_once() {
         let count = |hash| {
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!((count(HashKey::Flow), count(HashKey::Pair)), (10.0, 1.0));
     }
 
-    /// Estimate 1/Σ s² within a class: (1 + 2 + 3 + 4)²/(1 + 4 + 9 + 16) = 3.33 for four flows.
+    /// For four flows with rates 1, 2, 3 and 4, the estimate 1/Σ s² is (1 + 2 + 3 + 4)²/30 = 3.33.
     #[test]
     fn a_zombie_list_underestimates_flows_of_unequal_rates() {
         let mut rates = flows((10, 1.0), (0, 0.0));

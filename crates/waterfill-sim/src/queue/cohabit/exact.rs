@@ -1,4 +1,4 @@
-//! The exact number of flows in a measurement interval: the reference, whose state grows with the number of flows.
+//! Exact number of flows in a measurement interval: the reference method, whose state grows with the number of flows.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,7 +9,7 @@ use super::periods::Periods;
 use super::{Class, PerClass};
 use crate::random::mix;
 
-/// Hasher of integer flow identifiers: mixing their bits once is enough, and gives the same hashes in every run.
+/// Hasher of integer flow identifiers. Mixing their bits once is enough, and gives the same hashes in every run.
 #[derive(Debug, Default)]
 pub(super) struct MixHasher(u64);
 
@@ -48,7 +48,7 @@ impl Exact {
         }
     }
 
-    /// Counts a packet's flow; returns the operations and writes that this took.
+    /// Counts a packet's flow. Returns the numbers of operations and writes that this took.
     pub(super) fn on_packet(&mut self, now: Instant, class: Class, flow: u64) -> (u64, u64) {
         self.advance(now);
         let new = self.known[class].insert(flow);

@@ -47,19 +47,19 @@ pub(super) use per_class::PerClassQueue;
 use controller::{Controller, Decision, Measured};
 use estimator::Estimator;
 
-/// Classes of flows by the signal that changes their rate.
+/// Class of a flow, by the signal that changes its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Headers that routers write.
+    /// Flows controlled by headers that routers write.
     Explicit,
-    /// Losses, marks and delays.
+    /// Flows controlled by losses, marks and delays.
     Tcp,
 }
 
 impl Class {
     const BOTH: [Self; 2] = [Self::Explicit, Self::Tcp];
 
-    /// The class of a packet; `None` for traffic without congestion control.
+    /// Returns the class of a packet, or `None` for traffic without congestion control.
     fn of(packet: &Packet) -> Option<Self> {
         if packet.role == Role::Traffic {
             return None;
@@ -73,7 +73,7 @@ impl Class {
     }
 }
 
-/// One value per class.
+/// A pair of values, one per class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PerClass<T>([T; 2]);
 
@@ -96,41 +96,42 @@ impl<T> IndexMut<Class> for PerClass<T> {
     }
 }
 
-/// `[xcp-tcp-2008:eq3]` BW_XCP = O N/(N + M), where an explicit flow has `weight` shares.
+/// `[xcp-tcp-2008:eq3]` Returns the explicit class's fair share, BW_XCP = O N/(N + M), where an explicit flow has
+/// `weight` shares.
 fn explicit_share(usable: Rate, flows: PerClass<f64>, weight: f64) -> Rate {
     let shares = weight * flows[Class::Explicit];
     usable * (shares / (shares + flows[Class::Tcp]))
 }
 
-/// `[xcp-tcp-2008:eq4]` BW_TCP = O − BW_XCP.
+/// `[xcp-tcp-2008:eq4]` Returns the TCP class's fair share, BW_TCP = O − BW_XCP.
 fn tcp_share(usable: Rate, explicit_share: Rate) -> Rate {
     usable - explicit_share
 }
 
-/// Time for which a class counts as present after its last packet: a flow at its smallest rate rarely sends.
+/// Time for which a class counts as present after its last packet. A flow at its smallest rate rarely sends.
 const PRESENCE: Duration = Duration::from_millis(2000);
 
 /// Averaging time of load without congestion control, in seconds.
 const OTHER_AVERAGE_S: f64 = 1.0;
 
-/// The module on one link direction.
+/// Cohabitation module of one link direction.
 #[derive(Debug)]
 pub(crate) struct Cohabit {
     capacity: Rate,
     /// Share of the capacity that may be used.
     target: f64,
     interval: Duration,
-    /// Length of the next control intervals.
+    /// Length of the next control interval.
     next_interval: Duration,
     /// True if the control interval follows a law on the link.
     follows_law: bool,
     count_drops: CountDrops,
-    /// Start of the control interval.
+    /// Start of the current control interval.
     since: Instant,
     input: PerClass<Volume>,
     /// Time of each class's last packet.
     seen: PerClass<Option<Instant>>,
-    /// Input without congestion control.
+    /// Input volume of traffic without congestion control.
     other: Volume,
     /// Average rate of `other`.
     other_rate: Rate,
@@ -140,11 +141,11 @@ pub(crate) struct Cohabit {
     controller: Controller,
     ecn: bool,
     rng: Pcg64,
-    /// TCP packets dropped so far.
+    /// Number of TCP packets dropped so far.
     drops: u64,
     /// Waiting bytes of the explicit class.
     explicit_backlog: u64,
-    /// Measurements of the interval that ended last, until they are taken.
+    /// Measurements of the last complete interval, until they are taken.
     measured: Option<Measured>,
 }
 
@@ -178,24 +179,24 @@ impl Cohabit {
         }
     }
 
-    /// Sets the share of the capacity that the link's laws aim at.
+    /// Sets the share of the capacity that the link's laws target.
     pub(super) const fn notify_target(&mut self, target: f64) {
         self.target = target;
     }
 
-    /// Sets the capacity of the link; it counts from the present interval on.
+    /// Sets the capacity of the link from the current interval on.
     pub(super) const fn notify_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity;
     }
 
-    /// Sets the control interval of an explicit law on the link; it counts from the next interval on.
+    /// Sets the control interval of an explicit law on the link. The value applies from the next interval on.
     pub(super) fn notify_interval(&mut self, interval: Duration) {
         if self.follows_law {
             self.next_interval = interval.max(Duration::from_ps(1));
         }
     }
 
-    /// Returns whether the explicit laws of the link see the packets that are dropped here.
+    /// Returns true if the explicit laws of the link see packets that the module drops.
     pub(super) fn shows_drops(&self) -> bool {
         self.count_drops == CountDrops::Router
     }
@@ -244,7 +245,7 @@ impl Cohabit {
         }
     }
 
-    /// The part of a backlog that explicit laws see, in bytes.
+    /// Returns the part of a backlog that explicit laws see, in bytes.
     pub(super) const fn visible_bytes(&self, backlog_bytes: u64) -> u64 {
         if self.controller.is_improved() { self.explicit_backlog } else { backlog_bytes }
     }
@@ -257,7 +258,8 @@ impl Cohabit {
         }
     }
 
-    /// Ends the control intervals that are over. Only arrivals change the measurements, so this runs at arrivals only.
+    /// Completes the control intervals that are over. Only arrivals change the measurements, so this runs at arrivals
+    /// only.
     fn advance(&mut self, now: Instant) {
         let ends = self.since + self.interval;
         if now < ends {
@@ -302,17 +304,17 @@ impl Cohabit {
         }
     }
 
-    /// Returns the measurements of the last interval, once.
+    /// Takes the measurements of the last interval, if they have not been taken yet.
     fn take_measured(&mut self) -> Option<Measured> {
         self.measured.take()
     }
 
-    /// Names of the module's columns.
+    /// Returns the names of the module's columns.
     pub(super) const fn columns() -> &'static [&'static str] {
         &COHABIT_COLUMNS
     }
 
-    /// Records a value for each of the module's columns.
+    /// Records a value for each column of the module.
     pub(super) fn observe(&self, probe: &mut dyn Probe) {
         let work = self.estimator.work();
         let values = [
@@ -341,7 +343,7 @@ mod tests {
         Rate::from_bps(bps)
     }
 
-    /// §5: O = 1024 Mbit/s, 10 XCP flows and 1, 2, 3 TCP flows.
+    /// Checks eq. 3 and 4 with the example of §5: O = 1024 Mbit/s, 10 XCP flows and 1, 2 or 3 TCP flows.
     #[test]
     fn eq3_and_eq4_by_hand() {
         let o = rate(1024e6);

@@ -1,5 +1,6 @@
-//! NRED's Bloom filter (J.-S. Li, Y.-S. Su, *Random Early Detection With Flow Number Estimation and Queue Length
-//! Feedback Control*, Journal of Systems Architecture 52(6), 2006), as the paper describes it (§4.2).
+//! NRED's Bloom filter, as the cohabitation paper describes it (§4.2). Source: J.-S. Li, Y.-S. Su, *Random Early
+//! Detection With Flow Number Estimation and Queue Length Feedback Control*, Journal of Systems Architecture 52(6),
+//! 2006.
 //!
 //! L levels of P bins of one bit. A packet's flow is hashed to one bin per level. If any of them is empty the flow is
 //! new in this measurement interval, and N_act grows. A new flow whose L bins were all set by others is missed: a
@@ -14,15 +15,15 @@ use super::{Class, PerClass};
 use crate::queue::discipline::address_pair;
 use crate::random::mix;
 
-/// One filter per class.
+/// Bloom filters of both classes, which estimate their numbers of flows.
 #[derive(Debug)]
 pub(super) struct Nred {
     periods: Periods,
-    /// One per level: selects its hash function.
+    /// Salts of the hash functions, one per level.
     salts: Box<[u64]>,
     bins: u32,
     hash: HashKey,
-    /// Bits of all levels, one level after the other.
+    /// Bits of each class's filter, level by level.
     filled: PerClass<Box<[u64]>>,
 }
 
@@ -41,7 +42,8 @@ impl Nred {
         }
     }
 
-    /// Counts a packet's flow; returns the operations (one hash and one access per level) and writes that this took.
+    /// Counts a packet's flow. Returns the operations (one hash and one access per level) and the writes that this
+    /// took.
     pub(super) fn on_packet(&mut self, now: Instant, class: Class, flow: u64) -> (u64, u64) {
         self.advance(now);
         let flow = match self.hash {
@@ -85,7 +87,7 @@ mod tests {
         nred.flows(Instant::ZERO)[Class::Tcp]
     }
 
-    /// Expected count of `flows` flows: one is missed if all its bins are set by those before it.
+    /// Returns the expected count of `flows` flows. A flow is missed if all its bins were set by earlier flows.
     fn expected_count(flows: u32, levels: u64, bins: u32) -> f64 {
         let empty = 1.0 - 1.0 / f64::from(bins);
         (0..flows).map(|before| 1.0 - (1.0 - empty.powf(f64::from(before))).powf(levels as f64)).sum()

@@ -1,4 +1,4 @@
-//! One queue per class: explicit flows in one, TCP and all other traffic in the other.
+//! One queue per class: one for explicit flows, the other for TCP and all other traffic.
 //!
 //! The suggestion is the 2006 thesis's (M. Suchara, *TCP MaxNet*, §6): separate the explicit queue, where the explicit
 //! flows keep their low delay, and let its law aim at its fair share. Packets are dropped only when the buffer is full.
@@ -29,15 +29,15 @@ use super::{Class, Cohabit, PerClass};
 use crate::packet::Packet;
 use crate::queue::discipline::{Arrival, Backlog, Fifo, LinkShare, QueueContext, QueueOutcome, Scheduler, Waiting};
 
-/// Averaging time of the other class's need, in seconds: that of the improved controller's error.
+/// Averaging time of the other class's need, in seconds, equal to that for the improved controller's error.
 const AVERAGE_S: f64 = 0.5;
-/// Smallest part of a class: laws divide by it, and a class with no part could never send again.
+/// Minimum part of the capacity for a class. Laws divide by this part, and a class without one could never send again.
 const MIN_PART: f64 = 0.01;
 
-/// Two queues on one link direction.
+/// Queues of both classes on one link direction.
 #[derive(Debug)]
 pub(in crate::queue) struct PerClassQueue {
-    /// Estimates the flows and measures the input.
+    /// Cohabitation module that estimates the flows and measures the input.
     module: Cohabit,
     capacity: Rate,
     queues: PerClass<Fifo>,
@@ -45,22 +45,22 @@ pub(in crate::queue) struct PerClassQueue {
     starts: PerClass<f64>,
     /// Virtual start time of the packet in service.
     clock: f64,
-    /// The explicit class's part of the capacity, while both classes have flows.
+    /// Explicit class's part of the capacity, while both classes have flows.
     part: Option<f64>,
     /// Average rate that the other class needs.
     need: Rate,
     /// True if the other class has had packets waiting since the control interval began.
     wanting: bool,
-    /// The capacity that the explicit laws see.
+    /// Capacity that the explicit laws see.
     explicit_capacity: Rate,
 }
 
-/// The queue of a packet: traffic without congestion control shares TCP's.
+/// Returns the class in whose queue a packet waits. Traffic without congestion control shares TCP's queue.
 fn class_of(packet: &Packet) -> Class {
     Class::of(packet).unwrap_or(Class::Tcp)
 }
 
-/// The rate that the other class needs: its share if it always had packets waiting, otherwise its sending rate.
+/// Returns the rate that the other class needs: its share if it always had packets waiting, otherwise its sending rate.
 fn needed(wanting: bool, sent: Rate, share: Rate) -> Rate {
     if wanting { share } else { sent.min(share) }
 }
@@ -81,7 +81,7 @@ impl PerClassQueue {
         }
     }
 
-    /// Divides the link by the measurements of a control interval.
+    /// Divides the link according to the measurements of a control interval.
     fn update(&mut self, m: &Measured) {
         let sent = m.total - m.explicit;
         let (explicit_share, other_share) =
@@ -97,7 +97,7 @@ impl PerClassQueue {
         self.part.map(|part| PerClass([part, 1.0 - part]))
     }
 
-    /// The class that is served next.
+    /// Returns the class that is served next.
     fn next_class(&self) -> Option<Class> {
         let [explicit, other] = Class::BOTH.map(|class| self.queues[class].packets.front());
         match (explicit, other) {
@@ -114,7 +114,7 @@ impl PerClassQueue {
         }
     }
 
-    /// The class that loses a packet when a packet of class `arriving` overflows the buffer.
+    /// Returns the class that loses a packet when a packet of class `arriving` overflows the buffer.
     fn class_to_drop(&self, arriving: Class) -> Class {
         let Some(parts) = self.parts() else { return arriving };
         let [explicit, other] = Class::BOTH.map(|class| self.queues[class].bytes as f64 / parts[class]);
@@ -209,7 +209,7 @@ mod tests {
     use waterfill_laws::registry::ProtocolId;
     use waterfill_network::{ControllerSpec, CountDrops, EstimatorSpec};
 
-    /// A queue on a link of 12 Mbit/s.
+    /// Returns a queue on a link of 12 Mbit/s.
     fn new_queue(part: Option<f64>) -> PerClassQueue {
         let spec = CohabitSpec {
             controller: ControllerSpec::Separate,
@@ -233,7 +233,7 @@ mod tests {
         waiting
     }
 
-    /// Enqueues a packet; returns how many were dropped.
+    /// Enqueues a packet. Returns the number of packets dropped.
     fn enqueue(queue: &mut PerClassQueue, class: Class, number: u32, limit: u64) -> u64 {
         let mut outcome = QueueOutcome::default();
         let arrival = testing::arrival(queue.backlog(), limit);
@@ -241,7 +241,7 @@ mod tests {
         outcome.drops
     }
 
-    /// Flow numbers in order of service; those of the explicit class are below 100.
+    /// Returns flow numbers in order of service. Numbers of the explicit class are below 100.
     fn served(queue: &mut PerClassQueue, count: usize) -> Vec<u32> {
         let next = || queue.dequeue(Instant::ZERO, &mut QueueOutcome::default()).map(|waiting| waiting.packet.flow);
         std::iter::from_fn(next).take(count).collect()
@@ -317,8 +317,8 @@ mod tests {
         assert!(!queue.is_visible(&traffic), "constant-rate traffic counts with TCP");
     }
 
-    /// Explicit capacity (Mbit/s) and part after an interval in which TCP sent `tcp` Mbit/s; the explicit share is 9 of
-    /// 12.
+    /// Returns the explicit capacity (Mbit/s) and part after an interval in which TCP sent `tcp` Mbit/s. The explicit
+    /// share is 9 of 12 Mbit/s.
     fn capacity_after(queue: &mut PerClassQueue, tcp: f64, present: bool) -> (f64, Option<f64>) {
         let rate = |mbps: f64| Rate::from_bps(mbps * 1e6);
         queue.update(&Measured {

@@ -1,17 +1,17 @@
-//! Flow counts of consecutive measurement intervals.
+//! Flow counts in consecutive measurement intervals.
 
 use waterfill_laws::units::{Duration, Instant};
 
 use super::PerClass;
 
-/// Counts per interval; the estimate is the count of the last interval, or of the current one if that is larger.
+/// Flow counts per interval. The estimate is the count of the last interval, or of the current one if that is larger.
 #[derive(Debug)]
 pub(super) struct Periods {
     length: Duration,
     ends: Instant,
-    /// Counts of the last whole interval.
+    /// Flow counts of the last complete interval.
     last: PerClass<u32>,
-    /// Counts of the current interval so far.
+    /// Flow counts of the current interval so far.
     pub(super) current: PerClass<u32>,
 }
 
@@ -20,7 +20,8 @@ impl Periods {
         Self { length, ends: Instant::ZERO + length, last: PerClass::default(), current: PerClass::default() }
     }
 
-    /// Starts the interval that `now` is in; returns whether it is a new one. Intervals without packets are skipped.
+    /// Starts the interval that contains `now`, skipping intervals without packets. Returns true if the interval is
+    /// new.
     pub(super) fn advance(&mut self, now: Instant) -> bool {
         if now < self.ends {
             return false;

@@ -1,5 +1,5 @@
-//! SRED's zombie list (T. J. Ott, T. V. Lakshman, L. H. Wong, *SRED: Stabilized RED*, IEEE INFOCOM 1999), as the paper
-//! uses it (§4.2, §6).
+//! SRED's zombie list, as the cohabitation paper uses it (§4.2, §6). Source: T. J. Ott, T. V. Lakshman, L. H. Wong,
+//! *SRED: Stabilized RED*, IEEE INFOCOM 1999.
 //!
 //! A packet is compared with an entry drawn from a table of earlier packets. If both belong to one flow it is a hit; if
 //! not, the packet replaces the entry with a given probability. The inverse of the hit frequency estimates the number
@@ -24,13 +24,13 @@ use super::{Class, PerClass};
 /// Hit statistics of a class.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hits {
-    /// P(t).
+    /// Estimated hit probability P(t).
     probability: f64,
-    /// Comparisons so far.
+    /// Number of comparisons so far.
     count: u64,
 }
 
-/// `[xcp-tcp-2008:eq5]` P(t) = (1 − δ) P(t − 1) + δ Hit(t).
+/// `[xcp-tcp-2008:eq5]` Returns the updated hit probability, P(t) = (1 − δ) P(t − 1) + δ Hit(t).
 fn hit_probability(before: f64, delta: f64, hit: bool) -> f64 {
     (1.0 - delta) * before + delta * f64::from(u8::from(hit))
 }
@@ -42,15 +42,15 @@ impl Hits {
     }
 }
 
-/// One zombie list per class, or one for both.
+/// Zombie lists that estimate the number of flows, one per class or one for both.
 #[derive(Debug)]
 pub(super) struct Sred {
     tables: PerClass<Vec<u64>>,
     hits: PerClass<Hits>,
     size: u32,
-    /// Probability that a miss replaces the entry, times 2¹⁶.
+    /// Probability that a miss replaces the table entry, times 2¹⁶.
     replace: u64,
-    /// Weight of a comparison.
+    /// Weight δ of one comparison in the hit probability.
     delta: f64,
     shared: bool,
     trials: Trials,
@@ -69,7 +69,7 @@ impl Sred {
         }
     }
 
-    /// Compares a packet, given 64 random bits; returns the operations and writes that this took.
+    /// Compares a packet with a table entry, given 64 random bits. Returns the operations and writes that this took.
     pub(super) fn on_packet(&mut self, random: u64, class: Class, flow: u64) -> (u64, u64) {
         let table = &mut self.tables[if self.shared { Class::Explicit } else { class }];
         if table.len() < self.size as usize {

@@ -1,5 +1,5 @@
-//! The controllers against their fixed-point version, `kernel/cohabit.h`: 10⁵ calls of each function, with the state
-//! that this module has before the call. The tolerances follow from the scales in that file.
+//! Tests of the controllers against their fixed-point version, `kernel/cohabit.h`. Each function gets 10⁵ calls, with
+//! this module's state before the call. The tolerances follow from the scales in that file.
 
 use rand_core::SeedableRng as _;
 use waterfill_laws::cohabit::{self as fixed, Link, Verdict};
@@ -7,15 +7,15 @@ use waterfill_laws::cohabit::{self as fixed, Link, Verdict};
 use super::*;
 
 const CALLS: u32 = 100_000;
-/// 2³², 2³⁴ and 2²⁴.
+/// Fixed-point scale of fractions, 2³². `LOG` is 2³⁴ and `TIME` is 2²⁴.
 const FRACTION: f64 = 4_294_967_296.0;
 const LOG: f64 = 17_179_869_184.0;
 const TIME: f64 = 16_777_216.0;
-/// An exponential's relative error, and the rounding of a fraction.
+/// Relative error of an exponential. `UNIT` is the rounding of a fraction.
 const EXP: f64 = 1.1e-6;
 const UNIT: f64 = 1.0 / FRACTION;
 
-/// Draws from a range whose ends may be orders of magnitude apart.
+/// Draws a number from a range that may span orders of magnitude.
 fn log_uniform(rng: &mut Pcg64, low: f64, high: f64) -> f64 {
     low * (high / low).powf(uniform(rng))
 }
@@ -44,7 +44,8 @@ fn unsigned(x: f64, scale: f64) -> u64 {
     (x * scale).round() as u64
 }
 
-/// Random measurements of an interval, for both: whole bit/s, and a share that is a whole number of 2⁻³².
+/// Returns the same random measurements of an interval for both versions. Rates are whole bit/s, and the share is a
+/// multiple of 2⁻³².
 fn measured(rng: &mut Pcg64) -> (Measured, fixed::Measured) {
     let us = 1000 * (1 + (log_uniform(rng, 1.0, 1000.0)) as u64);
     let usable = log_uniform(rng, 1e6, 1e11).round();
