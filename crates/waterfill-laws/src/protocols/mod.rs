@@ -1,4 +1,4 @@
-//! The protocols: one file or folder each, to be read next to its paper.
+//! Protocols, each in a file or folder of its own that can be read next to its paper.
 
 pub mod abc;
 pub mod aecp;

@@ -40,10 +40,10 @@ use crate::protocol::{
 };
 use crate::units::{Instant, Volume};
 
-/// The number of numbers in a header.
+/// Number of fields in a header.
 pub const FIELDS: usize = 4;
 
-/// A header: the program's numbers.
+/// Header of a law defined by a program: numbers whose meaning the program defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnFields(pub [f32; FIELDS]);
 
@@ -69,21 +69,21 @@ pub trait Provider: Send + Sync {
     fn target(&self) -> f64;
     /// True if packets are paced unless the scenario says otherwise.
     fn paced(&self) -> bool;
-    /// Creates the law of one link direction; `None` if routers do nothing.
+    /// Creates the router law of one link direction; `None` if routers do nothing.
     fn router(&self, link: &LinkView) -> Option<Box<dyn RouterLaw>>;
-    /// Creates the receiving end of one connection; `None` copies the last header into the echo.
+    /// Creates the receiver law of one connection; `None` copies the last header into the echo.
     fn receiver(&self) -> Option<Box<dyn ReceiverLaw>>;
-    /// Creates the sending end of one connection.
+    /// Creates the source law of one connection.
     fn source(&self, connection: &Connection) -> Box<dyn SourceLaw>;
 }
 
 /// A router law defined by a program, with the calls of [`protocol::Router`].
 pub trait RouterLaw: Send + Sync {
-    /// See [`protocol::Router::on_arrival`].
+    /// Marks an arriving packet; see [`protocol::Router::on_arrival`].
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>);
-    /// See [`protocol::Router::poll_at`].
+    /// Returns the time of the next timer; see [`protocol::Router::poll_at`].
     fn poll_at(&self) -> Instant;
-    /// See [`protocol::Router::on_timer`].
+    /// Runs the timer; see [`protocol::Router::on_timer`].
     fn on_timer(&mut self, link: &LinkView, now: Instant);
     /// Copies the law with its state.
     fn boxed(&self) -> Box<dyn RouterLaw>;
@@ -91,9 +91,9 @@ pub trait RouterLaw: Send + Sync {
 
 /// A receiver law defined by a program, with the calls of [`protocol::Receiver`].
 pub trait ReceiverLaw: Send + Sync {
-    /// See [`protocol::Receiver::on_data`].
+    /// Receives a data packet; see [`protocol::Receiver::on_data`].
     fn on_data(&mut self, received: &Received<OwnFields>);
-    /// See [`protocol::Receiver::echo`].
+    /// Returns the echo of an acknowledgement; see [`protocol::Receiver::echo`].
     fn echo(&mut self, now: Instant) -> OwnFields;
     /// Copies the law with its state.
     fn boxed(&self) -> Box<dyn ReceiverLaw>;
@@ -101,19 +101,19 @@ pub trait ReceiverLaw: Send + Sync {
 
 /// A source law defined by a program, with the calls of [`protocol::Source`].
 pub trait SourceLaw: Send + Sync {
-    /// See [`protocol::Source::stamp`].
+    /// Returns the header of a packet to send; see [`protocol::Source::stamp`].
     fn stamp(&mut self, sending: &Sending) -> OwnFields;
-    /// See [`protocol::Source::on_ack`].
+    /// Receives an acknowledgement; see [`protocol::Source::on_ack`].
     fn on_ack(&mut self, ack: &Ack<OwnFields>);
-    /// See [`protocol::Source::on_event`].
+    /// Handles an event such as a loss; see [`protocol::Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
-    /// See [`protocol::Source::limit`].
+    /// Returns the present window and pacing rate; see [`protocol::Source::limit`].
     fn limit(&self) -> SendLimit;
     /// Copies the law with its state.
     fn boxed(&self) -> Box<dyn SourceLaw>;
 }
 
-/// The provider of a run, if there is one.
+/// Parameters of `own`: the program that provides the run's law, if there is one.
 #[derive(Clone, Default)]
 pub struct Params {
     provider: Option<Arc<dyn Provider>>,
@@ -190,7 +190,7 @@ impl Protocol for Own {
 
 // Calls per packet are cold: the paths of the other laws stay as they are without this one.
 
-/// The router of a provider that has one.
+/// Router that calls a provider's law, or does nothing.
 pub struct Router(Option<Box<dyn RouterLaw>>);
 
 impl protocol::Router<Own> for Router {
@@ -213,7 +213,7 @@ impl protocol::Router<Own> for Router {
     }
 }
 
-/// The receiver of a provider, or one that copies the last header.
+/// Receiver that calls a provider's law, or copies the last header.
 pub struct Receiver {
     law: Option<Box<dyn ReceiverLaw>>,
     last: OwnFields,
@@ -236,7 +236,7 @@ impl protocol::Receiver<Own> for Receiver {
     }
 }
 
-/// The source of a provider, or a fixed window.
+/// Source that calls a provider's law, or keeps a fixed window.
 pub struct Source {
     law: Option<Box<dyn SourceLaw>>,
     window: Volume,
@@ -268,7 +268,7 @@ impl protocol::Source<Own> for Source {
     }
 }
 
-/// Implements what an enum of laws derives, for an end that may hold a boxed law.
+/// Implements `Clone` and `Debug` for a type that may hold a boxed law.
 macro_rules! boxed {
     ($end:ident { $($law:tt)+ } $copy:expr) => {
         impl Clone for $end {

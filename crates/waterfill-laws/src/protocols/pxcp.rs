@@ -81,10 +81,10 @@ impl xcp::Family for PXcp {
     type Rule = Scaled;
 }
 
-/// Multiplies spare bandwidth by all flows over those bottlenecked here.
+/// Rule that multiplies spare bandwidth by the ratio of all flows to those that are bottlenecked here.
 #[derive(Clone, Debug, Default)]
 pub struct Scaled {
-    /// ΣX over packets that left, and over those whose feedback this router lowered.
+    /// Sum of X over all packets that left; `lowered_x` is the sum over those whose feedback this router lowered.
     left_x: f64,
     lowered_x: f64,
 }
@@ -109,8 +109,8 @@ impl xcp::Rule for Scaled {
     }
 }
 
-/// `[ixcp-2007:5]` N/N_b with N = ΣX/d and N_b the same sum over packets lowered here; both N_b and the factor are at
-/// least 1.
+/// `[ixcp-2007:5]` Returns the factor N/N_b, at least 1. N is ΣX/d, and N_b is the same sum over packets lowered here,
+/// at least 1.
 fn spare_scale(left_x: f64, lowered_x: f64, interval: f64) -> f64 {
     (left_x / lowered_x.max(interval)).max(1.0)
 }
@@ -121,8 +121,8 @@ mod tests {
     use crate::protocol::{LinkView, PacketKind, Passing, Router};
     use crate::units::{Duration, Instant, Rate, Volume};
 
-    /// Returns the feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of
-    /// 100 Mbit/s, so φ/d is 0.4 · 20 Mbit/s; all but `here` flows got −1 byte upstream.
+    /// Returns the feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of 100
+    /// Mbit/s, so φ/d is 0.4 · 20 Mbit/s. All flows but `here` arrive with −1 byte of feedback.
     fn feedback<P: xcp::Family<Router = xcp::Router<R>, Params = xcp::Params, Header = xcp::Header>, R: xcp::Rule>(
         here: u32,
     ) -> f64
@@ -161,8 +161,9 @@ mod tests {
         }
     }
 
-    /// `[ixcp-2007:eq1, 5]` 8 Mbit/s over ten flows and 100 packets each are 8 kbit/s, in 100 ms 100 bytes. The factor
-    /// is N/N_b where the others are bottlenecked upstream, and one where they seem to be bottlenecked here.
+    /// `[ixcp-2007:eq1, 5]` Spare bandwidth is scaled by N/N_b if the other flows are bottlenecked upstream, and by one
+    /// if they seem to be bottlenecked here. Unscaled, 8 Mbit/s over ten flows of 100 packets are 8 kbit/s each, or 100
+    /// bytes in 100 ms.
     #[test]
     fn spare_bandwidth_is_scaled() {
         for (here, scaled, bytes) in [(10, false, 100.0), (2, false, 100.0), (10, true, 100.0), (2, true, 500.0)] {
@@ -171,7 +172,7 @@ mod tests {
         }
     }
 
-    /// `[ixcp-2007:5]` 10 flows of which 2 are bottlenecked here; of which none is.
+    /// `[ixcp-2007:5]` With 10 flows the factor is 5 if two of them are bottlenecked here, and 10 if none is.
     #[test]
     fn scale_of_pxcp() {
         let close = |got: f64, expected: f64| crate::testing::close(got, expected, 1e-12);

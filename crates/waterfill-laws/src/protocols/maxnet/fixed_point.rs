@@ -1,11 +1,11 @@
-//! The fixed-point version: `kernel/maxnet.h`, which documents the scales. Only this module converts between them and real
-//! numbers.
+//! Fixed-point version of MaxNet, implemented in `kernel/maxnet.h`, which documents the scales. Only this module
+//! converts between these scales and real numbers.
 
 use super::{Average, MaxNet, Order, Params, real};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 
-/// The scale 2³⁴ of a link's price and of ξ in memory.
+/// Scale 2³⁴ of a link's price and of ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
 
 impl RunsInKernel for MaxNet {

@@ -151,36 +151,36 @@ impl Protocol for MaxNet {
 
 // ---------------------------------------------------------------------------------- header
 
-/// The 24-bit field of a packet: a price, or a start rate (§V).
+/// Content of the 24-bit field of a packet: a price, or a start rate (§V).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// A price in units of 2⁻¹⁸ s; 0 means that no router wrote it.
     Price(u32),
-    /// −ln(rate/x_max) in units of 2⁻¹⁸; 0 means that no router wrote it.
+    /// Start rate as −ln(rate/x_max) in units of 2⁻¹⁸; 0 means that no router wrote it.
     StartRate(u32),
 }
 
 /// Fractional bits of the 23-bit value (§V: 18 give a relative precision of 10⁻⁵ at T = 0.4 s).
 pub const FRACTION_BITS: u32 = 18;
-/// The largest 23-bit code: 5 integer bits (readings: §V needs 4, the field has 5).
+/// Largest 23-bit code, with 5 integer bits (§V needs 4, the field has 5).
 pub const CODE_MAX: u32 = (1 << 23) - 1;
 const FLAG: u32 = 1 << 23;
 const SCALE: f64 = (1 << FRACTION_BITS) as f64;
 
-/// `[maxnet-2007:V]` Returns the nearest 23-bit code of a non-negative real; saturates.
+/// `[maxnet-2007:V]` Returns the nearest 23-bit code of a non-negative number, saturating.
 #[must_use]
 pub fn quantise(value: f64) -> u32 {
     // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
     ((value * SCALE + 0.5) as u32).min(CODE_MAX)
 }
 
-/// `[maxnet-2007:V]` Returns the real number of a 23-bit code.
+/// `[maxnet-2007:V]` Returns the number that a 23-bit code represents.
 #[must_use]
 pub fn real(code: u32) -> f64 {
     f64::from(code) / SCALE
 }
 
-/// Returns the code of a price as packets get it, by the law's own encoding or by the carriage's.
+/// Returns the code of a price for packets, in the law's own encoding or in the carriage's.
 pub(super) fn carried(price: f64, x_max: Rate, t: f64, carriage: &mut Carriage) -> u32 {
     quantise(carriage.carry(price, |price| demand(price, x_max, t), |rate| demand_inverse(rate, x_max, t)))
 }
@@ -204,11 +204,11 @@ impl Default for Field {
     }
 }
 
-/// Kind of the TCP option (Fig. 4). It is not assigned by IANA: for research only.
+/// Kind of the TCP option (Fig. 4). The number is for research only; IANA has not assigned it.
 const OPTION_KIND: u8 = 42;
 const OPTION_BYTES: usize = 8;
 
-/// `[maxnet-2007:fig4]` The option: kind, length, echo, price.
+/// `[maxnet-2007:fig4]` Encodes the option: kind, length, echo and price.
 fn encode_option(echo: Field, price: Field, out: &mut [u8]) {
     out[0] = OPTION_KIND;
     out[1] = OPTION_BYTES as u8;
@@ -226,10 +226,10 @@ fn decode_option(bytes: &[u8]) -> Option<(Field, Field)> {
     }
 }
 
-/// The header of a data packet: the price field of Fig. 4, which routers raise.
+/// Header of a data packet: the price field of Fig. 4, which routers raise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The highest price, or the smallest start rate, so far.
+    /// Highest price, or smallest start rate, on the path so far.
     pub price: Field,
 }
 
@@ -243,10 +243,10 @@ impl Wire for Header {
     }
 }
 
-/// The header of an acknowledgement: the echo field of Fig. 4, which no router changes.
+/// Header of an acknowledgement: the echo field of Fig. 4, which no router changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
-    /// The averaged price, or the granted start rate.
+    /// Averaged price, or granted start rate.
     pub echo: Field,
 }
 
@@ -268,25 +268,26 @@ impl Wire for Echo {
 
 // ---------------------------------------------------------------------------------- shared equations
 
-/// `[maxnet-2007:eq7]` D(q) = x_max·exp(−q/T).
+/// `[maxnet-2007:eq7]` Returns the demand D(q) = x_max·exp(−q/T) at a price q.
 #[must_use]
 pub fn demand(q: f64, x_max: Rate, t: f64) -> Rate {
     x_max * (-q / t).exp()
 }
 
-/// `[maxnet-2007:eq8]` D⁻¹(x) = −T·ln(x/x_max).
+/// `[maxnet-2007:eq8]` Returns the price D⁻¹(x) = −T·ln(x/x_max) at which the demand is x.
 #[must_use]
 pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
     -t * (x / x_max).ln()
 }
 
-/// `[tcp-maxnet-2006:3.3]` −ln(rate/x_max); without spare capacity the largest code.
+/// `[tcp-maxnet-2006:3.3]` Returns the start-rate code −ln(rate/x_max). Without spare capacity, the result quantises to
+/// the largest code.
 pub(crate) fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
     // The ln of a negative is NaN, which would quantise to 0, "no router wrote it": hence the lower limit.
     -(rate / x_max).max(f64::MIN_POSITIVE).ln()
 }
 
-/// `[tcp-maxnet-2006:3.3]` Returns the rate of such a code.
+/// `[tcp-maxnet-2006:3.3]` Returns the rate of a start-rate code.
 pub(super) fn start_rate(code: f64, x_max: Rate) -> Rate {
     x_max * (-code).exp()
 }

@@ -1,4 +1,4 @@
-//! Parameters (§VI), and the check of a link.
+//! Parameters of MaxNet (§VI), and the check of a link.
 
 use super::{demand_inverse, real};
 use crate::kernel::Arithmetic;
@@ -8,9 +8,9 @@ use crate::units::{Duration, Rate};
 crate::choice! {
     /// Order of the updates of ξ and the rate in eq. 10.
     pub enum Order {
-        /// ξ first, as Fig. 2 prints it.
+        /// Update ξ first, as Fig. 2 prints the steps.
         XiFirst = "xi-first",
-        /// The rate first, from the old ξ.
+        /// Update the rate first, from the old ξ.
         RateFirst = "rate-first",
     }
 }
@@ -20,11 +20,11 @@ crate::choice! {
 /// It was a flag: `true` is still exponential, `false` off, and results have these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
-    /// Exponentially, each price with weight dt/τ.
+    /// Exponential average, in which each price has the weight dt/τ.
     Exponential,
-    /// The mean of the last RTT, each price with weight dt.
+    /// Mean of the last RTT, in which each price has the weight dt.
     Sliding,
-    /// The newest price.
+    /// No average: the newest price.
     Off,
 }
 
@@ -55,7 +55,7 @@ impl ParamType for Average {
 }
 
 crate::carriage::params_with_carriage! {
-    /// Parameters of §VI.
+    /// Parameters of MaxNet (§VI).
     pub struct Params {
         /// Maximum supported rate x_max.
         x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI",
@@ -81,23 +81,24 @@ crate::carriage::params_with_carriage! {
         /// Time scale T_0 over which a queue counts as load.
         t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI",
             kernel micros(2e-6..=4e3);
-        /// Time over which a router averages the load that MaxStart subtracts; 0 is the last dt_p.
+        /// Time over which a router averages the load that MaxStart subtracts. With 0 it is the load of the last dt_p.
         load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt",
             kernel default_only();
-        /// Average of prices over one RTT at the receiver; `true` is exponential, `false` off.
+        /// Average of prices over one RTT at the receiver; `true` means exponential, `false` means off.
         average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"",
             kernel words(&["off", "exponential"]);
-        /// Order of the two steps of eq. 10.
+        /// Order in which eq. 10 updates ξ and the rate.
         order: Order = Order::XiFirst, "maxnet-2007 Fig. 2",
             kernel words(&["rate-first", "xi-first"]).member("xi_first");
-        /// Let a router remember the start rates that it granted, for T_0.
+        /// Let a router remember, for T_0, the start rates that it granted.
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements",
             kernel word();
         /// Correct ξ when the base RTT changes.
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007",
             kernel word();
     } and {
-        /// Real numbers, the fixed-point version that the kernel runs, or that with the additions of its host program.
+        /// Arithmetic of the law: real numbers, the kernel's fixed-point version, or that version with the additions of
+        /// its host program.
         arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
 }
@@ -127,7 +128,7 @@ impl Params {
     }
 }
 
-/// Checks that the 23-bit field can carry a link's prices: for its whole capacity, and for a thousandth of it.
+/// Checks that the 23-bit field can represent the prices of a link, from its whole capacity to a thousandth of it.
 pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
     let show = |rate: Rate| Unit::Rate.show(&rate.to_value());
     require(x_max > capacity, "x_max", &format!("more than the link's {}, got {}", show(capacity), show(x_max)))?;

@@ -1,11 +1,11 @@
-//! The receiver's law in real numbers (§VI).
+//! Receiver law of MaxNet in real numbers (§VI).
 
 use super::{Average, Echo, Field, Header, MaxNet, Params, quantise, real};
 use crate::protocol::Received;
 use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
-/// The receiver: averages prices over one RTT and echoes the average (§VI).
+/// Receiver that averages prices over one RTT and echoes the average (§VI).
 #[derive(Clone, Debug)]
 pub struct Receiver {
     average_prices: bool,
@@ -13,7 +13,7 @@ pub struct Receiver {
     pub(super) average: Option<f64>,
     pub(super) last: Instant,
     start_rate: Option<u32>,
-    /// The last RTT's prices, with `average = "sliding"`.
+    /// Prices of the last RTT (only with `average = "sliding"`).
     sliding: Option<Box<Sliding>>,
 }
 
@@ -63,17 +63,17 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     }
 }
 
-/// `[maxnet-2007:VI]` The average moved towards a price by dt/τ of the difference, at most by all of it.
+/// `[maxnet-2007:VI]` Returns the average after a new price, which moves it by the weight dt/τ, at most 1.
 pub(in crate::protocols) fn averaged(average: f64, price: f64, weight: f64) -> f64 {
     average + weight.min(1.0) * (price - average)
 }
 
-/// Parts of an RTT that a sliding mean keeps apart.
+/// Number of parts that a sliding mean distinguishes in one RTT.
 const PARTS: usize = 64;
-/// Full parts of one RTT, the oldest, which is partly outside it, and the newest, which is not full.
+/// Number of slots: the full parts of one RTT, the oldest slot (partly outside it), and the newest (not yet full).
 const SLOTS: usize = PARTS + 2;
 
-/// `[maxnet-2007:VI]` The mean of the prices of the last RTT, each weighted by the time since the one before.
+/// `[maxnet-2007:VI]` Mean of the prices of the last RTT, each weighted by the time since the previous price.
 ///
 /// A ring of fixed size: packets that come within 1/64 RTT share a slot. Of the oldest slot, the part that is inside the
 /// RTT counts. Times are fractions of the RTT.
@@ -84,7 +84,7 @@ pub(super) struct Sliding {
     len: usize,
 }
 
-/// The time of a slot's prices, and Σ price · time.
+/// Time that the prices of a slot cover, and Σ price · time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     time: f64,

@@ -1,4 +1,4 @@
-//! The router's law in real numbers (Fig. 3).
+//! Router law of MaxNet in real numbers (Fig. 3).
 
 use super::variants::AveragedLoad;
 use super::{Field, Header, MaxNet, Params, carried, demand_inverse, quantise, start_rate_code};
@@ -12,16 +12,16 @@ use crate::units::{Instant, Rate, Volume};
 pub struct Router {
     params: Params,
     capacity: Rate,
-    /// p in real numbers; packets get its code.
+    /// Price p in real numbers; packets carry its code.
     pub(super) price: f64,
     price_min: f64,
     price_code: u32,
     carriage: Carriage,
-    /// y_dt: volume since the last update.
+    /// Volume y_dt that arrived since the last update.
     pub(super) arrived: Volume,
-    /// y: rate over the last full dt_p, or averaged over `load_average`.
+    /// Arrival rate y over the last full dt_p, or its average over `load_average`.
     arrival_rate: AveragedLoad,
-    /// Start rates promised that have not arrived as load yet (only with `promise`).
+    /// Sum of the promised start rates that have not arrived as load yet (only with `promise`).
     promised: Rate,
     next_update: Instant,
 }
@@ -45,7 +45,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         }
     }
 
-    /// Fig. 3, step 2.
+    /// Raises the packet's price, or lowers its start rate (Fig. 3, step 2).
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         match passing.header.as_deref_mut() {
@@ -59,7 +59,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         self.next_update
     }
 
-    /// Fig. 3, step 1.
+    /// Updates the price (Fig. 3, step 1).
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.set_capacity(link);
         let Params { x_max, t, mu, dt_p, t_0, promise, .. } = self.params;
@@ -88,7 +88,7 @@ impl crate::protocol::Router<MaxNet> for Router {
 }
 
 impl Router {
-    /// Takes the link's capacity, which may have changed.
+    /// Sets the link's capacity, which may have changed.
     fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
@@ -97,7 +97,7 @@ impl Router {
         }
     }
 
-    /// Returns the spare capacity as a code and, with `promise`, remembers that it was promised.
+    /// Returns the code of the spare capacity and, with `promise`, records it as promised.
     pub(super) fn start_code(&mut self) -> u32 {
         let spare = spare_capacity(self.params.mu, self.capacity, self.arrival_rate.rate() + self.promised);
         if self.params.promise {
@@ -107,17 +107,17 @@ impl Router {
     }
 }
 
-/// `[maxnet-2007:eq2]` The higher of two codes: a price rises along the path, a start rate falls.
+/// `[maxnet-2007:eq2]` Returns the higher of two codes: a price rises along the path, and a start rate falls.
 pub(in crate::protocols) fn highest(code: u32, own: u32) -> u32 {
     code.max(own)
 }
 
-/// `[maxnet-2007:fig3]` y_dt + Q·dt_p/T₀: the queue counts as if it had been sent again.
+/// `[maxnet-2007:fig3]` Returns y_dt + Q·dt_p/T₀, in which the queue counts as if it had been sent again.
 pub(super) fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
     arrived + queue * (dt_p / t_0)
 }
 
-/// `[maxnet-2007:eq3]` p + y_dt/C − μ·dt_p, not below p_min.
+/// `[maxnet-2007:eq3]` Returns the next price, p + y_dt/C − μ·dt_p, at least p_min.
 pub(in crate::protocols) fn price_next(
     price: f64,
     arrived: Volume,
@@ -129,7 +129,7 @@ pub(in crate::protocols) fn price_next(
     (price + arrived / capacity - mu * dt_p).max(price_min)
 }
 
-/// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the load exceeds it.
+/// `[maxnet-2007:IV.B]` Returns the spare capacity (μ + (1 − μ)/4)·C − y, which is negative if the load exceeds it.
 pub(super) fn spare_capacity(mu: f64, capacity: Rate, arrival_rate: Rate) -> Rate {
     capacity * (mu + (1.0 - mu) / 4.0) - arrival_rate
 }

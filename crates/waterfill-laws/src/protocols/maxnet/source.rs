@@ -1,11 +1,11 @@
-//! The source's law in real numbers (Fig. 2, §IV.B).
+//! Source law of MaxNet in real numbers (Fig. 2, §IV.B).
 
 use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
 use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// The source: window from price, fair by ξ.
+/// Source that computes its window from the price; the slow state ξ makes the shares of all flows fair.
 #[derive(Clone, Debug)]
 pub struct Source {
     x_max: Rate,
@@ -18,44 +18,44 @@ pub struct Source {
     order: Order,
     compensate: bool,
     path: Path,
-    /// The averaged price of the last update.
+    /// Averaged price at the last update.
     pub(super) price: f64,
     pub(super) xi: f64,
-    /// Time of ξ's last update; none before the first price.
+    /// Time of the last update of ξ; `None` before the first price.
     pub(super) updated: Option<Instant>,
     pub(super) start: Start,
-    /// The advertised rate x.
+    /// Advertised rate x.
     pub(super) price_rate: Rate,
     pub(super) window: Volume,
     pacing: Option<Rate>,
 }
 
-/// Numbers that depend on the base RTT alone. They are computed when that changes, because the divisions would double
-/// the cost of an acknowledgement.
+/// Numbers that depend only on the base RTT. They are computed when it changes, because the divisions would double the
+/// cost of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     base_rtt: Duration,
-    /// α/τ.
+    /// Gain α/τ.
     gain: f64,
-    /// η/τ, the zero of the lead-lag compensator.
+    /// Zero η/τ of the lead-lag compensator.
     zero: f64,
-    /// A packet per RTT: with less, the source would learn too late that the price has fallen.
+    /// Minimum rate: one packet per RTT. At a lower rate, the source would learn too late that the price has fallen.
     rate_min: Rate,
 }
 
-/// The state of MaxStart (§IV.B).
+/// State of MaxStart (§IV.B).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Start {
     /// Waiting for a start rate.
     Asking,
-    /// Rising from `initial`, now at `rate`; last raised at time `raised` (none before the first price).
+    /// Rising from `initial`, currently at `rate`, and last raised at `raised` (`None` before the first price).
     Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
-    /// It has reached the price's rate, or no router answered.
+    /// Over, because MaxStart has reached the price's rate or no router answered.
     Over,
 }
 
 impl Start {
-    /// Returns 0, 1 or 2 for asking, rising and over, and the fields while it rises.
+    /// Returns the state as 0 (asking), 1 (rising) or 2 (over), and the fields of a rising start.
     const fn parts(self) -> (u32, Option<Rate>, Option<Rate>, Option<Instant>) {
         match self {
             Self::Asking => (0, None, None, None),
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Updates ξ and the price's rate by Fig. 2 for the price `q`.
+    /// Updates ξ and the price's rate for the price `q` (Fig. 2).
     fn apply_price(&mut self, q: f64, now: Instant) {
         let Path { gain, zero, .. } = self.path;
         self.price = q;
@@ -109,7 +109,7 @@ impl Source {
         self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, gain);
     }
 
-    /// Returns the rate to use: MaxStart's while it is below the price's.
+    /// Returns the rate to use: MaxStart's rate while it is below the price's rate.
     fn start_or_price_rate(&mut self, now: Instant) -> Rate {
         let base_rtt = self.path.base_rtt;
         if let Start::Rising { initial, rate, raised } = &mut self.start {
@@ -128,7 +128,7 @@ impl Source {
     }
 }
 
-/// §IV.B: MaxStart's rate rises "approximately 16 times per RTT".
+/// Number of rises per RTT: MaxStart's rate rises "approximately 16 times per RTT" (§IV.B).
 const STEPS_PER_RTT: u64 = 16;
 
 impl crate::protocol::Source<MaxNet> for Source {
@@ -205,37 +205,37 @@ impl crate::protocol::Source<MaxNet> for Source {
     }
 }
 
-/// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ) with `gain` = α/τ, not above x_max.
+/// `[maxnet-2007:eq6a]` Returns the rate x = x_max·exp(ξ − αq/τ), at most x_max; `gain` is α/τ.
 pub(in crate::protocols) fn rate(x_max: Rate, xi: f64, q: f64, gain: f64) -> Rate {
     x_max * (xi - gain * q).min(0.0).exp()
 }
 
-/// `[maxnet-2007:eq10]` ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ) with `gain` = α/τ and `zero` = η/τ.
+/// `[maxnet-2007:eq10]` Returns the next ξ, ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ); `gain` is α/τ and `zero` is η/τ.
 pub(super) fn xi_next(xi: f64, q: f64, dt: f64, gain: f64, zero: f64, t: f64) -> f64 {
     xi + gain * zero * dt * ((t * gain - 1.0) * q - t * xi)
 }
 
-/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T with `gain` = α/τ, the equilibrium of eq. 10.
+/// `[maxnet-2007:VI]` Returns ξ* = αq/τ − q/T, the equilibrium of eq. 10; `gain` is α/τ.
 pub(in crate::protocols) fn xi_equilibrium(q: f64, gain: f64, t: f64) -> f64 {
     gain * q - q / t
 }
 
-/// `[tcp-maxnet-2006:eq12]` ξ + q·(α/τ_new − α/τ_old), with which eq. 6a gives the same rate as before.
+/// `[tcp-maxnet-2006:eq12]` Returns ξ + q·(α/τ_new − α/τ_old), with which eq. 6a gives the same rate as before.
 pub(super) fn compensated(xi: f64, q: f64, gain_new: f64, gain_old: f64) -> f64 {
     xi + q * (gain_new - gain_old)
 }
 
-/// `[maxnet-2007:VI]` `next`, or `rest` if the step from `xi` to `next` would pass it.
+/// `[maxnet-2007:VI]` Returns `next`, or `rest` if the step from `xi` to `next` would pass `rest`.
 pub(in crate::protocols) fn clipped(xi: f64, next: f64, rest: f64) -> f64 {
     if (xi <= rest) == (next <= rest) { next } else { rest }
 }
 
-/// `[maxnet-2007:eq10]` W = τ·x.
+/// `[maxnet-2007:eq10]` Returns the window W = τ·x.
 pub(in crate::protocols) fn window(rate: Rate, base_rtt: Duration) -> Volume {
     rate * base_rtt
 }
 
-/// `[maxnet-2007:IV.B]` Δ·dt/(2τ).
+/// `[maxnet-2007:IV.B]` Returns the rise Δ·dt/(2τ) of MaxStart's rate.
 pub(super) fn start_rise(delta: Rate, dt: Duration, base_rtt: Duration) -> Rate {
     delta * (dt / base_rtt / 2.0)
 }

@@ -1,4 +1,4 @@
-//! MaxNet's equations by hand, then router, receiver and source.
+//! Tests of MaxNet: equations checked by hand, then router, receiver and source.
 
 use super::receiver::{Sliding, averaged};
 use super::router::{price_next, spare_capacity, with_queue};
@@ -13,7 +13,7 @@ fn link(bps: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }
 }
 
-/// `[maxnet-2007:eq8]` with the thesis's T = 0.05 s: p_min of 1 Gbit/s is 181083/2¹⁸ (§4.2).
+/// `[maxnet-2007:eq8]` With the thesis's T = 0.05 s, the p_min of 1 Gbit/s is 181083/2¹⁸ (§4.2).
 #[test]
 fn eq8_p_min_of_one_gigabit() {
     let p_min = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.05);
@@ -22,14 +22,14 @@ fn eq8_p_min_of_one_gigabit() {
     close(demand(p_min, Rate::from_bps(1e15), 0.05).as_bps(), 1e9, 1e-12);
 }
 
-/// `[maxnet-2007:eq7]` e⁻¹⁰ of 10¹⁵ bit/s, where q = 4 s and T = 0.4 s.
+/// `[maxnet-2007:eq7]` At q = 4 s and T = 0.4 s the demand is e⁻¹⁰ times 10¹⁵ bit/s.
 #[test]
 fn eq7_demand() {
     close(demand(4.0, Rate::from_bps(1e15), 0.4).as_bps(), 4.539_992_976e10, 1e-9);
     assert_eq!(demand(0.0, Rate::from_bps(1e15), 0.4), Rate::from_bps(1e15));
 }
 
-/// `[maxnet-2007:V]` 32 bit/s to 1 Pbit/s at a relative precision of 10⁻⁵, T = 0.4 s.
+/// `[maxnet-2007:V]` Codes represent 32 bit/s to 1 Pbit/s with a relative precision of 10⁻⁵ at T = 0.4 s.
 #[test]
 fn v_ranges_and_precision() {
     let x_max = Rate::from_bps(1e15);
@@ -43,8 +43,8 @@ fn v_ranges_and_precision() {
     assert!(step < 1e-5);
 }
 
-/// `[maxnet-2007:V]` on the fast path, before ξ follows, a code moves the rate by (α/τ)·2⁻¹⁸. That is 0.25 % at 1 ms
-/// and 29 % at 10 µs (25 % to first order).
+/// `[maxnet-2007:V]` On the fast path, before ξ follows, one code changes the rate's exponent by (α/τ)·2⁻¹⁸. That is
+/// 0.25 % at 1 ms and 29 % at 10 µs (25 % to first order).
 #[test]
 fn v_steps_on_the_fast_path() {
     for (tau, step) in [(1e-3, 0.002_520_8), (1e-5, 0.286_28)] {
@@ -65,7 +65,7 @@ fn v_codes_saturate() {
     close(slowest.as_bps(), 12.664, 1e-3); // 10¹⁵ · e⁻³²
 }
 
-/// `[maxnet-2007:fig4]` the option, byte for byte; every field decodes to what was encoded.
+/// `[maxnet-2007:fig4]` The option is encoded byte for byte, and decoding any field returns the encoded value.
 #[test]
 fn fig4_option_on_the_wire() {
     let mut out = [0; 8];
@@ -80,7 +80,7 @@ fn fig4_option_on_the_wire() {
     }
 }
 
-/// `[maxnet-2007:eq3]` 125 kB in 1 ms at 1 Gbit/s fill the interval: 1 ms less μ·1 ms.
+/// `[maxnet-2007:eq3]` At 1 Gbit/s, 125 kB in 1 ms raise the price by 1 ms less μ·1 ms.
 #[test]
 fn eq3_price_step() {
     let c = Rate::from_bps(1e9);
@@ -88,13 +88,13 @@ fn eq3_price_step() {
     assert_eq!(price_next(5.5, Volume::ZERO, c, 0.9, 1e-3, 5.4999), 5.4999);
 }
 
-/// `[maxnet-2007:fig3]` 130 kB of queue over T₀ = 130 ms are 1 kB per ms.
+/// `[maxnet-2007:fig3]` A queue of 130 kB over T₀ = 130 ms counts as 1 kB per ms.
 #[test]
 fn fig3_queue_term() {
     close(with_queue(Volume::ZERO, Volume::from_bytes(130e3), 1e-3, 0.130).as_bytes(), 1000.0, 1e-12);
 }
 
-/// `[maxnet-2007:eq6a]` e^(60 − 0.66·5.6/0.05) = e^−13.92, and never above x_max.
+/// `[maxnet-2007:eq6a]` The rate is e^(60 − 0.66·5.6/0.05) = e^−13.92 times x_max, and never above x_max.
 #[test]
 fn eq6a_rate() {
     let x_max = Rate::from_bps(1e15);
@@ -102,13 +102,13 @@ fn eq6a_rate() {
     assert_eq!(rate(x_max, 100.0, 5.6, 0.66 / 0.05), x_max);
 }
 
-/// `[maxnet-2007:eq10]` by hand: 15.84 · 10⁻³ · (4.28·5.6 − 0.4·110) = −0.317 306 88.
+/// `[maxnet-2007:eq10]` A step of ξ by hand is 15.84 · 10⁻³ · (4.28·5.6 − 0.4·110) = −0.317 306 88.
 #[test]
 fn eq10_xi_step() {
     close(xi_next(110.0, 5.6, 1e-3, 0.66 / 0.05, 0.06 / 0.05, 0.4), 109.682_693_12, 1e-12);
 }
 
-/// `[maxnet-2007:eq10]` ξ converges to αq/τ − q/T: 125.768 78 − 13.815 51 at 1 Gbit/s and 29 ms.
+/// `[maxnet-2007:eq10]` At 1 Gbit/s and 29 ms, ξ converges to αq/τ − q/T = 125.768 78 − 13.815 51.
 #[test]
 fn eq10_xi_equilibrium() {
     let q = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.4);
@@ -120,7 +120,7 @@ fn eq10_xi_equilibrium() {
     close(rate(Rate::from_bps(1e15), rest, q, gain).as_bps(), 1e9, 1e-9);
 }
 
-/// `[maxnet-2007:VI]` a step that would pass ξ* stops there, from both sides.
+/// `[maxnet-2007:VI]` A step of ξ that would pass ξ* stops there, from both sides.
 #[test]
 fn vi_xi_is_clipped() {
     assert_eq!(clipped(1.0, 3.0, 2.0), 2.0);
@@ -129,7 +129,7 @@ fn vi_xi_is_clipped() {
     assert_eq!(clipped(3.0, 2.5, 2.0), 2.5);
 }
 
-/// `[maxnet-2007:IV.B]` 0.925 C − y, and one sixteenth of an RTT raises the rate by Δ/32.
+/// `[maxnet-2007:IV.B]` The spare capacity is 0.925 C − y, and one sixteenth of an RTT raises the rate by Δ/32.
 #[test]
 fn iv_b_maxstart() {
     let c = Rate::from_bps(1e9);
@@ -139,8 +139,8 @@ fn iv_b_maxstart() {
     assert_eq!(quantise(start_rate_code(c, Rate::from_bps(1e15))), 3_621_653); // 2¹⁸ · ln 10⁶
 }
 
-/// §IV.B's "current transmission rate" is the last dt_p's, or an average. 1 Mbit in 1 ms of 100 leaves 0.925 Gbit/s
-/// less 10 Mbit/s, where the last dt_p alone would leave nothing.
+/// MaxStart subtracts the load of the last dt_p or its average over `load_average` (§IV.B, "current transmission
+/// rate"). 1 Mbit in 1 ms of 100 leaves 0.925 Gbit/s less 10 Mbit/s; the last dt_p alone would leave nothing.
 #[test]
 fn iv_b_load_is_of_the_last_interval_or_averaged() {
     let grants = |load_average| {
@@ -155,7 +155,7 @@ fn iv_b_load_is_of_the_last_interval_or_averaged() {
     assert_eq!(grants(Duration::from_millis(100)), Field::StartRate(spare));
 }
 
-/// `[maxnet-2007:VI]` weight dt/τ, at most 1.
+/// `[maxnet-2007:VI]` A new price has the weight dt/τ in the average, at most 1.
 #[test]
 fn vi_average_over_one_rtt() {
     close(averaged(5.0, 6.0, 0.25), 5.25, 1e-12);
@@ -175,7 +175,8 @@ fn vi_average_over_one_rtt() {
     assert_eq!(at(125, Field::Price(quantise(6.0)), None), Field::Price(quantise(5.25)));
 }
 
-/// A flag until it had three values: both forms are read, and results keep the flag.
+/// The parameter `average` is read as a word or as a flag. Results keep the flag, because it had only two values at
+/// first.
 #[test]
 fn average_is_a_word_or_a_flag() {
     let word = |word: &str| Value::Word(word.to_owned());
@@ -193,8 +194,8 @@ fn average_is_a_word_or_a_flag() {
     assert_eq!((Average::from_value(&word("on")), Average::from_value(&Value::Number(1.0))), (None, None));
 }
 
-/// `[maxnet-2007:VI]` by hand: after a price has risen by one, the mean of the last RTT follows linearly and reaches it
-/// after one RTT. The exponential average would have 5.25, 5.4375 and 5.68 of it.
+/// `[maxnet-2007:VI]` After a price has risen by one, the sliding mean follows linearly and reaches it after one RTT.
+/// The exponential average would be at 5.25, 5.4375 and 5.68 instead.
 #[test]
 fn vi_sliding_mean_over_one_rtt() {
     let mut receiver = Receiver::new(&Params { average: Average::Sliding, ..Params::default() });
@@ -215,8 +216,8 @@ fn vi_sliding_mean_over_one_rtt() {
     assert_eq!(at(1300, 7.0), Field::Price(quantise(7.0)));
 }
 
-/// The ring of 66 slots against the mean over all prices, for packets up to 1/1000 to half an RTT apart. Prices may be
-/// spread otherwise only within the oldest slot, which shares at most 1/64 RTT with a price of another time.
+/// The ring of 66 slots has the same mean as all prices of the last RTT, for packets 1/1000 to half an RTT apart.
+/// Prices differ only within the oldest slot, which covers at most 1/64 RTT more than one price.
 #[test]
 fn a_sliding_mean_is_that_of_all_prices() {
     let mut state = 7_u32;
@@ -249,7 +250,7 @@ fn a_sliding_mean_is_that_of_all_prices() {
     }
 }
 
-/// `[maxnet-2007:eq2]`
+/// `[maxnet-2007:eq2]` A router raises prices and lowers start rates.
 #[test]
 fn a_router_raises_prices_and_lowers_start_rates() {
     let mut router = Router::new(&Params::default(), &link(1e9));
@@ -281,7 +282,7 @@ fn pass(router: &mut Router, bytes: f64, price: Field) -> Field {
     testing::pass::<MaxNet>(router, &link(1e9), Header { price }, bytes).price
 }
 
-/// Fig. 3 over two intervals, with a queue and a target of the link's own; then the start rate.
+/// Two intervals with a queue and the link's own target give the price of Fig. 3, and then the start rate.
 #[test]
 fn fig3_price_over_two_intervals() {
     let view = LinkView { target: Some(0.8), queue: Volume::from_bytes(130e3), ..link(1e9) };
@@ -304,7 +305,7 @@ fn fig3_price_over_two_intervals() {
     assert_eq!(pass(&mut router, 40.0, Field::StartRate(0)), Field::StartRate(spare));
 }
 
-/// Fig. 2 over two acknowledgements: ξ starts at ξ*, then follows eq. 10 for the time between them.
+/// ξ starts at ξ* with the first acknowledgement and follows eq. 10 until the second one (Fig. 2).
 #[test]
 fn fig2_xi_over_two_acknowledgements() {
     let mut source = Source::new(&Params::default(), &connection());
@@ -321,7 +322,7 @@ fn fig2_xi_over_two_acknowledgements() {
     close(source.price_rate.as_bps(), 1e15 * (after - gain * q2).exp(), 1e-9);
 }
 
-/// Links that the field cannot describe are refused: a rate above x_max, a price above 32 s.
+/// Links that the field cannot represent are refused: rates above x_max, and prices above 32 s.
 #[test]
 fn links_out_of_range_are_refused() {
     let refused = |x_max, t_ms, c: f64| {
@@ -342,7 +343,7 @@ fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
     }
 }
 
-/// `[maxnet-2007:IV.B]` starts at the granted rate and reaches the price's rate two RTTs later.
+/// `[maxnet-2007:IV.B]` MaxStart begins at the granted rate and reaches the price's rate two RTTs later.
 #[test]
 fn maxstart_rises_for_two_rtts() {
     let mut source = Source::new(&Params::default(), &connection());
@@ -363,7 +364,7 @@ fn maxstart_rises_for_two_rtts() {
 }
 
 /// `[maxnet-2007:IV.B]` MaxStart ends "as soon as the MaxStart rate exceeds the price rate", also when the price's rate
-/// falls to it. It also ends five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
+/// falls below it. It also ends five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
 #[test]
 fn maxstart_ends_where_the_price_rate_falls_below_it() {
     let mut source = Source::new(&Params::default(), &connection());
@@ -397,7 +398,8 @@ fn without_a_router_the_window_stays() {
     assert_eq!(source.limit(), before);
 }
 
-/// `[tcp-maxnet-2006:eq12]` 29 to 28 ms at 1 Gbit/s: 0.66 · 5.526204 · (1/0.028 − 1/0.029) = 4.491 742, and the rate stays the same.
+/// `[tcp-maxnet-2006:eq12]` When the RTT at 1 Gbit/s falls from 29 to 28 ms, ξ rises by 4.491 742 and the rate stays
+/// the same. The rise is 0.66 · 5.526204 · (1/0.028 − 1/0.029).
 #[test]
 fn eq12_compensation() {
     close(compensated(0.0, 5.526_204, 0.66 / 0.028, 0.66 / 0.029), 4.491_742, 1e-6);
@@ -414,7 +416,8 @@ fn eq12_compensation() {
     }
 }
 
-/// Data without a price: the path has no router any more. The average is dropped; falling, it would ask for x_max.
+/// Data without a price end the average, because the path has no router any more. A falling average would ask for
+/// x_max.
 #[test]
 fn data_without_a_price_ends_the_average() {
     let mut receiver = Receiver::new(&Params::default());
@@ -430,7 +433,7 @@ fn data_without_a_price_ends_the_average() {
     assert_eq!([at(0, 5000), at(10, 0), at(20, 9000)], [5000, 0, 9000].map(Field::Price));
 }
 
-/// A start rate after a price is ignored: MaxStart came before it, or not at all.
+/// A source ignores a start rate after a price, because MaxStart is then over.
 #[test]
 fn a_start_rate_after_a_price_is_ignored() {
     let mut source = Source::new(&Params::default(), &connection());

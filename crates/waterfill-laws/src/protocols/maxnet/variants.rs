@@ -3,11 +3,11 @@
 use super::Params;
 use crate::units::Rate;
 
-/// The load y that MaxStart subtracts: that of the last dt_p, or its exponential average over `load_average`.
+/// Load y that MaxStart subtracts: the load of the last dt_p, or its exponential average over `load_average`.
 #[derive(Clone, Debug)]
 pub(super) struct AveragedLoad {
     rate: Rate,
-    /// Weight of a dt_p in the average; 1 without.
+    /// Weight of one dt_p in the average; 1 without an average.
     weight: f64,
 }
 

@@ -1,12 +1,12 @@
-//! The fixed-point version: `kernel/maxnet2006.h`, which documents the scales. Only this module converts between them and
-//! real numbers.
+//! Fixed-point version of the thesis's law, implemented in `kernel/maxnet2006.h`, which documents the scales. Only this
+//! module converts between these scales and real numbers.
 
 use super::params::Arithmetic as Words;
 use super::{MaxNet2006, Params};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 
-/// The scale 2³⁴ of prices, averages and ξ in memory.
+/// Scale 2³⁴ of prices, averages and ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
 
 impl RunsInKernel for MaxNet2006 {

@@ -132,7 +132,7 @@ impl Protocol for MaxNet2006 {
     }
 }
 
-/// A SYN asks for a start rate, everything else for a price.
+/// Creates the header of a packet: a SYN asks for a start rate, all other packets ask for a price.
 fn stamped(quickstart: bool, sending: &Sending) -> Header {
     let asks = quickstart && sending.kind == PacketKind::Syn;
     Header { price: if asks { Field::StartRate(0) } else { Field::Price(0) } }

@@ -1,4 +1,4 @@
-//! Parameters of §4.2 and §4.3.
+//! Parameters of the thesis's law (§4.2 and §4.3).
 
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
@@ -10,15 +10,16 @@ crate::choice! {
         Real = "real",
         /// Fixed-point numbers, computed by `kernel/maxnet2006.h`.
         Kernel = "kernel",
-        /// The same, with what the kernel's program adds at hosts (`kernel/host.h`).
+        /// Fixed-point numbers, with the additions of the kernel's program at hosts (`kernel/host.h`).
         KernelHost = "kernel-host",
-        /// The integers that the thesis prints: 2⁻¹⁸, thousandths, milliseconds, 64,000 records, whole packets.
+        /// Integers as the thesis prints them: units of 2⁻¹⁸, thousandths, milliseconds, a table of 64,000 records, and
+        /// whole packets.
         Printed = "printed",
     }
 }
 
 crate::carriage::params_with_carriage! {
-    /// Parameters of §4.2 and §4.3.
+    /// Parameters of the thesis's law (§4.2 and §4.3).
     pub struct Params {
         /// Maximal supported rate x_max.
         x_max: Rate = Rate::from_bps(1e15), "tcp-maxnet-2006 §3.3",
@@ -35,10 +36,10 @@ crate::carriage::params_with_carriage! {
         /// Minimum time between two updates of ξ and the window.
         dt_source: Duration = Duration::from_millis(1), "the dt of tcp-maxnet-2006 §4.2, taken for Fig. 5's too",
             kernel micros(0.0..=1.0).member("source.dt");
-        /// Acknowledgements between two updates of ξ and the window.
+        /// Number of acknowledgements between two updates of ξ and the window.
         wnd_update_freq: u32 = 1, "tcp-maxnet-2006 §4.3, tcp_maxnet_wnd_update_freq",
             kernel at_least(1.0);
-        /// Largest window in packets.
+        /// Maximum window, in packets.
         max_wnd: u32 = 65_535, "tcp-maxnet-2006 §4.3, tcp_maxnet_max_wnd",
             kernel whole(1.0..=67_108_864.0);
         /// Start a connection at a rate that routers grant.
@@ -47,7 +48,7 @@ crate::carriage::params_with_carriage! {
         /// Factor by which the start rate rises every RTT.
         rateinc: f64 = 1.25, "our choice: the thesis gives no value",
             kernel scaled(1e3, 1.001..=16.0);
-        /// Rise of the price, in 2⁻¹⁸ per second, from which the start rate is not raised.
+        /// Rise of the price, in 2⁻¹⁸ per second, at which the source stops raising its start rate.
         mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold",
             kernel at_least(0.0);
         /// Average prices over one RTT at the source.
@@ -59,21 +60,21 @@ crate::carriage::params_with_carriage! {
         /// Target utilization μ of a link.
         mu: f64 = 0.94, "tcp-maxnet-2006 §4.2",
             kernel link_target(1e-6..=1.0);
-        /// Share ε of the capacity that start rates may use above the target.
+        /// Fraction ε of the capacity that start rates may use above the target.
         epsilon: f64 = 0.0, "tcp-maxnet-2006 §4.2",
             kernel scaled(1e6, 0.0..=1.0);
-        /// A start rate is at least the link's capacity over this.
+        /// Divisor of the link's capacity that gives the minimum start rate.
         qs_min_divisor: u32 = 128, "tcp-maxnet-2006 §4.2: QSminrate = C/128",
             kernel at_least(1.0);
         /// Interval dt between two price updates of a router.
         dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2",
             kernel micros(1e-6..=1.0);
-        /// A router marks every n-th packet, and every SYN.
+        /// Marking interval n: a router marks every n-th packet, and every SYN.
         mark_every: u32 = 1, "tcp-maxnet-2006 §6";
     } and {
-        /// Real numbers, the fixed-point version, or the thesis's integers as printed.
+        /// Arithmetic of the law: real numbers, the fixed-point version, or the thesis's integers as printed.
         arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 and §4.3 for printed";
-        /// Unit that the fixed-point version rounds a base RTT to.
+        /// Unit to which the fixed-point version rounds a base RTT.
         rtt_unit: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.1: baseRTT × 1000",
             kernel micros(1e-6..=1.0);
     }

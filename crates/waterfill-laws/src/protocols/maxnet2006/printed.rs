@@ -1,5 +1,5 @@
-//! The law in the integers that the thesis prints (§4.1, §4.3): 2⁻¹⁸, thousandths, milliseconds, a table without
-//! interpolation, windows of whole packets.
+//! The law in the integers that the thesis prints (§4.1, §4.3). Prices have units of 2⁻¹⁸, parameters are in
+//! thousandths, times in milliseconds, and windows in whole packets. The table has no interpolation.
 //!
 //! Every division truncates towards zero, after all multiplications, as §4.1's example has it. The kernel version
 //! ([`super::fixed_point`]) keeps 16 more bits of prices and ξ, and interpolates.
@@ -11,11 +11,11 @@ use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, SendLimit, Send
 use crate::protocols::maxnet::{demand_inverse, highest, quantise, real, start_rate_code};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Records of the exponential's table (§4.3: "approximately 64,000").
+/// Number of records in the table of the exponential (§4.3: "approximately 64,000").
 const RECORDS: u32 = 64_000;
-/// An exponent in 2⁻¹⁸ over this is a record's index: steps of 2⁻¹¹ cover 31.25, and ln(10¹⁵/32) is 31.07.
+/// Divisor that turns an exponent in 2⁻¹⁸ into a record's index. Steps of 2⁻¹¹ cover 31.25, and ln(10¹⁵/32) is 31.07.
 const RECORD_STEP: i64 = 1 << 7;
-/// RTTs beyond this are clamped; products stay within 63 bits.
+/// Maximum RTT in milliseconds; longer ones are clamped, so that products stay within 63 bits.
 const RTT_MAX_MS: i64 = 1 << 24;
 
 /// The router of one link direction.
@@ -23,7 +23,7 @@ const RTT_MAX_MS: i64 = 1 << 24;
 pub struct Router {
     params: Params,
     link: Scales,
-    /// p in 2⁻¹⁸ s.
+    /// Price p in 2⁻¹⁸ s.
     pub(super) price: i64,
     arrived: Volume,
     arrival_rate: Rate,
@@ -35,9 +35,9 @@ pub struct Router {
 #[derive(Clone, Copy, Debug)]
 struct Scales {
     capacity: Rate,
-    /// bit/s
+    /// Capacity of the link, in bit/s.
     capacity_bps: i64,
-    /// μ·C·dt in bits.
+    /// Target volume μ·C·dt of an interval, in bits.
     target_bits: i64,
     price_min: i64,
     start_share: f64,
@@ -58,7 +58,7 @@ impl Scales {
 }
 
 impl Router {
-    /// `[tcp-maxnet-2006:eq7]` p + (y − μC·dt)/C in 2⁻¹⁸ s: what is less than one unit is lost.
+    /// `[tcp-maxnet-2006:eq7]` Adds (y − μC·dt)/C to the price p in 2⁻¹⁸ s; less than one unit is lost.
     pub(super) fn tick(&mut self, arrived: Volume) {
         self.arrival_rate = arrived / self.params.dt;
         let over = (arrived.as_bits() as i64).min(1 << 44) - self.link.target_bits;
@@ -78,7 +78,7 @@ impl Router {
     }
 }
 
-/// Returns a price's code on the wire, of 23 bits.
+/// Returns the 23-bit code of a price on the wire.
 fn code_of(price: i64) -> u32 {
     price.clamp(0, i64::from(crate::protocols::maxnet::CODE_MAX)) as u32
 }
@@ -123,17 +123,17 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 }
 
-/// The source.
+/// Source of the thesis's law, in integers.
 #[derive(Clone, Debug)]
 pub struct Source {
     numbers: Numbers,
     params: Params,
-    /// x_max times the weight, in bit/s.
+    /// Rate x_max times the weight, in bit/s.
     scale: f64,
     packet: Volume,
     mode: Mode,
     prices: Option<Prices>,
-    /// In packets.
+    /// Window in packets.
     pub(super) window: u32,
     base_rtt: Duration,
 }
@@ -150,12 +150,12 @@ pub(super) struct Numbers {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Asking,
-    /// At this rate, bit/s.
+    /// QuickStart at this rate, in bit/s.
     QuickStart(f64),
     Priced,
 }
 
-/// Prices and ξ in 2⁻¹⁸, times in whole milliseconds.
+/// State from the prices so far: prices and ξ in 2⁻¹⁸, times in whole milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Prices {
     average: i64,
@@ -212,7 +212,7 @@ impl Source {
         self.prices = Some(self.update_window(state, now));
     }
 
-    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window, and the state of QuickStart.
+    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window and the state of QuickStart.
     fn update_window(&mut self, state: Prices, now: i64) -> Prices {
         let gain = state.average * self.numbers.alpha / state.base_rtt;
         let price_rate = tabulated(self.scale, gain - state.xi);
@@ -235,7 +235,7 @@ impl Source {
         Prices { raised: now, last_price: state.average, ..state }
     }
 
-    /// `[tcp-maxnet-2006:4.3]` snd_cwnd: baseRTT times the rate in whole packets.
+    /// `[tcp-maxnet-2006:4.3]` Sets the window snd_cwnd to baseRTT times the rate, in whole packets.
     fn set_window(&mut self, rate: f64, base_rtt: i64) {
         let packets = rate * base_rtt as f64 / 1000.0 / self.packet.as_bits();
         self.window = (packets as u32).clamp(1, self.params.max_wnd);
@@ -304,12 +304,12 @@ fn signed_real(code: i64) -> f64 {
     code as f64 * real(1)
 }
 
-/// `[tcp-maxnet-2006:4.1]` ξ* = q·α/baseRTT − q/T, as §4.1 prints the calculation.
+/// `[tcp-maxnet-2006:4.1]` Returns ξ* = q·α/baseRTT − q/T, as §4.1 prints the calculation.
 pub(super) fn xi_rest(q: i64, numbers: &Numbers, base_rtt: i64) -> i64 {
     q * numbers.alpha / base_rtt - 1000 * q / numbers.t
 }
 
-/// `[tcp-maxnet-2006:eq9]` One step of ξ in integers, never past ξ* of eq. 10.
+/// `[tcp-maxnet-2006:eq9]` Returns ξ after one step in integers, never past ξ* of eq. 10.
 pub(super) fn xi_next(xi: i64, q: i64, dt: i64, base_rtt: i64, numbers: &Numbers) -> i64 {
     let Numbers { alpha, eta, t, .. } = *numbers;
     let dt = dt.min(1000);
@@ -321,7 +321,8 @@ pub(super) fn xi_next(xi: i64, q: i64, dt: i64, base_rtt: i64, numbers: &Numbers
     if crossed { rest } else { next }
 }
 
-/// `[tcp-maxnet-2006:4.3]` scale·e^(−exponent) from the table: the record below the exponent, whole bit/s.
+/// `[tcp-maxnet-2006:4.3]` Returns scale·e^(−exponent) from the table, in whole bit/s. The record is the one just below
+/// the exponent.
 pub(super) fn tabulated(scale: f64, exponent: i64) -> f64 {
     let record = (exponent.max(0) / RECORD_STEP).min(i64::from(RECORDS - 1));
     (scale * (-(record as f64) / 2048.0).exp()).floor()

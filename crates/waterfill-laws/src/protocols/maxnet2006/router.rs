@@ -1,4 +1,4 @@
-//! The router's law in real numbers.
+//! Router law of the thesis in real numbers.
 
 use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};
@@ -17,23 +17,23 @@ pub struct Router {
     t: f64,
     mu: f64,
     start_share: f64,
-    /// QSminrate is the capacity divided by this.
+    /// Divisor of the capacity that gives QSminrate.
     start_min_divisor: f64,
     price_min: f64,
     pub(super) price: f64,
-    /// The price as packets get it.
+    /// Code of the price for packets.
     price_code: u32,
     carriage: Carriage,
-    /// y: volume since the last update.
+    /// Volume y that arrived since the last update.
     arrived: Volume,
-    /// y/dt of the last full interval.
+    /// Arrival rate y/dt of the last full interval.
     arrival_rate: Rate,
     next_update: Instant,
     marking: Marking,
 }
 
 impl Router {
-    /// Takes the link's capacity, which may have changed.
+    /// Sets the link's capacity, which may have changed.
     pub(super) fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
@@ -113,7 +113,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 }
 
-/// `[tcp-maxnet-2006:3.1.2]` (μ + ε)·C − y/dt, at least QSminrate.
+/// `[tcp-maxnet-2006:3.1.2]` Returns the granted start rate, (μ + ε)·C − y/dt, at least QSminrate.
 pub(super) fn granted(capacity: Rate, start_share: f64, arrival_rate: Rate, start_min: Rate) -> Rate {
     (capacity * start_share - arrival_rate).max(start_min)
 }

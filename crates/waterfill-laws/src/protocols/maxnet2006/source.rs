@@ -1,4 +1,4 @@
-//! The source's law in real numbers (Fig. 5).
+//! Source law of the thesis in real numbers (Fig. 5).
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
@@ -6,51 +6,51 @@ use crate::protocols::maxnet::{averaged, clipped, rate, real, start_rate, window
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// The source: QuickStart, then the window from the averaged price, fair by ξ.
+/// Source that starts with QuickStart and then computes its window from the averaged price and the slow state ξ.
 #[derive(Clone, Debug)]
 pub struct Source {
     params: Params,
     weight: f64,
     packet: Volume,
     pub(super) mode: Mode,
-    /// None before the first price.
+    /// State from the prices so far; `None` before the first price.
     pub(super) price_state: Option<PriceState>,
     pub(super) window: Volume,
-    /// The window over the base RTT; none before the first field of a router.
+    /// Pacing rate: the window divided by the base RTT; `None` before a router's first field.
     pacing: Option<Rate>,
 }
 
-/// The state of QuickStart (Fig. 5).
+/// State of QuickStart (Fig. 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Mode {
     /// Waiting for a start rate.
     Asking,
-    /// `QSfinished = false`: sending at this rate.
+    /// Sending at this start rate (`QSfinished = false`).
     QuickStart(Rate),
-    /// The price sets the window.
+    /// Over: the price sets the window.
     Priced,
 }
 
-/// A source's state from the prices so far.
+/// State of a source that follows from the prices so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PriceState {
-    /// q, the averaged price.
+    /// Averaged price q.
     pub(super) average: f64,
     pub(super) xi: f64,
-    /// The baseRTT that ξ was computed for.
+    /// Base RTT for which ξ was computed.
     base_rtt: Duration,
     /// Time of the last price.
     last_price_at: Instant,
-    /// Time of the last step 3, and acknowledgements since.
+    /// Time of the last step 3; `acks` counts the acknowledgements since.
     updated: Instant,
     acks: u32,
-    /// Time of the last step 4, and the price then ("lastq").
+    /// Time of the last step 4; `last_price` is the price at that time ("lastq").
     raised: Instant,
     last_price: f64,
 }
 
 impl Source {
-    /// `[tcp-maxnet-2006:fig5.1]` Takes a start rate.
+    /// `[tcp-maxnet-2006:fig5.1]` Starts QuickStart at a granted rate.
     fn start(&mut self, code: u32, base_rtt: Duration) {
         if code == 0 {
             self.mode = Mode::Priced; // no router on the path
@@ -61,7 +61,8 @@ impl Source {
         self.set_window(rate, base_rtt);
     }
 
-    /// Takes a price: `[tcp-maxnet-2006:fig5.2]` at the first one, ξ of step 3 later.
+    /// Updates ξ and the window for a price. The first price is step 2 of Fig. 5 (`[tcp-maxnet-2006:fig5.2]`), later
+    /// ones step 3.
     fn on_price(&mut self, price: f64, now: Instant, base_rtt: Duration) {
         let Params { alpha, eta, t, .. } = self.params;
         let (t, tau) = (t.as_secs(), base_rtt.as_secs());
@@ -104,7 +105,7 @@ impl Source {
         self.price_state = Some(self.update_window(price_state, now));
     }
 
-    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window, and the state of QuickStart.
+    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window and the state of QuickStart.
     fn update_window(&mut self, price_state: PriceState, now: Instant) -> PriceState {
         let PriceState { average, xi, base_rtt, .. } = price_state;
         let Params { x_max, alpha, rateinc, mindeltaq, .. } = self.params;
@@ -200,17 +201,17 @@ impl crate::protocol::Source<MaxNet2006> for Source {
     }
 }
 
-/// `[tcp-maxnet-2006:eq9]` ξ + (η·dt/τ²)·((Tα/τ − 1)·q − Tξ).
+/// `[tcp-maxnet-2006:eq9]` Returns the next ξ, ξ + (η·dt/τ²)·((Tα/τ − 1)·q − Tξ).
 pub(super) fn xi_next(xi: f64, q: f64, dt: f64, tau: f64, alpha: f64, eta: f64, t: f64) -> f64 {
     xi + eta / (tau * tau) * dt * ((t * (alpha / tau) - 1.0) * q - t * xi)
 }
 
-/// `[tcp-maxnet-2006:eq12]` ξ + qα·(1/τ_new − 1/τ_old): with which eq. 8 gives the same rate as before.
+/// `[tcp-maxnet-2006:eq12]` Returns ξ + qα·(1/τ_new − 1/τ_old), with which eq. 8 gives the same rate as before.
 pub(super) fn compensated(xi: f64, q: f64, alpha: f64, tau_new: f64, tau_old: f64) -> f64 {
     xi + q * alpha * (1.0 / tau_new - 1.0 / tau_old)
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` q = 0 or (q − lastq)/τ < mindeltaq, the latter in 2⁻¹⁸ per second.
+/// `[tcp-maxnet-2006:fig5.4]` Returns true if q = 0 or (q − lastq)/τ < mindeltaq; `mindeltaq` is in 2⁻¹⁸ per second.
 pub(super) fn rises_slowly(q: f64, last: f64, tau: f64, mindeltaq: u32) -> bool {
     q == 0.0 || (q - last) / tau < real(mindeltaq)
 }

@@ -1,4 +1,4 @@
-//! The thesis's equations by hand, then router and source, in both arithmetics.
+//! Tests of the thesis's law: equations checked by hand, then router and source, in real and fixed-point arithmetic.
 
 use super::params::Arithmetic;
 use super::router::granted;
@@ -12,7 +12,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 const GIGABIT: Rate = Rate::from_bps(1e9);
 const X_MAX: Rate = Rate::from_bps(1e15);
 
-/// `[tcp-maxnet-2006:eq11]` 0.05 · ln 10⁶ = 0.690 776 = 181083/2¹⁸, §4.2's value.
+/// `[tcp-maxnet-2006:eq11]` The price p_min of 1 Gbit/s is 0.05 · ln 10⁶ = 0.690 776 = 181083/2¹⁸, the value of §4.2.
 #[test]
 fn eq11_p_min_of_one_gigabit() {
     let link = LinkView { id: 0, capacity: GIGABIT, target: None, queue: Volume::ZERO };
@@ -24,7 +24,8 @@ fn eq11_p_min_of_one_gigabit() {
     }
 }
 
-/// `[tcp-maxnet-2006:eq8, eq10]` Fig. 10: at 0.94 Gbit/s and 28 ms, q = 0.05 · ln(10¹⁵/0.94·10⁹) and ξ = q · (0.3/0.028 − 20).
+/// `[tcp-maxnet-2006:eq8, eq10]` At 0.94 Gbit/s and 28 ms (Fig. 10), q = 0.05 · ln(10¹⁵/0.94·10⁹) and ξ = q ·
+/// (0.3/0.028 − 20) are an equilibrium.
 #[test]
 fn eq10_equilibrium_of_figure_10() {
     let q = demand_inverse(Rate::from_bps(0.94e9), X_MAX, 0.05);
@@ -36,13 +37,14 @@ fn eq10_equilibrium_of_figure_10() {
     close(xi_next(xi, q, 1e-3, 0.028, 0.3, 0.14, 0.05), xi, 1e-14);
 }
 
-/// `[tcp-maxnet-2006:eq9]` without α: 0.14·10⁻³/0.028² · (−13/28 · 0.69 + 0.05 · 6) = −0.003 635 204.
+/// `[tcp-maxnet-2006:eq9]` Without α, a step of ξ is 0.14·10⁻³/0.028² · (−13/28 · 0.69 + 0.05 · 6) = −0.003 635 204.
 #[test]
 fn eq9_xi_step() {
     close(xi_next(-6.0, 0.69, 1e-3, 0.028, 0.3, 0.14, 0.05), -6.003_635_204_08, 1e-11);
 }
 
-/// `[tcp-maxnet-2006:eq12]` 28 to 27 ms: 0.69 · 0.3 · (1/0.027 − 1/0.028) = 0.273 809 5, and x stays the same.
+/// `[tcp-maxnet-2006:eq12]` When the RTT falls from 28 to 27 ms, ξ rises by 0.273 809 5 and the rate x stays the same.
+/// The rise is 0.69 · 0.3 · (1/0.027 − 1/0.028).
 #[test]
 fn eq12_compensation() {
     let xi = compensated(-6.0, 0.69, 0.3, 0.027, 0.028);
@@ -53,7 +55,7 @@ fn eq12_compensation() {
     close(rate(X_MAX, -6.0, 0.69, 0.3 / 0.027) / before, 0.760_476, 1e-5);
 }
 
-/// `[tcp-maxnet-2006:3.1.2]` 0.94 − 0.5 Gbit/s; on a full link C/128.
+/// `[tcp-maxnet-2006:3.1.2]` The start rate is 0.94 − 0.5 Gbit/s at half load, and C/128 on a full link.
 #[test]
 fn eq_3_1_2_start_rates() {
     let min = GIGABIT / 128.0;
@@ -62,7 +64,7 @@ fn eq_3_1_2_start_rates() {
     assert_eq!(granted(GIGABIT, 0.94, Rate::from_bps(2e9), min).as_bps(), 7_812_500.0);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` 16000 · 2⁻¹⁸ · 28 ms is a rise of 448 codes.
+/// `[tcp-maxnet-2006:fig5.4]` A price rises slowly if it rises by less than 16000 · 2⁻¹⁸ · 28 ms, which is 448 codes.
 #[test]
 fn fig5_4_rises_slowly() {
     let last = real(181_000);
@@ -94,7 +96,8 @@ fn both(params: &Params) -> [Source; 2] {
         .map(|arithmetic| Source::new(&Params { arithmetic, ..params.clone() }, &connection()))
 }
 
-/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Fig. 5, steps 1 to 4, on a link with the price of 100 Mbit/s.
+/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Steps 1 to 4 of Fig. 5 give the printed rates on a link with the
+/// price of 100 Mbit/s.
 #[test]
 fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     let price = Field::Price(quantise(demand_inverse(Rate::from_bps(1e8), X_MAX, 0.05)));
@@ -119,7 +122,7 @@ fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     }
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` a price that rises by 449 codes per RTT keeps the start rate constant.
+/// `[tcp-maxnet-2006:fig5.4]` A price that rises by 449 codes per RTT keeps the start rate constant.
 #[test]
 fn a_rising_price_holds_the_start_rate() {
     for (rise, held) in [(447, false), (449, true)] {
@@ -134,7 +137,8 @@ fn a_rising_price_holds_the_start_rate() {
     }
 }
 
-/// `[tcp-maxnet-2006:4.5]` after a quarter of an RTT the average moves by a quarter; without averaging, by all.
+/// `[tcp-maxnet-2006:4.5]` After a quarter of an RTT the average moves by a quarter of the change; without averaging it
+/// moves by all of it.
 #[test]
 fn the_source_averages_over_an_rtt() {
     for (average, then) in [(true, 0.75), (false, 0.9)] {
@@ -148,7 +152,7 @@ fn the_source_averages_over_an_rtt() {
     }
 }
 
-/// Fig. 8: an RTT 1 ms shorter keeps the rate with eq. 12, and lowers it by 24 % without.
+/// An RTT that is 1 ms shorter keeps the rate with eq. 12, and lowers it by 24 % without eq. 12 (Fig. 8).
 #[test]
 fn a_shorter_rtt_keeps_the_rate_if_compensated() {
     let price = Field::Price(181_894);
@@ -191,7 +195,7 @@ fn max_wnd_bounds_the_window_and_the_start_rate() {
     }
 }
 
-/// 10 kbit/s at 28 ms are 35 bytes: the window is a packet, for a start rate and for a price.
+/// The window is at least one packet, for a start rate and for a price. A rate of 10 kbit/s at 28 ms would be 35 bytes.
 #[test]
 fn the_smallest_windows() {
     for mut source in both(&Params::default()) {
@@ -242,7 +246,7 @@ fn a_receiver_copies_the_last_field() {
     }
 }
 
-/// `[tcp-maxnet-2006:3.1.2]` ε is capacity that start rates may use above the target: (0.94 + 0.05) C on an idle link.
+/// `[tcp-maxnet-2006:3.1.2]` Start rates may use ε of the capacity above the target: (0.94 + 0.05) C on an idle link.
 #[test]
 fn start_rates_may_use_epsilon_above_the_target() {
     let link = LinkView { id: 0, capacity: GIGABIT, target: None, queue: Volume::ZERO };

@@ -1,14 +1,14 @@
-//! Marking every n-th packet only (§6).
+//! Marking of every n-th packet only (§6).
 
 use crate::protocol::Passing;
 
 use super::{Field, Header};
 
-/// Counts packets up to the next one that a router marks.
+/// Counter of packets up to the next packet that a router marks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marking {
     every: u32,
-    /// Packets since the last mark; a fluid step may be a fraction of one.
+    /// Packets since the last mark; a step of the fluid model may be a fraction of a packet.
     since: f64,
 }
 
@@ -17,7 +17,7 @@ impl Marking {
         Self { every, since: 0.0 }
     }
 
-    /// `[tcp-maxnet-2006:6]` Returns the field to mark, if this packet is one of the n-th; a SYN's always is.
+    /// `[tcp-maxnet-2006:6]` Returns the field to mark if this packet is the n-th since the last mark, or a SYN.
     #[expect(clippy::inline_always, reason = "one test per packet where every packet is marked")]
     #[inline(always)]
     pub(super) fn field<'a>(&mut self, passing: &'a mut Passing<'_, Header>) -> Option<&'a mut Field> {
@@ -47,7 +47,7 @@ mod tests {
     use crate::protocol::PacketKind;
     use crate::units::{Instant, Volume};
 
-    /// Returns which of some packets are marked, each given as its size in packets and its field.
+    /// Returns the indices of the packets that are marked. Each packet is given as its size in packets and its field.
     fn marked(every: u32, given: &[(f64, Field)]) -> Vec<usize> {
         let mut marking = Marking::new(every);
         let mut found = Vec::new();
@@ -60,7 +60,7 @@ mod tests {
         found
     }
 
-    /// `[tcp-maxnet-2006:6]` One in n, and the start rate of every connection.
+    /// `[tcp-maxnet-2006:6]` A router marks one packet in n, and the SYN of every connection.
     #[test]
     fn every_nth_packet_is_marked_and_every_syn() {
         let price = (1.0, Field::Price(0));

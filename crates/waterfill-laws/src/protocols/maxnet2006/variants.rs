@@ -1,4 +1,4 @@
-//! The law in real numbers, or in the integers that the thesis prints.
+//! Choice between the law in real numbers and the law in the integers that the thesis prints.
 
 use super::params::Arithmetic;
 use super::{Echo, Header, MaxNet2006, Params};
@@ -9,9 +9,9 @@ use crate::units::Instant;
 /// A law in real numbers or in the thesis's integers.
 #[derive(Clone, Debug)]
 pub enum Printable<R, P> {
-    /// Real numbers.
+    /// The law in real numbers.
     Real(R),
-    /// The integers as printed.
+    /// The law in the integers as printed.
     Printed(P),
 }
 
@@ -22,7 +22,7 @@ macro_rules! selected {
     };
 }
 
-/// Calls the version that is there.
+/// Calls the method of whichever version is present.
 macro_rules! either {
     ($which:expr, $law:ident => $call:expr) => {
         match $which {

@@ -1,12 +1,12 @@
-//! The fixed-point version: `kernel/rcp.h`, which documents the scales. Only this module converts between them and real
-//! numbers.
+//! Fixed-point version of RCP, implemented in `kernel/rcp.h`, which documents the scales. Only this module converts
+//! between these scales and real numbers.
 
 use super::params::Average;
 use super::{Params, Rcp};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 
-/// Scales of R and of the mean RTT.
+/// Scale of R; `RTT_SCALE_S` is the scale of the mean RTT.
 const RATE_SCALE: f64 = 1024.0;
 const RTT_SCALE_S: f64 = 65536.0 * 1e6;
 

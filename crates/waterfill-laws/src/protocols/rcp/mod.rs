@@ -1,4 +1,4 @@
-//! RCP: every link offers one rate to all that cross it; sources send at the smallest on their path.
+//! RCP: every link offers one rate to all flows that cross it, and sources send at the smallest rate on their path.
 //!
 //! # Law
 //! A link's rate R rises with spare capacity and falls with its queue, both counted over the average
@@ -108,25 +108,25 @@ impl Protocol for Rcp {
     }
 }
 
-/// A rate on the wire: bit/s as a single-precision number, never negative; infinity is no limit.
+/// Rate on the wire, a single-precision number of bit/s, never negative. Infinity means no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WireRate(f32);
 
 impl WireRate {
-    /// As much as there is.
+    /// No limit, which a source asks for.
     pub const UNLIMITED: Self = Self(f32::INFINITY);
 
-    /// The nearest to a rate.
+    /// Returns the wire rate nearest to a rate.
     fn of(rate: Rate) -> Self {
         Self(rate.as_bps() as f32)
     }
 
-    /// `[rcp-2006:path]` The smaller of two rates.
+    /// `[rcp-2006:path]` Returns the smaller of two rates.
     fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
 
-    /// The rate; none if it is no limit.
+    /// Returns the rate, or `None` if there is no limit.
     #[must_use]
     pub fn rate(self) -> Option<Rate> {
         self.0.is_finite().then(|| Rate::from_bps(f64::from(self.0)))
@@ -160,9 +160,9 @@ fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
 /// Header of data packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Header {
-    /// The rate asked for, which routers lower.
+    /// Requested rate, which routers lower.
     pub rate: WireRate,
-    /// The source's RTT in µs; 0 is not known.
+    /// RTT of the source in µs; 0 if not known yet.
     pub rtt_us: u32,
 }
 
@@ -179,7 +179,7 @@ impl Wire for Header {
 /// Header of acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Echo {
-    /// The rate that arrived.
+    /// Rate with which the data packet arrived.
     pub rate: WireRate,
 }
 

@@ -1,4 +1,4 @@
-//! The parameters.
+//! Parameters of RCP.
 
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
@@ -7,9 +7,9 @@ use crate::units::{Duration, Rate};
 crate::choice! {
     /// Averages d̂ of the traffic's RTTs.
     pub enum Average {
-        /// As fast up as down.
+        /// Average that falls as fast as it rises.
         Traffic = "traffic",
-        /// Slower down, by (R/C)·(sample/d̂).
+        /// Average that falls more slowly than it rises, by (R/C)·(sample/d̂).
         Reluctant = "reluctant",
     }
 }
@@ -25,7 +25,7 @@ crate::choice! {
 }
 
 crate::carriage::params_with_carriage! {
-    /// Parameters of a router.
+    /// Parameters of RCP's router.
     pub struct Params {
         /// Gain α of spare capacity.
         alpha: f64 = 0.4, "maxnet-2007 §IX",
@@ -33,13 +33,13 @@ crate::carriage::params_with_carriage! {
         /// Gain β of the queue.
         beta: f64 = 1.0, "maxnet-2007 §IX",
             kernel scaled(1e3, 0.0..=65.535);
-        /// First rate of a link, as a share of its capacity.
+        /// Initial rate of a link, as a fraction of its capacity.
         first_rate: f64 = 0.05, "the authors' ns-2 model",
             kernel scaled(1e6, 1e-6..=1.0);
-        /// Longest time T between two updates of a rate.
+        /// Maximum time T between two updates of a rate.
         max_interval: Duration = Duration::from_millis(10), "the authors' ns-2 model",
             kernel micros(10e-6..=1.0);
-        /// Average RTT of a link that has seen none.
+        /// Initial average RTT, until packets have reported one.
         first_rtt: Duration = Duration::from_millis(200), "the authors' ns-2 model",
             kernel micros(10e-6..=8.0);
         /// Minimum rate of a link, R_min.
@@ -52,7 +52,7 @@ crate::carriage::params_with_carriage! {
         writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model",
             kernel default_only();
     } and {
-        /// Real numbers, or the fixed-point version that the kernel runs.
+        /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/rcp.h";
     }
 }

@@ -1,4 +1,4 @@
-//! The router law.
+//! Router law of RCP.
 
 use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
@@ -8,7 +8,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::{Average, Params, Writes};
 use super::{Header, Rcp, WireRate};
 
-/// Smallest average RTT.
+/// Minimum of the average RTT, in seconds.
 pub(super) const MIN_RTT_S: f64 = 1e-5;
 
 /// The router of one link direction.
@@ -21,26 +21,26 @@ pub struct Router {
     rate_min: Rate,
     average: Average,
     writes: Writes,
-    /// R.
+    /// Rate R that the link offers.
     pub(super) rate: Rate,
-    /// R as packets get it.
+    /// Rate R as written into packets.
     written: WireRate,
     carriage: Carriage,
-    /// d̂ in seconds.
+    /// Average RTT d̂ of the traffic, in seconds.
     pub(super) mean_rtt: f64,
     /// True once d̂ has a sample.
     measured: bool,
-    /// Volume that arrived in this T.
+    /// Volume that arrived in the current T.
     arrived: Volume,
-    /// Of it what carried an RTT, and those RTTs times their bytes.
+    /// Volume of the arrivals that carried an RTT, and the sum of those RTTs times their bytes.
     timed: (Volume, f64),
-    /// T, between the last update and the next.
+    /// Time T between the last update and the next.
     interval: Duration,
     next_update: Instant,
 }
 
 impl Router {
-    /// d̂ with what this interval's packets said.
+    /// Updates d̂ with the RTTs that packets carried in this interval.
     fn average_rtt(&mut self) {
         let (volume, rtt_bytes) = self.timed;
         if volume.as_bytes() <= 0.0 {
@@ -145,27 +145,28 @@ impl crate::protocol::Router<Rcp> for Router {
     }
 }
 
-/// Returns R as packets get it.
+/// Returns R as written into packets.
 fn carried(rate: Rate, carriage: &mut Carriage) -> WireRate {
     WireRate::of(carriage.carry(rate, |rate| rate, |rate| rate))
 }
 
-/// T: the average RTT, or less.
+/// Returns the interval T, which is the average RTT or `max_interval`, whichever is shorter.
 pub(super) fn interval(mean_rtt: f64, max_interval: Duration) -> Duration {
     Duration::from_secs(mean_rtt).min(max_interval)
 }
 
-/// `[rcp-2006:d]` d̂ moved towards a sample.
+/// `[rcp-2006:d]` Returns d̂ moved towards a sample by `gain`, at most 1.
 pub(super) fn mean_rtt_next(mean_rtt: f64, sample: f64, gain: f64) -> f64 {
     mean_rtt + gain.min(1.0) * (sample - mean_rtt)
 }
 
-/// `[rcp-2006:R]` α(C − y) − βq/d̂: what R is to be raised by in one d̂, times the number of flows.
+/// `[rcp-2006:R]` Returns α(C − y) − βq/d̂, the desired change of all flows' rates together in one d̂.
 pub(super) fn spare(capacity: Rate, load: Rate, queue: Volume, alpha: f64, beta: f64, mean_rtt: f64) -> Rate {
     alpha * (capacity - load) - beta * Rate::from_bps(queue.as_bits() / mean_rtt)
 }
 
-/// `[rcp-2006:R]` R·(1 + (T/d̂)·spare/C), where C/R stands for the number of flows; `[maxnet-2007:eq16]` with β = 0.
+/// `[rcp-2006:R]` Returns the next rate, R·(1 + (T/d̂)·spare/C), in which C/R estimates the number of flows. With β = 0
+/// it is `[maxnet-2007:eq16]`.
 pub(super) fn rate_next(rate: Rate, spare: Rate, capacity: Rate, t: f64, mean_rtt: f64) -> Rate {
     rate * (1.0 + t / mean_rtt * (spare / capacity))
 }

@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of RCP.
 
 use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
 use crate::state::StateFields;
@@ -7,7 +7,7 @@ use crate::units::{Duration, Rate, Volume};
 use super::params::Params;
 use super::{Echo, Header, Rcp, WireRate};
 
-/// The source: sends at the rate it receives.
+/// Source that sends at the rate it receives.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,

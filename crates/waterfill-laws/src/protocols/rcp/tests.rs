@@ -1,4 +1,4 @@
-//! Tests: equations by hand, the header on the wire, the law by calls.
+//! Tests of RCP: equations checked by hand, the header on the wire, and calls of the laws.
 
 use crate::protocol::{Ack, Connection, LinkView, SendLimit, Sending, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -19,8 +19,8 @@ fn link(queue_bytes: f64) -> LinkView {
     LinkView { id: 0, capacity: bps(1e8), target: None, queue: Volume::from_bytes(queue_bytes) }
 }
 
-/// `[rcp-2006:R]` 100 Mbit/s with 60 offered and 62.5 kB waiting, d̂ = 0.1 s. The change is 0.4·40 − 5 = 11 Mbit/s, of
-/// which a tenth in T = 10 ms.
+/// `[rcp-2006:R]` The spare rate at 60 of 100 Mbit/s and 62.5 kB of queue is 0.4·40 − 5 = 11 Mbit/s. An interval of T =
+/// 10 ms applies a tenth of it, because d̂ = 0.1 s.
 #[test]
 fn r_step() {
     let spare = spare(bps(1e8), bps(6e7), Volume::from_bytes(62_500.0), 0.4, 1.0, 0.1);
@@ -28,7 +28,7 @@ fn r_step() {
     close(rate_next(bps(2e7), spare, bps(1e8), 0.01, 0.1).as_bps(), 2e7 * 1.011, 1e-12);
 }
 
-/// `[maxnet-2007:eq16]` without a queue, R·(1 + dt·α(C − y)/(τC)).
+/// `[maxnet-2007:eq16]` Without a queue, the next rate is R·(1 + dt·α(C − y)/(τC)).
 #[test]
 fn eq16_of_maxnet_is_r_without_beta() {
     let (c, y, tau, dt, alpha) = (1e8, 4e7, 0.05, 0.001, 0.4);
@@ -36,7 +36,7 @@ fn eq16_of_maxnet_is_r_without_beta() {
     close(rate_next(bps(3e7), spare, bps(c), dt, tau).as_bps(), 3e7 * (1.0 + dt * alpha * (c - y) / (tau * c)), 1e-12);
 }
 
-/// `[rcp-2006:d]` and T ≤ d̂.
+/// `[rcp-2006:d]` The mean RTT moves towards a sample by the gain, and the interval T is at most d̂.
 #[test]
 fn d_mean_and_interval() {
     close(mean_rtt_next(0.1, 0.2, 0.25), 0.125, 1e-12);
@@ -65,7 +65,7 @@ fn pass(router: &mut Router, rate: WireRate, rtt_us: u32, bytes: f64) -> WireRat
     testing::pass::<Rcp>(router, &link(0.0), Header { rate, rtt_us }, bytes).rate
 }
 
-/// `[rcp-2006:path]`
+/// `[rcp-2006:path]` A router lowers a requested rate to its own rate, and never raises it.
 #[test]
 fn a_router_lowers_requests_to_its_first_rate() {
     let mut router = Router::new(&Params::default(), &link(0.0));
@@ -73,8 +73,8 @@ fn a_router_lowers_requests_to_its_first_rate() {
     assert_eq!(pass(&mut router, WireRate::of(bps(4e6)), 0, 40.0).rate(), Some(bps(4e6)));
 }
 
-/// The rate that a packet leaves with if an update comes while it waits: the one of its arrival or the one of its
-/// departure. A router that writes at arrival does not ask for departures.
+/// A waiting packet leaves with the rate at its arrival or at its departure, as `writes` says. A router that writes at
+/// arrival does not ask for departures.
 #[test]
 fn a_waiting_packet_receives_the_older_or_the_newer_rate() {
     let rate = |writes| {
@@ -95,7 +95,8 @@ fn a_waiting_packet_receives_the_older_or_the_newer_rate() {
     assert_eq!(rate(Writes::Departure), (WireRate::of(newer).rate(), true, newer));
 }
 
-/// Two bytes at 20 ms for each at 80 ms: 40 ms, taken at once; then a lag of T/d̂.
+/// RTTs are weighted by bytes: two bytes at 20 ms for each byte at 80 ms give 40 ms. The first sample is taken at once,
+/// and later ones move d̂ by T/d̂.
 #[test]
 fn rtts_are_weighted_by_traffic() {
     let average = |average| {
@@ -131,7 +132,7 @@ fn a_rate_stays_between_r_min_and_capacity() {
         .expect_err("a source that may not send never receives a rate");
 }
 
-/// A source that claims 10 s says so from its first sample on; the rate it follows is the router's.
+/// A source that claims an RTT of 10 s states it from its first sample on, and follows the router's rate.
 #[test]
 fn a_claimed_rtt_is_stated_from_the_first_sample_on() {
     let claimed_rtt = Some(Duration::from_millis(10_000));
@@ -144,7 +145,7 @@ fn a_claimed_rtt_is_stated_from_the_first_sample_on() {
     assert_eq!(liar.limit().pacing, Some(bps(5e6)));
 }
 
-/// The SYN asks with no RTT; its answer sets the rate, later ones change it.
+/// The SYN carries no RTT; its answer sets the source's rate, and later answers change it.
 #[test]
 fn a_source_sends_at_the_rate_it_receives() {
     let packet = Volume::from_bytes(1500.0);

@@ -1,6 +1,6 @@
-//! The C code compared with the law: each equation over its range, then router, receiver and source as a whole. Every
-//! bound is the quantisation that `kernel/maxnet.h` states, propagated through the equation. Where errors add up, the
-//! bound is updated step by step.
+//! Comparison of the C code of MaxNet with the law in real numbers. Each equation is compared over its range, then
+//! router, receiver and source as a whole. Every bound is the quantisation that `kernel/maxnet.h` states, propagated
+//! through the equation. Where errors add up, the bound is updated step by step.
 
 use super::*;
 use crate::kernel::{KernelLimit as Allowed, Tcp, Value, Words, scaled};
@@ -49,9 +49,9 @@ mod equations {
 use equations::*;
 
 const X_MAX: u64 = 1_000_000_000_000_000;
-/// `MAXNET_RATE_MAX_BPS`.
+/// Maximum rate of the C code, in bit/s (`MAXNET_RATE_MAX_BPS`).
 const RATE_MAX_BPS: u64 = 1 << 57;
-/// The unit of prices and ξ in the C code.
+/// Unit of prices and ξ in the C code.
 const UNIT: f64 = 1.0 / MEMORY_SCALE;
 /// Largest relative error of the exponential (`kernel/fixed.h`).
 const EXP: f64 = 1.1e-6;
@@ -59,7 +59,7 @@ const EXP: f64 = 1.1e-6;
 const DOUBLE: f64 = 1e-14;
 const FLAG: u32 = 1 << 23;
 
-/// The value of a number in the memory scale.
+/// Returns the value of a number in the memory scale.
 fn value(raw: i64) -> f64 {
     raw as f64 * UNIT
 }
@@ -68,12 +68,12 @@ fn near(a: f64, b: f64, bound: f64, what: &str) {
     assert!((a - b).abs() <= bound, "{what}: {a} is not {b} within {bound}");
 }
 
-/// Returns a base RTT from 1 µs to 16.8 s and any price code.
+/// Draws a base RTT from 1 µs to 16.8 s and any price code.
 fn path(random: &mut impl FnMut(u64) -> u64) -> (u32, u32) {
     (spread(random, 1.0, f64::from(1 << 24)) as u32, 1 + random(u64::from(CODE_MAX)) as u32)
 }
 
-/// Returns α, η and T from their ranges.
+/// Draws α, η and T from their ranges.
 fn gains(random: &mut impl FnMut(u64) -> u64) -> [u32; 3] {
     [1 + random(1571) as u32, spread(random, 1.0, 65_000.0) as u32, spread(random, 1.0, 1e5) as u32]
 }
@@ -98,7 +98,7 @@ fn kind_of(code: Code) -> PacketKind {
     if matches!(code, Code::StartRate(_)) { PacketKind::Syn } else { PacketKind::Data }
 }
 
-/// Returns the field with which a packet leaves the router in real numbers; only a SYN asks for a start rate.
+/// Returns the field of a packet after the router in real numbers has marked it. Only a SYN asks for a start rate.
 fn mark(router: &mut maxnet::Router, price: Code) -> Code {
     let (mut header, now, volume, kind) = (Header { price }, Instant::ZERO, Volume::ZERO, kind_of(price));
     router.on_arrival(&view(1e9), &mut Passing { now, volume, packets: 0.0, kind, header: Some(&mut header) });
@@ -131,7 +131,7 @@ fn mark_any(router: &mut AnyRouter, price: Code) -> Code {
     Code::from_bits(field_of(&value_of(&header)))
 }
 
-/// Returns a link as C has it.
+/// Creates the C state and the C parameters of a link.
 fn link_of(params: &Params, capacity: u64) -> (Words, Words) {
     let law = MaxNet::law();
     let (mut link, words) = (law.link(), law.params(&MaxNet::numbers(params, 1.0)));
@@ -146,7 +146,7 @@ fn tick(link: &mut Words, bytes: u64, queue: u64) {
     law.tick(link, &sums, queue);
 }
 
-/// Marks a packet; returns the field that it leaves with.
+/// Marks a packet; returns its field.
 fn mark_link(link: &mut Words, field: u32, syn: bool) -> u32 {
     let law = MaxNet::law();
     let (mut value, syn) = (value_with(field), u32::from(syn));
@@ -154,7 +154,7 @@ fn mark_link(link: &mut Words, field: u32, syn: bool) -> u32 {
     field_of(&value)
 }
 
-/// A source as C has it.
+/// Source as the C code stores it.
 struct Fixed {
     params: Words,
     state: Words,
@@ -192,7 +192,7 @@ impl Fixed {
     }
 }
 
-/// Packets of one byte: what a host adds for slow rates begins below 40 bit/s.
+/// Returns a connection with packets of one byte. The host's additions for slow rates then begin below 40 bit/s.
 const fn bytewise() -> Connection {
     let (packet, initial_window) = (Volume::from_bytes(1.0), Volume::from_bytes(15_000.0));
     Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }
@@ -200,7 +200,8 @@ const fn bytewise() -> Connection {
 
 // ---------------------------------------------------------------------------------- equations
 
-/// `[maxnet-2007:fig3]` (y_dt + Q·dt_p/T₀)/C: up to 2⁻¹⁶ bytes and up to 2⁻³⁴ s are truncated.
+/// `[maxnet-2007:fig3]` The time (y_dt + Q·dt_p/T₀)/C agrees with the law; the C code truncates up to 2⁻¹⁶ bytes and
+/// 2⁻³⁴ s.
 #[test]
 fn fig3_time_over_the_range() {
     let mut random = numbers(1);
@@ -219,7 +220,7 @@ fn fig3_time_over_the_range() {
     }
 }
 
-/// `[maxnet-2007:eq10]` by hand, as for the real law: τ = 50 ms, q = 5.6, ξ = 110, dt = 1 ms.
+/// `[maxnet-2007:eq10]` A hand-computed step of ξ agrees with the C code (τ = 50 ms, q = 5.6, ξ = 110, dt = 1 ms).
 #[test]
 fn eq10_worked_example() {
     let code = quantise(5.6);
@@ -228,7 +229,8 @@ fn eq10_worked_example() {
     near(value(xi), 110.0 + 0.015_84 * (5.6 * real(code) - 44.0 - 1.32 * real(code)), 2.0 * UNIT, "ξ");
 }
 
-/// `[maxnet-2007:VI, tcp-maxnet-2006:eq12, maxnet-2007:eq6a, maxnet-2007:eq10]` over all codes and RTTs.
+/// `[maxnet-2007:VI, tcp-maxnet-2006:eq12, maxnet-2007:eq6a, maxnet-2007:eq10]` The equilibrium and the compensation of
+/// ξ, the rate and the window agree with the law over all codes and RTTs.
 #[test]
 fn xi_rest_compensation_rate_and_window_over_the_range() {
     let mut random = numbers(2);
@@ -260,8 +262,8 @@ fn xi_rest_compensation_rate_and_window_over_the_range() {
     }
 }
 
-/// `[maxnet-2007:eq10]` the step, stopped at ξ*, over its range. The bound is the sum of 2⁻⁶² per µs of the speed, the
-/// rounding of ξ*, and the bits below 2⁻³⁴, which are kept in `xi_low`.
+/// `[maxnet-2007:eq10]` A step of ξ, stopped at ξ*, agrees with the law over its range. The bound is the sum of 2⁻⁶²
+/// per µs of the speed, the rounding of ξ*, and the bits below 2⁻³⁴, which `xi_low` keeps.
 #[test]
 fn eq10_over_the_range() {
     let mut random = numbers(3);
@@ -285,7 +287,7 @@ fn eq10_over_the_range() {
     }
 }
 
-/// `[maxnet-2007:IV.B]` Δ·dt/(2τ), rounded up to whole bit/s, and not more than Δ.
+/// `[maxnet-2007:IV.B]` The rise Δ·dt/(2τ) of MaxStart is rounded up to whole bit/s and is at most Δ.
 #[test]
 fn iv_b_start_rise_over_the_range() {
     let mut random = numbers(4);
@@ -302,7 +304,8 @@ fn iv_b_start_rise_over_the_range() {
 
 // ---------------------------------------------------------------------------------- router
 
-/// `[maxnet-2007:eq3, eq8, IV.B]` one second of random load and queue, on links of every speed.
+/// `[maxnet-2007:eq3, eq8, IV.B]` One second of random load and queue gives the same prices and start rates in both
+/// versions, on links of every speed.
 #[test]
 fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(5);
@@ -349,7 +352,7 @@ fn the_fixed_point_router_follows_the_law() {
     }
 }
 
-/// At half the capacity, p is at least its p_min = T·ln(x_max/C), and 125 kB take 2 ms.
+/// At half the capacity, p starts from the new p_min = T·ln(x_max/C), and 125 kB take 2 ms.
 #[test]
 fn another_capacity_by_hand() {
     let params = Params::default();
@@ -364,7 +367,8 @@ fn another_capacity_by_hand() {
     assert!((price - expected).abs() < 0.4 / 262_144.0, "{price}");
 }
 
-/// One step by hand: 125 kB take 1 ms at 1 Gbit/s, 130 kB of queue count as 1 kB, and p_min is the paper's.
+/// One price step by hand agrees with the C code. 125 kB take 1 ms at 1 Gbit/s, 130 kB of queue count as 1 kB, and
+/// p_min is the paper's.
 #[test]
 fn fig3_one_interval() {
     let mut router = fixed_router(&Params::default(), &view(1e9));
@@ -377,7 +381,7 @@ fn fig3_one_interval() {
     assert_eq!(mark_any(&mut router, Code::StartRate(0)), Code::StartRate(CODE_MAX), "1 Gbit/s is more than 0.925");
 }
 
-/// μ·dt_p over its range, rounded to nearest: without arrivals a price falls by it.
+/// Without arrivals a price falls by μ·dt_p, rounded to nearest, over the whole range of μ and dt_p.
 #[test]
 fn target_times_over_the_range() {
     let mut random = numbers(13);
@@ -392,7 +396,8 @@ fn target_times_over_the_range() {
     }
 }
 
-/// n idle intervals at once equal n single ones, bit for bit: rising, falling, constant, at both ends, and with promises.
+/// A call for n idle intervals has bit for bit the result of n calls for one. Prices rise, fall, stay constant and
+/// reach both ends, also with promises.
 #[test]
 fn idle_is_as_many_ticks_of_nothing() {
     let mut random = numbers(6);
@@ -421,7 +426,7 @@ fn idle_is_as_many_ticks_of_nothing() {
     }
 }
 
-/// A new rate or target keeps the price, unless the new p_min is higher.
+/// A new capacity or target keeps the price, unless the new p_min is higher.
 #[test]
 fn a_link_changes_its_rate_without_losing_its_price() {
     let law = MaxNet::law();
@@ -442,8 +447,8 @@ fn a_link_changes_its_rate_without_losing_its_price() {
     assert_eq!(mark_link(&mut link, 0, false), code as u32);
 }
 
-/// Data get the higher price, and no start rate even if they ask. Where the router remembers promises, the first SYN of
-/// an interval reserves the spare capacity.
+/// A data packet receives the higher price, even if it asks for a start rate. With promises, the first SYN of an
+/// interval reserves the spare capacity.
 #[test]
 fn data_get_prices_and_syns_start_rates() {
     let mut random = numbers(7);
@@ -460,8 +465,9 @@ fn data_get_prices_and_syns_start_rates() {
 
 // ---------------------------------------------------------------------------------- receiver
 
-/// `[maxnet-2007:VI]` 10⁵ packets: prices drift and jump, RTT samples shrink, with start rates and gaps in between. The
-/// errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add up, and decay with the average.
+/// `[maxnet-2007:VI]` Both receivers have the same average over 10⁵ packets with drifting and jumping prices, start
+/// rates, gaps and shrinking RTT samples. The errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add up, and decay with
+/// the average.
 #[test]
 fn the_fixed_point_receiver_follows_the_law() {
     let mut random = numbers(8);
@@ -509,8 +515,8 @@ fn the_fixed_point_receiver_follows_the_law() {
     }
 }
 
-/// `[maxnet-2007:VI]` by hand: code 1003 a quarter of an RTT after code 1000 gives 1000.75, rounded to 1001. Without
-/// averaging, and before the first RTT sample, it gives 1003.
+/// `[maxnet-2007:VI]` Code 1003 a quarter of an RTT after code 1000 gives an average of 1000.75, rounded to 1001.
+/// Without averaging, and before the first RTT sample, it gives 1003.
 #[test]
 fn vi_average_to_the_nearest_code() {
     let law = MaxNet::law();
@@ -531,9 +537,8 @@ fn vi_average_to_the_nearest_code() {
 
 // ---------------------------------------------------------------------------------- source
 
-/// The whole source after MaxStart, 10⁵ acknowledgements. The same prices at the same times give the same ξ, rates and
-/// windows, for every RTT and when it changes. ξ's bound is the sum of the errors that each step adds, with their
-/// decay.
+/// After MaxStart, both sources compute the same ξ, rates and windows in 10⁵ acknowledgements, also when the RTT
+/// changes. The bound of ξ is the sum of the errors that each step adds, with their decay.
 #[test]
 fn the_fixed_point_source_follows_the_law() {
     let mut random = numbers(9);
@@ -590,7 +595,8 @@ fn the_fixed_point_source_follows_the_law() {
     }
 }
 
-/// The whole source during MaxStart: granted, rising, over. The bound is 1 bit/s per rise, and the exponential's error twice.
+/// During MaxStart, both sources are in the same state at the same rate. The bound is 1 bit/s per rise, and twice the
+/// error of the exponential.
 #[test]
 fn the_fixed_point_maxstart_follows_the_law() {
     let mut random = numbers(10);
@@ -615,9 +621,9 @@ fn the_fixed_point_maxstart_follows_the_law() {
     }
 }
 
-/// Fields of every kind in any order, at times that stand still or go back. Both versions have the same modes, use and
-/// ignore the same prices, and have the same rates. Prices are within 1 % of that of 1 Gbit/s: a larger step would make
-/// the rate fall below a packet per 200 ms, where a host applies the next price as the first one.
+/// Fields in any order, at times that stand still or go back, give the same states and rates in both versions. Prices
+/// stay within 1 % of the price of 1 Gbit/s. A larger step would lower the rate below a packet per 200 ms. A host then
+/// applies the next price as the first one.
 #[test]
 fn any_order_of_fields_gives_the_same_states() {
     let mut random = numbers(12);
@@ -664,7 +670,7 @@ fn any_order_of_fields_gives_the_same_states() {
     assert!(modes.into_iter().all(|n| n > 1000), "{modes:?}");
 }
 
-/// An RTT that falls at a high price raises ξ, up to 2⁶¹; one that rises lowers it, down to −2⁶¹.
+/// Compensation raises ξ to at most 2⁶¹ when the RTT falls, and lowers it to at least −2⁶¹ when the RTT rises.
 #[test]
 fn compensation_does_not_overflow() {
     for end in [1_i64 << 61, -(1_i64 << 61)] {
@@ -691,8 +697,8 @@ fn maxstart_ends_at_the_slowest_rates() {
     near(rate as f64, 120.0, 1.0, "x, cut");
 }
 
-/// `[tcp-maxnet-2006:eq12]` a new base RTT without an echo: the rate stays and the window follows; uncompensated, the rate is
-/// eq. 6a of the old ξ.
+/// `[tcp-maxnet-2006:eq12]` A new base RTT without an echo keeps the rate, and the window follows. Without
+/// compensation, the rate is eq. 6a of the old ξ.
 #[test]
 fn a_new_base_rtt_without_an_echo() {
     let price = quantise(demand_inverse(Rate::from_bps(9e8), Rate::from_bps(1e15), 0.4));
@@ -729,8 +735,8 @@ fn a_new_base_rtt_without_an_echo() {
     }
 }
 
-/// At 600 kbit/s two packets take 40 ms: tau is 80 ms where the RTT is 20 ms. It stays until a pair takes more than
-/// tau, or less than a quarter of it.
+/// At 600 kbit/s two packets take 40 ms, so that tau is 80 ms on a path with an RTT of 20 ms. It stays until a pair
+/// takes more than tau, or less than a quarter of tau.
 #[test]
 fn tau_covers_pairs_of_packets_in_steps_of_two() {
     let tau = |rate: u64, before: u32, rtt: u32| waterfill_maxnet_host_tau(rate, before, 1500, rtt);
@@ -744,8 +750,8 @@ fn tau_covers_pairs_of_packets_in_steps_of_two() {
     assert_eq!(tau(1, 80_000, 2_000_000), 2_000_000, "or the path's RTT");
 }
 
-/// A price step on a path of 4 ms makes eq. 6a fall far below D(q). tau is then the time of the rare packets, and the
-/// next price is applied as the first one.
+/// After a price step on a path of 4 ms, eq. 6a falls far below D(q). tau is then the time between the rare packets,
+/// and the source applies the next price as the first one.
 #[test]
 fn the_next_price_counts_as_the_first_after_tau_has_grown() {
     let code = |bps| quantise(demand_inverse(Rate::from_bps(bps), Rate::from_bps(1e15), 0.4));
@@ -757,7 +763,7 @@ fn the_next_price_counts_as_the_first_after_tau_has_grown() {
     near(fixed.limit().rate as f64, 2e7, 200.0, "D(q)");
 }
 
-/// A weight scales the rate that a price gives, and no start rate.
+/// A weight scales the rate that a price gives, but not the start rate.
 #[test]
 fn a_weight_scales_the_prices_rate() {
     let price = quantise(demand_inverse(Rate::from_bps(1e8), Rate::from_bps(1e15), 0.4));
@@ -776,8 +782,8 @@ fn a_weight_scales_the_prices_rate() {
 
 // ---------------------------------------------------------------------------------- all together
 
-/// Any parameters that pass the check, and any calls, even with fields and times that no law gives. Every number stays
-/// in its range, and a later price still changes the window.
+/// Any valid parameters and any calls keep every number in its range, even with fields and times that no law gives. A
+/// later price still changes the window.
 #[test]
 fn no_calls_leave_the_ranges() {
     let law = MaxNet::law();

@@ -1,5 +1,5 @@
-//! The C code compared with the law: each equation over its range, then router and source as a whole. Every bound is the
-//! quantisation that `kernel/maxnet2006.h` states.
+//! Comparison of the C code of the thesis's law with the law in real numbers. Each equation is compared over its range,
+//! then router and source as a whole. Every bound is the quantisation that `kernel/maxnet2006.h` states.
 
 use super::*;
 use crate::kernel::{Tcp, Words as CWords};
@@ -49,10 +49,10 @@ mod equations {
 use equations::*;
 
 const X_MAX: u64 = 1_000_000_000_000_000;
-/// `MAXNET2006_RATE_MAX_BPS`.
+/// Maximum rate of the C code, in bit/s (`MAXNET2006_RATE_MAX_BPS`).
 const RATE_MAX_BPS: u64 = 1 << 57;
 
-/// The value of a number in the memory scale.
+/// Returns the value of a number in the memory scale.
 fn value(raw: u64) -> f64 {
     raw as f64 / MEMORY_SCALE
 }
@@ -61,7 +61,7 @@ fn signed_value(raw: i64) -> f64 {
     raw as f64 / MEMORY_SCALE
 }
 
-/// Asserts that `a` is `b` within `units` of 2⁻³⁴ and the relative precision of a double.
+/// Asserts that `a` equals `b` within `units` of 2⁻³⁴ and the relative precision of a double.
 fn near(a: f64, b: f64, units: f64, what: &str) {
     assert!((a - b).abs() <= units / MEMORY_SCALE + b.abs() * 1e-14, "{what}: {a} is not {b}");
 }
@@ -96,7 +96,7 @@ fn mark(router: &mut AnyRouter, code: Code) -> Code {
     Code::from_bits(u32::from_be_bytes([0, a, b, c]))
 }
 
-/// A source as C has it.
+/// Source as the C code stores it.
 struct Fixed {
     params: CWords,
     state: CWords,
@@ -119,14 +119,14 @@ impl Fixed {
     fn window(&mut self) -> Volume {
         Volume::from_bytes(MaxNet2006::law().limit(&mut self.state, &self.tcp).window as f64)
     }
-    /// The average, ξ, the start rate and τ.
+    /// Returns the average, ξ, the start rate and τ.
     fn shown(&self) -> (u64, i64, u64, u64) {
         let [average, xi, start_rate, tau] = MaxNet2006::law().source_signals(&self.state);
         (average, xi as i64, start_rate, tau)
     }
 }
 
-/// Returns a base RTT from 1 µs to 16.8 s, any price with 16 more bits, α, η and T.
+/// Draws a base RTT from 1 µs to 16.8 s, any price with 16 more bits, α, η and T.
 fn source_state(random: &mut impl FnMut(u64) -> u64) -> (u32, u64, u32, u32, u32) {
     let base_rtt = spread(random, 1.0, f64::from(1 << 24)) as u32;
     let q = (random(u64::from(CODE_MAX)) << 16) | random(1 << 16);
@@ -134,8 +134,8 @@ fn source_state(random: &mut impl FnMut(u64) -> u64) -> (u32, u64, u32, u32, u32
     (base_rtt, q, alpha as u32, eta as u32, t as u32)
 }
 
-/// `[tcp-maxnet-2006:eq10]` §4.1's example: 181000 · 300/28 − 1000 · 181000/50 = −1680714.3; the thesis's truncations
-/// give −1680715.
+/// `[tcp-maxnet-2006:eq10]` The example of §4.1 gives 181000 · 300/28 − 1000 · 181000/50 = −1680714.3. The thesis
+/// truncates it to −1680715.
 #[test]
 fn eq10_worked_example() {
     let xi = waterfill_maxnet2006_xi_rest(181_000 << 16, 300, 28_000, 50);
@@ -224,7 +224,8 @@ fn averages_windows_and_rtts_over_the_range() {
     assert_eq!(waterfill_maxnet2006_base_rtt(u64::MAX, 1000), 16_777_000);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` the same result, except where a double rounds to the other side.
+/// `[tcp-maxnet-2006:fig5.4]` Both versions decide alike whether the price rises slowly, except where a double rounds
+/// to the other side.
 #[test]
 fn fig5_4_over_the_range() {
     let mut random = numbers(5);
@@ -243,7 +244,8 @@ fn fig5_4_over_the_range() {
     assert_eq!(waterfill_maxnet2006_rises_slowly(9, 9, 28_000, 0), 0);
 }
 
-/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2, 3.3]` one second of random load, on links of every speed.
+/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2, 3.3]` One second of random load gives the same prices and start rates in both
+/// versions, on links of every speed.
 #[test]
 fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(6);
@@ -291,7 +293,7 @@ fn the_fixed_point_router_follows_the_law() {
     );
 }
 
-/// At half the capacity, p is at least its p_min = T·ln(x_max/C), and 125 kB take 2 ms.
+/// At half the capacity, p starts from the new p_min = T·ln(x_max/C), and 125 kB take 2 ms.
 #[test]
 fn another_capacity_by_hand() {
     let (params, rate) = (Params::default(), Rate::from_bps);
@@ -304,7 +306,7 @@ fn another_capacity_by_hand() {
     assert!((price_of(&fixed) - expected).abs() < 0.05 / 262_144.0, "{}", price_of(&fixed));
 }
 
-/// The whole source after QuickStart: the same prices at the same times give the same windows.
+/// After QuickStart, the same prices at the same times give the same windows in both sources.
 #[test]
 fn the_fixed_point_source_follows_the_law() {
     let params = Params { quickstart: false, ..Params::default() };
@@ -336,7 +338,8 @@ fn the_fixed_point_source_follows_the_law() {
     }
 }
 
-/// The whole source during QuickStart: granted, raised, held by a rising price, and ended.
+/// During QuickStart, both sources have the same window while the rate is granted, raised, held by a rising price, and
+/// ended.
 #[test]
 fn the_fixed_point_quickstart_follows_the_law() {
     let params = Params::default();
@@ -358,7 +361,7 @@ fn the_fixed_point_quickstart_follows_the_law() {
     assert!(matches!(law.mode, Mode::Priced), "QuickStart ended");
 }
 
-/// Any parameters that pass the check, and any calls: every number stays in its range.
+/// Any valid parameters and any calls keep every number in its range.
 #[test]
 fn no_calls_leave_the_ranges() {
     let mut random = numbers(8);

@@ -1,4 +1,4 @@
-//! Tests: equations by hand, then source and router.
+//! Tests of the integer version: equations checked by hand, then source and router.
 
 use super::*;
 use crate::protocol::{PacketKind, Router as _, Source as _};
@@ -6,14 +6,14 @@ use crate::testing::{Signals, close, connection};
 
 const THESIS: Numbers = Numbers { alpha: 300, eta: 140, t: 50, rateinc: 1250.0 };
 
-/// `[tcp-maxnet-2006:4.1]` The example: 181,000 · 300/28 = 1,939,285 and 181,000,000/50 = 3,620,000.
+/// `[tcp-maxnet-2006:4.1]` The thesis's example gives 181,000 · 300/28 = 1,939,285 and 181,000,000/50 = 3,620,000.
 #[test]
 fn xi_of_the_printed_example() {
     assert_eq!(xi_rest(181_000, &THESIS, 28), 1_939_285 - 3_620_000);
 }
 
-/// `[tcp-maxnet-2006:eq9]` 140 · 1 · (50·300·181,000/28 − 181,000,000 + 50·1,700,000)/(1000·28²) by hand. Pull is
-/// 96,964,285 − 181,000,000 + 85,000,000 = 964,285, and 140 · 964,285/784,000 = 172.19.
+/// `[tcp-maxnet-2006:eq9]` One step of ξ by hand is 140 · 964,285/784,000 = 172.19. The pull is 50·300·181,000/28 −
+/// 181,000,000 + 50·1,700,000 = 96,964,285 − 181,000,000 + 85,000,000 = 964,285, and 784,000 is 1000·28².
 #[test]
 fn one_step_of_eq9_by_hand() {
     assert_eq!(xi_next(-1_700_000, 181_000, 1, 28, &THESIS), -1_700_000 + 172);
@@ -24,7 +24,8 @@ fn one_step_of_eq9_by_hand() {
     assert_eq!(xi_next(-1_700_000, 181_000, 1000, 28, &THESIS), rest);
 }
 
-/// `[tcp-maxnet-2006:4.3]` Steps of 2⁻¹¹: e^(−1/2048) is 0.0488 % below 1, and everything within a step is the same.
+/// `[tcp-maxnet-2006:4.3]` The table has steps of 2⁻¹¹: e^(−1/2048) is 0.0488 % below 1, and all exponents within a
+/// step give the same result.
 #[test]
 fn the_table_has_steps_of_a_twentieth_of_a_per_cent() {
     assert_eq!(tabulated(1e15, 0), 1e15);
@@ -37,7 +38,7 @@ fn the_table_has_steps_of_a_twentieth_of_a_per_cent() {
     close(tabulated(1e18, i64::MAX), 1e18 * (-63_999.0_f64 / 2048.0).exp(), 1e-4); // a record is 4.9·10⁻⁴
 }
 
-/// `[tcp-maxnet-2006:eq7]` 1 Gbit/s and 1 ms: 940,000 bits are the target, and 3815 bits are one unit of 2⁻¹⁸ s.
+/// `[tcp-maxnet-2006:eq7]` At 1 Gbit/s and 1 ms, the target is 940,000 bits, and 3815 bits are one unit of 2⁻¹⁸ s.
 #[test]
 fn a_price_moves_in_whole_units() {
     let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
@@ -55,7 +56,7 @@ fn link(bps: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }
 }
 
-/// The code of the price of a rate, T = 50 ms.
+/// Returns the code of a rate's price at T = 50 ms.
 fn price_of(bps: f64) -> Field {
     Field::Price(quantise(demand_inverse(Rate::from_bps(bps), Rate::from_bps(1e15), 0.05)))
 }
@@ -73,7 +74,7 @@ fn ack(source: &mut Source, at_ms: u64, echo: Field, base_ms: u64) {
     source.on_ack(&Ack::new(now, Echo { echo }, Duration::from_millis(base_ms)));
 }
 
-/// The window over an RTT, in bit/s.
+/// Returns the window divided by an RTT, in bit/s.
 fn rate_of(source: &Source, base_ms: u64) -> f64 {
     (source.limit().window.unwrap() / Duration::from_millis(base_ms)).as_bps()
 }
@@ -83,8 +84,8 @@ fn shown(source: &Source) -> [f64; 2] {
     ["price", "xi"].map(|name| signals.get(name))
 }
 
-/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Fig. 5 on a link with the price of 10 Gbit/s, as in real numbers but for
-/// the table's steps and whole packets.
+/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` On a link with the price of 10 Gbit/s, Fig. 5 gives the same
+/// rates as in real numbers, except for the table's steps and whole packets.
 #[test]
 fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     let mut source = source(&Params::default());
@@ -108,7 +109,8 @@ fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     close(source.limit().pacing.unwrap().as_bps(), 1e10, 1e-3);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` 16,000 · 2⁻¹⁸ per second are 448 codes in 28 ms.
+/// `[tcp-maxnet-2006:fig5.4]` A price that rises by 449 codes in 28 ms holds the start rate; one that rises by 447 does
+/// not. 16,000 · 2⁻¹⁸ per second are 448 codes in 28 ms.
 #[test]
 fn a_rising_price_holds_the_start_rate() {
     for (rise, held) in [(447, false), (449, true)] {
@@ -122,7 +124,8 @@ fn a_rising_price_holds_the_start_rate() {
     }
 }
 
-/// `[tcp-maxnet-2006:4.5]` After a quarter of an RTT the average moves by a quarter, after more than one by all.
+/// `[tcp-maxnet-2006:4.5]` A quarter of an RTT moves the average by a quarter of the change, and a whole RTT by all of
+/// it.
 #[test]
 fn the_source_averages_over_an_rtt() {
     for (average, then) in [(true, 0.75), (false, 0.9)] {
@@ -134,7 +137,8 @@ fn the_source_averages_over_an_rtt() {
     }
 }
 
-/// `[tcp-maxnet-2006:eq12]` An RTT 1 ms shorter keeps the rate, and without eq. 12 lowers it by qα(1/27 − 1/28).
+/// `[tcp-maxnet-2006:eq12]` An RTT that is 1 ms shorter keeps the rate. Without eq. 12, the rate falls by the factor
+/// e^−(qα(1/27 − 1/28)).
 #[test]
 fn a_shorter_rtt_keeps_the_rate_if_compensated() {
     let moved = 0.05 * 1e5_f64.ln() * 0.3 * (1.0 / 0.027 - 1.0 / 0.028);
@@ -148,7 +152,7 @@ fn a_shorter_rtt_keeps_the_rate_if_compensated() {
     }
 }
 
-/// `[tcp-maxnet-2006:eq9]` A step of the source is one of `xi_next` with the time since the last.
+/// `[tcp-maxnet-2006:eq9]` A source moves ξ by `xi_next` with the time since the last step.
 #[test]
 fn a_source_steps_by_eq9() {
     let mut source = source(&Params { average: false, ..Params::default() });
@@ -206,8 +210,8 @@ fn a_syn_asks_for_a_start_rate() {
     assert_eq!(source(&off).stamp(&syn).price, Field::Price(0));
 }
 
-/// `[tcp-maxnet-2006:3.1.2, eq7]` Packets of an interval are its load. The next start rate is 0.96 C less that, and the
-/// price rises by what is above 0.94 C.
+/// `[tcp-maxnet-2006:3.1.2, eq7]` A router counts the packets of an interval as its load. The next start rate is 0.96 C
+/// less that load, and the price rises by the load above 0.94 C.
 #[test]
 fn a_router_counts_its_packets() {
     let (params, link) = (Params { epsilon: 0.02, ..Params::default() }, link(1e9));

@@ -1,4 +1,4 @@
-//! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
+//! Comparison of the fixed-point version of RCP with the law in real numbers, in 10⁵ calls with the same inputs.
 
 use super::*;
 use crate::kernel::Value;
@@ -10,7 +10,7 @@ use crate::testing::{
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Returns R and d̂.
+/// Returns a router's rate R and mean RTT d̂.
 fn shown(router: &AnyRouter) -> (f64, f64) {
     let signals = Signals::of(|probe| router.observe(probe));
     (signals.get("rate"), signals.get("mean_rtt"))
@@ -20,14 +20,14 @@ fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     testing::real_and_fixed(|arithmetic| AnyParams::Rcp(Params { arithmetic, ..params.clone() }))
 }
 
-/// The value that has this code of a rate and of an RTT.
+/// Returns the wire value with the given codes of a rate and of an RTT.
 fn value(code: u32, rtt_code: u32) -> Value {
     let mut value = value_with(code);
     value[3..5].copy_from_slice(&rtt_code.to_be_bytes()[2..]);
     value
 }
 
-/// The rate that a header says, in bit/s.
+/// Returns the rate in a header, in bit/s.
 fn rate_of(header: &AnyHeader) -> f64 {
     match header {
         AnyHeader::Rcp(header) => f64::from(header.rate.0),
@@ -38,12 +38,12 @@ fn rate_of(header: &AnyHeader) -> f64 {
     }
 }
 
-/// The RTT of a code, in µs.
+/// Returns the RTT that a code represents, in µs.
 fn rtt_of(code: u32) -> u64 {
     ((2048 + u64::from(code & 2047)) << (code >> 11)) >> 11
 }
 
-/// RTT field that a source of the kernel states.
+/// Returns the RTT code that a source of the kernel writes into its packets.
 fn stated(rtt: Duration) -> u32 {
     let [_, params] = real_and_fixed(&Params::default());
     let mut source = params.source(&connection());
@@ -53,7 +53,7 @@ fn stated(rtt: Duration) -> u32 {
     u32::from_be_bytes([0, 0, a, b])
 }
 
-/// Within half of a step of 2⁻¹¹, from 2 µs to 8.4 s.
+/// Codes of RTTs are exact to half a step of 2⁻¹¹, from 2 µs to 8.4 s.
 #[test]
 fn codes_of_rtts() {
     assert_eq!(stated(Duration::from_micros(1)), stated(Duration::from_micros(2)));
@@ -68,7 +68,8 @@ fn codes_of_rtts() {
     assert_eq!(rtt_of(stated(Duration::from_millis(60_000))), 1 << 23);
 }
 
-/// `[rcp-2006:R, d, path]` d̂ within 2·10⁻⁶; R by its steps; codes within the code's 3.8·10⁻⁶ of R.
+/// `[rcp-2006:R, d, path]` Both routers agree on d̂ within 2·10⁻⁶, on R within the precision of its steps, and on codes
+/// within 3.8·10⁻⁶ of R.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);
@@ -130,7 +131,7 @@ fn routers_agree() {
     }
 }
 
-/// A source sends at the rate of the code within 1.1·10⁻⁶ and a bit/s, and keeps it if no router wrote.
+/// A source sends at the rate of the code within 1.1·10⁻⁶ and 1 bit/s, and keeps its rate if no router wrote one.
 #[test]
 fn a_source_sends_at_the_codes_rate() {
     let [_, params] = real_and_fixed(&Params::default());
@@ -152,7 +153,7 @@ fn a_source_sends_at_the_codes_rate() {
     assert_eq!(answer(0), last);
 }
 
-/// The receiver echoes the last rate.
+/// The receiver echoes the last rate it received.
 #[test]
 fn the_last_value_is_echoed() {
     let [_, params] = real_and_fixed(&Params::default());
