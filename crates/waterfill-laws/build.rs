@@ -1,4 +1,5 @@
-//! Compiles the fixed-point versions of laws (`kernel/`) for the host: the same C that the BPF programs include.
+//! Compiles the fixed-point versions of laws (`kernel/`) for the host, from the same C code that the BPF programs
+//! include.
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel");

@@ -1,4 +1,4 @@
-//! A class: identical flows, stepped as one flow whose volume counts several times.
+//! Classes of identical flows: each class is stepped as one flow, and its volume counts once per member.
 //!
 //! The source's law first receives the feedback that arrives by the end of a step, and then decides what is sent in it.
 //! Amounts here are those of one flow; only pipes carry the volume of the whole class.
@@ -18,7 +18,7 @@ use crate::pipe::{Inbox, Parcel, Plain, TimeStep};
 pub(crate) struct ClassSpec {
     pub(crate) protocol: ProtocolId,
     pub(crate) count: f64,
-    /// Times of its first and last transmission at the entrance of its first link, after the padding.
+    /// Start and stop times of the class, as seen at the entrance of its first link, after the padding.
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
     /// Padding of the RTT, all of it on the reverse path.
@@ -28,22 +28,22 @@ pub(crate) struct ClassSpec {
     pub(crate) packet_bytes: f64,
     /// Bytes of acknowledgements per byte of data.
     pub(crate) ack_share: f64,
-    /// Bytes on the wire, headers included; infinite for an unlimited flow.
+    /// Size of the transfer in bytes on the wire, headers included; infinite for an unlimited flow.
     pub(crate) wire_bytes: f64,
     /// Payload bytes per byte on the wire.
     pub(crate) payload_share: f64,
-    /// Rate at which the application writes.
+    /// Rate at which the application writes data.
     pub(crate) demand: Option<Rate>,
     pub(crate) paced: bool,
     pub(crate) base_rtt: Duration,
-    /// The retransmission timer's minimum; without a timer, where none can fire.
+    /// Minimum retransmission timeout; `None` if no timer can fire.
     pub(crate) rto_min: Option<Duration>,
-    /// The measurement window, and the part of it in which the class is active.
+    /// The measurement window, and its overlap with the lifetime of the class.
     pub(crate) measure: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
 }
 
-/// The places of the inbox that a class writes and reads.
+/// Inbox indices that a class writes and reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places {
     pub(crate) data_out: usize,
@@ -52,20 +52,20 @@ pub(crate) struct Places {
     pub(crate) acks_in: usize,
 }
 
-/// The feedback that a receiver sent in one step.
+/// Feedback that a receiver sends in one step.
 #[derive(Clone, Copy, Debug)]
 struct Feedback {
     step: u64,
     echo: AnyEcho,
     /// Bytes received by the end of the step.
     received: f64,
-    /// Age of the data that it acknowledges, in seconds.
+    /// Age of the acknowledged data in seconds.
     age_s: f64,
-    /// True once the source's law has processed it.
+    /// True once the source's law has processed this feedback.
     processed: bool,
 }
 
-/// Bytes of a step's feedback and of the echo of its data, on their way back.
+/// Bytes of memory that one step's feedback takes while it is in transit, including the echo of its data.
 pub(crate) const FEEDBACK_BYTES: usize = size_of::<Feedback>() + size_of::<(u64, Instant)>();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ enum Phase {
     Open,
 }
 
-/// The state of a class.
+/// State of a class of flows.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) spec: ClassSpec,
@@ -87,40 +87,41 @@ pub(crate) struct Class {
     /// Time at which the newest SYN was sent.
     opening: Instant,
     opened: Instant,
-    /// Start of the retransmission timer, its timeouts since the last acknowledgement, and the time of that acknowledgement.
+    /// Start of the retransmission timer, number of timeouts since the last acknowledgement, and time of that
+    /// acknowledgement.
     timed_from: Instant,
     timeouts_in_row: u32,
-    /// Remainder of RFC 5681's loss window: one packet after a timeout, until the next acknowledgement.
+    /// Remainder of RFC 5681's loss window in bytes: one packet after a timeout, until the next acknowledgement.
     loss_window: f64,
     last_ack: Instant,
     /// Number of retransmission timeouts.
     pub(crate) timeouts: u64,
     pub(crate) sent: f64,
     acked: f64,
-    /// Bytes received before the oldest feedback that is not completely acknowledged.
+    /// Bytes received before the oldest feedback that is not yet fully acknowledged.
     feedback_start: f64,
-    /// The part of `acked` that the law has received.
+    /// Acknowledged bytes that the law has already received.
     reported: f64,
-    /// Known lost.
+    /// Bytes that the source knows to be lost.
     pub(crate) lost: f64,
-    /// Times at which the source detects losses: after three duplicate acknowledgements, which in a fluid is one RTT.
+    /// Times at which the source detects losses. Three duplicate acknowledgements take one RTT in the fluid model.
     losses: VecDeque<(Instant, f64)>,
-    /// Bytes lost since the last recovery, and the bytes sent when the present one began.
+    /// Bytes lost since the last recovery, and bytes sent when the current recovery began.
     loss_debt: f64,
     recovery: Option<f64>,
     base_rtt: Duration,
     latest_rtt: Duration,
     smoothed_rtt: Duration,
     feedback: VecDeque<Feedback>,
-    /// The age of each step's acknowledgements when they enter the padding; NaN for none. A ring, one entry per step.
+    /// Ring buffer of the age of each step's acknowledgements when they enter the padding; NaN if there are none.
     ack_ages: Box<[f64]>,
-    /// The padding in steps.
+    /// Padding of the RTT, in steps.
     pad_steps: f64,
-    /// The time at which the newest acknowledgement had been sent, by the step in which data was sent.
+    /// For each step of sent data, the time at which the newest acknowledgement had been sent.
     echoed: VecDeque<(u64, Instant)>,
     newest_echo: Instant,
     pub(crate) received: f64,
-    /// The part of `received` in the measurement window.
+    /// Bytes received in the measurement window.
     pub(crate) counted: f64,
     sampled: f64,
     pub(crate) completed: Option<Instant>,
@@ -132,20 +133,20 @@ pub(crate) struct Class {
 pub(crate) struct RttSamples {
     sum: f64,
     weight: f64,
-    /// The part above the base RTT, in ticks of 2¹⁶ ps.
+    /// Histogram of the RTT above the base RTT, in ticks of 2¹⁶ ps.
     above_base: Histogram,
 }
 
-/// A tick of the RTT histogram is 2¹⁶ ps, as in the packet simulator.
+/// Binary logarithm of the RTT histogram's tick in ps, the same as in the packet simulator.
 const RTT_TICK_BITS: u32 = 16;
-/// Linux's tcp_pacing_ca_ratio: a paced law without a rate of its own sends its window in a little less than one RTT.
+/// Linux's tcp_pacing_ca_ratio. A paced law that sets no rate sends its window in slightly less than one RTT.
 const PACING_GAIN: f64 = 1.2;
-/// RFC 6298's weight of a new RTT sample.
+/// Weight of a new RTT sample, from RFC 6298.
 const RTT_GAIN: f64 = 1.0 / 8.0;
-/// The retransmission timeout of a SYN, and its maximum, as in the packet simulator.
+/// Initial and maximum retransmission timeouts, the same as in the packet simulator.
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
 const MAX_RTO: Duration = Duration::from_millis(60_000);
-/// Fraction at which a transfer is complete; rounding may leave the rest.
+/// Fraction of a transfer that counts as complete, because rounding may leave a small remainder.
 const COMPLETE: f64 = 1.0 - 1e-9;
 
 impl Class {
@@ -195,7 +196,7 @@ impl Class {
         }
     }
 
-    /// Logs the steps of its laws, if they have fields that routers write or read.
+    /// Logs the steps of the class's laws, if the laws have fields that routers write or read.
     pub(crate) fn log_steps(&mut self, c: u32, now: Instant, log: &StepLog) {
         let id = self.spec.protocol;
         if id.has_fields() {
@@ -206,25 +207,25 @@ impl Class {
 
     // ------------------------------------------------------------------ the handshake
 
-    /// Starts the class; returns the header of its SYN, a packet of `bytes` bytes.
+    /// Starts the class. Returns the header of its SYN, a packet of `bytes` bytes.
     pub(crate) fn open(&mut self, now: Instant, bytes: f64) -> AnyHeader {
         self.phase = Phase::Opening;
         self.opening = now;
         self.source.stamp(&Sending::new(now, PacketKind::Syn, Volume::from_bytes(bytes)))
     }
 
-    /// Returns whether the class starts before `until`.
+    /// Returns true if the class starts before `until`.
     pub(crate) fn starts(&self, until: Instant) -> bool {
         self.phase == Phase::Closed && self.spec.start < until
     }
 
-    /// Handles the SYN at the receiver; returns the echo of the SYN-ACK.
+    /// Handles the SYN at the receiver. Returns the echo for the SYN-ACK.
     pub(crate) fn on_syn(&mut self, now: Instant, header: &AnyHeader) -> AnyEcho {
         self.receiver.on_data(&Received { now, kind: PacketKind::Syn, header, rtt: None });
         self.receiver.echo(now)
     }
 
-    /// Handles the SYN-ACK, sent at `sent`, at the source.
+    /// Handles at the source a SYN-ACK that was sent at `sent`.
     pub(crate) fn on_syn_ack(&mut self, now: Instant, sent: Instant, echo: &AnyEcho) {
         self.phase = Phase::Open;
         self.opened = now;
@@ -240,7 +241,7 @@ impl Class {
 
     // ------------------------------------------------------------------ the source
 
-    /// Steps the source: receives feedback, detects losses, sends.
+    /// Steps the source: it receives feedback, detects losses and sends data.
     pub(crate) fn send(&mut self, step: &TimeStep, inbox: &mut Inbox) {
         let out = &mut inbox.data[self.places.data_out];
         out.bytes = 0.0;
@@ -262,7 +263,8 @@ impl Class {
         }
     }
 
-    /// Puts a step's acknowledgements into the padding; returns the age of those that leave it in the middle of the step.
+    /// Puts a step's acknowledgements into the padding. Returns the age of the acknowledgements that leave the padding
+    /// in the middle of the step.
     fn padded_age(&mut self, step: &TimeStep, acks: Plain) -> Option<f64> {
         let mask = self.ack_ages.len() - 1;
         self.ack_ages[step.index as usize & mask] = if acks.bytes > 0.0 { acks.age_s } else { f64::NAN };
@@ -355,12 +357,12 @@ impl Class {
         });
     }
 
-    /// Notes a loss of the whole class, which the source detects at `at`.
+    /// Records a loss of the whole class, which the source detects at `at`.
     pub(crate) fn add_loss(&mut self, at: Instant, class_bytes: f64) {
         self.losses.push_back((at, class_bytes / self.spec.count));
     }
 
-    /// Returns the retransmission timeout after so many in a row (RFC 6298).
+    /// Returns the retransmission timeout after `retries` timeouts in a row (RFC 6298).
     pub(crate) fn rto(&self, retries: u32) -> Duration {
         let rto = match self.spec.rto_min {
             Some(rto_min) if self.phase == Phase::Open => self.smoothed_rtt.max(rto_min),
@@ -369,7 +371,7 @@ impl Class {
         (rto * (1 << retries.min(16))).min(MAX_RTO.max(rto))
     }
 
-    /// Runs the retransmission timer: everything that was lost is known to be.
+    /// Runs the retransmission timer. When it fires, the source knows of all losses.
     fn run_timer(&mut self, until: Instant) {
         if self.spec.rto_min.is_none() {
             return;
@@ -438,7 +440,7 @@ impl Class {
 
     // ------------------------------------------------------------------ the receiver
 
-    /// Steps the receiver: takes in data, sends acknowledgements.
+    /// Steps the receiver: it receives data and sends acknowledgements.
     pub(crate) fn receive(&mut self, step: &TimeStep, inbox: &mut Inbox) {
         let Parcel { bytes: class_bytes, age_s, header } = inbox.data[self.places.data_in];
         inbox.plain[self.places.acks_out] = Plain { bytes: class_bytes * self.spec.ack_share, age_s: 0.0 };
@@ -467,12 +469,12 @@ impl Class {
 
     // ------------------------------------------------------------------ observation
 
-    /// Returns the bytes sent and neither acknowledged nor detected as lost.
+    /// Returns the bytes sent that are neither acknowledged nor detected as lost.
     pub(crate) fn in_flight(&self) -> Volume {
         Volume::from_bytes((self.sent - self.acked - self.lost).max(0.0))
     }
 
-    /// Returns whether the class has started and is not finished.
+    /// Returns true if the class has started and is not finished.
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Closed => false,
@@ -484,7 +486,7 @@ impl Class {
         }
     }
 
-    /// Returns the bytes received since the last [`Class::sampled`].
+    /// Returns the bytes received since the last call of [`Class::sampled`].
     pub(crate) fn fresh_bytes(&self) -> f64 {
         self.received - self.sampled
     }
@@ -525,7 +527,7 @@ impl RttSamples {
         (self.weight > 0.0).then(|| self.sum / self.weight)
     }
 
-    /// Returns a quantile in seconds above the base RTT.
+    /// Returns a quantile of the RTT samples, in seconds above the base RTT.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
         self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
     }

@@ -1,5 +1,7 @@
-//! Changes of a link direction over time. All of them are known from the start, so fluid that enters a queue knows when it leaves
-//! and when it arrives, as in a link that does not change.
+//! Scheduled changes of a link direction over time.
+//!
+//! All changes are known from the start. So fluid that enters a queue knows its departure and arrival times, as on a
+//! link without changes.
 //!
 //! Rates change at their exact times. A change of the delay or of the state takes effect at the step's boundary that is
 //! nearest to it.
@@ -7,26 +9,26 @@
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::LinkSpec;
 
-/// A link direction from a time on.
+/// State of a link direction from a given time on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) from: Instant,
-    /// Rate at which the link sends: zero while it is held or down.
+    /// Rate at which the link sends. It is zero while the link is held or down.
     pub(crate) rate: Rate,
     /// Capacity as router laws see it: the last rate above zero.
     pub(crate) capacity: Rate,
     pub(crate) up: bool,
     delay: Duration,
-    /// Bits that the link could have sent before.
+    /// Bits that the link could have sent before this piece begins.
     bits: f64,
 }
 
-/// The pieces of a run in order of time, without gaps; the first begins at zero.
+/// Pieces of a run in order of time, without gaps. The first piece begins at zero.
 #[derive(Debug)]
 pub(crate) struct Course(Box<[Piece]>);
 
 impl Course {
-    /// Returns nothing for a link that stays as it is; `step` is the length of a step.
+    /// Creates the course of a link; `None` for a link without changes. `step` is the length of a step.
     pub(crate) fn new(spec: &LinkSpec, step: Duration) -> Option<Self> {
         if spec.changes.is_empty() {
             return None;
@@ -63,18 +65,18 @@ impl Course {
         &self.0[self.0.partition_point(|piece| piece.from <= time)..]
     }
 
-    /// Returns the piece at a time.
+    /// Returns the piece in effect at a time.
     pub(crate) fn at(&self, time: Instant) -> &Piece {
         &self.0[self.0.partition_point(|piece| piece.from <= time).max(1) - 1]
     }
 
-    /// Returns the bits that the link can send up to a time.
+    /// Returns the number of bits that the link can send up to a time.
     pub(crate) fn bits(&self, time: Instant) -> f64 {
         let piece = self.at(time);
         piece.bits + piece.rate.as_bps() * time.since(piece.from).as_secs()
     }
 
-    /// Returns when the byte leaves that arrives at a time and finds so many bytes in the queue.
+    /// Returns the departure time of a byte that arrives at `time` and finds `queue_bytes` bytes in the queue.
     pub(crate) fn leaves(&self, time: Instant, queue_bytes: f64) -> Instant {
         if queue_bytes <= 0.0 {
             return time;
@@ -88,8 +90,9 @@ impl Course {
         time.max(piece.from + Duration::from_secs((bits - piece.bits) / piece.rate.as_bps()))
     }
 
-    /// Returns when a row leaves whose first byte could leave at `from` and whose last one at `to`. One that is interrupted,
-    /// by a time without a rate, leaves as a whole on the side of its larger part.
+    /// Returns the departure interval of a row whose bytes could leave between `from` and `to`.
+    ///
+    /// If a period without a rate interrupts the row, the whole row leaves on the side of its larger part.
     pub(crate) fn leaving(&self, from: Instant, to: Instant) -> (Instant, Instant) {
         let (mut from, mut to) = (from, to);
         let first = self.0.partition_point(|piece| piece.from <= from).max(1) - 1;
@@ -112,13 +115,13 @@ impl Course {
         (from, to)
     }
 
-    /// Returns how long a packet takes to the far end whose transmission begins at a time.
+    /// Returns the time to the far end for a packet whose transmission begins at `time`.
     pub(crate) fn latency(&self, time: Instant, packet_bytes: f64) -> Duration {
         let piece = self.at(time);
         piece.delay + sending(packet_bytes, piece.capacity)
     }
 
-    /// Returns the shortest such time that there ever is.
+    /// Returns the shortest latency over the whole course.
     pub(crate) fn latency_min(&self, packet_bytes: f64) -> Duration {
         self.0.iter().map(|piece| piece.delay + sending(packet_bytes, piece.capacity)).min().unwrap_or(Duration::ZERO)
     }
@@ -143,7 +146,7 @@ mod tests {
         Instant::from_secs(s)
     }
 
-    /// 8 Mbit/s for 1 s, 4 for 1 s, nothing for 1 s, then 16: a byte takes 1, 2, for ever and 0.5 µs.
+    /// Returns a course of 8 Mbit/s for 1 s, 4 Mbit/s for 1 s, no rate for 1 s and then 16 Mbit/s.
     fn course() -> Course {
         let mut spec = link();
         let rate = |at_s, rate_bps| ChangeSpec { at_s, rate_bps: Some(rate_bps), ..ChangeSpec::default() };

@@ -16,10 +16,10 @@ use crate::pipe::{Inbox, Parcel, Pipe, Plain, TimeStep};
 use crate::plan::{self, ClassPlan, Edge, Member};
 use crate::wiring::{Destinations, Wiring};
 
-/// Parcels between two polls of the watch: about a millisecond's work.
+/// Parcels between two polls of the watch, about one millisecond of work.
 const EVENTS_PER_POLL: u64 = 1 << 12;
 
-/// One task of a step.
+/// A task of a step.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Source(u32),
@@ -27,7 +27,7 @@ enum Task {
     Link(u32),
 }
 
-/// The links of a class's path, for its SYN and for the time until a loss is detected.
+/// Links of a class's path, used for its SYN and for the time until a loss is detected.
 #[derive(Debug)]
 struct Path {
     forward: Box<[u32]>,
@@ -38,7 +38,7 @@ struct Path {
 #[derive(Clone, Copy, Debug)]
 struct Syn {
     class: u32,
-    /// Links already crossed in the present direction.
+    /// Number of links already crossed in the current direction.
     hop: usize,
     at: Instant,
     /// Time of the last SYN, and the number of SYNs before it.
@@ -60,7 +60,7 @@ pub(crate) struct Traffic {
     rate_bps: f64,
     life: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
-    /// The places of the inbox that it writes and reads.
+    /// Inbox indices that the source writes and reads.
     places: (usize, usize),
     pub(crate) sent_bytes: f64,
     pub(crate) received_bytes: f64,
@@ -83,7 +83,7 @@ pub struct Fluid {
     paths: Vec<Path>,
     inbox: Inbox,
     tasks: Vec<Task>,
-    /// Links whose data, and whose other streams, arrive a step or more after they leave.
+    /// Links whose data, and links whose headerless streams, arrive one step or more after they leave.
     delayed: (Vec<u32>, Vec<u32>),
     syns: Vec<Syn>,
     dropped: Vec<Dropped>,
@@ -97,13 +97,13 @@ pub struct Fluid {
     traffic_series: Series,
     events: u64,
     events_per_step: u64,
-    /// Logs the steps of laws, if that was asked for.
+    /// Log of the laws' steps, if [`Fluid::log_steps`] was called.
     steps: Option<StepLog>,
-    /// Asks the caller whether to stop.
+    /// Callback that asks the caller whether to stop.
     watch: Watch,
 }
 
-/// Destinations of all bytes: `sent` is the sum of the others at all times.
+/// Destinations of all bytes. `sent` always equals the sum of the other fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// Bytes sent by sources.
@@ -117,7 +117,8 @@ pub struct Ledger {
 }
 
 impl Fluid {
-    /// Builds the model of a network; `step_s` is the step in seconds, or none for a step that fits the network.
+    /// Builds the model of a network. `step_s` is the step in seconds; with `None`, the model chooses a step that fits
+    /// the network.
     ///
     /// # Errors
     /// One sentence: what is out of range, or what the fluid model does not have.
@@ -125,7 +126,7 @@ impl Fluid {
         Self::watched(network, step_s, Watch::default())
     }
 
-    /// Builds the model; `watch` can stop the run, which then stays where it is.
+    /// Builds the model with a `watch` that can stop the run. A stopped run keeps its state.
     ///
     /// # Errors
     /// As for [`Fluid::new`].
@@ -292,13 +293,13 @@ impl Fluid {
         }
     }
 
-    /// Returns whether sources need a retransmission timer: some link may stand still.
+    /// Returns true if sources need a retransmission timer, because some link may stop sending.
     fn timers(&self) -> bool {
         let stands = |change: &waterfill_network::ChangeSpec| change.up == Some(false) || change.rate_bps == Some(0.0);
         self.network.links.iter().any(|link| link.changes.iter().any(stands))
     }
 
-    /// Orders the tasks so that every place of the inbox is written before it is read.
+    /// Orders the tasks so that every inbox entry is written before it is read.
     fn order_tasks(&mut self, mut edges: Vec<Edge>) {
         let latency = |pipe: Option<u32>| {
             pipe.map_or(Duration::ZERO, |lane| {
@@ -336,7 +337,7 @@ impl Fluid {
         self.events_per_step = (streams.sum::<usize>() + 2 * self.classes.len()) as u64;
     }
 
-    /// Logs the steps of one law, or of all, from now on, up to this number.
+    /// Logs up to `limit` steps from now on, of one law or of all laws.
     pub fn log_steps(&mut self, limit: usize, only: Option<ProtocolId>) {
         let log = StepLog::new(limit, only);
         let now = self.now();
@@ -349,7 +350,7 @@ impl Fluid {
         self.steps = Some(log);
     }
 
-    /// Returns the log of steps, if there is one.
+    /// Returns the log of steps, if logging is enabled.
     #[must_use]
     pub const fn step_log(&self) -> Option<&StepLog> {
         self.steps.as_ref()
@@ -362,8 +363,8 @@ impl Fluid {
         let _ = self.advance_slice(until, u64::MAX);
     }
 
-    /// Advances as [`Fluid::advance`] does, but only up to this number of events, a step undivided. Returns whether
-    /// more is due up to `until`. Slices change no result.
+    /// Advances as [`Fluid::advance`] does, but stops after the step in which `events` is reached. Returns true if more
+    /// work is due before `until`. Slicing a run does not change its results.
     pub fn advance_slice(&mut self, until: Instant, events: u64) -> bool {
         self.watch.ask_here();
         let until = until.min(self.end);
@@ -431,7 +432,7 @@ impl Fluid {
         }
     }
 
-    /// Returns the time from a link of a path back to the source, without queueing.
+    /// Returns the time from a link of a class's path back to the source, without queueing.
     fn remaining_rtt(&self, class: u32, from: u32, now: Instant) -> Duration {
         let path = &self.paths[class as usize];
         let crossed = path.forward.iter().position(|&l| l == from).unwrap_or(0);
@@ -442,7 +443,7 @@ impl Fluid {
 
     // ------------------------------------------------------------------ handshakes
 
-    /// Starts flows and advances handshakes, which are single packets at exact times.
+    /// Starts flows and advances handshakes, whose packets are single and have exact times.
     fn advance_handshakes(&mut self, step: &TimeStep) {
         for (c, class) in (0u32..).zip(&mut self.classes) {
             if class.starts(step.to) {
@@ -461,7 +462,7 @@ impl Fluid {
         }
     }
 
-    /// Advances a handshake up to `until`; returns whether it is complete.
+    /// Advances a handshake up to `until`. Returns true if the handshake is complete.
     fn advance_handshake(&mut self, i: usize, until: Instant) -> bool {
         let syn = &mut self.syns[i];
         let class = &mut self.classes[syn.class as usize];
@@ -598,25 +599,26 @@ impl Fluid {
         self.step
     }
 
-    /// Returns the steps taken so far.
+    /// Returns the number of steps taken so far.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.next
     }
 
-    /// Returns the number of classes.
+    /// Returns the number of flow classes.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.classes.len()
     }
 
-    /// Returns the largest increase of a delay that is shorter than a step allows; zero if all delays are exact.
+    /// Returns the largest delay added to a link whose own delay is shorter than a step; zero if all delays are exact.
     #[must_use]
     pub const fn delay_added(&self) -> Duration {
         self.delay_added
     }
 
-    /// Returns the parcels handled so far: one per step and class at its source, its receiver and every link of its path.
+    /// Returns the number of parcels handled so far. Each step has one parcel per class at its source, its receiver and
+    /// every link of its path.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.events
@@ -677,7 +679,7 @@ fn view(i: u32, spec: &LinkSpec) -> LinkView {
     LinkView { id: i, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO }
 }
 
-/// Adds the routers of a protocol to the links that its data cross.
+/// Adds a protocol's routers to the links that its data crosses.
 fn add_routers(
     network: &Network,
     flow: &FlowSpec,
@@ -700,7 +702,7 @@ fn add_routers(
     Ok(())
 }
 
-/// Refuses a network with features that the fluid model does not have.
+/// Checks that a network has no features that the fluid model lacks.
 pub(crate) fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
         let id = Network::protocol_of(&flow.name, flow)?;

@@ -1,4 +1,4 @@
-//! Estimate of a fluid run: the history of fluid in transit, the series, and parcels.
+//! Estimates of a fluid run's memory and CPU time, from the fluid in transit, the series and the parcels.
 
 use waterfill_laws::registry::AnyHeader;
 use waterfill_network::estimate::{Estimate, Need, entries};
@@ -9,14 +9,14 @@ use crate::engine::check;
 use crate::plan;
 use crate::report::MAX_EXPANDED;
 
-/// Seconds per parcel, on one CPU of 2020.
+/// CPU time per parcel in seconds, on a CPU of 2020.
 const EVENT_S: f64 = 4e-8;
-/// Bytes of a volume and its age.
+/// Bytes of memory for a parcel's volume and age.
 const VOLUME_BYTES: f64 = 16.0;
-/// Factor for a history that is copied when it doubles: the old one and the new one exist together.
+/// Growth factor of a history's memory. The old and new copies exist together while a history doubles.
 const GROWTH: f64 = 1.5;
 
-/// Estimates the cost of a checked network in the fluid model; `step_s` as for [`crate::Fluid::new`].
+/// Estimates the cost of a checked network in the fluid model. `step_s` is as in [`crate::Fluid::new`].
 ///
 /// The test against measured runs is `tests/python/runs/test_estimate.py`.
 ///

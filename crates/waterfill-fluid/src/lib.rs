@@ -1,4 +1,4 @@
-//! The laws of `waterfill-laws` stepped in time: rates as fluids, exact delays, flows in classes.
+//! Fluid model that steps the laws of `waterfill-laws` in time, with exact delays and classes of identical flows.
 //!
 //! Reading order: `plan` (classes of flows, the step, the order of tasks in a step), `wiring` (which stream feeds which),
 //! `pipe` (fluid in transit, with its delay), `course` (links that change), `link` (queue and routers), `class` (sources and receivers), [`engine`] (the

@@ -16,34 +16,34 @@ use crate::course::Course;
 use crate::meter::{Meter, StepRecord};
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, TimeStep};
 
-/// Timers of router laws within a step between two polls of the watch.
+/// Number of router-law timers within a step between two polls of the watch.
 const TIMERS_PER_POLL: u32 = 1024;
 
-/// Data of a class that was dropped at a full buffer.
+/// Data of one class that was dropped at a full buffer or on a link that is down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropped {
     pub(crate) class: u32,
     pub(crate) bytes: f64,
 }
 
-/// The packets of a stream without headers.
+/// Kind and size of the packets in a headerless stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainKind {
     pub(crate) kind: PacketKind,
     pub(crate) packet_bytes: f64,
 }
 
-/// The streams of a link: their places in the inbox, and their classes.
+/// Streams that cross a link: their inbox indices and their classes.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     pub(crate) data: Range<usize>,
     pub(crate) classes: Vec<u32>,
-    /// Acknowledgements and uncontrolled traffic.
+    /// Inbox indices of acknowledgements and uncontrolled traffic.
     pub(crate) plain: Range<usize>,
     pub(crate) kinds: Vec<PlainKind>,
 }
 
-/// One direction of a link.
+/// Fluid state of one link direction.
 #[derive(Debug)]
 pub(crate) struct Link {
     view: LinkView,
@@ -56,17 +56,17 @@ pub(crate) struct Link {
     departures: bool,
     next_timer: Instant,
     changing: Option<Changing>,
-    /// The volume that arrived and was not dropped, in packets.
+    /// Volume that arrived and was not dropped, in packets.
     pub(crate) packets_passed: f64,
     pub(crate) meter: Meter,
     watch: Watch,
 }
 
-/// A link that changes: its course, and its present state.
+/// Course and current state of a link that changes.
 #[derive(Debug)]
 struct Changing {
     course: Course,
-    /// Rate at which the link sends.
+    /// Rate at which the link currently sends.
     rate: Rate,
     up: bool,
     next: Instant,
@@ -122,24 +122,24 @@ impl Link {
         &self.routers
     }
 
-    /// Logs the steps of its router laws.
+    /// Logs the steps of the link's router laws.
     pub(crate) fn log_steps(&mut self, l: u32, log: &StepLog) {
         for (id, router) in &mut self.routers {
             log.router(*id, l, &self.view, router);
         }
     }
 
-    /// Returns whether any stream crosses the link.
+    /// Returns true if any stream crosses the link.
     pub(crate) fn is_used(&self) -> bool {
         !self.streams.data.is_empty() || !self.streams.plain.is_empty()
     }
 
-    /// Returns the waiting bytes.
+    /// Returns the number of bytes waiting in the queue.
     fn queue_bytes(&self) -> f64 {
         self.view.queue.as_bytes()
     }
 
-    /// Returns when an arrival at `now` leaves that finds the present queue.
+    /// Returns the departure time of an arrival at `now` that finds the current queue.
     fn leaves(&self, now: Instant) -> Instant {
         match &self.changing {
             None => now + self.wait(),
@@ -147,7 +147,7 @@ impl Link {
         }
     }
 
-    /// Returns the queueing delay of an arrival now, on a link that stays as it is.
+    /// Returns the queueing delay of an arrival now, on a link without changes.
     fn wait(&self) -> Duration {
         if self.view.queue > Volume::ZERO {
             Duration::from_secs(self.view.queue / self.view.capacity)
@@ -156,7 +156,8 @@ impl Link {
         }
     }
 
-    /// Forwards a SYN of each of `count` flows, or its SYN-ACK; returns when it reaches the far end, none if the link is down.
+    /// Forwards the SYN or SYN-ACK of each of `count` flows. Returns its arrival time at the far end, or `None` if the
+    /// link is down.
     pub(crate) fn forward_syn(
         &mut self,
         now: Instant,
@@ -183,14 +184,14 @@ impl Link {
         Some(self.leaves(now) + latency)
     }
 
-    /// Returns the time that data, or all else, takes to the far end without queueing.
+    /// Returns the latency to the far end without queueing, of data or of headerless streams.
     pub(crate) fn latency(&self, now: Instant, data: bool) -> Duration {
         let (of_data, of_all_else) = self.pipe.latencies();
         let shortest = if data { of_data } else { of_all_else };
         self.changing.as_ref().map_or(shortest, |changing| shortest + self.pipe.beyond_min(&changing.course, now, data))
     }
 
-    /// Applies the changes up to the beginning of a step; packets that wait in a link that goes down are dropped.
+    /// Applies the changes up to the beginning of a step. If the link goes down, the waiting packets are dropped.
     fn change(&mut self, now: Instant, dropped: &mut Vec<Dropped>) {
         let Some(changing) = &mut self.changing else { return };
         let piece = *changing.course.at(now);
@@ -205,7 +206,7 @@ impl Link {
         self.change_rate(now);
     }
 
-    /// Applies the change of the rate that is due.
+    /// Applies the rate change that is due.
     fn change_rate(&mut self, now: Instant) {
         let Some(changing) = &mut self.changing else { return };
         let piece = changing.course.at(now);
@@ -248,7 +249,7 @@ impl Link {
         self.meter.add(step, &StepRecord { queue: (queue_before, queue), served_bytes, dropped_packets, offered_bits });
     }
 
-    /// Sums up the arrivals besides data.
+    /// Returns the sums of a step's headerless arrivals.
     fn others(&self, plain: &[Plain]) -> Others {
         let mut others = Others::default();
         for (parcel, of) in plain.iter().zip(&self.streams.kinds) {
@@ -259,7 +260,8 @@ impl Link {
         others
     }
 
-    /// Advances queue and routers over a step with `arrived` bytes; returns the bytes that did not fit the buffer.
+    /// Advances the queue and the routers over a step with `arrived` bytes. Returns the bytes that did not fit into the
+    /// buffer.
     fn fill(&mut self, step: &TimeStep, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
         let is_up = self.changing.as_ref().is_none_or(|changing| changing.up);
         let mut served = self.served(step);
@@ -305,13 +307,13 @@ impl Link {
         }
     }
 
-    /// Returns the bytes that the link sends in a step at the present rate.
+    /// Returns the bytes that the link sends in a step at the current rate.
     fn served(&self, step: &TimeStep) -> f64 {
         let rate = self.changing.as_ref().map_or(self.view.capacity, |changing| changing.rate);
         rate.as_bps() / 8.0 * step.length_s
     }
 
-    /// Shows the routers a share of a step's arrivals; with `writes` they may change headers.
+    /// Passes a fraction of a step's arrivals to the routers. If `writes` is true, the routers may change headers.
     fn arrive(&mut self, now: Instant, share: f64, writes: bool, data: &mut [Parcel], others: &Others) {
         for (_, router) in &mut self.routers {
             for parcel in data.iter_mut() {
@@ -333,7 +335,7 @@ impl Link {
         }
     }
 
-    /// Shows every row to the routers once, when its first byte leaves.
+    /// Passes every row to the routers once, when its first byte leaves.
     fn depart(&mut self, step: &TimeStep, data: &mut [Parcel]) {
         let (view, packet_bytes, now) = (&self.view, self.packet_bytes, step.middle);
         let leave = |router: &mut AnyRouter, bytes: f64, header: &mut AnyHeader| {
@@ -375,7 +377,7 @@ fn next_timer(routers: &[(ProtocolId, AnyRouter)]) -> Instant {
     routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER)
 }
 
-/// The arrivals of a step besides data: bytes and packets.
+/// Bytes and packets of a step's headerless arrivals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
     acks: (f64, f64),

@@ -1,4 +1,4 @@
-//! Measures a link direction: the queue over time, bytes served, packets dropped.
+//! Measurements of a link direction: the queue over time, bytes served and packets dropped.
 
 use waterfill_laws::units::{Instant, Rate};
 use waterfill_network::histogram::Histogram;
@@ -10,7 +10,7 @@ use crate::pipe::TimeStep;
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     seconds: f64,
-    /// Bytes × seconds.
+    /// Integral of the queue over time, in byte-seconds.
     queue: f64,
     served_bytes: f64,
     dropped_packets: f64,
@@ -21,15 +21,15 @@ struct Sums {
 /// Record of a link's step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepRecord {
-    /// Waiting bytes at the beginning and the end of the step.
+    /// Bytes waiting at the beginning and at the end of the step.
     pub(crate) queue: (f64, f64),
     pub(crate) served_bytes: f64,
     pub(crate) dropped_packets: f64,
-    /// Bits that the link could have sent; none if its capacity stays.
+    /// Bits that the link could have sent; `None` if its capacity does not change.
     pub(crate) offered_bits: Option<f64>,
 }
 
-/// Means over a span of time.
+/// Mean values over a span of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) utilization: f64,
@@ -38,11 +38,11 @@ pub(crate) struct Span {
     pub(crate) dropped_packets: f64,
 }
 
-/// The meter of one link direction.
+/// Meter of one link direction.
 #[derive(Debug)]
 pub(crate) struct Meter {
     capacity: Rate,
-    /// True if the capacity changes.
+    /// True if the link's capacity changes.
     varies: bool,
     all: Sums,
     sampled: Sums,
@@ -83,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Counts packets that were dropped at a time from the queue.
+    /// Counts packets that were dropped from the queue at a time.
     pub(crate) fn add_dropped(&mut self, now: Instant, packets: f64) {
         self.all.dropped_packets += packets;
         if self.measure.0 <= now && now < self.measure.1 {
@@ -91,7 +91,7 @@ impl Meter {
         }
     }
 
-    /// Returns the means since the last sample, and the largest queue.
+    /// Returns the means and the largest queue since the last sample.
     pub(crate) fn sample(&mut self) -> (Span, f64) {
         let before = std::mem::replace(&mut self.sampled, self.all);
         let now = &self.all;
@@ -105,7 +105,7 @@ impl Meter {
         (self.span(&since), std::mem::take(&mut self.sample_max_bytes))
     }
 
-    /// Returns the means over the measurement window so far, and the queue in bytes.
+    /// Returns the means over the measurement window so far, and statistics of the queue in bytes.
     pub(crate) fn result(&self) -> (Span, QueueSummary) {
         let span = self.span(&self.window);
         let p99 = self.histogram.quantile(0.99).unwrap_or(0.0).min(self.window_max_bytes);

@@ -1,4 +1,6 @@
-//! Fluid in transit behind a queue: one row of parcels per step, read after the queueing delay and the link's latency.
+//! Fluid in transit behind a queue.
+//!
+//! Each step writes one row of parcels, which is read after the queueing delay and the link's latency.
 //!
 //! Row n holds, stream by stream, what entered the queue in step n. It leaves the queue between two times, `starts[n]` and
 //! `starts[n + 1]`, the same for all streams, because the queue is first-in-first-out. It arrives a fixed latency later. So
@@ -9,7 +11,7 @@ use waterfill_laws::units::{Duration, Instant};
 
 use crate::course::Course;
 
-/// One step of time: [from, to).
+/// A step of time, the half-open interval [from, to).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeStep {
     pub(crate) index: u64,
@@ -22,13 +24,13 @@ pub(crate) struct TimeStep {
 }
 
 impl TimeStep {
-    /// Returns the step of this index on a grid of `length`.
+    /// Returns the step with this index on a grid of steps of `length`.
     pub(crate) fn at(index: u64, length: Duration) -> Self {
         let from = Instant::ZERO + length * index;
         Self { index, from, to: from + length, middle: from + length / 2, length, length_s: length.as_secs() }
     }
 
-    /// Returns the fraction of the step that lies in [from, to).
+    /// Returns the fraction of the step that overlaps [from, to).
     pub(crate) fn overlap(&self, (from, to): (Instant, Instant)) -> f64 {
         if from <= self.from && self.to <= to {
             return 1.0;
@@ -37,7 +39,7 @@ impl TimeStep {
     }
 }
 
-/// Fluid with a header, of one class.
+/// Fluid of one class, with a header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parcel {
     pub(crate) bytes: f64,
@@ -46,60 +48,60 @@ pub(crate) struct Parcel {
     pub(crate) header: AnyHeader,
 }
 
-/// Fluid without a header.
+/// Fluid without a header, for example acknowledgements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plain {
     pub(crate) bytes: f64,
     pub(crate) age_s: f64,
 }
 
-/// The arrivals of a step: each stream's writer fills in its place, also with zero, before its reader reads it.
+/// Arrivals of a step. Each stream's writer fills in an entry, even with zero, before the reader reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub(crate) data: Vec<Parcel>,
     pub(crate) plain: Vec<Plain>,
 }
 
-/// The part of a row that arrives in the reader's step.
+/// Piece of a row that arrives in the reader's step.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Index of its row in the columns.
+    /// Index of the piece's row in the columns.
     base: usize,
-    /// The stream's fraction of the row.
+    /// Fraction of the row that the piece contains.
     share: f64,
     /// Time from entering the queue to the middle of the reader's step, in seconds.
     age_s: f64,
 }
 
-/// The representative of a stream in a step: an index in the columns, and its age in the middle of the step.
+/// Representative parcel of a stream in a step: an index into the columns, and an age in the middle of the step.
 #[derive(Clone, Copy, Debug)]
 struct Out {
     place: usize,
     age_s: f64,
 }
 
-/// Streams of one latency: their rows, and how far they have been read.
+/// Streams of one latency, with their rows and a read position.
 #[derive(Debug, Default)]
 struct Lane {
     latency: Duration,
-    /// The place in the inbox that each stream is delivered to.
+    /// Inbox index to which each stream is delivered.
     to: Vec<u32>,
     volumes: Vec<f64>,
     ages: Vec<f64>,
-    /// The first row that is not completely read, and the fraction of it that is.
+    /// First row that is not completely read, and the fraction of that row already read.
     read: u64,
     consumed: f64,
     pieces: Vec<Piece>,
-    /// The piece in the middle of the reader's step.
+    /// Index of the piece that arrives in the middle of the reader's step.
     middle: usize,
-    /// Packet size on links that change; `windows` has the arrival times of rows, less the latency.
+    /// Packet size and arrival windows of rows, used on links that change. The windows exclude the latency.
     packet_bytes: f64,
     windows: Vec<(Instant, Instant)>,
-    /// The end of the newest window.
+    /// End time of the newest arrival window.
     arrived: Instant,
 }
 
-/// Rows in transit behind one queue: data with headers, and all else.
+/// Rows in transit behind one queue: a lane for data with headers, and a lane for headerless streams.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     step: Duration,
@@ -109,18 +111,18 @@ pub(crate) struct Pipe {
     data: Lane,
     headers: Vec<AnyHeader>,
     plain: Lane,
-    /// The row being written.
+    /// Number of the row being written.
     written: u64,
-    /// The next row that has not left the queue.
+    /// Number of the next row that has not left the queue.
     left: u64,
 }
 
-/// Initial capacity in rows.
+/// Initial capacity of the columns in rows.
 const SLOTS: usize = 4;
 
 impl Pipe {
-    /// Creates a pipe with these latencies of data and of all else, and the streams' places in the inbox. Where the link
-    /// changes, the latencies are the shortest that there ever are.
+    /// Creates a pipe with the latencies of data and of headerless streams, and each stream's inbox index. On a link
+    /// that changes, the latencies are the shortest of the run.
     pub(crate) fn new(step: Duration, latencies: (Duration, Duration), data: Vec<u32>, plain: Vec<u32>) -> Self {
         let slots = SLOTS;
         Self {
@@ -135,7 +137,7 @@ impl Pipe {
         }
     }
 
-    /// Prepares the pipe for a link that changes, with packets of data and of all else of so many bytes.
+    /// Prepares the pipe for a link that changes, given the packet sizes in bytes of data and of headerless streams.
     pub(crate) fn vary(&mut self, packet_bytes: (f64, f64)) {
         for (lane, bytes) in [(&mut self.data, packet_bytes.0), (&mut self.plain, packet_bytes.1)] {
             lane.packet_bytes = bytes;
@@ -143,12 +145,12 @@ impl Pipe {
         }
     }
 
-    /// Returns the latencies of data and of all else.
+    /// Returns the latencies of data and of headerless streams.
     pub(crate) const fn latencies(&self) -> (Duration, Duration) {
         (self.data.latency, self.plain.latency)
     }
 
-    /// Raises the latency of data, or of all else, to one step, for a reader that comes before the writer; returns the increase.
+    /// Raises the latency of one lane to one step, for a reader that runs before the writer. Returns the increase.
     pub(crate) fn delay_by_a_step(&mut self, data: bool) -> Duration {
         let lane = if data { &mut self.data } else { &mut self.plain };
         let grew = self.step - lane.latency;
@@ -164,7 +166,7 @@ impl Pipe {
         self.starts[self.slot(row)]
     }
 
-    /// Writes the row of this step: the fraction `kept` of the arrivals. Its last byte leaves at `end`.
+    /// Writes the row of this step: the fraction `kept` of the arrivals, whose last byte leaves at `end`.
     pub(crate) fn write(&mut self, data: &[Parcel], plain: &[Plain], kept: f64, end: Instant) {
         let base = self.slot(self.written) * data.len();
         let columns = self.data.volumes[base..].iter_mut().zip(&mut self.data.ages[base..]);
@@ -184,13 +186,13 @@ impl Pipe {
         self.starts[slot] = end;
     }
 
-    /// Returns the excess latency of a stream for traffic that leaves at a time, over the shortest latency.
+    /// Returns the latency above the minimum, for traffic that leaves at a time.
     pub(crate) fn beyond_min(&self, course: &Course, time: Instant, data: bool) -> Duration {
         let lane = if data { &self.data } else { &self.plain };
         lane.beyond_min(course, time)
     }
 
-    /// Sets when the newest row arrives, on a link that changes.
+    /// Sets the arrival window of the newest row, on a link that changes.
     pub(crate) fn schedule(&mut self, course: &Course) {
         let row = self.written - 1;
         let (slot, next) = (self.slot(row), self.slot(self.written));
@@ -214,8 +216,8 @@ impl Pipe {
         }
     }
 
-    /// Removes the bytes that are still in the queue at `now`. Passes each stream of data and its bytes to `take`;
-    /// returns all bytes.
+    /// Removes the bytes that are still in the queue at `now`. Passes each data stream's bytes to `take`, and returns
+    /// the bytes of all streams.
     pub(crate) fn drop_waiting(&mut self, now: Instant, mut take: impl FnMut(usize, f64)) -> f64 {
         let mut dropped = 0.0;
         let mut first = self.written;
@@ -248,7 +250,7 @@ impl Pipe {
         dropped
     }
 
-    /// Returns the next earlier row whose first byte leaves the queue before `until`; each row is returned once.
+    /// Returns the next earlier row whose first byte leaves the queue before `until`. Each row is returned once.
     pub(crate) fn leaving(&mut self, until: Instant) -> Option<u64> {
         let leaves = self.left < self.written && self.start(self.left) < until;
         leaves.then(|| {
@@ -257,27 +259,27 @@ impl Pipe {
         })
     }
 
-    /// Returns whether the first byte of the row being written leaves before `until`; if so, the row counts as left.
+    /// Returns true if the first byte of the row being written leaves before `until`. The row then counts as left.
     pub(crate) fn leaves_at_once(&mut self, until: Instant) -> bool {
         let leaves = self.left == self.written && self.start(self.left) < until;
         self.left += u64::from(leaves);
         leaves
     }
 
-    /// Returns the volumes and headers of a row of data.
+    /// Returns the volumes and headers of a data row.
     pub(crate) fn row(&mut self, row: u64) -> (&[f64], &mut [AnyHeader]) {
         let streams = self.data.to.len();
         let base = self.slot(row) * streams;
         (&self.data.volumes[base..base + streams], &mut self.headers[base..base + streams])
     }
 
-    /// Returns the oldest row that is not completely read. A lane without streams is never read.
+    /// Returns the number of the oldest row that is not completely read. A lane without streams is ignored.
     fn oldest(&self) -> u64 {
         let lanes = [&self.data, &self.plain].into_iter().filter(|lane| !lane.to.is_empty());
         lanes.map(|lane| lane.read).min().unwrap_or(self.written)
     }
 
-    /// Doubles the capacity. This happens only while queues grow to their largest length.
+    /// Doubles the capacity of the columns. This happens only while queues grow to their largest length.
     fn grow(&mut self) {
         let (before, after) = (self.slots, self.slots * 2);
         let rows = self.oldest()..self.written;
@@ -297,7 +299,7 @@ impl Pipe {
         self.slots = after;
     }
 
-    /// Delivers the data that arrive in a step; to be called once per step.
+    /// Delivers the data that arrives in a step. The function must run once per step.
     pub(crate) fn push_data(&mut self, step: &TimeStep, inbox: &mut [Parcel]) {
         if self.data.to.is_empty() {
             return;
@@ -317,7 +319,7 @@ impl Pipe {
         });
     }
 
-    /// Delivers all else that arrives in a step; to be called once per step.
+    /// Delivers the headerless traffic that arrives in a step. The function must run once per step.
     pub(crate) fn push_plain(&mut self, step: &TimeStep, inbox: &mut [Plain]) {
         if self.plain.to.is_empty() {
             return;
@@ -332,7 +334,7 @@ impl Pipe {
         });
     }
 
-    /// Returns the bytes of a stream's data in transit.
+    /// Returns the bytes of a data stream in transit.
     pub(crate) fn data_bytes(&self, stream: usize) -> f64 {
         let lane = &self.data;
         (lane.read..self.written)
@@ -349,7 +351,7 @@ impl Pipe {
     }
 }
 
-/// Copies columns of `streams` entries per row to columns of `slots` rows.
+/// Copies columns with `streams` entries per row into new columns of `slots` rows.
 fn resized<T: Copy + Default>(old: &[T], streams: usize, rows: std::ops::Range<u64>, slots: usize) -> Vec<T> {
     let mut new = vec![T::default(); slots * streams];
     let before = slots / 2;
@@ -394,7 +396,9 @@ impl Lane {
         }
     }
 
-    /// `window` is when a row arrives, less the latency; `slot` is its place in the columns.
+    /// Cuts rows into the pieces that arrive in a step.
+    ///
+    /// `window` gives a row's arrival window without the latency, and `slot` the row's index in the columns.
     #[inline]
     fn cut_rows(
         &mut self,
@@ -437,7 +441,8 @@ impl Lane {
         }
     }
 
-    /// Visits every stream: its index, its place in the inbox, the bytes that arrive and, unless zero, their representative.
+    /// Visits every stream with its index, its inbox index, the arriving bytes and their representative. There is no
+    /// representative if no bytes arrive.
     #[inline]
     fn for_each(&self, mut visit: impl FnMut(usize, usize, f64, Option<Out>)) {
         let streams = self.to.len();
@@ -474,7 +479,7 @@ impl Lane {
         piece.share * self.volumes[piece.base + stream]
     }
 
-    /// Returns the representative of a stream that begins or ends within the step: its largest piece.
+    /// Returns the representative of a stream that begins or ends within the step: the stream's largest piece.
     #[cold]
     fn largest(&self, stream: usize) -> Out {
         let amounts = self.pieces.iter().max_by(|a, b| self.amount(a, stream).total_cmp(&self.amount(b, stream)));
@@ -483,7 +488,7 @@ impl Lane {
         Out { place, age_s: piece.age_s + self.ages[place] }
     }
 
-    /// Returns the header of all of a stream's arrivals, for headers that are sums over packets.
+    /// Returns the combined header of a stream's arrivals, for headers that are sums over packets.
     fn merged(&self, stream: usize, headers: &[AnyHeader]) -> AnyHeader {
         let places = self.pieces.iter().map(|p| (p.share, p.base + stream));
         let parts = places.filter(|&(_, place)| self.volumes[place] > 0.0);

@@ -1,27 +1,27 @@
-//! Classes of identical flows, the length of a step, and the order of tasks within a step.
+//! Plan of a run: classes of identical flows, the length of a step, and the order of tasks within a step.
 
 use std::collections::HashMap;
 
 use waterfill_laws::units::Duration;
 use waterfill_network::{FlowSpec, Network};
 
-/// Steps per shortest RTT, unless the user sets the step. Halving such a step changes rates by up to about 1 % on the
-/// networks of the tests.
+/// Steps per shortest RTT, unless the user sets the step. Halving the default step changes rates by at most about 1 %
+/// on the test networks.
 const STEPS_PER_RTT: f64 = 20.0;
-/// Minimum steps per shortest RTT: with fewer, an acknowledgement would arrive in the step of its data.
+/// Minimum number of steps per shortest RTT. With fewer steps, an acknowledgement would arrive in the step of its data.
 const MIN_STEPS_PER_RTT: f64 = 4.0;
 
-/// Flows of one group and the class that they belong to.
+/// Flows of one group that belong to the same class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) class: u32,
     pub(crate) group: u32,
-    /// Index of the first of them in the group.
+    /// Index of the first of these flows in the group.
     pub(crate) index: u32,
     pub(crate) count: u32,
 }
 
-/// A class to build: a group and a flow of it that it equals, its start time, its number of flows.
+/// Plan for a class: an example flow of a group, the start time and the number of flows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassPlan {
     pub(crate) group: u32,
@@ -30,7 +30,7 @@ pub(crate) struct ClassPlan {
     pub(crate) count: u32,
 }
 
-/// Everything that two identical flows have in common.
+/// Properties that two flows must share to be identical.
 #[derive(PartialEq, Eq, Hash)]
 struct ClassKey<'a> {
     protocol: &'a str,
@@ -86,7 +86,9 @@ fn shortest_rtt_s(network: &Network) -> f64 {
     network.flows.iter().map(rtt).fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the step of a run: the user's, else a part of the shortest RTT that divides the sampling interval.
+/// Returns the length of a run's step.
+///
+/// This is the user's value or, by default, a fraction of the shortest RTT that divides the sampling interval.
 ///
 /// # Errors
 /// One sentence: the step is too long for this network, or there is none.
@@ -113,17 +115,20 @@ pub(crate) fn step(network: &Network, wanted_s: Option<f64>) -> Result<Duration,
     Ok(step)
 }
 
-/// A place that is read in the step in which it is written: the writer comes before the reader.
+/// Dependency between two tasks through an inbox entry that is written and read in the same step. The writer must run
+/// before the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Edge {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// The pipe between them; none if the writer is a host.
+    /// Pipe between the two tasks; `None` if the writer is a host.
     pub(crate) pipe: Option<u32>,
 }
 
-/// Orders the nodes so that every edge goes forward. Also returns the pipes whose edges had to be left out because they
-/// close a cycle: of the pipes on cycles, those of the longest latency.
+/// Orders the nodes so that every edge points forward.
+///
+/// Also returns the pipes whose edges were left out because they close a cycle. Of the pipes on a cycle, the one with
+/// the longest latency is left out.
 pub(crate) fn order(nodes: usize, mut edges: Vec<Edge>, latency: impl Fn(u32) -> Duration) -> (Vec<u32>, Vec<u32>) {
     edges.sort_unstable();
     edges.dedup();
@@ -161,7 +166,7 @@ pub(crate) fn order(nodes: usize, mut edges: Vec<Edge>, latency: impl Fn(u32) ->
     }
 }
 
-/// Returns the edges on cycles, or on paths from a cycle to another.
+/// Returns the edges on cycles, or on paths from one cycle to another.
 fn on_cycles(edges: &[Edge]) -> Vec<Edge> {
     let mut left = edges.to_vec();
     loop {

@@ -1,4 +1,4 @@
-//! Computes the summary of a run, in the same format as the packet simulator's.
+//! Summary of a fluid run, in the same format as the packet simulator's summary.
 
 use waterfill_laws::units::Instant;
 use waterfill_network::summary::{
@@ -8,16 +8,16 @@ use waterfill_network::summary::{
 use crate::engine::Fluid;
 use crate::plan::Member;
 
-/// Maximum number of flows that are reported one by one; beyond, an entry stands for all flows of a class.
+/// Maximum number of flows that are reported one by one. With more flows, each entry represents all flows of a class.
 pub const MAX_EXPANDED: u64 = 10_000;
 
 impl Fluid {
-    /// Returns whether every flow has its own entry.
+    /// Returns true if every flow has its own entry.
     pub(crate) fn is_expanded(&self) -> bool {
         self.network.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() <= MAX_EXPANDED
     }
 
-    /// Returns the summary up to now.
+    /// Returns the summary of the run up to now.
     ///
     /// With more than [`MAX_EXPANDED`] flows an entry of `flows` stands for `count` identical flows.
     #[must_use]
@@ -122,7 +122,7 @@ impl Fluid {
     }
 }
 
-/// Returns the intersection of two spans of time; none if it is empty.
+/// Returns the intersection of two time spans, or `None` if they do not overlap.
 fn intersection(window: [f64; 2], life: [f64; 2]) -> Option<[f64; 2]> {
     let both = [window[0].max(life[0]), window[1].min(life[1])];
     (both[0] < both[1]).then_some(both)

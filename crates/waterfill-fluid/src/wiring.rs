@@ -1,4 +1,5 @@
-//! Connections between streams: every stream's places in the inbox, from its source over the links of its path to its end.
+//! Connections between streams: the inbox indices of every stream, from its source over the links of its path to its
+//! receiver.
 
 use waterfill_laws::protocol::PacketKind;
 use waterfill_network::{FlowSpec, Network};
@@ -7,15 +8,15 @@ use crate::class::Places;
 use crate::link::{PlainKind, Streams};
 use crate::plan::Edge;
 
-/// Collects the streams of a network and assigns their places in the inbox.
+/// Builder that collects the streams of a network and assigns their inbox indices.
 ///
 /// The first places are the links', each link's next to each other; the ends of streams follow.
 pub(crate) struct Wiring {
     classes: u32,
     links: Vec<Streams>,
-    /// Links that each class crosses with its data, and the index of its stream on each.
+    /// Links that each class's data crosses, and the index of its stream on each link.
     data: Vec<Vec<Hop>>,
-    /// Hops of acknowledgements and uncontrolled traffic.
+    /// Links that acknowledgements and uncontrolled traffic cross, with the index of the stream on each link.
     plain: Vec<Vec<Hop>>,
     edges: Vec<Edge>,
 }
@@ -26,21 +27,21 @@ struct Hop {
     stream: u32,
 }
 
-/// The places in the inbox that a link's streams are delivered to.
+/// Inbox indices to which a link's streams are delivered.
 #[derive(Clone, Debug)]
 pub(crate) struct Destinations {
     pub(crate) data: Vec<u32>,
     pub(crate) plain: Vec<u32>,
 }
 
-/// The result: the size of the inbox, and everybody's places in it.
+/// Result of the wiring: the size of the inbox, and the inbox indices of all streams.
 pub(crate) struct Wired {
-    /// Number of places for data.
+    /// Number of inbox entries for data.
     pub(crate) data: usize,
-    /// Number of places for all else.
+    /// Number of inbox entries for headerless streams.
     pub(crate) plain: usize,
     pub(crate) classes: Vec<Places>,
-    /// The places that each source of traffic writes and reads.
+    /// Inbox indices that each source of traffic writes and reads.
     pub(crate) traffic: Vec<(usize, usize)>,
     pub(crate) links: Vec<(Streams, Destinations)>,
     pub(crate) edges: Vec<Edge>,
@@ -52,8 +53,10 @@ impl Wiring {
         Self { classes: classes as u32, links, data: Vec::new(), plain: Vec::new(), edges: Vec::new() }
     }
 
-    /// Adds the next class. The pipes of link l are 2l for data and 2l + 1 for all else. Nodes are two per class, then one
-    /// per link.
+    /// Adds the next class.
+    ///
+    /// The pipes of link l are 2l for data and 2l + 1 for headerless streams. Nodes are two per class, then one per
+    /// link.
     pub(crate) fn add_class(&mut self, class: u32, flow: &FlowSpec, ack_bytes: f64) {
         let (source, receiver) = (class, self.classes + class);
         let mut hops = Vec::with_capacity(flow.forward.len());
@@ -68,7 +71,9 @@ impl Wiring {
         self.add_edges(receiver, &flow.reverse, source, 1);
     }
 
-    /// Adds the next uncontrolled source, after all classes. It writes before the tasks of a step and reads after them.
+    /// Adds the next uncontrolled source, after all classes.
+    ///
+    /// The source writes before the tasks of a step and reads after them.
     pub(crate) fn add_traffic(&mut self, path: &[u32], packet_bytes: f64) {
         self.add_plain(path, PlainKind { kind: PacketKind::Other, packet_bytes });
         for pair in path.windows(2) {
@@ -101,7 +106,7 @@ impl Wiring {
         self.edges.push(Edge { from: before, to, pipe });
     }
 
-    /// Assigns all places.
+    /// Assigns the inbox indices of all streams.
     pub(crate) fn finish(mut self) -> Wired {
         let (mut data, mut plain) = (0, 0);
         for streams in &mut self.links {

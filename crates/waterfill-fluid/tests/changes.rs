@@ -1,4 +1,5 @@
-//! Links that follow time in the fluid model. What must come out follows by arithmetic, as in the packet simulator's tests.
+//! Tests of links that change over time in the fluid model. The expected values follow by arithmetic, as in the packet
+//! simulator's tests.
 
 mod common;
 
@@ -20,7 +21,8 @@ fn up(at_s: f64, up: bool) -> ChangeSpec {
     ChangeSpec { at_s, up: Some(up), ..ChangeSpec::default() }
 }
 
-/// One link of 10 Mbit/s and `delay_s` that is offered `offered_bps`; packets of 1250 bytes take 1 ms. The step is 1 ms.
+/// Returns a network with one link of 10 Mbit/s and delay `delay_s`, to which `offered_bps` is offered. A packet of
+/// 1250 bytes takes 1 ms.
 fn offered(duration_s: f64, offered_bps: f64, delay_s: f64, changes: &[ChangeSpec]) -> Network {
     let mut n =
         network(duration_s, link("l", 1e7, delay_s, 1 << 30).to_vec(), vec![flows("f", 1, "window", &[0], 0.0)]);
@@ -40,7 +42,8 @@ fn traffic_rates(fluid: &Fluid) -> Vec<f64> {
     series.columns()[column].clone()
 }
 
-/// Rates of 10, 1, 0 and 16 Mbit/s for 1 s each; the changes fall into the middle of steps.
+/// A busy link sends the integral of its rate: 10, 1, 0 and 16 Mbit/s for 1 s each. The changes fall into the middle of
+/// steps.
 #[test]
 fn a_busy_link_sends_the_integral_of_its_rate() {
     let changes = [rate(1.0003, 1e6), rate(2.0003, 0.0), rate(3.0003, 1.6e7)];
@@ -57,7 +60,7 @@ fn a_busy_link_sends_the_integral_of_its_rate() {
     }
 }
 
-/// 20 Mbit/s arrive, 10 leave; after 1 s 30 leave.
+/// The queue grows while 20 Mbit/s arrive and 10 Mbit/s leave, and shrinks when the rate rises to 30 Mbit/s after 1 s.
 #[test]
 fn a_queue_follows_the_rate() {
     let (_, summary) = run(&offered(2.0, 2e7, 0.01, &[rate(1.0, 3e7)]), Some(1e-3));
@@ -65,8 +68,10 @@ fn a_queue_follows_the_rate() {
     assert_close("mean queue", summary.links[0].queue_packets.mean, 500.0, 1e-3);
 }
 
-/// Order on a wire whose delay changes. When the delay rises, the wire is silent for the difference. When it falls, a
-/// busy link keeps the old delay, because the wire delivers no faster than the link sends.
+/// Packets stay in order on a wire whose delay changes.
+///
+/// When the delay rises, the wire is silent for the difference. When it falls, a busy link keeps the old delay, because
+/// the wire delivers no faster than the link sends.
 #[test]
 fn a_busy_wire_stays_in_order() {
     let (fluid, _) = run(&offered(3.0, 2e7, 0.1, &[delay(1.0, 0.01), delay(2.0, 0.15)]), Some(1e-3));
@@ -79,7 +84,7 @@ fn a_busy_wire_stays_in_order() {
     assert_close("after the rise", mean(44, 59), 1e7, 1e-3);
 }
 
-/// A source that leaves half of the link free, and catches up with the shorter delay.
+/// A shorter delay takes effect once the wire allows, if the source leaves half of the link free.
 #[test]
 fn a_shorter_delay_holds_once_the_wire_allows() {
     let (_, summary) = run(&offered(2.0, 5e6, 0.1, &[delay(1.0, 0.01)]), Some(1e-3));
@@ -87,7 +92,7 @@ fn a_shorter_delay_holds_once_the_wire_allows() {
     assert_close("received", summary.traffic[0].packets_received as f64, 994.5, 1e-3);
 }
 
-/// An outage from 1 to 2 s: waiting and arriving packets are dropped, those on the wire arrive.
+/// During an outage from 1 to 2 s, waiting and arriving packets are dropped. Packets on the wire still arrive.
 #[test]
 fn a_link_that_goes_down_drops_its_queue_and_what_arrives() {
     let (fluid, summary) = run(&offered(3.0, 2e7, 0.01, &[up(1.0, false), up(2.0, true)]), Some(1e-3));
@@ -98,7 +103,7 @@ fn a_link_that_goes_down_drops_its_queue_and_what_arrives() {
     assert_eq!(rates[22..40].iter().sum::<f64>(), 0.0);
 }
 
-/// Conservation of bytes, whatever happens to the link.
+/// Bytes are conserved under any changes of the link.
 #[test]
 fn bytes_are_conserved() {
     for protocol in ["xcp", "maxnet", "window"] {
@@ -117,7 +122,7 @@ fn bytes_are_conserved() {
     }
 }
 
-/// A change to the values that are there changes nothing but rounding.
+/// A change to the current values changes results only by rounding.
 #[test]
 fn a_change_to_the_same_values_changes_nothing() {
     let mut n = network(5.0, link("l", 1e7, 0.02, 50_000).to_vec(), vec![flows("f", 3, "maxnet", &[0], 5.0)]);
@@ -130,7 +135,8 @@ fn a_change_to_the_same_values_changes_nothing() {
     assert_close("rate", changed.flows[0].rate_bps.unwrap(), plain.flows[0].rate_bps.unwrap(), 1e-6);
 }
 
-/// Explicit laws see the capacity that is: with half of the rate their flows have half, and then all again.
+/// Explicit laws follow the link's current capacity. Their flows have half the rate while the link has half, and then
+/// the full rate again.
 #[test]
 fn explicit_laws_follow_the_rate() {
     for (protocol, _) in kernel_protocols() {
@@ -147,7 +153,7 @@ fn explicit_laws_follow_the_rate() {
     }
 }
 
-/// An outage of two seconds: nothing arrives, and flows go on by their retransmission timers, of 1 and then 2 s.
+/// After an outage of two seconds, flows resume when their retransmission timers fire, after 1 s and then 2 s.
 #[test]
 fn flows_wait_for_their_timers_after_an_outage() {
     for protocol in ["maxnet", "xcp", "aecp", "rcp", "jetmax", "vcp"] {
@@ -166,7 +172,7 @@ fn flows_wait_for_their_timers_after_an_outage() {
     }
 }
 
-/// A flow that starts while its link is down, and sends its SYN again after 1 s and after another 2 s.
+/// A flow that starts while its link is down repeats its SYN after 1 s and after another 2 s.
 #[test]
 fn a_handshake_is_repeated() {
     let mut n = network(5.0, link("l", 1e7, 0.01, 50_000).to_vec(), vec![flows("f", 1, "xcp", &[0], 5.0)]);

@@ -1,4 +1,4 @@
-//! Expected needs of a fluid run.
+//! Tests of the estimated cost of a fluid run.
 
 mod common;
 
@@ -10,7 +10,8 @@ fn dumbbell(count: u32) -> Network {
     network(5.0, link("l", 1e9, 0.01, 100_000).into(), vec![flows("f", count, "maxnet", &[0], 5.0)])
 }
 
-/// Steps times parcels: a class has one for each link and direction, and one at each host.
+/// The work is the number of steps times the number of parcels. A class has one parcel for each link and direction, and
+/// one at each host.
 #[test]
 fn work_is_steps_times_parcels() {
     let mut n = dumbbell(1);
@@ -25,7 +26,7 @@ fn work_is_steps_times_parcels() {
     assert_eq!(fine.bytes.key, "step");
 }
 
-/// Classes of flows: identical flows are one class, flows that start apart as many classes.
+/// Identical flows cost as much as one class. Flows with different start times are separate classes.
 #[test]
 fn flows_that_differ_cost_each() {
     let events = |n: &Network| estimate(n, Some(1e-3)).expect("a step that fits").events.total;
@@ -38,7 +39,7 @@ fn flows_that_differ_cost_each() {
     assert!(events(&many) < 1.01 * events(&dumbbell(2_000_000)), "rows of flows that are not expanded");
 }
 
-/// Without a step in the scenario, the key that decides is named.
+/// If the scenario sets no step, the estimate names the decisive key.
 #[test]
 fn long_delays_are_named() {
     let mut n = dumbbell(1);

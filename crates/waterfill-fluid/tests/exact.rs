@@ -1,4 +1,4 @@
-//! Exact results of the fluid model: delays, volumes, classes.
+//! Tests of the fluid model's exact results: delays, volumes and classes.
 
 mod common;
 use common::{assert_close, flows, link, network, rates, run, run_until};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use waterfill_network::summary::Summary;
 use waterfill_network::{FlowSpec, LinkSpec, Network};
 
-/// Links of 10.3 and 4.7 ms, neither a multiple of the step: an RTT of 30 ms and serialization.
+/// Returns two links of 10.3 and 4.7 ms, neither a multiple of the step. The RTT is 30 ms plus serialization.
 fn two_links(protocol: &str) -> Network {
     let links = [link("a", 1e9, 0.0103, 1_000_000), link("b", 1e8, 0.0047, 1_000_000)].concat();
     network(3.0, links, vec![flows("f", 1, protocol, &[0, 2], 3.0)])
@@ -131,7 +131,7 @@ fn runs_in_slices_are_identical() {
     assert_eq!(sliced.summary(), run(&net, None).1);
 }
 
-/// A chain of links, some with small buffers, with flows of any protocol over any part of it.
+/// Returns a random chain of links, some with small buffers, with flows of any protocol over any section of the chain.
 fn any_network() -> impl Strategy<Value = (Network, f64)> {
     let links = prop::collection::vec((1e7..1e9f64, 0.0..0.03f64, 3_000u64..300_000), 1..5);
     let flow = (0usize..9, 0usize..5, 1usize..5, 1u32..20, 0.0..1.0f64, 0.0..0.05f64);

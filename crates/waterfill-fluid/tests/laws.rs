@@ -1,11 +1,12 @@
-//! The laws in the fluid model: their equilibria, and the influence of the step.
+//! Tests of the laws in the fluid model: their equilibria, and the influence of the step.
 
 mod common;
 use common::{assert_close, flows, link, network, rates, run};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{FlowSpec, Network};
 
-/// Returns the final utilization of a link with ten flows, and the tolerance: the law's target, which all but VCP reach.
+/// Returns the expected utilization of a link with ten flows, and its tolerance. The utilization is the law's target,
+/// which all laws except VCP reach.
 fn fill(protocol: ProtocolId) -> (f64, f64) {
     match protocol {
         // MI below 80 %, MD above 98 % of γ: it oscillates between them (aecp-2010 Table 1: 93.06 %).
@@ -14,7 +15,7 @@ fn fill(protocol: ProtocolId) -> (f64, f64) {
     }
 }
 
-/// Laws of the fluid model; a constant window is none.
+/// Returns the laws of the fluid model. A constant window is not a law.
 fn laws() -> impl Iterator<Item = ProtocolId> {
     ProtocolId::ALL.iter().copied().filter(|id| !id.info().needs_packets && *id != ProtocolId::Window)
 }
@@ -37,7 +38,7 @@ fn one_bottleneck_is_filled_and_shared_equally() {
     }
 }
 
-/// AECP's sources with a window of x·τ, at two RTTs: the same shares, and q₀ of queue.
+/// AECP's sources with a window of x·τ share one bottleneck equally at two RTTs. The queue stays at q₀.
 #[test]
 fn aecp_windows_fill_one_bottleneck_too() {
     let far = FlowSpec { pad_s: 0.05, base_rtt_s: 0.15, ..flows("far", 5, "aecp", &[0], 60.0) };
@@ -51,7 +52,8 @@ fn aecp_windows_fill_one_bottleneck_too() {
     assert_close("queue", summary.links[0].queue_packets.mean, 100.0, 0.1);
 }
 
-/// A window of τ·x is fair only if τ is the path's RTT, also where delays are not multiples of a step of τ/10.
+/// A window of τ·x is fair only if τ is the path's RTT. The test uses delays that are not multiples of the step of
+/// τ/10.
 #[test]
 fn a_measured_base_rtt_is_not_below_the_path_s_own() {
     let links = [link("a", 1e9, 0.0089, 12_500_000), link("b", 1e8, 0.0071, 1_250_000)].concat();
@@ -85,8 +87,10 @@ fn several_bottlenecks_are_filled_max_min() {
     }
 }
 
-/// A SYN counts with its own size. If it counted as a full packet, JetMax's would request the rate of 37 flows, and take the
-/// idle link for the bottleneck.
+/// A SYN counts with its own size.
+///
+/// If it counted as a full packet, JetMax's SYN would request the rate of 37 flows and take the idle link for the
+/// bottleneck.
 #[test]
 fn a_syn_finds_the_busy_link() {
     let links = [link("idle", 1e8, 0.01, 900_000), link("busy", 1.1e8, 0.02, 900_000)].concat();
@@ -107,8 +111,10 @@ fn rates_are_proportional_to_weights() {
     }
 }
 
-/// Halves the step, as `check_step` does, until that changes no rate by 1 %. MaxNet needs this once, because flows with
-/// two RTTs are 1.1 % from their common share at the default step (0.9 % in the packet simulator); the others do not.
+/// Halving the step changes no rate by 1 %.
+///
+/// MaxNet starts from half the default step. At the default step, flows with two RTTs are 1.1 % from their common share
+/// (0.9 % in the packet simulator).
 #[test]
 fn half_the_step_changes_no_rate_by_one_percent() {
     for protocol in laws().map(|id| id.info().name) {
@@ -128,7 +134,7 @@ fn half_the_step_changes_no_rate_by_one_percent() {
     }
 }
 
-/// Peak-to-peak amplitude of all sources' total rate after 150 s, over the capacity.
+/// Returns the peak-to-peak amplitude of the sources' total rate after 150 s, relative to the capacity.
 fn late_swing(net: &Network) -> f64 {
     let (fluid, _) = run(net, None);
     let series = fluid.series()[0];
@@ -140,7 +146,8 @@ fn late_swing(net: &Network) -> f64 {
     10.0 * (ends.1 - ends.0) / 62_500.0
 }
 
-/// The link of aecp-2010 §6, with RTTs well below and above the delay margin of eq. 38 (0.6435 s).
+/// AECP is stable on the link of aecp-2010 §6 with an RTT well below the delay margin of eq. 38 (0.6435 s), and
+/// unstable well above it.
 #[test]
 fn aecp_is_stable_below_its_delay_margin_only() {
     let [exact, printed] = ["exact", "printed"].map(|form| ("form", form));
@@ -163,7 +170,7 @@ fn aecp_is_stable_below_its_delay_margin_only() {
     }
 }
 
-/// The parameters of maxnet-2007 with RTTs down to 0.12 ms: on target, with a ripple below 0.4 %.
+/// MaxNet with the parameters of maxnet-2007 reaches its target at RTTs down to 0.12 ms, with a ripple below 0.4 %.
 #[test]
 fn maxnet_is_steady_at_small_rtts() {
     for rtt_s in [0.12e-3, 1e-3, 5e-3] {

@@ -1,4 +1,4 @@
-//! Networks that the fluid model cannot run are refused in one sentence.
+//! Tests that networks the fluid model cannot run are refused in one sentence.
 
 mod common;
 
@@ -41,7 +41,7 @@ fn networks_that_the_fluid_model_cannot_run_are_refused() {
     assert!(short.starts_with("step: every RTT must be at least 100 ps, got "), "{short}");
 }
 
-/// Features of packet engines that the fluid engine lacks: ignoring them would give wrong results.
+/// The fluid engine refuses features that only packet engines have, because ignoring them would give wrong results.
 #[test]
 fn faults_and_packets_are_refused() {
     let refused = |change: &dyn Fn(&mut Network)| {

@@ -1,4 +1,4 @@
-//! Runs in slices, and runs that their caller stops.
+//! Tests of runs in slices, and of runs that their caller stops.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn slices_of_any_size_give_the_same_bytes() {
     }
 }
 
-/// Networks that would take hours: in steps, in timers within a step.
+/// The caller can stop networks that would take hours because of their many steps, or many timers within a step.
 #[test]
 fn long_loops_end_when_the_caller_says_so() {
     let n = |law| network(1e6, link("a", 1e7, 0.01, 60_000).to_vec(), vec![flows("f", 3, law, &[0], 1e6)]);

@@ -1,4 +1,4 @@
-//! The log of laws' steps in a fluid run: it changes no result, and has the laws of every link and class.
+//! Tests of the step log of a fluid run: it changes no result, and contains the laws of every link and class.
 
 mod common;
 

@@ -1,5 +1,7 @@
-//! Records calls of a law's C code compiled for the host, each with the hash of all state after it. A test compares them
-//! with those of the same C in a loaded kernel program. `kernel/replay.h` defines the records and makes their calls.
+//! Records calls of a law's C code compiled for the host, each with the hash of all state after it.
+//!
+//! A test compares the records with calls of the same C code in a loaded kernel program. `kernel/replay.h` defines the
+//! records and makes their calls.
 //!
 //! `cargo run -p waterfill-laws --example law_record -- LAW N FILE` writes N records of 96 bytes, the same for every run. A
 //! record is twelve little-endian 64-bit numbers: the call, its eight inputs, a value in two, the hash.
@@ -13,7 +15,7 @@ use std::io::Write as _;
 use waterfill_laws::kernel::{KernelLaw, Record, Words};
 use waterfill_laws::registry::ProtocolId;
 
-/// `enum replay_call`.
+/// Calls of a law, in the order of C's `enum replay_call`.
 #[derive(Clone, Copy, Debug)]
 enum Call {
     Start,
@@ -41,13 +43,13 @@ enum Call {
 
 /// Number of kinds of calls.
 pub const CALLS: usize = Call::HostTimeOut as usize + 1;
-/// Words of a record, and records between two starts.
+/// Number of words in a record, and number of records between two starts.
 const WORDS: usize = 12;
 const EPISODE: u64 = 4096;
-/// Bytes of a full packet.
+/// Size of a full packet in bytes.
 const PACKET: u64 = 1500;
 
-/// A value of the wire as two words of a record.
+/// A wire value as two words of a record.
 type Wire = [u64; 2];
 
 struct Recorder<'a, W> {
@@ -65,7 +67,7 @@ impl<W: std::io::Write> Recorder<'_, W> {
         (self.seed >> 33) % n
     }
 
-    /// Makes a call and writes its record; returns the first result and the value that the call wrote.
+    /// Makes a call and writes its record. Returns the call's first result and the value that it wrote.
     fn call(&mut self, call: u64, inputs: &[u64], value: Wire) -> std::io::Result<(u64, Wire)> {
         let mut record: Record = [0; WORDS];
         record[0] = call;
@@ -86,7 +88,7 @@ impl<W: std::io::Write> Recorder<'_, W> {
         self.call(call as u64, inputs, [0; 2])
     }
 
-    /// The value, or in one of fifty calls random bits.
+    /// Returns the value or, in one of fifty calls, random bits.
     fn damaged(&mut self, value: Wire) -> Wire {
         if self.random(50) > 0 {
             return value;
@@ -95,7 +97,7 @@ impl<W: std::io::Write> Recorder<'_, W> {
     }
 }
 
-/// One connection's end at the source, as TCP has it.
+/// Source end of a connection, with the state that TCP keeps.
 struct Connection {
     now_us: u64,
     base_rtt_us: u64,
@@ -104,7 +106,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// `struct law_tcp`.
+    /// Returns a C `struct law_tcp` of the connection as eight words.
     fn tcp<W: std::io::Write>(&mut self, recorder: &mut Recorder<'_, W>) -> [u64; 8] {
         let low = |a: u64, b: u64| (a & 0xffff_ffff) | b << 32;
         let srtt = 8 * self.base_rtt_us + recorder.random(2 * self.base_rtt_us + 8);
@@ -124,10 +126,10 @@ impl Connection {
     }
 }
 
-/// Writes `count` records of a law; the same for every call.
+/// Writes `count` records of a law. The records are the same for every call.
 ///
 /// # Errors
-/// What `out` says.
+/// An error from writing to `out`.
 ///
 /// # Panics
 /// There is no such law.
@@ -182,7 +184,7 @@ pub fn record(name: &str, count: u64, out: &mut impl std::io::Write) -> std::io:
     Ok(())
 }
 
-/// A SYN to the receiver, and its echo.
+/// Sends a SYN to the receiver and returns its echo.
 fn handshake<W: std::io::Write>(r: &mut Recorder<'_, W>, source: &Connection) -> std::io::Result<Wire> {
     let asked = r.make(Call::Request, &[])?.1;
     let cpu = r.random(2);
@@ -191,7 +193,7 @@ fn handshake<W: std::io::Write>(r: &mut Recorder<'_, W>, source: &Connection) ->
     Ok(r.make(Call::Echo, &[])?.1)
 }
 
-/// A packet, an acknowledgement, or what happens less often.
+/// Makes the calls of a packet, an acknowledgement or a rarer event.
 fn step<W: std::io::Write>(
     r: &mut Recorder<'_, W>,
     source: &mut Connection,
@@ -253,7 +255,7 @@ fn step<W: std::io::Write>(
     Ok(())
 }
 
-/// The command line; unused where a test includes this file as a module.
+/// Runs the command line. The function is unused where a test includes this file as a module.
 #[allow(dead_code, reason = "a test includes this file for `record`")]
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);

@@ -1,4 +1,4 @@
-//! Calls a law and writes the log of its steps: the same calls for every law and every build.
+//! Calls a law and writes the log of its steps. The calls are the same for every law and every build.
 //!
 //! `cargo run -p waterfill-laws --example law_steps -- LAW ROWS [NAME=VALUE ...]` sets parameters in SI units. It writes a
 //! line of JSON for the fields of each part and call, then one for each step. `validation/certificates/mutants.py`
@@ -17,7 +17,8 @@ use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnyRo
 use waterfill_laws::steps::{CALLS, LISTS, LawPart, ON_EVENT, StepLog};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
-/// Rows of one episode, and the most timers at one time: a law whose timer stays where it is must end.
+/// Maximum rows of one episode, and maximum timers at one time. The limit on timers ends a law whose timer never
+/// advances.
 const EPISODE: usize = 700;
 const TIMERS: u32 = 1000;
 const FLOWS: usize = 3;
@@ -40,7 +41,7 @@ impl Random {
     }
 }
 
-/// A connection's two ends, and the acknowledgements under way.
+/// Both ends of a connection, and the acknowledgements in transit.
 struct Flow {
     source: AnySource,
     receiver: AnyReceiver,
@@ -58,7 +59,7 @@ struct Conditions {
     rtt: Duration,
     load: f64,
     target: Option<f64>,
-    /// Parcels of fluid instead of packets.
+    /// True if the sources send parcels of fluid instead of packets.
     parcels: bool,
 }
 
@@ -109,7 +110,7 @@ impl Bench<'_> {
         Flow { source, receiver, packet, rtt, least: Duration::MAX, opened: false, echoes: VecDeque::new() }
     }
 
-    /// Runs one episode.
+    /// Runs an episode with new links and flows.
     fn episode(&mut self, number: u32) {
         let conditions = self.conditions();
         let end = (self.rows() + EPISODE).min(self.limit);
@@ -136,7 +137,8 @@ impl Bench<'_> {
         }
     }
 
-    /// A link's queue, its capacity, its timers, packets of others, a restart.
+    /// Changes a link's queue and capacity, runs its timers, passes packets of other protocols and sometimes restarts
+    /// the law.
     fn change(&mut self, link: &mut LinkView, law: &mut AnyRouter, conditions: &Conditions) {
         for _ in 0..TIMERS {
             let at = law.poll_at();
@@ -168,7 +170,7 @@ impl Bench<'_> {
         }
     }
 
-    /// A packet from its source over one link or both to its receiver, which may miss it.
+    /// Sends a packet from its source over one or both links to its receiver. Some packets are lost on the way.
     fn send(
         &mut self,
         flow: &mut Flow,
@@ -209,7 +211,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The acknowledgements that have arrived, and sometimes an event.
+    /// Passes arrived acknowledgements to the source, and sometimes an event.
     fn acknowledge(&mut self, flow: &mut Flow) {
         while let Some((at, sent, echo)) = flow.echoes.front().copied().filter(|(at, ..)| *at <= self.now) {
             flow.echoes.pop_front();
@@ -242,7 +244,7 @@ impl Bench<'_> {
         }
     }
 
-    /// An RTT up to half longer than its base, which falls at times.
+    /// Returns an RTT sample that is up to half above `base`.
     fn sample(&mut self, base: Duration) -> Duration {
         let eighths = if self.random.one_in(3) { self.random.below(5) } else { 0 };
         base + (base * eighths) / 8
@@ -275,10 +277,10 @@ fn steps(law: &str, limit: usize, settings: impl Iterator<Item = String>) -> Res
     Ok(log)
 }
 
-/// Writes a log: fields, then rows.
+/// Writes a log: first its fields, then its rows.
 ///
 /// # Errors
-/// What `out` says.
+/// An error from writing to `out`.
 fn write(log: &StepLog, out: &mut impl std::io::Write) -> std::io::Result<()> {
     let call = |call: u32| CALLS.get(call as usize).copied().unwrap_or(ON_EVENT);
     for ((_, part, number), lists) in log.fields() {

@@ -6,31 +6,31 @@ use crate::kernel::{KernelLaw, VALUE_MAX, Value};
 use crate::protocols::{aecp, jetmax, xcp};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
 
-/// The values of a connection's packets.
+/// Converter from the headers of a connection's packets to kernel option values.
 #[derive(Clone, Copy, Debug)]
 pub struct Values {
     law: &'static KernelLaw,
     packet_bytes: f64,
-    /// XCP in real numbers: the RTT that data stated last, and the sum of all echoes, which a kernel returns.
+    /// State of XCP in real numbers: the RTT that data stated last, and the sum of all echoes, which a kernel returns.
     rtt_s: f64,
     total: f64,
 }
 
 impl Values {
-    /// Creates them for a connection with packets of this size; `None` for a protocol without an option.
+    /// Creates the converter for a connection with packets of this size; `None` for a protocol without an option.
     #[must_use]
     pub fn new(params: &AnyParams, packet_bytes: u16) -> Option<Self> {
         let law = params.protocol().law()?;
         Some(Self { law, packet_bytes: f64::from(packet_bytes), rtt_s: 0.0, total: 0.0 })
     }
 
-    /// Returns the law.
+    /// Returns the protocol's law.
     #[must_use]
     pub const fn law(&self) -> &'static KernelLaw {
         self.law
     }
 
-    /// Returns the value with which a server's SYN-ACK asks: MaxNet's flag, otherwise only a packet's own statement.
+    /// Returns the request value of a server's SYN-ACK: MaxNet's flag, or zeros for any other law.
     #[must_use]
     pub fn request(&self) -> Value {
         match self.law.number() {
@@ -39,7 +39,7 @@ impl Values {
         }
     }
 
-    /// Returns the value that data carry with this header.
+    /// Returns the option value of data with this header.
     pub fn forward(&mut self, header: &AnyHeader) -> Value {
         match header {
             AnyHeader::Kernel(header) => header.value,
@@ -71,8 +71,9 @@ impl Values {
         }
     }
 
-    /// Returns the value that an acknowledgement carries with this echo. `counts` says that the echo is seen for the first
-    /// time, where a kernel returns a sum over all.
+    /// Returns the option value of an acknowledgement with this echo.
+    ///
+    /// `counts` is true if the echo is seen for the first time. A kernel that returns a sum then adds the echo to it.
     pub fn echo(&mut self, echo: &AnyEcho, counts: bool) -> Value {
         match echo {
             AnyEcho::Kernel(echo) => echo.value,
@@ -96,7 +97,7 @@ impl Values {
         }
     }
 
-    /// The value of a header of katabi-2002 or draft-falk: the scales of `kernel/xcp.h`.
+    /// Returns the value of a katabi-2002 or draft-falk header, in the scales of `kernel/xcp.h`.
     fn xcp(&mut self, header: &xcp::Header) -> Value {
         let (rtt_s, per_byte_s, feedback) = match *header {
             xcp::Header::Katabi { rtt, cwnd, feedback } => {
@@ -122,7 +123,7 @@ impl Values {
         value
     }
 
-    /// The sum of all feedback, which a kernel returns (XCP-r).
+    /// Returns the value that holds the sum of all feedback, as a kernel returns it (XCP-r).
     fn xcp_total(&mut self, echo: xcp::Echo, counts: bool) -> Value {
         let change = match echo {
             xcp::Echo::Window(bytes) => f64::from(bytes),
@@ -143,7 +144,8 @@ impl Values {
     }
 }
 
-/// A factor's code counts from the slowest rate, a kernel's value from the fastest.
+/// Returns the value of an AECP factor. The factor's code counts from the slowest rate, and the kernel's value from the
+/// fastest.
 fn aecp(header: aecp::Header) -> Value {
     of_u24(u32::from(u16::MAX - header.factor.code()))
 }
@@ -154,18 +156,18 @@ fn of_u24(word: u32) -> Value {
     value
 }
 
-/// A link's name has 16 bits there.
+/// Returns a link's name in the 16 bits of iXCP's option value.
 fn name(identifier: u32) -> [u8; 2] {
     u16::try_from(identifier).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// Returns −ln(R / 10¹⁵ bit/s) in 2⁻¹⁸, never above the rate's: `fixed_rate_code()`.
+/// Returns −ln(R / 10¹⁵ bit/s) in units of 2⁻¹⁸, rounded down, as the C function `fixed_rate_code()` does.
 fn rate_code(rate: crate::units::Rate) -> u32 {
     let code = (-(rate.as_bps() / 1e15).ln() * f64::from(1 << 18)).floor();
     code.clamp(1.0, f64::from((1 << 23) - 1)) as u32
 }
 
-/// Returns the code of an RTT: `rcp_rtt_code()`.
+/// Returns the code of an RTT, as the C function `rcp_rtt_code()` does.
 fn rtt_code(rtt_us: u32) -> u16 {
     if rtt_us == 0 {
         return 0;
@@ -176,7 +178,7 @@ fn rtt_code(rtt_us: u32) -> u16 {
     ((exponent << 11) + fraction as u32 - (1 << 11)) as u16
 }
 
-/// Writes the nearest 24-bit code of a number: `float_code()`.
+/// Writes the nearest 24-bit code of a number, as the C function `float_code()` does.
 fn write_code(value: &mut Value, at: usize, number: f64) {
     let whole = number.round().max(0.0) as u64;
     let shift = (u64::BITS - whole.leading_zeros()).saturating_sub(20);
@@ -193,13 +195,13 @@ fn jetmax_rates(rate: f32, share: f64, target: f32) -> Value {
     value
 }
 
-/// The share that a loss stands for: s = (1 − p) x / w; 0 if no router has proposed one.
+/// Returns the share that a loss implies: s = (1 − p) x / w, or 0 if no router has proposed one.
 fn share(rate: f32, loss: f32, weight: f64, next: u8) -> f64 {
     let proposed = (1.0 - f64::from(loss)) * f64::from(rate) / weight;
     if next > 0 && proposed.is_finite() { proposed.max(1.0) } else { 0.0 }
 }
 
-/// Returns the byte of a weight, (16 + m) 2^(e − 8): `jetmax_weight()`.
+/// Returns the code byte of a weight, (16 + m) 2^(e − 8), as the C function `jetmax_weight()` does.
 fn weight_byte(weight: f64) -> u8 {
     let scaled = ((weight * 256.0) as u32).clamp(16, 3968 << 8);
     let shift = scaled.ilog2() - 4;
@@ -207,7 +209,7 @@ fn weight_byte(weight: f64) -> u8 {
     ((shift << 4) + rounded - 16) as u8
 }
 
-/// R_T, R_S and R_N in 5 bits each.
+/// Returns JetMax's R_T, R_S and R_N, packed in 5 bits each.
 fn routers(numbers: [u8; 3]) -> [u8; 2] {
     let [here, own, next] = numbers.map(|number| u16::from(number.min(31)));
     (here << 10 | own << 5 | next).to_be_bytes()
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(value[9..12], [0x50, 2 << 2, 1 << 5 | 2]);
     }
 
-    /// A header in real numbers that a router has written, and its echo, have a value in the kernel.
+    /// Every law of the kernel has values for a header that a router has written in real numbers, and for its echo.
     #[test]
     fn every_law_of_the_kernel_has_values() {
         let link = link(1e8, 0.0);

@@ -1,4 +1,4 @@
-//! The carriage of a law's signal: the code in which a router writes the rate that its signal stands for.
+//! Codes of few bits, which limit the precision of the signals that routers write.
 //!
 //! A law's own header says a rate to a small fraction of a per cent. With the parameter `code_bits` a router writes only
 //! the values that a code of so many bits has, as if the signal travelled in a CSIG tag or in SCONE's rate codes. A law
@@ -9,11 +9,11 @@ use crate::params::{ParamError, require};
 use crate::units::Rate;
 
 crate::choice! {
-    /// Treatment of the part of a signal that its code leaves out.
+    /// Treatment of the rounding error of a signal's code.
     pub enum CodeRounding {
-        /// It is lost.
+        /// The rounding error is discarded.
         Nearest = "nearest",
-        /// It is added to the link's next signal, so that their mean is exact.
+        /// The rounding error is added to the link's next signal, so that the mean is exact.
         Carried = "carried",
     }
 }

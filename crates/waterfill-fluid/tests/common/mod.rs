@@ -1,4 +1,4 @@
-//! Networks for tests, and helpers for their results.
+//! Networks for the fluid model's tests, and helpers that check results.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses a part of this")]
 
@@ -13,12 +13,12 @@ pub fn link(name: &str, rate_bps: f64, delay_s: f64, buffer_bytes: u64) -> [Link
     LinkSpec::duplex(name, rate, delay, Volume::from_bytes(buffer_bytes as f64))
 }
 
-/// Returns a group of flows over links, given by the indexes of their forward directions.
+/// Returns a group of flows over the links with these forward indices.
 pub fn flows(name: &str, count: u32, protocol: &str, forward: &[u32], stop_s: f64) -> FlowSpec {
     FlowSpec { count, ..FlowSpec::new(name, protocol, forward, Duration::from_secs(stop_s)) }
 }
 
-/// Returns a network that is measured over its last third.
+/// Returns a network whose measurement window is the last third of the run.
 pub fn network(duration_s: f64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> Network {
     let empty = Network::builder(Duration::from_secs(duration_s));
     empty.with(|network| (network.links, network.flows) = (links, flows)).unchecked()
@@ -29,7 +29,7 @@ pub fn fluid(network: &Network, step_s: Option<f64>) -> Result<Fluid, String> {
     Fluid::new(network.clone().checked()?, step_s)
 }
 
-/// Runs a network to its end, with its own step or this one.
+/// Runs a network to its end, with its default step or with `step_s`.
 pub fn run(network: &Network, step_s: Option<f64>) -> (Fluid, Summary) {
     let mut fluid = fluid(network, step_s).expect("a valid network");
     let end = fluid.end();
