@@ -18,7 +18,8 @@ crate::choice! {
     }
 }
 
-/// Declares a protocol's parameters as [`crate::params!`] does, with those of the carriage between two groups.
+/// Declares a protocol's parameters as [`crate::params!`] does, and inserts the parameters of a carriage between two
+/// groups.
 macro_rules! params_with_carriage {
     ($(#[$meta:meta])* pub struct Params { $($before:tt)* } and { $($after:tt)* }) => {
         $crate::params! {
@@ -53,20 +54,20 @@ macro_rules! params_with_carriage {
 }
 pub(crate) use params_with_carriage;
 
-/// The default range: 128 of SCONE's steps from its slowest rate, 100 kbit/s.
+/// Default range of the code's rates: 128 of SCONE's steps, from SCONE's slowest rate of 100 kbit/s.
 pub(crate) const CODE_MIN: Rate = Rate::from_bps(1e5);
 pub(crate) const CODE_MAX: Rate = Rate::from_bps(251_188_643_150.958);
-/// Units of a compact band in the C code's integers.
+/// Binary logarithm of the number of units per band in the C code's integers.
 const UNITS_LOG: u32 = 20;
 
-/// Checks the parameters of a carriage.
+/// Checks the parameters of a signal's carriage.
 pub(crate) fn check(bits: u32, min: Rate, max: Rate) -> Result<(), ParamError> {
     require(bits == 0 || (2..=32).contains(&bits), "code_bits", "0, or 2 to 32")?;
     require(min > Rate::ZERO, "code_min", "a rate above zero")?;
     require(max > min, "code_max", "a rate above code_min")
 }
 
-/// The carriage of one router's signal: the law's own encoding, or a code of few bits.
+/// Carriage of a router's signal: the law's own encoding, or a code of few bits.
 ///
 /// The code is in a box, so that routers without one stay small.
 #[derive(Clone, Debug)]
@@ -77,7 +78,9 @@ impl Carriage {
         Self((bits > 0).then(|| Box::new(SignalCode::new(bits, min, max, rounding))))
     }
 
-    /// Returns the signal as packets get it: unchanged, or the signal whose rate the code of this signal's rate stands for.
+    /// Returns the signal that packets receive.
+    ///
+    /// Without a code this is the signal itself. With a code it is the signal for the rate that the code represents.
     pub(crate) fn carry<S>(&mut self, signal: S, rate: impl FnOnce(S) -> Rate, back: impl FnOnce(Rate) -> S) -> S {
         match &mut self.0 {
             None => signal,
@@ -86,20 +89,20 @@ impl Carriage {
     }
 }
 
-/// A code of few bits for a rate: bands of one width in the rate's logarithm.
+/// Code of few bits for a rate, with bands of equal width in the rate's logarithm.
 ///
 /// Five bits are the compact tag's and 20 the wide one's, by the functions that the kernel runs. Seven bits in the
 /// default range have the steps of SCONE's rate codes, 10^(1/20).
 #[derive(Clone, Debug)]
 struct SignalCode {
     max: Rate,
-    /// Number of bands.
+    /// Number of bands in the code.
     count: f64,
-    /// Width of a band, in ln(rate).
+    /// Width of a band in units of ln(rate).
     width: f64,
     format: Option<(Format, Bands)>,
     rounding: CodeRounding,
-    /// Part of the last signal that its code left out, in bands.
+    /// Rounding error of the last signal, in bands.
     residue: f64,
 }
 
@@ -114,7 +117,7 @@ impl SignalCode {
         Self { max, count, width: (max / min).ln() / count, format, rounding, residue: 0.0 }
     }
 
-    /// Returns the rate that this rate's code stands for.
+    /// Rounds a rate to its code and returns the rate that the code represents.
     fn rate(&mut self, rate: Rate) -> Rate {
         let place = (self.max / rate).ln() / self.width + self.residue;
         // Rates out of range are NaN or infinite here only if they are zero: `max` and `min` handle both.

@@ -1,5 +1,5 @@
-//! Cohabitation of explicit flows and TCP, fixed-point version: `kernel/cohabit.h`, compiled for the host and called
-//! unchanged.
+//! Cohabitation of explicit flows and TCP in fixed-point arithmetic: `kernel/cohabit.h`, compiled unchanged for the
+//! host.
 //!
 //! That file documents the scales; the module in real numbers is `waterfill-sim`'s queue `cohabit`, whose tests compare
 //! the two. No simulation runs this one.
@@ -13,7 +13,7 @@
 use crate::mirror::mirror;
 
 mirror! {
-    /// The parameters: `struct cohabit_params`.
+    /// Parameters of the cohabitation module: C's `struct cohabit_params`.
     #[expect(missing_docs, reason = "kernel/cohabit.h documents the fields")]
     pub struct Params = waterfill_cohabit_params_fields {
         capacity: u64,
@@ -36,7 +36,7 @@ mirror! {
 }
 
 mirror! {
-    /// Arrivals of one interval: `struct cohabit_sums`.
+    /// Sums of the arrivals in an interval: C's `struct cohabit_sums`.
     #[expect(missing_docs, reason = "kernel/cohabit.h documents the fields")]
     pub struct Sums = waterfill_cohabit_sums_fields {
         bytes: [u64; 3],
@@ -48,7 +48,7 @@ mirror! {
 }
 
 mirror! {
-    /// The state of a link: `struct cohabit_link`.
+    /// State of a link: C's `struct cohabit_link`.
     #[expect(missing_docs, reason = "kernel/cohabit.h documents the fields")]
     pub struct Link = waterfill_cohabit_link_fields {
         interval_end: u64,
@@ -86,7 +86,7 @@ mirror! {
 }
 
 mirror! {
-    /// The measurements of a control interval: `struct cohabit_measured`.
+    /// Measurements of a control interval: C's `struct cohabit_measured`.
     #[expect(missing_docs, reason = "kernel/cohabit.h documents the fields")]
     pub struct Measured = waterfill_cohabit_measured_fields {
         us: u64,
@@ -101,30 +101,30 @@ mirror! {
     }
 }
 
-/// `COHABIT_PAPER`.
+/// Number of the paper's controller: C's `COHABIT_PAPER`.
 pub const PAPER: u32 = 1;
-/// `COHABIT_IMPROVED`.
+/// Number of the improved controller: C's `COHABIT_IMPROVED`.
 pub const IMPROVED: u32 = 2;
-/// `COHABIT_EXPLICIT`, a class.
+/// Number of the class of explicit flows: C's `COHABIT_EXPLICIT`.
 pub const EXPLICIT: usize = 0;
-/// `COHABIT_TCP`, a class.
+/// Number of the class of TCP flows: C's `COHABIT_TCP`.
 pub const TCP: usize = 1;
 
 /// A decision on a TCP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passes.
+    /// The packet passes.
     Admit,
-    /// It passes with a mark.
+    /// The packet passes with a mark.
     Mark,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
 }
 
-/// Words of a Bloom filter: two classes of four levels of 4096 bits.
+/// Number of words in a Bloom filter: two classes of four levels of 4096 bits.
 const FILTER_WORDS: usize = 2 * 4 * 64;
 
-/// The Bloom filters of four counting intervals: four `struct cohabit_filter`.
+/// Bloom filters of four counting intervals: four of C's `struct cohabit_filter`.
 #[derive(Clone, Debug)]
 #[repr(transparent)]
 pub struct Filters([[u64; FILTER_WORDS]; 4]);
@@ -166,7 +166,7 @@ mod c {
 }
 
 impl Link {
-    /// Starts a link at `now`, in ns.
+    /// Creates the state of a link that starts at `now`, in ns.
     #[must_use]
     pub fn new(params: &Params, now: u64) -> Self {
         let mut link = Self::default();
@@ -174,17 +174,17 @@ impl Link {
         link
     }
 
-    /// Ends the control intervals that are over at `now`; returns whether a counting interval began.
+    /// Ends the control intervals that are over at `now`. Returns true if a new counting interval began.
     pub fn advance(&mut self, params: &Params, filters: &mut Filters, total: &Sums, now: u64) -> bool {
         c::waterfill_cohabit_advance(params, self, filters, total, now) != 0
     }
 
-    /// Counts the flow of a packet with data; returns whether it was known as one of this class.
+    /// Counts the flow of a data packet. Returns true if the flow was already known in this class.
     pub fn count_flow(&mut self, filters: &mut Filters, class: usize, hash: u64) -> bool {
         c::waterfill_cohabit_flow(self, filters, class as u32, hash) != 0
     }
 
-    /// Decides on a TCP packet with data, given 32 random bits.
+    /// Decides whether to admit, mark or drop a TCP data packet, given 32 random bits.
     pub fn decide(
         &mut self,
         params: &Params,
@@ -201,26 +201,26 @@ impl Link {
         }
     }
 
-    /// Ends a control interval at `now` with these measurements.
+    /// Ends a control interval at `now` with the given measurements.
     pub fn update(&mut self, params: &Params, measured: &Measured, now: u64) {
         c::waterfill_cohabit_update(params, self, measured, now);
     }
 }
 
 impl Sums {
-    /// Counts an arriving packet; the caller adds its bytes where it is admitted.
+    /// Counts an arriving packet. If the packet is admitted, the caller adds its bytes.
     pub fn count(&mut self, class: usize, segments: u32, data: bool, now: u64) {
         c::waterfill_cohabit_count(self, class as u32, segments, data.into(), now);
     }
 }
 
-/// Returns the hash of a value.
+/// Returns a hash of a value and a salt.
 #[must_use]
 pub fn mix(value: u64, salt: u64) -> u64 {
     c::waterfill_cohabit_mix(value, salt)
 }
 
-/// Returns the explicit class's part of the usable capacity, in 2⁻³²; the weight is in thousandths.
+/// Returns the explicit class's fraction of the usable capacity, in units of 2⁻³². The weight is in thousandths.
 #[must_use]
 pub fn explicit_part(explicit_flows: u32, tcp_flows: u32, weight: u32) -> u64 {
     c::waterfill_cohabit_explicit_part(explicit_flows, tcp_flows, weight)
@@ -233,7 +233,8 @@ mod tests {
     const ONE: f64 = 4_294_967_296.0;
     const LOG: f64 = 17_179_869_184.0;
 
-    /// `[xcp-tcp-2008:eq3, eq4]` §5: O = 1024 Mbit/s, 10 XCP flows and 1, 2, 3 TCP flows.
+    /// `[xcp-tcp-2008:eq3, eq4]` The shares match §5 by hand: O = 1024 Mbit/s, with 10 XCP flows and 1, 2 or 3 TCP
+    /// flows.
     #[test]
     fn shares_by_hand() {
         for (tcp, bw_xcp) in [(1, 1024e6 * 10.0 / 11.0), (2, 1024e6 * 10.0 / 12.0), (3, 1024e6 * 10.0 / 13.0)] {
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// `[xcp-tcp-2008:§4.3, §4.4]`
+    /// `[xcp-tcp-2008:§4.3, §4.4]` The paper's drop probability changes as calculated by hand.
     #[test]
     fn the_papers_p_drop_by_hand() {
         let params = params();

@@ -14,7 +14,7 @@ fn protocol(name: &str) -> ProtocolId {
     ProtocolId::by_name(name).expect("a protocol")
 }
 
-/// The default parameters with others, given as `name=word` or `name=number`.
+/// Returns a law's default parameters, changed by settings `name=word` or `name=number`.
 fn with(law: &str, settings: &str) -> AnyParams {
     let mut params = protocol(law).params();
     for (name, value) in settings.split_whitespace().map(|setting| setting.split_once('=').expect("name=value")) {
@@ -24,12 +24,15 @@ fn with(law: &str, settings: &str) -> AnyParams {
     params
 }
 
-/// The parameter that is out of its limits with these settings.
+/// Returns the name of the parameter that is out of its limits with these settings.
 fn refused(law: &str, settings: &str) -> Option<String> {
     with(law, settings).validate().err().map(|error| error.0.split_once(':').expect("name: reason").0.to_owned())
 }
 
-/// A law with the settings before each parameter; the values within its limits, `|`, and those just outside.
+/// Limits of a law's parameters.
+///
+/// The items are the law, its settings and, for each parameter, the values within its limits, `|`, and the values just
+/// outside.
 type Limits = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const LIMITS: &[Limits] = &[
@@ -229,7 +232,7 @@ const XCP_KERNEL: &[(&str, &str)] = &[
     ("max_interval", "4 | 4.001"),
 ];
 
-/// The values within a parameter's stated limits are accepted, those just outside refused with its name.
+/// Values within a parameter's stated limits are accepted. Values just outside are refused with the parameter's name.
 #[test]
 fn parameters_have_the_limits_that_they_state() {
     for (law, settings, limits) in LIMITS {
@@ -247,7 +250,7 @@ fn parameters_have_the_limits_that_they_state() {
     }
 }
 
-/// Checks the target: the law's parameter where it has one, otherwise all of a link.
+/// The target of a law is its own parameter or, without one, the full capacity of a link.
 #[test]
 fn targets_are_the_laws_own() {
     for (law, settings, target) in [
@@ -267,7 +270,7 @@ fn targets_are_the_laws_own() {
     }
 }
 
-/// Laws of rates pace their packets, laws of windows do not, by the parameters that choose.
+/// Rate-based laws pace their packets, and window-based laws do not. The parameters decide which applies.
 #[test]
 fn laws_of_rates_are_paced() {
     for (law, settings, paced) in [
@@ -285,7 +288,7 @@ fn laws_of_rates_are_paced() {
     }
 }
 
-/// A fluid has no packets that a law could count in kernel arithmetic, or a host pace.
+/// Arithmetics that need packets do not run on fluid, which has no packets for a law to count or a host to pace.
 #[test]
 fn arithmetics_that_need_packets() {
     for (law, form) in kernel_protocols() {
@@ -299,8 +302,10 @@ fn arithmetics_that_need_packets() {
     assert!(with("cubic", "").needs_packets() && !with("window", "").needs_packets());
 }
 
-/// Bounds of T and x_max. x_max is above every link's capacity, and the price of a thousandth of it is below 32 s. With
-/// x_max = 10¹⁵ bit/s and 1 Gbit/s the price is T·ln 10⁹, so T is at most 1.544 s.
+/// MaxNet refuses links whose prices have no code, by bounds of T and x_max.
+///
+/// x_max must be above every link's capacity, and the price of a thousandth of the capacity below 32 s. With x_max =
+/// 10¹⁵ bit/s and 1 Gbit/s the price is T·ln 10⁹, so T is at most 1.544 s.
 #[test]
 fn maxnet_refuses_links_whose_prices_have_no_code() {
     let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
@@ -316,7 +321,7 @@ fn maxnet_refuses_links_whose_prices_have_no_code() {
     assert_eq!(with("rcp", "").check_link(&link), Ok(()));
 }
 
-/// Record of an exchange of packets: the signals at its end, the router's control interval, and the log.
+/// Record of an exchange of packets: the final signals, the router's control interval and the log.
 struct Exchange {
     router: Vec<(&'static str, f64)>,
     source: Vec<(&'static str, f64)>,
@@ -324,7 +329,8 @@ struct Exchange {
     log: StepLog,
 }
 
-/// A link of 100 Mbit/s, of which this share arrives; in the second half of the time it has another rate, in bit/s.
+/// Path over a link of 100 Mbit/s, with the load as a fraction of that rate. The link has another rate, in bit/s, in
+/// the second half of the test.
 struct Path {
     load: f64,
     later: f64,
@@ -333,7 +339,7 @@ struct Path {
 
 const HALF_FULL: Path = Path { load: 0.5, later: 1e8, target: None };
 
-/// Sends packets over a path for `ms` milliseconds, with an RTT of 40 ms. A log of up to `steps` is kept.
+/// Sends packets over a path for `ms` milliseconds with an RTT of 40 ms, and keeps a log of up to `steps` steps.
 fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Exchange {
     let (id, params, log) = (protocol(law), with(law, settings), StepLog::new(steps, None));
     let mut link = LinkView { id: 0, capacity: Rate::from_bps(1e8), target: path.target, queue: Volume::ZERO };
@@ -383,12 +389,12 @@ fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Ex
     Exchange { router: at_router, source: at_source, interval: router.interval(), log }
 }
 
-/// Names of the laws with a kernel form.
+/// Returns the names of the laws with a kernel form.
 fn explicit() -> impl Iterator<Item = &'static str> {
     kernel_protocols().into_iter().map(|(name, _)| name)
 }
 
-/// Router and source together show every signal that the law lists, and no other.
+/// A law's router and source together show every signal that the law lists, and no others.
 #[test]
 fn laws_show_the_signals_that_they_list() {
     for law in explicit() {
@@ -405,8 +411,9 @@ fn laws_show_the_signals_that_they_list() {
     }
 }
 
-/// Compares both arithmetics after the same second of packets. Loads are below and above the link's rate, also after that
-/// rate has changed, and with a target of one half.
+/// Both arithmetics show the same numbers after the same second of packets.
+///
+/// The loads are below and above the link's rate, also after that rate has changed, and with a target of one half.
 #[test]
 fn both_arithmetics_show_the_same_numbers() {
     let paths = [
@@ -432,7 +439,7 @@ fn both_arithmetics_show_the_same_numbers() {
     }
 }
 
-/// Words of each part's state that `validation/certificates` reads, in their order.
+/// Names of the state words that `validation/certificates` reads from a router, receiver and source, in order.
 const STATES: &[(&str, &str, &str, &str)] = &[
     (
         "maxnet",
@@ -482,7 +489,7 @@ const PXCP_ROUTER: &str = "capacity interval sum_rtt_x spare shuffled residue_ga
      left_x lowered_x";
 const XCP_SOURCE: &str = "weight packet cwnd srtt claimed_rtt total";
 
-/// A log of steps has the state of router, receiver and source by these names.
+/// A step log names the state words of router, receiver and source as listed.
 #[test]
 fn logs_have_the_state_by_its_names() {
     for (law, router, receiver, source) in STATES {
@@ -496,7 +503,7 @@ fn logs_have_the_state_by_its_names() {
     }
 }
 
-/// XCP's routers follow the RTT that packets state, in both arithmetics; other laws have intervals of their own.
+/// XCP's routers follow the RTT that packets state, in both arithmetics. Other laws use their own intervals.
 #[test]
 fn control_intervals_are_the_stated_rtt() {
     for law in explicit() {
@@ -510,7 +517,7 @@ fn control_intervals_are_the_stated_rtt() {
     }
 }
 
-/// The words of a name in the states that a part left, call by call.
+/// Returns a state word's values after each call of one part of a law.
 fn words(log: &StepLog, law: &str, part: LawPart, name: &str) -> Vec<u64> {
     let fields = log.fields();
     log.with_rows(|rows| {
@@ -525,7 +532,8 @@ fn words(log: &StepLog, law: &str, part: LawPart, name: &str) -> Vec<u64> {
     })
 }
 
-/// `[maxnet-2007:IV.B]` A log says 0 while a source asks for a start rate, 1 and the rates while it rises, then 2.
+/// `[maxnet-2007:IV.B]` The log records MaxNet's start: mode 0 while a source asks for a start rate, 1 while the rate
+/// rises, then 2.
 #[test]
 fn a_log_says_how_maxnet_starts() {
     let log = exchange("maxnet", "", &HALF_FULL, 500, 100_000).log;

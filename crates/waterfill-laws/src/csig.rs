@@ -1,4 +1,4 @@
-//! CSIG's tags and bands: `kernel/csig.h`, compiled for the host and called unchanged.
+//! CSIG tags and bands: `kernel/csig.h`, compiled unchanged for the host.
 //!
 //! That file documents the formats and their source. [`crate::carriage`] uses the same bands for the signals of laws.
 
@@ -11,33 +11,33 @@
 use crate::mirror::mirror;
 
 mirror! {
-    /// A tag's fields: `struct csig_tag`.
+    /// Fields of a CSIG tag: C's `struct csig_tag`.
     #[derive(Eq)]
     pub struct Tag = waterfill_csig_tag_fields {
-        /// The signal's type, `enum csig_type`.
+        /// Type of the signal, a value of C's `enum csig_type`.
         signal: u32,
-        /// The signal's code: 5 bits, or 20.
+        /// Code of the signal's value: 5 bits in the compact tag, 20 in the wide tag.
         code: u32,
-        /// Identity of the last writer: 6 bits, or 15.
+        /// Identity of the last writer: 6 bits in the compact tag, 15 in the wide tag.
         locator: u32,
-        /// 1: the packet was trimmed, so no hop updates the tag.
+        /// Trim flag: 1 if the packet was trimmed, so that no hop updates the tag.
         trimmed: u32,
     }
 }
 
 mirror! {
-    /// Mapping from values to codes: `struct csig_bands`.
+    /// Mapping from values to codes: C's `struct csig_bands`.
     #[derive(Eq)]
     pub struct Bands = waterfill_csig_bands_fields {
         /// Smallest value of each band of the compact tag, in rising order.
         lower: [u64; 32],
         /// Largest value of the compact tag's last band.
         end: u64,
-        /// Wide: 0 or a power of two.
+        /// Smallest value of the wide tag's first band: 0 or a power of two.
         base: u64,
-        /// Compact: the number of bands.
+        /// Number of bands of the compact tag.
         count: u32,
-        /// Wide: log₂ of a band's width.
+        /// Binary logarithm of the wide tag's band width.
         step_log: u32,
     }
 }
@@ -55,21 +55,21 @@ mod c {
     }
 }
 
-/// The type of MaxNet's price, which has no assigned one.
+/// Type number of MaxNet's price, for which CSIG assigns no type.
 pub const PRICE: u32 = 7;
 
-/// Format of a tag.
+/// Format of a CSIG tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Format {
-    /// 4 bytes, 5 bits of code.
+    /// Tag of 4 bytes with a code of 5 bits.
     Compact = 1,
-    /// 8 bytes, 20 bits of code.
+    /// Tag of 8 bytes with a code of 20 bits.
     Wide = 2,
 }
 
 impl Format {
-    /// Returns the bits of a code.
+    /// Returns the number of bits in a code.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {
@@ -78,7 +78,7 @@ impl Format {
         }
     }
 
-    /// Returns a tag's length in bytes, with its TPID.
+    /// Returns the length of a tag in bytes, including its TPID.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -87,7 +87,7 @@ impl Format {
         }
     }
 
-    /// Returns the code of a tag of this type that no hop has written.
+    /// Returns the initial code of a tag of this type, before any hop has written to it.
     #[must_use]
     pub fn first(self, signal: u32) -> u32 {
         c::waterfill_csig_first(self as u32, signal)
@@ -95,7 +95,7 @@ impl Format {
 }
 
 impl Tag {
-    /// Writes the tag with its TPID; returns the bytes, of which the compact tag uses four.
+    /// Writes the tag with its TPID. A compact tag fills the first four of the returned bytes.
     #[must_use]
     pub fn write(&self, format: Format, tpid: u16) -> [u8; 8] {
         let mut bytes = [0; 8];
@@ -104,7 +104,7 @@ impl Tag {
         bytes
     }
 
-    /// Reads a tag from its TPID on.
+    /// Reads a tag from bytes that begin with its TPID.
     #[must_use]
     pub fn read(format: Format, bytes: &[u8; 8]) -> Self {
         let mut tag = Self::default();
@@ -112,14 +112,14 @@ impl Tag {
         tag
     }
 
-    /// Compares and replaces, as a hop with this code does; returns whether the tag changed.
+    /// Updates the tag as a hop with this code does, by compare-and-replace. Returns true if the tag changed.
     pub fn update(&mut self, signal: u32, code: u32, locator: u32) -> bool {
         c::waterfill_csig_update(self, signal, code, locator) != 0
     }
 }
 
 impl Bands {
-    /// Divides `from..to` into the compact tag's 32 bands of equal width, within one unit.
+    /// Creates the compact tag's 32 bands, which divide `from..to` into equal widths within one unit.
     #[must_use]
     pub fn compact(from: u64, to: u64) -> Self {
         let width = to.saturating_sub(from);
@@ -127,19 +127,19 @@ impl Bands {
         Self { lower: std::array::from_fn(|i| limit(i as u32)), end: to, count: 32, ..Self::default() }
     }
 
-    /// The wide tag's 2²⁰ bands of `2^step_log`, from `base` on.
+    /// Creates the wide tag's 2²⁰ bands of width `2^step_log`, starting at `base`.
     #[must_use]
     pub fn wide(base: u64, step_log: u32) -> Self {
         Self { base, step_log, ..Self::default() }
     }
 
-    /// Returns a value's code.
+    /// Returns the code of a value.
     #[must_use]
     pub fn code(&self, format: Format, value: u64) -> u32 {
         c::waterfill_csig_code(format as u32, self, value)
     }
 
-    /// Returns the middle of a code's band.
+    /// Returns the value in the middle of a code's band.
     #[must_use]
     pub fn value(&self, format: Format, code: u32) -> u64 {
         c::waterfill_csig_value(format as u32, self, code)

@@ -1,6 +1,6 @@
-//! Structs of the C code in `kernel/`, mirrored in Rust. Tests compare each mirror with C's own list of fields.
+//! Rust mirrors of the C structs in `kernel/`. Tests compare each mirror with C's own list of fields.
 
-/// A field of a C struct: `struct waterfill_field` of `kernel/mirror.h`.
+/// Field of a C struct: `struct waterfill_field` of `kernel/mirror.h`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CField {

@@ -1,4 +1,4 @@
-//! Parameters that describe themselves: name, unit, default, meaning and source.
+//! Self-describing parameters of protocols: name, unit, default, meaning and source.
 //!
 //! A protocol lists its parameters once, with [`params!`](crate::params!). The command line, the scenario check, the
 //! generated pages, the C code's `struct law_params` and the daemon read the same list. Values cross in SI units.
@@ -9,27 +9,27 @@ pub mod kernel_form;
 
 pub use kernel_form::{KernelForm, KernelPlace};
 
-/// A parameter's type, and so the unit that a user writes.
+/// Type of a parameter, which determines the unit that a user writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A plain number.
+    /// A number without a unit.
     Ratio,
-    /// bit/s.
+    /// A rate in bit/s.
     Rate,
-    /// Seconds.
+    /// A time in seconds.
     Time,
-    /// Bytes.
+    /// A volume in bytes.
     Volume,
     /// A whole number.
     Count,
-    /// One of these words.
+    /// A word from a fixed list.
     Choice(&'static [&'static str]),
-    /// `true` or `false`.
+    /// A flag, `true` or `false`.
     Flag,
 }
 
 impl Unit {
-    /// Returns its name in listings.
+    /// Returns the unit's name in listings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Unit {
         }
     }
 
-    /// Returns a value as people read and write it, such as `130 ms`.
+    /// Returns a value as people read and write it, for example `130 ms`.
     #[must_use]
     pub fn show(self, value: &Value) -> String {
         match (self, value) {
@@ -60,7 +60,7 @@ impl Unit {
 const LARGE: &[(&str, i32)] = &[("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0)];
 const SMALL: &[(&str, i32)] = &[("", 0), ("m", -3), ("µ", -6), ("n", -9), ("p", -12)];
 
-/// Writes a number with the first prefix that leaves it at least 1. All its digits are kept.
+/// Formats a number with the first prefix for which the number is at least 1. All digits are kept.
 fn with_prefix(n: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     let zero = ("", 0);
     let fits = |(_, exponent): &&(&str, i32)| n.abs() >= 10_f64.powi(*exponent) * (1.0 - 1e-12);
@@ -70,32 +70,34 @@ fn with_prefix(n: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     format!("{digits} {prefix}{unit}")
 }
 
-/// A parameter's value as a user gave it, converted to SI units.
+/// Value of a parameter as a user gave it, converted to SI units.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// bit/s, seconds, bytes, a ratio or a whole number.
+    /// A number: bit/s, seconds, bytes, a ratio or a count.
     Number(f64),
-    /// One of a choice.
+    /// A word of a choice.
     Word(String),
     /// A flag.
     Flag(bool),
 }
 
-/// A Rust type that a parameter can have.
+/// Rust type that a parameter can have.
 pub trait ParamType: Sized {
-    /// Its unit.
+    /// Unit of the parameter.
     const UNIT: Unit;
-    /// Converts to a value in SI units.
+    /// Converts the parameter to a value in SI units.
     fn to_value(&self) -> Value;
-    /// Converts from a value in SI units; `None` when it has the wrong type.
+    /// Converts a value in SI units to the parameter; `None` if the value has the wrong type.
     fn from_value(value: &Value) -> Option<Self>;
-    /// Returns the number of this value in the kernel: its units there, rounded to nearest, or the place of its word.
+    /// Returns the number that represents the parameter in the kernel.
+    ///
+    /// This is the value in the kernel's unit, rounded to the nearest integer, or the index of a word.
     fn kernel_number(&self, form: &KernelForm) -> u64 {
         kernel_form::number_of(form, Self::UNIT, &self.to_value())
     }
 }
 
-/// Implements [`ParamType`] for a type that is one number.
+/// Implements [`ParamType`] for a type that holds one number.
 macro_rules! number {
     ($t:ty, $unit:expr, $to:expr, $from:expr) => {
         impl ParamType for $t {
@@ -130,7 +132,7 @@ impl ParamType for Duration {
             _ => None,
         }
     }
-    /// A half is rounded up, which seconds in binary would not show.
+    /// Returns the duration in the kernel's unit. Halves are rounded up, which binary seconds would not show.
     fn kernel_number(&self, form: &KernelForm) -> u64 {
         let unit_ps = (1e12 / form.scale) as u64;
         (self.as_ps() + unit_ps / 2) / unit_ps
@@ -150,24 +152,24 @@ impl ParamType for bool {
     }
 }
 
-/// The description of one parameter.
+/// Description of one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamInfo {
-    /// Key in a scenario.
+    /// Key of the parameter in a scenario.
     pub name: &'static str,
-    /// Type and unit.
+    /// Type and unit of the parameter.
     pub unit: Unit,
-    /// Default.
+    /// Default value of the parameter.
     pub default: Value,
     /// Meaning of the parameter.
     pub doc: &'static str,
-    /// Source of the default.
+    /// Source of the default value.
     pub source: &'static str,
-    /// Its form in the kernel; `None` for one that the C code neither has nor forbids.
+    /// Form of the parameter in the kernel; `None` if the C code neither has nor forbids the parameter.
     pub kernel: Option<KernelForm>,
 }
 
-/// Why a parameter was refused: its name, the problem, and the value.
+/// Error for a refused parameter: its name, the problem and the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError(pub String);
 
@@ -180,7 +182,7 @@ impl std::fmt::Display for ParamError {
 impl std::error::Error for ParamError {}
 
 impl ParamError {
-    /// Adds the value of the parameter, unless the sentence has it.
+    /// Appends the value of the parameter, unless the message already contains it.
     #[must_use]
     pub fn with_value<P: Params>(self, params: &P) -> Self {
         let name = self.0.split(':').next().unwrap_or_default();
@@ -197,7 +199,7 @@ impl ParamError {
     }
 }
 
-/// Returns a value as a message quotes it: a word in quotes, a number with its unit.
+/// Returns a value as a message quotes it: a word in quotes, or a number with its unit.
 #[must_use]
 pub fn shown(unit: Unit, value: &Value) -> String {
     match value {
@@ -207,7 +209,7 @@ pub fn shown(unit: Unit, value: &Value) -> String {
     }
 }
 
-/// The parameters of one protocol.
+/// Parameters of one protocol.
 pub trait Params: Clone + Default {
     /// Lists the parameters with their defaults.
     fn list() -> Vec<ParamInfo>;
@@ -216,18 +218,18 @@ pub trait Params: Clone + Default {
     /// # Errors
     /// The name is unknown, or the value has the wrong type.
     fn set(&mut self, name: &str, value: &Value) -> Result<(), ParamError>;
-    /// Returns all values by name, in the order of the list.
+    /// Returns the values of all parameters with their names, in the order of the list.
     fn values(&self) -> Vec<(&'static str, Value)>;
     /// Returns the members of the law's `struct law_params` with their numbers.
     fn kernel_numbers(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
-    /// Checks ranges and combinations.
+    /// Checks the ranges and combinations of all parameters.
     ///
     /// # Errors
     /// Names the first parameter that is out of range.
     fn validate(&self) -> Result<(), ParamError>;
-    /// Checks that the C code supports the values, if `arithmetic` selects another than real numbers.
+    /// Checks that the C code supports the values, unless `arithmetic` selects real numbers.
     ///
     /// # Errors
     /// Names the first parameter that it does not support, the range and the value.
@@ -244,7 +246,7 @@ pub trait Params: Clone + Default {
     }
 }
 
-/// Checks a condition on a parameter.
+/// Checks a condition on a parameter, and names the parameter in the error.
 ///
 /// # Errors
 /// `name: must be {wanted}` when `ok` is false.
@@ -331,7 +333,7 @@ macro_rules! choice {
         pub enum $name { $($(#[doc = $doc])+ $variant,)* }
 
         impl $name {
-            /// Returns the word.
+            /// Returns the word for this variant.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }

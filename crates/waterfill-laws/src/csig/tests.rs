@@ -1,8 +1,8 @@
-//! The C codec against a second one in Rust, over all codes, and against SAI's figure.
+//! Tests of the C codec against a second codec in Rust, over all codes, and against SAI's figure.
 
 use super::*;
 
-/// The tag as bits from a string: the figure's fields in their order, each with its width.
+/// Returns the bytes of a tag from the figure's fields in order, each given as a value and a width in bits.
 fn bytes_of(fields: &[(u64, u32)]) -> Vec<u8> {
     let mut bits = Vec::new();
     for &(value, width) in fields {
@@ -35,8 +35,10 @@ fn expected(format: Format, tpid: u16, tag: &Tag) -> Vec<u8> {
     }
 }
 
-/// SAI figure 2. Each field alone with all its bits set shows where its box begins and ends; 0xccdd is the TPID of
-/// section 5.1.1's example.
+/// Tags match SAI figure 2.
+///
+/// Each field alone with all its bits set shows where its box begins and ends. 0xccdd is the TPID of section 5.1.1's
+/// example.
 #[test]
 fn the_bytes_of_sais_figure() {
     let compact =
@@ -98,7 +100,7 @@ fn every_wide_code_and_every_locator_comes_back() {
     }
 }
 
-/// Section 3.2: 32 configurable bands; 2^20 of one width.
+/// Values fall into the bands of section 3.2: 32 configurable bands, or 2^20 bands of equal width.
 #[test]
 fn a_value_gets_the_band_that_it_lies_in() {
     // Section 5.1.1's example: 8 bands; the first and last are 1 to 100 and 3101 to 3200.
@@ -133,7 +135,8 @@ fn a_value_gets_the_band_that_it_lies_in() {
     assert_eq!(Bands::wide(0, 0).value(Format::Wide, 5), 5, "bands of one value");
 }
 
-/// Figure 1's path: hops of 100, 95, 70, 90 and 20 Gbit/s, 12.5 % at the first, 18 us at the third.
+/// Figure 1's path ends with the code of its worst hop. By type of signal, this is the fifth (20 Gbit/s), the first
+/// (12.5 %) or the third hop (18 us).
 #[test]
 fn a_path_ends_with_its_worst_hop() {
     for format in [Format::Compact, Format::Wide] {
@@ -163,7 +166,8 @@ fn a_path_ends_with_its_worst_hop() {
     assert!(tag.update(2, 30, 1) && tag.locator == 1);
 }
 
-/// max Q(v) = Q(max v), so that a path's code is its worst value's, whatever the number of hops.
+/// Codes keep the order of values, max Q(v) = Q(max v). So a path's code belongs to its worst value for any number of
+/// hops.
 #[test]
 fn codes_keep_the_order_of_values() {
     let (compact, wide) = (Bands::compact(77, 1_000_003), Bands::wide(4096, 3));

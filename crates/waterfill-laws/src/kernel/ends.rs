@@ -1,4 +1,4 @@
-//! A law's receiver and source in the simulator.
+//! Receiver and source of a law in kernel arithmetic, for the simulator.
 
 use super::host::Host;
 use super::{
@@ -9,7 +9,7 @@ use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, Received, SendL
 use crate::state::StateFields;
 use crate::units::{Duration, Rate, Volume};
 
-/// The receiver of a law.
+/// Receiver of a law in kernel arithmetic.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     law: &'static KernelLaw,
@@ -18,7 +18,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Creates the receiving end of one connection.
+    /// Creates the receiver of one connection.
     #[must_use]
     pub fn new<P: RunsInKernel>(params: &P::Params) -> Self {
         let law = P::law();
@@ -31,7 +31,7 @@ impl Receiver {
         self.law
     }
 
-    /// Takes a packet.
+    /// Processes a received packet.
     pub fn on_data(&mut self, received: &Received<Value>) {
         let rtt_us = received.rtt.map_or(0, span_us);
         self.law.receive(&self.params, &mut self.state, clock_us(received.now), rtt_us, &received.header, 1);
@@ -50,8 +50,10 @@ impl Receiver {
     }
 }
 
-/// The source of a law. It calls the law for every acknowledgement, unless the host's program decides. A claimed RTT is the
-/// law's smoothed one.
+/// Source of a law in kernel arithmetic.
+///
+/// The source calls the law for every acknowledgement, unless the host's program decides otherwise. A claimed RTT
+/// replaces the smoothed RTT of the law.
 #[derive(Clone, Debug)]
 pub struct Source {
     form: &'static KernelProtocol,
@@ -59,21 +61,22 @@ pub struct Source {
     params: Words,
     state: Words,
     tcp: Tcp,
-    /// Acknowledged bytes that are no whole packet yet.
+    /// Acknowledged bytes that do not yet add up to a whole packet.
     acked: Volume,
-    /// Factor of the law's rate and window: the connection's weight, or 1 where the parameters have it.
+    /// Factor that scales the law's rate and window: the connection's weight, or 1 if the law's parameters contain the
+    /// weight.
     scale: f64,
     initial_window: Volume,
     claimed_rtt: Option<Duration>,
-    /// Limit that the law allows.
+    /// Limit that the law currently sets.
     allowed: KernelLimit,
     limit: SendLimit,
-    /// The additions of the kernel's program.
+    /// Additions of the kernel's host program, if they are simulated.
     host: Option<Box<Host>>,
 }
 
 impl Source {
-    /// Creates the sending end of one connection.
+    /// Creates the source of one connection.
     #[must_use]
     pub fn new<P: RunsInKernel>(params: &P::Params, connection: &Connection) -> Self {
         let (law, form) = (P::law(), KernelProtocol::of::<P>());
@@ -109,7 +112,7 @@ impl Source {
         self.law
     }
 
-    /// Reads the law's limit, and applies it where the host's program does not.
+    /// Reads the law's limit and converts it into a send limit, through the host's program if that is simulated.
     fn set_limit(&mut self) {
         self.allowed = self.law.limit(&mut self.state, &self.tcp);
         let KernelLimit { rate, window, .. } = self.allowed;
@@ -130,7 +133,7 @@ impl Source {
         }
     }
 
-    /// Returns the value of a packet about to be sent.
+    /// Returns the option value of a packet about to be sent.
     #[must_use]
     pub fn stamp(&mut self, sending: &Sending) -> Value {
         if sending.kind == PacketKind::Syn {
@@ -140,7 +143,7 @@ impl Source {
         }
     }
 
-    /// Takes an acknowledgement.
+    /// Processes an acknowledgement.
     pub fn on_ack(&mut self, ack: &Ack<Value>) {
         let packet = f64::from(self.tcp.packet);
         self.acked += ack.acked;
@@ -162,7 +165,7 @@ impl Source {
         self.set_limit();
     }
 
-    /// Takes a loss or a time-out. The host's program applies what follows with the next acknowledgement.
+    /// Processes a loss or a timeout. With the host's program, the new limit applies from the next acknowledgement.
     pub fn on_event(&mut self, event: Event) {
         match event {
             Event::Loss => self.law.loss(&self.params, &mut self.state),
@@ -176,7 +179,7 @@ impl Source {
         }
     }
 
-    /// Returns the current limit of what may be sent.
+    /// Returns the current send limit.
     #[must_use]
     pub const fn limit(&self) -> SendLimit {
         self.limit

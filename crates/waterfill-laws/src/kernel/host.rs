@@ -1,4 +1,4 @@
-//! Additions of the kernel's program to any law at a host: `kernel/host.h`, which that program includes too.
+//! Additions of the kernel's host program to any law: `kernel/host.h`, which the BPF programs include too.
 //!
 //! The simulated TCP differs from a real one in this: it has no super-packets, its timers are never late, and every
 //! acknowledgement has an echo. What the program does where no router answers, or where the path has another bottleneck,
@@ -15,7 +15,7 @@ use crate::protocol::SendLimit;
 use crate::units::{Rate, Volume};
 
 mirror! {
-    /// `struct host_pace`.
+    /// State of pacing, boost and restart: C's `struct host_pace`.
     pub(super) struct Pace = waterfill_host_pace_fields {
         called_us: u64,
         boost_rate: u64,
@@ -28,7 +28,7 @@ mirror! {
 }
 
 mirror! {
-    /// `struct host_send`.
+    /// Limits for TCP: C's `struct host_send`.
     pub(super) struct Send = waterfill_host_send_fields {
         rate: u64,
         window: u32,
@@ -42,12 +42,12 @@ unsafe extern "C" {
     safe fn waterfill_host_time_out(pace: &mut Pace);
 }
 
-/// A source's state beyond the law's.
+/// State that a source's host keeps in addition to the law's state.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pace: Pace,
     send: Send,
-    /// Packets of acknowledgements that the law has not received yet.
+    /// Number of acknowledged packets that the law has not yet received.
     waiting: u32,
 }
 
@@ -58,7 +58,7 @@ impl Host {
         Self { pace, send: Send { window: initial_packets.max(1), ..Send::default() }, waiting: 0 }
     }
 
-    /// Returns true if the law gets this acknowledgement, with earlier ones that it has not seen.
+    /// Returns true if the law must receive this acknowledgement, together with earlier ones that are still waiting.
     pub(super) fn is_due(&mut self, tcp: &mut Tcp, law: &KernelLimit) -> bool {
         tcp.acked = tcp.acked.wrapping_add(self.waiting);
         tcp.window_limited = u32::from(tcp.in_flight >= self.send.window);
@@ -67,7 +67,7 @@ impl Host {
         due
     }
 
-    /// Sets TCP's limit from the law's.
+    /// Computes TCP's limits from the law's limit.
     pub(super) fn control(&mut self, law: &KernelLaw, limit: &KernelLimit, tcp: &Tcp) {
         law.host_control(&mut self.pace, limit, tcp, &mut self.send);
     }
@@ -76,7 +76,7 @@ impl Host {
         waterfill_host_time_out(&mut self.pace);
     }
 
-    /// Returns the limit of what TCP may send, in packets of so many bytes.
+    /// Returns the send limit of TCP, for packets of `packet` bytes.
     pub(super) fn limit(&self, law: &KernelLaw, packet: u32) -> SendLimit {
         let Send { rate, window, ack_clocked } = self.send;
         let pacing = match (rate, ack_clocked) {
@@ -88,7 +88,7 @@ impl Host {
         SendLimit { window: Some(f64::from(window) * Volume::from_bytes(f64::from(packet))), pacing }
     }
 
-    /// Returns the fields as words, for logs.
+    /// Returns the host's state as words for logs.
     pub(super) const fn words(&self) -> [u64; 8] {
         let Self { pace, send, waiting } = self;
         [

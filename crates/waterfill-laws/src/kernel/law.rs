@@ -1,4 +1,4 @@
-//! A law's functions, callable without `unsafe`.
+//! Safe Rust interface to the C functions of a law.
 
 #![allow(
     unsafe_code,
@@ -9,83 +9,83 @@
 use super::host::{Pace, Send};
 use crate::mirror::mirror;
 
-/// `LAW_VALUE_MAX`.
+/// Maximum length of a value in bytes: C's `LAW_VALUE_MAX`.
 pub const VALUE_MAX: usize = 15;
-/// `LAW_SIGNALS`.
+/// Number of signals that a law shows: C's `LAW_SIGNALS`.
 pub const SIGNALS: usize = 4;
-/// A value on the wire, zeros after its end.
+/// Option value on the wire, padded with zeros.
 pub type Value = [u8; VALUE_MAX];
 
 mirror! {
-    /// `struct law_packet`: a packet at a router.
+    /// Packet at a router: C's `struct law_packet`.
     pub struct Packet = waterfill_law_packet_fields {
-        /// Bytes on the link, of all segments.
+        /// Bytes of all segments on the link.
         bytes: u64,
-        /// Segments; 1 if it is not a super-packet.
+        /// Number of segments: 1 unless the packet is a super-packet.
         segments: u32,
-        /// 1: a SYN.
+        /// SYN flag: 1 for a SYN.
         syn: u32,
     }
 }
 
 mirror! {
-    /// `struct law_tcp`: TCP's state of a connection. `kernel/law.h` describes the fields.
+    /// TCP state of a connection: C's `struct law_tcp`. `kernel/law.h` describes the fields.
     pub struct Tcp = waterfill_law_tcp_fields {
-        /// Time, µs.
+        /// Current time in µs.
         now_us: u64,
-        /// Smoothed RTT, µs times 8.
+        /// Smoothed RTT in µs, times 8.
         srtt_us: u32,
-        /// Smallest RTT, µs.
+        /// Smallest RTT in µs.
         base_rtt_us: u32,
-        /// Packets since the connection began.
+        /// Packets delivered since the connection began.
         delivered: u32,
-        /// Packets since the last call.
+        /// Packets acknowledged since the law's last call.
         acked: u32,
         /// Packets in flight before this acknowledgement.
         in_flight: u32,
-        /// Bytes of a full packet.
+        /// Size of a full packet in bytes.
         packet: u32,
-        /// Bytes of it that pacing counts.
+        /// Bytes of a full packet that pacing counts.
         payload: u32,
-        /// Packets of a super-packet.
+        /// Number of packets in a super-packet.
         max_segments: u32,
-        /// 1: recovery from a loss.
+        /// Recovery flag: 1 during recovery from a loss.
         recovering: u32,
-        /// 1: the application limits the rate.
+        /// Application flag: 1 if the application limits the rate.
         app_limited: u32,
-        /// 1: the window limits the rate.
+        /// Window flag: 1 if the window limits the rate.
         window_limited: u32,
-        /// 1: the application sets no limit of the pacing rate.
+        /// Flag that is 1 if the application sets no limit on the pacing rate.
         unlimited: u32,
-        /// 0.
+        /// Reserved field, always 0.
         reserved: u32,
     }
 }
 
 mirror! {
-    /// `struct law_limit`: what a law allows a source.
+    /// Limits that a law sets for a source: C's `struct law_limit`.
     pub struct KernelLimit = waterfill_law_limit_fields {
-        /// bit/s; 0: no router has answered yet.
+        /// Rate in bit/s; 0 if no router has answered yet.
         rate: u64,
-        /// Bytes; 0: the rate alone limits.
+        /// Window in bytes; 0 if the rate alone limits the source.
         window: u64,
-        /// Bytes of a packet.
+        /// Size of a packet in bytes.
         packet: u32,
-        /// 1: past its start.
+        /// Flag that is 1 once the law is past its start.
         steady: u32,
-        /// 1: a router's value has been applied.
+        /// Flag that is 1 once a router's value has been applied.
         heard: u32,
-        /// 0.
+        /// Reserved field, always 0.
         reserved: u32,
     }
 }
 
-/// Members of a law's `struct law_params` with their numbers.
+/// Members of a law's `struct law_params` with their numeric values.
 pub type Numbers = Vec<(&'static str, u64)>;
-/// `struct replay_record` of `kernel/replay.h`: the call, its inputs, a value, and the hash after it.
+/// Record of a call in `kernel/replay.h`, C's `struct replay_record`: the call, its inputs, a value and the final hash.
 pub type Record = [u64; 12];
 
-/// A structure of a law as 64-bit words; allocated once.
+/// C structure of a law, stored as 64-bit words that are allocated once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(Box<[u64]>);
 
@@ -93,19 +93,19 @@ impl Words {
     fn new(words: u32) -> Self {
         Self(vec![0; words as usize].into())
     }
-    /// Returns the words.
+    /// Returns the words of the structure.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.0
     }
-    /// Sets one word, such as a count of `struct law_sums`.
+    /// Sets one word, for example a count in `struct law_sums`.
     ///
     /// # Panics
     /// There is no such word.
     pub fn set(&mut self, word: usize, value: u64) {
         self.0[word] = value;
     }
-    /// Returns a pointer for C to a structure of `words` words.
+    /// Returns a C pointer to the structure, which must have `words` words.
     ///
     /// # Panics
     /// It is another structure.
@@ -121,7 +121,7 @@ impl Words {
 
 type CFields = unsafe extern "C" fn() -> *const crate::mirror::CField;
 
-/// A law's C functions: `struct waterfill_shim` of `kernel/shim.h`. Structures begin as zeros.
+/// C functions of a law: `struct waterfill_shim` of `kernel/shim.h`. All structures start zeroed.
 #[repr(C)]
 #[derive(Debug)]
 pub struct KernelLaw {
@@ -167,18 +167,18 @@ pub struct KernelLaw {
 
 const U32_MAX: u64 = u32::MAX as u64;
 
-/// Returns the name of a member without the structure that it is in.
+/// Returns a member's name without the name of its enclosing structure.
 fn inner(member: &str) -> &str {
     member.rsplit('.').next().unwrap_or(member)
 }
 
-/// Returns the number of a member of `struct law_params`, given by its whole name or without its structure.
+/// Returns the number of a member of `struct law_params`, given by its full name or by the name without its structure.
 fn find(numbers: &[(&str, u64)], member: &str) -> Option<u64> {
     let of = |name: &str| numbers.iter().find(|(given, _)| *given == name).map(|(_, number)| *number);
     of(member).or_else(|| of(inner(member)))
 }
 
-/// Calls a function of a law.
+/// Calls a C function of a law.
 macro_rules! call {
     ($law:ident.$function:ident($($argument:expr),*)) => {
         // SAFETY: `of` and `of_mut` have checked that each structure has the length that C states for this law, and
@@ -188,27 +188,27 @@ macro_rules! call {
 }
 
 impl KernelLaw {
-    /// Its number on the wire.
+    /// Returns the law's number on the wire.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
-    /// Bytes of the value that data carry.
+    /// Returns the length in bytes of the value in data packets.
     #[must_use]
     pub const fn forward_bytes(&self) -> usize {
         self.forward_bytes as usize
     }
-    /// Bytes of the value that acknowledgements carry.
+    /// Returns the length in bytes of the value in acknowledgements.
     #[must_use]
     pub const fn echo_bytes(&self) -> usize {
         self.echo_bytes as usize
     }
-    /// Returns true if the rate is paced.
+    /// Returns true if the law's rate is paced.
     #[must_use]
     pub const fn paced(&self) -> bool {
         self.paced == 1
     }
-    /// Returns true if a queue stands in equilibrium.
+    /// Returns true if the law has a standing queue in equilibrium.
     #[must_use]
     pub const fn rests_with_queue(&self) -> bool {
         self.rests_with_queue == 1
@@ -219,8 +219,9 @@ impl KernelLaw {
         unsafe { crate::mirror::fields_of((self.params_fields)()) }
     }
 
-    /// Creates `struct law_params` from its members' numbers, which saturate. A member of a structure within needs no
-    /// prefix. Members that are not given are zeros.
+    /// Creates `struct law_params` from its members' numbers.
+    ///
+    /// Numbers that are too large saturate. A member of a nested structure needs no prefix. Omitted members are zero.
     ///
     /// # Panics
     /// C has no such member.
@@ -239,7 +240,7 @@ impl KernelLaw {
         assert_eq!(found, numbers.len(), "{numbers:?}: all are members of struct law_params");
         Words(bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect())
     }
-    /// Returns true if `struct law_params` has a member of this name.
+    /// Returns true if `struct law_params` has a member with this name.
     #[must_use]
     pub fn has_param(&self, name: &str) -> bool {
         self.params_fields().any(|(member, ..)| inner(member) == name)
@@ -249,7 +250,7 @@ impl KernelLaw {
     pub fn link(&self) -> Words {
         Words::new(self.link)
     }
-    /// Creates a zeroed `struct law_cpu`, which begins with the running sums.
+    /// Creates a zeroed `struct law_cpu`, which starts with the running sums.
     #[must_use]
     pub fn cpu(&self) -> Words {
         Words::new(self.cpu)
@@ -270,103 +271,103 @@ impl KernelLaw {
         Words::new(self.receiver)
     }
 
-    /// `law_link_set`: bit/s and 10⁻⁶, or 0 for the law's own target.
+    /// Sets a link's capacity in bit/s and target in 10⁻⁶ with C's `law_link_set`. A target of 0 means the law's own.
     pub fn link_set(&self, link: &mut Words, params: &Words, capacity_bps: u64, target: u32) {
         call!(self.link_set(link.of_mut(self.link), params.of(self.params), capacity_bps, target));
     }
-    /// `law_interval`, µs.
+    /// Returns the time until the next tick in µs, from C's `law_interval`.
     #[must_use]
     pub fn interval(&self, link: &Words) -> u32 {
         call!(self.interval(link.of(self.link)))
     }
-    /// `law_tick`, with the queue in bytes.
+    /// Ends a control interval with C's `law_tick`. The queue is in bytes.
     pub fn tick(&self, link: &mut Words, sums: &Words, queue: u64) {
         call!(self.tick(link.of_mut(self.link), sums.of(self.sums), queue));
     }
-    /// `law_idle`.
+    /// Ends many intervals without arrivals at once, with C's `law_idle`.
     pub fn idle(&self, link: &mut Words, intervals: u64, queue: u64) {
         call!(self.idle(link.of_mut(self.link), intervals, queue));
     }
-    /// `law_mark`; whether the value changed.
+    /// Counts a packet and writes its value with C's `law_mark`. Returns true if the value changed.
     #[inline]
     pub fn mark(&self, link: &mut Words, cpu: &mut Words, packet: &Packet, value: &mut Value) -> bool {
         call!(self.mark(link.of_mut(self.link), cpu.of_mut(self.cpu), packet, value)) != 0
     }
-    /// `law_syn_needs_lock`.
+    /// Returns true if marking a SYN needs the link's lock, from C's `law_syn_needs_lock`.
     #[must_use]
     pub fn syn_needs_lock(&self, link: &Words) -> bool {
         call!(self.syn_needs_lock(link.of(self.link))) != 0
     }
-    /// `law_link_read`.
+    /// Returns the link's signals, from C's `law_link_read`.
     #[must_use]
     pub fn link_signals(&self, link: &Words) -> [u64; SIGNALS] {
         let mut signals = [0; SIGNALS];
         call!(self.link_read(link.of(self.link), &mut signals));
         signals
     }
-    /// `law_link_restore`.
+    /// Restores the signal of an earlier link with C's `law_link_restore`.
     pub fn link_restore(&self, link: &mut Words, signal: u64) {
         call!(self.link_restore(link.of_mut(self.link), signal));
     }
 
-    /// `law_source_init`, in bytes.
+    /// Sets up a source with C's `law_source_init`. The packet size and the first window are in bytes.
     pub fn source_init(&self, params: &Words, source: &mut Words, packet: u32, window: u64) {
         call!(self.source_init(params.of(self.params), source.of_mut(self.source), packet, window));
     }
-    /// `law_request`: the value of a SYN.
+    /// Returns the value of a SYN, from C's `law_request`.
     #[must_use]
     pub fn request(&self, params: &Words) -> Value {
         let mut value = [0; VALUE_MAX];
         call!(self.request(params.of(self.params), &mut value));
         value
     }
-    /// `law_forward`: the value of a data packet.
+    /// Returns the value of a data packet, from C's `law_forward`.
     #[must_use]
     pub fn forward(&self, params: &Words, source: &mut Words) -> Value {
         let mut value = [0; VALUE_MAX];
         call!(self.forward(params.of(self.params), source.of_mut(self.source), &mut value));
         value
     }
-    /// `law_heard`: whether a router wrote this echo.
+    /// Returns true if a router wrote this echo, from C's `law_heard`.
     #[must_use]
     pub fn heard(&self, echo: &Value) -> bool {
         call!(self.heard(echo)) != 0
     }
-    /// `law_ack`; no echo with `None`.
+    /// Passes an acknowledgement to the source with C's `law_ack`. `None` means that it carries no echo.
     pub fn ack(&self, params: &Words, source: &mut Words, tcp: &Tcp, echo: Option<&Value>) {
         let (has_echo, echo) = (u32::from(echo.is_some()), echo.unwrap_or(&[0; VALUE_MAX]));
         call!(self.ack(params.of(self.params), source.of_mut(self.source), tcp, has_echo, echo));
     }
-    /// `law_loss`.
+    /// Reports the start of a recovery to the source, with C's `law_loss`.
     pub fn loss(&self, params: &Words, source: &mut Words) {
         call!(self.loss(params.of(self.params), source.of_mut(self.source)));
     }
-    /// `law_timeout`.
+    /// Reports a retransmission timeout to the source, with C's `law_timeout`.
     pub fn timeout(&self, params: &Words, source: &mut Words) {
         call!(self.timeout(params.of(self.params), source.of_mut(self.source)));
     }
-    /// `law_limit`.
+    /// Returns the limits that the law currently allows, from C's `law_limit`.
     #[must_use]
     pub fn limit(&self, source: &mut Words, tcp: &Tcp) -> KernelLimit {
         let mut limit = KernelLimit::default();
         call!(self.limit(source.of_mut(self.source), tcp, &mut limit));
         limit
     }
-    /// `law_reduce`: by 2^-shift of rate and window.
+    /// Reduces rate and window by the fraction 2^-shift, with C's `law_reduce`.
     pub fn reduce(&self, source: &mut Words, shift: u32) {
         call!(self.reduce(source.of_mut(self.source), shift));
     }
-    /// `law_evidence`.
+    /// Returns a mark of the path's signal for [`KernelLaw::tightens`], from C's `law_evidence`.
     #[must_use]
     pub fn evidence(&self, source: &Words) -> u64 {
         call!(self.evidence(source.of(self.source)))
     }
-    /// `law_tightens`.
+    /// Returns true if the path's signal has tightened since the mark `evidence`, `us` µs ago, from C's `law_tightens`.
     #[must_use]
     pub fn tightens(&self, source: &Words, evidence: u64, us: u64) -> bool {
         call!(self.tightens(source.of(self.source), evidence, us)) != 0
     }
-    /// `law_source_read`.
+    /// Returns the source's signals, from C's `law_source_read`.
     #[must_use]
     pub fn source_signals(&self, source: &Words) -> [u64; SIGNALS] {
         let mut signals = [0; SIGNALS];
@@ -374,7 +375,7 @@ impl KernelLaw {
         signals
     }
 
-    /// `law_receive`; an RTT of 0 is not known.
+    /// Passes a packet's value to the receiver with C's `law_receive`. An RTT of 0 means that the RTT is unknown.
     pub fn receive(
         &self,
         params: &Words,
@@ -387,7 +388,7 @@ impl KernelLaw {
         let (params, receiver) = (params.of(self.params), receiver.of_mut(self.receiver));
         call!(self.receive(params, receiver, now_us, rtt_us, value, segments));
     }
-    /// `law_echo`: the value to send back.
+    /// Returns the value to send back, from C's `law_echo`.
     #[must_use]
     pub fn echo(&self, receiver: &mut Words) -> Value {
         let mut value = [0; VALUE_MAX];
@@ -399,16 +400,17 @@ impl KernelLaw {
     pub fn replay(&self) -> Words {
         Words::new(self.replay)
     }
-    /// Makes the call of a record and returns the hash of all state after it. The state's last six words are the call's
-    /// results: four numbers, then the value that it wrote.
+    /// Makes the call of a record and returns the hash of all state after it.
+    ///
+    /// The state's last six words are the results of the call: four numbers, then the value that the call wrote.
     pub fn replay_step(&self, state: &mut Words, record: &Record) -> u64 {
         call!(self.replay_step(state.of_mut(self.replay), record))
     }
-    /// `host_control`, after `law_ack` and `law_limit`, while echoes arrive.
+    /// Computes TCP's limits with C's `host_control`, after `law_ack` and `law_limit`, while echoes arrive.
     pub(super) fn host_control(&self, pace: &mut Pace, limit: &KernelLimit, tcp: &Tcp, send: &mut Send) {
         call!(self.host_control(pace, limit, tcp, send));
     }
-    /// `law_receiver_read`.
+    /// Returns the signal that the receiver echoes, from C's `law_receiver_read`.
     #[must_use]
     pub fn receiver_signal(&self, receiver: &Words) -> u64 {
         call!(self.receiver_read(receiver.of(self.receiver)))
@@ -472,7 +474,7 @@ fn waterfill_shim_fields() {
     assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<KernelLaw>());
 }
 
-/// Returns the law that `kernel/<law>.c` exports under this name.
+/// Returns the law that `kernel/<law>.c` exports under the given symbol.
 macro_rules! exported {
     ($symbol:ident) => {{
         #[allow(unsafe_code, reason = "an object that C never changes")]

@@ -1,4 +1,4 @@
-//! Laws as the C code that a kernel runs (`kernel/<law>.h`), behind the interface of `kernel/law.h`.
+//! Laws in kernel arithmetic: the C code that a kernel runs (`kernel/<law>.h`), behind the interface of `kernel/law.h`.
 //!
 //! [`KernelLaw`] calls a law. [`Router`], [`Receiver`] and [`Source`] run it in the simulator for a protocol that implements
 //! [`RunsInKernel`]. The kernel's programs include the same header, so what is simulated is what is deployed.
@@ -27,25 +27,27 @@ use crate::protocol::{LinkView, Probe, Protocol};
 use crate::units::{Duration, Instant, Volume};
 
 crate::choice! {
-    /// Number system of a law's computation.
+    /// Number system in which a law computes.
     pub enum Arithmetic {
-        /// Real numbers.
+        /// Real numbers, computed in Rust.
         Real = "real",
         /// Fixed-point numbers, computed by the C code that a kernel runs (`kernel/<law>.h`).
         Kernel = "kernel",
-        /// The same, with what the kernel's program adds at hosts (`kernel/host.h`); routers as in `kernel`.
+        /// Fixed-point numbers as in `kernel`, with the additions of the kernel's program at hosts (`kernel/host.h`).
         KernelHost = "kernel-host",
     }
 }
 
-/// A protocol whose law also runs in a kernel.
+/// Protocol whose law also runs in a kernel.
 pub trait RunsInKernel: Protocol {
     /// Returns the law's C functions.
     fn law() -> &'static KernelLaw;
     /// Returns the arithmetic that the parameters select.
     fn arithmetic(params: &Self::Params) -> Arithmetic;
-    /// Returns the members of `struct law_params` for a connection of this weight. The default adds the weight where the
-    /// law has a member for it, and whether the law runs bare, without what hosts add to it.
+    /// Returns the members of `struct law_params` for a connection of this weight.
+    ///
+    /// The default adds the weight if the law has a member for it. It also adds a flag `bare` that is set if the law
+    /// runs without the additions of hosts.
     fn numbers(params: &Self::Params, weight: f64) -> Numbers {
         let mut numbers = params.kernel_numbers();
         if Self::law().has_param("weight") {
@@ -56,8 +58,10 @@ pub trait RunsInKernel: Protocol {
         }
         numbers
     }
-    /// Returns the members of `struct law_params` for a link's router. The default adds the link's name where the law has
-    /// a member for it: its number in the run plus one. Of more than 65,535 links, some share theirs.
+    /// Returns the members of `struct law_params` for a link's router.
+    ///
+    /// The default adds the link's name if the law has a member for it. The name is the link's number in the run plus
+    /// one. With more than 65,535 links, some links share a name.
     fn link_numbers(params: &Self::Params, link: &LinkView) -> Numbers {
         let mut numbers = Self::numbers(params, 1.0);
         if Self::law().has_param("link") {
@@ -65,17 +69,18 @@ pub trait RunsInKernel: Protocol {
         }
         numbers
     }
-    /// True if `struct law_params` has the connection's weight; otherwise it scales the law's rate and window.
+    /// True if `struct law_params` contains the connection's weight. Otherwise the weight scales the law's rate and
+    /// window.
     const WEIGHT_IN_PARAMS: bool = false;
-    /// True if a source without the host's program sends at least a packet per RTT, as the law in real numbers does.
+    /// True if a source without the host's program sends at least one packet per RTT, as the law in real numbers does.
     const PACKET_PER_RTT: bool = false;
-    /// True if the law counts packets, which a fluid does not have.
+    /// True if the law counts packets, which the fluid model does not have.
     const COUNTS_PACKETS: bool = true;
-    /// Returns the control interval that a link shows, if it follows the RTTs that packets state.
+    /// Returns the control interval in a link's signals, if the interval follows the RTTs that packets state.
     fn control_interval(_signals: &[u64; SIGNALS]) -> Option<Duration> {
         None
     }
-    /// Returns parameters for tests that record the law's calls: those that select other code.
+    /// Returns parameters for tests that record the law's calls. Each set selects different code.
     fn recorded() -> Vec<Self::Params> {
         vec![Self::Params::default()]
     }
@@ -85,7 +90,7 @@ pub trait RunsInKernel: Protocol {
     fn observe_source(_signals: &[u64; SIGNALS], _probe: &mut dyn Probe) {}
 }
 
-/// The kernel form of a protocol: its law's C functions, and how their numbers read.
+/// Kernel form of a protocol: its law's C functions, and the meaning of their numbers.
 #[derive(Debug)]
 pub struct KernelProtocol {
     law: fn() -> &'static KernelLaw,
@@ -120,7 +125,8 @@ impl KernelProtocol {
     pub fn law(&self) -> &'static KernelLaw {
         (self.law)()
     }
-    /// Returns true if a run in this arithmetic needs packets: the law counts them, or the host's program paces them.
+    /// Returns true if a run in this arithmetic needs packets, because the law counts them or the host's program paces
+    /// them.
     #[must_use]
     pub const fn needs_packets(&self, arithmetic: Arithmetic) -> bool {
         match arithmetic {
@@ -129,29 +135,29 @@ impl KernelProtocol {
             Arithmetic::KernelHost => true,
         }
     }
-    /// Returns parameters for tests that record the law's calls.
+    /// Returns the parameter sets for tests that record the law's calls.
     #[must_use]
     pub fn recorded(&self) -> Vec<Numbers> {
         (self.recorded)()
     }
 }
 
-/// Returns a value times `scale`, rounded to nearest; saturates.
+/// Returns a value times `scale`, rounded to the nearest integer. The result saturates.
 pub(crate) fn scaled(value: f64, scale: f64) -> u32 {
     (value * scale).round() as u32
 }
 
-/// Returns the time in whole microseconds.
+/// Returns a time in whole microseconds.
 fn clock_us(now: Instant) -> u64 {
     now.as_ps() / 1_000_000
 }
 
-/// Returns a span in microseconds, rounded to nearest, at least 1.
+/// Returns a duration in microseconds, rounded to the nearest integer and at least 1.
 fn span_us(span: Duration) -> u32 {
     u32::try_from((span.as_ps() + 500_000) / 1_000_000).unwrap_or(u32::MAX).max(1)
 }
 
-/// Returns a volume rounded to whole bytes.
+/// Returns a volume rounded to a whole number of bytes.
 fn whole_bytes(volume: Volume) -> u64 {
     volume.as_bytes().round() as u64
 }

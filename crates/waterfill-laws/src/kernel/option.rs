@@ -1,4 +1,4 @@
-//! The TCP option that a kernel's host writes for a packet of the simulator (`waterfill-linux/bpf/wire.h`).
+//! TCP option that a kernel's host would write for a packet of the simulator (`waterfill-linux/bpf/wire.h`).
 //!
 //! In kernel arithmetic a simulated packet carries this option with one value, filled up to four bytes as TCP does: data the
 //! forward value, acknowledgements the echo. A segment that needs both, or TCP's own options, is longer; the simulator's
@@ -6,22 +6,22 @@
 
 use super::{KernelLaw, VALUE_MAX, Value};
 
-/// Kind of the option: RFC 6994's shared experiment.
+/// Kind of the TCP option: RFC 6994's shared experiment.
 pub const KIND: u8 = 253;
-/// Our experiment's identifier.
+/// Identifier of our experiment (RFC 6994's ExID).
 pub const EXID: u16 = 0x5746;
-/// Longest option: 27 bytes of iXCP with both values, filled up.
+/// Length of the longest option in bytes: 27 bytes of iXCP with both values, padded.
 pub const OPTION_MAX: usize = 28;
-/// Longest option of a SYN-ACK with both values: a wider one has the request alone.
+/// Maximum length in bytes of a SYN-ACK's option with both values. A longer option contains only the request.
 const SYN_ACK_MAX: usize = 20;
-/// Offset of the first value, after kind, length, identifier and type.
+/// Offset of the first value in bytes, after kind, length, identifier and type.
 pub const VALUE_AT: usize = 5;
 
 const FORWARD: u8 = 1;
 const ECHO: u8 = 2;
 const BOTH: u8 = 3;
 
-/// An option's bytes.
+/// Bytes of a TCP option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpOption {
     bytes: [u8; OPTION_MAX],
@@ -29,14 +29,14 @@ pub struct TcpOption {
 }
 
 impl TcpOption {
-    /// Returns the option from its kind on, without padding behind it.
+    /// Returns the option's bytes from its kind on, without trailing padding.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
 }
 
-/// Returns a law's option with a forward value, an echo or both; `None` without either.
+/// Returns a law's option with a forward value, an echo or both, or `None` if neither is given.
 #[must_use]
 pub fn encode(law: &KernelLaw, forward: Option<&Value>, echo: Option<&Value>) -> Option<TcpOption> {
     let mut bytes = [0; OPTION_MAX];
@@ -58,22 +58,22 @@ pub fn encode(law: &KernelLaw, forward: Option<&Value>, echo: Option<&Value>) ->
     Some(TcpOption { bytes, length })
 }
 
-/// Returns the option of a SYN-ACK: request and answer where both fit, otherwise the request.
+/// Returns the option of a SYN-ACK: request and answer if both fit, otherwise only the request.
 #[must_use]
 pub fn encode_syn_ack(law: &KernelLaw, request: &Value, answer: &Value) -> Option<TcpOption> {
     let both = (VALUE_AT + law.forward_bytes() + law.echo_bytes()).next_multiple_of(4);
     encode(law, Some(request), (both <= SYN_ACK_MAX).then_some(answer))
 }
 
-/// Filler between TCP's options.
+/// Padding byte between TCP options.
 const NOP: u8 = 1;
 
-/// The part of a law's traffic that a value belongs to.
+/// Direction of a law's traffic to which a value belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
-    /// Data.
+    /// Value carried by data packets.
     Forward,
-    /// Acknowledgements.
+    /// Value carried by acknowledgements.
     Echo,
 }
 
@@ -85,13 +85,13 @@ impl Carries {
         }
     }
 
-    /// Returns the bytes that a segment with this value is longer by.
+    /// Returns the number of bytes that the value adds to a segment.
     #[must_use]
     pub const fn segment_bytes(self, law: &KernelLaw) -> usize {
         (VALUE_AT + self.value_bytes(law)).next_multiple_of(4)
     }
 
-    /// Writes the option as it stands in a segment into the first [`Carries::segment_bytes`] of `out`.
+    /// Writes the option as it appears in a segment into the first [`Carries::segment_bytes`] bytes of `out`.
     pub fn write(self, law: &KernelLaw, value: &Value, out: &mut [u8]) {
         let option = match self {
             Self::Forward => encode(law, Some(value), None),
@@ -103,7 +103,7 @@ impl Carries {
         }
     }
 
-    /// Reads an option written by [`Carries::write`]; `None` if it is another option, or too short.
+    /// Reads an option written by [`Carries::write`]. Returns `None` for another option, or if bytes are missing.
     #[must_use]
     pub fn read(self, law: &KernelLaw, bytes: &[u8]) -> Option<Value> {
         let mut value = [0; VALUE_MAX];

@@ -1,11 +1,11 @@
-//! A law's router in the simulator.
+//! Router of a law in kernel arithmetic, for the simulator.
 
 use super::{KernelLaw, KernelProtocol, Packet, RunsInKernel, Value, Words, scaled, whole_bytes};
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
-/// The router of a law, with one CPU. It writes at arrival, as a kernel does.
+/// Router of a law in kernel arithmetic, with one CPU. The router writes headers at arrival, as a kernel does.
 #[derive(Clone, Debug)]
 pub struct Router {
     form: &'static KernelProtocol,
@@ -13,13 +13,14 @@ pub struct Router {
     params: Words,
     link: Words,
     cpu: Words,
-    /// The CPU's sums at the last tick, and what has arrived since.
+    /// Sums of the CPU at the last tick, and sums of the arrivals since then.
     counted: Words,
     sums: Words,
     capacity_bps: u64,
-    /// 10⁻⁶.
+    /// Target utilization in units of 10⁻⁶.
     target: u32,
-    /// Fractions of a byte and of a packet that a fluid carries to its next parcel; negative after rounding up.
+    /// Fractions of a byte and of a packet that a fluid carries over to its next parcel. They are negative after
+    /// rounding up.
     bytes: Volume,
     packets: f64,
     next_tick: Instant,
@@ -73,7 +74,8 @@ impl Router {
         Duration::from_micros(u64::from(self.law.interval(&self.link)))
     }
 
-    /// See [`Router::on_arrival`](crate::protocol::Router::on_arrival), as for all methods here.
+    /// Counts a packet and lets the law write the packet's header, as
+    /// [`Router::on_arrival`](crate::protocol::Router::on_arrival) requires.
     pub fn on_arrival(&mut self, passing: &mut Passing<'_, Value>) {
         self.bytes += passing.volume;
         let bytes = whole_bytes(self.bytes);
@@ -88,13 +90,13 @@ impl Router {
         self.law.mark(&mut self.link, &mut self.cpu, &packet, value);
     }
 
-    /// Returns when the interval ends.
+    /// Returns the time at which the control interval ends.
     #[must_use]
     pub const fn poll_at(&self) -> Instant {
         self.next_tick
     }
 
-    /// Ends an interval.
+    /// Ends a control interval.
     pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
         if self.capacity_bps != capacity_bps(link) {
             self.set_link(link);

@@ -1,4 +1,4 @@
-//! Tests of the interface, for every law that has a kernel version.
+//! Tests of the kernel interface for every law that has a kernel version.
 
 use crate::params::KernelForm;
 use crate::params::kernel_form::{default_only, link_target, micros, scaled, word, words};
@@ -8,8 +8,8 @@ use crate::registry::{ProtocolId, kernel_protocols};
 use crate::testing::{close, numbers, spread};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Every member of a law's `struct law_params` is a parameter of the law, what a connection or a link gives, or unused. A
-/// member holds the largest number of its parameter.
+/// Every member of a law's `struct law_params` is a parameter of the law, set by a connection or a link, or unused. A
+/// member is wide enough for the largest number of its parameter.
 #[test]
 fn parameters_are_the_members_of_each_law() {
     for (name, form) in kernel_protocols() {
@@ -37,7 +37,7 @@ fn parameters_are_the_members_of_each_law() {
     }
 }
 
-/// Numbers of parameters are rounded to the nearest unit of their members, and words are places.
+/// Numbers of parameters are rounded to the nearest unit of their members. Words become their index in a list.
 #[test]
 fn values_become_numbers_of_the_kernel() {
     let us = micros(0.0..=1.0);
@@ -54,7 +54,7 @@ fn values_become_numbers_of_the_kernel() {
     assert_eq!(word().number_of("order", &maxnet::Order::XiFirst), Some(("order", 0)));
 }
 
-/// Values fit the option, and numbers on the wire are each law's own.
+/// Values fit into the option, and each law has a unique number on the wire.
 #[test]
 fn laws_have_numbers_and_sizes() {
     let laws = kernel_protocols();
@@ -65,7 +65,7 @@ fn laws_have_numbers_and_sizes() {
     }
 }
 
-/// A target of 0 is the law's own: that of its parameters, or the whole rate.
+/// A target of 0 selects the law's own target: the target in its parameters, or the full rate.
 #[test]
 fn a_target_of_0_is_the_laws_own() {
     for (name, form) in kernel_protocols() {
@@ -125,7 +125,8 @@ fn the_exponential_is_within_its_stated_error() {
     assert_eq!(fixed::waterfill_fixed_exp(X_MAX, u64::MAX), 0);
 }
 
-/// At the table's entries nothing is interpolated: errors of 2⁻²⁶ of u and 2⁻²⁴ of its logarithm remain.
+/// Every entry of the exponential's table is correct. Nothing is interpolated there, so errors of 2⁻²⁶ of u and 2⁻²⁴ of
+/// its logarithm remain.
 #[test]
 fn every_entry_of_the_table_is_right() {
     let scale = 1u64 << 61;
@@ -137,7 +138,7 @@ fn every_entry_of_the_table_is_right() {
     }
 }
 
-/// For every code of MaxNet's wire: within the stated error plus the truncation to whole bit/s, and never rising.
+/// The exponential of every MaxNet code is within the stated error plus the truncation to whole bit/s, and never rises.
 #[test]
 fn the_exponential_over_every_code() {
     let (mut before, mut worst) = (u64::MAX, 0.0_f64);
@@ -152,7 +153,7 @@ fn the_exponential_over_every_code() {
     assert_eq!(before, 12); // 10¹⁵ · e⁻³²
 }
 
-/// `[tcp-maxnet-2006:3.3]` within one code of the law's, and the next code is slower.
+/// `[tcp-maxnet-2006:3.3]` Start rates in codes are within one code of the law's, and the next code is slower.
 #[test]
 fn start_rates_in_codes() {
     let x_max = Rate::from_bps(X_MAX as f64);
@@ -170,7 +171,7 @@ fn start_rates_in_codes() {
     assert_eq!(fixed::waterfill_fixed_rate_code(X_MAX + 1, X_MAX), 0);
 }
 
-/// Logarithms and powers of two within the 1.7·10⁻⁶ and 1.2·10⁻⁶ that `kernel/fixed.h` states.
+/// Logarithms and powers of two are within the error bounds of 1.7·10⁻⁶ and 1.2·10⁻⁶ in `kernel/fixed.h`.
 #[test]
 fn logarithms_and_powers_of_two() {
     let mut random = numbers(1);
@@ -186,7 +187,7 @@ fn logarithms_and_powers_of_two() {
     }
 }
 
-/// Checks e^u − 1, 1 − e^−u, ln(1 + f) and fⁿ against the error bounds in `kernel/fixed.h`.
+/// The functions e^u − 1, 1 − e^−u, ln(1 + f) and fⁿ are within the error bounds in `kernel/fixed.h`.
 #[test]
 fn small_exponents_keep_their_digits() {
     let mut random = numbers(2);
@@ -214,7 +215,8 @@ fn small_exponents_keep_their_digits() {
     assert_eq!(fixed::waterfill_fixed_power(1 << 32, u32::MAX), 1 << 32);
 }
 
-/// All 2²⁴ codes: each stands for more than the one before and comes back, and a number gets the nearest code.
+/// Each of the 2²⁴ codes represents a larger number than the previous code and is decoded exactly. A number is encoded
+/// to the nearest code.
 #[test]
 fn every_code_of_a_number_comes_back() {
     let mut before = 0;
@@ -233,7 +235,7 @@ fn every_code_of_a_number_comes_back() {
     assert_eq!(fixed::waterfill_float_code(u64::MAX), (1 << 24) - 1);
 }
 
-/// A fluid's parcels have fractions of bytes: their sum is counted to the nearest byte after each.
+/// Parcels of fluid have fractions of bytes. After each parcel, the sum is counted to the nearest byte.
 #[test]
 fn fractions_of_bytes_are_counted_to_the_nearest() {
     let link = crate::testing::link(1e8, 0.0);

@@ -1,4 +1,4 @@
-//! A parameter's form in the kernel: its member of `struct law_params`, the member's unit, and its range.
+//! Kernel form of a parameter: its member of `struct law_params`, the member's unit and its range.
 //!
 //! [`params!`](crate::params!) states the form next to the parameter, by one of the functions here. The checks of kernel
 //! arithmetic, the words that the C code receives and the daemon's table of parameters all follow from it.
@@ -7,30 +7,31 @@ use std::ops::RangeInclusive;
 
 use super::{ParamError, ParamType, Unit, Value, shown};
 
-/// Place of a parameter in the kernel.
+/// Location of a parameter in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KernelPlace {
-    /// In the member of `struct law_params` that has this name, or the parameter's own. The member may be in a structure
-    /// within.
+    /// Member of `struct law_params` with this name or, without one, the parameter's name. The member may belong to a
+    /// nested structure.
     Member(Option<&'static str>),
-    /// In the target of each link, which the daemon and the simulator pass apart.
+    /// Target of each link, which the daemon and the simulator pass separately.
     LinkTarget,
-    /// Nowhere: the C code supports the default only.
+    /// No location: the C code supports only the default.
     Nowhere,
 }
 
-/// A parameter's form in the kernel.
+/// Form of a parameter in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelForm {
-    /// Place of the parameter in the kernel.
+    /// Location of the parameter in the kernel.
     pub place: KernelPlace,
-    /// Units of the member in one SI unit: 1e6 for a time in microseconds.
+    /// Number of the member's units in one SI unit, for example 1e6 for a time in microseconds.
     pub scale: f64,
     /// Smallest value that the C code supports, in SI units.
     pub min: f64,
     /// Largest value that the C code supports, in SI units.
     pub max: f64,
-    /// Words of a choice that the C code supports, by their number there. `None`: all, in the choice's own order.
+    /// Words of a choice that the C code supports, in the order of the C code's numbers. `None` means all words in the
+    /// choice's own order.
     pub words: Option<&'static [&'static str]>,
 }
 
@@ -42,61 +43,61 @@ const ANY: KernelForm = KernelForm {
     words: None,
 };
 
-/// A number with `scale` units of the member in one SI unit.
+/// Creates the form of a number with `scale` units of the member in one SI unit.
 #[must_use]
 pub const fn scaled(scale: f64, range: RangeInclusive<f64>) -> KernelForm {
     KernelForm { scale, min: *range.start(), max: *range.end(), ..ANY }
 }
 
-/// A time in whole microseconds.
+/// Creates the form of a time in whole microseconds.
 #[must_use]
 pub const fn micros(range_s: RangeInclusive<f64>) -> KernelForm {
     scaled(1e6, range_s)
 }
 
-/// A time in whole milliseconds.
+/// Creates the form of a time in whole milliseconds.
 #[must_use]
 pub const fn millis(range_s: RangeInclusive<f64>) -> KernelForm {
     scaled(1e3, range_s)
 }
 
-/// A whole number, or a rate in bit/s.
+/// Creates the form of a whole number, or of a rate in bit/s.
 #[must_use]
 pub const fn whole(range: RangeInclusive<f64>) -> KernelForm {
     scaled(1.0, range)
 }
 
-/// A whole number without an upper bound but its type's.
+/// Creates the form of a whole number with a lower bound and no upper bound except its type's.
 #[must_use]
 pub const fn at_least(min: f64) -> KernelForm {
     KernelForm { min, ..ANY }
 }
 
-/// A flag, or a choice whose words have the choice's own order.
+/// Creates the form of a flag, or of a choice whose words keep the choice's own order.
 #[must_use]
 pub const fn word() -> KernelForm {
     ANY
 }
 
-/// A choice of which the C code supports these words, numbered from 0.
+/// Creates the form of a choice for which the C code supports these words, numbered from 0.
 #[must_use]
 pub const fn words(words: &'static [&'static str]) -> KernelForm {
     KernelForm { words: Some(words), ..ANY }
 }
 
-/// The target of a link.
+/// Creates the form of a link's target.
 #[must_use]
 pub const fn link_target(range: RangeInclusive<f64>) -> KernelForm {
     KernelForm { place: KernelPlace::LinkTarget, ..scaled(1e6, range) }
 }
 
-/// A parameter that the C code does not have: in kernel arithmetic it must have its default.
+/// Creates the form of a parameter that the C code lacks. In kernel arithmetic the parameter must have its default.
 #[must_use]
 pub const fn default_only() -> KernelForm {
     KernelForm { place: KernelPlace::Nowhere, ..ANY }
 }
 
-/// Returns the form of a parameter that has at most one; for [`params!`](crate::params!).
+/// Returns the first of at most one form of a parameter, for [`params!`](crate::params!).
 #[must_use]
 pub const fn form_of(forms: &[KernelForm]) -> Option<KernelForm> {
     match forms {
@@ -106,13 +107,13 @@ pub const fn form_of(forms: &[KernelForm]) -> Option<KernelForm> {
 }
 
 impl KernelForm {
-    /// Gives the member another name than the parameter's.
+    /// Sets the member's name, if it differs from the parameter's name.
     #[must_use]
     pub const fn member(self, name: &'static str) -> Self {
         Self { place: KernelPlace::Member(Some(name)), ..self }
     }
 
-    /// Returns the name of the member of the parameter `name`; `None` if it has none.
+    /// Returns the name of the member for the parameter `name`; `None` if the parameter has no member.
     #[must_use]
     pub const fn member_of(&self, name: &'static str) -> Option<&'static str> {
         match self.place {
@@ -122,13 +123,13 @@ impl KernelForm {
         }
     }
 
-    /// Returns the member and its number for a value of the parameter `name`; `None` if it has no member.
+    /// Returns the member and its number for a value of the parameter `name`; `None` if the parameter has no member.
     #[must_use]
     pub fn number_of(&self, name: &'static str, value: &impl ParamType) -> Option<(&'static str, u64)> {
         self.member_of(name).map(|member| (member, value.kernel_number(self)))
     }
 
-    /// Returns the number of a word of a choice in the kernel; 0 for one that the C code does not support.
+    /// Returns the kernel's number for a word of a choice, or 0 if the C code does not support the word.
     #[must_use]
     pub fn place_of(&self, all: &[&str], word: &str) -> u64 {
         let words = self.words.unwrap_or(all);
@@ -151,7 +152,8 @@ impl KernelForm {
         Err(ParamError(format!("{name}: must be {wanted} in kernel arithmetic, got {}", shown(unit, value))))
     }
 
-    /// Returns the values that the C code supports, as a table shows them; `None`: all that the parameter can have.
+    /// Returns the values that the C code supports, as text for a table; `None` if it supports all values of the
+    /// parameter.
     #[must_use]
     pub fn supported(&self, unit: Unit, default: &Value) -> Option<String> {
         let show = |n: f64| unit.show(&Value::Number(n));
@@ -167,8 +169,9 @@ impl KernelForm {
     }
 }
 
-/// Returns the word that a choice's value stands for. A choice that was a flag has `true` for its first word and `false`
-/// for its last.
+/// Returns the word that a choice's value represents.
+///
+/// A choice that used to be a flag accepts `true` for its first word and `false` for its last.
 fn word_of(unit: Unit, value: &Value) -> &str {
     match (unit, value) {
         (Unit::Choice([first, ..]), Value::Flag(true)) => first,
@@ -178,7 +181,7 @@ fn word_of(unit: Unit, value: &Value) -> &str {
     }
 }
 
-/// Returns the number of a value in the kernel; see [`ParamType::kernel_number`].
+/// Returns the kernel's number for a value. See [`ParamType::kernel_number`].
 pub(super) fn number_of(form: &KernelForm, unit: Unit, value: &Value) -> u64 {
     match (unit, value) {
         (_, Value::Number(n)) => (n * form.scale).round() as u64,

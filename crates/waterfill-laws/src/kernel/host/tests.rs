@@ -1,5 +1,7 @@
-//! The host's additions by hand, from their definitions in docs/explanation/kernel-programs.md, with MaxNet as the law. The
-//! test `replay_laws` of waterfill-linux compares the same calls with a loaded kernel program's.
+//! Tests of the host's additions by hand, with MaxNet as the law.
+//!
+//! docs/explanation/kernel-programs.md has the definitions. The test `replay_laws` of waterfill-linux compares the same
+//! calls with a loaded kernel program's.
 
 use crate::kernel::{Arithmetic, VALUE_MAX};
 use crate::protocol::{Ack, Connection, Event, PacketKind, Received, Sending};
@@ -15,14 +17,14 @@ fn params() -> AnyParams {
     AnyParams::MaxNet(Params { arithmetic: Arithmetic::KernelHost, ..Params::default() })
 }
 
-/// A connection's end: the source, and its rate.
+/// Source end of a connection, whose rate the tests read.
 struct Source(AnySource);
 
 impl Source {
     fn on_ack(&mut self, (now, rtt, echo): (u64, u64, Field)) {
         self.acknowledge(now, rtt, echo, true);
     }
-    /// An acknowledgement of two packets, of a path with this RTT, both times in us.
+    /// Acknowledges two packets at time `now` in us, on a path with this RTT in us.
     fn acknowledge(&mut self, now: u64, rtt: u64, echo: Field, window_limited: bool) {
         let (acked, in_flight) = (Volume::from_bytes(2.0 * PACKET), Volume::ZERO);
         let echo = value(echo);
@@ -47,7 +49,7 @@ fn at(us: u64) -> Instant {
     Instant::ZERO + Duration::from_micros(us)
 }
 
-/// The field whose rate is D(q) = `bps`.
+/// Returns the field whose rate is D(q) = `bps`.
 fn price(bps: f64) -> Field {
     Field::Price(quantise(demand_inverse(Rate::from_bps(bps), Rate::from_bps(1e15), 0.4)))
 }
@@ -56,7 +58,7 @@ fn ack(now: u64, rtt: u64, echo: Field) -> (u64, u64, Field) {
     (now, rtt, echo)
 }
 
-/// A source after the first price.
+/// Returns a source that has received its first price.
 fn priced(bps: f64, rtt: u64) -> Source {
     let mut source = source();
     source.on_ack(ack(1_000_000, rtt, price(bps)));
@@ -87,7 +89,7 @@ fn slow_start_lasts_until_a_router_answers() {
     near(pacing(&source), 1e7, 1e-5);
 }
 
-/// 2 Mbit/s at 28 ms are 4.7 packets: rounded up, plus three.
+/// The window is in whole packets with a margin of three. 2 Mbit/s at 28 ms are 4.7 packets, rounded up to five.
 #[test]
 fn the_window_is_in_whole_packets_with_a_margin_of_three() {
     let source = priced(2e6, 28_000);
@@ -95,8 +97,9 @@ fn the_window_is_in_whole_packets_with_a_margin_of_three() {
     near(pacing(&source), 2e6, 1e-5);
 }
 
-/// 1 Gbit/s at 28 ms are 2333.3 packets, one per 12 us: ACKs are the clock. 30 Mbit/s are one per 400 us, and 1 Gbit/s at
-/// 1 ms only 84 packets: both are paced.
+/// Large windows of frequent packets are clocked by ACKs, as for 1 Gbit/s at 28 ms: 2333.3 packets, one per 12 us.
+///
+/// 30 Mbit/s are one packet per 400 us, and 1 Gbit/s at 1 ms only 84 packets. Both are paced.
 #[test]
 fn large_windows_of_frequent_packets_are_clocked_by_acks() {
     let clocked = priced(1e9, 28_000);
@@ -119,14 +122,16 @@ fn tau_is_at_least_a_millisecond_at_both_ends() {
     assert_eq!(receiver.echo(at(1050)), value(Field::Price(1050)));
 }
 
-/// One packet per 200 ms is 60 kbit/s, whatever the price.
+/// The slowest rate is one packet per 200 ms, which is 60 kbit/s, for any price.
 #[test]
 fn the_slowest_rate_is_a_packet_per_200_ms() {
     assert_eq!(pacing(&priced(1000.0, 20_000)), 60_000.0);
 }
 
-/// 20 ms / 16 are 1250 us. What comes before waits, with its packets: the restart window counts them later. A window of 166
-/// packets limits the rate, so pacing is a quarter above it.
+/// The law is called at most 16 times per RTT, every 1250 us for an RTT of 20 ms.
+///
+/// Earlier acknowledgements wait with their packets, which the restart window counts later. A window of 166 packets
+/// limits the rate, so pacing is a quarter above it.
 #[test]
 fn the_law_is_called_at_most_16_times_per_rtt() {
     let mut source = priced(1e8, 20_000);
@@ -159,7 +164,7 @@ fn after_a_time_out_the_window_doubles_per_rtt() {
     assert_eq!(source.0.stamp(&sending), header_of::<MaxNet>([0; VALUE_MAX]));
 }
 
-/// Data arrive at nine tenths of the rate, although the window does not limit it: pacing becomes faster. While the
+/// Pacing becomes faster if data arrives at nine tenths of the rate and the window is not the limit. While the
 /// application limits the rate, the boost falls back.
 #[test]
 fn pacing_makes_up_for_what_is_not_delivered() {
@@ -178,7 +183,8 @@ fn pacing_makes_up_for_what_is_not_delivered() {
     assert!(idle < 1.0 + (boosted - 1.0) / 2.0, "{idle}");
 }
 
-/// A law without pacing gets whole packets and no margin; after a time-out its own decrease and the restart apply.
+/// A law without pacing has a window of whole packets without a margin. After a timeout, its own decrease and the
+/// restart apply.
 #[test]
 fn a_law_of_windows_gets_whole_packets() {
     let mut params = ProtocolId::Xcp.params();
