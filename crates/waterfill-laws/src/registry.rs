@@ -1,5 +1,7 @@
-//! The list of all protocols, with the dispatch and the lists that are generated from it. Dispatch on the packet path
-//! is by `match`: no allocation, no virtual call, always inlined. The command line prints the lists.
+//! Registry of all protocols, with the dispatch and the lists generated from it.
+//!
+//! Dispatch on the packet path is by `match`: no allocation, no virtual call, always inlined. The command line prints
+//! the lists.
 //!
 //! To add a protocol, add its file, its line in `protocols/mod.rs` and its line at the end of this file;
 //! `make new-protocol` writes all three. A law that also runs in a kernel says so there: in its arithmetic each end is the
@@ -17,7 +19,7 @@ use crate::protocols::*;
 use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
-/// Declares the header, or the echo, of any protocol.
+/// Declares an enum for the header or the echo of any protocol.
 macro_rules! any_wire {
     ($(#[$doc:meta])* $any:ident = $wire:ident, $way:ident, $bytes:ident, $decode:ident;
         $($variant:ident : $protocol:ty;)*) => {
@@ -28,12 +30,12 @@ macro_rules! any_wire {
             #[default]
             None,
             $($variant(<$protocol as Protocol>::$wire),)*
-            /// A value in kernel arithmetic.
+            /// Value of a law in kernel arithmetic.
             Kernel(KernelValue),
         }
 
         impl ProtocolId {
-            /// Returns the size on the wire in bytes in real arithmetic.
+            /// Returns the size on the wire, in bytes, in real arithmetic.
             #[must_use]
             pub const fn $bytes(self) -> usize {
                 if self.info().host.notes {
@@ -41,7 +43,7 @@ macro_rules! any_wire {
                 }
                 match self { $(Self::$variant => <<$protocol as Protocol>::$wire as Wire>::BYTES,)* }
             }
-            /// Decodes a part of this protocol in real arithmetic; `None` if the bytes are not valid.
+            /// Decodes this protocol's header or echo in real arithmetic. Returns `None` if the bytes are invalid.
             #[must_use]
             pub fn $decode(self, bytes: &[u8]) -> Option<$any> {
                 match self { $(Self::$variant => {
@@ -52,7 +54,7 @@ macro_rules! any_wire {
         }
 
         impl $any {
-            /// Returns its protocol.
+            /// Returns the protocol of the header or echo.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
                 match self {
@@ -61,14 +63,14 @@ macro_rules! any_wire {
                     $(Self::$variant(_) => Some(ProtocolId::$variant),)*
                 }
             }
-            /// Returns the value of this protocol's law in kernel arithmetic.
+            /// Returns the value for the law of protocol `id`, in kernel arithmetic.
             fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
                 match self {
                     Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
                     _ => None,
                 }
             }
-            /// Returns the bytes that it takes on the wire.
+            /// Returns the number of bytes that the header or echo takes on the wire.
             #[must_use]
             pub fn wire_bytes(&self) -> usize {
                 match self {
@@ -77,7 +79,7 @@ macro_rules! any_wire {
                     $(Self::$variant(_) => ProtocolId::$variant.$bytes(),)*
                 }
             }
-            /// Encodes it as on the wire.
+            /// Encodes the header or echo as on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
                 match self {
@@ -90,7 +92,7 @@ macro_rules! any_wire {
                     }
                 }
             }
-            /// Encodes it into the first bytes of `out`, which has at least [`Self::wire_bytes`].
+            /// Encodes the header or echo into `out`, which must have at least [`Self::wire_bytes`] bytes.
             pub fn encode_into(&self, out: &mut [u8]) {
                 match self {
                     Self::None => {}
@@ -102,7 +104,8 @@ macro_rules! any_wire {
                     }
                 }
             }
-            /// Decodes bytes of the same protocol and arithmetic; `None` if they are not valid.
+            /// Decodes bytes of the same protocol and arithmetic as this value. Returns `None` if the bytes are
+            /// invalid.
             #[must_use]
             pub fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
                 match self {
@@ -129,12 +132,12 @@ macro_rules! registry {
             /// All protocols, in the order of the registry.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns name, kind, needs and signals.
+            /// Returns the protocol's name, family, needs and signals.
             #[must_use]
             pub const fn info(self) -> &'static Info {
                 match self { $(Self::$variant => &<$protocol as Protocol>::INFO,)* }
             }
-            /// Returns the kernel form of its law, if it has one.
+            /// Returns the kernel form of the protocol's law, if there is one.
             #[must_use]
             pub const fn kernel(self) -> Option<&'static KernelProtocol> {
                 match self {
@@ -143,27 +146,27 @@ macro_rules! registry {
                     _ => None,
                 }
             }
-            /// Returns true if its packets carry anything, on the wire or off it
-            /// ([`Host::notes`](crate::protocol::Host::notes)).
+            /// Returns true if the protocol's packets carry any fields, on the wire or in
+            /// [`Host::notes`](crate::protocol::Host::notes).
             #[must_use]
             pub const fn has_fields(self) -> bool {
                 match self { $(Self::$variant => {
                     size_of::<<$protocol as Protocol>::Header>() + size_of::<<$protocol as Protocol>::Echo>() > 0
                 })* }
             }
-            /// Returns the parameters with their defaults.
+            /// Returns the list of the protocol's parameters with their defaults.
             #[must_use]
             pub fn params_list(self) -> Vec<ParamInfo> {
                 match self { $(Self::$variant => <$protocol as Protocol>::Params::list(),)* }
             }
-            /// Creates the default parameters.
+            /// Returns the protocol's default parameters.
             #[must_use]
             pub fn params(self) -> AnyParams {
                 match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
             }
         }
 
-        /// Any protocol's parameters.
+        /// Parameters of any protocol.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyParams { $($variant(<$protocol as Protocol>::Params),)* }
@@ -174,7 +177,7 @@ macro_rules! registry {
             pub const fn protocol(&self) -> ProtocolId {
                 match self { $(Self::$variant(_) => ProtocolId::$variant,)* }
             }
-            /// Returns the arithmetic that the law is to compute with.
+            /// Returns the arithmetic in which the law computes.
             #[must_use]
             pub fn arithmetic(&self) -> Arithmetic {
                 match self {
@@ -190,19 +193,20 @@ macro_rules! registry {
             pub fn set(&mut self, name: &str, value: &Value) -> Result<(), ParamError> {
                 match self { $(Self::$variant(p) => p.set(name, value),)* }
             }
-            /// Checks ranges and combinations.
+            /// Checks the ranges and combinations of all parameters.
             ///
             /// # Errors
             /// Names the first parameter that is out of range.
             pub fn validate(&self) -> Result<(), ParamError> {
                 match self { $(Self::$variant(p) => p.validate(),)* }
             }
-            /// Returns all values by name.
+            /// Returns the values of all parameters with their names.
             #[must_use]
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self { $(Self::$variant(p) => p.values(),)* }
             }
-            /// Returns the members of the law's `struct law_params` with their numbers; none without C code.
+            /// Returns the members of the law's `struct law_params` with their numbers. The list is empty for a law
+            /// without C code.
             #[must_use]
             pub fn kernel_numbers(&self) -> Vec<(&'static str, u64)> {
                 match self { $(Self::$variant(p) => p.kernel_numbers(),)* }
@@ -237,7 +241,7 @@ macro_rules! registry {
                     AnyRouter::$variant(Router::<$protocol>::new(p, link))
                 })* }
             }
-            /// Creates the receiving end of one connection.
+            /// Creates the receiver law of one connection.
             #[must_use]
             pub fn receiver(&self) -> AnyReceiver {
                 match self { $(Self::$variant(p) => {
@@ -247,7 +251,7 @@ macro_rules! registry {
                     AnyReceiver::$variant(Receiver::<$protocol>::new(p))
                 })* }
             }
-            /// Creates the sending end of one connection.
+            /// Creates the source law of one connection.
             #[must_use]
             pub fn source(&self, connection: &Connection) -> AnySource {
                 match self { $(Self::$variant(p) => {
@@ -260,16 +264,16 @@ macro_rules! registry {
         }
 
         any_wire! {
-            /// Any protocol's header; none also stands for the header of a protocol that has no fields in it.
+            /// Header of any protocol. `None` also represents the header of a protocol without header fields.
             AnyHeader = Header, Forward, header_bytes, decode_header; $($variant: $protocol;)*
         }
         any_wire! {
-            /// Any protocol's echo; none also stands for the echo of a protocol that has no fields in it.
+            /// Echo of any protocol. `None` also represents the echo of a protocol without echo fields.
             AnyEcho = Echo, Echo, echo_bytes, decode_echo; $($variant: $protocol;)*
         }
 
         impl AnyHeader {
-            /// Returns true if a field is a sum over packets: [`Wire::EXTENSIVE`].
+            /// Returns true if a field of the header is a sum over packets: [`Wire::EXTENSIVE`].
             #[must_use]
             pub const fn is_extensive(&self) -> bool {
                 match self {
@@ -285,27 +289,31 @@ macro_rules! registry {
                     $(Self::$variant(h) => Self::$variant(h.part(share)),)*
                 }
             }
-            /// Returns the header of two parcels together: [`Wire::joined`]; of two protocols, the next parcel's.
+            /// Returns the combined header of two parcels: [`Wire::joined`]. For two different protocols, this is the
+            /// next parcel's header.
             #[must_use]
             pub fn joined(&self, next: &Self) -> Self {
                 match (self, next) { $((Self::$variant(h), Self::$variant(n)) => Self::$variant(h.joined(n)),)* _ => *next }
             }
         }
 
-        /// Any protocol's router law.
+        /// Router law of any protocol.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyRouter {
             $($variant(<$protocol as Protocol>::Router),)*
-            /// One in kernel arithmetic. This and the next get copies of what a call gets: a reference to that, even on a
+            /// Router law in kernel arithmetic.
+            ///
+            /// This variant and the next receive copies of a call's arguments. A reference to an argument, even on a
             /// path never taken, would keep it out of registers (4 to 8 % of a run).
             Kernel(ProtocolId, kernel::Router),
-            /// One whose calls are logged.
+            /// Router law whose calls are logged.
             Logged(Box<dyn LoggedRouter>),
         }
 
         impl AnyRouter {
-            /// See [`Router::on_arrival`]. A packet of another protocol counts as load; its header is not changed.
+            /// Calls the law's [`Router::on_arrival`]. A packet of another protocol counts as load, and its header does
+            /// not change.
             #[inline(always)]
             pub fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
@@ -325,12 +333,12 @@ macro_rules! registry {
                     }
                 } }
             }
-            /// See [`Router::sees_departures`].
+            /// Calls the law's [`Router::sees_departures`].
             #[must_use]
             pub fn sees_departures(&self) -> bool {
                 match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* Self::Kernel(_, _) => false, Self::Logged(r) => r.law().sees_departures() }
             }
-            /// See [`Router::on_departure`].
+            /// Calls the law's [`Router::on_departure`].
             #[inline(always)]
             pub fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
@@ -344,47 +352,47 @@ macro_rules! registry {
                     }
                 } }
             }
-            /// See [`Router::poll_at`].
+            /// Calls the law's [`Router::poll_at`].
             #[must_use]
             pub fn poll_at(&self) -> Instant {
                 match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* Self::Kernel(_, r) => r.poll_at(), Self::Logged(r) => r.law().poll_at() }
             }
-            /// See [`Router::on_timer`].
+            /// Calls the law's [`Router::on_timer`].
             pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* Self::Kernel(_, r) => r.on_timer(link, now), Self::Logged(r) => r.on_timer(link, now) }
             }
-            /// See [`Router::interval`].
+            /// Calls the law's [`Router::interval`].
             #[must_use]
             pub fn interval(&self) -> Option<Duration> {
                 match self { $(Self::$variant(r) => Router::<$protocol>::interval(r),)* Self::Kernel(_, r) => r.interval(), Self::Logged(r) => r.law().interval() }
             }
-            /// See [`Router::observe`].
+            /// Calls the law's [`Router::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* Self::Kernel(_, r) => r.observe(probe), Self::Logged(r) => r.law().observe(probe) }
             }
-            /// Replaces it by a new one, as after a reboot; a log of its calls goes on.
+            /// Replaces the law by a new one, as after a reboot. A log of the law's calls continues.
             pub fn restart(&mut self, link: &LinkView, law: Self) {
                 match self { Self::Logged(r) => r.restart(link, law), _ => *self = law }
             }
-            /// See [`Router::state`].
+            /// Calls the law's [`Router::state`].
             pub fn state(&self, fields: &mut StateFields) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::state(r, fields),)* Self::Kernel(_, r) => r.state(fields), Self::Logged(_) => {} }
             }
         }
 
-        /// Any protocol's receiver law.
+        /// Receiver law of any protocol.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyReceiver {
             $($variant(<$protocol as Protocol>::Receiver),)*
-            /// One in kernel arithmetic.
+            /// Receiver law in kernel arithmetic.
             Kernel(ProtocolId, kernel::Receiver),
-            /// One whose calls are logged.
+            /// Receiver law whose calls are logged.
             Logged(Box<dyn LoggedReceiver>),
         }
 
         impl AnyReceiver {
-            /// See [`Receiver::on_data`]. A header of another protocol is ignored.
+            /// Calls the law's [`Receiver::on_data`]. A header of another protocol is ignored.
             #[inline(always)]
             pub fn on_data(&mut self, received: &Received<&AnyHeader>) {
                 match self { $(Self::$variant(r) => {
@@ -403,7 +411,7 @@ macro_rules! registry {
                     r.on_data(&received.with_header(&header));
                 } }
             }
-            /// See [`Receiver::echo`].
+            /// Calls the law's [`Receiver::echo`].
             #[inline(always)]
             pub fn echo(&mut self, now: Instant) -> AnyEcho {
                 match self { $(Self::$variant(r) => {
@@ -414,25 +422,25 @@ macro_rules! registry {
                     Self::Logged(r) => r.echo(now),
                 }
             }
-            /// See [`Receiver::state`].
+            /// Calls the law's [`Receiver::state`].
             pub fn state(&self, fields: &mut StateFields) {
                 match self { $(Self::$variant(r) => Receiver::<$protocol>::state(r, fields),)* Self::Kernel(_, r) => r.state(fields), Self::Logged(_) => {} }
             }
         }
 
-        /// Any protocol's source law.
+        /// Source law of any protocol.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnySource {
             $($variant(<$protocol as Protocol>::Source),)*
-            /// One in kernel arithmetic.
+            /// Source law in kernel arithmetic.
             Kernel(ProtocolId, kernel::Source),
-            /// One whose calls are logged.
+            /// Source law whose calls are logged.
             Logged(Box<dyn LoggedSource>),
         }
 
         impl AnySource {
-            /// See [`Source::stamp`].
+            /// Calls the law's [`Source::stamp`].
             #[inline(always)]
             pub fn stamp(&mut self, sending: &Sending) -> AnyHeader {
                 match self { $(Self::$variant(s) => {
@@ -443,7 +451,8 @@ macro_rules! registry {
                     Self::Logged(s) => s.stamp(&{ *sending }),
                 }
             }
-            /// See [`Source::on_ack`]; returns the [`Source::limit`] after it. An echo of another protocol is ignored.
+            /// Calls the law's [`Source::on_ack`] and returns its [`Source::limit`]. An echo of another protocol is
+            /// ignored.
             #[inline(always)]
             pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit {
                 match self { $(Self::$variant(s) => {
@@ -466,21 +475,21 @@ macro_rules! registry {
                     s.on_ack(&ack.with_echo(&echo))
                 } }
             }
-            /// See [`Source::on_event`].
+            /// Calls the law's [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* Self::Kernel(_, s) => s.on_event(event), Self::Logged(s) => s.on_event(now, event) }
             }
-            /// See [`Source::limit`].
+            /// Calls the law's [`Source::limit`].
             #[must_use]
             #[inline(always)]
             pub fn limit(&self) -> SendLimit {
                 match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* Self::Kernel(_, s) => s.limit(), Self::Logged(s) => s.law().limit() }
             }
-            /// See [`Source::observe`].
+            /// Calls the law's [`Source::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* Self::Kernel(_, s) => s.observe(probe), Self::Logged(s) => s.law().observe(probe) }
             }
-            /// See [`Source::state`].
+            /// Calls the law's [`Source::state`].
             pub fn state(&self, fields: &mut StateFields) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::state(s, fields),)* Self::Kernel(_, s) => s.state(fields), Self::Logged(_) => {} }
             }
@@ -494,35 +503,35 @@ fn bytes_of<W: Wire>(wire: &W) -> Vec<u8> {
     out
 }
 
-/// A value of a law in kernel arithmetic: what the TCP option of a kernel's host carries ([`kernel::option`]).
+/// Value of a law in kernel arithmetic, as the TCP option of a kernel's host carries it ([`kernel::option`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelValue {
-    /// The law's protocol.
+    /// Protocol of the law.
     pub protocol: ProtocolId,
-    /// The bytes, zeros after their end.
+    /// Bytes of the value, padded with zeros.
     pub value: kernel::Value,
 }
 
 impl AnyParams {
-    /// Returns the law in kernel arithmetic; none in real numbers.
+    /// Returns the law in kernel arithmetic; `None` in real numbers.
     fn law(&self) -> Option<&'static KernelLaw> {
         if self.arithmetic() == Arithmetic::Real { None } else { self.protocol().law() }
     }
-    /// Returns the law whose host's program runs.
+    /// Returns the law for which the kernel's host program runs; `None` in other arithmetics.
     fn host(&self) -> Option<&'static KernelLaw> {
         self.law().filter(|_| self.arithmetic() == Arithmetic::KernelHost)
     }
-    /// Returns the bytes of header in a data packet.
+    /// Returns the header bytes of a data packet.
     #[must_use]
     pub fn header_bytes(&self) -> usize {
         self.law().map_or_else(|| self.protocol().header_bytes(), |law| Carries::Forward.segment_bytes(law))
     }
-    /// Returns the bytes of header in an acknowledgement.
+    /// Returns the header bytes of an acknowledgement.
     #[must_use]
     pub fn echo_bytes(&self) -> usize {
         self.law().map_or_else(|| self.protocol().echo_bytes(), |law| Carries::Echo.segment_bytes(law))
     }
-    /// Returns true if a run needs packets: the law counts them, or its host paces them.
+    /// Returns true if a run needs packets, because the law counts them or its host paces them.
     #[must_use]
     pub fn needs_packets(&self) -> bool {
         let in_kernel = || self.protocol().kernel().is_some_and(|form| form.needs_packets(self.arithmetic()));
@@ -530,43 +539,43 @@ impl AnyParams {
     }
 }
 
-/// A router law whose calls are logged.
+/// Interface of a router law whose calls are logged.
 pub trait LoggedRouter: std::fmt::Debug + Send + Sync {
-    /// See [`Router::on_arrival`].
+    /// Logs a call of [`Router::on_arrival`].
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
-    /// See [`Router::on_departure`].
+    /// Logs a call of [`Router::on_departure`].
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
-    /// See [`Router::on_timer`].
+    /// Logs a call of [`Router::on_timer`].
     fn on_timer(&mut self, link: &LinkView, now: Instant);
-    /// See [`AnyRouter::restart`].
+    /// Logs a call of [`AnyRouter::restart`].
     fn restart(&mut self, link: &LinkView, law: AnyRouter);
-    /// Returns the law.
+    /// Returns the logged law.
     fn law(&self) -> &AnyRouter;
-    /// Copies the law with its state; both write to the same log.
+    /// Copies the law with its state. Both copies write to the same log.
     fn boxed(&self) -> Box<dyn LoggedRouter>;
 }
 
-/// A receiver law whose calls are logged.
+/// Interface of a receiver law whose calls are logged.
 pub trait LoggedReceiver: std::fmt::Debug + Send + Sync {
-    /// See [`Receiver::on_data`].
+    /// Logs a call of [`Receiver::on_data`].
     fn on_data(&mut self, received: &Received<&AnyHeader>);
-    /// See [`Receiver::echo`].
+    /// Logs a call of [`Receiver::echo`].
     fn echo(&mut self, now: Instant) -> AnyEcho;
-    /// Copies the law with its state; both write to the same log.
+    /// Copies the law with its state. Both copies write to the same log.
     fn boxed(&self) -> Box<dyn LoggedReceiver>;
 }
 
-/// A source law whose calls are logged.
+/// Interface of a source law whose calls are logged.
 pub trait LoggedSource: std::fmt::Debug + Send + Sync {
-    /// See [`Source::stamp`].
+    /// Logs a call of [`Source::stamp`].
     fn stamp(&mut self, sending: &Sending) -> AnyHeader;
-    /// See [`AnySource::on_ack`].
+    /// Logs a call of [`AnySource::on_ack`].
     fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit;
-    /// See [`Source::on_event`].
+    /// Logs a call of [`Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
-    /// Returns the law.
+    /// Returns the logged law.
     fn law(&self) -> &AnySource;
-    /// Copies the law with its state; both write to the same log.
+    /// Copies the law with its state. Both copies write to the same log.
     fn boxed(&self) -> Box<dyn LoggedSource>;
 }
 
@@ -589,12 +598,12 @@ impl Clone for Box<dyn LoggedSource> {
 }
 
 impl ProtocolId {
-    /// Returns its law's C functions, if it has a kernel form.
+    /// Returns the C functions of the protocol's law, if it has a kernel form.
     #[must_use]
     pub fn law(self) -> Option<&'static KernelLaw> {
         self.kernel().map(KernelProtocol::law)
     }
-    /// Returns the protocol of this name.
+    /// Returns the protocol with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.info().name == name)

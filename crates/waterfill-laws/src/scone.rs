@@ -1,4 +1,4 @@
-//! SCONE, throughput advice in QUIC packets: the codec in real numbers, and `kernel/scone.h` called unchanged.
+//! SCONE, throughput advice in QUIC packets: a codec in real numbers, and `kernel/scone.h` unchanged.
 //!
 //! That header documents the format (draft-ietf-scone-protocol) and how rates are rounded. A signal n from 0 to 126
 //! stands for 100 kbit/s·10^(n/20), and 127 for "unknown". Tests compare both versions for every signal.
@@ -12,39 +12,39 @@
 use crate::mirror::mirror;
 use crate::units::Rate;
 
-/// The signal for "no advice", which endpoints send.
+/// Rate signal for "no advice", which endpoints send.
 pub const UNKNOWN: u8 = 127;
-/// The period after which endpoints forget advice, in seconds.
+/// Period in seconds after which endpoints forget advice.
 pub const PERIOD_S: f64 = 67.0;
-/// The version of a SCONE packet; its first bit belongs to the signal.
+/// Version of a SCONE packet. The first bit of the version field belongs to the rate signal.
 pub const VERSION: u32 = 0x6f7d_c0fd;
-/// Half a step of the scale as a ratio, 10^(1/40): the largest error of advice.
+/// Half a step of the rate scale as a ratio, 10^(1/40), which is the largest error of advice.
 pub const HALF_STEP: f64 = 1.059_253_725_177_289;
 
-/// Returns the rate of a signal; `None` of 127.
+/// Returns the rate of a signal; `None` for 127.
 #[must_use]
 pub fn rate(signal: u8) -> Option<Rate> {
     (signal < UNKNOWN).then(|| Rate::from_bps(1e5 * 10_f64.powf(f64::from(signal) / 20.0)))
 }
 
-/// Returns the signal that is nearest to a rate: 0 below the range, 127 above it.
+/// Returns the signal nearest to a rate: 0 below the range, 127 above the range.
 #[must_use]
 pub fn signal(rate: Rate) -> u8 {
     // `as` saturates below at 0 and above at 255, and maps NaN to 0.
     ((20.0 * (rate.as_bps() / 1e5).log10()).round() as u8).min(UNKNOWN)
 }
 
-/// Rule from a law's first signal to the fair rate of its flows: `enum scone_rule`.
+/// Rule that derives the fair rate of a law's flows from the law's first signal: C's `enum scone_rule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// A price in 2⁻³⁴ s.
+    /// Signal that is a price in units of 2⁻³⁴ s, with MaxNet's demand function.
     Demand = 1,
-    /// A rate, in 2^−`shift` bit/s.
+    /// Signal that is a rate in units of 2^−`shift` bit/s.
     Rate = 2,
 }
 
 mirror! {
-    /// Parameters of the advice that a link's law gives: `struct scone_advice`.
+    /// Parameters of the advice that a link's law gives: C's `struct scone_advice`.
     #[expect(missing_docs, reason = "kernel/scone.h documents the fields")]
     pub struct Advice = waterfill_scone_advice_fields {
         x_max: u64,
@@ -56,7 +56,7 @@ mirror! {
 }
 
 mirror! {
-    /// A flow of datagrams at an element: `struct scone_flow`.
+    /// Flow of datagrams at a network element: C's `struct scone_flow`.
     #[expect(missing_docs, reason = "kernel/scone.h documents the fields")]
     pub struct Flow = waterfill_scone_flow_fields {
         start: u64,
@@ -83,13 +83,13 @@ mod c {
 }
 
 impl Advice {
-    /// Returns the fair rate at a link's signal, in bit/s; 0: none.
+    /// Returns the fair rate for a link's signal in bit/s, or 0 if there is none.
     #[must_use]
     pub fn fair_rate(&self, signal: u64) -> u64 {
         c::waterfill_scone_fair_rate(self, signal)
     }
 
-    /// Returns the advice at a link's signal; 127: none.
+    /// Returns the advice for a link's signal, or 127 if there is none.
     #[must_use]
     pub fn signal(&self, signal: u64) -> u8 {
         c::waterfill_scone_advise(self, signal) as u8
@@ -97,48 +97,48 @@ impl Advice {
 }
 
 impl Flow {
-    /// Returns true if the flow's signal may be lowered at `now`, in ns, and counts that.
+    /// Returns true if the flow's signal may be lowered at `now`, in ns. A permitted write is counted.
     pub fn may_write(&mut self, now: u64, signal: u8) -> bool {
         c::waterfill_scone_may_write(self, now, signal.into()) != 0
     }
 }
 
-/// Returns the rate of a signal as the fixed-point version has it, in bit/s, truncated; 0 of 127.
+/// Returns the rate of a signal in fixed-point arithmetic, in whole bit/s; 0 for signal 127.
 #[must_use]
 pub fn fixed_rate(signal: u8) -> u64 {
     c::waterfill_scone_rate(signal.into())
 }
 
-/// Returns the signal of a rate in bit/s as the fixed-point version has it.
+/// Returns the signal of a rate in bit/s in fixed-point arithmetic.
 #[must_use]
 pub fn fixed_signal(rate_bps: u64) -> u8 {
     c::waterfill_scone_code(rate_bps) as u8
 }
 
-/// A SCONE packet at the start of a datagram.
+/// SCONE packet at the start of a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The rate signal.
+    /// Rate signal of the packet.
     pub signal: u8,
-    /// The reserved bit, which senders may set to anything.
+    /// Reserved bit, which senders may set to any value.
     pub reserved: bool,
-    /// The destination connection ID.
+    /// Destination connection ID of the packet.
     pub destination: Vec<u8>,
-    /// The source connection ID.
+    /// Source connection ID of the packet.
     pub source: Vec<u8>,
 }
 
 /// Reason why a datagram has no SCONE packet to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotScone {
-    /// It does not start with a SCONE packet.
+    /// The datagram does not start with a SCONE packet.
     Other,
-    /// It starts like a SCONE packet whose IDs do not fit, or which no other packet follows.
+    /// The datagram starts like a SCONE packet, but its IDs do not fit or no other packet follows.
     Malformed,
 }
 
 impl Packet {
-    /// Returns its bytes, to which another QUIC packet is to be appended.
+    /// Returns the bytes of the packet. Another QUIC packet must follow in the datagram.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0x80 | u8::from(self.reserved) << 6 | (self.signal & 0x7f) >> 1];
@@ -177,8 +177,8 @@ impl Packet {
     }
 }
 
-/// Lowers the signal of a datagram as the kernel's program does, by the fixed-point version; returns the signal that was
-/// there. A signal is never raised.
+/// Lowers the signal of a datagram in fixed-point arithmetic, as the kernel's program does. Returns the previous
+/// signal. A signal is never raised.
 ///
 /// # Errors
 /// Why there is nothing to change.

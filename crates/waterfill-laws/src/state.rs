@@ -1,22 +1,22 @@
-//! The state of a law as named 64-bit words, which a log of its steps records.
+//! State of a law as named 64-bit words, for logs of the law's steps.
 
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Type of a word of a law's state.
+/// Type of a word in a law's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
-    /// A double-precision number (bit/s, bytes, seconds, a ratio); NaN is none.
+    /// A double-precision number (bit/s, bytes, seconds or a ratio). NaN means no value.
     Real,
-    /// A whole number; 2⁶⁴ − 1 is none.
+    /// A whole number. 2⁶⁴ − 1 means no value.
     Count,
-    /// Picoseconds; 2⁶⁴ − 1 is none.
+    /// A time in picoseconds. 2⁶⁴ − 1 means no value.
     Time,
-    /// Bytes of a header as on the wire, the first in the highest byte.
+    /// Bytes of a header as on the wire, with the first byte in the highest position.
     Wire,
 }
 
 impl WordKind {
-    /// Returns its name in logs.
+    /// Returns the type's name in logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,17 +28,17 @@ impl WordKind {
     }
 }
 
-/// A number that fits a word.
+/// Number that fits into a 64-bit word.
 pub trait Word {
     /// Type of the word.
     const KIND: WordKind;
-    /// Its word where there is no number.
+    /// Word that represents a missing number.
     const NONE: u64 = u64::MAX;
-    /// Returns the word.
+    /// Returns the number as a word.
     fn word(&self) -> u64;
 }
 
-/// Implements [`Word`] for types of one kind.
+/// Implements [`Word`] for types of one [`WordKind`].
 macro_rules! words {
     ($kind:ident: $($t:ty => $word:expr,)*) => { $(
         impl Word for $t {
@@ -64,14 +64,14 @@ impl<W: Word> Word for Option<W> {
     }
 }
 
-/// Names and kinds of words.
+/// Names and types of state words.
 pub type Names = Vec<(String, WordKind)>;
 
-/// Words of a law's state, with their names.
+/// Words of a law's state with their names.
 #[derive(Clone, Debug, Default)]
 pub struct StateFields {
     pub(crate) words: Vec<u64>,
-    /// Kept for the first row of a kind only.
+    /// Names of the words, kept only for the first row of each kind of call.
     pub(crate) names: Option<Names>,
 }
 
@@ -79,11 +79,11 @@ impl StateFields {
     pub(crate) fn named(named: bool) -> Self {
         Self { words: Vec::with_capacity(24), names: named.then(Vec::new) }
     }
-    /// Adds a number.
+    /// Adds a named number.
     pub fn put<W: Word>(&mut self, name: &str, value: &W) {
         self.put_word(name, W::KIND, value.word());
     }
-    /// Adds words of a structure in C as `name.0`, `name.1` …
+    /// Adds the words of a C structure, named `name.0`, `name.1` …
     pub fn put_words(&mut self, name: &str, words: &[u64]) {
         for (i, &word) in words.iter().enumerate() {
             self.put_word(&format!("{name}.{i}"), WordKind::Count, word);
@@ -95,7 +95,7 @@ impl StateFields {
             names.push((name.to_string(), kind));
         }
     }
-    /// Adds a header as on the wire, in whole words.
+    /// Adds a header's wire bytes, padded to whole words.
     pub(crate) fn put_wire(&mut self, name: &str, wire: &[u8], length: usize) {
         for i in 0..length.div_ceil(8) {
             let mut word = [0; 8];
@@ -107,7 +107,7 @@ impl StateFields {
     }
 }
 
-/// Lists fields of a law's state by their names: `state_of!(fields, self: price, arrived)`.
+/// Adds fields of a law's state under their own names: `state_of!(fields, self: price, arrived)`.
 #[macro_export]
 macro_rules! state_of {
     ($fields:expr, $law:ident: $($field:ident),* $(,)?) => {{ $($fields.put(stringify!($field), &$law.$field);)* }};

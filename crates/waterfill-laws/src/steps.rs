@@ -1,4 +1,4 @@
-//! A log of the steps of laws: what each call got, the law's state before and after it, and what it returned.
+//! Log of the steps of laws: each call's inputs, the law's state before and after the call, and the result.
 //!
 //! A law that is logged is wrapped in `Logged`, behind a variant of [`AnyRouter`], [`AnyReceiver`] and [`AnySource`]. So a run
 //! without a log has no test for one on the packet path. `validation/certificates` computes every step again from the papers'
@@ -34,19 +34,19 @@ impl StateFields {
     }
 }
 
-/// The part of a protocol that a row is about.
+/// Part of a protocol to which a row belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LawPart {
-    /// Of a link direction.
+    /// Router law of a link direction.
     Router,
-    /// Of a flow.
+    /// Receiver law of a flow.
     Receiver,
-    /// Of a flow.
+    /// Source law of a flow.
     Source,
 }
 
 impl LawPart {
-    /// Returns its name in logs.
+    /// Returns the part's name in logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,17 +57,17 @@ impl LawPart {
     }
 }
 
-/// Names of calls; a row holds the place in this list.
+/// Names of calls. A row stores an index into this list.
 pub const CALLS: [&str; 8] = ["new", "on_arrival", "on_departure", "on_timer", "on_data", "echo", "stamp", "on_ack"];
-/// The call after those of [`CALLS`]: of a loss, a mark, a time-out or the end of a recovery.
+/// Name of the call for a loss, a mark, a timeout or the end of a recovery. Its index follows those of [`CALLS`].
 pub const ON_EVENT: &str = "on_event";
 
-/// Lists of words, one a row.
+/// Lists of words, one list per row.
 #[derive(Clone, Debug)]
 pub struct Lists {
-    /// Ends of the rows' words, with a zero in front.
+    /// End of each row's words, after a leading zero.
     pub ends: Vec<u32>,
-    /// All words.
+    /// Words of all rows.
     pub words: Vec<u64>,
 }
 
@@ -84,27 +84,27 @@ impl Lists {
     }
 }
 
-/// The rows of a log, by columns.
+/// Rows of a log, stored by columns.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
-    /// Place in [`ProtocolId::ALL`].
+    /// Index of the protocol in [`ProtocolId::ALL`].
     pub law: Vec<u32>,
-    /// 0: router, 1: receiver, 2: source.
+    /// Part of the protocol: 0 for the router, 1 for the receiver, 2 for the source.
     pub part: Vec<u32>,
     /// Index of the link direction, or of the flow.
     pub entity: Vec<u32>,
-    /// Place in [`CALLS`].
+    /// Index of the call in [`CALLS`].
     pub call: Vec<u32>,
-    /// Picoseconds.
+    /// Time of the call in picoseconds.
     pub time: Vec<u64>,
-    /// Words of the call's input, the state before and after it, and its result.
+    /// Lists of words: the call's input, the state before and after the call, and the call's result.
     pub lists: [Lists; 4],
 }
 
-/// Names of the lists of a row.
+/// Names of the word lists of a row.
 pub const LISTS: [&str; 4] = ["inputs", "before", "after", "outputs"];
 
-/// StateFields of the rows of one law, part and call, in the order of [`LISTS`].
+/// Names and types of a row's words by law, part and call, in the order of [`LISTS`].
 pub type RowFields = BTreeMap<(ProtocolId, LawPart, u32), [Names; 4]>;
 
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ struct Inner {
     dropped: u64,
 }
 
-/// A log of steps that several laws write: up to a number of rows, later ones are counted.
+/// Log of steps that several laws share. Rows beyond the limit are only counted.
 #[derive(Clone, Debug)]
 pub struct StepLog {
     inner: Arc<Mutex<Inner>>,
@@ -123,7 +123,7 @@ pub struct StepLog {
 }
 
 impl StepLog {
-    /// Creates a log of up to `limit` rows, of one law or of all.
+    /// Creates a log of up to `limit` rows, for one law or for all laws.
     #[must_use]
     pub fn new(limit: usize, only: Option<ProtocolId>) -> Self {
         Self { inner: Arc::new(Mutex::new(Inner { limit, ..Inner::default() })), only }
@@ -133,7 +133,7 @@ impl StepLog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if the log has this law's steps.
+    /// Returns true if the log records this law's steps.
     #[must_use]
     pub fn has(&self, law: ProtocolId) -> bool {
         self.only.is_none_or(|only| only == law)
@@ -144,7 +144,7 @@ impl StepLog {
         read(&self.inner().rows)
     }
 
-    /// Returns names and kinds of words.
+    /// Returns the names and types of the words.
     #[must_use]
     pub fn fields(&self) -> RowFields {
         self.inner().fields.clone()
@@ -157,16 +157,16 @@ impl StepLog {
     }
 }
 
-/// The law that a row is of.
+/// Identity of the law that a row belongs to.
 #[derive(Clone, Copy, Debug)]
 struct LoggedLaw {
     id: ProtocolId,
-    /// In kernel arithmetic, whose headers have sizes of their own.
+    /// True in kernel arithmetic, whose headers have other sizes.
     in_kernel: bool,
 }
 
 impl LoggedLaw {
-    /// Adds its header, or zeros, and whether there is one.
+    /// Adds the law's own header and a flag for its presence. Without a header, the bytes are zeros.
     fn put_header(self, fields: &mut StateFields, header: Option<&AnyHeader>) {
         let own = header.filter(|header| header.protocol() == Some(self.id));
         let law = self.id.law().filter(|_| self.in_kernel);
@@ -174,7 +174,7 @@ impl LoggedLaw {
         fields.put("has_header", &own.is_some());
         fields.put_wire("header", &own.map(AnyHeader::encode).unwrap_or_default(), bytes);
     }
-    /// Adds its echo, or zeros, and whether there is one.
+    /// Adds the law's own echo and a flag for its presence. Without an echo, the bytes are zeros.
     fn put_echo(self, fields: &mut StateFields, echo: &AnyEcho) {
         let own = Some(echo).filter(|echo| echo.protocol() == Some(self.id));
         let law = self.id.law().filter(|_| self.in_kernel);
@@ -184,7 +184,7 @@ impl LoggedLaw {
     }
 }
 
-/// A law whose calls are logged.
+/// Wrapper around a law whose calls are logged.
 #[derive(Clone, Debug)]
 struct Logged<L> {
     law: L,
@@ -195,7 +195,7 @@ struct Logged<L> {
 }
 
 impl<L> Logged<L> {
-    /// Logs a call, unless the log is full. `state`, `call` and `outputs` take the law; `inputs` is written first.
+    /// Makes a call of the law. Unless the log is full, the call is logged, and its inputs are written first.
     fn step<T: Copy>(
         &mut self,
         call: usize,
@@ -368,7 +368,7 @@ impl LoggedSource for Logged<AnySource> {
 }
 
 impl StepLog {
-    /// Logs a router law's calls from now on; its first row is its state.
+    /// Logs a router law's calls from now on. The first row contains the law's current state.
     pub fn router(&self, id: ProtocolId, entity: u32, link: &LinkView, law: &mut AnyRouter) {
         if self.has(id) {
             let (part, of) = (LawPart::Router, LoggedLaw { id, in_kernel: matches!(law, AnyRouter::Kernel(..)) });

@@ -1,17 +1,17 @@
-//! Helpers of the unit tests of several laws.
+//! Helpers for the unit tests of several laws.
 
 use crate::kernel::{Arithmetic, RunsInKernel, VALUE_MAX, Value};
 use crate::protocol::{Connection, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver as _, Router};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams, KernelValue, ProtocolId};
 use crate::units::{Instant, Rate, Volume};
 
-/// Asserts that `a` is `b` within `relative` of it.
+/// Asserts that `a` equals `b` within a tolerance relative to `b`.
 #[track_caller]
 pub(crate) fn close(a: f64, b: f64, relative: f64) {
     assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
 }
 
-/// Recorded signals.
+/// Signals recorded from a law.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals(pub(crate) Vec<(&'static str, f64)>);
 
@@ -41,18 +41,18 @@ impl Signals {
     }
 }
 
-/// A link direction of `bps` bit/s with `queue_bytes` waiting.
+/// Returns a link direction of `bps` bit/s with `queue_bytes` bytes in the queue.
 pub(crate) const fn link(bps: f64, queue_bytes: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::from_bytes(queue_bytes) }
 }
 
-/// A connection of weight 1 with 1500-byte packets and a first window of ten.
+/// Returns a connection of weight 1 with 1500-byte packets and a first window of ten packets.
 pub(crate) const fn connection() -> Connection {
     let (packet, initial_window) = (Volume::from_bytes(1500.0), Volume::from_bytes(15_000.0));
     Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }
 }
 
-/// Passes a data packet of `bytes` through a router on its arrival; returns the header that it leaves with.
+/// Passes a data packet of `bytes` bytes through a router on arrival. Returns the packet's header afterwards.
 pub(crate) fn pass<P: Protocol>(
     router: &mut impl Router<P>,
     link: &LinkView,
@@ -74,7 +74,7 @@ pub(crate) fn echo_after<P: Protocol>(params: &P::Params, headers: &[P::Header])
     receiver.echo(Instant::ZERO)
 }
 
-/// Returns the parameters in real numbers and in kernel arithmetic.
+/// Returns the parameters for real numbers and for kernel arithmetic.
 pub(crate) fn real_and_fixed(of: impl Fn(Arithmetic) -> AnyParams) -> [AnyParams; 2] {
     [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| {
         let params = of(arithmetic);
@@ -83,7 +83,7 @@ pub(crate) fn real_and_fixed(of: impl Fn(Arithmetic) -> AnyParams) -> [AnyParams
     })
 }
 
-/// Returns a value that begins with this number of 24 bits.
+/// Returns a kernel value whose first 24 bits are `number`.
 pub(crate) fn value_with(number: u32) -> Value {
     let mut value = [0; VALUE_MAX];
     value[..3].copy_from_slice(&number.to_be_bytes()[1..]);
@@ -94,17 +94,17 @@ fn valued<P: RunsInKernel>(value: Value) -> KernelValue {
     KernelValue { protocol: ProtocolId::by_name(P::INFO.name).expect("a protocol"), value }
 }
 
-/// A header in kernel arithmetic.
+/// Returns a header in kernel arithmetic.
 pub(crate) fn header_of<P: RunsInKernel>(value: Value) -> AnyHeader {
     AnyHeader::Kernel(valued::<P>(value))
 }
 
-/// An echo in kernel arithmetic.
+/// Returns an echo in kernel arithmetic.
 pub(crate) fn echo_of<P: RunsInKernel>(value: Value) -> AnyEcho {
     AnyEcho::Kernel(valued::<P>(value))
 }
 
-/// Returns the value of a header in kernel arithmetic.
+/// Returns the value of a kernel-arithmetic header.
 #[track_caller]
 pub(crate) fn value_of(header: &AnyHeader) -> Value {
     match header {
@@ -113,7 +113,7 @@ pub(crate) fn value_of(header: &AnyHeader) -> Value {
     }
 }
 
-/// Returns the echo of a receiver in kernel arithmetic after data packets with these values.
+/// Returns the echoed value of a kernel-arithmetic receiver after data packets with these values.
 pub(crate) fn answer_to<P: RunsInKernel>(params: &AnyParams, values: &[Value]) -> Value {
     let mut receiver = params.receiver();
     for &value in values {
@@ -126,7 +126,7 @@ pub(crate) fn answer_to<P: RunsInKernel>(params: &AnyParams, values: &[Value]) -
     }
 }
 
-/// Returns a repeatable stream of numbers in [0, n).
+/// Returns a repeatable generator of numbers in [0, n).
 pub(crate) fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     move |n| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -134,7 +134,7 @@ pub(crate) fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Returns a number from `min` to `max`, uniform in its logarithm.
+/// Returns a random number from `min` to `max`, uniform in its logarithm.
 pub(crate) fn spread(random: &mut impl FnMut(u64) -> u64, min: f64, max: f64) -> u64 {
     (min * (max / min).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
 }

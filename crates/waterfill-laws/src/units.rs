@@ -1,4 +1,4 @@
-//! Types for quantities, and the only place that converts between units.
+//! Types for quantities. No other module converts between units.
 //!
 //! Time is integer picoseconds: a 1500-byte packet at 1 Pbit/s takes 12 ps, so events at that rate are still ordered, and
 //! 63 bits last 106 days. Volumes and rates inside laws are real numbers, so that a fluid step is an arrival like any
@@ -7,71 +7,75 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
-/// Picoseconds in a second.
+/// Number of picoseconds in a second.
 const PS_PER_S: f64 = 1e12;
-/// The longest time. It has 63 bits, because converting a signed integer to a real number takes one instruction, an
-/// unsigned one eight, and this happens several times per packet.
+/// Longest time in picoseconds.
+///
+/// It has 63 bits, because converting a signed integer to a real number takes one instruction, and an unsigned one
+/// eight. This conversion happens several times per packet.
 const MAX_PS: u64 = i64::MAX as u64;
 
-/// Adds two times, up to the longest time. Both are below 2⁶³, so the sum cannot wrap.
+/// Adds two times, saturating at the longest time. Both times are below 2⁶³, so the sum cannot wrap.
 const fn saturating(a: u64, b: u64) -> u64 {
     let sum = a + b;
     if sum < MAX_PS { sum } else { MAX_PS }
 }
 
-/// A point in time, picoseconds since the start of the run.
+/// Point in time, in picoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
-/// A span of time in picoseconds; never negative.
+/// Span of time in picoseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);
 
-/// An amount of data as real bytes, for use inside laws.
+/// Amount of data as a real number of bytes, for use inside laws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Volume(f64);
 
-/// A data rate in bit/s.
+/// Data rate in bit/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Rate(f64);
 
 impl Instant {
-    /// The start of the run.
+    /// Start of the run.
     pub const ZERO: Self = Self(0);
-    /// Later than any event.
+    /// Time later than any event.
     pub const NEVER: Self = Self(MAX_PS);
 
-    /// From integer picoseconds.
+    /// Creates a time from integer picoseconds since the start of the run.
     #[must_use]
     pub const fn from_ps(ps: u64) -> Self {
         Self(if ps < MAX_PS { ps } else { MAX_PS })
     }
 
-    /// From seconds since the start; saturates at [`Instant::NEVER`], negative and NaN give zero.
+    /// Creates a time from seconds since the start of the run.
+    ///
+    /// The result saturates at [`Instant::NEVER`]. Negative values and NaN give zero.
     #[must_use]
     pub fn from_secs(s: f64) -> Self {
         Self(Duration::from_secs(s).0)
     }
 
-    /// Integer picoseconds since the start.
+    /// Returns the integer picoseconds since the start of the run.
     #[must_use]
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the start of the run.
     #[must_use]
     pub fn as_secs(self) -> f64 {
         Duration(self.0).as_secs()
     }
 
-    /// Returns the time `d` before this one, but not before the start.
+    /// Returns the time that is `d` earlier, but not before the start of the run.
     #[must_use]
     pub const fn before(self, d: Duration) -> Self {
         Self(self.0.saturating_sub(d.0))
     }
 
-    /// Returns the time since `earlier`; zero if `earlier` is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -79,49 +83,51 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// Duration of zero.
     pub const ZERO: Self = Self(0);
-    /// Longer than any run.
+    /// Duration longer than any run.
     pub const MAX: Self = Self(MAX_PS);
 
-    /// From integer picoseconds.
+    /// Creates a duration from integer picoseconds.
     #[must_use]
     pub const fn from_ps(ps: u64) -> Self {
         Self(if ps < MAX_PS { ps } else { MAX_PS })
     }
 
-    /// From milliseconds.
+    /// Creates a duration from milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self::from_ps(ms * 1_000_000_000)
     }
 
-    /// From microseconds.
+    /// Creates a duration from microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
         Self::from_ps(us * 1_000_000)
     }
 
-    /// From seconds, rounded to the nearest picosecond; saturates, negative and NaN give zero.
+    /// Creates a duration from seconds, rounded to the nearest picosecond.
+    ///
+    /// The result saturates. Negative values and NaN give zero.
     #[must_use]
     pub fn from_secs(s: f64) -> Self {
         // `as` truncates, saturates at both ends and maps NaN to 0: exactly what is documented.
         Self(((s * PS_PER_S + 0.5) as i64).max(0) as u64)
     }
 
-    /// Integer picoseconds.
+    /// Returns the duration in integer picoseconds.
     #[must_use]
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
-    /// Seconds.
+    /// Returns the duration in seconds.
     #[must_use]
     pub fn as_secs(self) -> f64 {
         self.0 as i64 as f64 / PS_PER_S
     }
 
-    /// Returns true if this is zero.
+    /// Returns true if the duration is zero.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
@@ -129,28 +135,28 @@ impl Duration {
 }
 
 impl Volume {
-    /// Nothing.
+    /// Volume of zero bytes.
     pub const ZERO: Self = Self(0.0);
 
-    /// From real bytes.
+    /// Creates a volume from a real number of bytes.
     #[must_use]
     pub const fn from_bytes(bytes: f64) -> Self {
         Self(bytes)
     }
 
-    /// Real bytes.
+    /// Returns the volume in bytes, as a real number.
     #[must_use]
     pub const fn as_bytes(self) -> f64 {
         self.0
     }
 
-    /// Real bits.
+    /// Returns the volume in bits, as a real number.
     #[must_use]
     pub fn as_bits(self) -> f64 {
         self.0 * 8.0
     }
 
-    /// The larger of two volumes.
+    /// Returns the larger of two volumes.
     #[must_use]
     pub const fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
@@ -158,36 +164,37 @@ impl Volume {
 }
 
 impl Rate {
-    /// Nothing flows.
+    /// Rate of zero.
     pub const ZERO: Self = Self(0.0);
-    /// No limit: everything takes no time.
+    /// Infinite rate, at which a transmission takes no time.
     pub const UNLIMITED: Self = Self(f64::INFINITY);
 
-    /// From bit/s.
+    /// Creates a rate from bit/s.
     #[must_use]
     pub const fn from_bps(bps: f64) -> Self {
         Self(bps)
     }
 
-    /// bit/s.
+    /// Returns the rate in bit/s.
     #[must_use]
     pub const fn as_bps(self) -> f64 {
         self.0
     }
 
-    /// The larger of two rates.
+    /// Returns the larger of two rates.
     #[must_use]
     pub const fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// The smaller of two rates.
+    /// Returns the smaller of two rates.
     #[must_use]
     pub const fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
 
-    /// Returns the time that `bytes` take at this rate, to the nearest picosecond; saturates at a zero rate.
+    /// Returns the transmission time of `bytes` bytes at this rate, to the nearest picosecond. The time saturates at a
+    /// rate of zero.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
         Duration::from_secs(f64::from(bytes) * 8.0 / self.0)
@@ -241,7 +248,7 @@ impl Div<u64> for Duration {
     }
 }
 
-/// The ratio of two spans, as a real number.
+/// Returns the ratio of two durations as a real number.
 impl Div for Duration {
     type Output = f64;
     fn div(self, other: Self) -> f64 {
@@ -249,7 +256,7 @@ impl Div for Duration {
     }
 }
 
-/// Real-number algebra of a quantity that is one `f64`.
+/// Implements real-number arithmetic for a quantity stored as one `f64`.
 macro_rules! linear {
     ($t:ident) => {
         impl Add for $t {
@@ -322,7 +329,7 @@ impl Div<Duration> for Volume {
     }
 }
 
-/// Returns the time that a volume takes at a rate, in seconds.
+/// Returns the transmission time of a volume at a rate, in seconds.
 impl Div<Rate> for Volume {
     type Output = f64;
     fn div(self, r: Rate) -> f64 {

@@ -1,4 +1,4 @@
-//! Tests that every protocol of the registry must pass; a new protocol gets them without further work.
+//! Tests that every protocol of the registry must pass. New protocols are tested automatically.
 
 use proptest::prelude::*;
 use waterfill_laws::kernel::Arithmetic;
@@ -9,18 +9,18 @@ use waterfill_laws::protocol::{
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
-/// One call of a fuzzed sequence, with the numbers that its arguments are made from.
+/// Call of a fuzzed sequence, with the numbers from which its arguments are made.
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// A data packet or SYN from the source through the router to the receiver.
+    /// A data packet or SYN that passes from the source through the router to the receiver.
     Data { syn: bool, bytes: u32, queue: u32 },
-    /// A packet of another protocol at the router.
+    /// A packet of another protocol that arrives at the router.
     Other { bytes: u32, queue: u32 },
-    /// An acknowledgement to the source.
+    /// An acknowledgement that arrives at the source.
     Ack { syn: bool, rtt_us: u32, acked: u32, marked: bool, recovering: bool, limited: bool },
-    /// A loss or its end.
+    /// A loss, a timeout, a mark or the end of a recovery.
     Event(u8),
-    /// Time passes, timers run.
+    /// A pause, during which timers run.
     Wait { us: u32 },
 }
 
@@ -37,7 +37,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 1..200)
 }
 
-/// Checks that every signal is finite.
+/// Probe that asserts that every signal is finite.
 struct Finite;
 
 impl Probe for Finite {
@@ -46,8 +46,9 @@ impl Probe for Finite {
     }
 }
 
-/// Checks that a source may send a finite amount that is not negative. Acknowledgements may be the clock of a kernel's
-/// host, which is then not paced.
+/// Asserts that a source's limits are finite and not negative.
+///
+/// With a kernel's host, acknowledgements may clock the source, which is then not paced.
 fn check_limit(params: &AnyParams, limit: SendLimit) {
     let id = params.protocol();
     let unpaced = |r: Rate| r == Rate::UNLIMITED && params.arithmetic() == Arithmetic::KernelHost;
@@ -56,7 +57,7 @@ fn check_limit(params: &AnyParams, limit: SendLimit) {
     assert!(limit.pacing.is_none_or(|r| finite(r) || unpaced(r)), "{id:?}: {limit:?}");
 }
 
-/// The default parameters, and where a law has a kernel form those with each of its arithmetics.
+/// Returns the default parameters and, for a law with a kernel form, the parameters for each of its arithmetics.
 fn variants(id: ProtocolId) -> Vec<AnyParams> {
     let in_kernel = ["kernel", "kernel-host"].into_iter().filter_map(|word| {
         let mut params = id.params();
@@ -67,7 +68,7 @@ fn variants(id: ProtocolId) -> Vec<AnyParams> {
     std::iter::once(id.params()).chain(in_kernel).collect()
 }
 
-/// Runs a sequence through one protocol and returns all of its output.
+/// Runs a sequence of calls through one protocol and returns all of the output.
 fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weight: f64) -> Vec<String> {
     let mut link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
     let packet = Volume::from_bytes(1500.0);
@@ -164,8 +165,8 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// No sequence of calls panics or gives a window or rate that is negative, infinite or NaN, and the same sequence gives
-    /// the same output.
+    /// No sequence of calls panics or gives a window or rate that is negative, infinite or NaN. The same sequence
+    /// always gives the same output.
     #[test]
     fn any_sequence_of_calls_is_valid_and_repeatable(calls in calls(), decade in 2.0..15.0f64, weight in 0.01..100.0f64) {
         let capacity = Rate::from_bps(10f64.powf(decade));
@@ -177,7 +178,7 @@ proptest! {
         }
     }
 
-    /// Bytes that decode to a header or echo encode to the same again; too few bytes are refused.
+    /// Bytes that decode to a header or echo give the same value again after encoding. Too few bytes are refused.
     #[test]
     fn wire_formats_refuse_invalid_bytes(mut bytes in prop::collection::vec(any::<u8>(), 0..64), option in prop::bool::ANY) {
         if let (true, [kind, length, ..]) = (option, &mut bytes[..]) {
@@ -196,7 +197,7 @@ proptest! {
     }
 }
 
-/// Every law behind `kernel/law.h` is selected by its protocol's parameter.
+/// The parameter `arithmetic` selects every law behind `kernel/law.h`.
 #[test]
 fn laws_of_the_kernel_are_selected_by_arithmetic() {
     for (name, _) in waterfill_laws::registry::kernel_protocols() {
@@ -204,8 +205,9 @@ fn laws_of_the_kernel_are_selected_by_arithmetic() {
     }
 }
 
-/// 64 bytes of words that are NaN, infinite or negative as single-precision numbers. Then valid headers (`start`) whose
-/// end is such bytes, for formats with a kind or version in front.
+/// Returns byte strings of 32-bit words that are NaN, infinite or negative as single-precision numbers.
+///
+/// The last ones start with the first bytes of a valid header `start`, for formats with a kind or version in front.
 fn invalid_numbers(start: &[u8]) -> Vec<Vec<u8>> {
     let words = [0x7f80_0001_u32, 0x7fc0_0000, 0xff80_0000, 0xbf80_0000, 0xffff_ffff];
     let repeated = words.map(|word| word.to_be_bytes().repeat(16));
@@ -213,7 +215,7 @@ fn invalid_numbers(start: &[u8]) -> Vec<Vec<u8>> {
     ends.chain(repeated.iter().cloned()).collect()
 }
 
-/// Headers and echoes that decode from such bytes are still numbers, and no such echo breaks a source.
+/// Headers and echoes that decode from invalid numbers contain no NaN, and no invalid echo breaks a source.
 #[test]
 fn wire_formats_refuse_invalid_numbers() {
     let packet = Volume::from_bytes(1500.0);
@@ -254,7 +256,7 @@ fn wire_formats_refuse_invalid_numbers() {
     }
 }
 
-/// NaN differs from itself; a header or echo with NaN does too.
+/// Returns true if a decoded header or echo equals itself, which is false if it contains NaN.
 #[expect(clippy::eq_op, reason = "this is the property that is tested")]
 fn is_equal_to_itself<T: PartialEq>(decoded: &T) -> bool {
     decoded == decoded
@@ -296,7 +298,7 @@ fn parameters_describe_themselves() {
     }
 }
 
-/// Values that are numbers and made a window, a rate or a signal infinite.
+/// Parameter values that would make a window, a rate or a signal infinite are refused.
 #[test]
 fn parameters_that_overflow_are_refused() {
     for (protocol, name, value, expected) in [
@@ -337,7 +339,7 @@ fn an_echo_of_another_protocol_is_ignored() {
     }
 }
 
-/// A protocol whose file exists and whose line in the registry was forgotten is found here.
+/// A protocol with a source file but without a line in the registry is detected.
 #[test]
 fn every_protocol_in_the_source_is_registered() {
     fn names_below(folder: &std::path::Path, names: &mut Vec<String>) {

@@ -1,4 +1,4 @@
-//! Every equation tag, such as `[maxnet-2007:eq3]`, stands at code and at a test.
+//! Tests that every equation tag, for example `[maxnet-2007:eq3]`, appears at code and at a test.
 //!
 //! Code is what a doc comment in `src` or a comment in `kernel` describes; a test is a `#[test]` function whose doc
 //! comment names the tag. Several tags may share brackets: `[maxnet-2007:eq3, eq8]`.
@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Position of a tag.
+/// Locations at which a tag appears, in code and in tests.
 #[derive(Default, Debug, PartialEq)]
 struct Places {
     code: Vec<String>,
@@ -15,7 +15,7 @@ struct Places {
 
 type Tags = BTreeMap<String, Places>;
 
-/// The tags in a line of comment: `paper:label`, the paper repeated where a list leaves it out.
+/// Returns the tags in a comment line as `paper:label`. A label without a paper belongs to the previous paper.
 fn tags_in(comment: &str) -> Vec<String> {
     let is_name = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_alphanumeric() || "-_.§".contains(c));
     let mut found = Vec::new();
@@ -34,7 +34,7 @@ fn tags_in(comment: &str) -> Vec<String> {
     found
 }
 
-/// Adds the tags of a Rust file: of items by their doc comments, and of lines of code by their own comments.
+/// Adds the tags of a Rust file: items by their doc comments, and lines of code by their own comments.
 fn add_rust(tags: &mut Tags, place: &str, text: &str) {
     let mut testing = place.ends_with("tests.rs");
     let (mut documented, mut is_test) = (Vec::new(), false);
@@ -68,14 +68,14 @@ fn add_rust(tags: &mut Tags, place: &str, text: &str) {
     }
 }
 
-/// Adds the tags of a C file: all of its comments describe code.
+/// Adds the tags of a C file, in which all comments describe code.
 fn add_c(tags: &mut Tags, place: &str, text: &str) {
     for tag in text.lines().flat_map(tags_in) {
         tags.entry(tag).or_default().code.push(place.into());
     }
 }
 
-/// The tags that lack code or a test, each with what it lacks.
+/// Returns the tags that lack code or a test, each with a description of the gap.
 fn incomplete(tags: &Tags) -> Vec<String> {
     let lacks = |tag: &String, places: &Places| match (places.code.is_empty(), places.tests.is_empty()) {
         (true, _) => Some(format!("{tag}: no code names it, only {:?}", places.tests)),
@@ -85,7 +85,7 @@ fn incomplete(tags: &Tags) -> Vec<String> {
     tags.iter().filter_map(|(tag, places)| lacks(tag, places)).collect()
 }
 
-/// The equations that a module doc lists under `# Law`: labels, or whole tags in brackets.
+/// Returns the equations that a module doc lists under `# Law`: labels, or whole tags in brackets.
 fn listed_equations(text: &str) -> BTreeSet<String> {
     let doc = text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim);
     let law = doc.skip_while(|line| *line != "# Law").skip(1).take_while(|line| !line.starts_with("# "));
@@ -93,8 +93,10 @@ fn listed_equations(text: &str) -> BTreeSet<String> {
     listed.map(|label| label.trim_matches(['[', ']']).to_string()).collect()
 }
 
-/// Returns true if an equation that the module doc in `place` lists has its tag. A whole tag may be anywhere; a bare
-/// label is in the same file or folder, because other papers have an `eq1` too.
+/// Returns true if an equation that the module doc in `place` lists has its tag.
+///
+/// A whole tag may be anywhere. A bare label must be in the same file or folder, because other papers have an `eq1`
+/// too.
 fn is_tagged(tags: &Tags, place: &str, listed: &str) -> bool {
     let folder = place.strip_suffix("mod.rs").map_or(place.replace(".rs", "/"), String::from);
     let is_near = |tagged: &String| tagged.starts_with(place) || tagged.starts_with(&folder);
@@ -103,7 +105,7 @@ fn is_tagged(tags: &Tags, place: &str, listed: &str) -> bool {
     })
 }
 
-/// All files below `folder` that end in `extension`, as (path from the crate's root, text).
+/// Returns all files below `folder` with this extension, as pairs of the path from the crate's root and the text.
 fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).expect("a folder of this crate") {
@@ -144,7 +146,7 @@ fn every_equation_tag_has_code_and_a_test() {
     assert!(incomplete.is_empty(), "{}", incomplete.join("\n"));
 }
 
-/// The numbered list at the head of a protocol's file names no equation that has no tag.
+/// Every equation in the list at the head of a protocol's file has a tag.
 #[test]
 fn every_equation_of_a_law_has_its_tag() {
     let tags = all_tags();

@@ -1,18 +1,19 @@
-//! Fixed-point laws at the ends of their ranges, where proofs found that numbers wrapped (docs/validation/proofs.md).
+//! Tests of fixed-point laws at the limits of their ranges, where proofs found that numbers wrapped
+//! (docs/validation/proofs.md).
 
 use waterfill_laws::cohabit::{self, IMPROVED, Measured, Verdict};
 use waterfill_laws::kernel::{KernelLaw, Packet, RunsInKernel as _, Tcp, VALUE_MAX, Value, Words};
 use waterfill_laws::protocols::{ixcp::IXcp, pxcp::PXcp, rcp::Rcp, xcp::Xcp};
 
-/// The largest rate of the XCPs, 2⁻¹⁶ byte/s, and a link whose capacity is clamped to it.
+/// Largest rate of XCP and its variants in 2⁻¹⁶ byte/s, and the capacity of a link that is clamped to this rate.
 const RATE_MAX: u64 = 1 << 62;
 const PETABIT: u64 = 1_000_000_000_000_000;
-/// The smallest feedback on the wire, and the code of zero feedback.
+/// Smallest feedback on the wire, and the code of zero feedback.
 const FEEDBACK_MIN: u64 = 1;
 const FEEDBACK_ZERO: u64 = 1 << 39;
 const INTERVAL_US: u64 = 50_000;
 
-/// `struct law_params` of XCP and P-XCP, or of iXCP for a link of the name 1.
+/// Returns `struct law_params` for XCP and P-XCP, or for iXCP on a link with the name 1.
 fn params(law: &KernelLaw, alpha: u64, gamma: u64, weight: u64) -> Words {
     let mut numbers = vec![
         ("alpha", alpha),
@@ -28,7 +29,7 @@ fn params(law: &KernelLaw, alpha: u64, gamma: u64, weight: u64) -> Words {
     law.params(&numbers)
 }
 
-/// Returns a link after one control interval with these arrivals, by words of `struct law_sums`.
+/// Returns a link after one control interval with these arrivals, given as words of `struct law_sums`.
 fn after_an_interval(law: &KernelLaw, params: &Words, arrivals: &[u64]) -> Words {
     let mut link = law.link();
     law.link_set(&mut link, params, PETABIT, 0);
@@ -46,7 +47,8 @@ fn after_an_interval(law: &KernelLaw, params: &Words, arrivals: &[u64]) -> Words
     link
 }
 
-/// Returns a CPU on which all of these arrivals were, and that takes the link's residues with the next packet.
+/// Returns the state of a CPU that has counted all of these arrivals and takes the link's residues with the next
+/// packet.
 fn cpu_of(law: &KernelLaw, arrivals: &[u64]) -> Words {
     let mut cpu = law.cpu();
     for (word, &count) in arrivals.iter().enumerate() {
@@ -64,7 +66,8 @@ fn value(rtt_code: u32, time_code: u32, feedback: u64, bottleneck: u16) -> Value
     value
 }
 
-/// A queue of 2^48 bytes is a long one, and is measured again after 2 ms. `law_idle()` shifted its upper bits out.
+/// An idle XCP link clamps a queue of 2^48 bytes, and measures it again after 2 ms. `law_idle()` used to shift its
+/// upper bits out.
 #[test]
 fn an_idle_xcp_link_clamps_the_queue() {
     for law in [Xcp::law(), PXcp::law(), IXcp::law()] {
@@ -81,8 +84,8 @@ fn an_idle_xcp_link_clamps_the_queue() {
     }
 }
 
-/// A source of the largest weight with a window of one byte states the longest time per byte. Its product with the weight
-/// wrapped to a short one.
+/// A source of the largest weight with a window of one byte states the longest time per byte. The product with the
+/// weight used to wrap to a short time.
 #[test]
 fn a_source_of_xcp_states_a_long_time_per_byte() {
     for law in [Xcp::law(), PXcp::law(), IXcp::law()] {
@@ -95,8 +98,10 @@ fn a_source_of_xcp_states_a_long_time_per_byte() {
     }
 }
 
-/// A CPU that may give nearly all of a petabit link keeps what an earlier router took away. The sum passed 63 bits, and
-/// nothing was left.
+/// Residues of P-XCP stay below the largest rate on a petabit link.
+///
+/// The CPU may give nearly all of the capacity, and keeps the rate that an earlier router took away. Their sum used to
+/// exceed 63 bits, so that nothing was left.
 #[test]
 fn residues_of_pxcp_stay_below_the_largest_rate() {
     const GAIN_LEFT: usize = 7; // of struct law_cpu
@@ -111,7 +116,8 @@ fn residues_of_pxcp_stay_below_the_largest_rate() {
     assert_eq!(cpu.words()[GAIN_LEFT], RATE_MAX);
 }
 
-/// A packet of extreme X takes all that is left. In iXCP what it was due for itself and from shuffling wrapped as a sum.
+/// A local packet of extreme X takes all that is left in iXCP. The sum of its own feedback and its feedback from
+/// shuffling used to wrap.
 #[test]
 fn a_local_packet_of_ixcp_takes_what_is_left() {
     const GAIN_LEFT: usize = 10; // of struct law_cpu
@@ -129,8 +135,9 @@ fn a_local_packet_of_ixcp_takes_what_is_left() {
     assert_eq!(cpu.words()[GAIN_LEFT], 0);
 }
 
-/// A super-packet whose headers take it beyond 2^19 bytes is dropped where TCP's share is nearly nothing. Its time at that
-/// share wrapped to a short one, and it was admitted.
+/// A super-packet of more than 2^19 bytes with headers is dropped if TCP's share is nearly zero.
+///
+/// Its time at that share used to wrap to a short time, so that the packet was admitted.
 #[test]
 fn cohabitation_limits_the_largest_packets() {
     let params = cohabit::Params {
@@ -154,7 +161,7 @@ fn cohabitation_limits_the_largest_packets() {
     assert_eq!(link.decide(&params, 0, 1 << 19, 362, false, 0), Verdict::Drop);
 }
 
-/// RCP's link at 1 Gbit/s with α = 1, whose first rate is `first_rate` millionths of it.
+/// Returns RCP's link of 1 Gbit/s with α = 1. `first_rate` is the first rate in millionths of the capacity.
 fn rcp_link(first_rate: u64, first_rtt_us: u64) -> Words {
     let law = Rcp::law();
     let params = law.params(&[
@@ -169,12 +176,12 @@ fn rcp_link(first_rate: u64, first_rtt_us: u64) -> Words {
     link
 }
 
-/// R in bit/s.
+/// Returns RCP's rate R in bit/s.
 fn rcp_rate(link: &Words) -> f64 {
     Rcp::law().link_signals(link)[0] as f64 / 1024.0
 }
 
-/// With α = 1 and T = d, an idle interval doubles R. Several had the effect of one.
+/// Each idle interval doubles RCP's rate R with α = 1 and T = d. Several intervals used to have the effect of one.
 #[test]
 fn idle_intervals_of_rcp_double_the_rate_each() {
     let mut link = rcp_link(10_000, 100_000);
@@ -182,7 +189,9 @@ fn idle_intervals_of_rcp_double_the_rate_each() {
     assert!((rcp_rate(&link) / 80e6 - 1.0).abs() < 1e-5, "{}", rcp_rate(&link));
 }
 
-/// The mean RTT falls from 100 to 50 ms in an interval without load. g is 2, R (1 + g) is 90 % of C, and R became C.
+/// A growth g of RCP's rate above one is multiplied: R becomes R (1 + g), here 90 % of C.
+///
+/// The mean RTT falls from 100 to 50 ms in an interval without load, so g is 2. R used to become C.
 #[test]
 fn growth_of_rcp_above_one_is_multiplied() {
     let law = Rcp::law();

@@ -1,4 +1,5 @@
-//! The protocol `own`: every call reaches the program that provides the law, and without one nothing is controlled.
+//! Tests of the protocol `own`: every call reaches the program that provides the law. Without a program, nothing is
+//! controlled.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,12 +22,12 @@ const CONNECTION: Connection =
 /// Names of the calls that reached the program, in order.
 type Calls = Arc<Mutex<Vec<&'static str>>>;
 
-/// A program whose ends write the number of their calls so far into the first field.
+/// Program whose laws write their number of calls so far into the first field.
 #[derive(Clone)]
 struct Program {
     calls: Calls,
     target: f64,
-    /// True if it has a law for routers and receivers.
+    /// True if the program has laws for routers and receivers.
     all: bool,
 }
 
@@ -130,7 +131,8 @@ fn received(header: OwnFields) -> Received<OwnFields> {
     Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None }
 }
 
-/// Sends a packet and its acknowledgement through the three ends; returns the header at the receiver, and the echo.
+/// Sends a packet and its acknowledgement through router, receiver and source. Returns the header at the receiver and
+/// the echo.
 fn exchange(router: &mut Router, receiver: &mut Receiver, source: &mut Source) -> (OwnFields, OwnFields) {
     let now = Instant::ZERO;
     let mut header = source.stamp(&Sending::new(now, PacketKind::Data, PACKET));
@@ -158,7 +160,7 @@ fn every_call_reaches_the_program() {
     assert_eq!((any.target(), any.paced()), (0.9, false));
 }
 
-/// The engines copy laws; a copy goes on from the same state and leaves the first one alone.
+/// A copy of a law, as the engines make it, continues from the same state and does not affect the original.
 #[test]
 fn a_copy_has_the_state_of_its_own() {
     let (params, calls) = program(1.0, true);
@@ -174,7 +176,7 @@ fn a_copy_has_the_state_of_its_own() {
     assert_eq!((receiver.echo(Instant::ZERO).0[0], other_receiver.echo(Instant::ZERO).0[0]), (3.0, 5.0));
 }
 
-/// Without a law of the program, routers do nothing and the receiver copies the last header.
+/// If the program has only a source law, routers do nothing and the receiver copies the last header.
 #[test]
 fn a_program_may_have_a_source_only() {
     let (params, calls) = program(1.0, false);

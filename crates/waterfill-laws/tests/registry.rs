@@ -1,4 +1,4 @@
-//! Properties of every protocol in the registry: parcels of fluid, bytes on the wire.
+//! Tests of every protocol in the registry: parcels of fluid and bytes on the wire.
 
 use waterfill_laws::params::Value;
 use waterfill_laws::protocol::{Connection, LinkView, PacketKind, Sending};
@@ -8,14 +8,14 @@ use waterfill_laws::units::{Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
 
-/// The header of a protocol's first data packet.
+/// Returns the header of a protocol's first data packet.
 fn header(id: ProtocolId) -> AnyHeader {
     let connection =
         Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
     id.params().source(&connection).stamp(&Sending::new(Instant::ZERO, PacketKind::Data, PACKET))
 }
 
-/// Two parts of a parcel together are the parcel; only sums over packets are divided.
+/// Two parts of a parcel combine to the original parcel. Only sums over packets are divided.
 #[test]
 fn parts_of_a_parcel_together_are_the_parcel() {
     let katabi = xcp::Header::Katabi { rtt: 0.1, cwnd: 30_000.0, feedback: -8.0 };
@@ -45,7 +45,7 @@ fn parts_of_a_parcel_together_are_the_parcel() {
     }
 }
 
-/// A sum of changes keeps within the field, and below the code that asks.
+/// A sum of feedback saturates within the field, below the code for a request.
 #[test]
 fn sums_of_feedback_saturate() {
     let falk = |delta_throughput| AnyHeader::Xcp(xcp::Header::Falk { rtt: 1, x: 1, delta_throughput });
@@ -53,7 +53,7 @@ fn sums_of_feedback_saturate() {
     assert_eq!(falk(i32::MIN).joined(&falk(i32::MIN)), falk(i32::MIN));
 }
 
-/// Both ways to encode write the same bytes, and not one more.
+/// Encoding into a buffer writes the same bytes as encoding to a vector, and no others.
 #[test]
 fn encoding_into_a_buffer_is_encoding() {
     for &id in ProtocolId::ALL {
@@ -72,7 +72,7 @@ fn encoding_into_a_buffer_is_encoding() {
     assert_eq!((AnyHeader::None.protocol(), AnyEcho::None.protocol()), (None, None));
 }
 
-/// In kernel arithmetic, packets carry a kernel's TCP option, filled up to whole words of four bytes.
+/// Packets in kernel arithmetic carry a kernel's TCP option, padded to whole words of four bytes.
 #[test]
 fn headers_in_kernel_arithmetic_are_a_kernels_options() {
     for (name, form) in kernel_protocols() {
@@ -98,7 +98,7 @@ fn headers_in_kernel_arithmetic_are_a_kernels_options() {
     }
 }
 
-/// MaxNet's prices reach down to the fastest link that its demand function can name; beyond, it refuses the link.
+/// MaxNet and SCONE refuse links that are faster than the demand function can represent.
 #[test]
 fn links_beyond_a_law_s_range_are_refused() {
     let link = |bps| LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO };

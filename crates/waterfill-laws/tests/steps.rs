@@ -1,4 +1,4 @@
-//! The log of laws' steps: it changes nothing, and no step is missing in it.
+//! Tests of the log of laws' steps: it changes no result, and no step is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ const fn connection() -> Connection {
     Connection { weight: 1.0, packet: PACKET, initial_window, claimed_rtt: None, seed: 7 }
 }
 
-/// A protocol's default parameters, and those with every other word of `arithmetic`.
+/// Returns a protocol's default parameters, and the parameters with every other word of `arithmetic`.
 fn variants(id: ProtocolId) -> Vec<AnyParams> {
     let with = |word: &str| {
         let mut params = id.params();
@@ -32,7 +32,7 @@ fn variants(id: ProtocolId) -> Vec<AnyParams> {
     std::iter::once(id.params()).chain(others).collect()
 }
 
-/// The three ends of a connection.
+/// Router, receiver and source of one connection.
 struct Ends {
     router: AnyRouter,
     receiver: AnyReceiver,
@@ -53,7 +53,7 @@ impl Ends {
     }
 }
 
-/// Collects the signals of laws as text.
+/// Recorder that stores the signals of laws as text.
 #[derive(Default)]
 struct Signals(Vec<String>);
 
@@ -63,7 +63,7 @@ impl Probe for Signals {
     }
 }
 
-/// Opens a connection and sends 200 packets, with every kind of call; returns all that the laws answer.
+/// Opens a connection and sends 200 packets, with every kind of call. Returns all answers of the laws.
 fn play(ends: &mut Ends, fresh: AnyRouter) -> Vec<String> {
     let mut fresh = Some(fresh);
     let (link, rtt) = (link(), Duration::from_millis(40));
@@ -108,7 +108,7 @@ fn play(ends: &mut Ends, fresh: AnyRouter) -> Vec<String> {
     seen
 }
 
-/// One row, with the words of its lists.
+/// Row of a log, with the words of its lists.
 struct Row<'a> {
     part: LawPart,
     entity: u32,
@@ -150,7 +150,7 @@ fn a_logged_law_answers_as_one_that_is_not() {
     }
 }
 
-/// Words without names could not be read; a step between two rows would be missing in the log.
+/// Every word of a log has a name, and each row's state continues that of the previous row.
 #[test]
 fn every_word_has_a_name_and_rows_join() {
     for &id in ProtocolId::ALL {
@@ -194,7 +194,7 @@ fn check_rows(id: ProtocolId, all: &Rows, fields: &RowFields) {
     }
 }
 
-/// The row of a call has what the law writes into the packet, as the bytes on the wire.
+/// A row contains the header that the law writes, as bytes on the wire.
 #[test]
 fn a_row_holds_the_header_as_on_the_wire() {
     let (id, log) = (ProtocolId::MaxNet, StepLog::new(10_000, None));
@@ -237,7 +237,7 @@ fn a_log_of_one_law_has_no_other() {
     assert_eq!(log.fields().keys().map(|&(id, ..)| id).collect::<BTreeSet<_>>(), [ProtocolId::Xcp].into());
 }
 
-/// The names are those that `validation/certificates` reads.
+/// The names in logs match those that `validation/certificates` reads.
 #[test]
 fn names_in_logs() {
     assert_eq!(

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The table of draft-ietf-scone-protocol.
+/// Rates match the table of draft-ietf-scone-protocol.
 #[test]
 fn rates_of_the_drafts_table() {
     let table = [
@@ -57,7 +57,7 @@ fn advice_is_within_half_a_step_of_the_rate() {
     }
 }
 
-/// [maxnet-2007:eq7], as a source in equilibrium computes it.
+/// [maxnet-2007:eq7] The fair rate equals the demand of a source in equilibrium.
 #[test]
 fn the_fair_rate_is_the_laws_demand() {
     for (x_max, t) in [(1e15, 0.4), (1e12, 0.05), (1e9, 100.0), (1e15, 0.001)] {
