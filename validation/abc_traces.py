@@ -44,7 +44,9 @@ MADE = 8
 
 
 class Scheme(NamedTuple):
-    """A protocol and the queue of the traced link, under the name that tables print."""
+    """A congestion-control scheme: a protocol and the queue of the traced link, under a printed
+    name.
+    """
 
     name: str
     protocol: str
@@ -68,13 +70,13 @@ SCHEMES = (
 
 
 class Trace(NamedTuple):
-    """Capacity of a link, under the name that tables print."""
+    """Capacity of a link over time, under a printed name."""
 
     name: str
     rates: traces.Trace
 
     def mean_bps(self, seconds: float) -> float:
-        """Return the mean rate over a run."""
+        """Return the trace's mean rate over a run of this length."""
         changes = [*self.rates.until(seconds), (seconds, 0.0)]
         bits = (rate * (to - at) for (at, rate), (to, _) in itertools.pairwise(changes))
         return math.fsum(bits) / seconds
@@ -82,7 +84,7 @@ class Trace(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TraceCase:
-    """One trace under one scheme, for a time; `judged` says whether the trace is a public one."""
+    """One trace under one scheme. `judged` is true if the trace is a public one."""
 
     trace: Trace
     scheme: Scheme
@@ -91,12 +93,12 @@ class TraceCase:
 
     @property
     def name(self) -> str:
-        """The case in messages."""
+        """Name of the case in messages."""
         return f"{self.trace.name}, {self.scheme.name}"
 
 
 class Outcome(NamedTuple):
-    """One run: utilization, throughput (bit/s), 95th percentile of the queueing delay (s)."""
+    """Results of one run: utilization, throughput and the 95th percentile of the queueing delay."""
 
     trace: str
     scheme: str
@@ -109,7 +111,7 @@ class Outcome(NamedTuple):
 
 
 def read(path: Path, bin_s: float) -> Trace:
-    """Return a trace of a mahimahi file; raise InputError for one that is not."""
+    """Read a trace from a mahimahi file. Raises InputError for any other file."""
     try:
         return Trace(path.name, traces.Trace(traces.read(path, bin_s)))
     except PartError as error:
@@ -117,9 +119,9 @@ def read(path: Path, bin_s: float) -> Trace:
 
 
 def made(seed: int, seconds: float, bin_s: float) -> Trace:
-    """Return a trace by a rule: Poisson packets at a rate that walks, with outages.
+    """Return a synthetic trace: Poisson packets at a randomly walking rate, with outages.
 
-    The rule is that of Sprout's forecasts (Winstein, Sivaraman, Balakrishnan 2013): in ticks of
+    The rates follow Sprout (Winstein, Sivaraman, Balakrishnan 2013): in ticks of
     20 ms the rate does a Brownian walk of 200 packets/s per √s within 0 and 1000 packets/s. When it
     gets to zero it rests there, for an exponential time of mean 1 s.
     """
@@ -160,12 +162,12 @@ def scenario(trace: Trace, scheme: Scheme, seconds: float) -> dict[str, Any]:
 
 
 def runs(case: TraceCase) -> dict[str, StudyRun]:
-    """Return the run of a case."""
+    """Return the single run of a case."""
     return {"": StudyRun(from_dict(scenario(case.trace, case.scheme, case.seconds)))}
 
 
 def outcome(case: TraceCase, results: Mapping[str, Result]) -> Outcome:
-    """Measure a run."""
+    """Measure the results of a run."""
     result, trace = results[""], case.trace
     rate = result.flows["rate_bps"].to_numpy()
     rtt = result.flows["rtt_s"].to_numpy()
@@ -181,7 +183,7 @@ def outcome(case: TraceCase, results: Mapping[str, Result]) -> Outcome:
 def weighted_quantile(
     values: NDArray[np.float64], weights: NDArray[np.float64], share: float
 ) -> float:
-    """Return the smallest value that has at least `share` of the weight at or below it."""
+    """Return the weighted quantile of the finite values at the fraction `share`."""
     known = np.isfinite(values) & (weights > 0)
     order = np.argsort(values[known], kind="stable")
     sums = np.cumsum(weights[known][order])
@@ -192,7 +194,7 @@ def weighted_quantile(
 
 
 class Claim(NamedTuple):
-    """A published figure, and the measured one; `agrees` is None where it is not judged."""
+    """A published figure and its measured value. `agrees` is None if the figure is not judged."""
 
     text: str
     paper: float
@@ -202,17 +204,17 @@ class Claim(NamedTuple):
 
 
 def mean(outcomes: Sequence[Outcome], scheme: str, field: str) -> float:
-    """Return the mean of one of the figures over all traces."""
+    """Return the mean of a result field over all traces of one scheme."""
     return float(np.mean([getattr(one, field) for one in outcomes if one.scheme == scheme]))
 
 
 def ratio(outcomes: Sequence[Outcome], field: str, one: str, other: str) -> float:
-    """Return the mean over traces of one scheme over the mean of another."""
+    """Return the ratio of two schemes' means over all traces."""
     return mean(outcomes, one, field) / mean(outcomes, other, field)
 
 
 def claims(outcomes: Sequence[Outcome], *, judged: bool) -> list[Claim]:
-    """Return the abstract's figure for cellular paths, against both settings of CoDel."""
+    """Return the abstract's claim about cellular paths, against both settings of CoDel."""
     paper, tolerance = 1.5, 0.1
     found = []
     for codel in (CODEL, CODEL_RFC):
@@ -227,7 +229,7 @@ def claims(outcomes: Sequence[Outcome], *, judged: bool) -> list[Claim]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return a table: means over all traces, and both relative to ABC."""
+    """Return a table of each scheme's means over all traces, absolute and relative to ABC."""
     rows = []
     for name in dict.fromkeys(one.scheme for one in outcomes):
         used, delay_s = (mean(outcomes, name, f) for f in ("utilization", "delay_p95_s"))
@@ -240,7 +242,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -> str:
-    """Return a table of each trace: figures of ABC, and of CUBIC's three queues."""
+    """Return a table of each trace, with the results of ABC and of CUBIC with three queues."""
     shown = (ABC, CODEL, CODEL_RFC, "cubic")
     found = {(one.trace, one.scheme): one for one in outcomes}
     rows = []
@@ -252,7 +254,7 @@ def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Draw the means over all traces: utilization against delay, better towards the top left."""
+    """Draw utilization against delay, as means over all traces."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
@@ -276,7 +278,7 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
-    """Return the traces of a directory in the order of their names, or those made by the rule."""
+    """Return the traces of a directory in order of their names, or synthetic traces without one."""
     if directory is None:
         return [made(seed, seconds, bin_s) for seed in range(1, MADE + 1)]
     if not directory.is_dir():
@@ -295,7 +297,7 @@ def cases(options: Options) -> list[TraceCase]:
 
 
 def text(found: Mapping[TraceCase, Outcome]) -> str:
-    """Return both tables and the published figure."""
+    """Return both tables and the verdict on the published figure."""
     outcomes, first = list(found.values()), next(iter(found))
     of = list({case.trace.name: case.trace for case in found}.values())
     lines = [by_trace(outcomes, of, first.seconds), "", table(outcomes), ""]

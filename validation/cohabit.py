@@ -60,7 +60,7 @@ AT_TARGET = 0.99
 
 @dataclass(frozen=True)
 class CohabitCell:
-    """One row of the table."""
+    """One scenario of the study: an explicit protocol and a TCP, an RTT, and numbers of flows."""
 
     explicit: str
     tcp: str
@@ -70,17 +70,19 @@ class CohabitCell:
 
     @property
     def name(self) -> str:
-        """The cell in messages: `xcp × reno, 20 ms, 10+3`."""
+        """Name of the cell in messages, such as `xcp × reno, 20 ms, 10+3`."""
         counts = f"{self.explicit_flows}+{self.tcp_flows}"
         return f"{self.explicit} × {self.tcp}, {self.rtt_ms} ms, {counts}"
 
     @property
     def last_start_s(self) -> float:
-        """Time at which the last flow starts."""
+        """Time at which the last flow starts, in seconds."""
         return TCP_START_S + (self.tcp_flows - 1) * STAGGER_S
 
     def duration_s(self, short: bool) -> float:
-        """Return the length of a run: two windows after settling, or slightly more than one."""
+        """Return the length of a run: the settling time and two windows, or little more than one if
+        `short`.
+        """
         return self.last_start_s + SETTLE_S + (WINDOW_S + 4.0 if short else 2 * WINDOW_S)
 
 
@@ -89,18 +91,20 @@ class Verdict:
     """Measurements of a cell in one mode, and whether it meets the requirements."""
 
     explicit_share: float
-    """Smallest mean of 20 s, over the fair share."""
+    """Smallest 20 s mean of the explicit flows' rate, relative to their fair share."""
     utilization: float
-    """Smallest mean of 20 s."""
+    """Smallest 20 s mean of the link's utilization."""
     tcp_share: float
-    """Mean, over the mean of the same flows alone."""
+    """Mean rate of the TCP flows, relative to their mean rate without explicit flows."""
     drop_rate: float
     """Fraction of the TCP packets in the window that the link dropped."""
     good: bool
 
 
 def cells(short: bool = False) -> list[CohabitCell]:
-    """Return all 624 cells, or 24 that include every protocol, RTT and count."""
+    """Return all 624 cells, or with `short` 24 that include every protocol, RTT and number of
+    flows.
+    """
     if not short:
         grid = product(EXPLICIT, TCPS, RTTS_MS, COUNTS)
         return [CohabitCell(e, t, rtt, n, m) for e, t, rtt, (n, m) in grid]
@@ -113,7 +117,7 @@ def cells(short: bool = False) -> list[CohabitCell]:
 
 
 def scenario(cell: CohabitCell, mode: str, short: bool = False) -> Scenario:
-    """Return the cell's scenario in one mode of `MODES`."""
+    """Return a cell's scenario in one protection mode of `MODES`."""
     link: Document = {
         "name": "bottleneck",
         "from": "r1",
@@ -129,7 +133,9 @@ def scenario(cell: CohabitCell, mode: str, short: bool = False) -> Scenario:
 
 
 def alone(cell: CohabitCell, target: float, short: bool = False) -> Scenario:
-    """Return the cell's TCP flows alone, on a link of rate BW_TCP with its buffer and RTT."""
+    """Return a scenario of a cell's TCP flows alone, on a link with the rate of their
+    fair share.
+    """
     rate_bps = target * RATE_BPS * cell.tcp_flows / (cell.explicit_flows + cell.tcp_flows)
     link: Document = {
         "name": "bottleneck",
@@ -182,7 +188,7 @@ def _scenario(cell: CohabitCell, link: Document, flows: list[Document], short: b
 
 
 def judge(cell: CohabitCell, result: Result, tcp_alone: Result) -> Verdict:
-    """Judge a run of the cell; `tcp_alone` is the run of its TCP flows alone."""
+    """Judge a run of a cell. `tcp_alone` is the run of the cell's TCP flows alone."""
     start_s, stop_s = result.summary["measure_s"]
     flows = result.summary["flows"]
     fair_bps = sum(flow["max_min_bps"] or 0.0 for flow in flows if flow["group"] == "explicit")
@@ -202,7 +208,9 @@ def judge(cell: CohabitCell, result: Result, tcp_alone: Result) -> Verdict:
 
 
 def class_rate(result: Result, group: str, time_s: Series) -> Series:
-    """Sum the rates (bit/s) of a group's flows at these sample times; 0 where there is none."""
+    """Return the summed rate (bit/s) of a group's flows at these times, or 0 when
+    none is active.
+    """
     total_bps = np.zeros(len(time_s))
     for flow in result.summary["flows"]:
         if flow["group"] == group:
@@ -215,13 +223,13 @@ def class_rate(result: Result, group: str, time_s: Series) -> Series:
 
 
 def smallest_mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float:
-    """Return the smallest mean over `WINDOW_S` that lies wholly in a window."""
+    """Return the smallest mean over an interval of `WINDOW_S` within a measurement window."""
     _, means = series.means(time_s, values, WINDOW_S, start_s, stop_s)
     return float(means.min())
 
 
 def drop_rate(result: Result) -> float:
-    """Return dropped packets ÷ (dropped + arrived TCP packets) in the summary's window."""
+    """Return dropped packets as a fraction of all TCP packets in the measurement window."""
     link = result.summary["links"][0]
     start_s, stop_s = result.summary["measure_s"]
     packet_bits = 8 * result.network.packet_bytes
@@ -239,7 +247,7 @@ def _class_bps(result: Result, group: str) -> float:
 
 
 class CohabitCase(NamedTuple):
-    """A cell and its modes; in the short form its runs are shorter."""
+    """A cell with its protection modes. `short` shortens its runs."""
 
     cell: CohabitCell
     modes: Sequence[str]
@@ -247,7 +255,7 @@ class CohabitCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The cell's name."""
+        """Name of the cell."""
         return self.cell.name
 
 
@@ -255,12 +263,12 @@ Found = Mapping[CohabitCase, Mapping[str, Verdict]]
 
 
 def cases(options: Options) -> list[CohabitCase]:
-    """Return the chosen cells."""
+    """Return the cases of the chosen cells and modes."""
     return [CohabitCase(c, options.modes, options.short) for c in cells(options.short)]
 
 
 def runs(case: CohabitCase) -> dict[str, StudyRun]:
-    """Return the cell's run in each mode, and that of its TCP flows alone."""
+    """Return a cell's run in each mode and a run of its TCP flows alone."""
     cell, modes, short = case
     target = protocols.targets({}).get(cell.explicit, 1.0)
     found = {mode: StudyRun(scenario(cell, mode, short)) for mode in modes}
@@ -268,7 +276,7 @@ def runs(case: CohabitCase) -> dict[str, StudyRun]:
 
 
 def measure(case: CohabitCase, results: Mapping[str, Result]) -> dict[str, Verdict]:
-    """Judge a cell in each mode."""
+    """Judge a cell in each protection mode."""
     return {mode: judge(case.cell, results[mode], results["alone"]) for mode in case.modes}
 
 
@@ -282,7 +290,7 @@ def _line(cell: CohabitCell, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def table(found: Found) -> str:
-    """Return a line for each cell, then how many pass in each mode."""
+    """Return one line per cell, followed by the number of passing cells in each mode."""
     modes = next(iter(found)).modes
     titles = [f"{mode} (explicit, link, tcp, lost)" for mode in modes]
     lines = [" | ".join([f"{'':36}", *titles])]
@@ -294,7 +302,7 @@ def table(found: Found) -> str:
 
 
 def failed(found: Found) -> list[str]:
-    """Return the cells that fail with the improved controller, or in the last mode without it."""
+    """Return the failing cells in the improved mode, or in the last chosen mode without it."""
     modes = next(iter(found)).modes
     mode = "improved" if "improved" in modes else modes[-1]
     return [f"{case.cell.name} fails" for case, got in found.items() if not got[mode].good]

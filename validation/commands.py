@@ -1,4 +1,4 @@
-"""Studies that are one command of another program of this repository."""
+"""Studies that each run one command of another program in this repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEEDS = (ROOT_USER, tool("cargo", "rustup installs it"))
 def ran(
     command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> Callable[[Options], Report]:
-    """Return the work of a command: its output, and whether its exit code is 0."""
+    """Return a study's work function that runs a command and reports its output and exit code."""
 
     def work(options: Options) -> Report:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Lines of the laws and the engines that the Rust tests run, counted by cargo-llvm-cov.
+"""Line coverage of the laws and the engines by the Rust tests, counted by cargo-llvm-cov.
 
 The tests of four crates run as in `make test`, with the same profile, but with counters: optimised,
 with overflow checks. Code under `#[cfg(test)]` is not counted. Lines that are not run are named for
@@ -27,7 +27,7 @@ Lines = dict[int, int]  # line → how often it ran
 
 
 def llvm(rustc: str) -> dict[str, str]:
-    """Return the system's programs of rustc's LLVM, for hosts without rustup's llvm-tools."""
+    """Return the paths of the system's LLVM tools, for hosts without rustup's llvm-tools."""
     found = re.search(r"^LLVM version: (\d+)", rustc, re.MULTILINE)
     folder = Path(f"/usr/lib/llvm-{found[1] if found else 0}/bin")
     programs = {"LLVM_COV": folder / "llvm-cov", "LLVM_PROFDATA": folder / "llvm-profdata"}
@@ -35,7 +35,7 @@ def llvm(rustc: str) -> dict[str, str]:
 
 
 def run() -> str:
-    """Run the tests with counters; return the counts in lcov's format."""
+    """Run the tests with coverage counters and return the counts in lcov's format."""
     rustc = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
     # The seed is that of make test: the same cases on every run.
     environment = {"PROPTEST_RNG_SEED": "1", **llvm(rustc), **os.environ}
@@ -50,7 +50,7 @@ def run() -> str:
 
 
 def counted(lcov: str) -> dict[str, Lines]:
-    """Return how often each line ran, by file; a file that is named twice is added up."""
+    """Return each line's number of executions, by file. Repeated entries of a file are added up."""
     files: dict[str, Lines] = {}
     lines: Lines = {}
     for record in lcov.splitlines():
@@ -66,7 +66,7 @@ def counted(lcov: str) -> dict[str, Lines]:
 
 
 def test_code(text: str) -> tuple[set[int], set[str]]:
-    """Return a file's lines under `#[cfg(test)]`, and the modules declared there."""
+    """Return the line numbers under `#[cfg(test)]` in a file, and the modules declared there."""
     lines, modules = set(), set()
     until: str | None = None  # the line that ends the item
     opened = False
@@ -85,7 +85,7 @@ def test_code(text: str) -> tuple[set[int], set[str]]:
 
 
 def without_tests(files: Mapping[str, Lines], root: Path = ROOT) -> dict[str, Lines]:
-    """Return the counts without the code that only tests have."""
+    """Return the counts without test code."""
     shown: dict[str, Lines] = {}
     dropped: set[Path] = set()
     for source in sorted(
@@ -107,12 +107,12 @@ def without_tests(files: Mapping[str, Lines], root: Path = ROOT) -> dict[str, Li
 
 
 def crate_of(name: str) -> str:
-    """Return the crate of a file: `crates/CRATE/src/…`."""
+    """Return the crate of a file path of the form `crates/CRATE/src/…`."""
     return name.split("/")[1]
 
 
 def law_of(name: str) -> str | None:
-    """Return the law of a file, None if it is of none: TCPs have one each."""
+    """Return the law that a file belongs to, or None. Each TCP is a law of its own."""
     parts = name.partition("/src/protocols/")[2].removesuffix(".rs").split("/")
     if not parts[0] or parts[0] == "mod":
         return None
@@ -120,14 +120,14 @@ def law_of(name: str) -> str | None:
 
 
 def share(lines: Iterable[int]) -> tuple[int, int, float]:
-    """Return how many lines ran, of how many, and their share."""
+    """Return the number of executed lines, the number of all lines, and their ratio."""
     counts = list(lines)
     ran = sum(1 for count in counts if count)
     return ran, len(counts), ran / len(counts) if counts else 1.0
 
 
 def groups(files: Mapping[str, Lines], by: Mapping[str, str | None]) -> dict[str, list[int]]:
-    """Return the counts of all lines of each group of files."""
+    """Return the execution counts of all lines in each group of files."""
     found: dict[str, list[int]] = defaultdict(list)
     for name, lines in files.items():
         group = by[name]
@@ -137,7 +137,7 @@ def groups(files: Mapping[str, Lines], by: Mapping[str, str | None]) -> dict[str
 
 
 def ranges(lines: Lines) -> str:
-    """Return the lines that did not run, as ranges over lines without code."""
+    """Return the lines that did not run as ranges, such as `3-5, 9`."""
     found: list[list[int]] = []
     open_range = False
     for number in sorted(lines):
@@ -152,7 +152,7 @@ def ranges(lines: Lines) -> str:
 
 
 def table(title: str, rows: Mapping[str, Iterable[int]]) -> str:
-    """Return a Markdown table: lines, how many did not run, and the share of those that did."""
+    """Return a Markdown table of lines, lines that did not run, and coverage."""
     shares = {name: share(lines) for name, lines in rows.items()}
     shown = (
         [n, f"{of:,}", f"{of - ran:,}", f"{part:.1%}"] for n, (ran, of, part) in shares.items()
@@ -161,7 +161,7 @@ def table(title: str, rows: Mapping[str, Iterable[int]]) -> str:
 
 
 def report(files: Mapping[str, Lines], every_line: bool) -> tuple[str, bool]:
-    """Return the tables, and whether each crate reaches 95 %."""
+    """Return the coverage tables, and True if each crate reaches the required 95 %."""
     crates = groups(files, {name: crate_of(name) for name in files})
     crates = {crate: crates.get(crate, []) for crate in CRATES}
     laws = groups(files, {name: law_of(name) for name in files})
@@ -184,7 +184,7 @@ def report(files: Mapping[str, Lines], every_line: bool) -> tuple[str, bool]:
 
 
 def work(options: Options) -> Report:
-    """Measure, and return the tables."""
+    """Measure the coverage and return the tables."""
     files = without_tests(counted(run()))
     text, reached = report(files, options.lines)
     return Report(text, files, () if reached else [f"a crate is below {LEAST:.0%}"])

@@ -1,4 +1,5 @@
-"""Compare equilibria with the packet simulator, on ixcp-2007's Fig. 4 and on random networks.
+"""Compare predicted equilibria with the packet simulator, on ixcp-2007's Fig. 4 and random
+networks.
 
 XCP is compared with its fixed point, the other protocols with max-min shares, both with
 acknowledgements as load. The networks are small: a few links of some Mbit/s and packets of
@@ -39,7 +40,7 @@ FIG_4_FLOWS = (10, 10, 10, 20, 30)
 
 
 class Flow(NamedTuple):
-    """One flow: the model's rate and the simulator's (bit/s), and the flow's bottleneck."""
+    """Rates of one flow in the model and in the simulator (bit/s), and the flow's bottleneck."""
 
     name: str
     model_bps: float
@@ -48,12 +49,14 @@ class Flow(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The simulator's rate over the model's, minus 1."""
+        """Relative error of the simulator's rate against the model's rate."""
         return self.measured_bps / self.model_bps - 1
 
 
 def fig_4(duration_s: float = 30.0) -> dict[str, Any]:
-    """`[ixcp-2007:fig4]` Return five links in a row, 340 to 60 Mbit/s, with flows to each."""
+    """`[ixcp-2007:fig4]` Return a scenario of five links in a row, 340 to 60 Mbit/s, with flows to
+    each link's end.
+    """
     links, flows = [], []
     for i, count in enumerate(FIG_4_FLOWS):
         rate = sum(m * n for m, n in zip(FIG_4_MBPS[i:], FIG_4_FLOWS[i:], strict=True))
@@ -73,7 +76,9 @@ def fig_4(duration_s: float = 30.0) -> dict[str, Any]:
 
 
 def network(seed: int, duration_s: float = 60.0) -> dict[str, Any]:
-    """Return a random network: five to seven routers, a tree of links and up to two more."""
+    """Return a random scenario: five to seven routers, linked by a tree and up to two
+    more links.
+    """
     draw = random.Random(seed)
     graph = nx.random_labeled_tree(draw.randint(5, 7), seed=draw.randint(0, 2**31))
     spare = sorted(nx.non_edges(graph))
@@ -108,7 +113,7 @@ def network(seed: int, duration_s: float = 60.0) -> dict[str, Any]:
 
 
 def compare(scenario: Scenario, result: Result) -> list[Flow]:
-    """Return every flow's rate in the model and in a run."""
+    """Return every flow's rates in the model and in a simulated run."""
     model, bounds = _model(scenario, str(scenario.protocol))
     return [
         Flow(flow["name"], rate, flow["rate_bps"] or 0.0, bound)
@@ -135,7 +140,9 @@ def _model(scenario: Scenario, protocol: str) -> tuple[list[float], list[str]]:
 
 
 def suits(document: Mapping[str, Any], protocol: str = "xcp") -> bool:
-    """Return whether there are two bottlenecks or more, and windows of `_MIN_WINDOW` packets."""
+    """Return True if a scenario has at least two bottlenecks and windows of at least `_MIN_WINDOW`
+    packets.
+    """
     scenario = from_dict(document, sets=[f"protocol={protocol}"])
     rates, bounds = _model(scenario, protocol)
     core = to_core(scenario, protocols.load())
@@ -156,7 +163,7 @@ def worst(flows: Sequence[Flow]) -> Flow:
 
 
 class EquilibriumCase(NamedTuple):
-    """One network under one protocol: Fig. 4, or the random network of a number."""
+    """One network under one protocol: Fig. 4, or a numbered random network."""
 
     protocol: str
     number: int | None
@@ -164,11 +171,11 @@ class EquilibriumCase(NamedTuple):
 
     @property
     def tolerance(self) -> float:
-        """The largest relative error allowed for any flow."""
+        """Largest relative error allowed for any flow."""
         return FIG_4_TOLERANCE if self.number is None else NETWORK_TOLERANCE
 
     def scenario(self) -> Scenario:
-        """Return the scenario."""
+        """Return the scenario of the case."""
         document = fig_4() if self.number is None else _suitable(self.number)
         flows = document["flow"]
         if self.unpaced:
@@ -177,7 +184,7 @@ class EquilibriumCase(NamedTuple):
 
 
 class EquilibriumRow(NamedTuple):
-    """A case's result: the worst flow, the mean error, the error allowed."""
+    """Result of a case: its worst flow, mean error and allowed error."""
 
     name: str
     flows: int
@@ -195,7 +202,7 @@ def _suitable(number: int) -> dict[str, Any]:
 
 
 def measure(case: EquilibriumCase, results: Mapping[str, Result]) -> EquilibriumRow:
-    """Compare all flows of a run with the model."""
+    """Compare all flow rates of a run with the model."""
     scenario = case.scenario()
     flows = compare(scenario, results[""])
     most = worst(flows)
@@ -212,7 +219,7 @@ def measure(case: EquilibriumCase, results: Mapping[str, Result]) -> Equilibrium
 
 
 def cases(options: Options) -> list[EquilibriumCase]:
-    """Return Fig. 4 (XCP only) and the random networks under each protocol."""
+    """Return the cases: Fig. 4 (XCP only), and the random networks under each protocol."""
     return [
         EquilibriumCase(protocol, number, options.unpaced)
         for protocol in options.protocols
@@ -229,7 +236,7 @@ def line(case: EquilibriumCase, row: EquilibriumRow) -> str:
 
 
 def table(found: Mapping[EquilibriumCase, EquilibriumRow]) -> str:
-    """Return how many networks are within tolerance under each protocol."""
+    """Return the number of networks within tolerance under each protocol."""
     lines = []
     for protocol in dict.fromkeys(case.protocol for case in found):
         mine = [row for case, row in found.items() if case.protocol == protocol]

@@ -1,4 +1,4 @@
-"""The cost of each fault for each protocol: a table for every kind of fault, and a figure.
+"""Measure the cost of each fault for each protocol, as one table per group of faults and a figure.
 
 Two flows, `subject` and `other`, share a link of 20 Mbit/s with an RTT of 40 ms and a buffer of one
 bandwidth-delay product. A fault acts from 15 to 20 s; where it is one of a host, it is `subject`'s.
@@ -24,7 +24,9 @@ SAMPLE_S = 0.1
 MEAN_S = 1.0
 RATE_BPS = 20e6
 ALL_BACK, EACH_BACK = 0.9, 0.7
-"""Shares of the rates without the fault that make a recovery: of all flows, and of each."""
+"""Rates that count as recovered, relative to the run without the fault: all flows together, and
+each flow.
+"""
 
 EXPLICIT = (
     *("maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp", "abc"),
@@ -34,7 +36,7 @@ TCPS = (
     *("vegas", "fast", "dctcp", "bbr"),
 )
 MARKED = ("dctcp",)
-"""TCPs that read marks, which a router can remove or forge."""
+"""TCPs that react to ECN marks, which a router can remove or forge."""
 
 SCENARIO = """
 name = "faults"
@@ -83,7 +85,7 @@ stop = "{stop:g} s"
 
 @dataclass(frozen=True)
 class Times:
-    """Time at which a fault begins and ends, and when the run ends, in seconds."""
+    """Times of a run in seconds: the fault's beginning and end, and the end of the run."""
 
     from_s: float
     until_s: float
@@ -95,7 +97,7 @@ LONG = Times(15.0, 20.0, 45.0)
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault: its changes of the link and of the subject's flow, and the flows behind it.
+    """A fault, given as additions to a scenario's link, subject flow and other flows.
 
     `on` says which protocols it concerns; `ends_s` is when it ends; `always` adds `more` to the
     run without the fault too.
@@ -115,7 +117,7 @@ HEADERS = (*EXPLICIT, *MARKED)
 
 
 def faults_at(times: Times) -> tuple[Fault, ...]:
-    """Return every fault, as it is in a run with these times."""
+    """Return every fault, timed for a run with these times."""
     from_s, until_s = times.from_s, times.until_s
     down_s = 2.0
 
@@ -182,7 +184,7 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Course:
-    """Samples of a run: rates of the two flows (bit/s), the largest queue (bytes), drops."""
+    """Samples of a run: rates of the two flows (bit/s), largest queues (bytes) and drops."""
 
     subject: Sequence[float]
     other: Sequence[float]
@@ -192,7 +194,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a fault; `recovered_s` is None where it did not happen before the run's end.
+    """Cost of a fault. `recovered_s` is None if the rates did not recover before the run's end.
 
     Of the rates without the fault: `lost_s` is what both flows missed, in seconds of their rate;
     `other` and `subject` are shares from its begin until its end, or as long if it has none.
@@ -209,7 +211,9 @@ class Cost:
 def scenario_text(
     protocol: str, fault: Fault | None, like: Fault | None = None, *, end_s: float = LONG.end_s
 ) -> str:
-    """Return the scenario of a run; without a fault, that of the run which `like` compares with."""
+    """Return the scenario with a fault, or the reference scenario for the fault
+    `like` without one.
+    """
     more = fault.more if fault else like.more if like and like.always else ""
     return SCENARIO.format(
         protocol=protocol,
@@ -223,7 +227,7 @@ def scenario_text(
 
 
 def course(result: Result) -> Course:
-    """Return the samples of a run, one per SAMPLE_S from the first on."""
+    """Return the samples of a run, one per `SAMPLE_S`."""
     count = round(result.network.duration_s / SAMPLE_S)
     found = {name: [0.0] * count for name in ("subject", "other")}
     queue, drops = [0.0] * count, [0.0] * count
@@ -247,7 +251,7 @@ def _means(values: Sequence[float]) -> list[float]:
 
 
 def cost(run: Course, plain: Course, fault: Fault, times: Times = LONG) -> Cost:
-    """Compare a run with the one without the fault."""
+    """Compare a run with the reference run without the fault, and return the fault's cost."""
     first, last = round(times.from_s / SAMPLE_S), round(times.until_s / SAMPLE_S)
     ends = round(fault.ends_s / SAMPLE_S)
     width = round(MEAN_S / SAMPLE_S)
@@ -282,14 +286,14 @@ def cost(run: Course, plain: Course, fault: Fault, times: Times = LONG) -> Cost:
 
 
 class FaultCase(NamedTuple):
-    """One fault and the protocol that it affects."""
+    """One fault and the protocol under which it occurs."""
 
     protocol: str
     fault: str
 
 
 def cases(options: Options) -> list[FaultCase]:
-    """Return all faults that concern the chosen protocols."""
+    """Return the cases of the chosen protocols, one for each fault that concerns them."""
     return [
         FaultCase(protocol, fault.name)
         for protocol in options.protocols
@@ -316,7 +320,7 @@ def measure(case: FaultCase, results: Mapping[str, Result]) -> Cost:
 
 
 def by_protocol(found: Mapping[FaultCase, T]) -> dict[str, dict[str, T]]:
-    """Return the measurements of each protocol by fault."""
+    """Return the measurements by protocol and then by fault."""
     rows: dict[str, dict[str, T]] = {}
     for case, measured in found.items():
         rows.setdefault(case.protocol, {})[case.fault] = measured
@@ -324,7 +328,7 @@ def by_protocol(found: Mapping[FaultCase, T]) -> dict[str, dict[str, T]]:
 
 
 def cells(found: Cost | None) -> list[str]:
-    """Return the cells of one fault in a protocol's row."""
+    """Return the table cells of one fault in a protocol's row."""
     if found is None:
         return ["", "", "", ""]
     recovered = "never" if found.recovered_s is None else f"{found.recovered_s:.1f}"
@@ -338,7 +342,7 @@ def cells(found: Cost | None) -> list[str]:
 
 
 def tables(found: Mapping[FaultCase, Cost]) -> str:
-    """Return one table for each group of faults, a row for each protocol that it concerns."""
+    """Return one table for each group of faults, with a row for each affected protocol."""
     return grouped(found, "###", GROUPS, cells)
 
 
@@ -364,7 +368,7 @@ def grouped(
 
 
 def draw(found: Mapping[FaultCase, Cost], stem: Path) -> None:
-    """Draw two maps, protocols by faults: seconds lost, and the other flow's rate."""
+    """Draw two heat maps of protocols and faults: seconds lost, and the other flow's rate."""
     from matplotlib.figure import Figure
 
     from waterfill.analysis.draw import save

@@ -24,11 +24,13 @@ from waterfill.scenario.loading import from_dict
 Document: TypeAlias = dict[str, Any]
 
 RATE = 0.03
-"""Largest difference of a flow's mean rates on the two backends, over the larger rate."""
+"""Largest allowed difference between a flow's mean rates on the two backends, relative to the
+larger rate.
+"""
 SETTLING = 0.20
-"""Largest difference of settling times, over the larger time."""
+"""Largest allowed difference between settling times, relative to the larger time."""
 PROTOCOLS = ("maxnet", "aecp", "rcp", "xcp", "ixcp", "jetmax")
-"""Laws whose rates settle, so that means and settling times have a meaning."""
+"""Laws whose rates settle, so that means and settling times are meaningful."""
 
 # A rate has settled when it stays this close to its final mean. It is averaged over several RTTs,
 # so that the bursts in which packets leave do not count.
@@ -58,7 +60,7 @@ _STEP_S: Mapping[str, float] = {"maxnet": 1e-3}
 
 
 def draw(seed: int, protocols: Sequence[str] = PROTOCOLS) -> Scenario:
-    """Draw the scenario of a seed, small enough for the simulator to run it in about a second."""
+    """Draw a random scenario from a seed, small enough to simulate in about a second."""
     random = np.random.default_rng(seed)
     protocol = str(random.choice(list(protocols)))
     hops = int(random.integers(1, 4))
@@ -123,7 +125,7 @@ def _flow(random: np.random.Generator, name: str, path: list[str], start_s: floa
 
 @dataclass(frozen=True)
 class FlowComparison:
-    """One entry of a scenario on both backends, each mapping by backend.
+    """Rates and settling times of one flow entry on both backends, by backend.
 
     `rate_apart` and `settling_apart` are differences over the larger value. The latter is None
     where the rate settles on neither backend, and infinite where it settles on only one.
@@ -138,7 +140,7 @@ class FlowComparison:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both runs of a scenario.
+    """Comparison of a scenario's runs on both backends.
 
     `step` is the fluid's `check_step`. `swing` is, per backend, the largest peak-to-peak of an
     entry's rate in the summary's window over its mean.
@@ -152,33 +154,33 @@ class Comparison:
 
     @property
     def rate_apart(self) -> float:
-        """The largest difference of rates."""
+        """Largest relative difference between the backends' rates."""
         return max(flow.rate_apart for flow in self.flows)
 
     @property
     def settling_apart(self) -> float | None:
-        """The largest difference of settling times; None if no rate settles."""
+        """Largest relative difference between settling times, or None if no rate settles."""
         known = [flow.settling_apart for flow in self.flows if flow.settling_apart is not None]
         return max(known, default=None)
 
     @property
     def rate_ok(self) -> bool:
-        """True if mean rates are within `RATE`."""
+        """True if the mean rates agree within `RATE`."""
         return self.rate_apart <= RATE
 
     @property
     def settling_ok(self) -> bool:
-        """True if settling times are within `SETTLING`."""
+        """True if the settling times agree within `SETTLING`."""
         return (self.settling_apart or 0.0) <= SETTLING
 
     @property
     def rests(self) -> bool:
-        """True if rates stay within the settling band on both backends, so that they settle."""
+        """True if the rates settle, that is, stay within the settling band on both backends."""
         return max(self.swing.values()) <= 2 * _BAND
 
 
 def runs(scenario: Scenario) -> dict[str, StudyRun]:
-    """Return both runs of a scenario."""
+    """Return the runs of a scenario on both backends."""
     fluid = scenario.model_copy(update={"check_step": True})
     return {"sim": StudyRun(scenario), "fluid": StudyRun(fluid, "fluid")}
 
@@ -225,7 +227,9 @@ def settling_s(result: Result, group: str) -> float | None:
 
 
 def _rate(result: Result, group: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return times, and the mean rate of an entry's flows together over `_average_s` before."""
+    """Return sample times and the mean total rate of an entry's flows over the interval before each
+    time.
+    """
     names = [f["name"] for f in result.summary["flows"] if f["group"] == group]
     step_s = result.network.sample_s
     count = round(result.summary["duration_s"] / step_s)
@@ -271,14 +275,14 @@ def _times_apart(one: float | None, other: float | None, average_s: float) -> fl
 
 
 class Draw(NamedTuple):
-    """The seed of a scenario, and the protocols that it chooses from."""
+    """The seed of a random scenario, and the protocols from which it draws one."""
 
     seed: int
     protocols: Sequence[str] = PROTOCOLS
 
 
 def draw_options(protocols: Sequence[str]) -> Sequence[Option]:
-    """Return the options of a study of random networks."""
+    """Return the command-line options of a study of random networks."""
     return (
         Option("--draws", 200, "number of random networks", low=1),
         Option("--seed", 1, "of the first network"),
@@ -287,7 +291,7 @@ def draw_options(protocols: Sequence[str]) -> Sequence[Option]:
 
 
 def cases(options: Options) -> list[Draw]:
-    """Return the draws with seeds `seed`, `seed` + 1 …."""
+    """Return the chosen number of draws, with consecutive seeds."""
     return [Draw(options.seed + i, options.protocols) for i in range(options.draws)]
 
 
@@ -302,13 +306,13 @@ def _line(found: Comparison) -> str:
 
 
 def failed(found: Mapping[Draw, Comparison]) -> list[str]:
-    """Return the draws that settle but do not agree."""
+    """Return the draws that settle but whose backends disagree."""
     settled = [one for one in found.values() if one.rests]
     return [_line(one) for one in settled if not (one.rate_ok and one.settling_ok)]
 
 
 def table(found: Mapping[Draw, Comparison]) -> str:
-    """Return how many draws settle and agree."""
+    """Return the numbers of draws that settle and agree."""
     settled = [one for one in found.values() if one.rests]
     return (
         f"{len(settled)} of {len(found)} draws settle; of these, mean rates agree within "

@@ -49,13 +49,15 @@ _LONG = 300  # random inputs that such a target begins with
 
 @dataclass(frozen=True)
 class Program:
-    """All targets in one language: a command with libFuzzer's options, and their corpora."""
+    """All fuzz targets in one language: a command with libFuzzer's options, and the targets'
+    corpora.
+    """
 
     command: tuple[str, ...]
     corpus: Path
     options: tuple[str, ...]
     long_inputs: bool = False
-    """True if targets with few executions begin with long inputs."""
+    """True if targets with few executions start from long inputs."""
 
 
 PYTHON = Program(
@@ -75,7 +77,9 @@ def rust() -> Program:
 
 @cache
 def targets(program: Program) -> dict[str, dict[str, Any]]:
-    """Return each target's largest input in bytes, share of executions, and purpose."""
+    """Return the largest input in bytes, the number of executions and the purpose of
+    each target.
+    """
     environment = {**os.environ, "FUZZ_TARGET": "list"}
     listed = subprocess.run(
         program.command, env=environment, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
@@ -88,18 +92,18 @@ def targets(program: Program) -> dict[str, dict[str, Any]]:
 
 
 def escape(data: bytes) -> str:
-    """Return an input as the line of a corpus: the escapes of a Rust byte string."""
+    """Return an input as a corpus line, with the escapes of a Rust byte string."""
     special = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
     return "".join(special.get(b) or (chr(b) if 32 <= b < 127 else f"\\x{b:02x}") for b in data)
 
 
 def unescape(line: str) -> bytes:
-    """Return the input of a corpus's line."""
+    """Return the input that a corpus line describes."""
     return line.encode("ascii").decode("unicode_escape").encode("latin-1")
 
 
 def unpack(program: Program, name: str, long_bytes: int = 0) -> Path:
-    """Put a target's committed corpus into its working folder, and return that.
+    """Write a target's committed corpus into its working folder and return the folder.
 
     With `long_bytes`, random inputs of that length join it.
     """
@@ -122,7 +126,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def write(record: dict[str, Any]) -> None:
-    """Keep a target's record: written to a temporary file and renamed."""
+    """Write a target's record atomically, by renaming a temporary file."""
     path = OUT / f"{record['target']}.json"
     beside = path.with_suffix(".new")
     beside.write_text(json.dumps(record, indent=1) + "\n")
@@ -139,7 +143,7 @@ def thin(curve: list[list[int]]) -> list[list[int]]:
 
 
 def run(program: Program, name: str, seconds: int, executions: int | None = None) -> bool:
-    """Run a target for a time or a number of executions; return whether all inputs passed."""
+    """Run a target for a time or a number of executions. Return True if all inputs passed."""
     about = targets(program)[name]
     # From short inputs, libFuzzer's own start, a target with few executions grows no long ones.
     few = program.long_inputs and about["share"] <= _FEW
@@ -190,7 +194,7 @@ def run(program: Program, name: str, seconds: int, executions: int | None = None
 
 
 def host() -> str:
-    """Return the host's CPU and compiler."""
+    """Return the host's CPU and Rust compiler version."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -202,7 +206,9 @@ def host() -> str:
 
 
 def run_all(names: Iterable[str], share: float) -> bool:
-    """Run targets in turns of a slice each, until every one has its share of executions."""
+    """Run the targets in turns, one time slice each, until all have done their share
+    of executions.
+    """
     known = targets(rust())
     chosen = list(names) or list(known)
     while True:
@@ -219,7 +225,7 @@ def run_all(names: Iterable[str], share: float) -> bool:
 
 
 def minimise(program: Program, name: str) -> None:
-    """Write the smallest corpus with the coverage of the working folder."""
+    """Write the smallest corpus that has the same coverage as the working folder."""
     folder, longest = unpack(program, name), f"-max_len={targets(program)[name]['bytes']}"
     with tempfile.TemporaryDirectory() as small:
         subprocess.run(
@@ -240,12 +246,12 @@ def minimise(program: Program, name: str) -> None:
 
 
 def at(curve: Sequence[Sequence[int]], part: float) -> int:
-    """Return the edges covered after a part of all executions."""
+    """Return the number of edges covered after a fraction of all executions."""
     return max((edges for done, edges in curve if done <= part * curve[-1][0]), default=0)
 
 
 def row(record: dict[str, Any]) -> str:
-    """Return a target's row of the page."""
+    """Return a target's table row on the page."""
     curve = record["curve"]
     edges = " | ".join(f"{at(curve, part):,}" for part in (0.1, 0.5, 1.0))
     return (
@@ -255,7 +261,7 @@ def row(record: dict[str, Any]) -> str:
 
 
 def write_page() -> None:
-    """Replace the rows of the page that out/fuzz/*.json has; rows of other targets stay."""
+    """Update the page with the rows of all targets in out/fuzz/*.json, and keep the other rows."""
     text = PAGE.read_text()
     head, rest = text.split(BEGIN)
     table, tail = rest.split(END)
@@ -269,7 +275,7 @@ def write_page() -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the requested targets; return the exit code."""
+    """Run the requested targets and return the exit code."""
     what, *rest = arguments or [""]
     if what == "sanitize":
         return subprocess.run([ROOT / "tools/sanitize.sh", *rest], check=False).returncode

@@ -1,4 +1,4 @@
-"""Ends commands by a signal at random moments, and checks their leftovers.
+"""End commands with a signal at random moments, and check their leftovers.
 
 Each command writes into a directory that holds an earlier result. A signal reaches it at a moment
 between its first instruction and its end. Then
@@ -73,12 +73,12 @@ from waterfill.analysis import draw, plots
 draw.save = lambda *_: []
 plots.overview = plots.comparison = lambda *_: None
 """
-"""Code to begin with: a command without figures takes half the time."""
+"""Python code that disables figures before a command runs, which halves the time."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command's words, its output, and a check that returns the leftovers."""
+    """A command line, with a name and the path of its output."""
 
     name: str
     words: tuple[str, ...]
@@ -108,7 +108,7 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class End:
-    """End of a command: its exit code, the time since the signal, and any errors."""
+    """Outcome of a command: its exit code, the time from signal to exit, leftovers and errors."""
 
     code: int
     took_s: float
@@ -117,7 +117,7 @@ class End:
 
 
 def prepare(command: Command, folder: Path, more: str = "") -> float:
-    """Run the command once in `folder`, undisturbed; return the time that it took (s)."""
+    """Run a command once in `folder` without a signal and return its duration in seconds."""
     (folder / "s.toml").write_text(SCENARIO.format(duration="6 s", seed=1))
     if command.name == "report":
         load(folder / "s.toml")
@@ -142,7 +142,7 @@ def _command(command: Command, pipe: int, more: str) -> list[str]:
 def end_at(
     command: Command, folder: Path, number: signal.Signals, after_s: float, more: str = ""
 ) -> End:
-    """Run a command in `folder`, send it the signal after a time, and check its leftovers."""
+    """Run a command in `folder`, end it with a signal after a delay, and check its leftovers."""
     if command.name in ("sweep", "new"):  # these do not begin anew over what is there
         target = folder / command.output
         if target.is_dir():
@@ -186,7 +186,7 @@ def _judge(code: int, number: signal.Signals, took_s: float, said: str) -> str:
 
 
 def _found(command: Command, folder: Path) -> str:
-    """Return the command's leftovers: nothing, the earlier result or a later one."""
+    """Return a description of a command's leftovers, such as `nothing`, `earlier` or `later`."""
     output = folder / command.output
     recover(output)
     if not output.exists():
@@ -227,7 +227,7 @@ def _age(seeds: Iterable[int]) -> str:
 
 
 def _no_leftover_counts(folder: Path) -> None:
-    """Raise ValueError for a file that is not whole under a name that readers look for."""
+    """Raise ValueError if a JSON file in the folder is incomplete."""
     for path in folder.rglob("*"):
         if path.suffix == ".json" and ".waterfill-" not in str(path):
             json.loads(path.read_text())
@@ -236,7 +236,7 @@ def _no_leftover_counts(folder: Path) -> None:
 def kills(
     command: Command, count: int, seed: int, more: str = ""
 ) -> Iterator[tuple[signal.Signals, float, End]]:
-    """End a command `count` times at random moments; yield each signal, moment and end."""
+    """End a command `count` times at random moments, and yield each signal, delay and outcome."""
     draw = random.Random(f"{command.name} {seed}")
     with TemporaryDirectory(prefix="waterfill-kills-") as name:
         folder = Path(name)
@@ -248,7 +248,7 @@ def kills(
 
 
 def work(options: Options) -> Report:
-    """End every command many times."""
+    """End every chosen command many times."""
     failed, lines = [], []
     for command in (COMMANDS[name] for name in options.commands):
         counts: Counter[str] = Counter()

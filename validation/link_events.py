@@ -1,4 +1,4 @@
-"""Laws on a link whose rate steps and that fails for two seconds: a table and a figure.
+"""Compare the laws on a link whose rate changes in steps and that fails for two seconds.
 
 Two flows share one link of 20 Mbit/s with an RTT of 40 ms and a buffer of one bandwidth-delay
 product. At 30 s the rate falls to 10 Mbit/s, at 60 s it is 20 again, at 90 s it rises to 40, and
@@ -29,7 +29,7 @@ MEAN_S = 0.5
 REACHED = 0.95
 END_S = 150.0
 DOWN_S = (120.0, 122.0)
-"""Start and end of the time in which the link is down."""
+"""Start and end of the link's outage, in seconds."""
 
 PHASES = (("20 → 10", 30.0, 60.0), ("10 → 20", 60.0, 90.0), ("20 → 40", 90.0, 120.0))
 OUTAGE = ("after 2 s down", DOWN_S[1], END_S)
@@ -69,21 +69,23 @@ count = 2
 
 @dataclass(frozen=True)
 class Course:
-    """Samples of a run: the rate of all flows (bit/s), the largest queue (bytes), drops."""
+    """Samples of a run: total rate (bit/s), largest queue (bytes) and drops."""
 
     rate: Sequence[float]
     queue: Sequence[float]
     drops: Sequence[float]
 
     def between(self, from_s: float, to_s: float) -> Course:
-        """Return the samples of a span of time."""
+        """Return the samples of a time span."""
         first, last = round(from_s / SAMPLE_S), round(to_s / SAMPLE_S)
         return Course(self.rate[first:last], self.queue[first:last], self.drops[first:last])
 
 
 @dataclass(frozen=True)
 class Response:
-    """Response to one change; `recovered_s` is None where it did not happen in the phase."""
+    """Response to one change of the link. `recovered_s` is None if the rate did not recover in this
+    phase.
+    """
 
     recovered_s: float | None
     lost_s: float
@@ -93,7 +95,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One law on one backend: its samples, its response to each change, checks that failed.
+    """Results of one law on one backend: samples, a response to each change, and failed checks.
 
     `left_s` is when the first flow on linux left its law for the kernel's; None if none did.
     """
@@ -105,7 +107,7 @@ class Outcome:
 
 
 def course(result: Result) -> Course:
-    """Return the samples of a run, one per SAMPLE_S from the first on."""
+    """Return the samples of a run, one per `SAMPLE_S`."""
     count = round(END_S / SAMPLE_S)
     rate, queue, drops = ([0.0] * count for _ in range(3))
     flows, links = result.flows.to_pydict(), result.links.to_pydict()
@@ -120,7 +122,7 @@ def course(result: Result) -> Course:
 
 
 def response(phase: Course, share_bps: float, rate_bps: float) -> Response:
-    """Judge the samples after a change by the share and the rate that hold from then on."""
+    """Return the response in the samples after a change, given the new fair share and link rate."""
     width = round(MEAN_S / SAMPLE_S)
     means = [
         math.fsum(phase.rate[i : i + width]) / width for i in range(len(phase.rate) - width + 1)
@@ -136,14 +138,14 @@ def response(phase: Course, share_bps: float, rate_bps: float) -> Response:
 
 
 def shares(result: Result) -> list[tuple[float, float]]:
-    """Return (time, exact share of both flows in bit/s) at every change of the link."""
+    """Return (time, both flows' exact total share in bit/s) for every change of the link."""
     network = result.network
     found = intervals(network, targets(network.params), lives_of(network), (0.0, END_S))
     return [(i.from_s, 2 * share.rate_bps) for i in found if (share := i.shares[0]) is not None]
 
 
 def left_s(result: Result) -> float | None:
-    """Return when the first flow left its law for the kernel's (s); None if none did."""
+    """Return the time (s) at which the first flow fell back to the kernel's TCP, or None."""
     checks = [check for check in result.summary.get("checks", []) if check["name"] == "law"]
     times = [flow["left_s"] for check in checks for flow in check["found"]]
     return min((time_s for time_s in times if time_s is not None), default=None)
@@ -157,7 +159,7 @@ class EventCase(NamedTuple):
 
 
 def cases(options: Options, backend: Sequence[str] = ("sim", "fluid")) -> list[EventCase]:
-    """Return the chosen laws on each backend that has them."""
+    """Return a case for each chosen law on each backend that supports it."""
     return [
         EventCase(protocol, on)
         for protocol in options.protocols or laws()
@@ -179,7 +181,7 @@ def runs(case: EventCase) -> dict[str, StudyRun]:
 
 
 def measure(_: EventCase, results: Mapping[str, Result]) -> Outcome:
-    """Measure the response to each change."""
+    """Measure the responses of a run to each change of the link."""
     result = results[""]
     samples, share_at = course(result), dict(shares(result))
     rate_at = {30.0: 10e6, 60.0: 20e6, 90.0: 40e6, DOWN_S[1]: 40e6}
@@ -191,7 +193,7 @@ def measure(_: EventCase, results: Mapping[str, Result]) -> Outcome:
 
 
 def row(case: EventCase, run: Outcome) -> list[str]:
-    """Return the cells of a line of the table."""
+    """Return the cells of a case's table row."""
 
     def seconds(value: float | None) -> str:
         return "—" if value is None else f"{value:.1f}"
@@ -208,12 +210,12 @@ HEAD = "law|on|20 → 10: queue ms|drops|lost s|10 → 20: s|lost s|20 → 40: s
 
 
 def table(found: Mapping[EventCase, Outcome]) -> str:
-    """Return all lines of the table."""
+    """Return the table of all cases."""
     return markdown(HEAD, (row(case, run) for case, run in found.items()))
 
 
 def line(case: EventCase, run: Outcome) -> str:
-    """Return a line of progress: that of the table, and failed checks."""
+    """Return a line of progress: the table row and any failed checks."""
     return " | ".join(row(case, run)) + (f"; failed: {', '.join(run.failed)}" if run.failed else "")
 
 
@@ -221,7 +223,7 @@ COLOURS = {"sim": "#0072B2", "fluid": "#D55E00", "linux": "#009E73"}
 
 
 def draw(found: Mapping[EventCase, Outcome], stem: Path) -> None:
-    """Draw the rate of each law over time, one panel per law, a line per backend."""
+    """Draw the rates over time, with one panel per law and one line per backend."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 

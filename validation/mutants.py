@@ -1,4 +1,4 @@
-"""The share of a law's mutants that its tests catch. cargo-mutants lists the mutants.
+"""Measure the fraction of a law's mutants that its tests catch. cargo-mutants lists the mutants.
 
 A mutant is compiled in a copy of the crate, without optimisation and incrementally. It meets the
 tests of its law first, then those of all laws, then the crate's others; the first that fails ends
@@ -43,7 +43,7 @@ MEMORY_BYTES = 4 << 30
 
 @dataclass(frozen=True)
 class Mutant:
-    """A change of one place of a file, `start` to `end` in lines and columns from 1."""
+    """A replacement of one span of a file, from `start` to `end` as (line, column) from 1."""
 
     name: str
     file: str
@@ -53,14 +53,14 @@ class Mutant:
 
     @classmethod
     def of(cls, listed: dict[str, Any]) -> Mutant:
-        """Read an entry of `cargo mutants --list --json`."""
+        """Create a mutant from an entry of `cargo mutants --list --json`."""
         start, end = (
             (p["line"], p["column"]) for p in (listed["span"][k] for k in ("start", "end"))
         )
         return cls(listed["name"], listed["file"], start, end, listed["replacement"])
 
     def applied(self, source: str) -> str:
-        """Return the source with the change."""
+        """Return the source text with the mutant applied."""
         lines = source.splitlines(keepends=True)
         first, last = (
             sum(len(line) for line in lines[: line - 1]) + column - 1
@@ -70,14 +70,14 @@ class Mutant:
 
 
 def names() -> list[str]:
-    """Return the laws that have mutants: files and folders of the crate's protocols."""
+    """Return the names of all laws with mutants: the files and folders of the crate's protocols."""
     laws = ROOT / LAWS
     found = {path.stem for path in laws.iterdir()} | {f"tcp/{p.stem}" for p in laws.glob("tcp/*")}
     return sorted(found - {"mod", "tcp", "tcp/mod"})
 
 
 def listed(law: str) -> list[Mutant]:
-    """Return all mutants of a law in the order of its source, by cargo-mutants."""
+    """Return all mutants of a law that cargo-mutants lists, in source order."""
     path = LAWS / law
     files = f"{path}.rs" if (ROOT / f"{path}.rs").exists() else f"{path}/**"
     excluded = ("--exclude", "**/tests.rs", "--exclude", "**/tests/**")
@@ -109,7 +109,7 @@ class Tree:
         self.env.pop("MAKEFLAGS", None)
 
     def copy(self) -> None:
-        """Copy the inputs of the build from the checkout; earlier build results stay."""
+        """Copy the build's inputs from the checkout, keeping earlier build results."""
         parts = ["Cargo.toml", "Cargo.lock", "crates", "bench", "fuzz"]
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
         files = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
@@ -126,7 +126,7 @@ class Tree:
     def built(
         self, *which: str, command: Sequence[str] = ("test", "--no-run")
     ) -> dict[str, str] | None:
-        """Build tests; return their programs by name, or none if that fails."""
+        """Build tests. Return their programs by name, or None if the build fails."""
         cargo = ("cargo", *command, "--locked", "--package", PACKAGE, *which)
         done = subprocess.run(
             [*cargo, "--message-format=json"], cwd=self.root, env=self.env, capture_output=True
@@ -137,7 +137,7 @@ class Tree:
         return {m["target"]["name"]: m["executable"] for m in messages if m.get("executable")}
 
     def passes(self, program: str, arguments: Sequence[str], cpu_s: int) -> bool:
-        """Return whether a test program ends with success within its CPU time and memory."""
+        """Return True if a test program succeeds within its limits of CPU time and memory."""
         done = subprocess.run(
             [program, "--quiet", *arguments],
             cwd=self.root / "crates" / PACKAGE,
@@ -150,7 +150,7 @@ class Tree:
 
     @contextlib.contextmanager
     def mutated(self, mutant: Mutant) -> Iterator[None]:
-        """Change the tree's source for the length of a `with`."""
+        """Apply a mutant to the tree's source while the context is open."""
         path = self.root / mutant.file
         source = path.read_text()
         path.write_text(mutant.applied(source))
@@ -161,13 +161,13 @@ class Tree:
 
 
 def limit(cpu_s: int) -> None:
-    """Limit this process's CPU time and memory."""
+    """Set this process's limits of CPU time and memory."""
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
 def _free_tree() -> tuple[Path, IO[str]]:
-    """Return the folder of a copy that no other call uses, and its lock."""
+    """Return an unused folder for a copy of the crates, and its lock."""
     for number in itertools.count():
         root = OUT / f"tree-{number}"
         lock = root.with_suffix(".lock").open("w")
@@ -182,7 +182,7 @@ def _free_tree() -> tuple[Path, IO[str]]:
 
 
 class Trials:
-    """Tries mutants of laws in a tree whose unchanged tests pass."""
+    """Trials of mutants in a tree whose unchanged tests pass."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
@@ -200,7 +200,7 @@ class Trials:
         return all(self.tree.passes(programs[name], arguments, CPU_S[stage]) for name in chosen)
 
     def tried(self, law: str, mutant: Mutant) -> tuple[str, str]:
-        """Return a mutant's result, and the tests that caught it."""
+        """Try a mutant. Return its result and the tests that caught it."""
         own = f"protocols::{law.replace('/', '::')}::"
         # The order: first what catches most for its time.
         stages = (
@@ -224,7 +224,7 @@ class Trials:
 
 @functools.cache
 def trials() -> Trials:
-    """Return the trials of this call, in a tree that no other call uses."""
+    """Return this process's trials, in a tree that no other process uses."""
     OUT.mkdir(parents=True, exist_ok=True)
     tree = Tree(1)
     tree.copy()
@@ -232,7 +232,7 @@ def trials() -> Trials:
 
 
 class MutationCase(NamedTuple):
-    """A mutant of a law, and a digest of the source that it changes."""
+    """A mutant of a law, with a digest of the source file that it changes."""
 
     law: str
     mutant: Mutant
@@ -240,12 +240,12 @@ class MutationCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The mutant in messages."""
+        """Name of the mutant in messages."""
         return self.mutant.name
 
 
 class MutationRow(NamedTuple):
-    """The result of a mutant (caught, missed, unviable), and the tests that caught it."""
+    """Result of a mutant (caught, missed or unviable), and the tests that caught it."""
 
     result: str
     test: str
@@ -258,7 +258,7 @@ def digest(file: str) -> str:
 
 
 def cases(options: Options) -> list[MutationCase]:
-    """Return the mutants of the chosen laws, of a shard.
+    """Return the mutants of the chosen laws that belong to the chosen shard.
 
     Laws take turns, and a law's mutants have a random order, which is always the same: what an
     interrupted call has tried is a fair sample.
@@ -277,14 +277,14 @@ def cases(options: Options) -> list[MutationCase]:
 
 
 def measure(case: MutationCase) -> MutationRow:
-    """Try a mutant."""
+    """Try a mutant and return its result."""
     began = time.monotonic()
     result, test = trials().tried(case.law, case.mutant)
     return MutationRow(result, test, round(time.monotonic() - began, 2))
 
 
 def table(found: Mapping[MutationCase, MutationRow]) -> str:
-    """Return all results as a Markdown table, with the mutants that were missed below it."""
+    """Return the results as a Markdown table, followed by the missed mutants."""
     laws = dict.fromkeys(case.law for case in found)
     counts = {law: Counter(r.result for c, r in found.items() if c.law == law) for law in laws}
     counts["all"] = sum(counts.values(), Counter[str]())

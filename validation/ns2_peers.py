@@ -1,4 +1,4 @@
-"""Compare RCP, VCP and XCP with their authors' ns-2 code.
+"""Compare RCP, VCP and XCP with their authors' ns-2 implementations.
 
 One flow crosses a link of 155 Mbit/s. N flows cross it and a second one of 100 Mbit/s. Each link
 delays by 20 ms one way and has a buffer of one bandwidth-delay product. Packets have 1000 bytes,
@@ -76,34 +76,36 @@ _SPREAD_MS = 10
 
 @dataclass(frozen=True)
 class PeerRow:
-    """One protocol, reading and number of long flows, over all seeds."""
+    """Results of one protocol, reading and number of long flows, over all seeds."""
 
     protocol: str
     reading: str
     flows: int
     rates_mbps: tuple[float, ...]
-    """The short flow's, one per seed."""
+    """Mean rate of the short flow for each seed, in Mbit/s."""
     peer_mbps: float | None
     queues_bytes: tuple[float, float]
-    """Mean queue of the first and the second link."""
+    """Mean queue lengths of the first and second link, in bytes."""
     drops: float
-    """Packets that both links dropped in the window, mean of the seeds."""
+    """Packets that both links dropped in the measurement window, as a mean over the seeds."""
     overloads: tuple[float, float] | None
-    """VCP: fraction of time in which the first and the second link report overload."""
+    """Fractions of time in which the two links report overload, or None for laws other than VCP."""
 
     @property
     def rate_mbps(self) -> float:
-        """Mean of the seeds."""
+        """Mean rate of the short flow over all seeds, in Mbit/s."""
         return float(np.mean(self.rates_mbps))
 
     @property
     def off(self) -> float | None:
-        """Relative difference from the peer's number; None without one."""
+        """Relative difference from the ns-2 implementation's rate, or None if that is unknown."""
         return None if self.peer_mbps is None else self.rate_mbps / self.peer_mbps - 1.0
 
     @property
     def agrees(self) -> bool | None:
-        """True if the authors' reading is within `TOLERANCE`; None if it is not judged."""
+        """True if the authors' reading agrees within `TOLERANCE`, or None if the row
+        is not judged.
+        """
         if self.off is None or self.reading != AUTHORS:
             return None
         if (self.protocol, self.flows) in UNDECIDED:
@@ -121,7 +123,7 @@ def scenario(
     duration_s: float = DURATION_S,
     sample_s: float = 0.1,
 ) -> Scenario:
-    """Return the scenario with `flows` long flows; `scale` multiplies both links' rates."""
+    """Return the scenario with `flows` long flows. `scale` multiplies the rates of both links."""
     draw = random.Random(seed)
     links = [
         {
@@ -148,7 +150,7 @@ def scenario(
 def vcp_flows_at_most(
     capacity_bps: float, rtt_s: float, t_d_s: float, beta: float = 0.875
 ) -> float:
-    """Return above how many flows VCP overloads a link for ever, for α = 1 packet.
+    """Return the number of flows above which VCP overloads a link permanently, for α = 1 packet.
 
     Between two MD a window grows by α·(rtt/t_d)² at least, in the RTT of AI that follows the
     freeze; MD takes (1 − β)·w. They balance at w = α·(rtt/t_d)²/(1 − β). If n such windows per RTT
@@ -159,7 +161,7 @@ def vcp_flows_at_most(
 
 
 def measure(case: PeerCase, results: Mapping[str, Result]) -> PeerRow:
-    """Return the row of one case from its runs, one per seed."""
+    """Return the results of a case from its runs, one per seed."""
     rates = []
     queues: list[list[float]] = []
     drops = []
@@ -199,33 +201,35 @@ def _overloads(results: Iterable[Result]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Phases:
-    """Times in a cycle at which the long flows send, for one reading of RCP."""
+    """Sending times of the long flows within a cycle, for one reading of RCP."""
 
     reading: str
     flows: int
     cycle_ms: float
     packets_per_ms: tuple[float, ...]
-    """Mean over cycles, from 10 ms before the fullest millisecond to 10 ms after it."""
+    """Packets sent per millisecond, averaged over cycles, from 10 ms before to 10 ms after the
+    peak.
+    """
 
     @property
     def even(self) -> float:
-        """Packets per millisecond if phases were spread evenly."""
+        """Packets per millisecond if the sending times were spread evenly."""
         return self.flows / self.cycle_ms
 
     @property
     def crowd(self) -> float:
-        """Fraction of the flows within the fullest millisecond and its two neighbours."""
+        """Fraction of the flows that send within the peak millisecond and its two neighbours."""
         return sum(self.packets_per_ms[_SPREAD_MS - 1 : _SPREAD_MS + 2]) / self.flows
 
 
 def phase_scenario(reading: str, flows: int = 64) -> Scenario:
-    """Return RCP with `flows` long flows on links scaled to 256."""
+    """Return an RCP scenario with `flows` long flows, on links scaled down from 256 flows."""
     params = READINGS["rcp"][reading]
     return scenario("rcp", flows, 1, params, scale=flows / 256, sample_s=_SAMPLE_S)
 
 
 def phases(reading: str, result: Result) -> Phases:
-    """Find the phases of RCP's senders in a run."""
+    """Find the sending times of RCP's flows in a run."""
     start_s, end_s = result.summary["measure_s"]
     flows = len(result.summary["flows"]) - 1
     in_flight = np.zeros(round((end_s - start_s) / _SAMPLE_S))
@@ -242,7 +246,7 @@ def phases(reading: str, result: Result) -> Phases:
 
 
 def _around_peaks(sent: np.ndarray[Any, Any], cycle_ms: float) -> list[float]:
-    """Average the millisecond counts around the largest one of each cycle."""
+    """Return the mean packet counts per millisecond around the largest count of each cycle."""
     width = round(cycle_ms)
     edges = np.arange(width, len(sent) - 2 * width, cycle_ms).astype(int)
     peaks = [start + int(np.argmax(sent[start : start + width])) for start in edges]
@@ -254,7 +258,7 @@ def _around_peaks(sent: np.ndarray[Any, Any], cycle_ms: float) -> list[float]:
 
 
 def table(found: Sequence[PeerRow]) -> str:
-    """Return one Markdown table: a row per cell."""
+    """Return the results as a Markdown table, with one row per case."""
     rows: list[list[object]] = []
     for row in found:
         least, most = min(row.rates_mbps), max(row.rates_mbps)
@@ -272,7 +276,7 @@ def table(found: Sequence[PeerRow]) -> str:
 
 
 def phase_table(found: Sequence[Phases]) -> str:
-    """Return one Markdown table: packets per millisecond around the fullest one."""
+    """Return a Markdown table of packets per millisecond around the peak."""
     rows = [
         [f"{offset:+d}", *(f"{each.packets_per_ms[index]:.1f}" for each in found)]
         for index, offset in enumerate(range(-_SPREAD_MS, _SPREAD_MS + 1))
@@ -283,7 +287,9 @@ def phase_table(found: Sequence[Phases]) -> str:
 
 
 class PeerCase(NamedTuple):
-    """One protocol, reading and number of long flows, with the number of seeds and the duration."""
+    """One protocol, reading and number of long flows, with the number of seeds and
+    the run length.
+    """
 
     protocol: str
     reading: str
@@ -314,7 +320,7 @@ def runs(case: PeerCase) -> dict[str, StudyRun]:
 
 
 def failed(found: Mapping[PeerCase, PeerRow]) -> list[str]:
-    """Return the rows that are too far from the peer's."""
+    """Return the rows that differ too much from the ns-2 implementation."""
     return [
         f"{row.protocol}, {row.flows} flows: {row.off:+.1%} off"
         for case, row in found.items()

@@ -1,4 +1,4 @@
-"""Waterfill's TCPs side by side with ns-3's, on the same dumbbells.
+"""Compare Waterfill's TCPs with ns-3's on the same dumbbell networks.
 
 bench/ns3/README.md lists the settings; docs/validation/ns3.md the results, and where ns-3 differs.
 
@@ -65,7 +65,9 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Ns3Cell:
-    """One dumbbell: `count` flows at each of `rtts_s`, drop-tail, random loss of data."""
+    """A dumbbell scenario: `count` flows at each of `rtts_s`, a drop-tail queue and random data
+    loss.
+    """
 
     law: str
     rtts_s: tuple[float, ...]
@@ -76,24 +78,26 @@ class Ns3Cell:
 
     @property
     def name(self) -> str:
-        """The law and the dumbbell in words."""
+        """Name of the cell: its law and network."""
         rtts = " and ".join(f"{rtt_s * 1e3:g}" for rtt_s in self.rtts_s)
         flows = "one flow" if self.is_alone else f"{self.count} flows each"
         return f"{self.law}: {flows}, {rtts} ms, loss {self.loss:g}"
 
     @property
     def is_alone(self) -> bool:
-        """True if the cell has one flow."""
+        """True if the cell has only one flow."""
         return len(self.rtts_s) * self.count == 1
 
     @property
     def buffer_packets(self) -> int:
-        """One bandwidth-delay product of the longest RTT."""
+        """Buffer size in packets: one bandwidth-delay product of the longest RTT."""
         return round(self.rate_bps * max(self.rtts_s) / 8 / PACKET_BYTES)
 
     @property
     def measure_s(self) -> tuple[float, float]:
-        """Return the times to measure between; twenty losses per flow are left out as the start."""
+        """Start and end of the measurement window (s), which begins after about twenty losses per
+        flow.
+        """
         offered = sum(
             self.count * expected_window(self.law, self.loss, rtt_s) / rtt_s
             for rtt_s in self.rtts_s
@@ -104,14 +108,17 @@ class Ns3Cell:
 
 
 def expected_window(law: str, loss: float, rtt_s: float) -> float:
-    """Return the mean window of a flow alone (packets): how long to run follows from it."""
+    """Return the expected mean window (packets) of a single flow, which determines
+    the run length.
+    """
     if law == "cubic":
         return 1.054 * math.pow(rtt_s / loss, 0.75)  # RFC 9438 §5.1, C = 0.4, β = 0.7
     return math.sqrt(1.5 / loss)  # Mathis
 
 
 def cells(laws: Iterable[str], losses: int) -> list[Ns3Cell]:
-    """Return the cells of each law: one flow at every RTT and loss rate, then four on a full link.
+    """Return the cells of each law: single flows at every RTT and loss rate, then four flows on a
+    full link.
 
     `losses` are the random losses that a flow is to have in its measured time; on a full link at
     the highest rate of loss, below it the queue sees to them.
@@ -130,20 +137,20 @@ def cells(laws: Iterable[str], losses: int) -> list[Ns3Cell]:
 
 @dataclass(frozen=True)
 class Side:
-    """Measurement of one simulator."""
+    """Measurements from one of the two simulators."""
 
     packets_per_s: list[list[float]]
-    """Packets delivered in order: one row per sample, one column per RTT."""
+    """Packets per second delivered in order, with one row per sample and one column per RTT."""
     lost: int
     """Data packets lost at random."""
     dropped: int
     """Data packets that the full queue dropped."""
     packets: float
-    """Data packets through the bottleneck, the lost ones included."""
+    """Data packets sent through the bottleneck, including lost packets."""
 
     @property
     def losses(self) -> int:
-        """Data packets lost in either way."""
+        """Data packets lost at random or dropped by the queue."""
         return self.lost + self.dropped
 
 
@@ -156,18 +163,18 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: Sequence[float]) -> Estimate:
-        """Return the estimate from independent samples."""
+        """Return the mean and standard error of independent samples."""
         return cls(fmean(samples), stdev(samples) / math.sqrt(len(samples)))
 
     @property
     def relative_error(self) -> float:
-        """The error as a part of the mean."""
+        """Standard error relative to the mean."""
         return self.error / self.mean if self.mean else math.inf
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one cell on both sides."""
+    """One measured quantity of a cell in both simulators."""
 
     law: str
     name: str
@@ -175,29 +182,29 @@ class Figure:
     ns3: Estimate
     ours: Estimate
     losses: tuple[int, int]
-    """Losses of ns-3 and of Waterfill."""
+    """Numbers of lost packets in ns-3 and in Waterfill."""
     loss_factor: float
-    """Factor on the ratio if both sides lost the same share of packets."""
+    """Factor that corrects the ratio for different loss rates in the two simulators."""
     judged: bool
 
     @property
     def ratio_at_equal_loss(self) -> float:
-        """The figure that is judged: few losses in a cell are never the nominal share exactly."""
+        """Ratio corrected for different loss rates, which decides the verdict."""
         return self.ratio * self.loss_factor
 
     @property
     def ratio(self) -> float:
-        """Waterfill's figure by ns-3's."""
+        """Ratio of Waterfill's mean to ns-3's mean."""
         return self.ours.mean / self.ns3.mean if self.ns3.mean else math.inf
 
     @property
     def ratio_error(self) -> float:
-        """The ratio's standard error."""
+        """Standard error of the ratio."""
         return self.ratio * math.hypot(self.ours.relative_error, self.ns3.relative_error)
 
     @property
     def verdict(self) -> str:
-        """`within`, `off`, `few losses`, or `shown` for unjudged figures."""
+        """Verdict: `within`, `off`, `few losses`, or `shown` for unjudged quantities."""
         if not self.judged:
             return "shown"
         if min(self.losses) < MIN_LOSSES:
@@ -208,7 +215,7 @@ class Figure:
 def figures(
     cell: Ns3Cell, ns3: Side, ours: Side, law: str = "", *, judged: bool = True
 ) -> list[Figure]:
-    """Return throughput, and on a shared link the shares of flows with each RTT."""
+    """Return the throughput comparison and, on a shared link, the shares of flows with each RTT."""
 
     def figure(name: str, unit: str, part: Callable[[Sequence[float]], float]) -> Figure:
         theirs, mine = (Estimate.of(list(map(part, s.packets_per_s))) for s in (ns3, ours))
@@ -225,7 +232,9 @@ def figures(
 
 
 def loss_factor(cell: Ns3Cell, ns3: Side, ours: Side) -> float:
-    """Return one on a shared link, where the queue and not the random loss has the last word."""
+    """Return the correction factor for different loss rates: 1 on a shared link, where queue drops
+    dominate.
+    """
     if not cell.is_alone or not ns3.lost or not ours.lost:
         return 1.0
     ratio = (ours.lost / ours.packets) / (ns3.lost / ns3.packets)
@@ -233,7 +242,7 @@ def loss_factor(cell: Ns3Cell, ns3: Side, ours: Side) -> float:
 
 
 def by_rtt(cell: Ns3Cell, flows: Sequence[float]) -> list[float]:
-    """Return sums over the flows of each RTT; flows of one RTT are adjacent."""
+    """Return the total over the flows of each RTT. Flows with the same RTT must be adjacent."""
     n = cell.count
     return [math.fsum(flows[i * n : (i + 1) * n]) for i in range(len(cell.rtts_s))]
 
@@ -242,7 +251,7 @@ def by_rtt(cell: Ns3Cell, flows: Sequence[float]) -> list[float]:
 
 
 def driver(name: str) -> Need:
-    """Return the need of a program of bench/ns3, which this builds."""
+    """Return the need for ns-3, met if a program of bench/ns3 can be built."""
 
     def lacks() -> str | None:
         make = ["make", "-s", "-C", str(ROOT / "bench" / "ns3"), f"OUT={DRIVERS}"]
@@ -253,7 +262,7 @@ def driver(name: str) -> Need:
 
 
 def arguments(cell: Ns3Cell) -> list[str]:
-    """Return the arguments of dumbbell."""
+    """Return the command-line arguments of ns-3's dumbbell program for a cell."""
     start_s, end_s = cell.measure_s
     values = {
         **NS3[cell.law],
@@ -270,7 +279,7 @@ def arguments(cell: Ns3Cell) -> list[str]:
 
 
 def ns3_document(cell: Ns3Cell) -> Document:
-    """Return the output of dumbbell for a cell, the kept one if there is one."""
+    """Return the output of ns-3's dumbbell program for a cell, from the cache if possible."""
     program = DRIVERS / "dumbbell"
     given = arguments(cell)
     key = hashlib.sha256(program.read_bytes() + "\n".join(given).encode()).hexdigest()
@@ -287,7 +296,7 @@ def ns3_document(cell: Ns3Cell) -> Document:
 
 
 def ns3_side(cell: Ns3Cell, document: Document) -> Side:
-    """Return the measurement of that document."""
+    """Return ns-3's measurements from its output document."""
     flows = [flow["packets_per_s"] for flow in document["flows"]]
     samples = [by_rtt(cell, sample) for sample in zip(*flows, strict=True)]
     return Side(samples, document["lost"], document["dropped"], document["packets"])
@@ -297,7 +306,7 @@ def ns3_side(cell: Ns3Cell, document: Document) -> Side:
 
 
 def scenario(cell: Ns3Cell, params: Mapping[str, Any]) -> Document:
-    """Return the cell as a scenario, with every option that ns-3 is given written out."""
+    """Return a cell as a scenario, with every option spelled out that ns-3 receives."""
     start_s, end_s = cell.measure_s
     link = {
         "name": "bottleneck",
@@ -338,7 +347,7 @@ def scenario(cell: Ns3Cell, params: Mapping[str, Any]) -> Document:
 
 
 def our_side(cell: Ns3Cell, results: Iterable[Result]) -> Side:
-    """Return Waterfill's measurement, a sample for each seed."""
+    """Return Waterfill's measurements, with one sample per seed."""
     samples, lost, dropped, packets = [], 0, 0, 0.0
     start_s, end_s = cell.measure_s
     for result in results:
@@ -369,7 +378,9 @@ def runs(cell: Ns3Cell) -> dict[str, StudyRun]:
 
 
 def measure(cell: Ns3Cell, results: Mapping[str, Result]) -> list[Figure]:
-    """Return both sides; CUBIC like ns-3's, and as shipped too if ns-3 lacks a part of it."""
+    """Compare both simulators in one cell. CUBIC is also shown as shipped if ns-3 lacks its
+    Reno-friendly region.
+    """
     document = ns3_document(cell)
     ns3 = ns3_side(cell, document)
 
@@ -386,12 +397,12 @@ def measure(cell: Ns3Cell, results: Mapping[str, Result]) -> list[Figure]:
 
 
 def chosen(options: Options) -> list[Ns3Cell]:
-    """Return the cells of the laws."""
+    """Return the cells of the chosen laws."""
     return cells(options.laws, options.losses)
 
 
 def table(found: Mapping[Ns3Cell, Sequence[Figure]]) -> str:
-    """Return both sides of all figures, and how many have each verdict."""
+    """Return a table of all quantities in both simulators, and the count of each verdict."""
 
     def line(cell: Ns3Cell, figure: Figure) -> list[str]:
         digits = 1 if figure.unit else 3

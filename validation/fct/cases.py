@@ -1,4 +1,4 @@
-"""The runs of the table, and the results kept of each."""
+"""Runs of the study of flow completion times, and the results kept from each run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from waterfill.scenario.loading import from_dict
 LOADS = (0.3, 0.6, 0.8)
 SEEDS = (1, 2, 3)
 EDGES_BYTES = (100e3, 10e6)
-"""Between small, middle and large flows, as in the papers on data centres."""
+"""Size limits between small, middle and large flows in bytes, as in papers on data centres."""
 
 RATE_BPS = 1e9
 DELAY_S = 5e-6
 BUFFER_PACKETS = 150
 MARK_PACKETS = 20
-"""DCTCP's recommendation for 1 Gbit/s."""
+"""Marking threshold in packets, as recommended for DCTCP at 1 Gbit/s."""
 RTO_MIN_S = 0.01
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """A network, and for how long flows arrive, are counted, and may finish (s)."""
+    """A data-center network, with the times at which counting begins, arrivals stop and the run
+    ends.
+    """
 
     name: str
     hosts: int
@@ -41,7 +43,7 @@ class Fabric:
     duration_s: float
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the links as a scenario writes them."""
+        """Return the links in the form of a scenario."""
         made = (
             rules.fat_tree(8, RATE_BPS, DELAY_S)
             if self.name == "fat-tree"
@@ -69,7 +71,7 @@ FABRICS = (
 
 @dataclass(frozen=True)
 class FctCase:
-    """One run."""
+    """One run: a law on a fabric at one load, with one seed."""
 
     fabric: Fabric
     law: str
@@ -78,11 +80,11 @@ class FctCase:
 
     @property
     def name(self) -> str:
-        """The run in file names and messages: `leaf-spine-60-dctcp-1`."""
+        """Name of the run in files and messages, such as `leaf-spine-60-dctcp-1`."""
         return f"{self.fabric.name}-{self.load * 100:.0f}-{self.law}-{self.seed}"
 
     def scenario(self) -> Scenario:
-        """Return the scenario, checked."""
+        """Return the checked scenario of the run."""
         fabric = self.fabric
         document: dict[str, Any] = {
             "name": self.name,
@@ -109,7 +111,7 @@ class FctCase:
 
 def cases(laws: Iterable[str], fabrics: Iterable[Fabric], loads: Iterable[float],
           seeds: Iterable[int]) -> list[FctCase]:  # fmt: skip
-    """Return all runs, the first seed of all before the second."""
+    """Return all cases, ordered by seed first."""
     grid = product(seeds, fabrics, loads, laws)
     return [FctCase(fabric, law, load, seed) for seed, fabric, load, law in grid]
 
@@ -119,14 +121,14 @@ _NO_LAWS = ("window", "scone")
 
 
 def laws() -> list[str]:
-    """Return every law of the simulator: explicit ones, then TCPs."""
+    """Return every law of the simulator: explicit laws first, then TCPs."""
     known = [p for p in protocols.load().values() if "sim" in p.backends]
     known = [p for p in known if p.name not in _NO_LAWS]
     return [p.name for kind in ("explicit", "end-to-end") for p in known if p.kind == kind]
 
 
 def measure(case: FctCase, result: Result) -> dict[str, Any]:
-    """Return the values of a run that the table needs.
+    """Return the results of a run that the tables need.
 
     Flows that start in the counted time are counted. An unfinished flow has at least the slowdown
     that it had at the end of the run: a mean or percentile with such flows is a lower bound.

@@ -1,4 +1,4 @@
-"""Runs of the same flows in ns-3 and in Waterfill.
+"""Compare completion times of the same flows in ns-3 and in Waterfill.
 
 A leaf-spine of 2 leaves, 8 hosts and one spine, so that every pair of hosts has one route. Flows
 arrive as a Poisson process for one second, between random hosts, with web-search sizes; both
@@ -44,7 +44,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Arrival:
-    """A flow: start (s), hosts, payload (bytes)."""
+    """A flow's start (s), end hosts and payload (bytes)."""
 
     start_s: float
     source: int
@@ -53,7 +53,7 @@ class Arrival:
 
 
 def arrivals(load: float, seed: int) -> list[Arrival]:
-    """Draw the flows of a second."""
+    """Draw the flows of a run at random."""
     sizes = distributions.parse("web-search", VOLUME)
     points, shares = np.array(sizes.points).T
     chance = random.Random(f"fct/{load}/{seed}")
@@ -70,7 +70,7 @@ def arrivals(load: float, seed: int) -> list[Arrival]:
 
 
 def waterfill_run(law: str, flows: Sequence[Arrival]) -> tuple[Numbers, Numbers]:
-    """Return completion times and ideal times (s) of the flows in the simulator."""
+    """Return the flows' completion times and ideal times (s) in the simulator."""
     made = rules.leaf_spine(LEAVES, 1, HOSTS, cases.RATE_BPS, cases.DELAY_S)
     result = backends.run(
         from_dict(
@@ -110,7 +110,7 @@ def waterfill_run(law: str, flows: Sequence[Arrival]) -> tuple[Numbers, Numbers]
 
 
 def ns3_run(law: str, flows: Sequence[Arrival]) -> Numbers:
-    """Return the completion times (s) of the flows in ns-3, NaN where one has not completed."""
+    """Return the flows' completion times (s) in ns-3, with NaN for unfinished flows."""
     lines = "".join(f"{f.start_s:.9f} {f.source} {f.sink} {f.size_bytes}\n" for f in flows)
     command = [
         str(DRIVER), f"--law={LAWS[law][0]}", f"--leaves={LEAVES}", f"--hosts={HOSTS}",
@@ -127,7 +127,7 @@ def ns3_run(law: str, flows: Sequence[Arrival]) -> Numbers:
 
 
 class Ns3Case(NamedTuple):
-    """One law at one load, with one list of flows."""
+    """One law at one load, with the seed of the flows."""
 
     law: str
     load: float
@@ -135,7 +135,7 @@ class Ns3Case(NamedTuple):
 
 
 def row(case: Ns3Case) -> dict[str, Any]:
-    """Run both on the same flows; return the slowdowns of both."""
+    """Run the same flows in both simulators and return the slowdowns."""
     law, load, seed = case
     flows = arrivals(load, seed)
     ours_s, ideal_s = waterfill_run(law, flows)
@@ -164,7 +164,9 @@ COLUMNS = (
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return both sides of each law and load, means over the seeds with 95 % intervals."""
+    """Return a table of both simulators for each law and load: means over the seeds with 95 %
+    intervals.
+    """
     lines = []
     for law, load in dict.fromkeys((r["law"], r["load"]) for r in rows):
         mine = [r for r in rows if (r["law"], r["load"]) == (law, load)]
@@ -180,13 +182,13 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def chosen(options: Options) -> list[Ns3Case]:
-    """Return the cases of the seeds."""
+    """Return the cases of all chosen seeds."""
     seeds = range(1, options.seeds + 1)
     return [Ns3Case(law, load, seed) for seed in seeds for load in cases.LOADS for law in LAWS]
 
 
 def text(found: Mapping[Ns3Case, dict[str, Any]]) -> str:
-    """Return the table."""
+    """Return the results as a table."""
     return table(list(found.values()))
 
 

@@ -1,4 +1,4 @@
-"""Tables of slowdowns: a row for each law, with the interval over the seeds."""
+"""Tables of slowdowns, with a row for each law and intervals over the seeds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 def tables(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table in Markdown for each fabric and load, laws by their median slowdown."""
+    """Return a Markdown table for each fabric and load, with laws ordered by median slowdown."""
     parts = []
     for fabric, load in dict.fromkeys((row["fabric"], row["load"]) for row in rows):
         mine = [row for row in rows if (row["fabric"], row["load"]) == (fabric, load)]
@@ -55,7 +55,7 @@ def _of(rows: Iterable[Mapping[str, Any]], where: str, what: str) -> list[float]
 
 
 def interval(values: Sequence[float]) -> str:
-    """Return the mean over seeds and the half-width of its 95 % interval: `4.1 ± 0.2`."""
+    """Return the mean over seeds and the half-width of its 95 % interval, such as `4.1 ± 0.2`."""
     if not values:
         return "–"
     mean = fmean(values)
@@ -67,5 +67,7 @@ def interval(values: Sequence[float]) -> str:
 
 
 def short(value: float, digits: int) -> str:
-    """Return a number with so many digits, or as a whole number if that has more."""
+    """Format a number with a given number of significant digits, but never shorten its integer
+    part.
+    """
     return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"

@@ -1,4 +1,4 @@
-"""The study of flow completion times; the package's docstring describes it."""
+"""Study of flow completion times, described in the package's docstring."""
 
 from __future__ import annotations
 

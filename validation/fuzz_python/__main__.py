@@ -1,4 +1,4 @@
-"""All targets as one program with libFuzzer's options, as fuzz/src/bin/fuzz.rs is for Rust.
+"""Run a Python fuzz target with libFuzzer's options, as fuzz/src/bin/fuzz.rs does for Rust.
 
     FUZZ_TARGET=NAME python -m validation.fuzz_python [-runs=N] [-max_total_time=S] CORPUS
     FUZZ_TARGET=NAME python -m validation.fuzz_python FILE      executes this input only
@@ -35,10 +35,10 @@ _MEMORY_BYTES = 4 << 30
 
 
 class FuzzRun:
-    """One target's executions, and how often each defect was found."""
+    """Executions of one target, with the number of times that each defect was found."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """`folder` is for the files of an execution."""
+        """Load the target and execute it once. `folder` is for the files of its executions."""
         self.name, self.target, self.folder = name, TARGETS[name], folder
         self.executions = 0
         self.found: dict[str, int] = {}
@@ -48,7 +48,7 @@ class FuzzRun:
             self._check(b"", self.folder)
 
     def one(self, data: bytes) -> None:
-        """Execute one input; keep its findings."""
+        """Execute the target on one input and record its findings."""
         self.executions += 1
         try:
             with within(self.target.seconds), warnings.catch_warnings():
@@ -81,7 +81,7 @@ def corpus(name: str) -> list[bytes]:
 
 
 def drawn(seed: int, target: Target, known: Sequence[bytes]) -> bytes:
-    """Return the input of a seed: random bytes, or a known input with some of them changed."""
+    """Return the input for a seed: random bytes, or a known input with some bytes changed."""
     chance = random.Random(seed)
     if not known or chance.random() < 0.5:
         return chance.randbytes(chance.randint(1, target.max_bytes // 4))
@@ -93,7 +93,9 @@ def drawn(seed: int, target: Target, known: Sequence[bytes]) -> bytes:
 
 
 def replay(name: str, count: float, seed: int = 1, seconds: float = 1e9) -> FuzzRun:
-    """Execute the committed inputs and up to `count` drawn ones, begun within `seconds`."""
+    """Execute the committed inputs and then up to `count` random inputs, until `seconds` have
+    passed.
+    """
     known, end_s = corpus(name), time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="waterfill-fuzz-") as folder:
         run = FuzzRun(name, Path(folder))
@@ -105,7 +107,7 @@ def replay(name: str, count: float, seed: int = 1, seconds: float = 1e9) -> Fuzz
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the target that the environment names."""
+    """Run the target named by `FUZZ_TARGET` and return the exit code."""
     name = os.environ.get("FUZZ_TARGET", "")
     if name == "list":
         for known, target in TARGETS.items():

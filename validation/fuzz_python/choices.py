@@ -1,4 +1,4 @@
-"""Decisions taken from the bytes of an input, so that a changed byte changes one decision."""
+"""Decisions taken from an input's bytes, so that changing one byte changes one decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Choices:
-    """Takes bytes from the front; zero when there are none left."""
+    """Reader of decisions from the bytes of an input, which reads zeros after the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -17,7 +17,7 @@ class Choices:
 
     @property
     def left(self) -> int:
-        """The number of bytes that are left."""
+        """Number of unread bytes."""
         return len(self._data) - self._at
 
     def byte(self) -> int:
@@ -28,22 +28,24 @@ class Choices:
         return self._data[self._at - 1]
 
     def below(self, count: int) -> int:
-        """Return a number from 0 to count − 1, of one byte, or of two for more than 256."""
+        """Return a number from 0 to count − 1, read from one byte, or from two if `count` is above
+        256.
+        """
         number = self.byte()
         if count > 256:
             number = number << 8 | self.byte()
         return number % max(1, count)
 
     def pick(self, values: Sequence[T]) -> T:
-        """Return one of the values."""
+        """Pick one of the values."""
         return values[self.below(len(values))]
 
     def chance(self, one_in: int) -> bool:
-        """Return whether a decision falls out as 1 in `one_in`; false without bytes."""
+        """Return True in one of `one_in` cases, and False after the end of the input."""
         return self.left > 0 and self.below(one_in) == 0
 
     def rest(self) -> bytes:
-        """Return all bytes that are left."""
+        """Return all unread bytes."""
         found = self._data[self._at :]
         self._at = len(self._data)
         return found

@@ -1,4 +1,6 @@
-"""Targets that read directories: runs, the cache, sweeps, comparisons, reproductions, figures."""
+"""Fuzz targets that read directories: runs, the cache, sweeps, comparisons,
+reproductions, figures.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,7 @@ def _copy(kind: str, folder: Path) -> Path:
 
 
 def damage(folder: Path, choices: Choices) -> str:
-    """Damage one or two files of a directory; return a description."""
+    """Damage one or two files of a directory, and return the changed texts."""
     texts = ""
     for _ in range(1 + choices.chance(4)):
         paths = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -143,7 +145,7 @@ def _changed_json(path: Path, choices: Choices) -> str:
 
 
 def _changed_table(path: Path, choices: Choices) -> None:
-    """Write a table with a column less, renamed, of another type, or with odd rows."""
+    """Change a Parquet table: remove, rename or retype a column, or alter rows or metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -184,7 +186,7 @@ def _read_all(found: Result) -> None:
 
 
 def result(data: bytes, folder: Path) -> None:
-    """Read a damaged run, and write its report."""
+    """Fuzz target: read a damaged run and write its report."""
     choices = Choices(data)
     mine = _copy("run", folder)
     texts = damage(mine, choices)
@@ -196,7 +198,9 @@ def result(data: bytes, folder: Path) -> None:
 
 
 def cached(data: bytes, folder: Path) -> None:
-    """Look a damaged entry of the cache up: it is a miss, or the run itself."""
+    """Fuzz target: look up a damaged cache entry, which must be a miss or give the
+    unchanged run.
+    """
     choices = Choices(data)
     scenario = from_toml(RUN)
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
@@ -227,7 +231,7 @@ def _stored() -> list[Path]:
 
 
 def sweep(data: bytes, folder: Path) -> None:
-    """Open a damaged sweep to go on with it, read it, and write its report."""
+    """Fuzz target: resume a damaged sweep, read its dataset, and write its report."""
     choices = Choices(data)
     mine = _copy("sweep", folder)
     texts = damage(mine, choices)
@@ -244,7 +248,9 @@ def sweep(data: bytes, folder: Path) -> None:
 
 
 def reports(data: bytes, folder: Path) -> None:
-    """Write the pages of damaged reproductions and comparisons: nothing runs as a script."""
+    """Fuzz target: write report pages of damaged reproductions and comparisons, without script
+    injection.
+    """
     choices = Choices(data)
     mine = _copy(choices.pick(("reports", "comparison")), folder)
     texts = damage(mine, choices)
@@ -254,7 +260,7 @@ def reports(data: bytes, folder: Path) -> None:
 
 
 def figures(data: bytes, folder: Path) -> None:
-    """Draw the figure of a damaged run."""
+    """Fuzz target: draw a figure of a damaged run."""
     choices = Choices(data)
     mine = _copy("run", folder)
     texts = damage(mine, choices)

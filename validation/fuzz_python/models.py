@@ -1,4 +1,4 @@
-"""Targets that run and analyse: short runs of scenarios, and the theory of parameters."""
+"""Fuzz targets that compute: short runs of scenarios, and the theory of parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_FLOWS = 300
 
 
 def _small(scenario: Scenario) -> bool:
-    """Return whether a run has few events, judged from the scenario."""
+    """Return True if a scenario's run would have few events."""
     if too_large(scenario) or scenario.params or scenario.duration > _RUN_S:
         return False
     flows = sum(flow.count for flow in scenario.flow) + sum(t.count or 1 for t in scenario.traffic)
@@ -52,7 +52,7 @@ def _small(scenario: Scenario) -> bool:
 
 
 def run(data: bytes, folder: Path) -> None:
-    """Run a changed scenario for 20 ms; check its summary."""
+    """Fuzz target: run a changed scenario for 20 ms and check its summary."""
     choices = Choices(data)
     on = choices.pick(("sim", "sim", "fluid"))
     text = changed_scenario(choices, most=2, without=("params", "step", "measure"))
@@ -67,7 +67,9 @@ def run(data: bytes, folder: Path) -> None:
 
 
 def _in_time(text: str) -> str:
-    """Return a scenario's text with its times a thousandth, so that all happens in a short run."""
+    """Return a scenario's text with its times divided by 1000, so that they fit into
+    a short run.
+    """
     return text.replace(' s"', ' ms"')
 
 
@@ -108,7 +110,9 @@ _VALUES = (
 
 
 def theory(data: bytes, folder: Path) -> None:
-    """Compute margins, convergence and encodings of a law with odd parameters."""
+    """Fuzz target: compute margins, convergence, encodings or stability of a law with odd
+    parameters.
+    """
     choices = Choices(data)
     command = choices.pick(("margin", "convergence", "encoding", "stability"))
     laws = {

@@ -1,4 +1,6 @@
-"""Valid documents, changed: values replaced by extremes, keys dropped, renamed, moved, nested."""
+"""Mutation of valid documents: extreme values, and keys that are dropped, renamed,
+moved or nested.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _DEEP = (3, 40, 900)
 
 
 def value(choices: Choices) -> Any:
-    """Return a value of any type, extreme more often than not."""
+    """Return a random value of any type, usually an extreme one."""
     kind = choices.below(8)
     if kind < 3:
         return choices.pick(TEXTS)
@@ -45,7 +47,7 @@ def value(choices: Choices) -> Any:
 
 
 def key(choices: Choices) -> str:
-    """Return a name of a key: of one that exists elsewhere, or an odd text."""
+    """Return a key name: usually one that some table has, otherwise an odd text."""
     return choices.pick(KEYS) if not choices.chance(4) else choices.pick(TEXTS)
 
 
@@ -80,7 +82,7 @@ def document(given: Any, choices: Choices, most: int = 4) -> Any:
 
 
 def _step(root: Any, choices: Choices) -> Any:
-    """Change one place."""
+    """Change a document at one point."""
     holder, place = _place(root, choices)
     kind = choices.below(12)
     if holder is None:
@@ -111,7 +113,7 @@ def _step(root: Any, choices: Choices) -> Any:
 
 
 def _place(root: Any, choices: Choices) -> tuple[Any, Any]:
-    """Return a table or list and a key or index in it; None where there is none."""
+    """Return a random table or list in a document and a key or index in it, or two Nones."""
     holder, place, node = None, None, root
     for _ in range(8):
         if isinstance(node, dict) and node:
@@ -127,7 +129,7 @@ def _place(root: Any, choices: Choices) -> tuple[Any, Any]:
 
 
 def _text(text: str, choices: Choices) -> str:
-    """Change a text: cut, doubled, a character more or another number."""
+    """Change a text: truncate, double, extend or recase it, or replace a character."""
     at = choices.below(len(text) + 1)
     kind = choices.below(5)
     if kind == 0:
@@ -142,7 +144,7 @@ def _text(text: str, choices: Choices) -> str:
 
 
 def lines(text: str, choices: Choices, most: int = 4) -> str:
-    """Return a text with changed words and lines."""
+    """Return a text with some words and lines changed."""
     found = text.splitlines()
     for _ in range(1 + choices.below(most)):
         if not found:
@@ -169,7 +171,7 @@ def lines(text: str, choices: Choices, most: int = 4) -> str:
 
 
 def raw(data: bytes, choices: Choices, most: int = 6) -> bytes:
-    """Return bytes with some of them changed, cut out or repeated."""
+    """Return a byte string with some bytes changed, cut out or repeated."""
     found = bytearray(data)
     for _ in range(1 + choices.below(most)):
         at = choices.below(len(found) + 1)

@@ -1,4 +1,4 @@
-"""Allowed outcomes of reading a document: a result, or a refusal in one sentence."""
+"""Allowed outcomes of reading an input: a result, or a refusal in one sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _RAW = re.compile(
 
 
 class Finding(AssertionError):
-    """A forbidden outcome, with a name that is the same for the same defect."""
+    """Raised for a forbidden outcome. Each defect has a name, which stays the same between
+    executions.
+    """
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -34,7 +36,8 @@ class OutOfTime(BaseException):
 
 
 def read(make: Callable[[], T], quoted: str = "") -> T | None:
-    """Return the result of `make`, None where it refuses; raise Finding for anything else.
+    """Return the result of `make`, or None if it refuses the input. Raises Finding for any other
+    outcome.
 
     `quoted` is text of the input, which a message may quote.
     """
@@ -68,7 +71,7 @@ def _name(error: BaseException) -> str:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime if the code inside takes longer; only in the main thread."""
+    """Raise OutOfTime if the code in the context takes longer. Works only in the main thread."""
 
     def late(_signal: int, _frame: FrameType | None) -> None:
         raise OutOfTime

@@ -1,4 +1,4 @@
-"""The list of targets, each with its purpose."""
+"""List of the Python fuzz targets, with their purposes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Check = Callable[[bytes, Path], None]
 
 @dataclass(frozen=True)
 class Target:
-    """One target: its function as module:name, its purpose, and the limits of one execution.
+    """A fuzz target: its function as `module:name`, its purpose, and the limits of one execution.
 
     `share` is the number of executions that a full run asks for.
     """
@@ -24,7 +24,7 @@ class Target:
     max_bytes: int = 256
 
     def load(self) -> Check:
-        """Return the function, which takes an input and a folder for its files."""
+        """Return the target's function, which takes an input and a folder for its files."""
         module, _, name = self.where.partition(":")
         found: Check = getattr(import_module(f"validation.fuzz_python.{module}"), name)
         return found

@@ -1,4 +1,4 @@
-"""Targets that read text: scenarios, assignments, imports, tables, claims, links to the studio."""
+"""Fuzz targets that read text: scenarios, assignments, imports, tables, claims and studio links."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ _MAX_IMPORTED = 4000
 
 @cache
 def documents() -> list[dict[str, Any]]:
-    """Return valid scenarios as tables: every key, the examples, the templates."""
+    """Return valid scenarios as dictionaries: one with every key, the examples and
+    the templates.
+    """
     paths = [
         ROOT / "docs/scenario.toml",
         *sorted((ROOT / "examples").glob("*.toml")),
@@ -55,7 +57,7 @@ def documents() -> list[dict[str, Any]]:
 
 
 def changed_scenario(choices: Choices, most: int = 4, without: Sequence[str] = ()) -> str:
-    """Return the text of a scenario that was valid, with up to `most` changes."""
+    """Return the text of a valid scenario with up to `most` changes."""
     given = {k: v for k, v in choices.pick(documents()).items() if k not in without}
     try:
         text = tomli_w.dumps(mutate.document(given, choices, most))
@@ -66,7 +68,9 @@ def changed_scenario(choices: Choices, most: int = 4, without: Sequence[str] = (
 
 
 def too_large(scenario: Scenario) -> bool:
-    """Return whether resolving it takes long by its size alone, which is no defect here."""
+    """Return True if resolving a scenario takes long only because of its size, which
+    is no defect.
+    """
     flows = sum(flow.count for flow in scenario.flow) + sum(t.count or 1 for t in scenario.traffic)
     changes = 0.0
     for link in scenario.link:
@@ -77,7 +81,7 @@ def too_large(scenario: Scenario) -> bool:
 
 
 def check(scenario: Scenario, choices: Choices) -> None:
-    """Check, resolve and write a scenario that was read."""
+    """Check, resolve and rewrite a scenario."""
     if too_large(scenario):
         return
     on = choices.pick(("sim", "fluid"))
@@ -93,7 +97,7 @@ def check(scenario: Scenario, choices: Choices) -> None:
 
 
 def scenario(data: bytes, folder: Path) -> None:
-    """Read a scenario from bytes or from a changed document."""
+    """Fuzz target: read a scenario from raw bytes or from a changed document."""
     choices = Choices(data)
     source = str(ROOT / "examples/fuzzed.toml")
     if choices.chance(8):
@@ -114,7 +118,7 @@ def _every_key() -> str:
 
 @cache
 def _paths() -> list[str]:
-    """Return the keys of the scenario with every key, as `--set` names them."""
+    """Return the key paths of the scenario that has every key, as `--set` names them."""
     found = []
     for key, value in documents()[0].items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -129,7 +133,7 @@ def _paths() -> list[str]:
 
 
 def assignments(data: bytes, folder: Path) -> None:
-    """Apply assignments as `--set` does."""
+    """Fuzz target: apply assignments to a scenario as `--set` does."""
     choices = Choices(data)
     sets = []
     for _ in range(1 + choices.below(3)):
@@ -153,7 +157,7 @@ _KINDS: tuple[units.Quantity, ...] = (
 
 
 def numbers(data: bytes, folder: Path) -> None:
-    """Read a number with a unit, and write it again."""
+    """Fuzz target: read a number with a unit and write it again."""
     choices = Choices(data)
     kind = choices.pick(_KINDS)
     pieces = ("", " ", "1", "0", "9" * 15, "9" * 16, ".", "e", "-", "+", "308", *kind.units)
@@ -179,7 +183,7 @@ def numbers(data: bytes, folder: Path) -> None:
 
 
 def cellular_rate(text: str) -> object:
-    """Read a text as a distribution of sizes, which may be a constant."""
+    """Read a text as a distribution of sizes, possibly a constant, and return its mean."""
     return distributions.parse(text, units.VOLUME).mean
 
 
@@ -198,7 +202,7 @@ def _seed(name: str) -> bytes:
 
 
 def changed_file(name: str, choices: Choices, folder: Path) -> Path:
-    """Write a seed's file, changed in words, lines or bytes; return its path."""
+    """Write a seed file with changed words, lines or bytes, and return its path."""
     data = _seed(name)
     if choices.chance(4):
         data = mutate.raw(data, choices)
@@ -210,7 +214,7 @@ def changed_file(name: str, choices: Choices, folder: Path) -> Path:
 
 
 def imports(data: bytes, folder: Path) -> None:
-    """Import a changed file; the output must be a scenario."""
+    """Fuzz target: import a changed file and check that the output is a valid scenario."""
     choices = Choices(data)
     name, seed = choices.pick(_FILES)
     options = build.Options(
@@ -241,7 +245,7 @@ def imports(data: bytes, folder: Path) -> None:
 
 
 def _asks_for_many(path: Path) -> bool:
-    """Return whether a file's counts ask for networks so large that they only cost time."""
+    """Return True if a file's counts ask for networks so large that they would only cost time."""
     words = path.read_bytes()[:4000].split()
     return any(len(word) > 3 and word.isdigit() and 400 < int(word[:9]) < 10**7 for word in words)
 
@@ -252,7 +256,7 @@ def _hosts() -> Any:
 
 
 def tables(data: bytes, folder: Path) -> None:
-    """Read a changed table of flows, rates or sizes."""
+    """Fuzz target: read a changed table of flows, rates or sizes."""
     choices = Choices(data)
     name = choices.pick(("flows.csv", "rates.csv", "trace.txt", "sizes.csv"))
     path = changed_file(name, choices, folder)
@@ -272,7 +276,7 @@ def tables(data: bytes, folder: Path) -> None:
 
 
 def _part(make: Any, quoted: str) -> Any:
-    """Read a part of a scenario; the scenario's reader turns its ValueError into a sentence."""
+    """Read a part of a scenario, with its PartError turned into an InputError."""
 
     def one() -> Any:
         try:
@@ -292,7 +296,7 @@ def _claims() -> list[dict[str, Any]]:
 
 
 def claims(data: bytes, folder: Path) -> None:
-    """Read a changed claims.toml, and the scenarios of its runs."""
+    """Fuzz target: read a changed claims.toml and the scenarios of its runs."""
     choices = Choices(data)
     mine = folder / "paper" / "experiment"
     mine.mkdir(parents=True, exist_ok=True)
@@ -318,7 +322,7 @@ def claims(data: bytes, folder: Path) -> None:
 
 
 def studio(data: bytes, folder: Path) -> None:
-    """Open the studio with a link, and draw a network by form."""
+    """Fuzz target: open the studio with a link, and draw the networks that the link describes."""
     choices = Choices(data)
     if choices.chance(6):
         query: str = choices.rest().decode("latin-1")
@@ -357,7 +361,7 @@ def _begin(query: str) -> tuple[Session, str]:
 
 
 def _query(choices: Choices, depth: int = 0) -> str:
-    """Return a query of the studio's keys, some values odd."""
+    """Return a random query with the studio's keys and some odd values."""
     names = (*shipped.names(), "drawn", "drawn", "drawn", "nowhere")
     pairs: list[tuple[str, str]] = [("scenario", choices.pick(names))]
     for _ in range(choices.below(6)):

@@ -1,4 +1,4 @@
-"""Boots Debian's kernels under QEMU and runs the daemon on them.
+"""Boot Debian's kernels under QEMU and run the daemon on them.
 
 In reading order: `debian` finds and unpacks kernel packages, `image` packs a guest's files,
 `guest` boots it, `checks.sh` runs inside (and on the running kernel, in namespaces of its own) and

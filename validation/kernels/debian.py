@@ -1,4 +1,4 @@
-"""Kernel packages of Debian, fetched by APT into a cache folder outside the checkout.
+"""Download Debian's kernel packages with APT into a cache folder outside the checkout.
 
 APT runs with lists and sources of its own below that folder, so that the host's configuration is
 read but never changed. Signatures are checked with Debian's archive keyring.
@@ -25,12 +25,12 @@ MODULES = (
 
 
 class Missing(Exception):
-    """A requirement that the host lacks, in one sentence."""
+    """Raised when the host lacks a requirement, which the message names in one sentence."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A series of kernels: its Debian release, and the pattern of its packages' names."""
+    """A kernel series, with its Debian release and the pattern of its package names."""
 
     name: str
     suite: str
@@ -56,17 +56,17 @@ class Kernel:
 
     @property
     def image(self) -> Path:
-        """The kernel's image."""
+        """Path of the kernel's image."""
         return self.root / "boot" / f"vmlinuz-{self.version}"
 
     @property
     def modules(self) -> Path:
-        """The folder of its modules."""
+        """Path of the folder with the kernel's modules."""
         return self.root / "lib" / "modules" / self.version
 
 
 def cache_folder() -> Path:
-    """Return the folder that keeps packages and unpacked kernels between runs."""
+    """Return the cache folder for packages and unpacked kernels."""
     return Path(platformdirs.user_cache_dir("waterfill")) / "kernels"
 
 
@@ -75,12 +75,12 @@ def _numbers(name: str) -> list[int]:
 
 
 def newest(names: Iterable[str], pattern: str) -> str | None:
-    """Return the newest of the names that match the whole pattern, by their numbers in order."""
+    """Return the newest name that matches a pattern, comparing the numbers in the names."""
     return max((n for n in names if re.fullmatch(pattern, n)), key=_numbers, default=None)
 
 
 def mirror(targets: str) -> str | None:
-    """Return the address of Debian's main archive among `apt-get indextargets` lines.
+    """Return the address of Debian's main archive from lines of `apt-get indextargets`, or None.
 
     A line is an address, a space and a suite. Archives of security updates are left out.
     """
@@ -106,7 +106,7 @@ def find_mirror() -> str:
 
 
 def sources(archive: str, suite: str) -> str:
-    """Return APT's source lines of a Debian release, with its security updates."""
+    """Return the APT source lines of a Debian release and its security updates."""
     signed = f"[signed-by={KEYRING}]"
     security = f"{archive.removesuffix('/debian')}/debian-security"
     return (
@@ -116,7 +116,7 @@ def sources(archive: str, suite: str) -> str:
 
 
 class Apt:
-    """APT with sources and lists of its own."""
+    """APT with separate sources and package lists."""
 
     def __init__(self, folder: Path, suite: str) -> None:
         self.folder = folder
@@ -144,7 +144,7 @@ class Apt:
         return done.stdout
 
     def update(self) -> None:
-        """Fetch the lists of packages."""
+        """Fetch the package lists."""
         text = sources(find_mirror(), self.suite)
         (self.folder / "sources.list").write_text(text)
         self._run("apt-get", "update")
@@ -159,14 +159,14 @@ class Apt:
 
 
 def wanted(listing: str, modules: Iterable[str]) -> list[str]:
-    """Return the paths to unpack from `dpkg-deb --fsys-tarfile | tar -t`: image and modules."""
+    """Return the archive paths to unpack: the kernel image and the required modules."""
     names = "|".join(name.replace("_", "[-_]") for name in modules)
     used = rf".*/({names})\.ko(\.xz)?|.*/modules\.(builtin|order)|\./boot/vmlinuz-.+"
     return [path for path in listing.splitlines() if re.fullmatch(used, path)]
 
 
 def unpack(package: Path, into: Path) -> Kernel:
-    """Unpack a kernel's image and the modules that are used; both are plain files afterwards."""
+    """Unpack a kernel's image and the required modules, as uncompressed files."""
     into.mkdir(parents=True, exist_ok=True)
     data = subprocess.run(
         ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE, check=True
@@ -181,7 +181,7 @@ def unpack(package: Path, into: Path) -> Kernel:
 
 
 def kernel(series: Series, folder: Path | None = None) -> Kernel:
-    """Return the newest kernel of a series, downloaded and unpacked where it is not yet.
+    """Return the newest kernel of a series, downloading and unpacking it if necessary.
 
     Without network the newest one of the cache is taken. Raises `Missing` if there is none.
     """

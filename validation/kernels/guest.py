@@ -1,4 +1,4 @@
-"""A guest under QEMU's own emulation (TCG), which needs no KVM.
+"""Virtual machines under QEMU's own emulation (TCG), which needs no KVM.
 
 virtme-ng 1.42 boots Debian's 6.1 without KVM too, in 24 s against 9 s. But its root is the host's,
 which lacks the kernel's modules, and over 9p the daemon starts in 10 to 20 s instead of 1 to 2 s.
@@ -18,7 +18,7 @@ QEMU = "qemu-system-x86_64"
 
 
 def command(kernel: Path, initrd: Path, words: str = "", *, disk: Path | None = None) -> list[str]:
-    """Return QEMU's command line. `words` are added to the kernel's command line."""
+    """Return QEMU's command line. `words` is added to the kernel's command line."""
     line = f"console=ttyS0 quiet panic=-1 mitigations=off no_timer_check {words}".strip()
     drive = ["-drive", f"file={disk},format=raw,if=virtio,cache=unsafe"] if disk else []
     return [
@@ -29,7 +29,7 @@ def command(kernel: Path, initrd: Path, words: str = "", *, disk: Path | None = 
 
 
 def run(kernel: Path, initrd: Path, words: str = "", *, disk: Path | None = None) -> str:
-    """Boot a guest, wait until it switches itself off, and return its output.
+    """Boot a guest, wait until it shuts down, and return its console output.
 
     A guest that hangs is ended after `TIMEOUT_S`; what it printed until then is returned.
     """
@@ -47,7 +47,7 @@ def run(kernel: Path, initrd: Path, words: str = "", *, disk: Path | None = None
 
 
 def facts(output: str) -> dict[str, str]:
-    """Return the facts that a guest printed: lines `@@ KEY VALUE`. The last of a key wins."""
+    """Return the facts in a guest's output lines `@@ KEY VALUE`. The last line of a key wins."""
     found = {}
     for line in output.splitlines():
         # A kernel message without an end of line may stand before ours.

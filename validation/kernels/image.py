@@ -1,4 +1,4 @@
-"""A guest's files: programs with their libraries, modules, scripts, packed as an initramfs."""
+"""Build a guest's initramfs from programs, their libraries, kernel modules and scripts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PROGRAMS = ("ip", "tc", "iperf3", "nsenter", "unshare", "timeout")
 
 
 def libraries(listing: str) -> list[str]:
-    """Return the paths in the output of `ldd`; a program without libraries has none."""
+    """Return the library paths in the output of `ldd`, which is empty for a static program."""
     return re.findall(r"(?:=> |^\s*)(/\S+) \(0x", listing, flags=re.MULTILINE)
 
 
 def find(program: str) -> Path:
-    """Return a program's path. Raises `Missing` where the host lacks it."""
+    """Return the path of a program. Raises `Missing` if the host lacks it."""
     found = shutil.which(program, path="/usr/sbin:/usr/bin:/sbin:/bin")
     if found is None:
         raise Missing(f"needs {program}")
@@ -28,7 +28,7 @@ def find(program: str) -> Path:
 
 
 def add_program(root: Path, program: Path, name: str | None = None) -> None:
-    """Copy a program to bin/, and its libraries to their own paths."""
+    """Copy a program to bin/, and its libraries to the same paths as on the host."""
     target = root / "bin" / (name or program.name)
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(program, target)
@@ -42,13 +42,15 @@ def add_program(root: Path, program: Path, name: str | None = None) -> None:
 
 
 def add_modules(root: Path, kernel: Kernel) -> None:
-    """Copy the kernel's modules and write their index, so that the kernel loads them itself."""
+    """Copy the kernel's modules and write their index, from which the kernel loads
+    them on demand.
+    """
     shutil.copytree(kernel.modules, root / "lib" / "modules" / kernel.version)
     subprocess.run(["busybox", "depmod", "-b", root, kernel.version], check=True)
 
 
 def initramfs(root: Path, archive: Path) -> None:
-    """Pack a folder as an initramfs. Inode numbers and owners are those of a new archive."""
+    """Pack a folder as an initramfs, with all files owned by root."""
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*"))
     with archive.open("wb") as file:
         packed = subprocess.Popen(
@@ -64,7 +66,7 @@ def initramfs(root: Path, archive: Path) -> None:
 
 
 def build(kernel: Kernel, binaries: Path, folder: Path) -> Path:
-    """Return the initramfs of a guest that runs checks.sh with the daemon of `binaries`."""
+    """Build the initramfs of a guest that runs checks.sh with the daemon in `binaries`."""
     root = folder / "root"
     for path in ("bin", "sbin", "bb", "dev", "proc", "sys", "tmp", "run", "etc"):
         (root / path).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Turns the facts that checks.sh printed into verdicts, one for each check."""
+"""Turn the facts that checks.sh printed into one verdict per check."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Check:
-    """A check, its verdict, and its observation."""
+    """A check with its verdict and the observation behind it."""
 
     name: str
     verdict: Verdict
@@ -40,7 +40,7 @@ class Check:
 
 
 def exit_of(fact: str | None) -> tuple[int, str]:
-    """Return exit code and last line of a command that checks.sh tried; 255 if it was not run."""
+    """Return the exit code and last line of a command in checks.sh, or 255 if it was not run."""
     if fact is None:
         return 255, "not run"
     code, _, line = fact.partition(" ")
@@ -48,12 +48,12 @@ def exit_of(fact: str | None) -> tuple[int, str]:
 
 
 def sentence(line: str) -> str:
-    """Return an error without the program's name."""
+    """Return an error message without the program's name."""
     return line.removeprefix("waterfilld: ")
 
 
 def command(name: str, fact: str | None) -> Check:
-    """Judge a command: exit 0 works, exit 2 with a sentence is a refusal, all else fails."""
+    """Judge a command: exit code 0 works, 2 with a sentence is a refusal, and any other fails."""
     code, line = exit_of(fact)
     if code == 0:
         return Check(name, "works")
@@ -116,12 +116,12 @@ def _without_modules(facts: Facts) -> Check:
 
 
 def present(probe: Mapping[str, Any]) -> dict[str, bool]:
-    """Return whether each feature of `probe --json` is present."""
+    """Return the presence of each feature in the document of `probe --json`."""
     return {feature["name"]: feature["present"] for feature in probe.get("features", [])}
 
 
 def judge(facts: Facts) -> list[Check]:
-    """Return the verdicts on a kernel that is to run everything, in the order of the checks."""
+    """Return the verdicts on a supported kernel, in the order of the checks."""
     checks = [command("`router`", facts.get("router")), command("`host`", facts.get("host"))]
     if exit_of(facts.get("router"))[0] == 0:
         checks += [
@@ -150,7 +150,9 @@ def judge(facts: Facts) -> list[Check]:
 
 
 def judge_oldest(facts: Facts) -> list[Check]:
-    """Return the verdicts on an unsupported kernel: each role must refuse with exit 2."""
+    """Return the verdicts on an unsupported kernel, where each role must refuse with
+    exit code 2.
+    """
     checks = []
     for role in ("router", "host"):
         one = command(f"`{role}`", facts.get(role))

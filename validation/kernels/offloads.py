@@ -1,4 +1,4 @@
-"""Switches off the offloads of devices of this network namespace: `python offloads.py DEVICE ...`.
+"""Turn off the offloads of network devices in this namespace: `python offloads.py DEVICE ...`.
 
 The delay line takes frames before a network card would complete their checksums or cut them into
 segments. A file of its own, as `ip netns exec` starts it and not every host has ethtool.
@@ -18,7 +18,7 @@ _COMMANDS = (0x17, 0x1F, 0x24, 0x2C)
 def main() -> None:
     """Switch all offloads off, one device after the other.
 
-    Raises OSError if the kernel refuses. Raises OSError if the kernel refuses.
+    Raises OSError if the kernel refuses.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for device in sys.argv[1:]:

@@ -1,4 +1,4 @@
-"""The page docs/reference/kernels.md: features, checks and refusals of each kernel."""
+"""Contents of the page docs/reference/kernels.md: features, checks and refusals of each kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ without it, is in [the daemon's reference](daemon.md#kernels).
 
 @dataclass(frozen=True)
 class KernelRun:
-    """A kernel, the facts that its checks printed, and the verdicts."""
+    """A kernel, with the facts that its checks printed and the verdicts on them."""
 
     series: str
     facts: Mapping[str, str]
@@ -29,7 +29,7 @@ class KernelRun:
 
     @property
     def probe(self) -> dict[str, object]:
-        """Output of `waterfilld probe --json`."""
+        """Document printed by `waterfilld probe --json`."""
         try:
             return dict(json.loads(self.facts.get("probe", "")))
         except json.JSONDecodeError:
@@ -37,7 +37,7 @@ class KernelRun:
 
     @property
     def title(self) -> str:
-        """The kernel's version, as a column's head."""
+        """Version of the kernel, as a column heading."""
         where = " (running)" if self.series == "running" else ""
         return f"{self.probe.get('kernel', self.series)}{where}"
 
@@ -52,7 +52,9 @@ def _features(runs: Sequence[KernelRun]) -> str:
 
 
 def _laws(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with those of the laws as one line: all load, or those that do not."""
+    """Return the checks with those of the laws merged into one, which lists the laws that fail to
+    load.
+    """
     names = {f"`{role} --law {law}`" for role in ("router", "host") for law in LAWS}
     of_laws = [check for check in checks if check.name in names]
     bad = [f"{check.name}: {check.seen}" for check in of_laws if check.verdict != "works"]
@@ -83,7 +85,7 @@ def _checks(runs: Sequence[KernelRun]) -> str:
 
 
 def _wrapped(text: str, first: str, others: str) -> str:
-    """Return a paragraph in lines of the docs' width."""
+    """Return a paragraph wrapped to the width of the docs."""
     lines = textwrap.wrap(
         text, 120, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
@@ -91,7 +93,7 @@ def _wrapped(text: str, first: str, others: str) -> str:
 
 
 def _refusals(runs: Sequence[KernelRun]) -> str:
-    """Return a list item for each sentence, with the refusals in its words."""
+    """Return a list item for each refusal message, with the checks that it concerns."""
     said: dict[tuple[str, str], list[str]] = {}
     for run in runs:
         for check in run.checks:
@@ -104,7 +106,7 @@ def _refusals(runs: Sequence[KernelRun]) -> str:
 
 
 def page(runs: Sequence[KernelRun], oldest: KernelRun | None) -> str:
-    """Return the page. `oldest` is a kernel that is to be refused."""
+    """Return the page as Markdown. `oldest` is a kernel that the daemon must refuse."""
     parts = [HEAD, "## Features\n", _features([*([oldest] if oldest else []), *runs])]
     parts += ["## Tried\n", _checks(runs)]
     parts += [

@@ -1,4 +1,4 @@
-"""Boot Debian's kernels under QEMU, run the daemon on them and on the running one.
+"""Boot Debian's kernels under QEMU, and run the daemon on each and on the running kernel.
 
 A kernel that this host cannot boot is skipped with a reason. Facts are kept in out/kernels;
 docs/reference/kernels.md is written from the newest of each kernel, once all have been tried.
@@ -29,7 +29,7 @@ ALL = (OLDEST, "6.1", "6.12", "running")
 
 
 def boot(series: str, binaries: Path) -> dict[str, str]:
-    """Return the facts of a guest with the newest kernel of a series."""
+    """Boot the newest kernel of a series in a guest and return the facts that the guest printed."""
     kernel = debian.kernel(debian.SERIES[series])
     with tempfile.TemporaryDirectory() as folder:
         archive = image.build(kernel, binaries, Path(folder))
@@ -41,7 +41,7 @@ def boot(series: str, binaries: Path) -> dict[str, str]:
 
 
 def here(binaries: Path) -> dict[str, str]:
-    """Return the facts of the running kernel, in network and mount namespaces of their own."""
+    """Check the running kernel in separate network and mount namespaces, and return the facts."""
     if os.geteuid() != 0:
         raise Missing("needs root")
     if shutil.which("busybox") is None:  # serves and fetches the files of the connections
@@ -66,7 +66,7 @@ def here(binaries: Path) -> dict[str, str]:
 
 
 def lines(run: KernelRun, seconds: float) -> list[str]:
-    """Return a kernel's verdicts: one line for each check that does not simply work."""
+    """Return a kernel's verdicts as lines, one for each check that does not work."""
     bad = sum(check.verdict == "fails" for check in run.checks)
     head = f"{run.title}: {len(run.checks)} checks, {bad} failed, {seconds:.0f} s"
     other = [check for check in run.checks if check.verdict != "works"]
@@ -74,13 +74,13 @@ def lines(run: KernelRun, seconds: float) -> list[str]:
 
 
 def judged(series: str, facts: dict[str, str]) -> KernelRun:
-    """Return a kernel's facts with their verdicts."""
+    """Judge the facts of a kernel."""
     checks: list[Check] = judge_oldest(facts) if series == OLDEST else judge(facts)
     return KernelRun(series, facts, checks)
 
 
 def write_page() -> None:
-    """Write the page from the kept facts, if no kernel's are missing."""
+    """Write the page from the stored facts, if those of all kernels are present."""
     files = [KEPT / f"{series}.json" for series in ALL]
     if not all(file.exists() for file in files):
         return
@@ -91,7 +91,7 @@ def write_page() -> None:
 
 
 def work(options: Options) -> Report:
-    """Try the kernels, and write the page."""
+    """Check the chosen kernels and write the page."""
     binaries: Path = options.binaries.resolve()
     said: list[str] = []
     failed: list[str] = []

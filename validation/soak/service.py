@@ -177,7 +177,7 @@ class Service:
                 connection.close()
 
     def unload(self) -> None:
-        """Remove all pins. Raises ServiceError if that fails. Raises ServiceError if that fails."""
+        """Remove all pins. Raises ServiceError if that fails."""
         self._run("unload")
 
     def _run(self, command: str, *options: str) -> str:
