@@ -1,4 +1,4 @@
-"""The animated view: one HTML document that replays a run on the drawing of its network.
+"""The animated view: an HTML document that replays a run on a drawing of its network.
 
 It is driven by the run's series: dots move along a flow's route as often as its rate says, queues
 and prices are those of the moment. It has no network access and ends with the run. Space pauses,
@@ -22,10 +22,10 @@ from waterfill.studio.answer import Answer
 from waterfill.studio.settings import known
 
 FRAMES = 160
-"""Frames of a replay: at eight a second, twenty seconds."""
+"""Number of frames of a replay, which takes twenty seconds at eight frames per second."""
 
 MAX_LINKS, MAX_FLOWS = 12, 24
-"""Numbers of links and flows that fit the drawing."""
+"""Maximum numbers of links and flows in the drawing."""
 
 _PACKETS_PER_DOT = (1, 2, 5)
 # Dots that leave the sources in a second of the replay, all flows together.
@@ -33,7 +33,7 @@ _DOTS_PER_S = 24.0
 
 
 def fits(given: Answer) -> str:
-    """Return the reason why a run is too large for the animated view; empty if it is not."""
+    """Return the reason why a run is too large for the animated view, or an empty text."""
     links, flows = len(given.settings.load().link), len(given.result.summary.flows)
     if links <= MAX_LINKS and flows <= MAX_FLOWS:
         return ""
@@ -52,7 +52,7 @@ def document(given: Answer) -> str:
 
 
 def replay(given: Answer) -> dict[str, Any]:
-    """Return the data that the document replays: places, links, flows, and values per frame."""
+    """Return the data of a replay: node positions, links, flows, and values per frame."""
     result, scenario = given.result, given.settings.load()
     network = resolve.to_core(scenario, known())
     places = topology.layout(topology.ends(scenario))
@@ -110,7 +110,7 @@ def replay(given: Answer) -> dict[str, Any]:
 
 
 def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
-    """Return the link's signal per frame, with its name and unit; nothing without a law."""
+    """Return a link's signal per frame with its name and unit, or nothing without a law."""
     protocol = given.result.network.flows[0].protocol
     for column, unit in protocols.units().items():
         if not column.startswith(f"{protocol}.") or column not in given.result.links.column_names:
@@ -131,7 +131,7 @@ def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
 def _frames(
     result: Any, which: str, name: str, column: str, frame_s: float, combine: np.ufunc = np.add
 ) -> Series:
-    """Return a column as one value per frame; zero before the first sample, then the last one."""
+    """Return a column's value at each frame of the replay, or zero before the first sample."""
     table = result.samples(which, name)
     values = series.numbers(table, column)
     found = np.zeros(FRAMES)
@@ -146,7 +146,7 @@ def _frames(
 
 
 def _per_dot(packets_per_s: float) -> int:
-    """Return how many packets a dot stands for: 1, 2 or 5 × 10^n, so that few dots are drawn."""
+    """Return the number of packets per dot, 1, 2 or 5 × 10^n, so that few dots are drawn."""
     wanted = max(1.0, packets_per_s / _DOTS_PER_S)
     power = 1
     while True:

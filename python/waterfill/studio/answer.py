@@ -1,4 +1,4 @@
-"""Shortening of runs, so that they answer while a slider moves.
+"""Shortened runs, which finish fast enough to follow a slider.
 
 The rule, in this order, so that a link gives the same picture on every host:
 
@@ -39,7 +39,8 @@ _SAMPLES = 240
 
 @dataclass(frozen=True)
 class Answer:
-    """A run made at once: its settings, its result, the part of it that ran, and how long it took.
+    """A shortened run: its settings, its result, its simulated and whole durations, and its wall
+    time.
 
     `whole_s` is the scenario's own duration, `ran_s` what of it ran (both simulated seconds).
     """
@@ -52,7 +53,7 @@ class Answer:
 
     @property
     def note(self) -> str:
-        """One sentence on which backend ran how much of the scenario."""
+        """One sentence that names the backend and the simulated part of the scenario."""
         model = "Fluid model" if self.result.summary.backend == "fluid" else "Packet simulator"
         took = f"in {1e3 * self.took_s:.0f} ms"
         if self.ran_s >= self.whole_s:
@@ -61,7 +62,7 @@ class Answer:
 
 
 def answer(settings: Settings, *, whole: bool = False) -> Answer:
-    """Run the chosen settings by the module's rule; with `whole` run all, however long it takes.
+    """Run the chosen settings, shortened by the module's rule unless `whole` is set.
 
     Raises InputError where the settings are wrong or no backend can run them.
     """
@@ -77,7 +78,7 @@ def answer(settings: Settings, *, whole: bool = False) -> Answer:
 
 
 def choose(scenario: Scenario) -> str:
-    """Return the backend that answers: the fluid model where it can, else the simulator."""
+    """Return the backend to run: the fluid model if it supports the scenario, or the simulator."""
     try:
         backends.prepare(scenario, "fluid")
     except InputError:
@@ -86,7 +87,7 @@ def choose(scenario: Scenario) -> str:
 
 
 def quick_s(network: Network, on: str) -> float:
-    """Return how much of a run (simulated s) is within the budget, at least `MIN_S`."""
+    """Return the simulated time (s) that is within the work budget, at least `MIN_S`."""
     if on == "fluid":
         per_s, budget = steps_per_s(network), STEP_BUDGET
     else:
@@ -109,7 +110,7 @@ def transmissions_per_s(network: Network) -> float:
 
 
 def steps_per_s(network: Network) -> float:
-    """Return the fluid model's work per simulated second: steps × (links + flows that differ)."""
+    """Return the fluid model's work per simulated second: steps × (links + distinct flows)."""
     shortest_s = min((flow.base_rtt_s for flow in network.flows), default=1.0)
     different = sum(flow.count if flow.differ else 1 for flow in network.flows)
     links = {link for flow in network.flows for link in flow.forward}
@@ -117,7 +118,7 @@ def steps_per_s(network: Network) -> float:
 
 
 def cut(scenario: Scenario, duration_s: float) -> Scenario:
-    """Return the first part of a scenario: without later starts, stops cut to its end.
+    """Return a scenario cut to its first part. Flows that start later are left out.
 
     Raises InputError when no flow starts in it.
     """

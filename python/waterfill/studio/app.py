@@ -2,7 +2,7 @@
 # [tool.marimo.display]
 # theme = "system"
 # ///
-"""The studio's page: a marimo notebook of widgets; plain modules compute their content."""
+"""The studio's page: a marimo notebook of widgets. Plain modules compute their content."""
 
 import marimo
 

@@ -25,7 +25,7 @@ _LINE_HEIGHT = 15.0
 
 
 def title(chart: Chart) -> str:
-    """Return a chart's heading: the label of its y axis with its method, else its title."""
+    """Return a chart's heading: the label of its y axis with its method, or its title."""
     name, _, unit = chart.y_label.partition(" (")
     if not name:
         return chart.title
@@ -36,7 +36,8 @@ def title(chart: Chart) -> str:
 
 
 def on_common_axes(one: Chart, other: Chart) -> tuple[Chart, Chart]:
-    """Return two charts over the same quantity with one x range, of the same kind with one y range.
+    """Return two charts of the same quantity with a common x range, and a common y range if
+    possible.
 
     Charts that keep a scale between x and y stay as they are.
     """
@@ -55,7 +56,7 @@ def _union(one: tuple[float, float], other: tuple[float, float]) -> tuple[float,
 
 
 class _Axes:
-    """Maps values to pixels."""
+    """The axes of a chart, which map values to pixels."""
 
     def __init__(self, chart: Chart) -> None:
         self.x = _within(chart.x_range, [chart.x_of(line) for line in chart.lines], False)
@@ -84,7 +85,7 @@ class _Axes:
 def _within(
     ends: tuple[float | None, float | None], values: Sequence[Series], zero: bool
 ) -> tuple[float, float]:
-    """Return the ends of an axis: those that are given, else around all values."""
+    """Return the limits of an axis: the given ones, or limits around all values."""
     low, high = _range(values, zero)
     return (low if ends[0] is None else ends[0], high if ends[1] is None else ends[1])
 
@@ -103,7 +104,7 @@ def _range(values: Sequence[Series], zero: bool) -> tuple[float, float]:
 
 
 def ticks(low: float, high: float, number: int = 5) -> list[float]:
-    """Return about `number` round values from `low` to `high`: steps of 1, 2 or 5 × 10^n."""
+    """Return about `number` round values from `low` to `high`, in steps of 1, 2 or 5 × 10^n."""
     span = high - low
     if not span > 0 or not math.isfinite(span):
         return [low]
@@ -122,7 +123,7 @@ def _label(value: float, step: float) -> str:
 
 
 def render(chart: Chart) -> str:
-    """Return the chart as an SVG element, to be put into a page that has `studio.css`."""
+    """Return the chart as an SVG element for a page that uses `studio.css`."""
     axes = _Axes(chart)
     parts = _grid(chart, axes)
     for line in chart.lines:
@@ -147,7 +148,7 @@ def render(chart: Chart) -> str:
 
 
 def _series(chart: Chart) -> list[tuple[str, int, Series]]:
-    """Return name, place in the palette, and values of each line and each band's median."""
+    """Return the name, palette index and values of each line and of each band's median."""
     found = [(line.name, line.colour, line.y) for line in chart.lines if line.role != "share"]
     return found + [
         (f"{band.name} (×{band.count})", band.colour, band.median) for band in chart.bands
@@ -155,7 +156,7 @@ def _series(chart: Chart) -> list[tuple[str, int, Series]]:
 
 
 def _spoken(chart: Chart) -> str:
-    """Return the text for screen readers: the title, and the last value of each line."""
+    """Return the chart's text for screen readers: its title and the last value of each line."""
     ends = [
         f"{name} ends at {y[-1]:.3g}"
         for name, _, y in _series(chart)
@@ -235,14 +236,14 @@ def _points(x: Series, y: Series, axes: _Axes) -> list[str]:
 
 
 def _finite_runs(y: Series) -> list[slice]:
-    """Return the stretches without NaN: a line has a gap where there is no value."""
+    """Return the slices of a series without NaN, between which its line has gaps."""
     inside = np.isfinite(y).astype(np.int8)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], inside, [0]])))
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _names(chart: Chart, axes: _Axes) -> list[str]:
-    """Return the names at the ends of their lines, moved apart where they would overlap."""
+    """Return the labels at the ends of the lines, moved apart where they would overlap."""
     wanted: list[tuple[float, str, str]] = []
     for name, colour, y in _series(chart):
         finite = np.flatnonzero(np.isfinite(y))
@@ -266,12 +267,12 @@ def _names(chart: Chart, axes: _Axes) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a name that fits; its end distinguishes the flows of a group."""
+    """Return a shortened name that fits. It keeps the end, which distinguishes a group's flows."""
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 6]}…{name[-5:]}"
 
 
 def _apart(heights: Sequence[float]) -> list[float]:
-    """Move sorted heights apart to `_LINE_HEIGHT`, within the chart where they fit."""
+    """Move sorted label heights `_LINE_HEIGHT` apart, within the chart if they fit."""
     places = [max(_TOP + 4.0, min(HEIGHT - _BOTTOM, y)) for y in heights]
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + _LINE_HEIGHT)
@@ -288,7 +289,7 @@ def style() -> str:
 
 
 def file(charts: Sequence[Chart], heading: str) -> str:
-    """Return charts one below the other as one SVG file that stands alone, with its title."""
+    """Return charts, one below the other, as one standalone SVG file with a heading."""
     head = 30
     parts = [
         f'<svg x="0" y="{head + i * HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'

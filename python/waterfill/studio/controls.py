@@ -1,4 +1,4 @@
-"""The sliders of a scenario: which keys they set, over which steps, as plain data."""
+"""The sliders of a scenario as plain data: the keys that they set, and their steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from waterfill.studio.settings import known
 
 
 class Step(NamedTuple):
-    """One position of a slider: the number it shows, and the value as `--set` takes it."""
+    """One position of a slider: the number it shows, and the value for `--set`."""
 
     shown: float
     value: str
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Slider:
-    """A slider: the key it sets, its label with unit, its steps, and the step it begins at."""
+    """A slider: the key it sets, its label with unit, its steps, and its initial step."""
 
     key: str
     label: str
@@ -33,13 +33,13 @@ class Slider:
     start: int
 
     def value_of(self, shown: float) -> str:
-        """Return the value for `--set` of the step nearest to a number shown."""
+        """Return the `--set` value of the step nearest to a displayed number."""
         return min(self.steps, key=lambda step: abs(step.shown - shown)).value
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter with words: its key, label, words as `--set` takes them, and the one in force."""
+    """A parameter chosen from words: its key, its label, the words, and the current word."""
 
     key: str
     label: str
@@ -48,7 +48,7 @@ class Choice:
 
 
 def _slider(key: str, label: str, shown: Sequence[float], unit: str, now: float) -> Slider:
-    """Build a slider whose steps include the value in force."""
+    """Build a slider whose steps include the current value."""
     numbers = sorted({*(float(f"{x:.3g}") for x in shown), float(f"{now:.6g}")})
     steps = [Step(x, f"{x:.6g} {unit}".strip()) for x in numbers]
     start = min(range(len(numbers)), key=lambda i: abs(numbers[i] - now))
@@ -56,7 +56,7 @@ def _slider(key: str, label: str, shown: Sequence[float], unit: str, now: float)
 
 
 def of_link(scenario: Scenario, name: str) -> list[Slider]:
-    """Return rate, delay and loss of one link."""
+    """Return the sliders for the rate, delay and loss of one link."""
     link = next(link for link in scenario.link if link.name == name)
     rates = [x * 10**e for e in range(0, 5) for x in (1, 1.5, 2, 3, 4, 5, 6, 8)]
     delays = [x * 10**e for e in range(-1, 3) for x in (1, 1.5, 2, 3, 4, 5, 6, 8)]
@@ -71,7 +71,7 @@ def of_link(scenario: Scenario, name: str) -> list[Slider]:
 
 
 def of_flow(scenario: Scenario, name: str) -> list[Slider]:
-    """Return the number of flows of one group."""
+    """Return the slider for the number of flows of one group."""
     flow = next(flow for flow in scenario.flow if flow.name == name)
     counts = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100]
     return [_slider(f"flow.{name}.count", "Flows of the group", counts, "", flow.count)]
@@ -82,7 +82,7 @@ _PER_DECADE = 20
 
 
 def of_protocol(scenario: Scenario, protocol: str) -> list[Slider | Choice]:
-    """Return a slider for each number and a choice for each word among the parameters.
+    """Return the controls of a protocol's parameters: sliders for numbers, choices for words.
 
     Numbers go from a tenth to ten times the default, as far as the core accepts them. What a link
     sets to no value of the parameter is shown as the default: the answer says what is wrong.
@@ -127,7 +127,7 @@ def _number(key: str, protocol: str, param: ParamInfo, default: float, now: floa
 
 @cache
 def _accepted(protocol: str, param: ParamInfo, default: float) -> tuple[float, ...]:
-    """Return the values from a tenth to ten times the default that the core accepts."""
+    """Return a parameter's values from a tenth to ten times the default that the core accepts."""
     values = default * np.logspace(-1, 1, 2 * _PER_DECADE + 1)
     return tuple(float(v) for v in values if _accepts(protocol, param, float(f"{v:.3g}")))
 

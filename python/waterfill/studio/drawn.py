@@ -1,4 +1,4 @@
-"""A small network drawn by form: rows of links and flows, each as the text of one line.
+"""A small network drawn with a form of rows, each a link or a flow written as one line of text.
 
 A link is `from,to,rate,delay`, a flow `from,to,count,start`. Names follow from the nodes: link
 `a-b`, flow `a-c`, or `a-c-2` where an earlier row has the same ends.
@@ -15,11 +15,11 @@ from waterfill.errors import InputError, shown
 from waterfill.scenario.units import digits
 
 MAX_ROWS = 12
-"""Links, and flows, that a drawing may have: more are a scenario file's business."""
+"""Maximum number of links, and of flows, in a drawing. Larger networks need a scenario file."""
 
 
 class LinkRow(NamedTuple):
-    """One link: its ends, its rate and its one-way delay, with units."""
+    """One link: its end nodes, its rate and its one-way delay, with units."""
 
     source: str
     target: str
@@ -28,7 +28,7 @@ class LinkRow(NamedTuple):
 
 
 class FlowRow(NamedTuple):
-    """One group of flows: its ends, its number, and when it starts."""
+    """One group of flows: its end nodes, its number of flows, and its start time."""
 
     source: str
     target: str
@@ -51,7 +51,7 @@ START = Drawing(
 
 
 def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
-    """Read rows as a URL has them; raise InputError for one that has not four fields."""
+    """Read the rows of a URL as a drawing; raise InputError for a row without four fields."""
     found = Drawing(
         tuple(LinkRow(*_fields("link", row)) for row in links),
         tuple(FlowRow(*_fields("flow", row)) for row in flows),
@@ -71,7 +71,7 @@ def _fields(key: str, row: str) -> list[str]:
 
 
 def to_rows(drawing: Drawing) -> tuple[list[str], list[str]]:
-    """Return the rows of links and of flows, as `from_rows` reads them."""
+    """Return the rows of links and of flows as text, in the format of `from_rows`."""
     return [",".join(row) for row in drawing.links], [",".join(row) for row in drawing.flows]
 
 
@@ -115,7 +115,7 @@ CHANGES = {
 
 
 def fields(drawing: Drawing) -> dict[str, tuple[str, str]]:
-    """Return the fields of the form: label and text of each, by keys such as `link.0.rate`."""
+    """Return the label and text of each field of the form, by keys such as `link.0.rate`."""
     found = {}
     rows: Mapping[str, Sequence[tuple[str, ...]]] = {"link": drawing.links, "flow": drawing.flows}
     for kind, of_kind in rows.items():
@@ -126,7 +126,7 @@ def fields(drawing: Drawing) -> dict[str, tuple[str, str]]:
 
 
 def with_fields(drawing: Drawing, texts: Mapping[str, str]) -> Drawing:
-    """Return the drawing with the texts of the form's fields."""
+    """Return the drawing with the texts of the form's fields filled in."""
 
     def row(kind: str, i: int) -> list[str]:
         return [texts[f"{kind}.{i}.{head}"].strip() for head in HEADS[kind]]
@@ -138,7 +138,8 @@ def with_fields(drawing: Drawing, texts: Mapping[str, str]) -> Drawing:
 
 
 def resized(drawing: Drawing, change: str) -> Drawing:
-    """Return the drawing with a row more or less, by a key of `CHANGES`; within 1 to `MAX_ROWS`.
+    """Return the drawing with one row added or removed, for a key of `CHANGES`. It keeps between 1
+    and `MAX_ROWS` rows.
 
     A new link leads on from the last one to a new node, a new flow goes where the last one does.
     """

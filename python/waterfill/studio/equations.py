@@ -1,4 +1,4 @@
-"""Equations of laws as MathML, and the terms that matter at a moment of a run.
+"""Equations of laws as MathML, with the terms that matter at a given time of a run.
 
 Numbers come from the run's series: the load and queue of one link, by default the busiest, and the
 first flow's state. A term matters if it is what moves the law then; each comes with a sentence that
@@ -28,7 +28,9 @@ _STILL_NOTE = '<p class="wf-note">At rest: no term moves the law at this moment.
 
 @dataclass(frozen=True)
 class Term:
-    """A term's part at a moment: its key in the equation, whether it matters, a sentence."""
+    """A term's role at one moment: its key in the equation, if it matters, and a sentence on its
+    value.
+    """
 
     key: str
     matters: bool
@@ -37,7 +39,8 @@ class Term:
 
 @dataclass(frozen=True)
 class LawPage:
-    """A law: its equations as MathML rows, their parameters, and the values of its terms.
+    """Description of a law: MathML equations, their parameters, and a function for the terms'
+    values.
 
     `symbols` says what each symbol of the rows is: "q₀", or several as "α, β". `at_router` is
     False where all of it is at the sender, so that its values are of no link.
@@ -51,7 +54,7 @@ class LawPage:
 
 
 class Moment:
-    """A run at a time: values of a link (empty: the busiest) and of a protocol's first flow there.
+    """State of a run at one time: values of a link and of a protocol's first flow on it.
 
     Raises InputError if no flow of the protocol crosses the link.
     """
@@ -74,15 +77,15 @@ class Moment:
         self.rtt_s = spec.base_rtt_s
 
     def param(self, name: str) -> float:
-        """Return a parameter that is a number."""
+        """Return the value of a numeric parameter."""
         return number(self.params, name)
 
     def of_link(self, column: str, before_s: float = 0.0) -> float:
-        """Return a value of the link, `before_s` earlier; NaN without a sample."""
+        """Return the link's value in a column, `before_s` earlier; NaN without a sample."""
         return self._at("links", self.link.name, column, before_s)
 
     def of_flow(self, column: str, before_s: float = 0.0) -> float:
-        """Return a value of the flow, `before_s` earlier; NaN without a sample."""
+        """Return the flow's value in a column, `before_s` earlier; NaN without a sample."""
         return self._at("flows", self.flow, column, before_s)
 
     def _at(self, which: str, name: str, column: str, before_s: float) -> float:
@@ -106,7 +109,7 @@ class Moment:
 
     @property
     def queue_bits(self) -> float:
-        """The link's queue (bits)."""
+        """The link's queue length (bits)."""
         return 8 * self.of_link("queue_bytes")
 
 
@@ -150,7 +153,9 @@ def _term(key: str, *parts: str) -> str:
 
 
 def html(law: LawPage, terms: Sequence[Term]) -> str:
-    """Return the equations, those terms that matter highlighted, a list of all, and a legend."""
+    """Return the equations as HTML with important terms highlighted, a list of all terms, and a
+    legend.
+    """
     rows = []
     for row in law.rows:
         for term in terms:
@@ -167,7 +172,7 @@ def html(law: LawPage, terms: Sequence[Term]) -> str:
 
 
 def legend(symbols: Mapping[str, str]) -> str:
-    """Return the meaning of each symbol, as a list of terms."""
+    """Return an HTML list of symbols and their meanings."""
     entries = "".join(
         f"<div><dt>{escape(symbol)}</dt><dd>{escape(meaning)}</dd></div>"
         for symbol, meaning in symbols.items()
@@ -466,11 +471,11 @@ LAWS: Mapping[str, LawPage] = {
     "sack": _reno((), _HALF),
     "cubic": _CUBIC,
 }
-"""The laws that have an equation here; the others have their page in the reference."""
+"""Laws whose equation the studio shows. For all other laws, see the reference."""
 
 
 def main_params(protocol: str) -> Sequence[str]:
-    """Return the parameters in a protocol's equation; empty where there is none."""
+    """Return the names of the parameters in a protocol's equation, if it has one."""
     law = LAWS.get(protocol)
     return () if law is None else law.params
 
@@ -495,6 +500,6 @@ def _mbit(rate_bps: float) -> str:
 
 
 def _signed(value: float, digits: int) -> str:
-    """Return a number with its sign, without one if it is zero to these digits."""
+    """Return a number with its sign, or "0" if it rounds to zero."""
     rounded = round(value, digits)
     return "0" if rounded == 0 else f"{rounded:+.{digits}g}".replace("-", "−")

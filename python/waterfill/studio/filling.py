@@ -1,4 +1,4 @@
-"""Water-filling, level by level: the rates of all flows when the next link is full."""
+"""Water-filling, level by level: the rates of all flows each time another link becomes full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH, _ROW, _LEFT, _RIGHT = 520, 26, 130, 90
 
 
 class Level(NamedTuple):
-    """One level: each flow group's rate, each used link's load, both bit/s, and the full links."""
+    """One level of water-filling: rates of flow groups, loads of links (bit/s), and full links."""
 
     rates_bps: dict[str, float]
     loads_bps: dict[str, float]
@@ -51,7 +51,7 @@ def levels(network: Network) -> list[Level]:
 
 
 def draw(network: Network, number: int) -> str:
-    """Return the level of this number (from 0) as an SVG of bars: links above, flows below."""
+    """Return one level (counted from 0) as an SVG bar chart: links above, flows below."""
     found = levels(network)
     level = found[min(number, len(found) - 1)]
     most_bps = max(level.capacity_bps.values())

@@ -1,4 +1,4 @@
-"""Numbers that a tour's text states, measured in its step's run, for tests."""
+"""Checks of the numbers in a tour's text against the run of its step, for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from waterfill.studio.settings import known
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a tour's text.
+    """A number stated in a tour's text, and the measure that it must agree with.
 
     `of` is the measure, of a flow group or a link (`which`) in the window (s), by default the
     scenario's. `says` is what the text states in `unit`; `within` the relative error allowed (of 1
@@ -35,17 +35,17 @@ class Number:
     window: tuple[float, float] | None = None
 
     def holds(self, value: float) -> bool:
-        """Return whether the text may say this of a measured value."""
+        """Return True if a measured value agrees with the stated number."""
         return abs(value - self.says) <= self.within * (abs(self.says) or 1.0)
 
     def text(self) -> str:
-        """Return the number as the text has it, with its unit."""
+        """Return the number with its unit, as it appears in the tour's text."""
         shown = f"{self.says:,.6g}".replace(",", " ")
         return f"{shown} {self.unit}".strip()
 
 
 def measured(number: Number, given: Answer) -> float:
-    """Return the value in the run, in the number's unit; raise InputError for another measure."""
+    """Return the measured value in the number's unit; raise InputError for an unknown measure."""
     if number.of not in MEASURES:
         raise InputError("tour", "of", f"unknown measure{nearest(number.of, MEASURES)}")
     window = number.window or tuple(given.result.summary.measure_s)
@@ -63,7 +63,7 @@ def _members(given: Answer, group: str) -> list[str]:
 
 
 def _rate(given: Answer, group: str, window: Window) -> float:
-    """Return the mean rate of a flow of the group (Mbit/s)."""
+    """Return the mean rate of the flows of a group (Mbit/s)."""
     means = []
     for name in _members(given, group):
         means.append(series.mean(*series.rate_series(given.result, name), *window) or 0.0)
@@ -71,13 +71,13 @@ def _rate(given: Answer, group: str, window: Window) -> float:
 
 
 def _max_min(given: Answer, group: str, window: Window) -> float:
-    """Return the mean max-min share of a flow of the group in the scenario's window (Mbit/s)."""
+    """Return the mean max-min rate of the flows of a group in the scenario's window (Mbit/s)."""
     flows = [f for f in given.result.summary.flows if f.group == group]
     return float(np.mean([f.max_min_bps or 0.0 for f in flows])) / 1e6
 
 
 def _swing(given: Answer, group: str, window: Window) -> float:
-    """Return the largest less the smallest rate of the group's first flow over its mean (%)."""
+    """Return the peak-to-peak rate of the group's first flow, relative to its mean (%)."""
     time_s, rate_bps = series.rate_series(given.result, _members(given, group)[0])
     _, inside = series.between(time_s, rate_bps, *window)
     return 100 * float((inside.max() - inside.min()) / inside.mean())
@@ -99,30 +99,30 @@ def _utilization(given: Answer, link: str, window: Window) -> float:
 
 
 def _queue(given: Answer, link: str, window: Window) -> float:
-    """Return the longest queue of a link (packets)."""
+    """Return the maximum queue length of a link (packets)."""
     _, inside = series.between(*_of_link(given, link, "queue_max_bytes"), *window)
     return float(inside.max()) / given.result.network.packet_bytes
 
 
 def _drops(given: Answer, link: str, window: Window) -> float:
-    """Return the packets that a link's queue dropped."""
+    """Return the number of packets that a link's queue dropped."""
     _, inside = series.between(*_of_link(given, link, "drops"), *window)
     return float(inside.sum())
 
 
 def _emptiest(given: Answer, link: str, window: Window) -> float:
-    """Return the shortest queue of a link at a sample (packets)."""
+    """Return the minimum sampled queue length of a link (packets)."""
     _, inside = series.between(*_of_link(given, link, "queue_bytes"), *window)
     return float(inside.min()) / given.result.network.packet_bytes
 
 
 def _smallest_window(given: Answer, group: str, window: Window) -> float:
-    """Return the smallest congestion window of the group's first flow (packets)."""
+    """Return the minimum congestion window of the group's first flow (packets)."""
     return float(_windows(given, group, window).min())
 
 
 def _largest_window(given: Answer, group: str, window: Window) -> float:
-    """Return the largest congestion window of the group's first flow (packets)."""
+    """Return the maximum congestion window of the group's first flow (packets)."""
     return float(_windows(given, group, window).max())
 
 
@@ -134,12 +134,12 @@ def _windows(given: Answer, group: str, window: Window) -> Series:
 
 
 def _spare(given: Answer, link: str, window: Window) -> float:
-    """Return XCP's φ/d of a link at the end of the window (Mbit/s)."""
+    """Return XCP's φ/d at a link at the end of the window (Mbit/s)."""
     return _announced(given, link, "spare", window)
 
 
 def _shuffled(given: Answer, link: str, window: Window) -> float:
-    """Return XCP's h/d of a link at the end of the window (Mbit/s)."""
+    """Return XCP's h/d at a link at the end of the window (Mbit/s)."""
     return _announced(given, link, "shuffled", window)
 
 
@@ -156,7 +156,7 @@ def _price(given: Answer, link: str, window: Window) -> float:
 
 
 def _margin(given: Answer, which: str, window: Window) -> float:
-    """Return the phase margin (degrees) of the loop of this name, of the run's protocol.
+    """Return the phase margin (degrees) of a named control loop of the run's protocol.
 
     "NAME at RTT" is that of another RTT than the run's longest.
     """
@@ -164,7 +164,7 @@ def _margin(given: Answer, which: str, window: Window) -> float:
 
 
 def _delay_margin(given: Answer, which: str, window: Window) -> float:
-    """Return the delay margin (ms) of the loop of this name."""
+    """Return the delay margin (ms) of a named control loop of the run's protocol."""
     return 1e3 * _loop(given, which).margins.delay_margin_s
 
 
@@ -183,7 +183,7 @@ def _loop(given: Answer, which: str) -> nyquist.Curve:
 
 
 def _window_of_path(given: Answer, group: str, window: Window) -> float:
-    """Return the packets that fill the path of a group: the narrowest link's rate × the RTT."""
+    """Return the window that fills a group's path (packets): the bottleneck rate × the RTT."""
     network = given.result.network
     flow = next(f for f in network.flows if f.name == group)
     rate_bps = min(network.links[link].rate_bps for link in flow.forward)
@@ -191,13 +191,13 @@ def _window_of_path(given: Answer, group: str, window: Window) -> float:
 
 
 def _recovery(given: Answer, group: str, window: Window) -> float:
-    """Return how long (s) half that window takes to grow back by one packet per RTT."""
+    """Return the time (s) in which a halved window grows back at one packet per RTT."""
     flow = next(f for f in given.result.network.flows if f.name == group)
     return _window_of_path(given, group, window) / 2 * flow.base_rtt_s
 
 
 def _mathis(given: Answer, group: str, window: Window) -> float:
-    """Return Reno's rate (Mbit/s) at the loss of the path by Mathis et al.: √(3/2p) per RTT."""
+    """Return Reno's rate (Mbit/s) at the path's loss p by Mathis et al.: √(3/2p) per RTT."""
     network = given.result.network
     flow = next(f for f in network.flows if f.name == group)
     loss = max(network.links[link].loss for link in flow.forward)

@@ -1,4 +1,4 @@
-"""The Nyquist curve of the loop that a protocol closes at one RTT, with its margins."""
+"""The Nyquist curve of a protocol's control loop at one RTT, with its stability margins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _X, _Y = (-2.6, 1.0), (-1.6, 1.2)
 
 @dataclass(frozen=True)
 class Curve:
-    """A loop's curve near −1: its name, frequencies (rad/s), L(jω), and its margins."""
+    """The Nyquist curve of a loop near −1: its name, frequencies (rad/s), L(jω) and margins."""
 
     name: str
     omega: loops.Reals
@@ -82,7 +82,7 @@ _LOOPS: Mapping[str, Callable[[Values, float], dict[str, Loop]]] = {
 
 
 def curves(protocol: str, values: Values, rtt_s: float) -> list[Curve]:
-    """Return the loops of a protocol at an RTT (s), drawn around their crossovers.
+    """Return the Nyquist curves of a protocol's loops at an RTT (s), around their crossovers.
 
     Empty for a protocol without a linear loop (a TCP, JetMax).
     """
@@ -95,7 +95,7 @@ def curves(protocol: str, values: Values, rtt_s: float) -> list[Curve]:
 def _curves(
     protocol: str, values: tuple[tuple[str, ParamValue | None], ...], rtt_s: float
 ) -> tuple[Curve, ...]:
-    """Compute the curves: most sliders leave them as they are."""
+    """Compute and cache the curves, which most sliders do not change."""
     found = []
     for name, loop in _LOOPS[protocol](dict(values), rtt_s).items():
         try:
@@ -109,7 +109,7 @@ def _curves(
 
 
 def chart(found: list[Curve], rtt_s: float) -> Chart:
-    """Return the chart of the curves near −1, with the unit circle and the point −1."""
+    """Return a chart of Nyquist curves near −1, with the unit circle and the point −1."""
     turn = np.linspace(0, 2 * math.pi, 120)
     lines = [Line(c.name, c.points.imag, i, x=c.points.real) for i, c in enumerate(found)]
     crossings = []
@@ -131,7 +131,7 @@ def chart(found: list[Curve], rtt_s: float) -> Chart:
 
 
 def sentences(found: list[Curve]) -> list[str]:
-    """Return one sentence per loop: its margins, or that it is unstable."""
+    """Return one sentence per loop, which states its margins or that it is unstable."""
     return [f"{c.name}: {_verdict(c.margins)}" for c in found]
 
 
@@ -146,7 +146,7 @@ def _verdict(margins: Margins) -> str:
 
 
 def of_result(result: Result) -> tuple[str, list[Curve], float]:
-    """Return the run's first protocol with a loop, its curves, and the longest RTT (s) they are at.
+    """Return the run's first protocol with a loop, its curves, and their RTT (s), the longest.
 
     Curves are empty if no protocol of the run has a loop.
     """

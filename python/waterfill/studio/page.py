@@ -1,4 +1,4 @@
-"""The studio's page as HTML, made from a session's choices."""
+"""The studio's page as HTML, built from a session's choices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from waterfill.studio.session import Session
 
 
 def head(wrong: str) -> str:
-    """Return the page's title, with the error of its query."""
+    """Return the page's title, followed by the error in its query if there is one."""
     box = f'<div class="wf-error" role="alert">{escape(wrong)}</div>' if wrong else ""
     return (
         '<div class="wf-head"><h1>Waterfill studio</h1><p class="wf-note">Explicit congestion '
@@ -30,7 +30,7 @@ def head(wrong: str) -> str:
 
 
 def chooser(widgets: Mapping[str, str]) -> str:
-    """Return the lists, grouped by purpose: a tour, or the visitor's own run."""
+    """Return the selection lists in two groups: for tours, and for the visitor's own run."""
     parts = []
     for key, widget in widgets.items():
         kind = {"show": "", "tour": "wf-for-tours"}.get(key, "wf-for-runs")
@@ -39,7 +39,7 @@ def chooser(widgets: Mapping[str, str]) -> str:
 
 
 def buttons(runs: Sequence[str], turns: Sequence[str], moment: str) -> str:
-    """Return the buttons of a run with the slider of its moment, and those of a tour."""
+    """Return the buttons of a run, the slider for its moment, and the buttons of a tour."""
     return (
         f'<div class="wf-buttons wf-for-runs">{"".join(runs)}</div>'
         f'<div class="wf-for-charts">{moment}</div>'
@@ -48,7 +48,7 @@ def buttons(runs: Sequence[str], turns: Sequence[str], moment: str) -> str:
 
 
 def sliders(session: Session, widgets: Mapping[str, str]) -> str:
-    """Return the controls as HTML: those of the equation first, the rest behind a summary."""
+    """Return the controls as HTML: the equation's first, all others behind a summary."""
     if not widgets:
         return ""
     protocol = next((k.split(".")[1] for k in widgets if k.startswith("params.")), "")
@@ -68,7 +68,7 @@ def sliders(session: Session, widgets: Mapping[str, str]) -> str:
 
 
 def error(problem: InputError) -> str:
-    """Return the error in the settings as a box."""
+    """Return an error in the settings as an HTML box."""
     return f'<div class="wf-error" role="alert">{escape(str(problem))}</div>'
 
 
@@ -111,14 +111,14 @@ def _animation(given: Answer) -> str:
 
 
 def charts_of(given: Answer) -> list[Chart]:
-    """Return all charts of a run, the Nyquist curve last where there is a loop."""
+    """Return all charts of a run. The Nyquist chart is last, if the protocol has a loop."""
     found = panels.all_charts(given.result)
     _, curves, rtt_s = nyquist.of_result(given.result)
     return [*found, nyquist.chart(curves, rtt_s)] if curves else found
 
 
 def margins(given: Answer) -> str:
-    """Return the sentences on the loop's margins, empty where there is no loop."""
+    """Return sentences on the margins of the run's loops, or an empty text without a loop."""
     _, curves, _ = nyquist.of_result(given.result)
     sentences = nyquist.sentences(curves)
     return "".join(f'<p class="wf-note">{escape(text)}</p>' for text in sentences)
@@ -145,7 +145,7 @@ def equation(session: Session, given: Answer) -> str:
 
 
 def _pair(beside: Answer, now: Answer) -> str:
-    """Return two runs in two columns, A pinned and B current, on common axes."""
+    """Return two runs in two columns on common axes: A is the pinned run, B the current one."""
     a, b = charts_of(beside), charts_of(now)
     parts = [
         f'<div class="wf-card"><h3>A, pinned: {escape(title(beside))}</h3>'
@@ -164,7 +164,7 @@ def _pair(beside: Answer, now: Answer) -> str:
 
 
 def title(given: Answer) -> str:
-    """Return a run's description in a few words: scenario, protocol, changed keys."""
+    """Return a short description of a run: scenario, protocol and changed keys."""
     settings = given.settings
     used = dict.fromkeys(flow.protocol for flow in given.result.summary.flows)
     changes = [f"{key} = {value}" for key, value in settings.sets]
@@ -172,18 +172,18 @@ def title(given: Answer) -> str:
 
 
 def network(given: Answer) -> str:
-    """Return the drawing of the network with the links' loads in the measured window."""
+    """Return the drawing of the network, with link loads averaged over the measured window."""
     loads = {link.name: link.utilization or 0.0 for link in given.result.summary.links}
     return topology.draw(given.settings.load(), loads)
 
 
 def card(html: str) -> str:
-    """Return a box of the grid."""
+    """Return HTML in a box of the page's grid."""
     return f'<div class="wf-card">{html}</div>'
 
 
 def grid(parts: list[str]) -> str:
-    """Return boxes in two columns, in one on a narrow page."""
+    """Return boxes in two columns, or in one column on a narrow page."""
     return f'<div class="wf-grid2">{"".join(parts)}</div>'
 
 
@@ -199,7 +199,7 @@ def toml_file(session: Session) -> bytes:
 
 
 def share(session: Session) -> str:
-    """Return the link that restores the state, and the command that runs the same."""
+    """Return the link that restores the page, and the command that repeats its run."""
     query = session.query()
     command = escape(session.settings.command())
     return (

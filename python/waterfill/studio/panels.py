@@ -1,4 +1,4 @@
-"""Panels of a run: charts of rates, queues and the routers' signals, and a table of rates."""
+"""Panels of a run: charts of rates, queues and router signals, and a table of rates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waterfill.runs.result import Result
 
 
 def all_charts(result: Result) -> list[Chart]:
-    """Return a run's charts: rates, queues, then a signal of each protocol's routers or senders."""
+    """Return a run's charts: rates, queues, and one signal for each protocol."""
     found = RunCharts(result, SCREEN)
     return [found.rates(), found.queues(), *found.signals(first=True)]
 
@@ -25,7 +25,7 @@ MAX_ROWS = 12
 
 
 def table(result: Result) -> str:
-    """Return the table of the flows' mean rates in the measured window as HTML."""
+    """Return an HTML table of the flows' mean rates in the measured window."""
     window = result.summary.measure_s
     flows = result.summary.flows
     columns = [column for column in FLOWS if column.name in _COLUMNS]
@@ -39,7 +39,7 @@ def table(result: Result) -> str:
 
 
 def html_table(columns: Iterable[str], rows: Iterable[Iterable[str]], caption: str) -> str:
-    """Return a table of cells that are HTML already."""
+    """Return an HTML table whose cells are already HTML."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return (

@@ -1,4 +1,4 @@
-"""Serves the studio on the loopback interface: marimo's own application, with a token.
+"""Server of the studio on the loopback interface: marimo's application, protected by a token.
 
 The page may load nothing from elsewhere (its Content-Security-Policy), and answers only to names of
 this host, so that no other site's page can reach it by a name that it controls.
@@ -27,7 +27,7 @@ _POLICY = (
 
 
 def bind(port: int | None) -> socket.socket:
-    """Return a socket on this port; without one on 2718, or on a free one if that is taken.
+    """Return a socket on the given port, or by default on port 2718 or any free port.
 
     Raises InputError when the port cannot be had.
     """
@@ -45,7 +45,8 @@ def bind(port: int | None) -> socket.socket:
 
 
 def serve(port: int | None, browser: bool, announce: Callable[[str], None]) -> None:
-    """Serve until interrupted; call `announce` with the URL, token included, once it answers.
+    """Serve the studio until interrupted. Call `announce` with the URL, token included, once it is
+    ready.
 
     Raises KeyboardInterrupt at Ctrl-C, InputError without marimo or without the port.
     """
@@ -74,7 +75,7 @@ def serve(port: int | None, browser: bool, announce: Callable[[str], None]) -> N
 
 
 def application(token: str) -> Any:
-    """Return the ASGI application that serves the studio to those who know the token."""
+    """Return the ASGI application that serves the studio to visitors with the token."""
     import marimo
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
@@ -85,7 +86,7 @@ def application(token: str) -> Any:
 
 
 def _guarded(app: Any) -> Any:
-    """Wrap an ASGI application so that each answer has the policy."""
+    """Wrap an ASGI application so that each response carries the Content-Security-Policy."""
 
     async def wrapped(scope: Any, receive: Any, send: Any) -> None:
         async def answer(message: Any) -> None:

@@ -1,4 +1,4 @@
-"""One visitor's choices, and changes of them by widgets. No HTML, no marimo."""
+"""One visitor's choices, and their changes by widgets. No HTML, no marimo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACTIONS = {"pin": "Pin as A, or let A go", "whole": "Run all of it", "reset": "R
 
 
 class _Chosen(Record):
-    """Entries chosen from the lists above a page."""
+    """Choices made in the lists at the top of the page."""
 
     show: str
     tour: str
@@ -43,7 +43,7 @@ _KEPT = 16
 
 @dataclass
 class Session:
-    """The page, the current run, the run pinned next to it, the tour step, and their answers."""
+    """State of a visitor's page: current run, pinned run, tour step, and computed answers."""
 
     settings: Settings = field(default_factory=Settings)
     pinned: Settings | None = None
@@ -61,7 +61,7 @@ class Session:
 
     @classmethod
     def begin(cls, query: Mapping[str, str | Sequence[str]]) -> tuple[Session, str]:
-        """Return the session of a page opened with this query, and the query's error."""
+        """Return the session of a page opened with this query, and the error in the query."""
         try:
             settings, pinned = from_query(query)
         except InputError as problem:
@@ -72,12 +72,14 @@ class Session:
         return session, ""
 
     def choose(self, settings: Settings) -> None:
-        """Select these settings; the whole run has to be requested again."""
+        """Select these settings, for which the visitor has to request the whole run again."""
         self.settings = settings
         self.whole = False
 
     def scenario(self) -> Scenario:
-        """Return the current scenario, with the selected link and flow set to ones that it has."""
+        """Return the current scenario. A selected link or flow that it lacks is replaced by its
+        first one.
+        """
         found = self.settings.load()
         links = [link.name for link in found.link]
         flows = [flow.name for flow in found.flow]
@@ -88,7 +90,7 @@ class Session:
     # --- lists
 
     def selects(self) -> list[Choice]:
-        """Return the choices made from lists: the page, a tour, a run's scenario and protocol."""
+        """Return the selection lists: the page, a tour, a run's scenario and its protocol."""
         titles = [tour.title for tour in tours.load().values()]
         scenarios = [*shipped.names(), DRAWN]
         chosen = self.settings.protocol
@@ -102,7 +104,7 @@ class Session:
         ]
 
     def select(self, chosen: Mapping[str, str]) -> bool:
-        """Apply the choices of the lists; return whether other sliders are needed."""
+        """Apply the choices of the selection lists; return True if other sliders are needed."""
         found = _Chosen.read(chosen)
         self.show = next(key for key, text in SHOW.items() if text == found.show)
         tour = next(t.name for t in tours.load().values() if t.title == found.tour)
@@ -119,7 +121,7 @@ class Session:
     # --- sliders
 
     def controls(self) -> list[Slider | Choice]:
-        """Return the sliders of the current scenario; none where it is wrong."""
+        """Return the sliders of the current scenario, or none if the scenario is invalid."""
         try:
             scenario = self.scenario()
         except InputError:
@@ -141,7 +143,7 @@ class Session:
         return found
 
     def move(self, shown: Mapping[str, Any], controls: Sequence[Slider | Choice]) -> bool:
-        """Take over the positions of the controls; return whether other sliders are needed."""
+        """Apply the positions of the controls; return True if other sliders are needed."""
         reshape = False
         for one in controls:
             value = shown[one.key]
@@ -157,19 +159,19 @@ class Session:
         return reshape
 
     def look_at(self, percent: float) -> None:
-        """Show the equation at this part of the run (%)."""
+        """Set the moment of the run (% of its duration) at which the equation is shown."""
         self.moment = percent / 100
 
     # --- buttons
 
     def _clicked(self, clicks: Mapping[str, int]) -> list[str]:
-        """Return the buttons whose clicks are more than before; `clicks` counts each button's."""
+        """Return the names of buttons clicked since the last call. `clicks` counts all clicks."""
         found = [name for name, count in clicks.items() if count > self._clicks.get(name, 0)]
         self._clicks.update(clicks)
         return found
 
     def act(self, clicks: Mapping[str, int]) -> bool:
-        """Perform the clicked buttons of `ACTIONS`; return whether other sliders are needed."""
+        """Perform the clicked buttons of `ACTIONS`; return True if other sliders are needed."""
         clicked = self._clicked(clicks)
         if "pin" in clicked:
             self.pinned = self.settings if self.pinned is None else None
@@ -182,12 +184,12 @@ class Session:
     # --- tours
 
     def current_tour(self) -> Tour:
-        """Return the tour that is chosen, the first one at the beginning."""
+        """Return the chosen tour, which is the first tour at the beginning."""
         found = tours.load()
         return found.get(self.tour) or next(iter(found.values()))
 
     def turn(self, clicks: Mapping[str, int]) -> None:
-        """Go as many steps on or back as were clicked; one past the last completes the tour."""
+        """Turn the tour by the clicked number of steps. The step after the last completes it."""
         by = clicks["next"] - clicks["back"] - self._turned
         self._turned += by
         self.step = max(0, min(len(self.current_tour().steps), self.step + by))
@@ -195,7 +197,7 @@ class Session:
     # --- the drawn network
 
     def fields(self) -> dict[str, tuple[str, str]]:
-        """Return label and text of each field of a new form; none for a built-in scenario.
+        """Return the label and text of each field of a new form, or none for a built-in scenario.
 
         The form's buttons are new, too, and count from zero.
         """
@@ -203,14 +205,16 @@ class Session:
         return {} if self.settings.drawing is None else drawn.fields(self.settings.drawing)
 
     def draw(self, texts: Mapping[str, str]) -> bool:
-        """Take over the texts of the form's fields; return whether other sliders are needed."""
+        """Apply the texts of the form's fields; return True if other sliders are needed."""
         drawing = self.settings.drawing
         if drawing is None or set(texts) != set(drawn.fields(drawing)):
             return False  # of a form that has been replaced
         return self._redrawn(drawn.with_fields(drawing, texts))
 
     def resize(self, clicks: Mapping[str, int]) -> bool:
-        """Add or remove rows, by the keys of `drawn.CHANGES`; return whether that changed any."""
+        """Add or remove rows of the form by keys of `drawn.CHANGES`; return True if any row
+        changed.
+        """
         drawing = self.settings.drawing
         if drawing is None:
             return False
@@ -229,7 +233,7 @@ class Session:
     # --- what it gives
 
     def answer(self, settings: Settings | None = None, *, whole: bool = False) -> Answer:
-        """Return the answer for the current settings, or for others; computed once for each."""
+        """Return the answer for the current or given settings. Each answer is computed once."""
         wanted = self.settings if settings is None else settings
         key = (wanted, whole or (self.whole and settings is None))
         if key not in self._answers:
@@ -239,7 +243,7 @@ class Session:
         return self._answers[key]
 
     def query(self) -> str:
-        """Return the query of the link that restores this state."""
+        """Return the URL query that restores this state."""
         if self.show == "tours":
             name = self.current_tour().name
             return urlencode({"show": self.show, "tour": name, "step": self.step})
@@ -248,6 +252,6 @@ class Session:
 
 
 def protocol_of(scenario: Scenario) -> str:
-    """Return the protocol whose parameters are shown: the scenario's, else its first flow's."""
+    """Return the protocol whose parameters are shown: the scenario's, or its first flow's."""
     named = [flow.protocol or scenario.protocol for flow in scenario.flow]
     return scenario.protocol or next(name for name in named if name is not None)

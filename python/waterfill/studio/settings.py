@@ -1,4 +1,4 @@
-"""Choices made in the studio, as a value and as the query of a link that restores them.
+"""Settings of a run in the studio, as a value and as the query of a link that restores them.
 
 The query's keys are those of the command line: `scenario`, `protocol`, `on`, and `set` once for
 each key that differs from the scenario's (`set=link.first.rate=1 Gbit/s`). A drawn network has
@@ -24,7 +24,7 @@ from waterfill.studio import drawn, shipped
 from waterfill.studio.drawn import Drawing
 
 DRAWN = "drawn"
-"""The scenario's name when it is drawn by form."""
+"""Name of the scenario that is drawn with the form."""
 
 
 def known() -> Protocols:
@@ -37,7 +37,8 @@ BACKENDS = ("auto", "fluid", "sim")
 
 @dataclass(frozen=True)
 class Settings:
-    """One run as chosen: a scenario, a protocol (None: the scenario's), changed keys, a backend.
+    """Settings of one run: a scenario, a protocol (None for the scenario's), changed keys, a
+    backend.
 
     `sets` are keys and values as after `--set`. `on` is "auto" for what answers at once.
     """
@@ -49,33 +50,33 @@ class Settings:
     drawing: Drawing | None = None
 
     def with_set(self, key: str, value: str | None) -> Settings:
-        """Return the settings with one key changed, or as the scenario has it for None."""
+        """Return the settings with one key changed, or reset to the scenario's value by None."""
         kept = tuple((k, v) for k, v in self.sets if k != key)
         return replace(self, sets=kept if value is None else (*kept, (key, value)))
 
     def with_scenario(self, name: str) -> Settings:
-        """Return settings for another scenario, without changed keys of links and flows."""
+        """Return the settings for another scenario, without changes to keys of links and flows."""
         kept = tuple((k, v) for k, v in self.sets if k.startswith("params."))
         drawing = (self.drawing or drawn.START) if name == DRAWN else None
         return replace(self, scenario=name, sets=kept, drawing=drawing)
 
     def assignments(self) -> list[str]:
-        """Return the arguments of `--set` on the command line, the protocol included."""
+        """Return the `--set` arguments for the command line, including the protocol."""
         chosen = [] if self.protocol is None else [f"protocol={self.protocol}"]
         return [*chosen, *(f"{key}={value}" for key, value in self.sets)]
 
     def text(self) -> str:
-        """Return the scenario's TOML before changes; raise InputError if there is none."""
+        """Return the scenario's TOML without the changes; raise InputError if it is unknown."""
         if self.drawing is not None:
             return tomli_w.dumps(drawn.document(self.drawing))
         return shipped.text(self.scenario)
 
     def load(self) -> Scenario:
-        """Return the checked scenario with all changes; raise InputError where one is wrong."""
+        """Return the checked scenario with all changes; raise InputError for an invalid change."""
         return loading.from_toml(self.text(), f"{self.scenario}.toml", self.assignments())
 
     def command(self) -> str:
-        """Return the command for the same run, after the scenario was saved as S.toml."""
+        """Return the command line that repeats the run with the scenario saved as S.toml."""
         words = ["waterfill", "run", "S.toml"]
         if self.protocol is not None:
             words += ["--protocol", self.protocol]
@@ -85,7 +86,7 @@ class Settings:
 
 
 def to_query(settings: Settings, pinned: Settings | None = None) -> str:
-    """Return the query that restores the settings, and the pinned run if there is one."""
+    """Return the URL query that restores the settings and any pinned run."""
     pairs = [("scenario", settings.scenario)]
     if settings.protocol is not None:
         pairs.append(("protocol", settings.protocol))
@@ -101,7 +102,7 @@ def to_query(settings: Settings, pinned: Settings | None = None) -> str:
 
 
 def from_query(query: str | Mapping[str, str | Sequence[str]]) -> tuple[Settings, Settings | None]:
-    """Read a query, as text or by key; return the settings and the pinned run.
+    """Read a URL query, given as text or by key; return the settings and the pinned run.
 
     Raises InputError for an unknown scenario or backend, or a value that cannot be read. Keys that
     are not the studio's are left out.
@@ -112,7 +113,7 @@ def from_query(query: str | Mapping[str, str | Sequence[str]]) -> tuple[Settings
 
 
 def _values(query: str | Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
-    """Return a query's values by key."""
+    """Return a URL query's values by key."""
     if not isinstance(query, str):
         return {k: [v] if isinstance(v, str) else list(v) for k, v in query.items()}
     found: dict[str, list[str]] = {}
@@ -154,10 +155,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def scenario_toml(settings: Settings) -> str:
-    """Return the scenario with all changes as a TOML file that `waterfill run` takes."""
+    """Return the scenario with all changes as TOML, ready for `waterfill run`."""
     return settings.load().to_toml()
 
 
 def document_of(scenario: Scenario) -> dict[str, Any]:
-    """Return a checked scenario as the dictionary of its file, every default in it."""
+    """Return a checked scenario as a dictionary in file form, with every default filled in."""
     return loading.read_toml(scenario.to_toml())

@@ -1,4 +1,4 @@
-"""The studio's scenarios: the templates of `waterfill new`, and those of its tours."""
+"""The studio's scenarios: the templates of `waterfill new`, and the scenarios of its tours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FOLDER = "scenarios"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of all built-in scenarios: templates first, then those of the tours."""
+    """Return the names of all built-in scenarios: first the templates, then those of tours."""
     folder = resources.files("waterfill.studio") / _FOLDER
     files = folder.iterdir() if folder.is_dir() else ()
     own = (f.name for f in files if f.name.endswith(templates.SUFFIX))

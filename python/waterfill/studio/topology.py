@@ -1,4 +1,4 @@
-"""The network as SVG: nodes, links with their load, and the flows' routes."""
+"""The network as an SVG drawing: nodes, links with their loads, and the flows' routes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ends(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def layout(edges: Sequence[tuple[str, str]]) -> Places:
-    """Return a place in pixels for each node, spread over the whole drawing."""
+    """Return a position in pixels for each node, spread over the whole drawing."""
     found = topology.layout(edges)
     points = np.array(list(found.values()))
     low, span = points.min(axis=0), np.ptp(points, axis=0)
@@ -95,7 +95,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
 
 
 def _unresponsive(traffic: Traffic) -> str:
-    """Return the rate, places and times of a source of `[[traffic]]`, in words."""
+    """Return a text with the rate, path and times of a `[[traffic]]` source."""
     words = [] if traffic.rate is None else [topology.rate_text(traffic.rate)]
     words.append(_KINDS[traffic.kind])
     if traffic.count is not None and traffic.count > 1:
@@ -111,7 +111,7 @@ def _unresponsive(traffic: Traffic) -> str:
 
 
 def _routes(scenario: Scenario, network: Network, places: Places) -> list[str]:
-    """Return each group's route as a line below its links."""
+    """Return each flow group's route as an SVG line below its links."""
     where = directions(scenario, network)
     parts = []
     for i, spec in enumerate(network.flows[:_MAX_FLOWS]):
@@ -131,7 +131,7 @@ def _routes(scenario: Scenario, network: Network, places: Places) -> list[str]:
 
 
 def directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str]]:
-    """Return from and to of each link direction of the network, by its index."""
+    """Return the start and end nodes of each link direction of the network, by link index."""
     by_name = {link.name: (link.from_, link.to) for link in scenario.link}
     found = {}
     for index, link in enumerate(network.links):
@@ -142,7 +142,7 @@ def directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str
 
 
 def _beside(start: Series, end: Series, away: float) -> Series:
-    """Return the shift of a route from its link: below it, or to its right where it is steep."""
+    """Return the shift of a route from its link: downwards, or to the right of a steep link."""
     along = end - start
     length = float(np.hypot(*along)) or 1.0
     normal = np.array([-along[1], along[0]]) / length

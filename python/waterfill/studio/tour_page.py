@@ -1,4 +1,4 @@
-"""A tour's step as HTML: one component for all tours."""
+"""The steps of all tours as HTML, made by one component."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waterfill.studio.tours import Step, Tour
 
 
 def render(tour: Tour, place: int, given: Answer) -> str:
-    """Return step `place` (from 0) of a tour with the answer of its run."""
+    """Return one step of a tour as HTML, with the results of its run. `place` counts from 0."""
     step = tour.steps[place]
     paragraphs = "".join(f"<p>{escape(text)}</p>" for text in step.text.split("\n"))
     look = f'<p class="wf-look"><b>Look at:</b> {escape(step.look)}</p>' if step.look else ""
@@ -30,7 +30,7 @@ def render(tour: Tour, place: int, given: Answer) -> str:
 
 
 def complete(tour: Tour) -> str:
-    """Return the content after the last step."""
+    """Return the HTML that follows the last step of a tour."""
     links = "".join(
         f'<li><a class="wf-a" href="?{escape(to_query(step.settings))}">'
         f"{escape(step.title)}</a></li>"
@@ -54,7 +54,7 @@ def _question(step: Step) -> str:
 
 
 def _stated(step: Step, given: Answer) -> str:
-    """Return the numbers of the text next to those of this run: text and run must agree."""
+    """Return a table of the numbers in a step's text next to those measured in its run."""
     if not step.numbers:
         return ""
     rows = []

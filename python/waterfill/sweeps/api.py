@@ -29,7 +29,7 @@ Source: TypeAlias = "Written | str | os.PathLike[str]"
 
 @dataclass(frozen=True)
 class Sweep:
-    """The points of a sweep that have ended.
+    """The finished points of a sweep.
 
     `table` is a pyarrow Table with one row per point, in the design's order; pandas, polars and
     DuckDB take it as it is (`polars.DataFrame(sweep)`, `sweep.to_pandas()`). `points` are the
@@ -49,7 +49,7 @@ class Sweep:
         return f"<Sweep of {self.plan.base.name!r}: {done} in {self.plan.folder}>"
 
     def _repr_html_(self) -> str:
-        """Show the first points in a notebook, without the columns that only a reader needs."""
+        """Return the first points as an HTML table for a notebook, without auxiliary columns."""
         hidden = {"key", "wall_s", "memory_bytes", "worker", "overrides"}
         names = [name for name in self.table.column_names if name not in hidden]
         columns = [Column(name, itemgetter(name), form=".4g") for name in names]
@@ -61,26 +61,26 @@ class Sweep:
         return int(self.table.num_rows)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Give the rows to readers of Arrow's C stream interface."""
+        """Export the rows through Arrow's C stream interface."""
         return self.table.__arrow_c_stream__(requested_schema)
 
     @property
     def points(self) -> str:
-        """The pattern of the Parquet files, which may hold points of earlier sweeps too."""
+        """Pattern of the Parquet files, which may also hold points of earlier sweeps."""
         return str(self.plan.folder / "points" / "part-*.parquet")
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the rows as a pandas DataFrame."""
+        """Return the points as a pandas DataFrame, one row each."""
         return self.table.to_pandas()
 
     @property
     def failed(self) -> int:
-        """The number of points that failed or exceeded a limit."""
+        """Number of points that failed or exceeded a limit."""
         return sum(status != "done" for status in self.table["status"].to_pylist())
 
 
 def run(plan: Plan) -> Sweep:
-    """Run a plan's points that its directory lacks; see `sweep`."""
+    """Run the points of a plan that are missing from its directory. See `sweep`."""
     spec, source, title = plan.spec, plan.source, plan.base.name
     identity = plan.design.identity
     dataset = Dataset(plan.folder, plan.columns(), identity, plan.about(), plan.base.text)
@@ -105,7 +105,7 @@ def run(plan: Plan) -> Sweep:
 def _keywords_of(
     spec: Callable[P, object],
 ) -> Callable[[Callable[..., Sweep]], Callable[Concatenate[Source, P], Sweep]]:
-    """Give a function of a scenario the keywords of a class, for type checkers and readers."""
+    """Return a decorator that gives a function of a scenario the keywords of a class."""
 
     def give(function: Callable[..., Sweep]) -> Callable[Concatenate[Source, P], Sweep]:
         mine = inspect.signature(function)
@@ -119,7 +119,7 @@ def _keywords_of(
 
 @_keywords_of(SweepSpec)
 def sweep(scenario: Source, **given: Any) -> Sweep:
-    """Run a scenario at many points, in parallel; return the dataset of their figures.
+    """Run a scenario at many points in parallel; return the dataset of their results.
 
     `scenario` is a file or a `waterfill.Scenario`. Files that it names are looked for beside the
     file it came from, else in the current directory, on the workers' hosts too.

@@ -1,4 +1,4 @@
-"""The axes of a sweep: values of a key (a grid), or a range to draw from or to search.
+"""The axes of a sweep: a grid of values of a key, or a range to draw from or to search.
 
 link.bottleneck.rate=10 Mbit/s,100 Mbit/s      values
 link.bottleneck.rate=1..100 Mbit/s:5:log       five values, evenly by their logarithms
@@ -46,7 +46,7 @@ _RANGE = re.compile(
 
 @dataclass(frozen=True)
 class Axis:
-    """One key and its values, as `--set` takes them.
+    """One key of the scenario and its values, in the form that `--set` takes.
 
     `numbers` are the values in SI units where all are numbers or quantities of one kind, else the
     values as they are; `kind` is their type in the dataset and `unit` their unit, "" for none.
@@ -61,7 +61,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class Range:
-    """One key and the range of its values, in `unit`; `log` draws evenly by logarithms.
+    """One key and the range of its values, in `unit`. With `log`, draws are uniform in the
+    logarithm.
 
     `whole` rounds values to whole numbers, for keys that take no others.
     """
@@ -74,24 +75,24 @@ class Range:
     whole: bool = False
 
     def at(self, share: float) -> float:
-        """Return the value at a share of the range: 0 is `low`, 1 is `high`; rounded."""
+        """Return the rounded value at a fraction of the range: 0 is `low`, 1 is `high`."""
         if self.log:
             return self._rounded(self.low * (self.high / self.low) ** share)
         return self._rounded(self.low + share * (self.high - self.low))
 
     def middle(self, low: float, high: float) -> float:
-        """Return the value in the middle of two, in the range's measure; rounded."""
+        """Return the rounded midpoint of two values, geometric if the range is logarithmic."""
         return self._rounded(math.sqrt(low * high) if self.log else (low + high) / 2)
 
     def _rounded(self, number: float) -> float:
         return float(round(number)) if self.whole else rounded(number)
 
     def axis(self, numbers: Iterable[float]) -> Axis:
-        """Return the axis of these values."""
+        """Return an axis with these values of the range."""
         return axis(self.key, [self.value(number) for number in numbers])
 
     def value(self, number: float) -> Value:
-        """Return a number of the range as `--set` takes it."""
+        """Return a number of the range in the form that `--set` takes."""
         if self.unit:
             return f"{number:.{_DIGITS}g} {self.unit}"
         return int(number) if number.is_integer() else number
@@ -99,23 +100,23 @@ class Range:
 
 @dataclass(frozen=True)
 class Even:
-    """Values of a range at even distances, ends included."""
+    """Evenly spaced values of a range, including both ends."""
 
     span: Range
     count: int
 
     def axis(self) -> Axis:
-        """Return the axis of these values; fewer where whole numbers coincide."""
+        """Return the axis of these values. Whole numbers that coincide appear once."""
         return self.span.axis(self.span.at(i / (self.count - 1)) for i in range(self.count))
 
 
 def rounded(number: float) -> float:
-    """Return a number with six significant digits."""
+    """Return a number rounded to six significant digits."""
     return float(f"{number:.{_DIGITS}g}")
 
 
 def axis(key: str, values: Sequence[Value]) -> Axis:
-    """Return the axis of a key and its values; raise InputError when there are none."""
+    """Return the axis of a key and its values; raise InputError without values."""
     if not values:
         raise InputError("command line", key, "no value given", "write KEY=V1,V2")
     unique = tuple(dict.fromkeys(_frozen(value) for value in values))
@@ -144,7 +145,7 @@ def _frozen(value: Any) -> Any:
 
 
 def grid(text: str) -> Axis | Even:
-    """Read `KEY=VALUE,…` or `KEY=LOW..HIGH:N[:log]`; raise InputError when it is neither."""
+    """Read `KEY=VALUE,…` or `KEY=LOW..HIGH:N[:log]`; raise InputError for any other text."""
     key, given = _split(text, "KEY=VALUE,… or KEY=LOW..HIGH:N")
     match = _RANGE.fullmatch(given)
     if match is None:
@@ -158,7 +159,7 @@ def grid(text: str) -> Axis | Even:
 
 
 def grid_of(given: Mapping[str, Sequence[Value] | str] | Sequence[str]) -> list[Axis | Even]:
-    """Read a grid: {key: values or their text}, or texts as `grid` reads them."""
+    """Read the axes of a grid: {key: values or their text}, or texts in the format of `grid`."""
     if not isinstance(given, Mapping):
         return [grid(text) for text in given]
     return [
@@ -168,7 +169,7 @@ def grid_of(given: Mapping[str, Sequence[Value] | str] | Sequence[str]) -> list[
 
 
 def ranges_of(given: Mapping[str, tuple[float, float] | str] | Sequence[str]) -> list[Range]:
-    """Read ranges: {key: (low, high) or their text}, or texts as `span` reads them."""
+    """Read ranges: {key: (low, high) or their text}, or texts in the format of `span`."""
     if not isinstance(given, Mapping):
         return [span(text) for text in given]
     texts = {
@@ -179,7 +180,7 @@ def ranges_of(given: Mapping[str, tuple[float, float] | str] | Sequence[str]) ->
 
 
 def span(text: str) -> Range:
-    """Read `KEY=LOW..HIGH[:log]`; raise InputError when it is no range."""
+    """Read `KEY=LOW..HIGH[:log]`; raise InputError for any other text."""
     key, given = _split(text, "KEY=LOW..HIGH")
     match = _RANGE.fullmatch(given)
     if match is None or match["count"] is not None:
@@ -204,7 +205,7 @@ def _range(key: str, match: re.Match[str]) -> Range:
 
 
 def _common(key: str, low: str, high: str) -> tuple[float, float, str]:
-    """Return both ends of a range in the SI unit of their kind."""
+    """Return both ends of a range in SI units, and the name of the unit."""
     for quantity, unit in _QUANTITIES:
         if quantity.matches(low) and quantity.matches(high):
             return _parse(key, quantity, low), _parse(key, quantity, high), unit
@@ -221,7 +222,7 @@ def _split(text: str, wanted: str) -> tuple[str, str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas outside of brackets and quotes."""
+    """Split a text at the commas that are outside brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for place, char in enumerate(text):
         if quote:
@@ -239,7 +240,7 @@ def _parts(text: str) -> list[str]:
 
 
 def parsed(text: str) -> Value:
-    """Return a value as `--set` reads it: as TOML where it is TOML, else as text."""
+    """Return a value as `--set` reads it, parsed as TOML if possible, or as text."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -248,7 +249,7 @@ def parsed(text: str) -> Value:
 
 
 def assignment(key: str, value: Value) -> str:
-    """Return `KEY=VALUE` as `--set` takes it, so that a text stays a text."""
+    """Return `KEY=VALUE` in the form that `--set` takes. A text is quoted if necessary."""
     if isinstance(value, str):
         return f"{key}={value}" if parsed(value) == value else f"{key}={shown_toml(value)}"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The process that runs points, one after the other: `python -m waterfill.sweeps.child LIMIT`.
+"""The child process that runs points one by one: `python -m waterfill.sweeps.child LIMIT`.
 
 Reads one JSON document per line on standard input, a scenario's text or a point, and answers each
 point with one line. It is a process of its own, so that a point that exceeds its memory, crashes
@@ -34,7 +34,7 @@ _TOO_LARGE = "of memory are free"
 
 
 def main() -> int:
-    """Answer points until standard input ends."""
+    """Run the points read from standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # end quietly: the point is run again
     limit = int(sys.argv[1])
     if limit:
@@ -71,7 +71,7 @@ def _document(text: str) -> dict[str, Any]:
 
 
 def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any) -> dict[str, Any]:
-    """Run one point; return its row, without its key and its values."""
+    """Run one point; return its row without the key and the axis values."""
     started = time.perf_counter()
     _reset_peak()
     row: dict[str, Any] = {"status": DONE, "error": None}
@@ -97,14 +97,14 @@ def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any
 
 
 def _keep(result: Any, folder: Path) -> None:
-    """Write the run's files; the folder appears complete or not at all."""
+    """Write the run's files atomically, so that the folder is complete or missing."""
     with next_to(folder) as part:
         result.write_into(part)
         swap(part, folder)
 
 
 def _reset_peak() -> None:
-    """Let the kernel count the peak of memory anew; not all systems can."""
+    """Reset the kernel's count of peak memory, if the system allows it."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
@@ -113,7 +113,7 @@ def _reset_peak() -> None:
 
 
 def _peak() -> int | None:
-    """Return the largest resident memory since `_reset_peak` (bytes), None where unknown."""
+    """Return the peak resident memory since `_reset_peak` (bytes), or None if unknown."""
     try:
         with open("/proc/self/status") as file:
             for line in file:

@@ -47,7 +47,9 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True)
 class ClusterPlace:
-    """Place to run: `address` of a scheduler, or `kind` of a cluster file, or this host."""
+    """Location of a sweep's workers: a scheduler's `address`, a cluster file's `kind`, or this
+    host.
+    """
 
     workers: int = 1
     address: str = ""
@@ -56,7 +58,7 @@ class ClusterPlace:
 
     @property
     def title(self) -> str:
-        """The place in words."""
+        """Description of the workers and their location."""
         plural = "" if self.workers == 1 else "s"
         if self.address:
             return f"workers of {self.address}"
@@ -69,7 +71,7 @@ _MAX_FILE_BYTES = 1 << 20
 
 
 def place(cluster: str | None, workers: int | None) -> ClusterPlace:
-    """Return the place to run; raise InputError if it is neither an address nor a cluster's file.
+    """Return the location of the workers; raise InputError for a wrong address or cluster file.
 
     Without either, on as many CPUs as this process may use.
     """
@@ -120,7 +122,7 @@ def _from_file(path: Path, workers: int | None) -> ClusterPlace:
 
 
 def described(where: ClusterPlace) -> str:
-    """Return a cluster's start script: a SLURM job's script, or a Kubernetes resource (JSON).
+    """Return the definition of a cluster: a SLURM job script or a Kubernetes resource (JSON).
 
     Raises InputError for options that Dask's cluster does not have.
     """
@@ -144,7 +146,7 @@ def need(module: str, extra: str) -> None:
 
 
 def kubernetes_spec(where: ClusterPlace) -> dict[str, Any]:
-    """Return the DaskCluster resource of Dask's operator for a cluster's file."""
+    """Return the DaskCluster resource of Dask's operator for a cluster file."""
     from dask_kubernetes.operator import make_cluster_spec
 
     options = {"name": "waterfill-sweep", **where.options}
@@ -164,7 +166,7 @@ def kubernetes_spec(where: ClusterPlace) -> dict[str, Any]:
 
 
 def _without_none(value: Any) -> Any:
-    """Return plain data without the keys that have no value, which the definition refuses."""
+    """Return plain data without keys whose value is None, which Kubernetes refuses."""
     if isinstance(value, Mapping):
         return {key: _without_none(item) for key, item in value.items() if item is not None}
     return [_without_none(item) for item in value] if isinstance(value, list) else value
@@ -181,7 +183,7 @@ def _slurm(where: ClusterPlace) -> Any:
 
 
 def _accepted(script: str) -> None:
-    """Raise InputError unless SLURM would take such a job, or RunError without SLURM."""
+    """Raise InputError if SLURM refuses the job, RunError if SLURM is not installed."""
     try:
         ran = subprocess.run(
             ["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False
@@ -194,7 +196,7 @@ def _accepted(script: str) -> None:
 
 
 class Cluster:
-    """A running cluster with a client; a context manager that ends the processes it started.
+    """A running cluster with a client. A context manager that ends the processes it started.
 
     `client` is Dask's, None after the scheduler was lost; `reconnect` tries to get a new one.
     """
@@ -243,14 +245,14 @@ class Cluster:
         )  # fmt: skip
 
     def drop(self) -> None:
-        """Close the client, whose unfinished tasks the scheduler then gives up."""
+        """Close the client. The scheduler then cancels its unfinished tasks."""
         if self.client is not None:
             with suppress(Exception):
                 self.client.close(timeout=2)
             self.client = None
 
     def reconnect(self) -> bool:
-        """Try once to connect to the scheduler; return whether that worked."""
+        """Try once to connect to the scheduler; return True on success."""
         from distributed import Client
 
         self.drop()
@@ -263,11 +265,11 @@ class Cluster:
         return self.client is not None
 
     def connected(self) -> bool:
-        """True while the client has its scheduler."""
+        """Return True while the client is connected to its scheduler."""
         return self.client is not None and self.client.status == "running"
 
     def threads(self) -> int:
-        """Return how many points can run at once; 0 without workers or scheduler."""
+        """Return the number of points that can run at once, or 0 without workers or scheduler."""
         if not self.connected():
             return 0
         try:
@@ -278,7 +280,7 @@ class Cluster:
 
 
 def _configure() -> None:
-    """Set Dask up for sweeps: quiet, and ready to lose workers."""
+    """Configure Dask for sweeps: quiet, and tolerant of lost workers."""
     import dask
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)

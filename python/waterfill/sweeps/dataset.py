@@ -1,4 +1,4 @@
-"""The dataset of a sweep on disk: each point once, whatever ends the sweep.
+"""The dataset of a sweep on disk, which holds each point once even if a sweep is killed.
 
     DIR/journal.jsonl             while the sweep runs: a line for each point that has ended
     DIR/points/part-*.parquet     when it has ended: the rows of each session in one file
@@ -56,7 +56,7 @@ _MAX_LINE_BYTES = 1 << 20
 
 
 class Dataset:
-    """The rows of a sweep in a directory; a context manager that locks it.
+    """The rows of a sweep in a directory. A context manager that locks the directory.
 
     `columns` are name and type of each column, in order; `identity` is what all points have in
     common, `about` further plain data to write with it. Raises InputError when the directory holds
@@ -107,7 +107,7 @@ class Dataset:
         self._stack.close()
 
     def _check(self) -> None:
-        """Compare with the sweep in the directory, or write this one's description."""
+        """Check that the directory holds this sweep, or describe the sweep in a new directory."""
         path = self.folder / DOCUMENT
         now = {"identity": self._identity, "columns": [list(pair) for pair in self._columns]}
         if path.exists():
@@ -135,11 +135,11 @@ class Dataset:
     # --- rows ------------------------------------------------------------------------------
 
     def parts(self) -> list[Path]:
-        """Return the files of rows, oldest first."""
+        """Return the Parquet files with rows, oldest first."""
         return _parts(self.folder)
 
     def status(self, key: str) -> str | None:
-        """Return the status of a recorded point, else None."""
+        """Return the status of a recorded point, or None for any other point."""
         return self._status.get(key)
 
     def row(self, key: str) -> Row:
@@ -149,7 +149,7 @@ class Dataset:
         return self._rows[key]
 
     def record(self, row: Row) -> bool:
-        """Record a point's row; return False, and do nothing, if the point is recorded already.
+        """Record a point's row. Return False, and do nothing, if the point is already recorded.
 
         Raises WriteError.
         """
@@ -173,7 +173,9 @@ class Dataset:
             raise WriteError(path, "", f"cannot be written: {why(error)}") from None
 
     def flush(self) -> None:
-        """Move the journal's rows to a file of their own. Raises WriteError: they stay there."""
+        """Move the journal's rows to a new Parquet file. If this raises WriteError, they stay
+        there.
+        """
         rows = _journal(self.folder, self._columns, self.schema(), self._stored)
         if rows.num_rows:
             last = max((digits(path.stem[5:]) or 0 for path in self.parts()), default=0)
@@ -185,7 +187,7 @@ class Dataset:
         os.ftruncate(self._journal, 0)
 
     def forget(self, statuses: Iterable[str]) -> int:
-        """Remove the points with these statuses, to run them again; return how many they were."""
+        """Remove the points with these statuses, to run them again; return their number."""
         import pyarrow as pa
 
         wrong = set(statuses)
@@ -204,7 +206,7 @@ class Dataset:
         return len(keys)
 
     def schema(self) -> pa.Schema:
-        """Return the columns' names and types, with the sweep as metadata."""
+        """Return the Arrow schema of the columns, with the sweep's description as metadata."""
         metadata = {
             "waterfill.identity": self._identity,
             "waterfill.sweep": to_json(self._about, indent=None),
@@ -212,7 +214,7 @@ class Dataset:
         return _schema(self._columns).with_metadata(metadata)
 
     def table(self, keys: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of these points that are recorded, in this order; by default of all."""
+        """Return the recorded rows of these points in this order, or by default all rows."""
         import pyarrow as pa
 
         found = read(self.folder, self.schema())
@@ -226,7 +228,7 @@ class Dataset:
 
 
 def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """Return all rows of a sweep's directory, those in the journal of a killed sweep too."""
+    """Return all rows of a sweep's directory, including those in a killed sweep's journal."""
     import pyarrow as pa
 
     with _whole(folder / "points"):
@@ -250,13 +252,13 @@ def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
 
 
 def _synced(path: Path) -> None:
-    """Have a file on the disk itself before its rows leave another place."""
+    """Flush a file to the disk before its rows are deleted elsewhere."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def _statuses(path: Path) -> dict[str, str]:
-    """Return the status of each point of a file; raise InputError for a damaged one."""
+    """Return the status of each point in a Parquet file; raise InputError for a damaged file."""
     with _whole(path):
         return _pairs(_read(path, ["key", "status"]))
 
@@ -278,7 +280,7 @@ def _schema(columns: Columns) -> pa.Schema:
 
 
 def _columns(folder: Path) -> list[tuple[str, Type]]:
-    """Return the columns that a sweep's document states; none where it is no such document."""
+    """Return the columns stated in a sweep's document, or none if it is not such a document."""
     try:
         pairs = json.loads(read_text(folder / DOCUMENT))["columns"]
         return [(str(name), kind) for name, kind in pairs if kind in _PYTHON]
@@ -288,7 +290,7 @@ def _columns(folder: Path) -> list[tuple[str, Type]]:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[None]:
-    """Raise InputError for exceptions of reading damaged files of rows."""
+    """Convert exceptions from reading damaged files of rows to InputError."""
     import pyarrow as pa
 
     try:
@@ -300,7 +302,7 @@ def _whole(path: Path) -> Iterator[None]:
 
 
 def _open_own(path: Path) -> int:
-    """Open the journal to write, not through a link; raise WriteError unless it is a file."""
+    """Open the journal for writing; raise WriteError for a symbolic link or a special file."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, 0o644)
@@ -315,7 +317,7 @@ def _open_own(path: Path) -> int:
 
 
 def _journal(folder: Path, columns: Columns, schema: pa.Schema, known: set[str]) -> pa.Table:
-    """Return the rows of a journal but those of known keys; a torn last line is left out."""
+    """Return a journal's rows without those of known keys, and without an incomplete last line."""
     import pyarrow as pa
 
     rows = (row for row in _journal_rows(folder, columns) if row["key"] not in known)
@@ -337,7 +339,7 @@ def _is_of(value: object, kind: Type) -> bool:
 
 
 def _journal_rows(folder: Path, columns: Columns) -> Iterator[Row]:
-    """Yield the rows of a journal that have these columns, each key once."""
+    """Yield the rows of a journal that have these columns, one row per key."""
     path, seen = folder / JOURNAL, set()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -357,7 +359,7 @@ def _journal_rows(folder: Path, columns: Columns) -> Iterator[Row]:
 
 
 def _fits(row: object, columns: Columns) -> TypeGuard[Row]:
-    """Return whether a line of a journal is a row of these columns."""
+    """Return True if a line of a journal is a row with these columns."""
     if not columns or not isinstance(row, dict):
         return False
     if not (isinstance(row.get("key"), str) and isinstance(row.get("status"), str)):

@@ -1,4 +1,4 @@
-"""Hands the points of a sweep out to a cluster's workers, and records their rows.
+"""Engine of a sweep, which distributes points to a cluster's workers and records their rows.
 
 Only points that the dataset lacks are run. Points that take less than 0.2 s are sent in batches of
 about that time. A point whose worker or process was killed is handed out again, five times at
@@ -35,7 +35,7 @@ _COUNT_WORKERS_S = 1.0
 
 @dataclass
 class Outcome:
-    """Outcome of a sweep: its points in the order of request, and whether Ctrl-C ended it.
+    """Outcome of a sweep: its points in the order of request, and a flag set by Ctrl-C.
 
     `unwritten` is why it ended early if its rows could not be recorded any more.
     """
@@ -46,7 +46,7 @@ class Outcome:
 
 
 def run(plan: Plan, dataset: Dataset, bar: SweepBar) -> Outcome:
-    """Run all points of a plan that the dataset lacks; record each as soon as it has ended.
+    """Run all points of a plan that the dataset lacks, and record each one when it ends.
 
     Workers are started only if there is a point to run. Ctrl-C ends the sweep early: what has
     ended is recorded. Raises RunError when the scheduler is lost for the plan's `lost_s`.
@@ -89,7 +89,7 @@ class _Sweep:
         return self._outcome
 
     def _add(self, points: Iterable[Point]) -> int:
-        """Queue points that are new; return how many of them are recorded already."""
+        """Queue new points; return the number of points that are already recorded."""
         recorded = 0
         waiting = deque(points)
         while waiting:
@@ -160,7 +160,7 @@ class _Sweep:
         }
 
     def _take(self, future: Any) -> None:
-        """Record the rows of a batch that has ended, and queue points without a row again."""
+        """Record the rows of a finished batch, and queue its points without a row again."""
         batch = self._batches.pop(future, None)
         if batch is None:
             return
@@ -198,7 +198,7 @@ class _Sweep:
         self._add(self._source.after(point, row))
 
     def _reconnect(self, cluster: Cluster) -> None:
-        """Wait for the scheduler, then hand all points in progress out again."""
+        """Wait for the scheduler, then submit all points in progress again."""
         title = cluster.where.title
         self._bar.waiting(f"lost the scheduler: {title}")
         lost_s = self._plan.spec.lost_s

@@ -1,4 +1,4 @@
-"""The charts of a sweep: one column over its axes, for figures and pages.
+"""The charts of a sweep, which show one column over its axes.
 
 One numeric axis gives lines with bands over seeds, two give a heat map, more one heat map for each
 of their further values; axes of names (protocols) give lines, or further maps. Drawn points give
@@ -30,7 +30,7 @@ _COLUMNS = 4
 
 @dataclass(frozen=True)
 class Varying:
-    """The axes that vary, with numbers and with names; `drawn` is whether points are by chance."""
+    """The axes that vary, those of numbers and those of names. `drawn` is true for random draws."""
 
     numeric: Sequence[str]
     names: Sequence[str]
@@ -43,7 +43,7 @@ class Varying:
 
 
 def draw(sweep: Sweep, column: str) -> Figure | None:
-    """Return the figure of a column; None without a value to draw."""
+    """Return the figure of a column, or None if the column has no values."""
     varying = _varying(sweep)
     title = sweep.plan.base.name
     if sweep.boundaries:
@@ -67,7 +67,7 @@ def draw(sweep: Sweep, column: str) -> Figure | None:
 
 
 def _columns(found: Sequence[Chart], varying: Varying) -> int:
-    """Return as many columns as the third axis has values, so that each protocol has its row."""
+    """Return the number of columns of charts, which gives each protocol its own row."""
     if len(varying.numeric) < 3 or varying.drawn:
         return len(found)
     labels = [chart.title.rpartition(varying.numeric[2])[2] for chart in found]
@@ -88,7 +88,7 @@ def _varying(sweep: Sweep) -> Varying:
 def charts(
     groups: Iterable[Group], varying: Varying, column: str, key: str = "sweep"
 ) -> list[Chart]:
-    """Return the charts of a column: lines, points or heat maps, by the varied axes."""
+    """Return the charts of a dataset column: lines, points or heat maps, depending on the axes."""
     labelled: dict[str, list[Group]] = {}
     for group in groups:
         if column in group.estimates:
@@ -115,7 +115,7 @@ def _note(groups: Iterable[Group], column: str, more: str = "") -> str:
 def _estimates(
     name: str, groups: Sequence[Group], column: str, x: Sequence[float], colour: int, points: bool
 ) -> Line:
-    """Return the line of the groups' means, with their intervals where there are seeds."""
+    """Return the line of the groups' means, with confidence intervals for several seeds."""
     found = [group.estimates[column] for group in groups]
     mean = np.array([one.mean for one in found])
     half = np.array([one.half or 0.0 for one in found])
@@ -180,7 +180,7 @@ def _maps(
 
 
 def _boundary(sweep: Sweep, varying: Varying) -> list[Chart]:
-    """Return the chart of where a verdict changes, over the first numeric axis."""
+    """Return the chart of the boundary at which a verdict changes, over the first numeric axis."""
     span = sweep.plan.design.span
     assert span is not None
     found = [b for b in sweep.boundaries if b.low is not None and b.high is not None]

@@ -1,4 +1,4 @@
-"""Columns of the dataset: numbers of a run, from its summary and its series."""
+"""Columns of a sweep's dataset: numbers from a run's summary and time series."""
 
 from __future__ import annotations
 
@@ -90,20 +90,20 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "completion_p50_ms": ("completion time, p50", lambda s: percentile(_took_ms(s), 50)),
     "completion_p99_ms": ("completion time, p99", lambda s: percentile(_took_ms(s), 99)),
 }  # fmt: skip
-"""Columns from the summary: meaning and function."""
+"""Columns computed from a run's summary, with their meanings and functions."""
 
 SERIES_COLUMNS: Mapping[str, str] = {
     "swing": "peak-to-peak of a link's load ÷ rate in the last fifth of the run, largest of links",
     "swing_before": "the same in the fifth before, of that link",
     "stable": "0 where swing is above 0.02 and above 0.7 swing_before, else 1",
 }
-"""Columns from the series, computed when asked for, with their meanings."""
+"""Columns computed on request from a run's time series, with their meanings."""
 
 NAMES = (*COLUMNS, *SERIES_COLUMNS)
 
 
 def numbers(extra: Iterable[str] = ()) -> list[str]:
-    """Return the names of the columns of numbers: those of every sweep, and further ones."""
+    """Return the names of the numeric columns: those of every sweep and the extra ones."""
     return [*COLUMNS, *extra, "wall_s", "memory_bytes"]
 
 
@@ -115,7 +115,7 @@ _VERDICT = re.compile(r"\s*(?P<column>\w+)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+
 
 @dataclass(frozen=True)
 class Verdict:
-    """A column, compared with a threshold."""
+    """A comparison of a column with a threshold."""
 
     column: str
     sign: str
@@ -123,7 +123,7 @@ class Verdict:
 
     @classmethod
     def parse(cls, text: str, columns: Iterable[str]) -> Verdict:
-        """Read `COLUMN<NUMBER` (or <=, >, >=); raise InputError."""
+        """Parse `COLUMN<NUMBER` (or <=, >, >=); raise InputError for any other text."""
         match = _VERDICT.fullmatch(text)
         try:
             limit = float(match["limit"]) if match else math.nan
@@ -138,7 +138,7 @@ class Verdict:
         return cls(match["column"], match["sign"], limit)
 
     def of(self, value: float) -> bool:
-        """Return whether a value meets it."""
+        """Return True if a value meets the threshold."""
         return _OPERATORS[self.sign](value, self.limit)
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class Verdict:
 
 
 def read(extra: Iterable[str], verdict: str | None) -> tuple[dict[str, str], Verdict | None]:
-    """Read further columns, as `check` does, and a verdict, which may add its own to them."""
+    """Read extra columns, as `check` does, and a verdict. The verdict may add its own column."""
     found = check(extra)
     if verdict is None:
         return found, None
@@ -156,7 +156,7 @@ def read(extra: Iterable[str], verdict: str | None) -> tuple[dict[str, str], Ver
 
 
 def check(extra: Iterable[str]) -> dict[str, str]:
-    """Read further columns: names of `SERIES_COLUMNS`, or NAME=PATH into the summary.
+    """Read extra columns: names of `SERIES_COLUMNS`, or NAME=PATH with a path in the summary.
 
     Returns {name: path}, the path empty for a column of `SERIES_COLUMNS`. Raises InputError.
     """
@@ -178,7 +178,7 @@ def check(extra: Iterable[str]) -> dict[str, str]:
 
 
 def row(result: Result, extra: Mapping[str, str]) -> Row:
-    """Return the columns of a run; raise InputError for a path that its summary lacks."""
+    """Return a run's values of all columns; raise InputError for a path that its summary lacks."""
     summary = result.summary
     found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
     if any(not path for path in extra.values()):
@@ -193,7 +193,9 @@ def _plain(value: float | None) -> float | None:
 
 
 def at(summary: Mapping[str, Any], path: str) -> float | None:
-    """Return the number at a path such as `links.link1.queue_bytes.p99`; raise InputError."""
+    """Return the number at a path such as `links.link1.queue_bytes.p99`; raise InputError without
+    one.
+    """
     value: Any = summary
     rest = path
     while rest:
@@ -217,7 +219,7 @@ def at(summary: Mapping[str, Any], path: str) -> float | None:
 
 
 def _swings(result: Result) -> Row:
-    """Return the load's peak-to-peak of the worst link in the last two fifths of the run.
+    """Return the peak-to-peak load of the worst link in each of the run's last two fifths.
 
     The load is what the sources of the flows over a link ask for: pacing rate, or window ÷ base
     RTT, in bit/s. A link counts with its own rate.

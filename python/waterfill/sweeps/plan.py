@@ -1,4 +1,4 @@
-"""The keywords of a sweep, checked, and the plan that they make: points, columns, workers."""
+"""The checked keywords of a sweep, and its plan: points, columns and workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Ranges: TypeAlias = "Mapping[str, tuple[float, float] | str] | Sequence[str]"
 
 @dataclass(frozen=True, kw_only=True)
 class SweepSpec:
-    """The keywords of `waterfill.sweep`, which explains them.
+    """The keywords of `waterfill.sweep`, which documents them.
 
     Raises InputError for a value that is wrong by itself, or together with another one.
     """
@@ -87,7 +87,7 @@ class SweepSpec:
             raise InputError("command line", "tolerance", why)
 
     def _check_types(self) -> None:
-        """Raise InputError for values of a type that only Python's callers can give."""
+        """Raise InputError for values of a wrong type, which only Python callers can pass."""
         for name in ("seeds", "random", "latin", "draw_seed"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral):
@@ -103,7 +103,7 @@ class SweepSpec:
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked sweep.
+    """A checked sweep, ready to run.
 
     `source` gives the points: the design, or a search for the boundary of the `verdict`. `first`
     are those to begin with.
@@ -120,12 +120,12 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Output directory."""
+        """Output directory of the sweep."""
         output = self.spec.output
         return Path(f"{self.base.name}.sweep") if output is None else Path(output)
 
     def columns(self) -> list[tuple[str, Type]]:
-        """Return name and type of the dataset's columns, in order."""
+        """Return the name and type of each column of the dataset, in order."""
         mine: list[tuple[str, Type]] = [(one.key, one.kind) for one in self.design.axes()]
         if self.design.seeds:
             mine.append(("seed", "int64"))
@@ -137,7 +137,7 @@ class Plan:
         return measure.numbers(self.extra)
 
     def about(self) -> dict[str, Any]:
-        """Return the dataset's description of itself."""
+        """Return the description of the sweep that its dataset stores."""
         from waterfill._core import version
 
         return {
@@ -158,7 +158,7 @@ class Plan:
 
 
 def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
-    """Check a sweep and return its plan; raise InputError."""
+    """Check a sweep and return its plan; raise InputError if it is invalid."""
     need("distributed", "sweep")
     base = Base.read(scenario, spec.sets, spec.on)
     extra, verdict = measure.read(spec.columns, spec.verdict)
@@ -171,7 +171,7 @@ def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
 
 
 def _design(base: Base, spec: SweepSpec) -> Design:
-    """Return the points' design; raise InputError where it, or a value in it, is wrong."""
+    """Return the design of the points; raise InputError for an invalid design or value."""
     protocols = _protocols(spec.protocols, base.on)
 
     def settled(one: Range) -> Range:
@@ -203,7 +203,7 @@ def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
 
 
 def _settled(base: Base, protocols: Sequence[str], span: Range) -> Range:
-    """Return the range, of whole numbers where its key takes no others."""
+    """Return the range, restricted to whole numbers if its key takes only those."""
     protocol = [f"protocol={name}" for name in protocols]
     for found in (span, replace(span, whole=True)):
         number = found.at(0.381966)

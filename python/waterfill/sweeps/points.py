@@ -1,4 +1,4 @@
-"""The points of a sweep: one scenario each, keyed by content.
+"""The points of a sweep: one scenario each, with a key that is a hash of its content.
 
 A point's key is a hash of the scenario's text, the files it names, its overrides, the backend and
 the code, so that the same point has the same key in every session. A design is the product of
@@ -29,7 +29,7 @@ _FILE_NAME = re.compile(r"[^\n\"']{1,200}\.[A-Za-z]\w{0,7}")
 
 @dataclass(frozen=True)
 class Point:
-    """One run: its key, its overrides as `--set` takes them, and its values in the dataset."""
+    """One run of a sweep: its key, its `--set` overrides, and its values in the dataset."""
 
     key: str
     sets: tuple[str, ...]
@@ -38,15 +38,15 @@ class Point:
 
 @runtime_checkable
 class Written(Protocol):
-    """A scenario written in Python: `waterfill.Scenario`, which this package does not know."""
+    """A scenario written in Python: `waterfill.Scenario`, which this package cannot import."""
 
     @property
     def source(self) -> str:
-        """The file that it was read from, or `<scenario>`."""
+        """The file that the scenario was read from, or `<scenario>`."""
         ...
 
     def to_toml(self) -> str:
-        """Return the text of a file; raise InputError where the scenario is wrong."""
+        """Return the scenario as TOML text; raise InputError if it is invalid."""
         ...
 
 
@@ -58,7 +58,8 @@ def _check_type(scenario: object) -> None:
 
 @dataclass(frozen=True)
 class Base:
-    """The scenario of a sweep: text, file, overrides of all points, backend.
+    """The base scenario of a sweep: its text, its file, the overrides of all points, and the
+    backend.
 
     `title` is the name of a scenario written in Python, empty for a file's.
     """
@@ -71,7 +72,7 @@ class Base:
 
     @classmethod
     def read(cls, scenario: Written | str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
-        """Read a scenario; raise InputError when it or the backend cannot be swept."""
+        """Read the base scenario; raise InputError if it or the backend does not allow sweeps."""
         _check_type(scenario)
         backends.check(on)
         if backends.backend(on).measures_host:
@@ -89,16 +90,18 @@ class Base:
 
     @property
     def name(self) -> str:
-        """The name of the scenario's file without its suffix, or of the scenario, for a folder."""
+        """Name for the sweep's folder: the scenario's title, or its file name without suffix."""
         return self.title.replace("/", "-") or Path(self.source).stem
 
     @property
     def place(self) -> str:
-        """Absolute path of the source: files that the scenario names are relative to it."""
+        """Absolute path of the scenario file, to which files named in the scenario are relative."""
         return str(Path(self.source).absolute())
 
     def identity(self) -> str:
-        """Hash all that the points have in common: text, files it names, overrides, code."""
+        """Return a hash of all that the points have in common: text, named files, overrides and
+        code.
+        """
         digest = hashlib.sha256()
         parts = [self.text, self.on, cache.version(), *self.sets]
         digest.update(json.dumps(parts).encode())
@@ -110,7 +113,7 @@ class Base:
         return digest.hexdigest()[:32]
 
     def scenario(self, sets: Sequence[str] = ()) -> Scenario:
-        """Return the scenario of a point, checked; raise InputError."""
+        """Return the checked scenario of a point; raise InputError if it is invalid."""
         every = [*self.sets, *sets]
         if self.title:
             scenario = from_toml(self.text, self.source, every)
@@ -122,7 +125,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Design:
-    """Points of a sweep: axes, ranges to draw `samples` points from, and the method of drawing.
+    """Points of a sweep: axes, ranges to draw `samples` points from, and the drawing method.
 
     A source of points for the engine. `identity` is the hash of all that they have in common.
     `latin` draws a Latin hypercube. The draws depend on `draw_seed` and nothing else; independent
@@ -163,7 +166,7 @@ class Design:
         object.__setattr__(self, "drawn", tuple(self._draw()))
 
     def check(self, base: Base) -> Scenario:
-        """Check the first point, then each value of each axis with the first of the others.
+        """Check the first point, and each value of each axis in combination with the first point.
 
         So a wrong key or value is found before anything has run; what only a combination of values
         makes wrong is found in its run. Returns the first point's scenario. Raises InputError.
@@ -179,25 +182,27 @@ class Design:
         return scenario
 
     def fixed(self) -> list[Axis]:
-        """Return the axes that have values: protocols and the grid."""
+        """Return the axes with fixed values: the protocols and the grid."""
         names = [axis("protocol", self.protocols)] if self.protocols else []
         return [*names, *self.grid]
 
     def axes(self) -> list[Axis]:
-        """Return all axes but the seed: fixed, drawn, and the ends of the range of a search."""
+        """Return all axes except the seed: fixed axes, drawn axes, and the ends of a searched
+        range.
+        """
         searched = [] if self.span is None else [self.span.axis([self.span.low, self.span.high])]
         return [*self.fixed(), *self.drawn, *searched]
 
     @property
     def count(self) -> int:
-        """The number of points."""
+        """Number of points in the design."""
         number = max(1, self.samples) * max(1, len(self.seeds))
         for one in self.fixed():
             number *= len(one.values)
         return number
 
     def rows(self) -> Iterator[list[tuple[Axis, int]]]:
-        """Yield each combination of values as (axis, index of the value), seeds left out."""
+        """Yield each combination of values as (axis, index of the value), without seeds."""
         fixed = self.fixed()
         for chosen in itertools.product(*(range(len(one.values)) for one in fixed)):
             head = list(zip(fixed, chosen, strict=True))
@@ -207,17 +212,17 @@ class Design:
                 yield [*head, *((one, i) for one in self.drawn)]
 
     def first(self) -> Iterator[Point]:
-        """Yield the points in order."""
+        """Yield the points of the design in order."""
         for chosen in self.rows():
             for seed in self.seeds or (None,):
                 yield self.point(chosen, seed)
 
     def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
-        """Return none: no row leads to further points."""
+        """Return no points, because a row of a fixed design leads to none."""
         return ()
 
     def point(self, chosen: Iterable[tuple[Axis, int]], seed: int | None) -> Point:
-        """Return the point of these values."""
+        """Return the point with these axis values and this seed."""
         pairs = list(chosen)
         sets = [assignment(one.key, one.values[i]) for one, i in pairs]
         values: dict[str, Value] = {one.key: one.numbers[i] for one, i in pairs}
@@ -248,13 +253,13 @@ class Design:
 
 
 def key_of(identity: str, sets: Iterable[str]) -> str:
-    """Return the key of a point with these overrides, in any order."""
+    """Return the key of a point with these overrides, whose order does not matter."""
     text = json.dumps([identity, *sorted(sets)])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _ends(one: Axis) -> list[Value]:
-    """Return the values of an axis to check: all of a few, the ends of many numbers."""
+    """Return the values of an axis to check: all of a few, or both ends of many numbers."""
     if len(one.values) <= 20 or one.kind == "string":
         return list(one.values)
     order = sorted(range(len(one.values)), key=lambda i: one.numbers[i])

@@ -1,4 +1,4 @@
-"""Find the changes of a verdict by bisection along one key, for each combination of the others.
+"""Search by bisection for the value of a key at which a verdict changes.
 
 A verdict compares a column with a threshold, as in `stable < 0.5`. With seeds it is that of the
 column's mean over them. The search ends when the two values around the change differ by the
@@ -20,7 +20,7 @@ from waterfill.sweeps.points import Design, Point
 
 @dataclass
 class Search:
-    """One bisection: where it stands, and the rows it waits for.
+    """State of one bisection, with the rows that it waits for.
 
     `low` and `high` are the values around the change; `at_low` is the verdict at `low`.
     """
@@ -37,7 +37,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Boundary:
-    """The answer of one search.
+    """The result of one search for the change of a verdict.
 
     `values` are the other axes' values, `low` and `high` the key's around the change, in the unit
     of the range; None for both where the verdict does not change, and `state` says so. `runs` is
@@ -52,12 +52,12 @@ class Boundary:
 
     @property
     def middle(self) -> float | None:
-        """The mean of both sides."""
+        """The mean of the values on both sides of the change, or None if there is no change."""
         return None if self.low is None or self.high is None else (self.low + self.high) / 2
 
 
 class Refinement:
-    """A source of points, as a design is: its searches, which continue from the rows they get."""
+    """A source of points for searches, which continue from the rows that they receive."""
 
     follows = True
 
@@ -72,7 +72,7 @@ class Refinement:
 
     @property
     def count(self) -> int:
-        """The largest number of points that the searches can need."""
+        """Maximum number of points that the searches can need."""
         steps, low, high = 0, self._span.low, self._span.high
         while not self._close(low, high):
             low, steps = self._span.middle(low, high), steps + 1
@@ -81,13 +81,13 @@ class Refinement:
         return len(self._searches) * len(self._seeds) * (2 + steps + 1)
 
     def first(self) -> Iterable[Point]:
-        """Return the points at both ends of each search."""
+        """Yield the points at both ends of each search's range."""
         for search in self._searches:
             yield from self._ask(search, search.low)
             yield from self._ask(search, search.high)
 
     def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
-        """Return the points to run next, once all seeds of a value have ended."""
+        """Return the points to run next, once all seeds of the current value have ended."""
         search, value, seed = self._of[point.key]
         seeds = search.waiting.get(value)
         if seeds is None or seed in seeds:
@@ -138,7 +138,7 @@ class Refinement:
         return high - low <= self._tolerance * max(abs(low), abs(high))
 
     def _ask(self, search: Search, value: float) -> list[Point]:
-        """Return the points of a value, one per seed."""
+        """Return the points at a value of the searched key, one per seed."""
         search.waiting[value] = {}
         search.runs += len(self._seeds)
         points = []
@@ -149,7 +149,7 @@ class Refinement:
         return points
 
     def boundaries(self) -> list[Boundary]:
-        """Return the answers, one for each combination of the other axes, in their order."""
+        """Return the search results, one for each combination of the other axes' values."""
         answers = []
         for search in self._searches:
             found = search.state == "found"

@@ -1,4 +1,4 @@
-"""The figures of a sweep by combination of its axes: means over seeds with 95 % intervals."""
+"""Summary tables of a sweep: means over seeds with 95 % intervals, per combination of axes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """The points that differ in their seeds only.
+    """Points that differ only in their seeds.
 
     `values` are the axes' values; `estimates` {column: Estimate}, without columns that have no
     values; `failed` counts the points without figures.
@@ -82,7 +82,7 @@ def estimate(numbers: Sequence[float]) -> Estimate:
 
 
 def number(value: float) -> str:
-    """Return a number with four digits, those from 10,000 with a prefix: 16.5k."""
+    """Return a number with four digits, and with a prefix from 10,000 on: 16.5k."""
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= max(size, 1e4):
             return f"{value / size:.4g}{prefix}"

@@ -1,4 +1,4 @@
-"""Execution on a worker: batches of points in child processes, within time and memory.
+"""Execution on a worker: batches of points in child processes, with limits of time and memory.
 
 A worker's thread holds one child for as long as it has points. A child that a limit or a signal
 ended is replaced.
@@ -35,14 +35,16 @@ _OUT_OF_MEMORY = "memory allocation of"
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one point: wall time (s) and writable memory of its process (B); 0 for none."""
+    """Limits of one point: wall time (s) and writable memory of its process (bytes). 0 means no
+    limit.
+    """
 
     time_s: float = 0.0
     memory_bytes: int = 0
 
 
 class Child:
-    """One process that runs points; not safe to use from several threads."""
+    """One child process that runs points. Not safe for use from several threads."""
 
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
@@ -60,14 +62,14 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """Process ID of the child."""
         return self._process.pid
 
     def run(
         self, base: Mapping[str, str], job: Mapping[str, Any], limits: Limits,
         wanted: Callable[[], bool],
     ) -> Row:  # fmt: skip
-        """Run a point and return its row; the child has ended where the status says so."""
+        """Run a point and return its row. The row's status shows if the child has ended."""
         started = time.monotonic()
         try:
             if not self._ready:  # its start is no part of a point's time
@@ -115,7 +117,7 @@ class Child:
         return answer
 
     def _ended(self, wall_s: float, limits: Limits) -> Row:
-        """Return the row of a point whose process ended without an answer."""
+        """Return the row of a point whose process ended without a result."""
         code = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
@@ -134,16 +136,16 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """True if it can take another point."""
+        """True if the child process is still running."""
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End the process; its pipes stay for the thread that uses them."""
+        """End the child process. Its pipes stay open for the thread that uses them."""
         if self._process.poll() is None:
             self._process.kill()
 
     def close(self) -> None:
-        """End the process, and return when it has ended."""
+        """End the child process, wait for it, and close its pipes."""
         self.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._errors):
@@ -153,14 +155,14 @@ class Child:
 
 
 def _nameless() -> int:
-    """Return the descriptor of a new file that has no name."""
+    """Return the descriptor of a new file without a name."""
     descriptor, name = tempfile.mkstemp(prefix="waterfill-")
     os.unlink(name)
     return descriptor
 
 
 class Children:
-    """The children of a worker: one for each point in progress."""
+    """The child processes of a worker, one for each point in progress."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -172,7 +174,9 @@ class Children:
         self, base: Mapping[str, str], jobs: Sequence[Mapping[str, Any]], limits: Limits,
         wanted: Callable[[], bool],
     ) -> list[Row]:  # fmt: skip
-        """Run points one after the other; return their rows, fewer once they are unwanted."""
+        """Run points one after the other; return their rows. Stop early once the points are
+        unwanted.
+        """
         rows: list[Row] = []
         for job in jobs:
             if not wanted():
@@ -209,7 +213,7 @@ class Children:
                 child.close()
 
     def close(self) -> None:
-        """End all children, those with a point in progress too."""
+        """End all child processes, including those with a point in progress."""
         with self._lock:
             self._closed = True
             for child in self._busy:
@@ -219,13 +223,13 @@ class Children:
             self._idle.clear()
 
     def open(self) -> None:
-        """Allow children again after `close`."""
+        """Allow new child processes after `close`."""
         with self._lock:
             self._closed = False
 
 
 CHILDREN = Children()
-"""The children of this process."""
+"""The child processes of this worker process."""
 
 atexit.register(CHILDREN.close)
 
@@ -233,7 +237,7 @@ atexit.register(CHILDREN.close)
 def run_batch(
     base: Mapping[str, str], jobs: Sequence[Mapping[str, Any]], limits: tuple[float, int]
 ) -> list[Row]:
-    """Run a batch of points on a Dask worker; the task of a sweep."""
+    """Run a batch of points on a Dask worker. This is the Dask task of a sweep."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -248,5 +252,5 @@ def run_batch(
 
 
 def same(value: Any) -> Any:
-    """Return the argument: a task that holds the scenario's text, once for each worker."""
+    """Return the argument. As a Dask task, it sends the scenario's text to each worker once."""
     return value

@@ -1,4 +1,4 @@
-"""Guided tours: one TOML file each in this folder, from which one component makes all steps.
+"""Guided tours, written as one TOML file each in this folder.
 
 A tour has a title, its place in the list and steps. A step has a title, a text, the run that it
 shows (`scenario`, `protocol`, `set`, `on`), what of it (`show`), what to look at, and a question
@@ -24,12 +24,12 @@ from waterfill.studio.settings import Settings
 _FIELD = re.compile(r"\{(\w+)\}")
 
 SHOWN = ("network", "filling", "rates", "queues", "signal", "nyquist", "equation", "table")
-"""Parts of its run that a step can show, in the order of the page."""
+"""Views of its run that a tour step can show, in the order of the page."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a tour; texts have their numbers in place, `numbers` are by name.
+    """One step of a tour. Its texts contain their numbers, which `numbers` also holds by name.
 
     `link` is the one that the equation's values are of, the busiest if empty.
     """
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Tour:
-    """A tour: its name, its title, how long it takes, and its steps."""
+    """A tour: its name, its title, its duration in minutes, and its steps."""
 
     name: str
     title: str
@@ -57,7 +57,7 @@ class Tour:
 
 
 class _StepFile(Record):
-    """A step in a tour's file."""
+    """The entry of one step in a tour's file."""
 
     title: str
     scenario: str
@@ -75,7 +75,7 @@ class _StepFile(Record):
 
 
 class _TourFile(Record):
-    """A tour's file."""
+    """The content of a tour's file."""
 
     title: str
     minutes: int
@@ -85,7 +85,7 @@ class _TourFile(Record):
 
 @cache
 def load() -> dict[str, Tour]:
-    """Return all tours by name, in their order."""
+    """Return all tours by name, in the order of the list."""
     found = []
     for file in resources.files(__name__).iterdir():
         if file.name.endswith(".toml"):
