@@ -1,4 +1,5 @@
-//! Parsers of outside bytes, for the fuzz targets (`fuzz/src/daemon.rs`): none of these functions asks the kernel.
+//! Entry points to the daemon's parsers of outside bytes, for the fuzz targets (`fuzz/src/daemon.rs`). None of them
+//! asks the kernel.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -26,7 +27,7 @@ pub fn config(text: &str) -> Result<String, String> {
     Config::parse(Path::new("f.toml"), text).map(|config| config.summary()).map_err(|why| one_line(&why))
 }
 
-/// Parses a command line, of which the first word is the program's name.
+/// Parses a command line. Its first word is the name of the program.
 ///
 /// # Errors
 /// The exit code and what is printed.
@@ -34,7 +35,8 @@ pub fn arguments(words: &[&str]) -> Result<(), (u8, String)> {
     cli::check_words(words)
 }
 
-/// Serves bytes at the control socket, whose sender then closes. Returns the answer, and how often the daemon was asked.
+/// Serves bytes at the control socket as a client that closes after sending. Returns the answer and the number of
+/// requests to the daemon.
 ///
 /// # Errors
 /// The sockets failed.
@@ -55,13 +57,13 @@ pub fn control(bytes: &[u8]) -> std::io::Result<(Vec<u8>, u32)> {
     Ok((answer, asked.into_inner()))
 }
 
-/// Reads the answer of a daemon as `waterfilld reload` does: the exit code, and the sentence.
+/// Parses the answer of a daemon as `waterfilld reload` does. Returns the exit code and the sentence.
 #[must_use]
 pub fn reply(answer: &str) -> Option<(u8, String)> {
     ControlReply::parse(answer).map(ControlReply::into_parts)
 }
 
-/// Answers the bytes of an HTTP request for metrics; `None`: the connection is closed without an answer.
+/// Answers the bytes of an HTTP request for metrics. Returns `None` if the connection is closed without an answer.
 #[must_use]
 pub fn scrape(bytes: &[u8]) -> Option<(&'static str, String)> {
     let request = http::read_request(&mut &*bytes).ok()?;
@@ -69,7 +71,7 @@ pub fn scrape(bytes: &[u8]) -> Option<(&'static str, String)> {
     Some((response.status, response.body))
 }
 
-/// Reads a structure from the start of the bytes, with zeros where there are no more.
+/// Reads a structure from the start of `bytes`. Missing bytes are zero.
 fn take<T: Bytes + Default>(bytes: &mut &[u8]) -> T {
     let mut value = T::default();
     let n = bytes.len().min(size_of::<T>());
@@ -79,7 +81,8 @@ fn take<T: Bytes + Default>(bytes: &mut &[u8]) -> T {
     value
 }
 
-/// Shows the contents of maps as `status` and the metrics do: a link, devices with tags, sums, counts, and connections.
+/// Formats the contents of maps as `status` and the metrics do: a link, devices with tags, sums, counts, and
+/// connections.
 ///
 /// # Errors
 /// The sentence about contents that are no daemon's.

@@ -1,4 +1,4 @@
-//! The configuration of the delay line, one JSON document.
+//! Configuration of the delay line, read from one JSON document.
 
 use serde::Deserialize;
 use waterfill_network::{FaultSpec, LossSpec};
@@ -7,62 +7,62 @@ use waterfill_network::{FaultSpec, LossSpec};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Seed of every random stream; line `i` owns stream `i`.
+    /// Seed of all random streams. Line `i` uses stream `i`.
     #[serde(default)]
     pub seed: u64,
-    /// Tick within which due frames leave together: a shorter one is more exact, a longer one needs less CPU.
+    /// Tick within which due frames leave together. A shorter tick is more exact, a longer one needs less CPU.
     #[serde(default = "default_tick_ns")]
     pub tick_ns: u64,
-    /// Longest frame, with its Ethernet header, that a receive ring holds.
+    /// Maximum frame length of a receive ring in bytes, including the Ethernet header.
     #[serde(default = "default_frame_bytes")]
     pub frame_bytes: usize,
-    /// Frames that a receive ring holds between two reads.
+    /// Number of frames that a receive ring holds between two reads.
     #[serde(default = "default_ring_frames")]
     pub ring_frames: usize,
     /// Way in which frames reach user space.
     #[serde(default)]
     pub port: PortKind,
-    /// True if to use real-time priority (SCHED_FIFO) and locked memory.
+    /// True to request real-time priority (SCHED_FIFO) and locked memory.
     #[serde(default = "default_true")]
     pub realtime: bool,
-    /// The lines. An interface may be the start of one line, and the end of any number.
+    /// Lines of the run. An interface may be the start of one line and the end of any number.
     pub lines: Vec<LineConfig>,
 }
 
-/// One direction of one link.
+/// Configuration of a line, which is one direction of one link.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineConfig {
-    /// Name in the statistics.
+    /// Name of the line in the statistics.
     pub name: String,
-    /// Interface whose arrivals it takes.
+    /// Interface from which the line takes arriving frames.
     pub from: String,
-    /// Interface that it sends them out of.
+    /// Interface through which the line sends its frames.
     pub to: String,
-    /// Time for which each frame is held.
+    /// Time for which each frame is held, in nanoseconds.
     pub delay_ns: u64,
-    /// Changes of the delay, in order of time.
+    /// Changes of the delay, ordered by time.
     #[serde(default)]
     pub changes: Vec<DelayChange>,
     /// Probability that a frame is lost, independent of all others.
     #[serde(default)]
     pub loss: f64,
-    /// Loss by another model, in place of `loss`.
+    /// Loss model that replaces `loss`.
     #[serde(default)]
     pub loss_model: Option<LossSpec>,
-    /// Probability that a frame is held `reorder_extra_ns` longer, so that later ones overtake it.
+    /// Probability that a frame is held `reorder_extra_ns` longer, so that later frames overtake it.
     #[serde(default)]
     pub reorder: f64,
-    /// Additional time for which a reordered frame is held.
+    /// Additional time for which a reordered frame is held, in nanoseconds.
     #[serde(default)]
     pub reorder_extra_ns: u64,
     /// Probability that a frame is delivered twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// Faults of frames and of the wire; their times count from the run's start.
+    /// Faults of frames and of the wire. Their times count from the start of the run.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
-    /// Space for waiting frames. A frame that finds it full is an overflow, which makes the run invalid.
+    /// Space for waiting frames in bytes. A frame that does not fit is an overflow, which makes the run invalid.
     pub hold_bytes: usize,
 }
 
@@ -70,11 +70,11 @@ pub struct LineConfig {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DelayChange {
-    /// Time since the run's start, which the control line `start` gives.
+    /// Time of the change in nanoseconds since the start of the run, which the control line `start` gives.
     pub at_ns: u64,
-    /// Time for which later frames are held.
+    /// Time for which later frames are held, in nanoseconds.
     pub delay_ns: u64,
-    /// Rate of the link in bit/s, IP bytes: where the delay falls, frames leave no faster.
+    /// Rate of the link in bit/s of IP bytes. When the delay falls, frames leave no faster.
     pub rate_bps: f64,
 }
 
@@ -82,24 +82,24 @@ pub struct DelayChange {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
-    /// AF_PACKET receive ring, one slot per frame (TPACKET_V2); `sendmmsg` to send.
+    /// AF_PACKET receive ring with one slot per frame (TPACKET_V2), and `sendmmsg` to send.
     #[default]
     Ring,
-    /// AF_PACKET receive ring of blocks (TPACKET_V3); `sendmmsg` to send.
+    /// AF_PACKET receive ring of blocks (TPACKET_V3), and `sendmmsg` to send.
     Blocks,
-    /// AF_PACKET, `recvmmsg` and `sendmmsg`.
+    /// AF_PACKET socket with `recvmmsg` and `sendmmsg`.
     Mmsg,
-    /// TAP devices, which this process creates with the interfaces' names: one `read` or `write` per frame.
+    /// TAP devices, which this process creates under the interfaces' names, with one `read` or `write` per frame.
     Tap,
-    /// AF_XDP on queue 0 of the interface, in copy mode.
+    /// AF_XDP socket on queue 0 of the interface, in copy mode.
     Xdp,
 }
 
-/// Longest document.
+/// Maximum size of a configuration document in bytes.
 pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
-/// Most bytes that a line holds: 5 s of 100 Gbit/s.
+/// Maximum number of bytes that a line holds: 5 s of 100 Gbit/s.
 const MAX_HOLD_BYTES: usize = 1 << 36;
-/// Longest frame.
+/// Maximum length of a frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1 << 17;
 
 const fn default_tick_ns() -> u64 {
@@ -116,19 +116,19 @@ const fn default_true() -> bool {
 }
 
 impl LineConfig {
-    /// Returns the smallest delay that the line ever has.
+    /// Returns the minimum delay of the line over all changes, in nanoseconds.
     pub(super) fn delay_min_ns(&self) -> u64 {
         self.changes.iter().map(|change| change.delay_ns).fold(self.delay_ns, u64::min)
     }
 
-    /// Returns the loss model; `None` without loss.
+    /// Returns the loss model, or `None` without loss.
     pub(super) fn losses(&self) -> Option<LossSpec> {
         self.loss_model.or_else(|| (self.loss > 0.0).then_some(LossSpec::Independent { p: self.loss }))
     }
 }
 
 impl Config {
-    /// A configuration without lines, for opening interfaces for frames of this length.
+    /// Returns a configuration without lines, for opening interfaces for frames of `frame_bytes`.
     #[must_use]
     pub const fn for_ports(frame_bytes: usize) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Config {
         }
     }
 
-    /// Parses and checks a document; the error is one line that names the key.
+    /// Parses and checks a document. An error is one line that names the key.
     ///
     /// # Errors
     /// When it is not JSON of this shape, or a value is out of its range.

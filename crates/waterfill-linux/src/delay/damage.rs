@@ -1,4 +1,4 @@
-//! Faults of frames: the option of an explicit law is removed, damaged, or its signal replaced.
+//! Faults of frames: removing or damaging the option of an explicit law, or replacing its signal.
 //!
 //! As in the simulator, they act on frames behind the router that writes into them. Checksums are kept valid, as a router
 //! would: the receiver's kernel would drop the frame otherwise.
@@ -14,19 +14,19 @@ const TCP: u8 = 6;
 const TCP_HEADER: usize = 20;
 /// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
-/// Options that end the list, or fill it.
+/// TCP option that ends the list. [`NOTHING`] fills the list.
 const END: u8 = 0;
 const NOTHING: u8 = 1;
-/// The laws' option (bpf/wire.h): an experiment with this ExID, or the papers' own.
+/// Kind of the laws' option as an experiment with [`EXID`]. [`PAPER`] is its kind in the papers (bpf/wire.h).
 const EXPERIMENT: u8 = 253;
 const EXID: [u8; 2] = [0x57, 0x46];
 const PAPER: u8 = 42;
-/// Bytes of the experiment's option before its values.
+/// Number of bytes before the values in an experimental option.
 const HEAD: usize = 5;
-/// Position of the forward value in the papers' own option.
+/// Offset of the forward value in the papers' option.
 const PAPER_FORWARD: usize = 5;
 
-/// Changes a frame by the faults that act at `at_s`, in seconds of the run.
+/// Applies to a frame the faults that are active `at_s` seconds after the start of the run.
 pub(super) fn alter(faults: &[FaultSpec], at_s: f64, frame: &mut [u8], rng: &mut Pcg64) {
     for fault in faults.iter().filter(|fault| fault.from_s <= at_s && at_s < fault.until_s) {
         if matches!(fault.effect, Effect::Hold { .. }) || uniform(rng) >= fault.share {
@@ -42,7 +42,8 @@ pub(super) fn alter(faults: &[FaultSpec], at_s: f64, frame: &mut [u8], rng: &mut
     }
 }
 
-/// Returns when a frame is released that is due so many nanoseconds after the start of the run.
+/// Returns the release time of a frame that is due at `due_ns`. Both times are in nanoseconds since the start of the
+/// run.
 pub(super) fn released_ns(faults: &[FaultSpec], due_ns: u64) -> u64 {
     faults.iter().fold(due_ns, |last, fault| {
         let Effect::Hold { every_s } = fault.effect else { return last };
@@ -58,7 +59,7 @@ fn nanoseconds(s: f64) -> u64 {
     (s * 1e9).round() as u64
 }
 
-/// Positions of a frame's TCP header and of the laws' option in it.
+/// Positions of a frame's TCP header and of the laws' option.
 #[derive(Clone, Copy, Debug)]
 struct LawOption {
     tcp: usize,
@@ -67,7 +68,7 @@ struct LawOption {
 }
 
 impl LawOption {
-    /// Finds the option; `None` without one.
+    /// Finds the laws' option in a frame. Returns `None` if the frame has none.
     fn of(frame: &[u8]) -> Option<Self> {
         let packet = frame.get(ETHERNET..)?;
         let (protocol, header) = match (frame[12], frame[13]) {
@@ -100,7 +101,7 @@ impl LawOption {
         None
     }
 
-    /// Inverts a bit of the values.
+    /// Inverts a random bit of the option's values.
     fn corrupt(&self, frame: &mut [u8], rng: &mut Pcg64) {
         let head = if frame[self.at] == PAPER { 2 } else { HEAD };
         let bit = below(rng, (self.length - head) * 8);
@@ -109,7 +110,7 @@ impl LawOption {
         self.write(frame, at, &[byte]);
     }
 
-    /// Replaces the signal among the forward value, if the option has one and its place is known.
+    /// Replaces the signal in the forward value, if the law's option contains a known signal.
     fn lie(&self, frame: &mut [u8], value: FalseSignal, rng: &mut Pcg64) {
         let Some(signal) = self.signal(frame) else { return };
         let code = match value {
@@ -122,9 +123,10 @@ impl LawOption {
         self.write(frame, signal.at, &(kept | code).to_be_bytes()[1..]);
     }
 
-    /// Finds the signal of the forward value: 24 bits, or fewer of them.
+    /// Finds the signal in the forward value, which has up to 24 bits.
     fn signal(&self, frame: &[u8]) -> Option<WireSignal> {
-        /// A price, or the logarithm of a rate; behind a flag where a law has one, and the higher the less it grants.
+        /// Mask, code of a zero rate and code of the maximum rate, for a price or the logarithm of a rate. A higher
+        /// code grants less.
         const PRICE: (u32, u32, u32) = (0x7f_ffff, 0x7f_ffff, 1);
         let (at, law) = if frame[self.at] == PAPER {
             (self.at + PAPER_FORWARD, 0)
@@ -146,7 +148,7 @@ impl LawOption {
         (at + offset + 3 <= self.at + self.length).then_some(WireSignal { at: at + offset, mask, zero, max })
     }
 
-    /// Writes bytes and updates TCP's checksum by the difference (RFC 1624).
+    /// Writes bytes into a frame and updates TCP's checksum incrementally (RFC 1624).
     fn write(&self, frame: &mut [u8], at: usize, bytes: &[u8]) {
         let first = (at - self.tcp) & !1;
         let last = at - self.tcp + bytes.len();
@@ -167,7 +169,7 @@ impl LawOption {
     }
 }
 
-/// Position in a frame of a signal of up to 24 bits, and its codes for no rate and the highest rate.
+/// Position in a frame of a signal of up to 24 bits, with its codes for a zero rate and the maximum rate.
 #[derive(Clone, Copy, Debug)]
 struct WireSignal {
     at: usize,
@@ -180,7 +182,7 @@ struct WireSignal {
 mod tests {
     use super::*;
 
-    /// A TCP segment over IPv4 with timestamps and an option of a law, and a valid checksum over its TCP part.
+    /// Returns a frame with a TCP segment over IPv4 that has timestamps, a law's option and a valid TCP checksum.
     fn segment(option: &[u8]) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET + 20 + TCP_HEADER];
         frame[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -199,7 +201,7 @@ mod tests {
         frame
     }
 
-    /// The one's complement sum of the TCP part; 0xffff where the checksum is valid.
+    /// Returns the one's complement sum of the TCP segment, which is 0xffff if the checksum is valid.
     fn sum(frame: &[u8]) -> u16 {
         let words = frame[ETHERNET + 20..].chunks(2);
         let mut sum: u32 = words.map(|w| u32::from(w[0]) << 8 | u32::from(w.get(1).copied().unwrap_or(0))).sum();
@@ -213,7 +215,7 @@ mod tests {
         [FaultSpec { from_s: 1.0, until_s: 2.0, share: 1.0, effect }]
     }
 
-    /// MaxNet's price 0x123456 with its echo, at an odd place.
+    /// Option with MaxNet's price 0x123456 and its echo, at an odd offset.
     const BOTH: [u8; 12] = [1, EXPERIMENT, 11, 0x57, 0x46, 3, 0x12, 0x34, 0x56, 0x65, 0x43, 0x21];
 
     #[test]

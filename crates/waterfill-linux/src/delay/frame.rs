@@ -1,4 +1,4 @@
-//! Recognises frames with data, which the periodic loss model counts.
+//! Recognises frames that carry data, which the periodic loss model counts.
 
 const ETHERNET: usize = 14;
 const IPV6_HEADER: usize = 40;
@@ -6,7 +6,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 0x02;
 
-/// Returns whether a frame, Ethernet header first, is a TCP segment with payload other than a SYN, or a UDP datagram.
+/// Returns true if an Ethernet frame is a UDP datagram, or a TCP segment with payload and without SYN.
 ///
 /// The testbed sends neither extension headers nor fragments.
 pub(super) fn carries_data(frame: &[u8]) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn carries_data(frame: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A TCP segment over IPv4, with 12 bytes of options.
+    /// Returns a frame with a TCP segment over IPv4 that has 12 bytes of options.
     fn segment(flags: u8, payload: u16) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET + 20 + 32 + usize::from(payload)];
         frame[12..14].copy_from_slice(&[0x08, 0x00]);

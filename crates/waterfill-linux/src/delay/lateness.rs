@@ -1,12 +1,13 @@
-//! The accuracy of the line: departure times less due times, in buckets of one microsecond.
+//! Accuracy of a line: departure times minus due times, in buckets of one microsecond.
 
 use serde::Serialize;
 
-/// Earliest and latest bucket. Values beyond count in the last one; the extremes are exact.
+/// Lower edge of the first bucket in µs. Values outside the buckets count in the nearest one; minimum and maximum are
+/// exact.
 const EARLIEST_US: i64 = -2_000;
 const LATEST_US: i64 = 20_000;
 
-/// A histogram of signed nanoseconds.
+/// Histogram of differences in nanoseconds, which may be negative.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     buckets: Vec<u64>,
@@ -15,22 +16,22 @@ pub struct Lateness {
     max_ns: i64,
 }
 
-/// A summary in nanoseconds; negative is early. Quantiles are exact to a microsecond.
+/// Summary of differences in nanoseconds, which are negative for early frames. Quantiles are exact to a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spread {
-    /// Frames counted.
+    /// Number of frames counted.
     pub count: u64,
-    /// Earliest.
+    /// Minimum difference, of the earliest frame.
     pub min: i64,
-    /// 1st percentile.
+    /// 1st percentile of the differences.
     pub p01: i64,
-    /// Median.
+    /// Median of the differences.
     pub p50: i64,
-    /// 99th percentile.
+    /// 99th percentile of the differences.
     pub p99: i64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of the differences.
     pub p999: i64,
-    /// Latest.
+    /// Maximum difference, of the latest frame.
     pub max: i64,
     /// 99th percentile of the absolute difference.
     pub abs_p99: i64,
@@ -44,7 +45,7 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// Counts one departure.
+    /// Counts the departure of a frame.
     pub fn add(&mut self, late_ns: i64) {
         let us = late_ns.div_euclid(1000).clamp(EARLIEST_US, LATEST_US - 1);
         self.buckets[(us - EARLIEST_US) as usize] += 1;
@@ -53,7 +54,7 @@ impl Lateness {
         self.max_ns = self.max_ns.max(late_ns);
     }
 
-    /// Returns the summary; `None` without departures.
+    /// Returns the summary, or `None` without departures.
     #[must_use]
     pub fn spread(&self) -> Option<Spread> {
         (self.count > 0).then(|| Spread {
@@ -68,7 +69,7 @@ impl Lateness {
         })
     }
 
-    /// Returns the upper edge of the quantile's bucket, within the extremes.
+    /// Returns the upper edge of a quantile's bucket, limited to the minimum and maximum.
     fn quantile(&self, q: f64) -> i64 {
         let edges = (EARLIEST_US + 1..).map(|us| us * 1000);
         let found = reaches(self.buckets.iter().copied().zip(edges), q * self.count as f64);

@@ -1,4 +1,4 @@
-//! Treatment of a frame between two interfaces: loss, duplication, delay, reordering. No I/O.
+//! Treatment of frames between two interfaces: loss, duplication, delay and reordering, without I/O.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use super::lateness::Lateness;
 use super::store::Store;
 use super::sys::Nanos;
 
-/// One direction of one link.
+/// A line: one direction of one link.
 #[derive(Debug)]
 pub struct Line {
     schedule: Schedule,
@@ -25,23 +25,23 @@ pub struct Line {
     reorder: f64,
     duplicate: f64,
     rng: Pcg64,
-    /// Faults of frames and of the wire, with their own random stream.
+    /// Faults of frames and of the wire, which have their own random stream.
     faults: Box<[FaultSpec]>,
     faults_rng: Pcg64,
-    /// A frame while its contents change.
+    /// Buffer for a frame whose contents a fault changes.
     altered: Vec<u8>,
-    /// Frames held for the delay, due in the order of their arrival.
+    /// Frames held for the delay, in the order of arrival.
     waiting: Store,
-    /// Frames held longer, the next due first; ties in the order of arrival.
+    /// Frames held longer, ordered by the time at which they are due and then by arrival.
     late: BinaryHeap<Reverse<(Nanos, u64, Vec<u8>)>>,
     late_bytes_free: usize,
-    /// Counts of the line.
+    /// Frame counts of the line.
     pub counts: Counts,
     /// Timing errors of the line.
     pub lateness: Lateness,
 }
 
-/// Frames, since the start.
+/// Frame counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Frames that arrived.
@@ -52,14 +52,14 @@ pub struct Counts {
     pub reordered: u64,
     /// Frames duplicated at random, as configured.
     pub duplicated: u64,
-    /// Frames without space in the line: a fault of the testbed.
+    /// Frames that did not fit into the line, which is a fault of the testbed.
     pub overflow: u64,
     /// Frames sent.
     pub sent: u64,
 }
 
 impl Line {
-    /// The `index`-th line of a run with this seed.
+    /// Creates the `index`-th line of a run with this seed.
     #[must_use]
     pub fn new(config: &LineConfig, seed: u64, index: usize) -> Self {
         Self {
@@ -80,12 +80,12 @@ impl Line {
         }
     }
 
-    /// Sets the time from which the times of changes count.
+    /// Sets the start of the run, from which the times of changes count.
     pub fn start(&mut self, at: Nanos) {
         self.schedule.start = Some(at);
     }
 
-    /// Returns how many changes of the delay frames have met.
+    /// Returns the number of delay changes that frames have met.
     #[must_use]
     pub fn changes(&self) -> usize {
         self.schedule.next
@@ -114,7 +114,7 @@ impl Line {
         self.hold_until(due, frame);
     }
 
-    /// Holds a frame on a line with faults, which act when it is due.
+    /// Holds a frame on a line with faults. Faults act at the time at which the frame is due.
     fn hold_faulty(&mut self, start: Nanos, due: Nanos, frame: &[u8]) {
         let mut altered = std::mem::take(&mut self.altered);
         altered.clear();
@@ -143,8 +143,8 @@ impl Line {
         true
     }
 
-    /// Adds the frames due by `by` to `into`, oldest first, up to `max`. Frames that are held longer follow when there are no
-    /// others. The caller reports with [`Line::sent`] how many have left.
+    /// Appends to `into` up to `max` frames that are due by `by`, oldest first. Frames that are held longer follow when
+    /// there are no others. The caller reports the number of sent frames with [`Line::sent`].
     pub fn due<'a>(&'a self, by: Nanos, max: usize, into: &mut Vec<&'a [u8]>) {
         let ready = (0..max).map_while(|i| self.waiting.get(i)).take_while(|(due, _)| *due <= by);
         into.extend(ready.map(|(_, frame)| frame));
@@ -155,7 +155,7 @@ impl Line {
         }
     }
 
-    /// Records that the first `count` frames of the last [`Line::due`] have left between these two times.
+    /// Records that the first `count` frames of the last [`Line::due`] were sent between `began` and `ended`.
     pub fn sent(&mut self, count: usize, by: Nanos, began: Nanos, ended: Nanos) {
         let step = ended.since(began) / count.max(1) as i64;
         for i in 0..count {
@@ -176,7 +176,7 @@ impl Line {
         }
     }
 
-    /// Returns when the next frame is due.
+    /// Returns the time at which the next frame is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Nanos> {
         let waiting = self.waiting.get(0).map(|(due, _)| due);
@@ -184,27 +184,27 @@ impl Line {
         waiting.into_iter().chain(late).min()
     }
 
-    /// Returns how many frames wait.
+    /// Returns the number of waiting frames.
     #[must_use]
     pub fn held(&self) -> usize {
         self.waiting.len() + self.late.len()
     }
 }
 
-/// Times at which frames are due: the delay over time, counted in the frames' own times of arrival.
+/// Computes the times at which frames are due. A frame's delay depends on its arrival time.
 #[derive(Debug)]
 struct Schedule {
     delay_ns: u64,
     changes: Box<[DelayChange]>,
-    /// The change that comes next, and the time from which its time counts.
+    /// Index of the next change.
     next: usize,
     start: Option<Nanos>,
     last_due: Nanos,
-    /// The link's rate in bit/s, from a fall of the delay until a frame is due by its delay again.
+    /// Rate of the link in bit/s, from a fall of the delay until a frame is due by its delay again.
     catching_up: Option<f64>,
 }
 
-/// Ethernet's header, which a link's rate does not count.
+/// Length of an Ethernet header in bytes, which a link's rate does not count.
 const HEADER_BYTES: usize = 14;
 
 impl Schedule {
@@ -219,8 +219,8 @@ impl Schedule {
         }
     }
 
-    /// Returns when a frame is due. Where the delay has fallen, frames stay in order and leave at the link's rate, as those
-    /// that are already on the wire.
+    /// Returns the time at which a frame is due. After a fall of the delay, frames keep their order and leave at the
+    /// link's rate, like frames already on the wire.
     fn due(&mut self, arrived: Nanos, frame_bytes: usize) -> Nanos {
         while let (Some(change), Some(start)) = (self.changes.get(self.next), self.start) {
             if arrived < start.after(change.at_ns) {
@@ -247,7 +247,7 @@ impl Schedule {
     }
 }
 
-/// Draws an event of probability `p`; an impossible one draws nothing.
+/// Draws an event of probability `p`. An impossible event draws no random number.
 fn happens(p: f64, rng: &mut Pcg64) -> bool {
     p > 0.0 && uniform(rng) < p
 }
@@ -274,7 +274,7 @@ mod tests {
         Line::new(&config, 7, 0)
     }
 
-    /// Returns the first bytes of the frames that leave by `by`.
+    /// Returns the first byte of each frame that leaves by `by`.
     fn drain(line: &mut Line, by: u64) -> Vec<u8> {
         let by = Nanos::new(by);
         let mut left = Vec::new();
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(line.counts.reordered, 1);
     }
 
-    /// Order of frames when the delay changes. When it rises, the wire is silent for the difference. When it falls,
-    /// frames keep their order and leave at the link's rate until they are due by the delay.
+    /// Frames keep their order when the delay changes. When it rises, the wire is silent for the difference. When it
+    /// falls, frames leave at the link's rate until they are due by the delay.
     #[test]
     fn frames_follow_the_delay_in_order() {
         let mut line = line(0.0, 0.0, 0.0);

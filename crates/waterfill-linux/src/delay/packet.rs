@@ -1,4 +1,5 @@
-//! A network interface for the delay line: AF_PACKET by a ring of slots, a ring of blocks or plain calls, TAP, or AF_XDP.
+//! Network interfaces for the delay line, opened through AF_PACKET, TAP or AF_XDP. AF_PACKET receives by a ring of
+//! slots, a ring of blocks or plain calls.
 //!
 //! AF_PACKET sends by `sendmmsg`. The kernel's transmit ring (PACKET_TX_RING) is unusable on a veth: it passes the ring's
 //! own pages to the receiving namespace and reuses them while the far end still reads them.
@@ -15,7 +16,7 @@ use super::sys::{self, Mapping, Nanos};
 use super::tap::Tap;
 use super::xdp::Xdp;
 
-/// One interface.
+/// An open network interface.
 #[derive(Debug)]
 pub struct Port {
     backend: Backend,
@@ -38,7 +39,7 @@ enum Receiver {
 
 const TPACKET_V2: libc::c_int = 1;
 const TPACKET_V3: libc::c_int = 2;
-/// Age at which the kernel passes on a block that is not full: its minimum.
+/// Time after which the kernel passes on a block that is not full. This is the kernel's minimum.
 const BLOCK_TIMEOUT_MS: u32 = 1;
 const BLOCK_BYTES: usize = 1 << 17;
 const CALL_FRAMES: usize = 64;
@@ -68,7 +69,7 @@ impl Port {
         Ok(Self { backend: Backend::Packet { fd, receiver }, drops: 0 })
     }
 
-    /// Passes every frame that has arrived to `take`, with the time at which the kernel received it.
+    /// Passes every frame that has arrived to `take`, with the time at which the kernel received the frame.
     ///
     /// # Errors
     /// When the interface has failed.
@@ -111,7 +112,7 @@ impl Port {
         }
     }
 
-    /// Returns the frames that found the receive ring full, since the start.
+    /// Returns the number of frames that found the receive ring full, since the start.
     pub fn drops(&mut self) -> u64 {
         if let Backend::Packet { fd, .. } = &self.backend {
             self.drops += sys::ring_drops(fd);
@@ -148,7 +149,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Returns the slot at this offset, if the kernel has filled it.
+    /// Returns the slot at offset `at` if the kernel has filled it.
     fn ready(memory: &Mapping, at: usize) -> Option<Self> {
         if memory.word(at).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
@@ -173,7 +174,7 @@ impl Slot {
 
 // --- a ring of blocks ----------------------------------------------------------------------------
 
-/// The offset of `tpacket_hdr_v1` in a block.
+/// Offset of `tpacket_hdr_v1` in a block.
 const BLOCK_HEADER: usize = offset_of!(libc::tpacket_block_desc, hdr);
 
 fn blocks(fd: &OwnedFd, ring_bytes: usize) -> io::Result<Receiver> {
@@ -193,7 +194,7 @@ fn blocks(fd: &OwnedFd, ring_bytes: usize) -> io::Result<Receiver> {
     Ok(Receiver::Blocks { memory, block_bytes: BLOCK_BYTES, blocks, next: 0 })
 }
 
-/// Passes the frames of the block at this offset to `take`. Returns false if the kernel has not filled it yet.
+/// Passes the frames of the block at offset `at` to `take`. Returns false if the kernel has not filled the block yet.
 fn read_block(memory: &Mapping, at: usize, take: &mut impl FnMut(Nanos, &[u8])) -> bool {
     let status = memory.word(at + BLOCK_HEADER + offset_of!(libc::tpacket_hdr_v1, block_status));
     if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
@@ -213,7 +214,7 @@ fn read_block(memory: &Mapping, at: usize, take: &mut impl FnMut(Nanos, &[u8])) 
 
 // --- plain calls ---------------------------------------------------------------------------------
 
-/// Receives frames by one `recvmmsg`. Returns whether there may be more.
+/// Receives frames with one `recvmmsg`. Returns true if there may be more frames.
 fn read_calls(
     fd: &OwnedFd,
     buffers: &mut [u8],
@@ -247,7 +248,7 @@ fn read_calls(
     Ok(got == CALL_FRAMES)
 }
 
-/// Returns the kernel's timestamp from a message's control data; now, if there is none.
+/// Returns the kernel's timestamp from a message's control data, or the present time if there is none.
 fn timestamp(header: &libc::msghdr) -> Nanos {
     // SAFETY: the kernel filled the control buffer; the macros stay within its length.
     unsafe {

@@ -1,4 +1,4 @@
-//! An independent measurement of a path: sends numbered frames by one interface and receives them by another.
+//! Measures a path independently: sends numbered frames through one interface and receives them at another.
 //!
 //! A frame carries its number and its sending time; the kernel timestamps its arrival by the same clock. The probe does not
 //! depend on what lies between: a delay line, or nothing.
@@ -12,50 +12,51 @@ use super::lateness::{Lateness, Spread};
 use super::packet::Port;
 use super::sys::{self, Nanos};
 
-/// Destination, source (both locally administered), and the EtherType for local experiments (IEEE 802).
+/// Ethernet header of a probe frame: locally administered destination and source, and the EtherType for local
+/// experiments (IEEE 802).
 const HEAD: [u8; 14] = [0x02, 0, 0, 0, 0xff, 2, 0x02, 0, 0, 0, 0xff, 1, 0x88, 0xb5];
 const MAGIC: &[u8; 8] = b"wf-probe";
-/// A frame with the head, the number and the time.
+/// Minimum length of a frame in bytes, with the header, the number and the time.
 const MIN_FRAME_BYTES: usize = HEAD.len() + MAGIC.len() + 16;
 const TICK_NS: u64 = 50_000;
 const BATCH: u64 = 64;
 
-/// Frames to send, and their interface.
+/// Configuration of a measurement.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Interface that sends.
+    /// Interface that sends the frames.
     pub from: String,
-    /// Interface that receives.
+    /// Interface that receives the frames.
     pub to: String,
-    /// Length of a frame with its Ethernet header, without checksum.
+    /// Length of a frame in bytes, with its Ethernet header but without checksum.
     pub frame_bytes: usize,
-    /// Frames per second; zero: as many as possible.
+    /// Number of frames per second; 0 sends as many as possible.
     pub rate_per_s: u64,
     /// Duration of sending, in nanoseconds.
     pub send_ns: u64,
-    /// The path's nominal delay, in nanoseconds.
+    /// Nominal delay of the path, in nanoseconds.
     pub delay_ns: u64,
 }
 
-/// The result.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Report {
     /// Frames sent.
     pub sent: u64,
-    /// Frames received, in any order.
+    /// Frames received, regardless of their order.
     pub received: u64,
-    /// Frames received after one with a higher number.
+    /// Frames received after a frame with a higher number.
     pub reordered: u64,
-    /// Frames that arrived but were dropped by the probe's own ring.
+    /// Frames that arrived but were dropped because the probe's own ring was full.
     pub unseen: u64,
     /// Duration of sending, in seconds.
     pub sending_s: f64,
     /// Time from the first arrival to the last, in seconds.
     pub receiving_s: f64,
-    /// Travel times less the nominal delay.
+    /// Travel times minus the nominal delay, in nanoseconds.
     pub error_ns: Option<Spread>,
-    /// CPU time of the probe itself.
+    /// CPU time of the probe process, in seconds.
     pub cpu_s: f64,
 }
 
@@ -70,7 +71,7 @@ struct Seen {
 }
 
 impl Probe {
-    /// Parses and checks a document; the error is one line that names the key.
+    /// Parses and checks a document. An error is one line that names the key.
     ///
     /// # Errors
     /// When it is not JSON of this shape, or frames are too short for number and time, or too long.
@@ -83,7 +84,7 @@ impl Probe {
         Ok(probe)
     }
 
-    /// Sends, waits for frames on the way, and reports.
+    /// Sends the frames, waits for those on the way, and returns the report.
     ///
     /// # Errors
     /// When an interface cannot be opened or fails.
@@ -144,7 +145,7 @@ impl Probe {
     }
 }
 
-/// Sends frames numbered from `first` on. Returns how many were sent.
+/// Sends frames that are numbered from `first` on. Returns the number of frames that were sent.
 fn send(out: &mut Port, frames: &mut [Vec<u8>], first: u64) -> io::Result<u64> {
     let at = HEAD.len() + MAGIC.len();
     let stamp = Nanos::now().as_ns().to_be_bytes();

@@ -1,4 +1,4 @@
-//! The loop: receive arrivals, send due frames, sleep.
+//! Main loop of the delay line: receive arrivals, send due frames, sleep.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -11,21 +11,21 @@ use super::line::{Counts, Line};
 use super::packet::Port;
 use super::sys::{self, Nanos, Scheduling};
 
-/// Longest time between two reads of an interface, whose ring holds the arrivals meanwhile. Lines with a delay of less than
-/// twice this time are read more often.
+/// Maximum time between two reads of an interface, whose ring holds the arrivals meanwhile. Interfaces are read more
+/// often if a line's delay is less than twice this time.
 const MAX_READ_INTERVAL_NS: u64 = 1_000_000;
-/// Time between two reads of standard input.
+/// Time between two reads of standard input, in nanoseconds.
 const CONTROL_INTERVAL_NS: u64 = 2_000_000;
-/// Frames per call.
+/// Maximum number of frames per system call.
 const BATCH: usize = 64;
 
-/// The lines of a run with their interfaces.
+/// All lines of a run with their interfaces.
 #[derive(Debug)]
 pub struct DelayLine {
     names: Vec<String>,
     lines: Vec<Line>,
     ports: Vec<Port>,
-    /// Indices in `ports` of each line's interfaces.
+    /// Indexes in `ports` of each line's two interfaces.
     from_to: Vec<(usize, usize)>,
     tick_ns: u64,
     read_interval_ns: u64,
@@ -33,16 +33,16 @@ pub struct DelayLine {
     wakes: u64,
 }
 
-/// The answer to `stats`.
+/// Statistics of a run, sent as the answer to a control line.
 #[derive(Debug, Serialize)]
 pub struct Stats {
-    /// One entry per line.
+    /// Statistics of each line.
     pub lines: Vec<LineStats>,
-    /// CPU time so far, including the receiving hosts' network stack, which runs in `sendmmsg`.
+    /// CPU time of the process in seconds. It includes the receiving hosts' network stack, which runs in `sendmmsg`.
     pub cpu_s: f64,
     /// Number of passes of the loop.
     pub wakes: u64,
-    /// The scheduling that the process got, if it requested real-time scheduling.
+    /// Scheduling that the kernel granted, if real-time scheduling was requested.
     pub punctuality: Option<Scheduling>,
 }
 
@@ -51,21 +51,21 @@ pub struct Stats {
 pub struct LineStats {
     /// Name of the line.
     pub name: String,
-    /// Counts of frames.
+    /// Frame counts of the line.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Frames that found the receive ring full: a fault of the testbed.
+    /// Frames that found the receive ring full, which is a fault of the testbed.
     pub ring_drops: u64,
-    /// Frames that wait.
+    /// Number of waiting frames.
     pub held: usize,
-    /// Changes of the delay that frames have met.
+    /// Number of delay changes that frames have met.
     pub changes: usize,
-    /// Departure times less due times.
+    /// Departure times minus due times, in nanoseconds.
     pub late_ns: Option<Spread>,
 }
 
 impl DelayLine {
-    /// Opens the interfaces.
+    /// Opens the interfaces of all lines.
     ///
     /// # Errors
     /// When one cannot be opened; the error names it.
@@ -98,7 +98,8 @@ impl DelayLine {
         })
     }
 
-    /// Runs one round: receives all arrivals, sends everything due by half a tick from now. Returns when to call next.
+    /// Runs one round: receives all arrivals, and sends all frames that are due within half a tick. Returns the time of
+    /// the next round.
     ///
     /// # Errors
     /// When an interface has failed.
@@ -117,8 +118,8 @@ impl DelayLine {
         Ok(next.max(began.after(self.tick_ns)))
     }
 
-    /// Runs until standard input closes. Answers each line there with one JSON line of statistics. A line `start NS` first
-    /// sets the time, on the clock of the frames' timestamps, from which the times of changes count.
+    /// Runs until standard input closes, and answers each input line with one JSON line of statistics. A line `start
+    /// NS` first sets the start of the run, on the clock of the frames' timestamps.
     ///
     /// # Errors
     /// When an interface has failed, or standard output has closed.
@@ -171,7 +172,7 @@ impl DelayLine {
     }
 }
 
-/// Checks that there is memory for all frames that the lines may hold, which they allocate at once.
+/// Checks that there is memory for all frames that the lines may hold. The lines allocate it at once.
 fn reserve(lines: &[LineConfig]) -> io::Result<()> {
     let bytes = lines.iter().fold(0_usize, |sum, line| sum.saturating_add(line.hold_bytes));
     let mut memory = Vec::<u8>::new();

@@ -1,15 +1,15 @@
-//! Waiting frames: a first-in-first-out queue in one block of memory, allocated once.
+//! First-in-first-out queue of waiting frames, in one block of memory that is allocated once.
 
 use std::collections::VecDeque;
 
 use super::sys::Nanos;
 
-/// Frames in order of arrival, each whole and contiguous.
+/// Queue of frames in the order of arrival. Each frame is contiguous in memory.
 #[derive(Debug)]
 pub struct Store {
     bytes: Box<[u8]>,
     frames: VecDeque<Held>,
-    /// Offset of the next frame, if it fits before the end.
+    /// Offset at which the next frame is stored if it fits before the end.
     head: usize,
 }
 
@@ -21,14 +21,14 @@ struct Held {
 }
 
 impl Store {
-    /// Allocates `capacity` bytes for frames.
+    /// Creates a queue with `capacity` bytes for frames.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let frames = VecDeque::with_capacity(capacity / 256);
         Self { bytes: vec![0; capacity].into_boxed_slice(), frames, head: 0 }
     }
 
-    /// Appends a frame. Returns false when there is no space for it.
+    /// Appends a frame. Returns false if there is no space for it.
     pub fn push(&mut self, due: Nanos, frame: &[u8]) -> bool {
         let Some(start) = self.free_space(frame.len()) else { return false };
         self.bytes[start..start + frame.len()].copy_from_slice(frame);
@@ -37,7 +37,7 @@ impl Store {
         true
     }
 
-    /// Returns the offset of `len` contiguous free bytes: after the newest frame, or at the start of the memory.
+    /// Returns the offset of `len` contiguous free bytes, after the newest frame or at the start of the memory.
     fn free_space(&self, len: usize) -> Option<usize> {
         let size = self.bytes.len();
         match self.frames.front() {
@@ -49,7 +49,7 @@ impl Store {
         }
     }
 
-    /// Returns the `i`-th oldest frame and the time at which it is due.
+    /// Returns the time at which the `i`-th oldest frame is due, and the frame.
     #[must_use]
     pub fn get(&self, i: usize) -> Option<(Nanos, &[u8])> {
         self.frames.get(i).map(|held| (held.due, &self.bytes[held.start..held.start + held.len]))
@@ -60,13 +60,13 @@ impl Store {
         self.frames.pop_front();
     }
 
-    /// Returns how many frames wait.
+    /// Returns the number of waiting frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Returns whether no frame waits.
+    /// Returns true if no frame waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()

@@ -1,46 +1,46 @@
-//! System calls behind safe functions. The delay line's other unsafe code is in `packet`, `tap` and `xdp`.
+//! Safe functions for system calls. The delay line's other unsafe code is in `packet`, `tap` and `xdp`.
 #![expect(unsafe_code, reason = "system calls that the standard library does not have")]
 
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Nanoseconds since 1970 on the clock that stamps packets (CLOCK_REALTIME).
+/// Time in nanoseconds since 1970, on the clock that timestamps packets (CLOCK_REALTIME).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 
 impl Nanos {
-    /// Creates a time from nanoseconds.
+    /// Creates a time from nanoseconds since 1970.
     #[must_use]
     pub const fn new(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Creates a time from the two halves of a packet's timestamp.
+    /// Creates a time from the seconds and nanoseconds of a packet's timestamp.
     #[must_use]
     pub const fn from_parts(s: u32, ns: u32) -> Self {
         Self(s as u64 * 1_000_000_000 + ns as u64)
     }
 
-    /// Nanoseconds.
+    /// Returns the nanoseconds since 1970.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// Returns the time this many nanoseconds later.
+    /// Returns the time `ns` nanoseconds later.
     #[must_use]
     pub const fn after(self, ns: u64) -> Self {
         Self(self.0.saturating_add(ns))
     }
 
-    /// Returns the nanoseconds from `earlier` to this time; negative if `earlier` is later.
+    /// Returns the nanoseconds from `earlier` to this time, which are negative if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
 
-    /// Reads the clock.
+    /// Returns the present time.
     #[must_use]
     pub fn now() -> Self {
         let mut t = MaybeUninit::<libc::timespec>::uninit();
@@ -52,7 +52,7 @@ impl Nanos {
         Self(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
     }
 
-    /// Sleeps until this time; returns at once if it has passed.
+    /// Sleeps until this time, or returns at once if it has passed.
     pub fn sleep_until(self) {
         let t = libc::timespec { tv_sec: (self.0 / 1_000_000_000) as i64, tv_nsec: (self.0 % 1_000_000_000) as i64 };
         // SAFETY: the timespec outlives the call; the remainder is not requested.
@@ -60,7 +60,7 @@ impl Nanos {
     }
 }
 
-/// Converts the result of a call that returns -1 on failure.
+/// Converts the result of a system call that returns -1 on failure.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -78,13 +78,14 @@ pub fn die_with_parent() -> io::Result<()> {
 /// Result of [`request_realtime`].
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Scheduling {
-    /// Runs before every ordinary process.
+    /// True if the process runs before every ordinary process.
     pub realtime: bool,
-    /// True if memory is locked.
+    /// True if the process's memory is locked.
     pub locked: bool,
 }
 
-/// Requests punctual timers: timer slack 1 ns, real-time priority and locked memory, as far as this process may.
+/// Requests precise timers: a timer slack of 1 ns, real-time priority and locked memory. It does what this process is
+/// permitted to do.
 #[must_use]
 pub fn request_realtime() -> Scheduling {
     let priority = libc::sched_param { sched_priority: 20 };
@@ -110,14 +111,14 @@ pub fn cpu_s() -> f64 {
     [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6).sum()
 }
 
-/// Returns whether a descriptor can be read, or its other end has closed. Does not block.
+/// Returns true if a descriptor can be read or its other end has closed. It does not block.
 pub fn readable(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one pollfd.
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }
 
-/// Opens an AF_PACKET socket on an interface, for all protocols, without the frames that this process sends.
+/// Opens an AF_PACKET socket on an interface for all protocols. It does not receive the frames that this process sends.
 ///
 /// # Errors
 /// When there is no such interface, or without CAP_NET_RAW.
@@ -137,7 +138,7 @@ pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Starts receiving frames.
+/// Starts to receive frames on a packet socket.
 ///
 /// # Errors
 /// When the interface is gone.
@@ -180,7 +181,7 @@ pub(crate) fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value:
     Ok(())
 }
 
-/// Returns the frames that found the ring or the socket's buffer full, since the last call.
+/// Returns the number of frames that found the ring or the socket's buffer full, since the last call.
 #[must_use]
 pub fn ring_drops(fd: &OwnedFd) -> u64 {
     let mut stats = [0u32; 3]; // packets, drops, and for TPACKET_V3 freezes
@@ -222,7 +223,7 @@ pub fn send_frames(fd: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
     }
 }
 
-/// Memory shared with the kernel; unmapped when dropped.
+/// Memory shared with the kernel, which is unmapped when dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: std::ptr::NonNull<u8>,
@@ -230,12 +231,12 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the rings of a socket, from a page offset.
+    /// Maps the rings of a socket, starting at a page offset.
     pub(crate) fn shared(fd: &OwnedFd, bytes: usize, page: libc::off_t) -> io::Result<Self> {
         Self::map(bytes, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), page)
     }
 
-    /// Maps private zeroed memory, which can be shared with the kernel.
+    /// Maps private memory filled with zeros, which can be shared with the kernel.
     pub(crate) fn private(bytes: usize) -> io::Result<Self> {
         Self::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
     }
@@ -251,21 +252,22 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// Reads a header that the kernel has passed on.
+    /// Reads a header at offset `at` that the kernel has passed on.
     pub(crate) fn read<T: Copy>(&self, at: usize) -> T {
         assert!(at + size_of::<T>() <= self.bytes, "header outside of the mapping");
         // SAFETY: within the mapping; unaligned reads are allowed for.
         unsafe { self.start.as_ptr().add(at).cast::<T>().read_unaligned() }
     }
 
-    /// Returns the status word of a slot or block.
+    /// Returns the status word of a slot or block at offset `at`.
     pub(crate) fn word(&self, at: usize) -> &std::sync::atomic::AtomicU32 {
         assert!(at + 4 <= self.bytes && at % 4 == 0, "status word outside of the mapping");
         // SAFETY: within the mapping, aligned, and both sides treat it as one 32-bit word.
         unsafe { std::sync::atomic::AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// Returns a frame that the kernel has passed on, and does not change until it is released.
+    /// Returns a frame at offset `at` that the kernel has passed on. The kernel does not change the frame until it is
+    /// released.
     pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
         assert!(at + len <= self.bytes, "frame outside of the mapping");
         // SAFETY: within the mapping.
@@ -279,14 +281,14 @@ impl Mapping {
         self.start.as_ptr() as u64
     }
 
-    /// Writes a ring entry that this process owns.
+    /// Writes a ring entry at offset `at`, which this process must own.
     pub(crate) fn write<T: Copy>(&self, at: usize, value: T) {
         assert!(at + size_of::<T>() <= self.bytes, "entry outside of the mapping");
         // SAFETY: within the mapping; unaligned writes are allowed for.
         unsafe { self.start.as_ptr().add(at).cast::<T>().write_unaligned(value) };
     }
 
-    /// Writes a frame into a chunk that this process owns.
+    /// Writes a frame into the chunk at offset `at`, which this process must own.
     pub(crate) fn fill(&mut self, at: usize, frame: &[u8]) {
         assert!(at + frame.len() <= self.bytes, "frame outside of the mapping");
         // SAFETY: within the mapping, and borrowed exclusively.
@@ -301,7 +303,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Reads the kernel's monotonic clock, in nanoseconds.
+/// Returns the time of the kernel's monotonic clock, in nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
     let mut t = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: clock_gettime fills the timespec; it cannot fail for this clock.
@@ -312,7 +314,7 @@ pub(crate) fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// Returns an interface's index.
+/// Returns the index of an interface.
 ///
 /// # Errors
 /// When there is no interface of that name.

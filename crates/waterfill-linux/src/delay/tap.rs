@@ -1,6 +1,6 @@
-//! An interface as a TAP device. Frames that the kernel sends are read from a file descriptor, one per call, and frames
-//! written to it arrive at the interface. The device is created here and may be moved to another network namespace. A
-//! frame's arrival time is the time of the read.
+//! A network interface as a TAP device. The process reads the frames that the kernel sends, and writes frames that
+//! arrive at the interface. The device is created here and may be moved to another network namespace. A frame's arrival
+//! time is the time of the read.
 #![expect(unsafe_code, reason = "ioctl on a union")]
 
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::sys::{self, Nanos};
 
-/// One TAP device.
+/// An open TAP device.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -19,7 +19,7 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Creates a device with this name.
+    /// Creates a TAP device with this name.
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN or /dev/net/tun, or when the name is taken.

@@ -1,5 +1,5 @@
-//! An interface by AF_XDP: a program on the driver's receive path writes frames into shared memory, with a timestamp before
-//! each. It uses copy mode, the only mode of a veth.
+//! A network interface opened by AF_XDP. A program on the driver's receive path writes frames into shared memory, with
+//! a timestamp before each. It uses copy mode, the only mode of a veth.
 #![expect(unsafe_code, reason = "memory shared with the kernel, and bpf()")]
 
 use std::io;
@@ -12,11 +12,11 @@ use libc::xdp_desc;
 use super::sys::{self, Mapping, Nanos};
 
 const CHUNK_BYTES: usize = 4096;
-/// Chunks for arrivals, and the same number for departures.
+/// Number of chunks for arrivals. The same number is for departures.
 const CHUNKS: u32 = 4096;
 const BATCH: usize = 32;
 
-/// One socket on queue 0 of an interface.
+/// An AF_XDP socket on queue 0 of an interface.
 #[derive(Debug)]
 pub struct Xdp {
     fd: OwnedFd,
@@ -25,14 +25,14 @@ pub struct Xdp {
     completion: Ring,
     rx: Ring,
     tx: Ring,
-    /// Free chunks for sending.
+    /// Addresses of the free chunks for sending.
     free: Vec<u64>,
-    /// The kernel's monotonic clock plus this is its real-time clock.
+    /// Real-time clock minus monotonic clock of the kernel, in nanoseconds.
     real_less_monotonic_ns: u64,
     _program: [OwnedFd; 3],
 }
 
-/// A ring of one producer and one consumer, its indexes shared with the kernel.
+/// A ring with one producer and one consumer, whose indexes are shared with the kernel.
 #[derive(Debug)]
 struct Ring {
     memory: Mapping,
@@ -54,7 +54,7 @@ impl Ring {
     fn offset<T>(&self, index: u32) -> usize {
         self.entries + (index & (CHUNKS - 1)) as usize * size_of::<T>()
     }
-    /// Appends an entry; the caller has checked that there is space.
+    /// Appends an entry. The caller must have checked that there is space.
     fn push<T: Copy>(&self, value: T) {
         let index = self.producer().load(Ordering::Relaxed);
         self.memory.write(self.offset::<T>(index), value);
@@ -71,7 +71,7 @@ impl Ring {
 }
 
 impl Xdp {
-    /// Opens queue 0 of an interface, which should be its only one.
+    /// Opens queue 0 of an interface. The interface should have no other queue.
     ///
     /// # Errors
     /// When the kernel or the interface does not support it, or without permission.
@@ -120,7 +120,7 @@ impl Xdp {
         Ok(this)
     }
 
-    /// Passes every frame that has arrived to `take`, with the program's timestamp.
+    /// Passes every frame that has arrived to `take`, with the timestamp that the program wrote.
     pub fn receive(&mut self, mut take: impl FnMut(Nanos, &[u8])) {
         while let Some(frame) = self.rx.pop::<xdp_desc>() {
             let at = frame.addr as usize;
@@ -191,8 +191,8 @@ fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Attaches a program that writes a timestamp (8 bytes) before each frame and redirects it to the socket. Returns the map, the
-/// program and the link.
+/// Attaches a program that writes a timestamp of 8 bytes before each frame and redirects the frame to the socket.
+/// Returns the map, the program and the link.
 fn attach(socket: &OwnedFd, index: u32) -> io::Result<[OwnedFd; 3]> {
     const MAP_CREATE: i64 = 0;
     const MAP_UPDATE: i64 = 2;

@@ -1,4 +1,4 @@
-//! The roles of a daemon: each loads, changes, shows and unloads its programs.
+//! Roles of the daemon. Each role loads, changes, shows and unloads its programs.
 
 pub(crate) mod csig;
 pub(crate) mod host;
@@ -11,7 +11,7 @@ use super::kernel::law::LoadableLaw;
 use super::kernel::pins::{Pins, Role};
 use super::options::{Names, Wrong};
 
-/// Returns a law's parameters with these values: its `struct law_params`.
+/// Encodes a law's parameters with these values as bytes of its `struct law_params`.
 fn law_parameters(
     law: &LoadableLaw,
     names: Names,
@@ -21,7 +21,7 @@ fn law_parameters(
     wrong_parameter(names, law.encode(values, device))
 }
 
-/// Names a wrong parameter as the user wrote it.
+/// Converts a parameter's error to the form in which the user named the parameter.
 fn wrong_parameter<T>(names: Names, found: Result<T, (String, String)>) -> Result<T, Wrong> {
     found.map_err(|(name, why)| {
         let prefix = if names == Names::Keys { "params." } else { "" };
@@ -29,7 +29,7 @@ fn wrong_parameter<T>(names: Names, found: Result<T, (String, String)>) -> Resul
     })
 }
 
-/// Unloads a role from the kernel, with its pins.
+/// Unloads a role's programs from the kernel and removes their pins.
 pub(crate) fn unload(role: Role, pins: &Pins) -> Result<()> {
     match role {
         Role::Host => host::unload(pins),

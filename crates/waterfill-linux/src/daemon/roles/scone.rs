@@ -1,4 +1,4 @@
-//! `--scone`: the link's fair rate as throughput advice in SCONE packets (`bpf/scone.bpf.c`).
+//! `--scone`: writes the link's fair rate as throughput advice into SCONE packets (`bpf/scone.bpf.c`).
 //!
 //! A program of its own, behind the router's at the same hook, where the router has just brought the link up to date. It
 //! reads the law's signal from the router's map of links. It needs tcx (Linux 6.6). Its link and its map are pinned with
@@ -25,10 +25,11 @@ use crate::daemon::kernel::skeleton::scone::{SconeSkel, SconeSkelBuilder};
 use crate::daemon::options::error::user_error;
 use crate::daemon::options::quantity;
 
-/// The programs' name in the kernel, which keeps 15 bytes. They run behind the router's by intention.
+/// Name of the programs in the kernel, truncated to 15 bytes. They run behind the router's by intention.
 pub(crate) const PROGRAM: &str = "waterfill_scone";
 
-/// Rule by which a law's first signal gives the fair rate of its flows.
+/// Returns the rule for computing the fair rate from a law's first signal, or `None` if the signal does not determine
+/// it.
 fn rule(law: &LoadableLaw) -> Option<(SconeRule, u32)> {
     match law.name {
         "maxnet" | "maxnet2006" => Some((SconeRule::SCONE_DEMAND, 0)),
@@ -38,7 +39,7 @@ fn rule(law: &LoadableLaw) -> Option<(SconeRule, u32)> {
     }
 }
 
-/// Checks that a law's routers know the fair rate of a flow.
+/// Checks that the law's routers know the fair rate of a flow.
 pub(crate) fn check_law(law: &LoadableLaw) -> Result<(), String> {
     let name = law.name;
     rule(law).map(drop).ok_or_else(|| {
@@ -46,7 +47,7 @@ pub(crate) fn check_law(law: &LoadableLaw) -> Result<(), String> {
     })
 }
 
-/// Returns the advice rule of a link of this law.
+/// Returns the advice settings for a link of this law.
 fn advice(law: &LoadableLaw, parameters: &[u8]) -> Result<SconeLink> {
     let Some((rule, shift)) = rule(law) else { bail!("{} has no fair rate", law.name) };
     let mut link = SconeLink::default();
@@ -58,16 +59,16 @@ fn advice(law: &LoadableLaw, parameters: &[u8]) -> Result<SconeLink> {
     Ok(link)
 }
 
-/// Counts of SCONE packets on a link, and its current advice.
+/// Packet counts of the SCONE element on a link, and its current advice.
 #[derive(Clone, Debug, Serialize, PartialEq)]
 pub(crate) struct SconeStatus {
-    /// The rate signal, 0 to 126; `None`: no advice.
+    /// Rate signal from 0 to 126, or `None` without advice.
     pub(crate) signal: Option<u8>,
-    /// The rate that it stands for.
+    /// Rate of the advice in bit/s.
     pub(crate) advice_bps: Option<u64>,
     pub(crate) seen: u64,
     pub(crate) lowered: u64,
-    /// Passed with a higher signal, because their flow had been written often enough.
+    /// Number of packets that kept a higher signal because their flow had been written often enough.
     pub(crate) held: u64,
     pub(crate) malformed: u64,
     pub(crate) no_memory: u64,
@@ -92,7 +93,7 @@ impl fmt::Display for SconeStatus {
     }
 }
 
-/// The loaded programs.
+/// The loaded SCONE programs, with their links.
 pub(crate) struct Scone {
     skeleton: Box<SconeSkel<'static>>,
     links: BTreeMap<u32, Link>,
@@ -105,7 +106,7 @@ impl fmt::Debug for Scone {
 }
 
 impl Scone {
-    /// Loads the programs on the router's map of links.
+    /// Loads the programs with the router's map of links.
     fn load(links: &Map<'_>, pins: &Pins) -> Result<Self> {
         // The programs stay loaded as long as the process runs.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -121,17 +122,17 @@ impl Scone {
         Ok(Self { skeleton, links: BTreeMap::new() })
     }
 
-    /// Closes the link of a device, which the caller detaches by its pin.
+    /// Closes the link of a device. The caller detaches it by its pin.
     pub(crate) fn forget(&mut self, ifindex: u32) {
         self.links.remove(&ifindex);
     }
 
-    /// Changes the advice on a device where the element is attached.
+    /// Changes the advice settings of a device to which the element is attached.
     pub(crate) fn change(&self, law: &LoadableLaw, parameters: &[u8], ifindex: u32) -> Result<()> {
         self.set(&advice(law, parameters)?, ifindex)
     }
 
-    /// Sets the advice on a device; its counters continue.
+    /// Writes the advice settings of a device. Its counters continue.
     fn set(&self, link: &SconeLink, ifindex: u32) -> Result<()> {
         let key = ifindex.to_ne_bytes();
         let map = &self.skeleton.maps.scone_links;
@@ -159,8 +160,8 @@ impl Scone {
     }
 }
 
-/// Attaches the element to a device whose law has these parameters, or without them takes it off. The router must be attached
-/// already; `links` is its map.
+/// Attaches the element to a device, or detaches it if `parameters` is `None`. The router, whose map is `links`, must
+/// be attached already.
 pub(crate) fn apply(
     loaded: &mut Option<Scone>,
     links: &Map<'_>,
@@ -184,7 +185,7 @@ pub(crate) fn apply(
     scone.attach(pins, &link, ifindex, header_bytes)
 }
 
-/// Takes a pinned element off a device.
+/// Detaches a pinned element from a device.
 pub(crate) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     match link_path(pins, ifindex).filter(|path| path.exists()) {
         Some(path) => hook::detach_pinned(&path),
@@ -192,8 +193,8 @@ pub(crate) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     }
 }
 
-/// Returns the counters of a device's element and its advice at the law's signal; `None` without an element. `loaded`
-/// is this process's.
+/// Returns a device's element counts and its advice at the law's signal, or `None` without an element. `loaded` is the
+/// program of this process.
 pub(crate) fn status(
     loaded: Option<&Scone>,
     pins: &Pins,

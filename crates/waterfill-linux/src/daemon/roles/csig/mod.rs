@@ -1,4 +1,4 @@
-//! CSIG's tags at the devices of a domain (`bpf/csig.bpf.c`): tables `[[csig]]` of the file, and `waterfilld csig`.
+//! CSIG role: tags at the devices of a domain (`bpf/csig.bpf.c`), from `[[csig]]` tables or `waterfilld csig`.
 //!
 //! The programs read link prices from the maps of MaxNet's router, and are replaced without a gap when these change. Maps
 //! and links are pinned in a folder of their own, `csig`: a new start takes them over with counters and remembered tags.
@@ -30,16 +30,16 @@ use crate::daemon::roles::router;
 pub(crate) use setup::TagSetup;
 pub(crate) use status::TagStatus;
 
-/// Names of pinned maps.
+/// Names of the pinned maps.
 const MAPS: [&str; 4] = ["devices", "counters", "saved", "next"];
-/// Prefixes of pinned links. In this order: a neighbour may tag frames before this host does.
+/// Prefixes of pinned links, in the order of attachment. A neighbour may tag frames before this host does.
 const DIRECTIONS: [&str; 2] = ["in", "out"];
 const PINS: PinNames = PinNames { role: Role::Csig, names: &MAPS, by_device: &["in-", "out-"] };
-/// Ethernet's header and a VLAN tag, which every device of an MTU can send.
+/// Length of an Ethernet header in bytes. Every device can send a frame of its MTU with this header and a VLAN tag.
 const FRAME_BYTES: u32 = 14;
 const VLAN_BYTES: u32 = 4;
 
-/// Reads a link's file name, such as "out-7": its direction and device.
+/// Parses a link's file name, such as "out-7", into its direction and the index of its device.
 fn link_name(name: &str) -> Option<(&str, u32)> {
     let (direction, ifindex) = name.split_once('-')?;
     DIRECTIONS.contains(&direction).then_some(())?;
@@ -54,15 +54,15 @@ fn link_path(pins: &Pins, direction: &str, ifindex: u32) -> Option<PathBuf> {
     path(pins, &format!("{direction}-{ifindex}"))
 }
 
-/// The loaded programs.
+/// CSIG's loaded programs, with the devices that they are attached to.
 pub(crate) struct Csig {
     skeleton: Box<CsigSkel<'static>>,
     pins: Pins,
-    /// The router's maps that the programs read, by id; none: there is no router.
+    /// Ids of the router's maps that the programs read; empty without a router.
     router: Vec<u32>,
-    /// The setup of devices with their indexes, by name; 0: the device is gone.
+    /// Setup and index of each device by name. An index of 0 means that the device is gone.
     followed: BTreeMap<String, (TagSetup, u32)>,
-    /// Links by device, in the order of [`DIRECTIONS`].
+    /// Links of the programs by device index, in the order of [`DIRECTIONS`].
     links: BTreeMap<u32, [Link; 2]>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Debug for Csig {
 }
 
 impl Csig {
-    /// Loads the programs. Pinned maps keep their state. `router` are the maps of MaxNet's router, or none.
+    /// Loads the programs. Pinned maps keep their state. `router` has the maps of MaxNet's router, or is empty.
     pub(crate) fn load(pins: &Pins, router: &[MapHandle]) -> Result<Self> {
         let own = pinned_maps(pins)?.filter(|own| is_compatible(own));
         // The programs stay loaded as long as the process runs.
@@ -99,13 +99,13 @@ impl Csig {
         own.into_iter().map(|map| Ok(MapHandle::try_from(map)?)).collect()
     }
 
-    /// The router's maps that the programs read; without a router, maps of their own.
+    /// Returns the router's maps that the programs read. Without a router, the programs have maps of their own.
     fn router_maps(&self) -> Result<Vec<MapHandle>> {
         let maps = &self.skeleton.maps;
         [&maps.links, &maps.slots, &maps.cpus].into_iter().map(|map| Ok(MapHandle::try_from(map)?)).collect()
     }
 
-    /// Makes the programs read the maps of another router. Counters and remembered tags stay.
+    /// Makes the programs read the maps of another router. Counters and remembered tags are kept.
     pub(crate) fn bind(&mut self, router: &[MapHandle]) -> Result<()> {
         let now = ids(router)?;
         if now != self.router {
@@ -115,7 +115,7 @@ impl Csig {
         Ok(())
     }
 
-    /// Puts the programs that push tags behind all others, which would not find IP behind a tag.
+    /// Moves the programs that push tags behind all others, which would not find IP behind a tag.
     pub(crate) fn keep_last(&mut self) -> Result<()> {
         let is_last = |ifindex: u32, link: &Link| {
             // The device may have gone.
@@ -130,7 +130,8 @@ impl Csig {
         self.replace(&self.router_maps()?, &behind)
     }
 
-    /// Replaces all programs without a gap; those that push tags on the devices `behind` go to the end of their chain.
+    /// Replaces all programs without a gap. On the devices `behind`, the programs that push tags are moved to the end
+    /// of their chain.
     fn replace(&mut self, router: &[MapHandle], behind: &BTreeSet<u32>) -> Result<()> {
         let storage = Box::leak(Box::new(MaybeUninit::uninit())); // a pointer, leaked on a rare occasion
         let skeleton = Box::new(open(storage, &self.own_maps()?, router, true)?);
@@ -158,8 +159,8 @@ impl Csig {
         Ok(())
     }
 
-    /// Attaches the programs to a device, or changes their configuration there. A device that does not exist is
-    /// attached by [`Csig::follow`] when it comes. Returns whether it exists.
+    /// Attaches the programs to a device, or changes their configuration. Returns false if the device does not exist;
+    /// [`Csig::follow`] attaches it later.
     pub(crate) fn set_device(&mut self, setup: &TagSetup) -> Result<bool> {
         let device = setup.device();
         let then = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);
@@ -174,7 +175,7 @@ impl Csig {
         Ok(true)
     }
 
-    /// Takes the programs off a device.
+    /// Detaches the programs from a device.
     pub(crate) fn detach(&mut self, device: &str) -> Result<()> {
         match self.followed.remove(device) {
             Some((_, ifindex)) if ifindex != 0 => self.remove(ifindex),
@@ -182,7 +183,8 @@ impl Csig {
         }
     }
 
-    /// Takes the programs off devices of an earlier start that this one does not follow. Returns their names.
+    /// Detaches the programs from devices of an earlier start that this one does not follow. Returns the names of these
+    /// devices.
     pub(crate) fn forget_others(&mut self) -> Result<Vec<String>> {
         let here = namespace()?;
         let (mut others, mut names) = (pinned_links(&self.pins)?, Vec::new());
@@ -202,13 +204,13 @@ impl Csig {
         Ok(names)
     }
 
-    /// Returns the followed devices that do not exist now.
+    /// Returns the names of followed devices that do not exist now.
     pub(crate) fn missing(&self) -> Vec<String> {
         let missing = self.followed.iter().filter(|(_, (_, ifindex))| *ifindex == 0);
         missing.map(|(device, _)| device.clone()).collect()
     }
 
-    /// Attaches the programs again to devices of the same name as those that went, and follows their MTU. An error is
+    /// Attaches the programs to devices that reappeared under their name, and follows changes of the MTU. An error is
     /// logged, and the next call tries again.
     pub(crate) fn follow(&mut self) {
         for (setup, then) in self.followed.clone().into_values() {
@@ -264,7 +266,7 @@ impl Csig {
         Ok(())
     }
 
-    /// Configures the programs for a device; packets find the old configuration or the new one.
+    /// Configures the programs for a device. Each packet sees either the old or the new configuration.
     fn configure(&self, setup: &TagSetup, ifindex: u32) -> Result<()> {
         if header_bytes(setup.device())? == 0 {
             bail!(user_error("has no Ethernet header, which tags need"));
@@ -297,7 +299,7 @@ impl Csig {
         Ok(found.and_then(|bytes| CsigDevice::from_prefix(&bytes)))
     }
 
-    /// Takes the programs off a device, which may have gone.
+    /// Detaches the programs from a device, which may be gone.
     fn remove(&mut self, ifindex: u32) -> Result<()> {
         self.links.remove(&ifindex);
         // No more tags are pushed before those that arrive are no longer read.
@@ -316,14 +318,14 @@ impl Csig {
         Ok(())
     }
 
-    /// Lists the devices by name.
+    /// Returns the state of all devices, sorted by name.
     pub(crate) fn tags(&self) -> Result<Vec<TagStatus>> {
         let (maps, programs) = (&self.skeleton.maps, &self.skeleton.progs);
         status::tags(&maps.csig_devices, &maps.csig_counters, &programs.waterfill_csig_read)
     }
 }
 
-/// Lists the devices of pinned tags, whether or not a daemon runs; `None` if nothing is pinned.
+/// Returns the state of devices with pinned tags, whether or not a daemon runs. Returns `None` if nothing is pinned.
 pub(crate) fn pinned_tags(pins: &Pins) -> Result<Option<Vec<TagStatus>>> {
     let Some(own) = pinned_maps(pins)? else { return Ok(None) };
     if own[0].keys().next().is_none() {
@@ -336,7 +338,7 @@ pub(crate) fn pinned_tags(pins: &Pins) -> Result<Option<Vec<TagStatus>>> {
     status::tags(&maps.csig_devices, &maps.csig_counters, &programs.waterfill_csig_read).map(Some)
 }
 
-/// Takes the programs off their devices, and removes the pins.
+/// Detaches the programs from all devices and removes the pins.
 pub(crate) fn unload(pins: &Pins) -> Result<()> {
     let links = pinned_links(pins)?;
     for direction in DIRECTIONS.into_iter().rev() {
@@ -349,7 +351,7 @@ pub(crate) fn unload(pins: &Pins) -> Result<()> {
     pins.remove(&PINS)
 }
 
-/// Lists the devices that have pinned links.
+/// Returns the indexes of the devices that have pinned links.
 fn pinned_links(pins: &Pins) -> Result<BTreeSet<u32>> {
     let Some(folder) = pins.path("csig").filter(|folder| folder.exists()) else { return Ok(BTreeSet::new()) };
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -357,7 +359,7 @@ fn pinned_links(pins: &Pins) -> Result<BTreeSet<u32>> {
     Ok(entries.flatten().filter_map(|entry| index(entry.file_name().to_string_lossy().into_owned())).collect())
 }
 
-/// Opens the pinned maps; `None` if one is missing.
+/// Opens the pinned maps. Returns `None` if one is missing.
 fn pinned_maps(pins: &Pins) -> Result<Option<Vec<MapHandle>>> {
     let mut maps = Vec::new();
     for name in MAPS {
@@ -367,7 +369,8 @@ fn pinned_maps(pins: &Pins) -> Result<Option<Vec<MapHandle>>> {
     Ok(Some(maps))
 }
 
-/// Returns whether pinned maps are of this version's layout. Maps without devices have nothing to keep.
+/// Returns true if pinned maps have this version's layout and at least one device. Maps without devices have nothing to
+/// keep.
 fn is_compatible(own: &[MapHandle]) -> bool {
     let sizes = [size_of::<CsigDevice>(), size_of::<CsigCounts>()];
     let same = own.iter().zip(sizes).all(|(map, size)| map.value_size() as usize == size);
@@ -376,8 +379,8 @@ fn is_compatible(own: &[MapHandle]) -> bool {
     same && layouts.peek().is_some() && layouts.all(|layout| layout == Some(CsigLayout::CSIG_LAYOUT.0))
 }
 
-/// Loads the programs with these maps of theirs and of the router, or with new ones. Without `attach`, only the program
-/// that reads.
+/// Loads the programs with these maps, or with new ones if a list is empty. Without `attach`, loads only the program
+/// that reads values.
 fn open<'o>(
     storage: &'o mut MaybeUninit<OpenObject>,
     own: &[MapHandle],
@@ -400,12 +403,12 @@ fn ids(maps: &[MapHandle]) -> Result<Vec<u32>> {
     maps.iter().map(|map| Ok(map.info()?.info.id)).collect()
 }
 
-/// Returns whether a link is at a device.
+/// Returns true if a link is attached to a device.
 fn is_at(info: &LinkTypeInfo, ifindex: u32) -> bool {
     matches!(info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == ifindex)
 }
 
-/// Attaches a program, or puts it in the place of an earlier start's.
+/// Attaches a program to a device, or replaces the program of an earlier start.
 fn attach(
     program: &ProgramMut<'_>,
     ifindex: u32,

@@ -1,4 +1,4 @@
-//! The tags of a device: options, checked, with the bands that follow from them.
+//! Checked tag options of a device, with the bands that follow from them.
 
 use waterfill_laws::csig::Bands;
 
@@ -9,17 +9,17 @@ use crate::daemon::options::quantity::{self, show_rate, show_time};
 use crate::daemon::options::values::Text;
 use crate::daemon::options::{CsigOptions, Names, TagFormat, TagRole, TagSignal, Wrong};
 
-/// Units of a price on the wire.
+/// Number of price units per second on the wire.
 const PRICE_UNITS_PER_S: f64 = 262_144.0;
-/// Bands of the wide tag.
+/// Number of bands of a wide tag.
 const WIDE_BANDS: f64 = 1_048_576.0;
-/// The largest locator of a compact tag.
+/// Maximum locator in a compact tag.
 const MAX_COMPACT_LOCATOR: u32 = 63;
-/// The highest price of a wide tag.
+/// Maximum price in a wide tag, in seconds.
 const MAX_PRICE_S: f64 = 32.0;
 
 impl TagSignal {
-    /// The name of its metric, with the unit.
+    /// Returns the name of the signal's metric, with the unit.
     pub(crate) fn metric(self) -> &'static str {
         match self {
             Self::Price => "price_s",
@@ -30,7 +30,7 @@ impl TagSignal {
         }
     }
 
-    /// Returns the value that a hop computed: in s, bit/s, or as a share.
+    /// Converts a hop's value to s, bit/s or a fraction.
     pub(crate) fn value(self, raw: u64) -> f64 {
         let raw = raw as f64;
         match self {
@@ -41,7 +41,7 @@ impl TagSignal {
         }
     }
 
-    /// Formats a value of the signal.
+    /// Formats a value of the signal with its unit.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Price | Self::Delay | Self::Nqd => show_time(value),
@@ -71,24 +71,24 @@ impl TagSignal {
     }
 }
 
-/// The tags of one device.
+/// Checked setup of the tags at one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TagSetup {
-    /// Options as given, without the bands' ends and the demand function, which determine `compact` and `wide`.
+    /// Given options, without the range of the bands and the demand function, which determine `compact` and `wide`.
     pub(crate) options: CsigOptions,
-    /// Bands in the signal's unit: 2⁻¹⁸ s, bit/s, 10⁻⁶ or ns.
+    /// Bands of compact tags in the signal's unit: 2⁻¹⁸ s, bit/s, 10⁻⁶ or ns.
     pub(crate) compact: Bands,
     pub(crate) wide: Bands,
 }
 
-/// MaxNet's demand function, which turns rates into prices.
+/// MaxNet's demand function, which converts rates to prices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Demand {
     t_s: f64,
     x_max_bps: f64,
 }
 
-/// Returns the bands of both tags for a range in bit/s, 10⁻⁶ or ns.
+/// Returns the bands of compact and wide tags for a range in bit/s, 10⁻⁶ or ns.
 ///
 /// The compact tag's are of one width between the ends. The wide tag's begin at 0 and have the smallest width, a power of
 /// two, with which they reach the last end: prices of up to 32 s in steps of 2⁻¹⁵ s.
@@ -107,7 +107,7 @@ fn bands(signal: TagSignal, (mut from, mut to): (f64, f64), demand: Demand) -> (
 }
 
 impl TagSetup {
-    /// Checks options against each other, without the kernel.
+    /// Checks that the options fit together, without asking the kernel.
     pub(crate) fn of(options: &CsigOptions, names: Names) -> Result<Self, Wrong> {
         let locator = options.locator.0;
         if options.format == TagFormat::Compact && locator > MAX_COMPACT_LOCATOR {
@@ -124,12 +124,12 @@ impl TagSetup {
         Ok(Self { options, compact, wide })
     }
 
-    /// Returns the device's name.
+    /// Returns the name of the device.
     pub(crate) fn device(&self) -> &str {
         &self.options.device.0
     }
 
-    /// Checks the setup against this kernel.
+    /// Checks that the running kernel supports the setup.
     pub(crate) fn check_kernel(&self, system: &System) -> Result<(), Wrong> {
         if system.has(TCX) {
             return Ok(());
@@ -140,7 +140,7 @@ impl TagSetup {
         Err(Wrong::new("device", text))
     }
 
-    /// Returns the configuration for the programs: of a device of this namespace that can send frames of this length.
+    /// Returns the configuration for the kernel programs. `max_frame` is the maximum frame length of the device.
     pub(super) fn config(&self, max_frame: u32, namespace: u64) -> CsigDevice {
         let options = &self.options;
         let bands = |of: &Bands| CsigBands {
@@ -176,7 +176,7 @@ impl TagSetup {
     }
 }
 
-/// Returns the signal's range in its unit: bit/s, 10⁻⁶ or ns.
+/// Returns the range of the signal in its unit: bit/s, 10⁻⁶ or ns.
 fn range(options: &CsigOptions, names: Names) -> Result<(f64, f64), Wrong> {
     let signal = options.signal;
     let parse = |key: &str, text: &Option<Text>, default: f64| {
@@ -207,7 +207,7 @@ fn range(options: &CsigOptions, names: Names) -> Result<(f64, f64), Wrong> {
     Ok((from, to))
 }
 
-/// Returns the demand function; `fastest` is the highest rate that a band of prices stands for.
+/// Returns the demand function. `fastest` is the maximum rate of the price bands in bit/s.
 fn demand(options: &CsigOptions, names: Names, fastest: f64) -> Result<Demand, Wrong> {
     let default = |name| laws::find("maxnet").ok().and_then(|law| law.default_number(name)).unwrap_or_default();
     let x_max = options.x_max.map_or_else(|| default("x_max"), |rate| rate.0 as f64);
@@ -218,7 +218,7 @@ fn demand(options: &CsigOptions, names: Names, fastest: f64) -> Result<Demand, W
     Ok(Demand { t_s: options.t.map_or_else(|| default("t"), |time| time.0.as_secs_f64()), x_max_bps: x_max })
 }
 
-/// Reads the tag settings of a device's configuration.
+/// Returns the role, format and signal in a device's configuration.
 pub(super) fn read(config: &CsigDevice) -> (TagRole, TagFormat, TagSignal) {
     let role = match CsigRole(config.role) {
         CsigRole::CSIG_INSIDE => TagRole::Inside,

@@ -1,4 +1,4 @@
-//! Counts of frames at the devices of a domain, and the signals that their tags would carry now.
+//! Frame counts at the devices of a CSIG domain, and the values that their tags would carry now.
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{MapCore, MapFlags, ProgramInput, ProgramMut};
@@ -9,7 +9,7 @@ use crate::daemon::kernel::device::name_in;
 use crate::daemon::kernel::interface::{Bytes as _, CsigCounts, CsigDevice, CsigReading};
 use crate::daemon::options::{TagFormat, TagRole, TagSignal};
 
-/// The state of a device of a domain. Counts are frames, a super-packet as one, since the device was set up.
+/// State of a device in a CSIG domain. Counts are frames since the device was set up; a super-packet counts as one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct TagStatus {
     pub(crate) device: String,
@@ -17,10 +17,10 @@ pub(crate) struct TagStatus {
     pub(crate) role: TagRole,
     pub(crate) format: TagFormat,
     pub(crate) signal: TagSignal,
-    /// Present signal of the device's link, in s, bit/s or as a share; `None` at an edge and without a router of
+    /// Present signal of the device's link, in s, bit/s or as a fraction. `None` at an edge, and without a router of
     /// MaxNet.
     pub(crate) value: Option<f64>,
-    /// Code of the value in a tag.
+    /// Code of this value in a tag.
     pub(crate) code: Option<u32>,
     pub(crate) pushed: u64,
     pub(crate) compared: u64,
@@ -34,7 +34,7 @@ pub(crate) struct TagStatus {
 }
 
 impl TagStatus {
-    /// Returns the counts by name.
+    /// Returns the frame counts with their names.
     pub(crate) fn counts(&self) -> [(&'static str, u64); 9] {
         [
             ("pushed", self.pushed),
@@ -50,7 +50,7 @@ impl TagStatus {
     }
 }
 
-/// Lists the devices of the maps by name. `reader` answers what a tag would carry.
+/// Returns the state of all devices in the maps, sorted by name. The program `reader` computes what a tag would carry.
 pub(super) fn tags(devices: &impl MapCore, counters: &impl MapCore, reader: &ProgramMut<'_>) -> Result<Vec<TagStatus>> {
     let mut tags = Vec::new();
     for key in devices.keys() {

@@ -1,5 +1,5 @@
-//! Cost of a scrape of 10,000 connections, as sums and as a list. A measurement, run by name:
-//! `ulimit -n 30000; cargo test -p waterfill-linux --features daemon --lib -- --ignored --nocapture scrape_cost`.
+//! Measures the cost of a scrape of 10,000 connections, as sums and as a list. Run it by name: `ulimit -n 30000; cargo
+//! test -p waterfill-linux --features daemon --lib -- --ignored --nocapture scrape_cost`.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
@@ -12,7 +12,7 @@ use nix::sched::{CloneFlags, unshare};
 use super::{FLOWS, Host, HostSetup, SUMMARY, Summary};
 use crate::daemon::kernel::pins::Pins;
 
-/// Connections to measure, each with two ends on this host.
+/// Number of connections to measure. Both ends of each are on this host.
 const CONNECTIONS: usize = 5000;
 const ROUNDS: usize = 51;
 
@@ -34,7 +34,7 @@ fn median(mut of: Vec<Duration>) -> f64 {
     of[of.len() / 2].as_secs_f64() * 1e3
 }
 
-/// Measures in a thread with its own network namespace.
+/// Measures the cost of a scrape in a new network namespace, which the calling thread enters.
 fn measure() {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     let name = format!("bpf_cost{}", std::process::id() % 1_000_000);

@@ -1,4 +1,4 @@
-//! Servers that listened before the option's program was attached, and so do not answer the option (`bpf/listeners.inc.h`).
+//! Servers that do not answer the option because they listened before its program was attached (`bpf/listeners.inc.h`).
 
 use anyhow::{Context as _, Result, ensure};
 use libbpf_rs::{Iter, Link, Object};
@@ -8,11 +8,11 @@ use super::status::address;
 use crate::daemon::kernel::interface::{Bytes as _, HostListener};
 use crate::daemon::kernel::object;
 
-/// Number of listeners that a message names.
+/// Maximum number of listeners that a message names.
 const SHOWN: usize = 8;
 
-/// Enables answers of listening servers in all network namespaces that this process may enter. The log has those that
-/// keep silent.
+/// Makes listening servers answer the option in all network namespaces that this process may enter. Servers that remain
+/// silent are logged.
 pub(super) fn enable(object: &Object) -> Result<()> {
     let link = object::program(object, "waterfill_enable_listeners")?.attach().context("cannot list servers")?;
     let mut listeners = Vec::new();
@@ -37,7 +37,8 @@ pub(super) fn enable(object: &Object) -> Result<()> {
     Ok(())
 }
 
-/// Says which servers do not answer. On newer kernels these are in namespaces that the daemon may not enter.
+/// Describes the servers that do not answer the option. On newer kernels, these are in namespaces that the daemon may
+/// not enter.
 pub(crate) fn describe<'a>(addresses: impl ExactSizeIterator<Item = &'a str>) -> String {
     let more = addresses.len().saturating_sub(SHOWN);
     let mut shown: Vec<&str> = addresses.take(SHOWN).collect();
@@ -51,20 +52,20 @@ pub(crate) fn describe<'a>(addresses: impl ExactSizeIterator<Item = &'a str>) ->
     )
 }
 
-/// A server that listened before.
+/// A server that listened before the option's program was attached.
 #[derive(Debug, PartialEq)]
 pub(super) struct Listener {
     pub(super) address: String,
-    /// True if it answers from now on.
+    /// True if the server answers the option from now on.
     pub(super) enabled: bool,
 }
 
-/// Reads the output of an iterator program over this thread's network namespace.
+/// Reads the listeners that an iterator program finds in this thread's network namespace.
 pub(super) fn read(link: &Link) -> Result<Vec<Listener>> {
     parse(&super::read(Iter::new(link)?)?)
 }
 
-/// Converts records of the iterator (`struct host_listener`).
+/// Parses the records of the iterator program (`struct host_listener`).
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Listener>> {
     let size = size_of::<HostListener>();
     ensure!(bytes.len() % size == 0, "the list of servers is from another version of waterfilld");

@@ -1,4 +1,4 @@
-//! The host role: TCP's congestion control, and the option on its packets.
+//! Host role: registers the law as a TCP congestion control, and processes its option in packets.
 //!
 //! Four things are pinned, so that they outlive this process: the congestion control, the option program on its cgroup,
 //! the list of connections, and the maps. A new process replaces programs and keeps maps, so connections continue.
@@ -45,10 +45,10 @@ pub(crate) use status::{CounterStatus, FlowStatus, NONE, PRICED, parse_records};
 pub(crate) use summary::Quantiles;
 pub(crate) use summary::Summary;
 
-/// A flag of TCP's congestion controls (include/net/tcp.h): no capability is needed to select it.
+/// Flag of a TCP congestion control (include/net/tcp.h) that any user may select without a capability.
 const TCP_CONG_NON_RESTRICTED: u32 = 1;
 
-/// Pins, by their paths in the folder of pins.
+/// Path of the law's pin in the folder of pins.
 const LAW: &str = "host/law";
 const OPTIONS: &str = "host/options";
 const FLOWS: &str = "host/flows";
@@ -60,10 +60,10 @@ const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
 const PEERS: &str = "host/peers";
-/// Names of all pins.
+/// Paths of all pins of the host role.
 const PINS: [&str; 11] =
     [LAW, OPTIONS, FLOWS, SUMMARY, LISTENERS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS];
-/// The pinned maps and their names in the programs.
+/// Pins of maps, each with the map's name in the programs.
 const MAPS: [(&str, &str); 6] = [
     (PARAMETERS, "parameters"),
     (CONNECTIONS, "connections"),
@@ -72,16 +72,17 @@ const MAPS: [(&str, &str); 6] = [
     (NAMESPACES, "namespaces"),
     (PEERS, "peers"),
 ];
-/// The congestion control, and where its name and flags are in `struct tcp_congestion_ops` (bpf/kernel_tcp.h).
+/// Map that contains the law's `struct tcp_congestion_ops`. [`LAW_NAME`] and [`LAW_FLAGS`] are positions in it
+/// (bpf/kernel_tcp.h).
 const LAW_MAP: &str = "waterfill_law";
 const LAW_NAME: Range<usize> = 48..64;
 const LAW_FLAGS: Range<usize> = 64..68;
-/// The constant `listener_cgroup` (bpf/listeners.inc.h).
+/// Map that contains the constant `listener_cgroup` (bpf/listeners.inc.h).
 const SCOPE_MAP: &str = ".rodata.scope";
 
-/// The loaded programs.
+/// Loaded host programs of a law.
 pub(crate) struct Host {
-    /// The log of the law's steps, which ends with the host.
+    /// Log of the law's steps, which ends with the host.
     _steps: Option<StepLog>,
     law: &'static LoadableLaw,
     #[cfg_attr(not(test), expect(dead_code, reason = "holds the law registered"))]
@@ -90,7 +91,8 @@ pub(crate) struct Host {
     flows: Link,
     summary: Link,
     listeners: Link,
-    /// Owner of everything that is not pinned. Dropped last: before Linux 6.4 the law is unregistered through its map.
+    /// Owner of everything that is not pinned. It is dropped last, because before Linux 6.4 the law is unregistered
+    /// through its map.
     object: Object,
 }
 
@@ -101,12 +103,12 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// Loads the programs, or replaces pinned ones. Connections continue with the state in the maps.
+    /// Loads the programs, or replaces pinned ones. Connections continue with the state in pinned maps.
     pub(crate) fn load(pins: &Pins, setup: &HostSetup) -> Result<Self> {
         Self::load_with(pins, setup, None)
     }
 
-    /// Loads the programs, with a log of the law's steps.
+    /// Loads the programs like [`Host::load`], with an optional log of the law's steps.
     pub(crate) fn load_with(pins: &Pins, setup: &HostSetup, steps: Option<&Target>) -> Result<Self> {
         let linked = has_struct_ops_links()?;
         if !linked && pins.path(LAW).is_none_or(|pin| !pin.exists()) {
@@ -117,7 +119,7 @@ impl Host {
         Self::load_as(pins, setup, linked, steps)
     }
 
-    /// Loads the programs, with or without a link of the law.
+    /// Loads the programs. `linked` is true if the kernel registers a law by a link.
     fn load_as(pins: &Pins, setup: &HostSetup, linked: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(setup.law.host)?;
         if steps.is_some() {
@@ -172,15 +174,15 @@ impl Host {
         Ok(host)
     }
 
-    /// Lets servers answer that listened before. New ones do so anyway.
+    /// Makes servers answer that listened before the programs were loaded. Later servers answer anyway.
     fn enable_listeners(&self) {
         if let Err(e) = listeners::enable(&self.object) {
             tracing::warn!("servers that listened before do not answer the option until they are restarted: {e:#}");
         }
     }
 
-    /// Changes the setup of loaded programs. Connections continue with their state; where only maps are written, every
-    /// connection has the new values with its next packet. `pins` are the ones it was loaded with.
+    /// Changes the setup of loaded programs. Connections keep their state and apply new values with the next packet,
+    /// unless programs must be replaced. `pins` are those of the load.
     pub(crate) fn change(&mut self, pins: &Pins, before: &HostSetup, now: &HostSetup) -> Result<()> {
         let fixed = |setup: &HostSetup| (setup.name.clone(), setup.cgroup.clone(), setup.options.unrestricted);
         if fixed(before) == fixed(now) {
@@ -192,30 +194,31 @@ impl Host {
         Ok(())
     }
 
-    /// Lists the connections that use the law.
+    /// Returns the state of all connections that use the law.
     pub(crate) fn flows(&self) -> Result<Vec<FlowStatus>> {
         let bytes = read(Iter::new(&self.flows)?).context("cannot list connections")?;
         parse_records(self.law, &bytes)
     }
 
-    /// Lists servers of this network namespace that do not answer the option, as they listened before it was loaded.
+    /// Returns the servers of this network namespace that do not answer the option because they listened before it was
+    /// loaded.
     pub(crate) fn silent_listeners(&self) -> Result<Vec<String>> {
         Ok(listeners::read(&self.listeners)?.into_iter().map(|listener| listener.address).collect())
     }
 
-    /// Reads the sums over all connections, and their counts.
+    /// Reads the sums over present connections, and the counts over all connections.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let bytes = read(Iter::new(&self.summary)?).context("cannot add up connections")?;
         Summary::parse(self.law, &bytes, self.counters()?)
     }
 
-    /// Reads the counts of all connections.
+    /// Reads the counts over all connections.
     pub(crate) fn counters(&self) -> Result<CounterStatus> {
         counters(self.law, &object::map(&self.object, "counters")?)
     }
 }
 
-/// Reads the output of an iterator program. The kernel interrupts itself after a million sockets without output.
+/// Reads the output of an iterator program. The kernel interrupts a read after a million sockets without output.
 fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
     loop {
@@ -228,25 +231,25 @@ fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Lists the connections of a pinned host, whether or not its daemon runs; `None` if nothing is pinned.
+/// Returns the connections of a pinned host, whether or not its daemon runs. Returns `None` if nothing is pinned.
 pub(crate) fn pinned_flows(law: &'static LoadableLaw, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
     read_pinned(pins, FLOWS)?.map(|bytes| parse_records(law, &bytes)).transpose()
 }
 
-/// Lists the servers of this network namespace that do not answer a pinned host's option.
+/// Returns the servers of this network namespace that do not answer a pinned host's option.
 pub(crate) fn pinned_silent_listeners(pins: &Pins) -> Result<Vec<String>> {
     let Some(bytes) = read_pinned(pins, LISTENERS)? else { return Ok(Vec::new()) };
     Ok(listeners::parse(&bytes)?.into_iter().map(|listener| listener.address).collect())
 }
 
-/// Reads a pinned iterator, which is like a file; `None` if it is not pinned.
+/// Reads the output of a pinned iterator program. Returns `None` if it is not pinned.
 fn read_pinned(pins: &Pins, name: &str) -> Result<Option<Vec<u8>>> {
     let Some(path) = pins.path(name).filter(|path| path.exists()) else { return Ok(None) };
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     read(file).with_context(|| format!("cannot read {}", path.display())).map(Some)
 }
 
-/// Reads the counts of a pinned host's connections; `None` if nothing is pinned.
+/// Reads the counts over all connections of a pinned host. Returns `None` if nothing is pinned.
 pub(crate) fn pinned_counters(law: &LoadableLaw, pins: &Pins) -> Result<Option<CounterStatus>> {
     let Some(path) = pins.path(COUNTERS).filter(|path| path.exists()) else { return Ok(None) };
     let map = MapHandle::from_pinned_path(&path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -259,7 +262,7 @@ fn counters(law: &LoadableLaw, map: &impl MapCore) -> Result<CounterStatus> {
     Ok(CounterStatus::new(law, &counters))
 }
 
-/// Removes the programs from the kernel, with their pins.
+/// Removes the host programs from the kernel, with their pins.
 pub(crate) fn unload(pins: &Pins) -> Result<()> {
     for name in PINS {
         let Some(path) = pins.path(name).filter(|path| path.exists()) else { continue };
@@ -268,7 +271,7 @@ pub(crate) fn unload(pins: &Pins) -> Result<()> {
     pins.remove(&PinNames { role: Role::Host, names: &PINS, by_device: &[] })
 }
 
-/// Detaches the object behind a pin, where that is possible, and removes the pin.
+/// Removes a pin. The law and the option program are also detached.
 fn remove(name: &str, path: &Path) -> Result<()> {
     match name {
         LAW => return registration::unregister(path, has_struct_ops_links()?),
@@ -278,7 +281,8 @@ fn remove(name: &str, path: &Path) -> Result<()> {
     fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
-/// Reuses the map that is pinned under this name, or pins this one there. Removes the pin of a map of another size.
+/// Reuses the map that is pinned under this name, or pins the given map there. A pinned map of another size is
+/// replaced.
 fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()> {
     let Some(path) = pins.path(name) else { return Ok(()) };
     if path.exists() {
@@ -291,7 +295,7 @@ fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()>
     map.set_pin_path(&path).with_context(|| format!("cannot use {}", path.display()))
 }
 
-/// Writes the maps that options are in.
+/// Writes the options into the maps of the loaded programs.
 fn configure(object: &Object, setup: &HostSetup) -> Result<()> {
     let parameters = parameters(setup);
     object::map(object, "parameters")?.update(&0_u32.to_ne_bytes(), parameters.as_bytes(), MapFlags::ANY)?;
@@ -301,7 +305,7 @@ fn configure(object: &Object, setup: &HostSetup) -> Result<()> {
     Ok(())
 }
 
-/// Gives a map that is a set these keys and no others.
+/// Replaces all keys of a map that is used as a set.
 fn replace_keys(map: &impl MapCore, keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
     let keys: Vec<_> = keys.collect();
     for key in &keys {
@@ -322,7 +326,7 @@ fn network_key(network: &Network) -> Vec<u8> {
     prefix.as_bytes().to_vec()
 }
 
-/// Converts options to the kernel programs' configuration.
+/// Converts the setup to the configuration of the kernel programs.
 fn parameters(setup: &HostSetup) -> HostParams {
     let kind = match setup.options.option_kind {
         OptionKind::Experiment => WireKind::WATERFILL_KIND_EXPERIMENT,
@@ -340,7 +344,8 @@ fn parameters(setup: &HostSetup) -> HostParams {
     out
 }
 
-/// Attaches the option program to its cgroup. A pinned link there gets the new program without a gap.
+/// Attaches the option program to its cgroup. If a link is pinned for this cgroup, its program is replaced without a
+/// gap.
 fn attach_options(pins: &Pins, cgroup: &Path, object: &Object) -> Result<Link> {
     let program = object::program(object, "waterfill_options")?;
     let folder = File::open(cgroup).with_context(|| format!("cannot open the cgroup {}", cgroup.display()))?;
@@ -367,15 +372,15 @@ fn attach_options(pins: &Pins, cgroup: &Path, object: &Object) -> Result<Link> {
     Ok(link)
 }
 
-/// Returns whether struct_ops are links, which a pin keeps registered (Linux 6.4). Before, the map's element keeps them
-/// registered.
+/// Returns true if struct_ops are registered by links, which a pin keeps (Linux 6.4). On older kernels, the map's
+/// element keeps them registered.
 fn has_struct_ops_links() -> Result<bool> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the kernel's version")?;
     let mut numbers = release.split(['.', '-', '+', '\n']).map(|number| number.parse::<u32>().unwrap_or(0));
     Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 4))
 }
 
-/// Attaches an iterator program: over connections, or over the sockets of its reader's network namespace.
+/// Attaches and pins an iterator program over connections, or over the sockets of its reader's network namespace.
 fn attach_list(pins: &Pins, object: &Object, program: &str, pin: &str) -> Result<Link> {
     let connections = object::map(object, "connections")?;
     let program = object::program(object, program)?;

@@ -1,4 +1,4 @@
-//! The network namespaces of this host, one after the other.
+//! Visits the network namespaces of this host.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,8 +12,8 @@ use nix::sched::{CloneFlags, setns};
 
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Calls `visit` in every network namespace that this process finds, first in its own, with a name for messages. Returns how
-/// many it may not enter.
+/// Calls `visit` in every network namespace that this process finds, first in its own, with a name for messages.
+/// Returns the number of namespaces that it may not enter.
 pub(super) fn visit(visit: impl FnMut(&str) + Send) -> Result<usize> {
     // A thread of its own, because it changes its namespace.
     thread::scope(|scope| scope.spawn(|| visit_all(visit)).join().map_err(|_| anyhow!("a thread ended early"))?)
@@ -38,7 +38,7 @@ fn visit_all(mut visit: impl FnMut(&str)) -> Result<usize> {
     Ok(denied)
 }
 
-/// Lists the namespaces of processes, and those that `ip netns` has named.
+/// Returns the paths of the network namespaces of all processes, and of those that `ip netns` has named.
 fn namespaces() -> Vec<PathBuf> {
     let list = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let processes = list("/proc")

@@ -11,11 +11,11 @@ use anyhow::{Context as _, Result, bail};
 use libbpf_rs::{ErrorKind, Link, MapCore as _, MapHandle, MapMut, libbpf_sys};
 use nix::errno::Errno;
 
-/// Longest time in which the kernel frees a congestion control's name after its last pin is gone.
+/// Maximum time that the kernel takes to free a congestion control's name after its last pin is gone.
 const NAME_RELEASE_TIME: Duration = Duration::from_secs(2);
 
-/// Registers the law `map` under `name`, and pins it at `pin`. An older one that is pinned there is replaced: existing
-/// connections keep the programs with which they began. With `linked` the name exists all the time.
+/// Registers the law `map` under `name` and pins it at `pin`. It replaces an older law that is pinned there, whose
+/// connections keep their programs. With `linked`, the name exists all the time.
 pub(super) fn register(pin: Option<&Path>, name: &str, map: &mut MapMut<'_>, linked: bool) -> Result<Link> {
     let old = pin.filter(|pin| pin.exists());
     let taken = |e: &libbpf_rs::Error| e.kind() == ErrorKind::AlreadyExists;
@@ -57,7 +57,8 @@ pub(super) fn register(pin: Option<&Path>, name: &str, map: &mut MapMut<'_>, lin
     Ok(link)
 }
 
-/// Gives the pinned link another law of the same name. The kernel adds the new one before it removes the old one.
+/// Replaces the law of a pinned link with another one of the same name. The kernel adds the new law before it removes
+/// the old one.
 fn replace(pin: &Path, map: &MapMut<'_>) -> Result<Link> {
     let link = Link::open(pin)?;
     // SAFETY: a system call with two descriptors, which outlive it, and no options.
@@ -69,7 +70,7 @@ fn replace(pin: &Path, map: &MapMut<'_>) -> Result<Link> {
     Ok(link)
 }
 
-/// Removes a pinned law from TCP, and its pin.
+/// Unregisters a pinned law from TCP and removes its pin.
 pub(super) fn unregister(pin: &Path, linked: bool) -> Result<()> {
     if linked {
         // Kernels before 6.9 cannot detach struct_ops links; there the link ends with its last pin.

@@ -1,4 +1,4 @@
-//! Checked options of a host to load, with derived values.
+//! Checked options of a host, with derived values.
 
 use std::path::PathBuf;
 
@@ -12,21 +12,21 @@ use crate::daemon::options::values::OptionKind;
 use crate::daemon::options::{HostOptions, Names, Wrong};
 use crate::daemon::roles::law_parameters;
 
-/// One law on this host.
+/// Checked setup of one law on this host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HostSetup {
-    /// Options as given, without the law's parameters, which are in `parameters`.
+    /// Given options, without the law's parameters, which are in `parameters`.
     pub(crate) options: HostOptions,
     pub(crate) law: &'static LoadableLaw,
-    /// The law's `struct law_params`.
+    /// Bytes of the law's `struct law_params`.
     pub(crate) parameters: Vec<u8>,
-    /// The congestion control's name in TCP's list.
+    /// Name of the congestion control in the kernel.
     pub(crate) name: String,
     pub(crate) cgroup: PathBuf,
 }
 
 impl HostSetup {
-    /// Checks options against each other, without the kernel. `root` returns the root of the control groups.
+    /// Checks that the options fit together, without asking the kernel. `root` finds the root of the control groups.
     pub(crate) fn of(options: &HostOptions, names: Names, root: impl FnOnce() -> Result<PathBuf>) -> Result<Self> {
         let (law, name, parameters) = check(options, names)?;
         Ok(Self {
@@ -38,13 +38,13 @@ impl HostSetup {
         })
     }
 
-    /// Reads the keys of a table; for tests.
+    /// Parses a `[host]` table, for tests.
     #[cfg(test)]
     pub(crate) fn read(text: &str) -> Self {
         Self::of(&toml::from_str(text).unwrap(), Names::Keys, || System::find()?.cgroup()).unwrap()
     }
 
-    /// Checks the setup against this host.
+    /// Checks that this host supports the setup.
     pub(crate) fn check_kernel(&self, system: &System, names: Names) -> Result<(), Wrong> {
         let cgroup = self.cgroup.display();
         let wrong = |why: String| Err(Wrong::new("cgroup", format!("{} {cgroup}: {why}", names.of("cgroup"))));
@@ -67,7 +67,7 @@ impl HostSetup {
     }
 }
 
-/// Checks options against each other. Returns the law, the congestion control's name, and the law's parameters.
+/// Checks that the options fit together. Returns the law, the congestion control's name, and the law's parameters.
 pub(crate) fn check(options: &HostOptions, names: Names) -> Result<(&'static LoadableLaw, String, Vec<u8>), Wrong> {
     let law = laws::named(options.law);
     if options.option_kind == OptionKind::Paper && !law.is_default() {

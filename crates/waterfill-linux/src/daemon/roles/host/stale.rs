@@ -1,4 +1,4 @@
-//! Laws that a killed daemon left in TCP.
+//! Finds and removes laws that a killed daemon left in TCP.
 //!
 //! Before Linux 6.4 a law has no link: the element of its map keeps it registered, also without a pin and without the
 //! process. Such a map is found among all maps of the kernel by its name, and its element is deleted.
@@ -15,15 +15,17 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 use super::LAW_MAP;
 use crate::daemon::kernel::pins;
 
-/// The kernel's structure of the map's value, and of its content.
+/// Kernel structure of a law's map value. It contains [`OPERATIONS`].
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
 const OPERATIONS: &str = "tcp_congestion_ops";
-/// Offset of the state, and the state of a law that TCP has (BPF_STRUCT_OPS_STATE_INUSE).
+/// Offset of the registration state in a law's map value. [`IN_USE`] is the state of a registered law
+/// (BPF_STRUCT_OPS_STATE_INUSE).
 const STATE: usize = 4;
 const IN_USE: u32 = 1;
 const NAME_BYTES: usize = 16;
 
-/// Removes our laws that no process holds and no pin keeps: all, or the one of this name. Returns their names.
+/// Unregisters the daemon's laws that no process holds and no pin keeps, or only the one named `name`. Returns the
+/// names of these laws.
 pub(crate) fn remove_stale(name: Option<&str>) -> Result<Vec<String>> {
     let maps: Vec<_> = MapInfoIter::default().filter(is_ours).collect();
     if maps.is_empty() {
@@ -47,12 +49,12 @@ pub(crate) fn remove_stale(name: Option<&str>) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Returns whether a map is one of our laws without a link. One with a link ends with that link.
+/// Returns true if a map is a law of the daemon without a link. A law with a link ends with the link.
 fn is_ours(info: &MapInfo) -> bool {
     info.ty == MapType::StructOps && info.name == LAW_MAP && info.map_flags & libbpf_sys::BPF_F_LINK == 0
 }
 
-/// Returns the name that a map's value has in TCP's list; `None` if it is not there.
+/// Returns the name under which TCP has registered a law, or `None` if the law is not registered.
 fn registered_name(value: &[u8], at: usize) -> Option<String> {
     let state = u32::from_ne_bytes(value.get(STATE..STATE + 4)?.try_into().ok()?);
     let name = value.get(at..at + NAME_BYTES)?;
@@ -60,7 +62,7 @@ fn registered_name(value: &[u8], at: usize) -> Option<String> {
     (state == IN_USE).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// Returns the offset of the name in a map's value in the running kernel.
+/// Returns the offset of a law's name in its map value, for the running kernel.
 fn name_offset() -> Result<usize> {
     let btf = Btf::from_vmlinux().context("cannot read the kernel's type information")?;
     let member = |structure: &str, member: &str| -> Option<usize> {
@@ -75,7 +77,7 @@ fn name_offset() -> Result<usize> {
     at.with_context(|| format!("the kernel's {VALUE} has no name"))
 }
 
-/// Lists the other processes that hold a map.
+/// Returns the ids of the other processes that hold a map.
 fn holders(id: u32) -> Vec<u32> {
     let line = format!("map_id:\t{id}");
     let list = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -104,7 +106,7 @@ mod tests {
         laws.split_whitespace().any(|listed| listed == name)
     }
 
-    /// A host without pins whose law has no link, as before Linux 6.4; `None` without root.
+    /// Loads a host without pins whose law has no link, as before Linux 6.4. Returns `None` without root.
     fn host(name: &str) -> Option<Host> {
         privileges::check().inspect_err(|why| eprintln!("skipped: {why:#}")).ok()?;
         // No namespace has this cookie, so no connection takes part.

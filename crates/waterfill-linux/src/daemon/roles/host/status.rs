@@ -1,4 +1,4 @@
-//! Connections as the kernel program lists them.
+//! Connections and their counts, as the kernel program lists them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -9,18 +9,18 @@ use serde::Serialize;
 use crate::daemon::kernel::interface::{Bytes as _, HostCounters, HostFlag, HostMode, HostReason, HostRecord};
 use crate::daemon::kernel::law::{LawSignal, LoadableLaw};
 
-/// The state of a connection.
+/// State of a connection.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct FlowStatus {
     pub(crate) local: String,
     pub(crate) remote: String,
-    /// The law, as in the protocols' list.
+    /// Name of the law, as in the list of protocols.
     pub(crate) law: &'static str,
     pub(crate) mode: String,
-    /// Signals of the law; 0 before it has started.
+    /// Values of the law's signals, which are 0 before the law has started.
     #[serde(flatten)]
     pub(crate) signals: BTreeMap<&'static str, f64>,
-    /// Titles and texts of the signals for a table, in the law's order.
+    /// Titles and formatted values of the signals for a table, in the law's order.
     #[serde(skip)]
     pub(crate) shown: Vec<(&'static str, String)>,
     pub(crate) rate_bps: u64,
@@ -28,47 +28,48 @@ pub(crate) struct FlowStatus {
     pub(crate) rtt_us: u32,
     pub(crate) base_rtt_us: u32,
     pub(crate) fallback_reason: Option<String>,
-    /// The reason in a few words, for the table.
+    /// Reason of the fallback in a few words, for a table.
     #[serde(skip)]
     pub(crate) fallback_brief: Option<&'static str>,
-    /// TCP's window, packets.
+    /// TCP's congestion window in packets.
     pub(crate) window_packets: u32,
-    /// Echo of this end for the other end's data, such as `echoed_price_s`, an average; 0: none.
+    /// Value that this end echoes for received data, such as `echoed_price_s`; an average, or 0 without an echo.
     #[serde(flatten)]
     pub(crate) echoed: BTreeMap<String, f64>,
     pub(crate) echoes: u32,
     pub(crate) timeouts: u32,
-    /// TCP's state, as in `ss`.
+    /// State of TCP, named as in `ss`.
     pub(crate) state: &'static str,
-    /// The flags of the connection's state (`enum host_flag`) that are set.
+    /// Names of the flags that are set in the connection's state (`enum host_flag`).
     pub(crate) flags: Vec<&'static str>,
-    /// Flags as bits, for the table.
+    /// Flags of the connection's state as bits, for a table.
     #[serde(skip)]
     pub(crate) flag_bits: u32,
-    /// TCP's `icsk_ca_initialized`: whether the present congestion control's `init()` has run.
+    /// True if the `init()` of the present congestion control has run (TCP's `icsk_ca_initialized`).
     pub(crate) ca_initialized: bool,
-    /// Runs of `cong_control()` without an `init()` before them.
+    /// Number of calls of `cong_control()` without an earlier `init()`.
     pub(crate) controls_without_init: u32,
 }
 
 /// Counts of all connections since the programs' maps were created.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct CounterStatus {
-    /// Connections that the law began to control.
+    /// Number of connections that the law began to control.
     pub(crate) started: u64,
-    /// Connections that got a price.
+    /// Number of connections that received a router's value.
     pub(crate) priced: u64,
-    /// Connections for which `cong_control()` ran without an `init()` before it.
+    /// Number of connections for which `cong_control()` ran without an earlier `init()`.
     pub(crate) control_without_init: u64,
-    /// Connections without a run of `init` that the kernel considers initialised.
+    /// Number of connections that the kernel considers initialised, although `init` did not run.
     pub(crate) init_unrecorded: u64,
-    /// Runs of the law for a socket without state: in another namespace or cgroup, or older than the programs.
+    /// Number of calls of the law for a socket without state. The socket is in another namespace or cgroup, or older
+    /// than the programs.
     pub(crate) without_state: u64,
-    /// Connections for whose state the kernel had no memory.
+    /// Number of connections without state because the kernel had no memory.
     pub(crate) no_memory: u64,
-    /// Connections that the kernel kept on the law, whose program runs Reno since.
+    /// Number of connections that the kernel did not let fall back. The law's program runs Reno for them.
     pub(crate) fallback_refused: u64,
-    /// Connections that fell back, by reason.
+    /// Number of connections that fell back, by reason.
     pub(crate) fallbacks: BTreeMap<String, u64>,
 }
 
@@ -89,7 +90,7 @@ impl CounterStatus {
 }
 
 impl CounterStatus {
-    /// Adds another law's counts.
+    /// Adds the counts of another law.
     pub(crate) fn add(&mut self, other: &Self) {
         // Maps may hold any numbers.
         let add = |sum: &mut u64, n: u64| *sum = sum.saturating_add(n);
@@ -106,7 +107,7 @@ impl CounterStatus {
     }
 }
 
-/// Names of the flags, in the order of their bits.
+/// Names of the connection flags, in the order of their bits.
 const FLAGS: [(HostFlag, &str); 16] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
@@ -126,7 +127,7 @@ const FLAGS: [(HostFlag, &str); 16] = [
     (HostFlag::HOST_RENO, "Reno"),
 ];
 
-/// TCP's states by their numbers (include/net/tcp_states.h).
+/// Names of TCP's states, indexed by their numbers (include/net/tcp_states.h).
 const STATES: [&str; 14] = [
     "unknown",
     "established",
@@ -144,7 +145,7 @@ const STATES: [&str; 14] = [
     "bound",
 ];
 
-/// Names of the modes.
+/// Names of the connection modes.
 pub(super) const MODES: [(HostMode, &str); 7] = [
     (HostMode::HOST_MODE_ASKING, "asking"),
     (HostMode::HOST_MODE_RISING, "rising"),
@@ -155,19 +156,19 @@ pub(super) const MODES: [(HostMode, &str); 7] = [
     (HostMode::HOST_MODE_FALLEN_BACK, "fallen back"),
 ];
 
-/// The mode of a connection that the law controls by its routers' values.
+/// Name of the mode in which routers' values control a connection.
 pub(crate) const PRICED: &str = "priced";
-/// Text in a table for a missing value.
+/// Text for a missing value in a table.
 pub(crate) const NONE: &str = "\u{2013}";
 
-/// Reads the records of the iterator program (`struct host_record`), one after the other.
+/// Parses the records of the iterator program (`struct host_record`).
 pub(crate) fn parse_records(law: &'static LoadableLaw, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
     let size = size_of::<HostRecord>();
     ensure!(bytes.len() % size == 0, "the list of connections is from another version of waterfilld");
     bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).map(|record| status(law, &record)).collect()
 }
 
-/// Converts a record.
+/// Converts a record to the state of a connection.
 fn status(law: &'static LoadableLaw, record: &HostRecord) -> Result<FlowStatus> {
     let has = |flag: HostFlag| record.flags.0 & flag.0 != 0;
     let (mode, name) = MODES
@@ -204,13 +205,13 @@ fn status(law: &'static LoadableLaw, record: &HostRecord) -> Result<FlowStatus> 
     })
 }
 
-/// Formats an address of a record, and a port.
+/// Formats an address and port of a record.
 pub(super) fn address(bytes: [u8; 16], port: u16) -> String {
     let ip = Ipv6Addr::from(bytes);
     SocketAddr::new(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4), port).to_string()
 }
 
-/// Returns the reason for a fallback in words; `None` for a number that is no reason.
+/// Describes the reason of a fallback. Returns `None` for a number that is no reason.
 pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option".into(),
@@ -226,7 +227,7 @@ pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
     })
 }
 
-/// Returns the reason for a fallback in a few words.
+/// Describes the reason of a fallback in a few words, for a table.
 fn brief_reason(reason: HostReason) -> Option<&'static str> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "no peer",

@@ -1,5 +1,5 @@
-//! Sums over all connections of a law, which the kernel computes (`bpf/summary.h`): a scrape reads one record, however many
-//! connections there are.
+//! Sums over all connections of a law, which the kernel computes (`bpf/summary.h`). A scrape reads one record,
+//! regardless of the number of connections.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::status::{CounterStatus, MODES, reason};
 use crate::daemon::kernel::interface::{Bytes as _, HostReason, HostSamples, HostSummary};
 use crate::daemon::kernel::law::LoadableLaw;
 
-/// The connections of a law at one moment, and the counts of all since loading.
+/// Sums over the present connections of a law, and counts over all connections since loading.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     pub(crate) law: &'static LoadableLaw,
-    /// Connections and the sum of their rates in bit/s, by mode.
+    /// Number of connections and sum of their rates in bit/s, by mode.
     pub(crate) modes: BTreeMap<&'static str, (u64, u64)>,
-    /// Present connections that fell back, by reason.
+    /// Number of present connections that fell back, by reason.
     pub(crate) fallen_back: BTreeMap<String, u64>,
-    /// The signal that sources received, of the law's first source signal; `None` if none has received one.
+    /// Quantiles of the law's first source signal, or `None` if no connection has received it.
     pub(crate) signal: Option<Quantiles>,
     pub(crate) counters: CounterStatus,
 }
 
-/// Quantiles of a signal over the connections that have one. Least and most are exact. The others are from a random
-/// choice of `HOST_SAMPLES` connections, or from all if there are no more.
+/// Quantiles of a signal over the connections that have received it. Minimum and maximum are exact. The others come
+/// from a random sample of at most `HOST_SAMPLES` connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quantiles {
     pub(crate) least: f64,
@@ -33,7 +33,7 @@ pub(crate) struct Quantiles {
 }
 
 impl Summary {
-    /// Reads the record of the program `waterfill_summary`.
+    /// Parses the record of the program `waterfill_summary`.
     pub(crate) fn parse(law: &'static LoadableLaw, bytes: &[u8], counters: CounterStatus) -> Result<Self> {
         ensure!(bytes.len() == size_of::<HostSummary>(), "the sums over connections are not from this waterfilld");
         let sums = HostSummary::from_prefix(bytes).context("no sums over connections")?;

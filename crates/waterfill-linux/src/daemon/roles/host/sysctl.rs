@@ -1,4 +1,4 @@
-//! Network namespaces whose default congestion control is our law.
+//! Renews the sysctl for the default congestion control after a law has been replaced.
 //!
 //! The sysctl `net.ipv4.tcp_congestion_control` names a congestion control, but the kernel keeps the object that had the
 //! name when the sysctl was written. So after the law is replaced, the same name is written again.
@@ -11,7 +11,7 @@ use super::namespaces;
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
-/// Writes the sysctl again in all network namespaces that this process finds, where it names the law.
+/// Writes the sysctl again in all network namespaces where it names the law.
 pub(super) fn renew(law: &str) -> Result<()> {
     let denied = namespaces::visit(|place| renew_one(law, place))?;
     if denied > 0 {
@@ -23,7 +23,7 @@ pub(super) fn renew(law: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the sysctl again in this thread's namespace.
+/// Writes the sysctl again in this thread's namespace if it names the law.
 fn renew_one(law: &str, place: &str) {
     if !fs::read_to_string(DEFAULT).is_ok_and(|name| name.trim() == law) {
         return;

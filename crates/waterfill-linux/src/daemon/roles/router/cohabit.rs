@@ -1,4 +1,4 @@
-//! `--cohabit`: TCP packets are dropped or marked so that explicit flows keep their fair share (`bpf/cohabit.bpf.c`).
+//! `--cohabit`: drops or marks TCP packets so that explicit flows keep their fair share (`bpf/cohabit.bpf.c`).
 //!
 //! A program of its own, in front of the router's at the same hook: the explicit laws neither see nor count what it
 //! drops. It needs tcx (Linux 6.6). Its link and its map are pinned with the router's. A start begins with a new map, as
@@ -29,16 +29,16 @@ use crate::daemon::options::error::user_error;
 use crate::daemon::options::names::unknown;
 use crate::daemon::options::{CohabitController, quantity};
 
-/// The state's offset in a value of the map: behind the lock and a word of the program's own.
+/// Offset of the module's state in a map value, behind the lock and a word that only the program uses.
 const STATE: usize = 8;
-/// Fractions and rates of the kernel in memory.
+/// Fixed-point scale of the kernel's fractions. [`LOG_SCALE`] is the scale of its logarithms.
 const FRACTION: f64 = (1_u64 << 32) as f64;
 const LOG_SCALE: f64 = (1_u64 << 34) as f64;
-/// The program's name in the kernel, which keeps 15 bytes. It runs before the router's by intention.
+/// Name of the program in the kernel, truncated to 15 bytes. The program runs before the router's by intention.
 pub(super) const PROGRAM: &str = "waterfill_cohab";
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// The module's parameters, with the names and defaults of a scenario's `queue_params`.
+/// Parameters of the module, with the names and defaults of a scenario's `queue_params`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CohabitParams {
     pub(crate) controller: CohabitController,
@@ -57,7 +57,7 @@ pub(crate) struct CohabitParams {
     pub(crate) update: Update,
 }
 
-/// Time at which the paper's factor is applied.
+/// Event at which the paper's controller applies its factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
     Interval,
@@ -67,7 +67,7 @@ pub(crate) enum Update {
 }
 
 impl CohabitParams {
-    /// Returns a controller's defaults.
+    /// Returns the default parameters of a controller.
     fn new(controller: CohabitController) -> Self {
         Self {
             controller,
@@ -87,7 +87,8 @@ impl CohabitParams {
         }
     }
 
-    /// Returns a controller's parameters, some of which are given by name. The error has name, value and problem.
+    /// Returns a controller's parameters, with the given ones set by name. An error has the name, the value and the
+    /// problem.
     pub(crate) fn with(
         controller: CohabitController,
         given: &[(String, String)],
@@ -136,7 +137,7 @@ impl CohabitParams {
         Ok(())
     }
 
-    /// Returns the parameters as the program takes them.
+    /// Converts the parameters to the kernel program's setup.
     fn setup(&self, link: &LinkSetup, header_bytes: u32) -> Result<CohabitSetup> {
         let millionths = |x: f64| (x * 1e6).round() as u32;
         let thousandths = |x: f64| (x * 1e3).round() as u32;
@@ -203,21 +204,22 @@ fn getrandom(into: &mut [u8]) -> Result<()> {
     fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(into)).context("cannot read random bytes")
 }
 
-/// Counts and measurements of the module on a link.
+/// Counts and measurements of the cohabitation module on a link.
 #[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub(crate) struct CohabitStatus {
     pub(crate) drop_probability: f64,
     pub(crate) explicit_flows: u32,
     pub(crate) tcp_flows: u32,
-    /// Admitted, in the last control interval.
+    /// Admitted rate of explicit flows in the last control interval, in bit/s.
     pub(crate) explicit_bps: u64,
     pub(crate) tcp_bps: u64,
-    /// Traffic without congestion control, which takes its part of neither class's share.
+    /// Rate of traffic without congestion control, in bit/s. It is subtracted from the usable capacity before the
+    /// classes share it.
     pub(crate) other_bps: u64,
     pub(crate) explicit_share_bps: u64,
-    /// TCP's share, with the rate lent to it.
+    /// Fair share of TCP in bit/s, including the rate that explicit flows lend to it.
     pub(crate) tcp_share_bps: u64,
-    /// TCP packets, since the module was attached.
+    /// Number of TCP packets dropped since the module was attached.
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
 }
@@ -260,7 +262,7 @@ impl fmt::Display for CohabitStatus {
     }
 }
 
-/// The loaded program.
+/// The loaded cohabitation program, with its links.
 pub(super) struct Cohabit {
     skeleton: Box<CohabitSkel<'static>>,
     links: BTreeMap<u32, Link>,
@@ -292,7 +294,7 @@ impl Cohabit {
         Ok(Self { skeleton, links: BTreeMap::new() })
     }
 
-    /// Closes the link of a device, which the caller detaches by its pin.
+    /// Closes the link of a device. The caller detaches it by its pin.
     pub(super) fn forget(&mut self, ifindex: u32) {
         self.links.remove(&ifindex);
     }
@@ -328,7 +330,7 @@ impl Cohabit {
     }
 }
 
-/// Attaches the module to a device as its link say, or takes it off. The router must be attached already.
+/// Attaches the module to a device or detaches it, as the link's setup requires. The router must be attached already.
 pub(super) fn apply(
     loaded: &mut Option<Cohabit>,
     pins: &Pins,
@@ -344,7 +346,7 @@ pub(super) fn apply(
     cohabit.attach(pins, link, params, ifindex, header_bytes)
 }
 
-/// Takes a pinned module off a device.
+/// Detaches a pinned module from a device.
 pub(super) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     match link_path(pins, ifindex).filter(|path| path.exists()) {
         Some(path) => hook::detach_pinned(&path),
@@ -352,12 +354,13 @@ pub(super) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     }
 }
 
-/// Returns the status of a device's module; `None` if it has none. `loaded` belongs to this process.
+/// Returns the status of a device's module, or `None` if the device has none. `loaded` is the program of this process.
 pub(super) fn status(loaded: Option<&Cohabit>, pins: &Pins, ifindex: u32) -> Result<Option<CohabitStatus>> {
     Ok(state(loaded, pins, ifindex)?.as_ref().map(CohabitStatus::of))
 }
 
-/// Returns the state of a device's module; `None` if it has none. `loaded` is this process's.
+/// Returns the kernel state of a device's module, or `None` if the device has none. `loaded` is the program of this
+/// process.
 pub(super) fn state(loaded: Option<&Cohabit>, pins: &Pins, ifindex: u32) -> Result<Option<CohabitState>> {
     let map = match (loaded, map_path(pins).filter(|path| path.exists())) {
         (Some(cohabit), _) => MapHandle::try_from(&cohabit.skeleton.maps.cohabit_modules)?,

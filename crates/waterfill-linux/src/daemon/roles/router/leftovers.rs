@@ -1,4 +1,4 @@
-//! Leftovers of a killed router without pins: its filter and clsact before tcx (Linux 6.6), and its shaper.
+//! Removes what a killed router without pins has left: its filter and clsact before tcx (Linux 6.6), and its shaper.
 //!
 //! It is found in the kernel, by our handles and the program's name. A device that a running router has claimed, or to
 //! which a router's programs are pinned, is left alone.
@@ -12,11 +12,11 @@ use nix::net::if_::if_nametoindex;
 use super::{LINKS, PROGRAM, shaper};
 use crate::daemon::kernel::{claim, hook, laws, pins, tc};
 
-/// Bytes of a program's name in the kernel (BPF_OBJ_NAME_LEN, less the final zero).
+/// Length of a program's name in the kernel in bytes (BPF_OBJ_NAME_LEN without the final zero).
 const NAME_BYTES: usize = 15;
 
-/// Removes the remains of a daemon on these devices of this network namespace, or on all devices if none is named.
-/// Returns the devices.
+/// Removes what a killed router left on these devices of this network namespace, or on all devices if none is named.
+/// Returns the names of these devices.
 pub(crate) fn remove_leftovers(devices: &[String]) -> Result<Vec<String>> {
     let mut cleaned = Vec::new();
     for (device, shaped) in shaper::marked_devices()? {
@@ -56,12 +56,12 @@ fn our_filter(device: &str) -> Result<Option<tc::Filter>> {
     Ok(filters.find(|filter| hook::is_ours(filter) && is_program(&filter.name())))
 }
 
-/// Returns whether a program's name, which the kernel cuts off, is the router's.
+/// Returns true if a program's name is the router's. The kernel truncates names.
 fn is_program(name: &str) -> bool {
     name == &PROGRAM[..NAME_BYTES.min(PROGRAM.len())]
 }
 
-/// Returns whether a router is running on the device, or pinned by its link or by its filter's map of links.
+/// Returns true if a router is running on the device, or is pinned by its link or by its filter's map of links.
 fn is_in_use(device: &str, ifindex: u32, filter: Option<&tc::Filter>) -> Result<bool> {
     for law in laws::all() {
         if claim::is_claimed(law, device)? {

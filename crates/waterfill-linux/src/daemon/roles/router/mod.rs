@@ -1,4 +1,4 @@
-//! The router role: the program at a device's egress, its links, its shaper.
+//! Router role: the program at a device's egress, with its links and its shaper.
 //!
 //! The map of links and one link per device are pinned. A new process takes over the map with its prices, and replaces the
 //! running program by its own without a gap. The map also records what was created on a device, so that unloading can
@@ -51,34 +51,35 @@ const FILTER: u32 = Created::WATERFILL_CREATED_FILTER.0;
 const CLSACT: u32 = Created::WATERFILL_CREATED_CLSACT.0;
 const SHAPER: u32 = Created::WATERFILL_CREATED_SHAPER.0;
 
-/// Names in the programs.
+/// Name of the packet program in the object. [`LINKS`] is the name of its map of links.
 const PROGRAM: &str = "waterfill_router";
 const LINKS: &str = "links";
-/// The maps with the state of links, which [`LINKS`] refers to.
+/// Names of the maps with the state of links, which [`LINKS`] refers to.
 const STATE: [&str; 2] = ["slots", "cpus"];
-/// Names of pins: maps (those of modules come last) and links of devices.
+/// Names of the router's pins: maps, with those of modules last, and links of devices.
 const PINS: PinNames = PinNames {
     role: Role::Router,
     names: &[LINKS, STATE[0], STATE[1], "cohabit", "scone"],
     by_device: &["device-", "cohabit-", "scone-"],
 };
 
-/// The loaded programs.
+/// Loaded router programs of a law, with their devices.
 pub(crate) struct Router {
-    /// The log of the law's steps, which ends with the router.
+    /// Log of the law's steps, which ends with the router.
     _steps: Option<StepLog>,
     object: Object,
     law: &'static LoadableLaw,
     pins: Pins,
-    /// Opened by this process, by device.
+    /// Links that this process has opened, by device index.
     links: BTreeMap<u32, Link>,
-    /// The setup of attached devices with their indexes, by name; 0: the device is gone.
+    /// Setup and index of each attached device by name. An index of 0 means that the device is gone.
     followed: BTreeMap<String, (LinkSetup, u32)>,
-    /// Prices with which links start again, by device name: of another layout's map, or of a device that is gone.
+    /// Prices with which links start again, by device name. They come from a map of another layout, or from a device
+    /// that is gone.
     prices: BTreeMap<String, u64>,
     cohabit: Option<cohabit::Cohabit>,
     scone: Option<scone::Scone>,
-    /// Divisions of devices with a queue per class, by index.
+    /// Divisions of devices that have a queue per class, by device index.
     divisions: BTreeMap<u32, separate::Division>,
 }
 
@@ -89,12 +90,12 @@ impl fmt::Debug for Router {
 }
 
 impl Router {
-    /// Loads the programs. Pinned maps keep their state, and attached devices get the new program.
+    /// Loads the programs. Pinned maps keep their state, and attached devices run the new program.
     pub(crate) fn load(law: &'static LoadableLaw, pins: &Pins) -> Result<Self> {
         Self::load_with(law, pins, None)
     }
 
-    /// Loads the programs, with a log of the law's steps.
+    /// Loads the programs like [`Router::load`], with an optional log of the law's steps.
     pub(crate) fn load_with(law: &'static LoadableLaw, pins: &Pins, steps: Option<&Target>) -> Result<Self> {
         let mut router = Self::open(law, pins, true, steps)?;
         for key in router.map()?.keys().collect::<Vec<_>>() {
@@ -119,8 +120,8 @@ impl Router {
         Ok(router)
     }
 
-    /// Loads the programs with the pinned map, or with a new one. Without `mark`, for reading only, it neither loads the
-    /// packet program nor pins or removes a map.
+    /// Loads the programs with the pinned map, or with a new one. Without `mark`, it only reads: it neither loads the
+    /// packet program nor changes pins.
     fn open(law: &'static LoadableLaw, pins: &Pins, mark: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(law.router)?;
         if steps.is_some() {
@@ -185,18 +186,18 @@ impl Router {
         [LINKS].into_iter().chain(STATE).map(handle).collect()
     }
 
-    /// The map of links.
+    /// Returns the map of links.
     fn map(&self) -> Result<Map<'_>> {
         object::map(&self.object, LINKS)
     }
 
-    /// Attaches the program to a device's egress, or reconfigures an attached link. Its price stays.
+    /// Attaches the program to a device's egress, or reconfigures an attached link. The link keeps its price.
     pub(crate) fn attach(&mut self, setup: &LinkSetup) -> Result<()> {
         self.attach_by(setup, Hook::Newest)?;
         self.apply_modules(setup, None)
     }
 
-    /// Attaches the programs next to the router's as these setup say. What was there with the setup `before` stays.
+    /// Attaches the modules that a link's setup asks for. A module that the setup `before` had in the same form stays.
     fn apply_modules(&mut self, setup: &LinkSetup, before: Option<&LinkSetup>) -> Result<()> {
         let ifindex = if_nametoindex(setup.device())?;
         let header = header_bytes(setup.device())?;
@@ -214,8 +215,8 @@ impl Router {
         scone::apply(&mut self.scone, &links, &self.pins, self.law, parameters, ifindex, header)
     }
 
-    /// Attaches the program to a device, or applies the differences from the setup before. A device that does not exist
-    /// is attached by [`Router::follow`] when it comes. Returns whether it exists.
+    /// Attaches the program to a device, or applies changes of its setup. Returns false if the device does not exist;
+    /// [`Router::follow`] attaches it later.
     pub(crate) fn set_device(&mut self, setup: &LinkSetup) -> Result<bool> {
         let device = setup.device();
         let before = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).map(|(before, _)| before.clone());
@@ -229,7 +230,7 @@ impl Router {
         Ok(true)
     }
 
-    /// Gives an attached device's link another rate. Its signal stays, and no program is attached anew.
+    /// Changes the rate of an attached device's link. The link keeps its signal, and no program is attached again.
     pub(crate) fn set_rate(&mut self, setup: &LinkSetup) -> Result<()> {
         let device = setup.device();
         let ifindex = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);
@@ -242,8 +243,8 @@ impl Router {
         Ok(())
     }
 
-    /// Starts an attached device's link anew, as a restart of its router does: its signal, state and counters are lost.
-    /// The program, the queue and what else is at the device stay.
+    /// Resets an attached device's link as a restart of its router would. The link loses its signal, state and
+    /// counters. The program, the queue and everything else at the device stay.
     pub(crate) fn restart(&mut self, device: &str) -> Result<()> {
         let known = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).cloned();
         let missing = || user_error(format!("device {device}: not attached by this router"));
@@ -254,7 +255,7 @@ impl Router {
         self.set(&setup, ifindex, header_bytes(device)?, attachment.created)
     }
 
-    /// Detaches the program from a device, with everything created there.
+    /// Detaches the program from a device, and removes everything that was created there.
     pub(crate) fn detach(&mut self, device: &str) -> Result<()> {
         let followed = self.followed.remove(device);
         self.prices.remove(device);
@@ -271,7 +272,8 @@ impl Router {
         unload_device(&self.pins, device)
     }
 
-    /// Takes the program off devices of an earlier start that this one does not follow. Returns their names.
+    /// Detaches the program from devices of an earlier start that this one does not follow. Returns the names of these
+    /// devices.
     pub(crate) fn forget_others(&mut self) -> Result<Vec<String>> {
         let here = namespace()?;
         let found = attachments(&MapHandle::try_from(&self.map()?)?)?;
@@ -286,14 +288,14 @@ impl Router {
         Ok(others.into_iter().map(|(_, name)| name).collect())
     }
 
-    /// Returns the followed devices that do not exist now.
+    /// Returns the names of followed devices that do not exist now.
     pub(crate) fn missing(&self) -> Vec<String> {
         let missing = self.followed.iter().filter(|(_, (_, ifindex))| *ifindex == 0);
         missing.map(|(device, _)| device.clone()).collect()
     }
 
-    /// Attaches the program again to devices of the same name as those that went, such as an adapter that was plugged in
-    /// again. Prices stay. An error is logged, and the next call tries again.
+    /// Attaches the program to devices that reappeared under their name, such as an adapter that was plugged in again.
+    /// Links keep their prices. An error is logged, and the next call tries again.
     pub(crate) fn follow(&mut self) {
         for (setup, then) in self.followed.clone().into_values() {
             if let Err(e) = self.follow_device(&setup, then) {
@@ -343,7 +345,7 @@ impl Router {
         Ok(())
     }
 
-    /// Attaches the program and returns the device's index.
+    /// Attaches the program to a device. Returns the device's index.
     fn attach_to(&mut self, setup: &LinkSetup, wanted: Hook) -> Result<u32> {
         let device = setup.device();
         let ifindex =
@@ -406,7 +408,8 @@ impl Router {
         Ok(ifindex)
     }
 
-    /// Lists the programs on a device around ours. Listing filters starts `tc`; without `filters` they are left out.
+    /// Returns the programs around the router's at a device. Listing filters runs `tc`, so it is skipped without
+    /// `filters`.
     fn chain(&self, ifindex: u32, filters: bool) -> Result<Chain> {
         let attachment = self.show(ifindex)?.attachment;
         if attachment.namespace != namespace()? {
@@ -427,7 +430,7 @@ impl Router {
         Ok(chain)
     }
 
-    /// Gives a device's link the new program. Returns whether there is a link.
+    /// Replaces the program of a device's link. Returns true if there is a link.
     fn replace_program(&mut self, ifindex: u32) -> Result<bool> {
         if let Some(path) =
             paths::device(&self.pins, ifindex).filter(|path| !self.links.contains_key(&ifindex) && path.exists())
@@ -475,7 +478,7 @@ impl Router {
         Ok(request)
     }
 
-    /// Executes a request in the kernel; its answers are in the request afterwards.
+    /// Executes a request in the kernel, which writes its answers into the request.
     fn execute(&self, request: &mut Request) -> Result<()> {
         // Another CPU holds the lock for less than a microsecond, unless it is interrupted; a timer may be late.
         for attempt in 0..1000 {
@@ -493,7 +496,8 @@ impl Router {
         bail!("the link on device {} stays locked", request.ifindex)
     }
 
-    /// Lists the links by device name. With `filters`, programs around ours are listed also where they are filters of clsact.
+    /// Returns the state of all links, sorted by device name. With `filters`, clsact filters around the router's are
+    /// listed too.
     fn list(&self, filters: bool) -> Result<Vec<LinkStatus>> {
         let mut links = Vec::new();
         for key in self.map()?.keys() {
@@ -509,12 +513,12 @@ impl Router {
         Ok(links)
     }
 
-    /// Lists the links by device name. It starts no other program, so it is cheap.
+    /// Returns the state of all links, sorted by device name. It is cheap because it runs no other program.
     pub(crate) fn links(&self) -> Result<Vec<LinkStatus>> {
         self.list(false)
     }
 
-    /// Removes the link of a device that was removed.
+    /// Removes the link of a device that is gone.
     fn remove_link(&mut self, ifindex: u32) -> Result<()> {
         if let Some(path) = paths::device(&self.pins, ifindex).filter(|path| path.exists()) {
             fs::remove_file(path)?;
@@ -527,7 +531,7 @@ impl Router {
 }
 
 impl Drop for Router {
-    /// Removes filters and shapers that would outlive a process without pins.
+    /// Removes filters and shapers, which would outlive a process without pins.
     fn drop(&mut self) {
         if paths::links(&self.pins).is_some() {
             return;
@@ -545,7 +549,7 @@ impl Drop for Router {
     }
 }
 
-/// Kernel hook to use.
+/// Kind of kernel hook to attach to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hook {
     Newest,
@@ -553,7 +557,7 @@ enum Hook {
     Filter,
 }
 
-/// Opens the pinned maps with the state of links; none if nothing is pinned.
+/// Opens the pinned maps with the state of links. Returns no maps if nothing is pinned.
 pub(crate) fn pinned_maps(pins: &Pins) -> Result<Vec<MapHandle>> {
     let paths: Option<Vec<_>> = [LINKS].into_iter().chain(STATE).map(|name| paths::map(pins, name)).collect();
     let paths = paths.filter(|paths| paths.iter().all(|path| path.exists())).unwrap_or_default();
@@ -562,7 +566,7 @@ pub(crate) fn pinned_maps(pins: &Pins) -> Result<Vec<MapHandle>> {
     paths.iter().map(open).collect()
 }
 
-/// Lists the links of a pinned router, whether or not its daemon runs; `None` if nothing is pinned.
+/// Returns the links of a pinned router, whether or not its daemon runs. Returns `None` if nothing is pinned.
 pub(crate) fn pinned_links(law: &'static LoadableLaw, pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
     if !paths::links(pins).is_some_and(|path| path.exists()) {
         return Ok(None);
@@ -570,7 +574,7 @@ pub(crate) fn pinned_links(law: &'static LoadableLaw, pins: &Pins) -> Result<Opt
     Router::open(law, pins, false, None)?.list(true).map(Some)
 }
 
-/// Writes a device's entry without a layout: its link is not set yet, and starts anew when it is.
+/// Writes a device's map entry without a layout. This marks its link as not set, so that the link starts anew.
 fn unset(links: &Map<'_>, ifindex: u32, attachment: &Attachment) -> Result<()> {
     let mut value = vec![0; links.value_size() as usize];
     let attachment = Attachment { layout: 0, ..*attachment };
@@ -578,13 +582,13 @@ fn unset(links: &Map<'_>, ifindex: u32, attachment: &Attachment) -> Result<()> {
     Ok(links.update(&ifindex.to_ne_bytes(), &value, MapFlags::ANY)?)
 }
 
-/// Returns whether a pinned map has this version's layout.
+/// Returns true if all links in a pinned map have this version's layout.
 fn is_compatible(map: &MapHandle) -> Result<bool> {
     let mut set = attachments(map)?.into_values().filter(|attachment| attachment.layout != 0);
     Ok(set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
 }
 
-/// Returns whether pinned maps have the sizes of those in an object.
+/// Returns true if pinned maps have the same value sizes as the maps of an object.
 fn have_the_sizes(open: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<bool> {
     for (name, path) in pinned {
         let Ok(map) = MapHandle::from_pinned_path(path) else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! `--separate`: a queue per class, whose rates follow the flows that the cohabitation module counts.
+//! `--separate`: one queue per class, at rates that follow the flows counted by the cohabitation module.
 //!
 //! The rule is the simulator's (`queue/cohabit/per_class.rs`). Each class's own rate is its share by the flows. The explicit
 //! law's capacity is what the rest leaves it: the rest needs what it sends, or all of its share while packets wait in its
@@ -13,34 +13,34 @@ use super::{LinkSetup, Router, cohabit, shaper};
 use crate::daemon::kernel::device::header_bytes;
 use crate::daemon::kernel::interface::CohabitState;
 
-/// Time between two updates.
+/// Interval between two updates of the division.
 pub(crate) const UPDATE: Duration = Duration::from_millis(200);
-/// Averaging time of the rate that the rest needs, in seconds.
+/// Averaging time of the rate that non-explicit traffic needs, in seconds.
 const AVERAGE_S: f64 = 0.5;
-/// Smallest part of a class.
+/// Minimum fraction of the link for a class.
 const MIN_PART: f64 = 0.01;
-/// Time for which a class counts as present after its last data: `COHABIT_PRESENCE_NS`.
+/// Time for which a class counts as present after its last data, in ns (`COHABIT_PRESENCE_NS`).
 const PRESENCE_NS: u64 = 2_000_000_000;
-/// The part of each class before both were seen.
+/// Fraction of the link for each class before both classes have been seen.
 const EQUAL_PART: f64 = 0.5;
-/// Smallest change that is worth setting, relative to the whole.
+/// Minimum change of a fraction of the link for which the queues are set again.
 const STEP: f64 = 0.005;
 
-/// Division of a link between explicit packets and the rest.
+/// Division of a link between explicit packets and all others.
 #[derive(Debug, PartialEq)]
 pub(super) struct Division {
     capacity_bps: f64,
-    /// Average rate that the rest needs.
+    /// Average rate that non-explicit traffic needs, in bit/s.
     need_bps: f64,
-    /// True if packets of the rest waited at the last update.
+    /// True if non-explicit packets waited at the last update.
     waited: bool,
-    /// End of the last interval in use; `rest_bytes` counts all other bytes until then.
+    /// End of the last interval that was used, in ns. `sent_bytes` counts all non-explicit bytes until then.
     ended_ns: Option<u64>,
     sent_bytes: u64,
     explicit_part: f64,
-    /// The explicit law's capacity.
+    /// Capacity of the explicit law in bit/s.
     explicit_bps: f64,
-    /// The part and rate in force.
+    /// Fraction for explicit packets to which the queues are set.
     set_part: f64,
     set_bps: f64,
 }
@@ -60,7 +60,7 @@ impl Division {
         }
     }
 
-    /// Divides the link by the module's measurements. `waits`: packets of the rest wait now.
+    /// Updates the division from the module's measurements. `waits` is true if non-explicit packets wait now.
     fn update(&mut self, state: &CohabitState, waits: bool) {
         let link = &state.link;
         let ended = link.interval_end.saturating_sub(u64::from(state.setup.params.interval) * 1000);
@@ -90,12 +90,12 @@ impl Division {
 }
 
 impl Router {
-    /// Returns whether any device has a queue per class.
+    /// Returns true if any device has a queue per class.
     pub(crate) fn divides(&self) -> bool {
         self.followed.values().any(|(setup, _)| setup.options.separate)
     }
 
-    /// Divides each device with a queue per class by its module's measurements. An error is logged.
+    /// Divides each device that has a queue per class, by its module's measurements. Errors are logged.
     pub(crate) fn divide(&mut self) {
         for (setup, ifindex) in self.followed.clone().into_values() {
             if setup.options.separate && ifindex != 0 {
@@ -134,7 +134,8 @@ mod tests {
 
     const MBPS: f64 = 1e6;
 
-    /// Explicit capacity and part (Mbit/s, of 12) after 1000 s in which the rest sent at this rate. The explicit share is 9.
+    /// Returns the explicit capacity in Mbit/s and the explicit fraction of a link of 12 Mbit/s, after other traffic
+    /// sent at `rest_mbps` for 1000 s. The explicit share is 9 Mbit/s.
     fn after(division: &mut Division, rest_mbps: f64, waits: bool, present: bool) -> (f64, f64) {
         let mut state = CohabitState::default();
         state.setup.params.interval = 100_000;

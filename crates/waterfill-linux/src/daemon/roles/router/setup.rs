@@ -1,4 +1,4 @@
-//! Checked options of a link to set up, with derived values.
+//! Checked options of a link, with derived values.
 
 use super::cohabit::CohabitParams;
 use super::shaper::Shaping;
@@ -9,22 +9,22 @@ use crate::daemon::options::values::Rate;
 use crate::daemon::options::{Names, RouterOptions, Wrong};
 use crate::daemon::roles::{law_parameters, scone, wrong_parameter};
 
-/// One law on one device.
+/// Checked setup of one law on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSetup {
-    /// Options as given, without parameters, which are in `parameters` and `cohabit`.
+    /// Given options, without parameters, which are in `parameters` and `cohabit`.
     pub(crate) options: RouterOptions,
     pub(crate) law: &'static LoadableLaw,
-    /// The law's `struct law_params`.
+    /// Bytes of the law's `struct law_params`.
     pub(crate) parameters: Vec<u8>,
-    /// Fraction of the rate to fill; `None`: the law's own.
+    /// Fraction of the rate to fill, or `None` for the law's own target.
     pub(crate) target: Option<f64>,
-    /// Protects explicit flows from TCP.
+    /// Parameters of the module that protects explicit flows from TCP, if it is used.
     pub(crate) cohabit: Option<CohabitParams>,
 }
 
 impl LinkSetup {
-    /// Checks options against each other, without the kernel.
+    /// Checks that the options fit together, without asking the kernel.
     pub(crate) fn of(options: &RouterOptions, names: Names) -> Result<Self, Wrong> {
         let law = laws::named(options.law);
         if options.buffer.is_some() && !options.shape {
@@ -45,28 +45,28 @@ impl LinkSetup {
         Ok(Self { options, law, parameters, target, cohabit })
     }
 
-    /// Reads the keys of a table; for tests.
+    /// Parses a `[[router]]` table, for tests.
     #[cfg(test)]
     pub(crate) fn read(text: &str) -> Self {
         Self::of(&toml::from_str(text).unwrap(), Names::Keys).unwrap()
     }
 
-    /// Returns the device's name.
+    /// Returns the name of the device.
     pub(crate) fn device(&self) -> &str {
         &self.options.device.0
     }
 
-    /// Returns the link's rate.
+    /// Returns the rate of the link in bit/s.
     pub(crate) fn rate_bps(&self) -> u64 {
         self.options.rate.0
     }
 
-    /// Returns the setup with another rate.
+    /// Returns this setup with another rate.
     pub(super) fn at_rate(&self, bps: u64) -> Self {
         Self { options: RouterOptions { rate: Rate(bps), ..self.options.clone() }, ..self.clone() }
     }
 
-    /// Returns whether the module that protects explicit flows would be set up in the same way.
+    /// Returns true if both setups use the cohabitation module in the same way.
     pub(super) fn same_cohabit(&self, other: &Self) -> bool {
         let of = |setup: &Self| {
             let RouterOptions { rate, overhead, separate, .. } = &setup.options;
@@ -75,7 +75,7 @@ impl LinkSetup {
         self.cohabit.is_none() && other.cohabit.is_none() || of(self) == of(other)
     }
 
-    /// Returns the shaper of a device with a link header of this length.
+    /// Returns the shaper settings for a device with a link header of `header_bytes`.
     pub(super) fn shaping(&self, header_bytes: u32) -> Shaping {
         Shaping {
             rate_bps: self.rate_bps(),
@@ -85,7 +85,7 @@ impl LinkSetup {
         }
     }
 
-    /// Checks the setup against this kernel.
+    /// Checks that the running kernel supports the setup.
     pub(crate) fn check_kernel(&self, system: &System, names: Names) -> Result<(), Wrong> {
         let RouterOptions { shape, separate, scone, .. } = self.options;
         let wants = [
@@ -134,7 +134,7 @@ fn cohabit(options: &RouterOptions, names: Names) -> Result<Option<CohabitParams
     Ok(Some(params))
 }
 
-/// Checks that the law knows a flow's fair rate, and counts all packets.
+/// Checks that `--scone` is possible: the law must know a flow's fair rate and count all packets.
 fn check_scone(law: &LoadableLaw, options: &RouterOptions, names: Names) -> Result<(), Wrong> {
     if !options.scone {
         return Ok(());

@@ -19,28 +19,28 @@ use serde::Deserialize;
 use crate::daemon::kernel::tc::{Qdisc, json, qdiscs, run};
 use crate::daemon::options::error::user_error;
 
-/// The handle by which our qdisc is recognised.
+/// Handle of the daemon's qdisc, from which it is recognised.
 const HANDLE: &str = "5746:";
-/// The classes of explicit packets and of the rest, as in a packet's priority.
+/// Class identifiers of the queues for explicit and for other packets, as in a packet's priority.
 pub(super) const QUEUES: (u32, u32) = (0x5746_0001, 0x5746_0002);
-/// The queue of the rest.
+/// Handle of the queue for non-explicit packets.
 const OTHER_QUEUE: &str = "5748:";
-/// Delay of a timer that the bucket makes up for.
+/// Delay of a late timer for which the bucket compensates, in seconds.
 const TIMER_DELAY_S: f64 = 250e-6;
-/// Default buffer, in time.
+/// Default size of the buffer, in seconds at the link's rate.
 const BUFFER_S: f64 = 0.1;
-/// Smallest default buffer.
+/// Minimum size of the default buffer, in packets.
 const BUFFER_PACKETS: u64 = 10;
 
-/// The shape of a device.
+/// Shaper settings of a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shaping {
     pub(super) rate_bps: u64,
-    /// Added to the length of a frame to get its length on the link.
+    /// Bytes added to a frame's length to obtain its length on the link.
     pub(super) correction_bytes: i32,
-    /// `None`: 100 ms at the rate.
+    /// Buffer size in bytes, or `None` for 100 ms at the rate.
     pub(super) buffer_bytes: Option<u64>,
-    /// A queue for explicit packets and one for the rest.
+    /// True if explicit and other packets have separate queues.
     pub(super) separate: bool,
 }
 
@@ -49,7 +49,8 @@ struct Device {
     mtu: u64,
 }
 
-/// Shapes a device. Fails if it has another root qdisc; our own is changed in place and keeps its packets.
+/// Installs or changes the shaper of a device. Changing it keeps its packets. Fails if the device has another root
+/// qdisc.
 pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     if let Some(other) = qdiscs(device)?.into_iter().find(|q| q.root && q.handle != "0:" && q.handle != HANDLE) {
         bail!(user_error(format!(
@@ -90,7 +91,8 @@ pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     install().with_context(|| format!("cannot shape {device}"))
 }
 
-/// Divides the rate of a device with two queues: this part for explicit packets, the remainder for the rest.
+/// Divides the rate of a device with two queues. The fraction `explicit_part` is for explicit packets, the remainder
+/// for all others.
 pub(super) fn divide(device: &str, shaping: &Shaping, explicit_part: f64) -> Result<()> {
     let rate_bps = shaping.rate_bps;
     let explicit_bps = ((rate_bps as f64 * explicit_part) as u64).clamp(8, rate_bps.max(16) - 8);
@@ -99,7 +101,7 @@ pub(super) fn divide(device: &str, shaping: &Shaping, explicit_part: f64) -> Res
     class(device, "5746:3", "5746:2", [rate_bps - explicit_bps, rate_bps], frame, "1")
 }
 
-/// Adds a class of htb, or changes it. `rates`: its own, and the largest with what others leave.
+/// Adds or changes a class of htb. `rates` are its own rate and its maximum rate with what other classes leave.
 fn class(device: &str, parent: &str, id: &str, rates: [u64; 2], frame: u64, priority: &str) -> Result<()> {
     let [rate, ceil] = rates.map(|rate| format!("{rate}bit"));
     let [burst, cburst] = rates.map(|rate| bucket_bytes(rate, frame).to_string());
@@ -111,19 +113,19 @@ fn class(device: &str, parent: &str, id: &str, rates: [u64; 2], frame: u64, prio
     Ok(())
 }
 
-/// Returns the queue of packets that are not explicit, in bytes.
+/// Returns the length of the queue for non-explicit packets, in bytes.
 pub(super) fn other_backlog(device: &str) -> Result<u64> {
     let qdiscs: Vec<Qdisc> = json("tc", &["-s", "-j", "qdisc", "show", "dev", device])?;
     Ok(qdiscs.iter().find(|q| q.handle == OTHER_QUEUE).map_or(0, |q| q.backlog))
 }
 
-/// Returns the length of a device's largest frame on the link.
+/// Returns the maximum length of a frame on the link, in bytes.
 fn frame_bytes(device: &str, correction_bytes: i32) -> Result<u64> {
     let devices: Vec<Device> = json("ip", &["-j", "link", "show", "dev", device])?;
     Ok(devices.first().map_or(1500, |d| d.mtu).saturating_add_signed(correction_bytes.max(0).into()) + 22)
 }
 
-/// Removes our shaper, if there is one; the kernel restores the default qdisc.
+/// Removes the daemon's shaper from a device, if there is one. The kernel restores the default qdisc.
 pub(super) fn remove(device: &str) -> Result<()> {
     if qdiscs(device)?.iter().any(|q| q.root && q.handle == HANDLE) {
         run("tc", &["qdisc", "del", "dev", device, "root", "handle", HANDLE])
@@ -132,7 +134,8 @@ pub(super) fn remove(device: &str) -> Result<()> {
     Ok(())
 }
 
-/// Lists the devices of this network namespace that have clsact or one of our shapers, and which of both.
+/// Returns the devices of this network namespace that have clsact or the daemon's shaper. The value is true for a
+/// shaper.
 pub(super) fn marked_devices() -> Result<BTreeMap<String, bool>> {
     let qdiscs: Vec<Qdisc> = json("tc", &["-j", "qdisc", "show"])?;
     let mut marked = BTreeMap::new();

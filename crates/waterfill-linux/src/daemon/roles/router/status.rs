@@ -1,4 +1,4 @@
-//! Links as the router program shows them.
+//! Links and their counts, as the router program reports them.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,53 +21,54 @@ const UNTOUCHED: [(Count, &str); 5] = [
     (Count::WATERFILL_COUNT_NO_MEMORY, "no memory"),
 ];
 
-/// The state of a link.
+/// State of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LinkStatus {
-    /// Time at which the rest was read.
+    /// Time at which the other fields were read.
     #[serde(skip)]
     pub(crate) read: Option<Instant>,
     pub(crate) device: String,
     pub(crate) ifindex: u32,
     pub(crate) rate_bps: u64,
-    /// Share of the rate to fill; `None`: the law's own.
+    /// Fraction of the rate to fill, or `None` for the law's own target.
     pub(crate) target: Option<f64>,
-    /// The law, as in the protocols' list.
+    /// Name of the law, as in the list of protocols.
     pub(crate) law: &'static str,
-    /// Signals of the link's law, such as `price_s`.
+    /// Values of the law's signals by name, such as `price_s`.
     #[serde(flatten)]
     pub(crate) signals: BTreeMap<&'static str, f64>,
-    /// Titles and texts of the signals for a table, in the law's order.
+    /// Titles and formatted values of the signals for a table, in the law's order.
     #[serde(skip)]
     pub(crate) shown: Vec<(&'static str, String)>,
-    /// y/C over the last full interval; `None` for a law that does not show arrivals.
+    /// Load y/C in the last full interval, or `None` for a law that does not show arrivals.
     pub(crate) load: Option<f64>,
-    /// The device's queue when it was last read; `None` where it cannot be read.
+    /// Length of the device's queue when it was last read, in bytes. `None` if it cannot be read.
     pub(crate) queue_bytes: Option<u64>,
-    /// The queue that a link of exactly its rate would have; `None` where the device's queue is read.
+    /// Length of the queue that a link of exactly this rate would have, in bytes. `None` if the device's queue is read.
     pub(crate) virtual_queue_bytes: Option<u64>,
     pub(crate) packets: u64,
-    /// Packets on the wire: a super-packet counts as its segments.
+    /// Number of packets on the wire. Each segment of a super-packet counts.
     pub(crate) segments: u64,
-    /// IP bytes and overhead.
+    /// Number of bytes, including IP headers and the link's overhead.
     pub(crate) bytes: u64,
-    /// TCP segments with the law's option.
+    /// Number of TCP segments with the law's option.
     pub(crate) seen: u64,
     pub(crate) marked: u64,
     pub(crate) starts: u64,
-    /// Packets that passed unchanged, by reason.
+    /// Number of packets that passed unchanged, by reason.
     pub(crate) left_untouched: BTreeMap<String, u64>,
-    /// Other programs at the device's egress, in the order in which they run. One before ours may keep packets from it.
+    /// Programs before the router's at the device's egress, in the order in which they run. They may keep packets from
+    /// the router.
     pub(crate) programs_before: Vec<String>,
     pub(crate) programs_after: Vec<String>,
-    /// The cohabitation module; `None` without.
+    /// Status of the cohabitation module, or `None` without it.
     pub(crate) cohabit: Option<CohabitStatus>,
-    /// The SCONE element; `None` without.
+    /// Status of the SCONE element, or `None` without it.
     pub(crate) scone: Option<SconeStatus>,
 }
 
 impl LinkStatus {
-    /// Reads the answers to a request.
+    /// Converts the kernel's answers to a request.
     pub(crate) fn of(law: &'static LoadableLaw, answer: &Request, chain: Chain) -> Self {
         let values: Vec<(&LawSignal, f64)> =
             law.link.iter().zip(answer.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();

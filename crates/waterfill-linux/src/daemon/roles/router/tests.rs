@@ -1,4 +1,4 @@
-//! The router on devices in network namespaces of its own. Needs root and skips without.
+//! Tests of the router on devices in new network namespaces. Without root, they are skipped.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::*;
 use crate::daemon::kernel::laws;
 
-/// Set in the process that runs in its own namespace.
+/// Name of the variable that marks a test process in its own namespace.
 const INSIDE: &str = "WATERFILL_TEST_INSIDE";
 
 fn setup() -> LinkSetup {
     with("")
 }
 
-/// Returns a link setup with more keys of its table.
+/// Returns a link setup with additional keys of its table.
 fn with(more: &str) -> LinkSetup {
     LinkSetup::read(&format!("device = 'wf0'\nrate = '100 Mbit/s'\ntarget = 0.94\noverhead = 0\n{more}"))
 }
@@ -26,7 +26,7 @@ fn shell(script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs the test of this name again in a new network namespace with a device `wf0`. Returns true inside that.
+/// Runs the named test again in a new network namespace with a device `wf0`. Returns true inside that namespace.
 fn inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         shell("ip link add wf0 type veth peer name wf1; ip link set wf0 up; ip link set wf1 up");
@@ -54,7 +54,7 @@ fn inside(test: &str) -> bool {
     false
 }
 
-/// Unloads the router of `wf0`, and checks that no program stays at the device.
+/// Unloads the router of `wf0` and checks that no program stays at the device.
 fn unload_leaves_no_program(pins: &Pins, device: u32) {
     unload(pins).unwrap();
     let other = another_program();
@@ -116,7 +116,7 @@ fn a_rate_changes_in_place() {
     }
 }
 
-/// A restarted link, which has lost its price and counters, but neither its program nor its shaper.
+/// A restarted link loses its price and counters, but keeps its program and its shaper.
 #[test]
 fn a_restart_loses_the_price_and_nothing_else() {
     if !inside("a_restart_loses_the_price_and_nothing_else") {
@@ -212,7 +212,8 @@ fn our_clsact_stays_while_others_use_it() {
     assert_eq!(shell("tc filter show dev wf0 egress"), "");
 }
 
-/// A program of the tests that answers TC_ACT_OK, which ends the chain, after some others in the same object.
+/// Returns a test program that answers TC_ACT_OK, which ends the chain. Its object contains some other programs before
+/// it.
 fn another_program() -> Object {
     let mut open = libbpf_rs::ObjectBuilder::default().open_file(env!("PATH_OBJECT")).unwrap();
     for mut program in open.progs_mut() {
@@ -377,7 +378,7 @@ fn two_queues_follow_the_flows_and_end_with_the_router() {
     assert_eq!(state(), before);
 }
 
-/// Runs the cohabitation program on a segment; returns its verdict and the packet's priority.
+/// Runs the cohabitation program on a segment. Returns its verdict and the packet's priority.
 fn classify(router: &Router, device: u32, explicit: bool, port: u8) -> (i32, u32) {
     let mut segment = frame(0, 3);
     if !explicit {
@@ -399,7 +400,7 @@ fn classify(router: &Router, device: u32, explicit: bool, port: u8) -> (i32, u32
     (verdict, u32::from_ne_bytes(after[32..36].try_into().unwrap())) // __sk_buff.priority
 }
 
-/// Reads the second class's rate from tc's output.
+/// Returns the second class's rate in Mbit/s from tc's output.
 fn other_mbps(classes: &str) -> f64 {
     let rate = classes.lines().find(|line| line.starts_with("5746:2")).unwrap().rsplit(' ').next().unwrap();
     let (number, unit) = rate.split_at(rate.find(|c: char| c.is_ascii_alphabetic()).unwrap());
@@ -413,7 +414,7 @@ fn other_mbps(classes: &str) -> f64 {
         }
 }
 
-/// The id of the router's program on a device.
+/// Returns the id of the router's program on a device.
 fn router_program(pins: &Pins, device: u32) -> u32 {
     Link::open(paths::device(pins, device).unwrap()).unwrap().info().unwrap().prog_id
 }
@@ -487,7 +488,7 @@ fn a_device_that_comes_back_keeps_its_price() {
     assert_eq!((link.ifindex, link.device.as_str()), (if_nametoindex("wf0").unwrap(), "wf0"));
 }
 
-/// Pins a map of links as another version's, whose shapers are on these devices. Filters are on the first one.
+/// Pins a map of links with another version's layout. It has a shaper on each device, and a filter on the first one.
 fn pin_another_layout(pins: &Pins, devices: &[&str]) {
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,

@@ -1,4 +1,4 @@
-//! Removes the router from devices: its program, and the filter, clsact and shaper that it created.
+//! Removes the router from devices: its program, and everything that it created there.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::pins::Pins;
 use crate::daemon::roles::scone;
 
-/// Takes the program off all devices, and removes the pins.
+/// Detaches the program from all devices and removes the pins.
 pub(crate) fn unload(pins: &Pins) -> Result<()> {
     unload_from(pins, |_| true)?;
     pins.remove(&PINS)
 }
 
-/// Takes the program off these devices; off the last one with the pins.
+/// Detaches the program from these devices. If no device is left, also removes the pins.
 pub(crate) fn unload_devices(law: &'static LoadableLaw, pins: &Pins, devices: &[String]) -> Result<()> {
     unload_from(pins, |name| devices.iter().any(|device| device == name))?;
     if pinned_links(law, pins)?.is_none_or(|links| links.is_empty()) {
@@ -29,7 +29,7 @@ pub(crate) fn unload_devices(law: &'static LoadableLaw, pins: &Pins, devices: &[
     Ok(())
 }
 
-/// Takes the program off one device.
+/// Detaches the program from one device.
 pub(super) fn unload_device(pins: &Pins, device: &str) -> Result<()> {
     unload_from(pins, |name| name == device)
 }
@@ -52,7 +52,7 @@ fn unload_from(pins: &Pins, chosen: impl Fn(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes everything that the daemon created on a device next to its link.
+/// Removes everything that the daemon created on a device, except the link.
 pub(super) fn restore(map: &MapHandle, ifindex: u32, attachment: &Attachment) -> Result<()> {
     let created = |what: Created| attachment.created & what.0 != 0;
     if attachment.created == 0 {
@@ -76,7 +76,7 @@ pub(super) fn restore(map: &MapHandle, ifindex: u32, attachment: &Attachment) ->
     Ok(())
 }
 
-/// Reads the part of each link whose layout is the same in all versions.
+/// Reads the attachment of each link, whose layout is the same in all versions.
 pub(super) fn attachments(map: &MapHandle) -> Result<BTreeMap<u32, Attachment>> {
     let mut out = BTreeMap::new();
     for key in map.keys() {
@@ -88,7 +88,7 @@ pub(super) fn attachments(map: &MapHandle) -> Result<BTreeMap<u32, Attachment>> 
     Ok(out)
 }
 
-/// Reads a key of the map.
+/// Converts a key of the map to a device index.
 pub(super) fn ifindex(key: &[u8]) -> u32 {
     key.try_into().map_or(0, u32::from_ne_bytes)
 }
