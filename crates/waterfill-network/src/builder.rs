@@ -1,4 +1,4 @@
-//! Networks in code: unit types, names and defaults, for tests and benchmarks.
+//! Networks built in code, with unit types, names and defaults, for tests and benchmarks.
 
 use waterfill_laws::protocols::own;
 use waterfill_laws::units::{Duration, Rate, Volume};
@@ -9,16 +9,16 @@ use crate::network::{Network, ParamValue, Params};
 use crate::queue::QueueSpec;
 use crate::traffic::{TrafficKind, TrafficSpec};
 
-/// A builder of a network; every setter returns it.
+/// Builder of a network. Every setter returns the builder.
 #[derive(Clone, Debug)]
 pub struct NetworkBuilder {
     network: Network,
-    /// The first flow over a link that the network does not have.
+    /// Error for the first flow over a link that the network does not have.
     error: Option<String>,
 }
 
 impl Network {
-    /// Starts a network that runs for this time and is measured over its last third.
+    /// Creates a builder for a network that runs for `duration` and is measured over the last third of the run.
     #[must_use]
     pub fn builder(duration: Duration) -> NetworkBuilder {
         let duration_s = duration.as_secs();
@@ -49,7 +49,9 @@ impl NetworkBuilder {
         self
     }
 
-    /// Adds a flow that lasts to the end, over duplex links given by the names of the directions that its data cross.
+    /// Adds a flow that lasts to the end of the run.
+    ///
+    /// The path is given by the names of the link directions that the flow's data crosses.
     #[must_use]
     pub fn flow(mut self, name: &str, protocol: &str, path: &[&str]) -> Self {
         let index = |link: &&str| self.network.links.iter().position(|known| known.name == **link);
@@ -69,14 +71,14 @@ impl NetworkBuilder {
         self
     }
 
-    /// Changes the network so far: fields that have no setter.
+    /// Changes fields of the network that have no setter.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Network)) -> Self {
         change(&mut self.network);
         self
     }
 
-    /// Returns the network as it is, for tests of refusals.
+    /// Returns the network without checks, for tests of refusals.
     #[must_use]
     pub fn unchecked(self) -> Network {
         self.network
@@ -99,7 +101,7 @@ impl Network {
 }
 
 impl LinkSpec {
-    /// Returns one direction with a drop-tail queue and without faults.
+    /// Returns one link direction with a drop-tail queue and without faults.
     #[must_use]
     pub fn new(name: &str, rate: Rate, delay: Duration, buffer: Volume) -> Self {
         Self {
@@ -128,7 +130,9 @@ impl LinkSpec {
 }
 
 impl FlowSpec {
-    /// Returns one greedy flow from time 0 to `stop`, over links from [`LinkSpec::duplex`], which come in pairs.
+    /// Returns one greedy flow from time 0 to `stop`.
+    ///
+    /// The links must come in pairs, as from [`LinkSpec::duplex`].
     #[must_use]
     pub fn new(name: &str, protocol: &str, forward: &[u32], stop: Duration) -> Self {
         Self {

@@ -5,28 +5,29 @@ use serde::Deserialize;
 use crate::check::time;
 use crate::fault::clock_step;
 
-/// A timed change of a link; properties that are not set keep their values.
+/// Timed change of a link. Properties that are not set keep their values.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeSpec {
     /// Time of the change.
     pub at_s: f64,
-    /// The rate from then on; at zero the queue is held.
+    /// Rate after the change. At a rate of zero the queue is held.
     pub rate_bps: Option<f64>,
-    /// The delay of packets whose transmission ends later.
+    /// Propagation delay of packets whose transmission ends after the change.
     pub delay_s: Option<f64>,
-    /// True for a link that comes up. A link that goes down drops its queue, and all arrivals until
-    /// it is up.
+    /// New state: true if the link comes up, false if it goes down.
+    ///
+    /// A link that is down drops its queue and all arrivals.
     pub up: Option<bool>,
-    /// A restart of the router at its head: its laws lose their state. Packets pass on.
+    /// True to restart the router at the link's head. The router's laws lose their state, and packets still pass.
     #[serde(default)]
     pub restart: bool,
-    /// The clock of the router at its head jumps by this time, forward or back.
+    /// Size of a clock jump in seconds at the router at the link's head. The jump may be negative.
     #[serde(default)]
     pub clock_step_s: Option<f64>,
 }
 
-/// Checks a link's changes: values in their ranges, times in order and within the run.
+/// Checks a link's changes: values must be in range, and times in order and within the run.
 pub(crate) fn check(changes: &[ChangeSpec], duration_s: f64) -> Result<(), String> {
     for (i, change) in changes.iter().enumerate() {
         time("at", change.at_s)?;

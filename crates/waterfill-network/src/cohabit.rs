@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::check::MIN_TIME_S;
 
-/// The module's parameters.
+/// Parameters of the cohabitation module.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CohabitSpec {
@@ -12,73 +12,75 @@ pub struct CohabitSpec {
     pub controller: ControllerSpec,
     /// Estimator of the number of flows.
     pub estimator: EstimatorSpec,
-    /// Fraction of the packets that the estimator inspects, in (0, 1].
+    /// Fraction of packets that the estimator inspects, in (0, 1].
     pub inspect: f64,
-    /// Length of a control interval.
+    /// Length of a control interval in seconds.
     pub interval_s: f64,
-    /// True if the control interval follows an explicit law on the link that has one.
+    /// True if the control interval follows the control interval of an explicit law on the link.
     pub interval_of_law: bool,
-    /// Parties that count the packets dropped by the module as input.
+    /// Components that count the packets dropped by the module as input.
     pub count_drops: CountDrops,
-    /// Weight of an explicit flow; that of a TCP flow is 1.
+    /// Weight of an explicit flow relative to a TCP flow.
     pub explicit_weight: f64,
-    /// True to mark TCP packets instead of dropping them, where they can be marked.
+    /// True to mark TCP packets instead of dropping them, if they can be marked.
     pub ecn: bool,
 }
 
-/// A controller of the drop probability.
+/// Controller of the module's drop probability.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControllerSpec {
-    /// Counts flows and drops nothing.
+    /// No control: the module counts flows and drops nothing.
     Off,
-    /// The paper's controller: two fixed factors.
+    /// Controller of the paper, with two fixed factors.
     Paper {
-        /// Probability at the start and after a reset.
+        /// Drop probability at the start and after a reset.
         initial: f64,
-        /// Factor D_drop, applied when the explicit class has more than its share.
+        /// Factor D_drop, applied if the explicit class has more than its share of the capacity.
         decrease: f64,
-        /// Factor I_drop, applied when the explicit class has less.
+        /// Factor I_drop, applied if the explicit class has less than its share of the capacity.
         increase: f64,
         /// Fraction γ of the usable capacity above which the module acts.
         threshold: f64,
         /// Occasions on which the controller applies its factor.
         update: UpdateSpec,
     },
-    /// The improved controller: a factor that follows the error, and a limit on bursts.
+    /// Improved controller, with a factor that follows the error and a limit on bursts.
     Improved {
-        /// Target, as a fraction of the TCP class's fair share.
+        /// Target rate, as a fraction of the TCP class's fair share.
         aim: f64,
-        /// Integral gain, 1/s.
+        /// Integral gain in 1/s.
         integral: f64,
-        /// Proportional gain.
+        /// Proportional gain, without a unit.
         proportional: f64,
-        /// Largest excess of the TCP class over its share, as a time at that share.
+        /// Maximum excess of the TCP class over its fair share, in seconds at that rate.
         depth_s: f64,
     },
-    /// One queue per class, served in proportion to the classes' shares; nothing is dropped at random.
+    /// Two queues, one per class, served in proportion to the classes' shares of the capacity. Nothing is dropped at
+    /// random.
     Separate,
 }
 
-/// Occasions on which the paper's controller applies its factor. Which factor is decided once per control interval.
+/// Occasions on which the paper's controller applies its factor. The choice between the factors is made once per
+/// control interval.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum UpdateSpec {
-    /// Once per control interval, at its end.
+    /// Update once per control interval, at its end.
     Interval,
     /// Update for each packet that arrives.
     Packet {
         /// Packets that trigger the update.
         packets: PacketClass,
     },
-    /// Once per period of time.
+    /// Update once per period of time.
     Period {
-        /// Length of a period.
+        /// Length of a period in seconds.
         period_s: f64,
     },
 }
 
-/// Packets that a rule counts.
+/// Class of packets that a rule counts.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketClass {
@@ -90,79 +92,79 @@ pub enum PacketClass {
     Tcp,
 }
 
-/// Parties that count the packets dropped by the module as input.
+/// Components that count the packets dropped by the module as input.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum CountDrops {
-    /// Nobody.
+    /// No component counts dropped packets.
     Never,
-    /// The module.
+    /// The module counts dropped packets.
     Module,
-    /// The module and the explicit laws of the link.
+    /// The module and the explicit laws of the link count dropped packets.
     Router,
 }
 
-/// The packets that a class's hit probability is an average over.
+/// Packets over which SRED averages the hit probability of a class.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Trials {
-    /// Entries of the packet's class.
+    /// Packets of the class only.
     Class,
-    /// Entries of both classes; an entry of the other class is a miss.
+    /// Packets of both classes. A packet of the other class counts as a miss.
     All,
 }
 
-/// Fields of a packet that a Bloom filter hashes.
+/// Packet fields that a Bloom filter hashes.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum HashKey {
-    /// Addresses and ports: each connection counts.
+    /// Addresses and ports, so that each connection counts.
     Flow,
-    /// Source and destination address: connections between the same two hosts count once.
+    /// Source and destination addresses, so that connections between the same two hosts count once.
     Pair,
 }
 
-/// A counter of active flows.
+/// Estimator of the number of active flows.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EstimatorSpec {
-    /// Remembers every flow.
+    /// Exact estimator, which remembers every flow.
     Exact {
-        /// Length of a measurement interval.
+        /// Length of a measurement interval in seconds.
         period_s: f64,
     },
-    /// SRED's zombie list.
+    /// SRED's estimator, a zombie list.
     Sred {
-        /// Entries of a table.
+        /// Number of entries in a table.
         size: u32,
-        /// Probability that a packet that misses takes the entry's place.
+        /// Probability that a packet that differs from a drawn entry replaces this entry.
         replace: f64,
-        /// Weight δ of a comparison in the average.
+        /// Weight δ of a new comparison in the average.
         delta: f64,
         /// True if both classes share one table, a possible reading of the paper.
         shared: bool,
-        /// Packets that a class's average is over.
+        /// Packets over which a class's hit probability is averaged.
         trials: Trials,
     },
-    /// NRED's Bloom filter.
+    /// NRED's estimator, a Bloom filter.
     Nred {
         /// Number of levels L, each with its own hash function.
         levels: u32,
         /// Number of bins P per level.
         bins: u32,
-        /// Length of a measurement interval.
+        /// Length of a measurement interval in seconds.
         period_s: f64,
-        /// Fields that are hashed.
+        /// Packet fields that are hashed.
         hash: HashKey,
     },
 }
 
-/// Maximum number of entries or bins: 64 MiB of zombies.
+/// Maximum number of entries or bins, which limits zombies to 64 MiB.
 const MAX_SIZE: u32 = 1 << 23;
 const MAX_LEVELS: u32 = 64;
 
 impl CohabitSpec {
-    /// Checks every parameter's range.
+    /// Checks the ranges of all parameters.
     ///
     /// # Errors
     /// `queue_params.NAME: must be …`.

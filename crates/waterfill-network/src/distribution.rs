@@ -1,36 +1,37 @@
-//! Distributions of sizes and times, each as its quantile function: one uniform number, one draw.
+//! Distributions of sizes and times, each with a quantile function that turns one uniform number into one draw.
 //!
 //! Every kind uses one draw, so that the rest of a random stream does not depend on the kind.
 
 use serde::Deserialize;
 
-/// A distribution of numbers above zero, in the unit of the quantity that it describes.
+/// Distribution of numbers above zero, in the unit of the described quantity.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Distribution {
-    /// Always the same value.
+    /// Constant: every draw has the same value.
     Constant {
-        /// The value.
+        /// Value of every draw.
         mean: f64,
     },
-    /// Exponential.
+    /// Exponential distribution.
     Exponential {
-        /// Mean.
+        /// Mean of the distribution.
         mean: f64,
     },
-    /// Pareto: P(X > x) = (least / x)^shape above a least value, which follows from the mean.
+    /// Pareto distribution, P(X > x) = (min / x)^shape. The minimum follows from the mean.
     Pareto {
-        /// Mean, with the bound.
+        /// Mean of the distribution, including the effect of the bound.
         mean: f64,
-        /// Tail index; without a bound the variance is infinite up to 2, the mean up to 1.
+        /// Tail index. Without a bound, the variance is infinite up to 2, and the mean up to 1.
         shape: f64,
-        /// Bound: the distribution is conditioned on not exceeding it.
+        /// Upper bound: the distribution is conditioned on not exceeding it.
         max: Option<f64>,
     },
-    /// A cumulative distribution, linear between points.
+    /// Empirical cumulative distribution, linear between points.
     Empirical {
-        /// (value, probability that it is not exceeded); neither ever falls, the last probability is 1. Two points with
-        /// one value give that value a probability of its own.
+        /// Points (value, cumulative probability), in which neither number ever falls and the last probability is 1.
+        ///
+        /// Two points with the same value give that value a probability of its own.
         points: Vec<[f64; 2]>,
     },
 }
@@ -45,7 +46,7 @@ enum Quantile {
     Exponential {
         mean: f64,
     },
-    /// `below_max` is P(X ≤ max) of the distribution without bound.
+    /// Pareto distribution. `below_max` is P(X ≤ max) of the distribution without the bound.
     Pareto {
         min: f64,
         shape: f64,
@@ -56,7 +57,7 @@ enum Quantile {
 }
 
 impl Distribution {
-    /// Checks the parameters.
+    /// Checks the parameters of the distribution.
     ///
     /// # Errors
     /// One clause: the problem with the value.
@@ -80,7 +81,7 @@ impl Distribution {
         }
     }
 
-    /// Returns the mean.
+    /// Returns the mean of the distribution.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match self {
@@ -93,7 +94,7 @@ impl Distribution {
         }
     }
 
-    /// Prepares the quantile function.
+    /// Returns the sampler of the distribution.
     #[must_use]
     pub fn sampler(&self) -> Sampler {
         Sampler(match self {
@@ -124,7 +125,7 @@ fn check_points(points: &[[f64; 2]]) -> Result<(), String> {
 }
 
 impl Sampler {
-    /// Returns the value that is not exceeded with probability `u`, in [0, 1).
+    /// Returns the quantile for probability `u`, in [0, 1).
     #[must_use]
     pub fn quantile(&self, u: f64) -> f64 {
         match &self.0 {
@@ -145,7 +146,7 @@ pub fn exponential(mean: f64, u: f64) -> f64 {
     -mean * (-u).ln_1p()
 }
 
-/// Returns the least value of a Pareto distribution with this mean.
+/// Returns the minimum of a Pareto distribution with this mean.
 ///
 /// Without a bound the mean is least · a / (a − 1). With one it is, with r = least / max,
 /// least · a / (a − 1) · (1 − r^(a − 1)) / (1 − r^a), or least · ln(1 / r) / (1 − r) for a = 1; it grows with the least
@@ -172,7 +173,7 @@ fn bounded_pareto_mean(min: f64, shape: f64, max: f64) -> f64 {
     min * shape * part / -(shape * ln_r).exp_m1()
 }
 
-/// Interpolates linearly between the two points around the probability `u`.
+/// Interpolates linearly between the two points around probability `u`.
 fn interpolated(points: &[[f64; 2]], u: f64) -> f64 {
     let above = points.partition_point(|&[_, share]| share <= u);
     let Some(&[value, share]) = points.get(above).or(points.last()) else { return 0.0 };
@@ -190,7 +191,7 @@ mod tests {
         assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
     }
 
-    /// The integral of the quantile function, with more points where it is steep.
+    /// Returns the mean as the integral of the quantile function, with more points where the function is steep.
     fn mean_by_quantiles(sampler: &Sampler) -> f64 {
         // u = 1 − e^(−s): s up to 34 leaves 2·10⁻¹⁵ of the draws.
         let n = 400_000;

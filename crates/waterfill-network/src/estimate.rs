@@ -1,4 +1,4 @@
-//! Estimate of a run's needs, computed before the run is built.
+//! Estimates of a run's memory and computing time, made before the run is built.
 //!
 //! Flows are taken as greedy: an entry sends at the slowest link of its path, from its start to its stop or until its
 //! size is sent, and links that are offered more than they carry carry what they can. What depends on a law (its window,
@@ -14,23 +14,23 @@ use crate::network::{Network, TCP_IP_BYTES};
 use crate::series::{FLOW_COLUMNS, LINK_COLUMNS};
 use crate::traffic::{TrafficKind, TrafficSpec};
 
-/// Bytes per cell of a time series: in the engine, which grows by doubling, and in Python.
+/// Bytes per number of a time series: in the engine, whose series grow by doubling, and in Python.
 const CELL_BYTES: f64 = 24.0;
-/// Maximum packets of one flow in flight.
+/// Maximum number of packets that one flow has in flight.
 const MAX_IN_FLIGHT: f64 = (1 << 24) as f64;
 
-/// An amount with the key of a scenario that the largest part of it comes from.
+/// Amount of a resource, with the scenario key that contributes most to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Need {
-    /// The sum of all parts.
+    /// Sum of all contributions.
     pub total: f64,
-    /// The largest part's key.
+    /// Key of the largest contribution.
     pub key: String,
     largest: f64,
 }
 
 impl Need {
-    /// Adds a part.
+    /// Adds a contribution and its key.
     pub fn add(&mut self, amount: f64, key: impl FnOnce() -> String) {
         self.total += amount;
         if amount > self.largest {
@@ -39,37 +39,37 @@ impl Need {
     }
 }
 
-/// Expected needs of a run.
+/// Expected memory, work and computing time of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Memory, in bytes.
+    /// Memory in bytes.
     pub bytes: Need,
-    /// Events, as the engine counts them, and other work in units of an event.
+    /// Number of events that the engine counts, with other work in units of an event.
     pub events: Need,
-    /// Computing time, in seconds of one CPU of 2020.
+    /// Computing time in seconds, on one CPU of 2020.
     pub cpu_s: f64,
 }
 
-/// The traffic of one entry: a group of flows, or a source.
+/// Traffic of a scenario entry: a group of flows, or a traffic source.
 #[derive(Clone, Debug)]
 pub struct EntryTraffic<'a> {
-    /// Key of the entry, such as `flow.long`.
+    /// Scenario key of the entry, for example `flow.long`.
     pub key: String,
-    /// Links that its data, and its acknowledgements, cross.
+    /// Links that the entry's data crosses, and links that its acknowledgements cross.
     pub ways: (&'a [u32], &'a [u32]),
-    /// Packets per second while it sends, and for how long.
+    /// Packets per second while the entry sends.
     pub packets_per_s: f64,
-    /// Seconds for which it sends.
+    /// Time for which the entry sends, in seconds.
     pub lasts_s: f64,
-    /// Packets that it offers in the whole run, and the share of them that its links carry.
+    /// Packets that the entry offers in the whole run.
     pub packets: f64,
-    /// The share of them that its links carry.
+    /// Fraction of the offered packets that the entry's links carry.
     pub carried: f64,
-    /// Acknowledgements per packet.
+    /// Acknowledgements per data packet.
     pub acks: f64,
 }
 
-/// Returns every entry's traffic.
+/// Returns the traffic of every entry of the scenario.
 #[must_use]
 pub fn entries(network: &Network) -> Vec<EntryTraffic<'_>> {
     let mut entries: Vec<EntryTraffic<'_>> = network.flows.iter().map(|flow| of_flows(network, flow)).collect();
@@ -155,7 +155,7 @@ fn of_source<'a>(network: &'a Network, source: &'a TrafficSpec) -> EntryTraffic<
     }
 }
 
-/// Returns how many packets a group of flows sends at once when it starts.
+/// Returns the number of packets that a group of flows sends at once when it starts.
 #[must_use]
 pub fn first_burst(flow: &FlowSpec) -> f64 {
     let most = flow.size_bytes.map_or(MAX_IN_FLIGHT, |size| MAX_IN_FLIGHT.min((size as f64 / 1000.0).ceil()));
@@ -163,7 +163,8 @@ pub fn first_burst(flow: &FlowSpec) -> f64 {
 }
 
 impl Estimate {
-    /// Adds the time series; `rows` gives how many rows a group of flows has per sample.
+    /// Adds the memory and work of the time series. `rows` gives the number of rows that a group of flows has per
+    /// sample.
     pub fn add_series(&mut self, network: &Network, entries: &[EntryTraffic<'_>], rows: impl Fn(&FlowSpec) -> f64) {
         let samples = network.duration_s / network.sample_s;
         let signals = |names: &mut dyn Iterator<Item = &str>| -> f64 {
@@ -185,7 +186,7 @@ impl Estimate {
         self.events.add(samples * (1.0 + links), || "sample".into());
     }
 
-    /// Adds the timers of router laws, as often as the first one comes.
+    /// Adds the timers of router laws, assuming that each timer repeats at its first interval.
     pub fn add_timers(&mut self, network: &Network) {
         let mut known: Vec<(u32, ProtocolId)> = Vec::new();
         let web = network.traffic.iter().filter_map(|source| source.flows.as_ref()).map(|flows| &flows.flow);

@@ -1,4 +1,4 @@
-//! Faults of routers and hosts, which affect the values in a protocol's packets, and clocks.
+//! Faults of routers and hosts, which alter the values in a protocol's packets, and faults of clocks.
 //!
 //! A fault acts from one time to another. Faults of a wire (loss, reordering, duplication) are fields of
 //! [`LinkSpec`](crate::LinkSpec); a restart and a step of a router's clock happen at one time, so they are
@@ -8,18 +8,18 @@ use serde::Deserialize;
 
 use crate::check::{positive, probability, time};
 
-/// The largest step of a clock, in seconds: an hour.
+/// Maximum step of a clock in seconds: one hour.
 const MAX_STEP_S: f64 = 3600.0;
 
-/// A fault of one link direction.
+/// Fault of one link direction.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
-    /// Start: the first arrival at the end of the link that the fault may affect.
+    /// Start time in seconds. The fault affects packets that arrive at the end of the link from then on.
     pub from_s: f64,
-    /// End of the fault.
+    /// End time of the fault in seconds.
     pub until_s: f64,
-    /// Probability that it befalls a packet.
+    /// Probability that the fault affects a packet.
     pub share: f64,
     /// Effect of the fault.
     pub effect: Effect,
@@ -29,63 +29,64 @@ pub struct FaultSpec {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Removes the packet's header of its protocol, and its ECN bits.
+    /// Removes the protocol's header and the ECN bits from the packet.
     Strip {},
-    /// Inverts one random bit of it, or the mark of an ECN-capable packet. A value that is not valid then is lost.
+    /// Inverts one random bit of the header, or the mark of an ECN-capable packet. A header that becomes invalid is
+    /// lost.
     Corrupt {},
-    /// Replaces the congestion signal.
+    /// Replaces the packet's congestion signal.
     Lie {
-        /// The false signal.
+        /// False signal to write.
         value: FalseSignal,
     },
-    /// Holds packets on the wire, and releases them together at every multiple of this time from `from_s` on.
+    /// Holds packets on the wire, and releases them together at fixed times from `from_s` on.
     Hold {
-        /// Time between two releases.
+        /// Time between two releases in seconds.
         every_s: f64,
     },
 }
 
-/// Signal of a router that misreports.
+/// Congestion signal of a router that misreports.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum FalseSignal {
-    /// Grants nothing: rate zero, the highest price, full load.
+    /// Signal that grants nothing: rate zero, the highest price or full load.
     Zero,
-    /// Grants the most that the field can express.
+    /// Signal that grants the maximum that the field can express.
     Max,
-    /// Any code of the field, drawn for each packet.
+    /// Random code of the field, drawn for each packet.
     Random,
 }
 
-/// A fault of one of a flow's hosts.
+/// Fault of one of a flow's hosts.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct HostFaultSpec {
-    /// Start of the fault.
+    /// Start time of the fault in seconds.
     pub from_s: f64,
-    /// End of the fault.
+    /// End time of the fault in seconds.
     pub until_s: f64,
-    /// Effect of the fault.
+    /// Effect of the fault on the host.
     pub effect: HostEffect,
 }
 
-/// Effect of a fault of a host.
+/// Effect of a fault on a host.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum HostEffect {
-    /// The receiver reports the best that its protocol can express: no congestion, no mark, no loss.
+    /// The receiver reports the best that its protocol can express: no congestion, no mark and no loss.
     Lie {},
-    /// The source keeps its rate and window, whatever acknowledgements and losses say.
+    /// The source keeps its rate and window, and ignores acknowledgements and losses.
     Ignore {},
-    /// The source's clock jumps by this time, forward or back, once.
+    /// The source's clock jumps once, forward or back.
     Clock {
-        /// Size of the jump, in seconds.
+        /// Size of the jump in seconds; may be negative.
         step_s: f64,
     },
 }
 
 impl FaultSpec {
-    /// Checks every value's range, in a run of this length.
+    /// Checks the ranges of all values in a run of this length.
     ///
     /// # Errors
     /// `KEY: must be …`.
@@ -100,7 +101,7 @@ impl FaultSpec {
 }
 
 impl HostFaultSpec {
-    /// Checks every value's range; the error begins with the key.
+    /// Checks the ranges of all values. The error begins with the key.
     pub(crate) fn check(&self, duration_s: f64) -> Result<(), String> {
         period(self.from_s, self.until_s, duration_s)?;
         match self.effect {
@@ -110,7 +111,7 @@ impl HostFaultSpec {
     }
 }
 
-/// Checks when a fault begins and ends.
+/// Checks the start and end times of a fault.
 fn period(from_s: f64, until_s: f64, duration_s: f64) -> Result<(), String> {
     time("at", from_s)?;
     time("until", until_s)?;
@@ -123,7 +124,9 @@ fn period(from_s: f64, until_s: f64, duration_s: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a step of a clock that has run since time zero, and never shows a time before it.
+/// Checks a clock's step.
+///
+/// The clock starts at time zero, and must not show a time before zero.
 pub(crate) fn clock_step(step_s: f64, at_s: f64) -> Result<(), String> {
     if !(-MAX_STEP_S..=MAX_STEP_S).contains(&step_s) {
         return Err(format!("step: must be -{MAX_STEP_S} to {MAX_STEP_S} s, got {step_s}"));

@@ -1,10 +1,10 @@
-//! A group of congestion-controlled flows.
+//! Groups of congestion-controlled flows.
 
 use serde::Deserialize;
 
 use crate::fault::HostFaultSpec;
 
-/// A group of `count` flows that differ only in their start times and access delays.
+/// Group of `count` flows that differ only in their start times and access delays.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -12,45 +12,45 @@ pub struct FlowSpec {
     pub name: String,
     /// Number of flows.
     pub count: u32,
-    /// Protocol's name.
+    /// Name of the protocol.
     pub protocol: String,
     /// Links that data crosses, in order.
     pub forward: Vec<u32>,
     /// Links that acknowledgements cross, in order.
     pub reverse: Vec<u32>,
-    /// Time at which the first flow sends its SYN.
+    /// Time at which the first flow sends its SYN, in seconds.
     pub start_s: f64,
-    /// Time between the starts of two consecutive flows.
+    /// Time between the starts of two consecutive flows, in seconds.
     pub stagger_s: f64,
-    /// Time added to each flow's start; empty for none.
+    /// Time added to each flow's start, in seconds; empty for no jitter.
     pub start_jitter_s: Vec<f64>,
-    /// Time after which no flow sends new data.
+    /// Time after which no flow sends new data, in seconds.
     pub stop_s: f64,
-    /// Payload to send; none means unlimited.
+    /// Payload of each flow in bytes; `None` for unlimited data.
     pub size_bytes: Option<u64>,
-    /// One-way delay at the source's access, in each direction, in addition to the links'.
+    /// One-way delay in seconds at the source's access in each direction, in addition to the links' delays.
     pub pad_s: f64,
-    /// One-way delay added to each flow's `pad_s`; empty for none.
+    /// One-way delay in seconds added to each flow's `pad_s`; empty for no jitter.
     pub pad_jitter_s: Vec<f64>,
-    /// Rate of each source host's own link to its first router; none means an ideal access.
+    /// Rate of each source host's own link to its first router; `None` for an ideal access.
     pub access_bps: Option<f64>,
-    /// Base RTT, for the summary.
+    /// Base RTT in seconds, for the summary.
     pub base_rtt_s: f64,
     /// Weight in weighted fairness.
     pub weight: f64,
-    /// Rate at which the application writes; none means unlimited.
+    /// Rate at which the application writes data; `None` for no limit.
     pub demand_bps: Option<f64>,
-    /// Window before the first feedback.
+    /// Window in packets before the first feedback.
     pub initial_window_packets: f64,
-    /// True if packets are paced; none leaves the choice to the law.
+    /// True if packets are paced; `None` to follow the law's default.
     pub pacing: Option<bool>,
-    /// True if only every second packet is acknowledged.
+    /// True if the receiver acknowledges only every second packet.
     pub delayed_ack: bool,
-    /// True if packets may be marked (ECN); none leaves the choice to the law.
+    /// True if packets may be marked (ECN); `None` to follow the law's default.
     pub ecn: Option<bool>,
-    /// RTT that packets state to routers instead of the measured one; none means the measured one.
+    /// RTT that packets state to routers; `None` for the measured RTT.
     pub claimed_rtt_s: Option<f64>,
-    /// Faults of its hosts.
+    /// Faults of the flows' hosts.
     #[serde(default)]
     pub faults: Vec<HostFaultSpec>,
 }
@@ -75,14 +75,14 @@ impl FlowSpec {
         added(added(self.base_rtt_s, &self.pad_jitter_s, index), &self.pad_jitter_s, index)
     }
 
-    /// Returns whether the flows of the group have their own start times or delays.
+    /// Returns true if the flows of the group have individual start times or delays.
     #[must_use]
     pub fn differ(&self) -> bool {
         self.stagger_s > 0.0 || !self.start_jitter_s.is_empty() || !self.pad_jitter_s.is_empty()
     }
 }
 
-/// Adds a flow's own part, if there is one.
+/// Adds a flow's individual time to `time_s`, if the flow has one.
 fn added(time_s: f64, parts_s: &[f64], index: u32) -> f64 {
     parts_s.get(index as usize).map_or(time_s, |part_s| time_s + part_s)
 }

@@ -5,25 +5,25 @@
 
 use std::ops::Range;
 
-/// Sub-buckets per octave, as a power of two.
+/// Binary logarithm of the number of buckets per octave.
 const SUB_BITS: u32 = 5;
 const EXACT: u64 = 1 << (SUB_BITS + 1);
 
-/// A histogram of non-negative integers with integer weights: `u64`, or `u32` for counts of samples.
+/// Histogram of non-negative integers with integer weights: `u64`, or `u32` for counts of samples.
 ///
 /// It holds the buckets from the smallest to the largest value so far, in whole octaves, so a histogram of few values
 /// is small.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram<W = u64> {
-    /// The bucket of the first weight.
+    /// Number of the bucket that the first weight belongs to.
     first: usize,
     weights: Vec<W>,
     total: u64,
 }
 
-/// The weight of a bucket.
+/// Integer weight of a histogram bucket.
 pub trait Weight: Copy + Default + Into<u64> {
-    /// Returns the sum, up to the largest weight.
+    /// Returns the sum of two weights, saturating at the largest weight.
     #[must_use]
     fn plus(self, other: Self) -> Self;
 }
@@ -41,7 +41,7 @@ impl Weight for u64 {
 }
 
 impl<W: Weight> Histogram<W> {
-    /// Adds `weight` at `value`.
+    /// Adds `weight` to the bucket of `value`.
     #[allow(clippy::indexing_slicing, reason = "the bucket is there: `grow` has added it")]
     #[inline]
     pub fn add(&mut self, value: u64, weight: W) {
@@ -61,7 +61,7 @@ impl<W: Weight> Histogram<W> {
         self.total
     }
 
-    /// Adds the octave of a bucket, and those between it and the others.
+    /// Extends the histogram to the octave of a bucket.
     #[cold]
     fn grow(&mut self, bucket: usize) {
         let octave = 1 << SUB_BITS;
@@ -78,7 +78,8 @@ impl<W: Weight> Histogram<W> {
         (self.first, self.weights) = (first, weights);
     }
 
-    /// Returns the smallest value with at least the fraction `q` of the weight at or below it; `None` if empty.
+    /// Returns the smallest value with at least the fraction `q` of the weight at or below it; `None` for an empty
+    /// histogram.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.total as f64;
@@ -93,14 +94,14 @@ impl<W: Weight> Histogram<W> {
         })
     }
 
-    /// Returns the bytes of heap memory that it holds.
+    /// Returns the heap memory of the histogram in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.weights.capacity() * size_of::<W>()
     }
 }
 
-/// Returns the values that are counted in the same bucket as this one, for any histogram.
+/// Returns the range of values that share a bucket with `value` in any histogram.
 #[must_use]
 pub fn bucket_of(value: u64) -> Range<u64> {
     if value < EXACT {
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(h.quantile(0.0), Some(1.0));
     }
 
-    /// Values that come from above and from below give the same quantiles, in memory for their octaves.
+    /// Values added in rising or falling order give the same quantiles, in memory for only the octaves in use.
     #[test]
     fn memory_is_that_of_the_octaves_in_use() {
         let (mut up, mut down) = (Histogram::<u32>::default(), Histogram::<u32>::default());

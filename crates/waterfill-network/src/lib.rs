@@ -1,4 +1,4 @@
-//! The contract between the front end and the engines, typed once.
+//! Typed data that the front end and the engines exchange: networks, time series and summaries.
 //!
 //! In: the resolved [`Network`] (units in SI, names as indexes) with its [`link`]s, their [`change`]s, [`queue`]s, [`loss`] models, [`fault`]s, [`flow`]s and
 //! [`traffic`]. Out: time [`series`] and the [`summary`] document. The packet simulator, the fluid model and the Linux delay

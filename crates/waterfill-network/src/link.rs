@@ -1,4 +1,4 @@
-//! One link direction: rate, delay, buffer, queue discipline and faults.
+//! Parameters of a link direction: rate, delay, buffer, queue discipline and faults.
 
 use serde::Deserialize;
 
@@ -8,57 +8,57 @@ use crate::fault::FaultSpec;
 use crate::loss::LossSpec;
 use crate::queue::QueueSpec;
 
-/// One link direction.
+/// Parameters of a link direction.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
-    /// Name; the name of a reverse direction ends in `:rev`.
+    /// Name of the link direction. The name of a reverse direction ends in `:rev`.
     pub name: String,
-    /// Capacity at the start, which router laws see: the transmitter's rate, or the shaper's where there is one.
+    /// Initial capacity as router laws see it: the rate of the transmitter or, with a shaper, of the shaper.
     pub rate_bps: f64,
     /// Changes of rate, delay and state, in order of time.
     #[serde(default)]
     pub changes: Vec<ChangeSpec>,
-    /// Token bucket in front of a faster transmitter.
+    /// Token bucket in front of a faster transmitter, if any.
     pub shaper: Option<ShaperSpec>,
-    /// Propagation delay at the start.
+    /// Initial propagation delay in seconds.
     pub delay_s: f64,
-    /// Maximum backlog.
+    /// Maximum backlog of the queue.
     pub buffer: BufferSpec,
     /// Queue discipline.
     pub queue: QueueSpec,
     /// Probability that a packet is lost on the wire; zero if there is a `loss_model`.
     pub loss: f64,
-    /// Loss model of the wire.
+    /// Loss model of the wire, if any.
     pub loss_model: Option<LossSpec>,
-    /// Reordering.
+    /// Reordering of packets on the wire, if any.
     pub reorder: Option<ReorderSpec>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
     /// Faults of packets and of the wire, in the order in which they act on a packet.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
-    /// Target utilization; none means the protocols' own.
+    /// Target utilization; `None` for the protocols' own targets.
     pub target: Option<f64>,
-    /// Protocols whose router law runs here; none means every protocol whose data crosses the link.
+    /// Protocols whose router law runs on the link; `None` for every protocol whose data crosses the link.
     pub routers: Option<Vec<String>>,
 }
 
-/// The largest backlog of a link, the packet in service excluded.
+/// Maximum backlog of a link, excluding the packet in service.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(tag = "unit", content = "size", rename_all = "lowercase", deny_unknown_fields)]
 pub enum BufferSpec {
-    /// Waiting bytes.
+    /// Maximum backlog in bytes.
     Bytes(u64),
-    /// Waiting packets.
+    /// Maximum backlog in packets.
     Packets(u64),
 }
 
 impl BufferSpec {
-    /// A buffer without a limit.
+    /// Buffer without a limit.
     pub const UNLIMITED: Self = Self::Bytes(u64::MAX);
 
-    /// Returns the size in bytes, of packets of `packet_bytes`.
+    /// Returns the buffer size in bytes, for packets of `packet_bytes` bytes.
     #[must_use]
     pub fn as_bytes(self, packet_bytes: f64) -> f64 {
         match self {
@@ -68,43 +68,43 @@ impl BufferSpec {
     }
 }
 
-/// A token bucket: packets leave at the line's rate, on average not above the link's capacity.
+/// Token bucket, from which packets leave at the line's rate and, on average, at no more than the link's capacity.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ShaperSpec {
-    /// Rate of the transmitter.
+    /// Rate of the transmitter in bit/s.
     pub line_bps: f64,
-    /// Bytes that a full bucket lets through at the line's rate.
+    /// Bytes that a full bucket passes at the line's rate.
     pub depth_bytes: f64,
-    /// Interval at which tokens are added; zero adds them continuously.
+    /// Interval in seconds at which tokens are added; zero to add them continuously.
     pub timer_s: f64,
 }
 
-/// Packets that arrive late, so that others overtake them.
+/// Reordering: some packets arrive late and are overtaken by other packets.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderSpec {
     /// Probability that a packet is delayed.
     pub share: f64,
-    /// Additional delay of such a packet.
+    /// Additional delay of a delayed packet in seconds.
     pub delay_s: f64,
 }
 
 impl LinkSpec {
-    /// Returns the smallest and the largest rate that the link ever has, zero excepted, in bit/s.
+    /// Returns the smallest and largest nonzero rates of the link over the run, in bit/s.
     #[must_use]
     pub fn rate_range_bps(&self) -> (f64, f64) {
         let later = self.changes.iter().filter_map(|change| change.rate_bps).filter(|&rate| rate > 0.0);
         later.fold((self.rate_bps, self.rate_bps), |(low, high), rate| (low.min(rate), high.max(rate)))
     }
 
-    /// Returns the smallest propagation delay that the link ever has, in seconds.
+    /// Returns the smallest propagation delay of the link over the run, in seconds.
     #[must_use]
     pub fn delay_min_s(&self) -> f64 {
         self.changes.iter().filter_map(|change| change.delay_s).fold(self.delay_s, f64::min)
     }
 
-    /// Checks every field's range.
+    /// Checks the ranges of all fields.
     pub(crate) fn check(&self) -> Result<(), String> {
         let name = &self.name;
         positive(&format!("link.{name}.rate"), self.rate_bps)?;

@@ -1,4 +1,4 @@
-//! Packet loss on a wire: the models' parameters and the models themselves.
+//! Packet loss on a wire: loss models and their parameters.
 
 use rand_pcg::Pcg64;
 use serde::Deserialize;
@@ -15,13 +15,14 @@ pub enum LossSpec {
         /// Loss probability.
         p: f64,
     },
-    /// Losses come in bursts: a Markov chain of two states, good at first, takes a step after each packet (E. N. Gilbert,
-    /// *Capacity of a Burst-Noise Channel*, 1960; E. O. Elliott, *Estimates of Error Rates for Codes on Burst-Noise
-    /// Channels*, 1963).
+    /// Loss in bursts: a Markov chain of two states, good at first, takes a step after each packet.
+    ///
+    /// Sources: E. N. Gilbert, *Capacity of a Burst-Noise Channel*, 1960; E. O. Elliott, *Estimates of Error Rates for
+    /// Codes on Burst-Noise Channels*, 1963.
     GilbertElliott {
-        /// Probability of a step from good to bad.
+        /// Probability of a step from the good to the bad state.
         p: f64,
-        /// Probability of a step from bad to good.
+        /// Probability of a step from the bad to the good state.
         r: f64,
         /// Loss probability in the good state.
         loss_good: f64,
@@ -30,13 +31,13 @@ pub enum LossSpec {
     },
     /// Loss of every n-th data packet. Handshakes and acknowledgements are neither counted nor lost.
     Periodic {
-        /// Data packets per loss.
+        /// Number of data packets per loss.
         every: u64,
     },
 }
 
 impl LossSpec {
-    /// Checks every parameter's range.
+    /// Checks the ranges of all parameters.
     ///
     /// # Errors
     /// `PARAMETER: must be …`.
@@ -55,7 +56,7 @@ impl LossSpec {
     }
 }
 
-/// A loss model with its state.
+/// Loss model with its state.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss(State);
 
@@ -67,7 +68,7 @@ enum State {
 }
 
 impl Loss {
-    /// Starts the model.
+    /// Creates a loss model in its initial state.
     #[must_use]
     pub const fn new(spec: LossSpec) -> Self {
         Self(match spec {
@@ -79,7 +80,7 @@ impl Loss {
         })
     }
 
-    /// Decides on the next packet; returns whether it is lost. `is_data` is asked only by the model that needs it.
+    /// Returns true if the next packet is lost. Only a model that needs to know the kind of packet calls `is_data`.
     #[allow(clippy::indexing_slicing, reason = "two states, by a flag")]
     #[inline]
     pub fn is_lost(&mut self, is_data: impl FnOnce() -> bool, rng: &mut Pcg64) -> bool {
@@ -109,7 +110,7 @@ impl Loss {
 mod tests {
     use super::*;
 
-    /// Returns, for each of `n` data packets, whether it is lost.
+    /// Simulates `n` data packets and returns a flag for each that is true if the packet is lost.
     fn losses(spec: LossSpec, n: usize) -> Vec<bool> {
         let (mut loss, mut rng) = (Loss::new(spec), Pcg64::new(3, 0));
         (0..n).map(|_| loss.is_lost(|| true, &mut rng)).collect()

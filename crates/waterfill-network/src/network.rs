@@ -1,4 +1,4 @@
-//! The resolved scenario: links, flows and traffic in SI units, with routes as link indexes.
+//! Resolved scenario: links, flows and traffic in SI units, with routes as link indexes.
 //!
 //! The front end parses units, names and routes. This crate checks what it receives, so that the engines are safe to use
 //! without the front end. Every field name ends in its unit.
@@ -14,62 +14,62 @@ use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
 use crate::traffic::TrafficSpec;
 
-/// A network to simulate.
+/// Network to simulate.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
-    /// Title.
+    /// Title of the network.
     pub name: String,
-    /// Seed of every random stream.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// Length of the run.
+    /// Length of the run in seconds.
     pub duration_s: f64,
-    /// Window of the summary.
+    /// Start and end of the measurement window in seconds.
     pub measure_s: [f64; 2],
-    /// Interval of the time series.
+    /// Interval between samples of the time series in seconds.
     pub sample_s: f64,
-    /// A full data packet on the wire, headers included.
+    /// Size of a full data packet on the wire in bytes, headers included.
     pub packet_bytes: u16,
-    /// An acknowledgement or a SYN on the wire.
+    /// Size of an acknowledgement or a SYN on the wire in bytes.
     pub ack_bytes: u16,
-    /// Minimum retransmission timeout.
+    /// Minimum retransmission timeout in seconds.
     pub rto_min_s: f64,
-    /// Parameters set by the user, by protocol and name.
+    /// Parameters set by the user, by protocol name and parameter name.
     pub params: Params,
-    /// One entry per direction.
+    /// Link directions, one entry per direction.
     pub links: Vec<LinkSpec>,
     /// Groups of flows.
     pub flows: Vec<FlowSpec>,
-    /// Load in addition to the flows.
+    /// Traffic sources in addition to the flows.
     pub traffic: Vec<TrafficSpec>,
-    /// Law that `own` runs, defined by a program; it does not cross as data.
+    /// Law of the protocol `own`, defined by a program. It is not part of the serialized data.
     #[serde(skip)]
     pub own: own::Params,
 }
 
-/// Values of parameters in SI units, by protocol and name.
+/// Values of parameters in SI units, by protocol name and parameter name.
 pub type Params = BTreeMap<String, BTreeMap<String, ParamValue>>;
 
-/// The value of a protocol's parameter in SI units.
+/// Value of a protocol's parameter in SI units.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(untagged, expecting = "expected a number, a word or a flag")]
 pub enum ParamValue {
-    /// A flag.
+    /// A flag, `true` or `false`.
     Flag(bool),
     /// A number.
     Number(f64),
-    /// One of several words.
+    /// A word from the parameter's choices.
     Word(String),
 }
 
-/// Maximum number of flows in a run: an index must fit 32 bits, and a run must fit memory.
+/// Maximum number of flows in a run. An index must fit into 32 bits, and a run into memory.
 pub const MAX_FLOWS: u64 = 10_000_000;
 
 /// Bytes of TCP and IP headers in every packet.
 pub const TCP_IP_BYTES: u16 = 40;
 
 impl Network {
-    /// Returns the network if every value is in its range.
+    /// Returns the network if all values are in range.
     ///
     /// # Errors
     /// One sentence: `KEY: must be …`.
@@ -78,7 +78,7 @@ impl Network {
         Ok(self)
     }
 
-    /// Returns the parameters of a protocol: the user's, defaults elsewhere.
+    /// Returns a protocol's parameters: the user's values, and defaults for all others.
     ///
     /// # Errors
     /// One sentence that names the parameter.
@@ -89,7 +89,7 @@ impl Network {
         params_from(id, self.params.get(id.info().name))
     }
 
-    /// Looks up the protocol of a flow; `at` names the flow in the error.
+    /// Returns the protocol of a flow. `at` names the flow in the error.
     ///
     /// # Errors
     /// One sentence: the registry has no protocol of that name.
@@ -99,7 +99,7 @@ impl Network {
     }
 }
 
-/// Builds a protocol's parameters from name–value pairs in SI units, defaults elsewhere.
+/// Builds a protocol's parameters from name–value pairs in SI units, with defaults for all others.
 ///
 /// # Errors
 /// One sentence that names the parameter.

@@ -5,18 +5,18 @@ use serde::Deserialize;
 use crate::check::MIN_TIME_S;
 use crate::cohabit::{CohabitSpec, ControllerSpec};
 
-/// A queue length, in the unit that the scenario gives it in.
+/// Queue length in the unit that the scenario uses.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Waiting bytes.
+    /// Queue length in bytes.
     Bytes(f64),
-    /// Waiting packets.
+    /// Queue length in packets.
     Packets(f64),
 }
 
 impl Level {
-    /// Returns the number without its unit.
+    /// Returns the number of bytes or packets, without its unit.
     #[must_use]
     pub const fn amount(self) -> f64 {
         match self {
@@ -25,24 +25,24 @@ impl Level {
     }
 }
 
-/// A queue discipline and its parameters.
+/// Queue discipline and its parameters.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueSpec {
-    /// First in, first out; a packet that finds the buffer full is dropped.
+    /// Drop-tail queue: first in, first out. A packet that finds the buffer full is dropped.
     Droptail {
-        /// Backlog above which an arriving packet is marked, if it can be.
+        /// Backlog above which an arriving packet is marked, if the packet can be marked.
         mark_at: Option<Level>,
     },
-    /// Random early detection.
+    /// Random early detection (RED).
     Red(RedSpec),
-    /// Controlled delay.
+    /// Controlled delay (CoDel).
     Codel(CodelSpec),
-    /// Controlled delay per flow, flows served in turn.
+    /// Controlled delay per flow (FQ-CoDel), which serves flows in turn.
     FqCodel(FqCodelSpec),
-    /// Random early detection that also drops pairs of packets of one flow.
+    /// Random early detection that also drops pairs of packets of one flow (CHOKe).
     Choke(RedSpec),
-    /// First in, first out, with explicit flows protected from TCP.
+    /// First-in, first-out queue that protects explicit flows from TCP.
     Cohabit(CohabitSpec),
 }
 
@@ -52,21 +52,22 @@ impl Default for QueueSpec {
     }
 }
 
-/// Parameters of RED, and of CHOKe.
+/// Parameters of RED and CHOKe.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct RedSpec {
     /// Average queue above which packets are dropped or marked.
     pub min_threshold: Level,
-    /// Average queue at which the probability is `max_p`; in the unit of `min_threshold`.
+    /// Average queue at which the probability is `max_p`, in the same unit as `min_threshold`.
     pub max_threshold: Level,
-    /// Probability at `max_threshold`.
+    /// Drop or mark probability at `max_threshold`.
     pub max_p: f64,
     /// Weight of a new sample in the average queue.
     pub weight: f64,
-    /// True if the probability grows from `max_p` to 1 between `max_threshold` and twice that, instead of jumping.
+    /// True if the probability grows linearly from `max_p` to 1 between `max_threshold` and twice `max_threshold`,
+    /// instead of jumping.
     pub gentle: bool,
-    /// True to mark packets instead of dropping them, where they can be marked.
+    /// True to mark packets instead of dropping them, if they can be marked.
     pub ecn: bool,
 }
 
@@ -74,11 +75,11 @@ pub struct RedSpec {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CodelSpec {
-    /// Acceptable standing sojourn time.
+    /// Acceptable standing sojourn time in seconds.
     pub target_s: f64,
-    /// Time for which it must be exceeded, in the order of the largest usual RTT.
+    /// Time for which the target must be exceeded, in seconds, of the order of the largest usual RTT.
     pub interval_s: f64,
-    /// True to mark packets instead of dropping them, where they can be marked.
+    /// True to mark packets instead of dropping them, if they can be marked.
     pub ecn: bool,
 }
 
@@ -86,19 +87,19 @@ pub struct CodelSpec {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct FqCodelSpec {
-    /// Parameters of each queue.
+    /// CoDel parameters of each queue.
     pub codel: CodelSpec,
-    /// Bytes that a flow may send per turn.
+    /// Bytes that a flow may send in one turn.
     pub quantum_bytes: u32,
-    /// Number of queues that flows are hashed to.
+    /// Number of queues to which flows are hashed.
     pub flows: u32,
 }
 
-/// Maximum number of queues (as `tc-fq_codel`).
+/// Maximum number of FQ-CoDel queues, the same as in `tc-fq_codel`.
 const MAX_QUEUES: u32 = 65_536;
 
 impl QueueSpec {
-    /// Returns whether packets leave in the order of their arrival and no accepted packet is lost.
+    /// Returns true if packets leave in the order of their arrival and no accepted packet is lost.
     #[must_use]
     pub fn serves_in_order(&self) -> bool {
         match self {
@@ -108,7 +109,7 @@ impl QueueSpec {
         }
     }
 
-    /// Checks every parameter's range.
+    /// Checks the ranges of all parameters.
     ///
     /// # Errors
     /// `queue_params.NAME: must be …`.

@@ -1,4 +1,4 @@
-//! Draws from a random stream. Who owns which stream is the engine's decision.
+//! Draws from a random stream. The engine decides which component owns which stream.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;

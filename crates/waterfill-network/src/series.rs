@@ -1,17 +1,17 @@
-//! Time series: states sampled at a fixed interval into columns.
+//! Time series of states that are sampled at a fixed interval into columns.
 
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::registry::ProtocolId;
 
-/// Columns of the series of flows, before the signals of their laws.
+/// Fixed columns of the flow series, in front of the signals of the flows' laws.
 pub const FLOW_COLUMNS: [&str; 7] =
     ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
-/// Columns of the series of links, before the cohabitation module's and the signals of the router laws.
+/// Fixed columns of the link series, in front of the columns of the cohabitation module and the router laws' signals.
 pub const LINK_COLUMNS: [&str; 8] =
     ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
-/// Column of the series of links where one of them follows time: its mean capacity since the last sample.
+/// Column of a link's mean capacity since the last sample. The link series has it if any link changes over time.
 pub const CAPACITY_COLUMN: &str = "capacity_bps";
-/// Columns of the series of links where one of them runs the cohabitation module.
+/// Columns of the cohabitation module. The link series has them if any link runs the module.
 pub const COHABIT_COLUMNS: [&str; 6] = [
     "cohabit.drop_probability",
     "cohabit.explicit_flows",
@@ -22,21 +22,23 @@ pub const COHABIT_COLUMNS: [&str; 6] = [
 ];
 /// Columns of the series of traffic sources.
 pub const TRAFFIC_COLUMNS: [&str; 4] = ["time_s", "traffic", "rate_bps", "flows"];
-/// Columns of the flows that traffic sources have started. `index` counts the flows of one source, `route` its routes, and
-/// `completed_s` is the time at which the receiver had the last byte.
+/// Columns of the table of flows that traffic sources have started.
+///
+/// `index` counts the flows of one source, `route` its routes, and `completed_s` is the time at which the receiver had
+/// the last byte.
 pub const ARRIVAL_COLUMNS: [&str; 6] = ["traffic", "index", "route", "start_s", "size_bytes", "completed_s"];
 
-/// A table of real columns; NaN means "no value".
+/// Table of columns of real numbers, in which NaN means "no value".
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     names: Vec<String>,
     columns: Vec<Vec<f64>>,
-    /// Place of each law's signals: protocol, signal, column.
+    /// Column index of each law's signal, by protocol and signal.
     signals: Vec<(ProtocolId, &'static str, usize)>,
 }
 
 impl Series {
-    /// Creates an empty table with these columns, followed by the signals of these protocols.
+    /// Creates an empty table with fixed columns, followed by the signals of these protocols.
     #[must_use]
     pub fn new(fixed: &[&str], protocols: &[ProtocolId]) -> Self {
         let mut names: Vec<String> = fixed.iter().map(ToString::to_string).collect();
@@ -50,32 +52,32 @@ impl Series {
         Self { columns: vec![Vec::new(); names.len()], names, signals }
     }
 
-    /// Appends a row: the values of the fixed columns, NaN in the others.
+    /// Appends a row with values for the fixed columns. All other columns receive NaN.
     pub fn push(&mut self, fixed: &[f64]) {
         for (i, column) in self.columns.iter_mut().enumerate() {
             column.push(fixed.get(i).copied().unwrap_or(f64::NAN));
         }
     }
 
-    /// Returns the probe through which a law of this protocol fills in its signals of the newest row.
+    /// Returns a probe that records a law's signals in the newest row.
     pub fn newest(&mut self, id: ProtocolId) -> Newest<'_> {
         Newest { series: self, id }
     }
 
-    /// Returns the column names, in order.
+    /// Returns the names of the columns, in order.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns the columns, in the order of their names, all of one length.
+    /// Returns the columns in the order of their names. All columns have the same length.
     #[must_use]
     pub fn columns(&self) -> &[Vec<f64>] {
         &self.columns
     }
 }
 
-/// The newest row of a series, for one protocol.
+/// Newest row of a series, in which one protocol's laws record their signals.
 #[derive(Debug)]
 pub struct Newest<'a> {
     series: &'a mut Series,

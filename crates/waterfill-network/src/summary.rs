@@ -1,157 +1,158 @@
-//! The summary document: per flow, link and traffic source, over the measurement window.
+//! Summary document of a run, with statistics per flow, link and traffic source over the measurement window.
 
 use serde::Serialize;
 
-/// The summary of a run.
+/// Summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Flows in the scenario's order, groups expanded.
+    /// Summaries of the flows in the scenario's order, with groups expanded.
     pub flows: Vec<FlowSummary>,
-    /// Link directions in the scenario's order, each followed by its reverse.
+    /// Summaries of the link directions in the scenario's order, each followed by its reverse.
     pub links: Vec<LinkSummary>,
-    /// Traffic sources in the scenario's order.
+    /// Summaries of the traffic sources in the scenario's order.
     pub traffic: Vec<TrafficSummary>,
     /// Work done by the engine.
     pub engine: EngineSummary,
 }
 
-/// One flow.
+/// Summary of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowSummary {
-    /// `long`, or `long[3]` in a group of several flows.
+    /// Name of the flow: `long`, or `long[3]` in a group of several flows.
     pub name: String,
-    /// Name of the group.
+    /// Name of the flow's group.
     pub group: String,
-    /// Index in the group.
+    /// Index of the flow in its group.
     pub index: u32,
-    /// Protocol's name.
+    /// Name of the protocol.
     pub protocol: &'static str,
-    /// Time of its SYN.
+    /// Time at which the flow sent its SYN, in seconds.
     pub start_s: f64,
-    /// Time after which it sent no new data.
+    /// Time after which the flow sent no new data, in seconds.
     pub stop_s: f64,
-    /// Intersection of the measurement window and the flow's lifetime; none if it is empty.
+    /// Intersection of the measurement window and the flow's lifetime, in seconds; `None` if they do not overlap.
     pub active_s: Option<[f64; 2]>,
-    /// Bytes received in `active_s` (full packets, duplicates included), as a rate.
+    /// Rate of bytes received in `active_s`, in bit/s. Full packets and duplicates are included.
     pub rate_bps: Option<f64>,
-    /// Payload that arrived for the first time in `active_s`, in order or not, as a rate: never above `rate_bps`.
+    /// Rate of payload that arrived for the first time in `active_s`, in order or not, in bit/s. The goodput is never
+    /// above `rate_bps`.
     pub goodput_bps: Option<f64>,
-    /// RTT samples of the sender in the window.
+    /// RTT statistics of the sender's samples in the window.
     pub rtt_ms: RttSummary,
-    /// Data packets sent during the whole run, retransmissions included.
+    /// Number of data packets sent during the whole run, retransmissions included.
     pub packets_sent: u64,
-    /// Retransmissions during the whole run.
+    /// Number of retransmissions during the whole run.
     pub retransmissions: u64,
-    /// Retransmission timeouts during the whole run.
+    /// Number of retransmission timeouts during the whole run.
     pub timeouts: u64,
-    /// Time at which the receiver had the last byte.
+    /// Time at which the receiver had the last byte, in seconds.
     pub completed_s: Option<f64>,
-    /// Number of identical flows that this entry stands for, where not every flow has an entry.
+    /// Number of identical flows that this entry represents, if not every flow has an entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
 }
 
-/// RTTs in milliseconds.
+/// RTT statistics in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RttSummary {
-    /// Propagation and padding in both directions.
+    /// Base RTT: propagation and padding in both directions.
     pub base: f64,
-    /// Mean.
+    /// Mean RTT.
     pub mean: Option<f64>,
-    /// Median; the part above `base` is exact to 1/64.
+    /// Median RTT. The excess over `base` is exact to 1/64.
     pub p50: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the RTT.
     pub p99: Option<f64>,
 }
 
-/// One link direction.
+/// Summary of a link direction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkSummary {
-    /// Name.
+    /// Name of the link direction.
     pub name: String,
-    /// Bits serialised in the window, over capacity × window.
+    /// Utilization: bits serialized in the window, divided by the capacity times the window.
     pub utilization: f64,
-    /// Waiting bytes, excluding the packet in service.
+    /// Statistics of the queue in bytes, excluding the packet in service.
     pub queue_bytes: QueueSummary,
-    /// Waiting packets.
+    /// Statistics of the queue in packets.
     pub queue_packets: QueueSummary,
-    /// Packets that the queue dropped in the window: buffer full, or by its discipline.
+    /// Number of packets that the queue dropped in the window, because the buffer was full or by its discipline.
     pub drops: u64,
-    /// Packets that the queue marked in the window.
+    /// Number of packets that the queue marked in the window.
     pub marks: u64,
-    /// Packets lost on the wire in the window.
+    /// Number of packets lost on the wire in the window.
     pub lost: u64,
 }
 
-/// One traffic source.
+/// Summary of a traffic source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrafficSummary {
-    /// Name.
+    /// Name of the traffic source.
     pub name: String,
-    /// Kind.
+    /// Kind of the traffic source.
     pub kind: &'static str,
-    /// Bytes received in the window while the source is active, as a rate.
+    /// Rate of bytes received in the window while the source is active, in bit/s.
     pub rate_bps: Option<f64>,
-    /// Packets (data packets, for flows) sent during the whole run.
+    /// Number of packets sent during the whole run. For a source of flows, only data packets count.
     pub packets_sent: u64,
-    /// Packets (data packets, for flows) received during the whole run.
+    /// Number of packets received during the whole run. For a source of flows, only data packets count.
     pub packets_received: u64,
-    /// Figures of a source of flows.
+    /// Statistics of the flows, for a source of flows.
     #[serde(flatten)]
     pub flows: Option<WebSummary>,
 }
 
-/// Figures of the flows of a traffic source.
+/// Statistics of a traffic source's flows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebSummary {
-    /// Protocol's name.
+    /// Name of the protocol.
     pub protocol: &'static str,
-    /// Payload that arrived for the first time in the window while the source is active, as a rate.
+    /// Rate of payload that arrived for the first time in the window while the source is active, in bit/s.
     pub goodput_bps: Option<f64>,
-    /// Flows started during the whole run.
+    /// Number of flows started during the whole run.
     pub flows_started: u64,
-    /// Flows completed during the whole run.
+    /// Number of flows completed during the whole run.
     pub flows_completed: u64,
     /// Maximum number of concurrent flows during the whole run.
     pub flows_open_max: u64,
-    /// Time from SYN to the last byte at the receiver, for flows that started in the window and have completed.
+    /// Times from SYN to the last byte at the receiver, for completed flows that started in the window.
     pub flow_completion_ms: CompletionSummary,
-    /// Retransmissions during the whole run.
+    /// Number of retransmissions during the whole run.
     pub retransmissions: u64,
-    /// Retransmission timeouts during the whole run.
+    /// Number of retransmission timeouts during the whole run.
     pub timeouts: u64,
 }
 
-/// Completion times in milliseconds.
+/// Statistics of flow completion times in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CompletionSummary {
-    /// Number of flows.
+    /// Number of completed flows.
     pub count: u64,
-    /// Mean.
+    /// Mean completion time.
     pub mean: Option<f64>,
-    /// Median; all percentiles here are exact to 1/64.
+    /// Median completion time. All percentiles of completion times are exact to 1/64.
     pub p50: Option<f64>,
-    /// 90th percentile.
+    /// 90th percentile of the completion time.
     pub p90: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile of the completion time.
     pub p95: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of the completion time.
     pub p99: Option<f64>,
-    /// Largest.
+    /// Maximum completion time.
     pub max: Option<f64>,
 }
 
 /// Work done by an engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EngineSummary {
-    /// Packets that crossed a link.
+    /// Number of packets that crossed a link, counted per link.
     pub packet_hops: u64,
-    /// Events handled.
+    /// Number of events handled.
     pub events: u64,
-    /// Wall time of the run; the engine itself has no clock.
+    /// Wall time of the run in seconds. The caller measures it, because the engine has no clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
-    /// Figures of a fluid run.
+    /// Statistics of a fluid run.
     #[serde(flatten)]
     pub fluid: Option<FluidSummary>,
 }
@@ -159,23 +160,23 @@ pub struct EngineSummary {
 /// Work done by the fluid model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FluidSummary {
-    /// Length of a step.
+    /// Length of a step in seconds.
     pub step_s: f64,
-    /// Steps taken.
+    /// Number of steps taken.
     pub steps: u64,
-    /// Classes of identical flows.
+    /// Number of classes of identical flows.
     pub classes: usize,
-    /// Delay added to links so that every loop takes at least one step.
+    /// Largest delay added to a link, in seconds, so that every loop takes at least one step.
     pub delay_added_s: f64,
 }
 
-/// Mean, 99th percentile and maximum, weighted by time.
+/// Mean, 99th percentile and maximum of a queue, weighted by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct QueueSummary {
-    /// Time mean.
+    /// Time-weighted mean of the queue.
     pub mean: f64,
-    /// Exceeded 1 % of the time; exact to 1/64.
+    /// Queue length exceeded during 1 % of the time, exact to 1/64.
     pub p99: f64,
-    /// Largest.
+    /// Maximum queue length.
     pub max: f64,
 }

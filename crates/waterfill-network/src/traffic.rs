@@ -1,38 +1,37 @@
-//! Load in addition to the flows: packets without congestion control, and web-like arrivals of
-//! finite flows.
+//! Traffic in addition to the flows: packets without congestion control, and web-like arrivals of finite flows.
 
 use serde::Deserialize;
 
 use crate::distribution::Distribution;
 use crate::flow::FlowSpec;
 
-/// A source of uncontrolled packets, or of finite flows.
+/// Source of uncontrolled packets or of finite flows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Name.
+    /// Name of the source.
     pub name: String,
-    /// Arrival process.
+    /// Arrival process of the source.
     pub kind: TrafficKind,
-    /// Links that its packets, or its flows' data, cross in order.
+    /// Links that the source's packets, or its flows' data, cross in order.
     pub path: Vec<u32>,
-    /// Rate of an uncontrolled source while it is on.
+    /// Rate of a source of packets while the source is on.
     pub rate_bps: Option<f64>,
-    /// Rate of the host's own link to its first router, of a source of packets; none means an ideal access.
+    /// Rate of the host's own link to its first router, for a source of packets; `None` for an ideal access.
     pub access_bps: Option<f64>,
-    /// Start time.
+    /// Start time in seconds.
     pub start_s: f64,
-    /// Time of its last packet, or of its last new flow.
+    /// Time of the last packet or the last new flow, in seconds.
     pub stop_s: f64,
-    /// Size of its packets.
+    /// Size of the source's packets in bytes.
     pub packet_bytes: u16,
-    /// Periods of an on–off source.
+    /// On- and off-periods, for an on–off source.
     pub periods: Option<PeriodSpec>,
-    /// Arrivals of a source of flows.
+    /// Flow arrivals, for a source of flows.
     pub flows: Option<ArrivalSpec>,
 }
 
-/// Durations of an on–off source's on and off periods, which alternate.
+/// Durations of the alternating on- and off-periods of an on–off source.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeriodSpec {
@@ -42,25 +41,27 @@ pub struct PeriodSpec {
     pub off_s: Distribution,
 }
 
-/// Flows that arrive as a Poisson process.
+/// Poisson arrivals of flows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrivalSpec {
     /// Mean number of arrivals per second.
     pub arrivals_per_s: f64,
-    /// Payload of each flow.
+    /// Payload of each flow in bytes.
     pub sizes_bytes: Distribution,
-    /// Common properties of the flows; the count, size and start times in it are ignored.
+    /// Common properties of the flows. The count, size and start times in this field are ignored.
     pub flow: FlowSpec,
-    /// Groups of routes. An arrival draws a group, and a route in it for each of its flows; empty: all take the flow's own.
+    /// Groups of routes; empty if all flows take the route of `flow`.
+    ///
+    /// An arrival draws a group, and a route in the group for each of its flows.
     #[serde(default)]
     pub routes: Vec<Vec<RouteSpec>>,
-    /// Flows that start at each arrival, on different routes of one group.
+    /// Number of flows that start at each arrival, on different routes of one group.
     #[serde(default = "one")]
     pub fan_in: u32,
 }
 
-/// A route of a source's flows.
+/// Route of a source's flows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouteSpec {
@@ -68,9 +69,9 @@ pub struct RouteSpec {
     pub forward: Vec<u32>,
     /// Links that acknowledgements cross, in order.
     pub reverse: Vec<u32>,
-    /// One-way delay at the source's access, in each direction, in addition to the links'.
+    /// One-way delay in seconds at the source's access in each direction, in addition to the links' delays.
     pub pad_s: f64,
-    /// Base RTT.
+    /// Base RTT of the route in seconds.
     pub base_rtt_s: f64,
 }
 
@@ -79,13 +80,13 @@ const fn one() -> u32 {
 }
 
 impl ArrivalSpec {
-    /// Returns the links that data, and that acknowledgements, cross on each route.
+    /// Returns the data links and the acknowledgement links of each route.
     pub fn ways(&self) -> impl Iterator<Item = (&[u32], &[u32])> + Clone {
         let own = self.routes.is_empty().then_some((&self.flow.forward[..], &self.flow.reverse[..]));
         own.into_iter().chain(self.routes.iter().flatten().map(|route| (&route.forward[..], &route.reverse[..])))
     }
 
-    /// Returns the common properties of the flows of a route.
+    /// Returns the common properties of the flows on a route.
     #[must_use]
     pub fn flow_on(&self, route: &RouteSpec) -> FlowSpec {
         let (forward, reverse) = (route.forward.clone(), route.reverse.clone());
@@ -93,22 +94,22 @@ impl ArrivalSpec {
     }
 }
 
-/// Kinds of traffic.
+/// Kinds of traffic sources.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum TrafficKind {
-    /// Constant bit rate.
+    /// Packets at a constant bit rate.
     Cbr,
-    /// Packets with exponential gaps, or flows with exponential gaps.
+    /// Packets or flows with exponential gaps.
     Poisson,
-    /// Constant bit rate during on-periods.
+    /// Packets at a constant bit rate during on-periods.
     OnOff,
     /// Flows with exponential gaps.
     Web,
 }
 
 impl TrafficKind {
-    /// Name in scenarios.
+    /// Returns the name of the kind in scenarios.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,6 @@
-//! Checks of a whole network. Every error is one sentence, `KEY: PROBLEM`, such as `measure: must be in the run`.
+//! Checks of a whole network.
+//!
+//! Every error is one sentence, `KEY: PROBLEM`, for example `measure: must be in the run`.
 
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::Ecn;
@@ -12,9 +14,9 @@ use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
 use crate::traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};
 
-/// Maximum weight: beyond it one flow's share is the link.
+/// Maximum weight of a flow. With a larger weight, one flow would take the whole link.
 const MAX_WEIGHT: f64 = 1e6;
-/// Maximum arrivals per second of one source: a thousand per packet time at 10 Gbit/s.
+/// Maximum flow arrivals per second of one source: a thousand per packet time at 10 Gbit/s.
 const MAX_ARRIVALS: f64 = 1e9;
 
 impl Network {
@@ -81,7 +83,7 @@ impl Network {
         }
     }
 
-    /// Checks a flow; `at` names it in the error.
+    /// Checks a flow. `at` names the flow in the error.
     fn check_flow(&self, at: &str, flow: &FlowSpec) -> Result<(), String> {
         self.check_path(at, &flow.forward)?;
         self.check_path(at, &flow.reverse)?;
@@ -138,7 +140,7 @@ impl Network {
         self.check_false_signals(flow, &params)
     }
 
-    /// Checks that those who misreport know where the signal is: a kernel's value has it elsewhere.
+    /// Checks that misreporting faults use real arithmetic if the signal has another position in kernel arithmetic.
     fn check_false_signals(&self, flow: &FlowSpec, params: &AnyParams) -> Result<(), String> {
         let id = params.protocol();
         let signal_moves =
@@ -156,7 +158,7 @@ impl Network {
         Ok(())
     }
 
-    /// Checks a traffic source; `at` names it in the error.
+    /// Checks a traffic source. `at` names the source in the error.
     fn check_traffic(&self, at: &str, traffic: &TrafficSpec) -> Result<(), String> {
         self.check_path(at, &traffic.path)?;
         positive(&format!("{at}.packet_size"), f64::from(traffic.packet_bytes))?;
@@ -200,7 +202,7 @@ impl Network {
         Ok(())
     }
 
-    /// Checks the routes from which a source's flows draw theirs.
+    /// Checks the routes that a traffic source's flows may take.
     fn check_routes(&self, at: &str, flows: &ArrivalSpec) -> Result<(), String> {
         for route in flows.routes.iter().flatten() {
             self.check_path(at, &route.forward)?;

@@ -1,4 +1,4 @@
-//! Lets the caller of an engine stop a run from within its longest loops.
+//! Watch that lets the caller of an engine stop a run from within its longest loops.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant as WallInstant;
 
-/// Wall time between two questions to the caller.
+/// Wall time in milliseconds between two questions to the caller.
 const INTERVAL_MS: u64 = 50;
 
-/// Asks the caller of an engine, some twenty times a second of wall time, whether its run is to stop.
+/// Watch that polls the caller of an engine for a request to stop the run, about twenty times per second of wall time.
 ///
 /// Engines poll it in every loop whose length the user's numbers decide. After the first yes it stays stopped: loops end
 /// early, and what the run holds is that of a run cut off. Without a question it never stops, and polling costs nothing.
 #[derive(Clone, Default)]
 pub struct Watch(Option<Arc<Inner>>);
 
-/// Asks whether a run should stop.
+/// Callback that returns true if a run must stop.
 type Question = Box<dyn Fn() -> bool + Send + Sync>;
 
 struct Inner {
@@ -24,7 +24,7 @@ struct Inner {
     /// Time of the last question, in milliseconds after `since`.
     asked_ms: AtomicU64,
     since: WallInstant,
-    /// The thread that asks: an interpreter handles signals on one thread only.
+    /// Thread that asks the caller, because an interpreter handles signals on only one thread.
     owner: Mutex<Option<ThreadId>>,
     question: Question,
 }
@@ -36,7 +36,7 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Creates a watch that asks `question`; it may be asked on every thread that [`Watch::ask_here`] names.
+    /// Creates a watch that calls `question` on the threads that call [`Watch::ask_here`].
     pub fn new(question: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Inner {
             stopped: AtomicBool::new(false),
@@ -47,21 +47,22 @@ impl Watch {
         })))
     }
 
-    /// Asks on this thread from now on; other threads learn the answer only.
+    /// Makes this thread the one that asks from now on. Other threads only receive the answer.
     pub fn ask_here(&self) {
         if let Some(inner) = &self.0 {
             *inner.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current().id());
         }
     }
 
-    /// Returns whether the run should stop, as far as is known.
+    /// Returns true if the caller has answered that the run must stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.stopped.load(Ordering::Relaxed))
     }
 
-    /// Returns whether the run should stop; asks if the last question was some time ago and this
-    /// thread is the one that asks.
+    /// Returns true if the run must stop.
+    ///
+    /// Asks the caller if the last question was some time ago and this thread is the one that asks.
     #[must_use]
     pub fn poll(&self) -> bool {
         self.0.as_ref().is_some_and(|inner| inner.poll())
@@ -94,7 +95,7 @@ impl Inner {
 mod tests {
     use super::*;
 
-    /// Polls until the question has been asked once.
+    /// Polls until the caller has been asked once.
     fn poll_long(watch: &Watch) -> bool {
         let begun = WallInstant::now();
         while begun.elapsed().as_millis() < 200 {

@@ -1,4 +1,4 @@
-//! Expected needs of a run, where they can be computed by hand.
+//! Tests of the estimated needs of a run, for networks that can be calculated by hand.
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::estimate::{EntryTraffic, Need, entries, first_burst};
@@ -6,7 +6,7 @@ use waterfill_network::{
     ArrivalSpec, Distribution, FlowSpec, Network, NetworkBuilder, PeriodSpec, TrafficKind, TrafficSpec,
 };
 
-/// A run of 10 s with links of 12 and 6 Mbit/s, which carry 1,000 and 500 packets a second.
+/// Returns the builder of a run of 10 s with links of 12 and 6 Mbit/s, which carry 1,000 and 500 packets per second.
 fn builder() -> NetworkBuilder {
     let (delay, buffer) = (Duration::from_millis(10), Volume::from_bytes(15_000.0));
     Network::builder(Duration::from_secs(10.0)).link("a", Rate::from_bps(12e6), delay, buffer).link(
@@ -21,7 +21,7 @@ fn close(got: f64, wanted: f64) {
     assert!((got - wanted).abs() <= 1e-9 * wanted.abs(), "{got} is not {wanted}");
 }
 
-/// Returns packets per second, packets, seconds and carried share of the only entry.
+/// Returns packets per second, packets, seconds and carried fraction of the only entry.
 fn only(network: &Network) -> [f64; 4] {
     let [EntryTraffic { packets_per_s, packets, lasts_s, carried, .. }] = entries(network)[..] else {
         panic!("expected one entry");
@@ -101,7 +101,7 @@ fn a_burst_is_no_larger_than_the_flow() {
     assert_eq!(first_burst(&flow), 6.0);
 }
 
-/// A warning names the key of the largest part.
+/// A need names the key of its largest contribution, for use in a warning.
 #[test]
 fn a_need_names_its_largest_part() {
     let mut need = Need::default();

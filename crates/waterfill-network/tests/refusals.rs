@@ -1,4 +1,4 @@
-//! Refusals of a network: each value out of its range, in one sentence that begins with its key.
+//! Tests of refused networks: each value out of range gives one sentence that begins with its key.
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
@@ -8,7 +8,7 @@ use waterfill_network::{
 };
 use waterfill_network::{TrafficKind, TrafficSpec};
 
-/// A network of one duplex link `l`, with one flow `f` of this protocol and a source of packets `t`.
+/// Returns a network with one duplex link `l`, one flow `f` of this protocol and a source of packets `t`.
 fn network(protocol: &str) -> Network {
     let second = Duration::from_secs(1.0);
     let network = Network::builder(Duration::from_secs(10.0))
@@ -19,7 +19,7 @@ fn network(protocol: &str) -> Network {
         .unchecked()
 }
 
-/// Returns the error that a change of that network gives.
+/// Returns the error of a network that `change` has modified.
 fn refused(protocol: &str, change: impl FnOnce(&mut Network)) -> String {
     let mut changed = network(protocol);
     change(&mut changed);
@@ -175,7 +175,7 @@ fn faults_of_links_and_hosts() {
     );
 }
 
-/// A lie replaces the signal where the ordinary header has it; a kernel's header has it elsewhere.
+/// Misreporting requires real arithmetic, because a kernel's header has the signal in another position.
 #[test]
 fn lies_and_kernel_arithmetic() {
     let kernel = |n: &mut Network| n.set_param("xcp", "arithmetic", "kernel");
@@ -256,7 +256,7 @@ fn sources_of_packets() {
     }
 }
 
-/// A source of flows over the link, on two routes to one host.
+/// Makes a traffic source a source of flows over the link, on two routes to one host.
 fn web(t: &mut TrafficSpec) -> &mut ArrivalSpec {
     let flow = FlowSpec::new("t", "maxnet", &[0], Duration::from_secs(10.0));
     let route = RouteSpec { forward: vec![0], reverse: vec![1], pad_s: 0.0, base_rtt_s: 0.02 };

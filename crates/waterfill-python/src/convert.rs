@@ -1,4 +1,4 @@
-//! Conversions between Python objects and Rust values, by serde and without text in between.
+//! Conversions between Python objects and Rust values with serde, without intermediate text.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -17,7 +17,7 @@ pub(crate) fn from_python<T: DeserializeOwned>(object: &Bound<'_, PyAny>) -> PyR
     T::deserialize(Object(object.clone())).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// Builds dictionaries, lists and numbers from a value; keys are sorted, NaN becomes None.
+/// Converts a value to dictionaries, lists and numbers. Keys are sorted, and NaN becomes None.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
     let value = serde_json::to_value(value).map_err(|e| PyValueError::new_err(e.to_string()))?;
     plain(py, &value)
@@ -46,11 +46,11 @@ fn plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// A Python object as serde's data model.
+/// Python object that serde can deserialize.
 struct Object<'py>(Bound<'py, PyAny>);
 
 impl<'py> Object<'py> {
-    /// Keys and values of a mapping.
+    /// Returns the keys and values of a mapping.
     fn entries(&self) -> PyResult<Vec<(Self, Self)>> {
         let items = match self.0.cast::<PyDict>() {
             Ok(dict) => dict.items(),
@@ -59,7 +59,7 @@ impl<'py> Object<'py> {
         items.iter().map(|pair| pair.extract().map(|(k, v)| (Self(k), Self(v)))).collect()
     }
 
-    /// The fields of a dataclass; none if it is something else.
+    /// Returns the fields of a dataclass; `None` for any other object.
     fn fields(&self) -> Option<DataclassFields<'py>> {
         // Asking for the attribute raises an exception in vain, which a dictionary need not wait for.
         if self.0.is_instance_of::<PyDict>() {
@@ -70,7 +70,7 @@ impl<'py> Object<'py> {
     }
 }
 
-/// The fields of a dataclass, read one by one: a network has two million of them with 100,000 flows.
+/// Fields of a dataclass, read one by one. A network of 100,000 flows has two million fields.
 struct DataclassFields<'py> {
     object: Bound<'py, PyAny>,
     names: BoundListIterator<'py>,
@@ -104,7 +104,7 @@ impl IntoDeserializer<'_, Error> for Object<'_> {
     }
 }
 
-/// The names of a named tuple's fields; none for other tuples.
+/// Returns the field names of a named tuple; `None` for other tuples.
 fn named<'py>(tuple: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyTuple>> {
     if tuple.is_exact_instance_of::<PyTuple>() {
         return None;

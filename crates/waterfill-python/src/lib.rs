@@ -1,4 +1,4 @@
-//! `waterfill._core`: laws, simulator and fluid model for Python. Conversions only.
+//! Python module `waterfill._core`: conversions for the laws, the simulator and the fluid model.
 
 // Objects of any shape come from Python: nothing here may panic on one. Exceptions state why they cannot.
 #![cfg_attr(
@@ -51,7 +51,7 @@ struct PySimulation {
 
 #[pymethods]
 impl PySimulation {
-    /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
+    /// Builds the network with the GIL released. Raises `ValueError` with one sentence if the network cannot be run.
     ///
     /// `law`, a `waterfill.PythonLaw`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`,
     /// and so is what `check` raises, which is called some twenty times a second. After that the run stays stopped.
@@ -79,40 +79,42 @@ impl PySimulation {
         Ok(Self { inner, wall: WallDuration::ZERO, failure, interruption, estimate })
     }
 
-    /// Divides a run that has not begun among at most this number of threads and returns their number; `None` uses the predicted
-    /// optimum.
+    /// Divides a run that has not begun among at most `threads` threads and returns their number. `None` selects the
+    /// predicted optimum.
     #[pyo3(signature = (threads=None))]
     fn set_threads(&mut self, threads: Option<usize>) -> usize {
         self.inner.set_threads(threads)
     }
 
-    /// Records packets in a file from now on; `ValueError` with one sentence if it cannot be written.
+    /// Records packets in a file from now on. Raises `ValueError` with one sentence if the file cannot be written.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value only")]
     fn start_capture(&mut self, file: PathBuf, snaplen: u32, limit_bytes: u64, links: Vec<u32>) -> PyResult<()> {
         let options = CaptureOptions { snaplen, limit_bytes, links };
         self.inner.start_capture(&file, &options).map_err(PyValueError::new_err)
     }
 
-    /// Ends the capture; returns its packets, its bytes and the time at which it reached its limit.
+    /// Ends the capture. Returns the numbers of packets and bytes and the time at which the capture reached its limit.
     fn finish_capture(&mut self) -> PyResult<Option<(u64, u64, Option<f64>)>> {
         let report = self.inner.finish_capture().map_err(PyValueError::new_err)?;
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
     }
 
-    /// Logs up to `limit` steps of laws from now on, of one law or of all; the run stays on one thread.
+    /// Logs up to `limit` steps from now on, of one law or of all laws. A logged run stays on one thread.
     #[pyo3(signature = (limit, law=None))]
     fn log_steps(&mut self, limit: usize, law: Option<&str>) -> PyResult<()> {
         self.inner.log_steps(limit, steps::law(law)?);
         Ok(())
     }
 
-    /// Returns the log of steps; None without one.
+    /// Returns the log of steps; None if logging is not enabled.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.inner.step_log().map(|log| steps::log(py, log)).transpose()
     }
 
-    /// Simulates up to `until_s` seconds, or up to this number of events; releases the GIL. Raises what a law in
-    /// Python raised, or `check`, or a signal's handler. Returns whether more is due up to `until_s`.
+    /// Simulates up to `until_s` seconds or `events` events, with the GIL released. Returns true if more work is due
+    /// before `until_s`.
+    ///
+    /// Raises any exception of a law in Python, of `check` or of a signal handler.
     #[pyo3(signature = (until_s, events=u64::MAX))]
     fn advance(&mut self, py: Python<'_>, until_s: f64, events: u64) -> PyResult<bool> {
         let started = WallInstant::now();
@@ -123,7 +125,7 @@ impl PySimulation {
         Ok(more)
     }
 
-    /// Returns the estimate for the whole run: memory, events, seconds of one CPU, and the keys of the largest parts.
+    /// Returns the estimate for the whole run: memory, events, CPU seconds and the keys of the largest contributions.
     fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         needs(py, &self.estimate)
     }
@@ -137,17 +139,17 @@ impl PySimulation {
         Ok(dict)
     }
 
-    /// Returns the summary up to now as dictionaries and lists.
+    /// Returns the summary of the run up to now as dictionaries and lists.
     fn summary<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         summary(py, self.inner.summary(), self.wall)
     }
 
-    /// Returns the series `flows`, `links` or `traffic`: column → (dtype, little-endian bytes).
+    /// Returns the series `flows`, `links` or `traffic` as a dictionary: column → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
         columns(py, one_of(self.inner.series(), which)?)
     }
 
-    /// Returns the flows that traffic sources have started: column → (dtype, little-endian bytes).
+    /// Returns the flows that traffic sources have started as a dictionary: column → (dtype, little-endian bytes).
     fn arrivals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         columns(py, &self.inner.arrivals())
     }
@@ -164,8 +166,9 @@ struct PyFluid {
 
 #[pymethods]
 impl PyFluid {
-    /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run. For `check` see
-    /// `Simulation`.
+    /// Builds the network with the GIL released. Raises `ValueError` with one sentence if the network cannot be run.
+    ///
+    /// For `check` see `Simulation`.
     #[new]
     #[pyo3(signature = (network, step_s=None, check=None))]
     fn new(
@@ -184,20 +187,22 @@ impl PyFluid {
         Ok(Self { inner: built.map_err(PyValueError::new_err)?, wall: WallDuration::ZERO, interruption, estimate })
     }
 
-    /// Logs up to `limit` steps of laws from now on, of one law or of all.
+    /// Logs up to `limit` steps from now on, of one law or of all laws.
     #[pyo3(signature = (limit, law=None))]
     fn log_steps(&mut self, limit: usize, law: Option<&str>) -> PyResult<()> {
         self.inner.log_steps(limit, steps::law(law)?);
         Ok(())
     }
 
-    /// Returns the log of steps; None without one.
+    /// Returns the log of steps; None if logging is not enabled.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.inner.step_log().map(|log| steps::log(py, log)).transpose()
     }
 
-    /// Advances to `until_s` seconds, or up to this number of events; releases the GIL. Raises what `check` raised, or a
-    /// signal's handler. Returns whether more is due up to `until_s`.
+    /// Advances to `until_s` seconds or by `events` events, with the GIL released. Returns true if more work is due
+    /// before `until_s`.
+    ///
+    /// Raises any exception of `check` or of a signal handler.
     #[pyo3(signature = (until_s, events=u64::MAX))]
     fn advance(&mut self, py: Python<'_>, until_s: f64, events: u64) -> PyResult<bool> {
         let started = WallInstant::now();
@@ -207,7 +212,7 @@ impl PyFluid {
         Ok(more)
     }
 
-    /// Returns the estimate for the whole run: memory, events, seconds of one CPU, and the keys of the largest parts.
+    /// Returns the estimate for the whole run: memory, events, CPU seconds and the keys of the largest contributions.
     fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         needs(py, &self.estimate)
     }
@@ -221,12 +226,12 @@ impl PyFluid {
         Ok(dict)
     }
 
-    /// Returns the summary up to now as dictionaries and lists.
+    /// Returns the summary of the run up to now as dictionaries and lists.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         summary(py, self.inner.summary(), self.wall)
     }
 
-    /// Returns the series `flows`, `links` or `traffic`: column → (dtype, little-endian bytes).
+    /// Returns the series `flows`, `links` or `traffic` as a dictionary: column → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
         columns(py, one_of(self.inner.series(), which)?)
     }
@@ -236,7 +241,8 @@ fn read_network(object: &Bound<'_, PyAny>) -> PyResult<Network> {
     from_python::<Network>(object)?.checked().map_err(PyValueError::new_err)
 }
 
-/// Returns a summary as dictionaries and lists: one flow after another, since a document of a million takes gigabytes.
+/// Converts a summary to dictionaries and lists. Flows are converted one by one, because a whole document of a million
+/// flows takes gigabytes.
 fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult<Bound<'_, PyAny>> {
     summary.engine.wall_s = Some(wall.as_secs_f64());
     let dict = PyDict::new(py);
@@ -247,7 +253,7 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     Ok(dict.into_any())
 }
 
-/// Returns the entries of a summary as a list; process signals are handled meanwhile.
+/// Converts the entries of a summary to a list, and handles process signals meanwhile.
 fn list<T: Serialize>(py: Python<'_>, entries: Vec<T>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for (i, entry) in entries.into_iter().enumerate() {
@@ -259,7 +265,7 @@ fn list<T: Serialize>(py: Python<'_>, entries: Vec<T>) -> PyResult<Bound<'_, PyL
     Ok(list)
 }
 
-/// Returns the series of flows, links or traffic.
+/// Returns the series with the name `flows`, `links` or `traffic`.
 fn one_of<'a>(series: [&'a Series; 3], which: &str) -> PyResult<&'a Series> {
     let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
     place
@@ -268,7 +274,7 @@ fn one_of<'a>(series: [&'a Series; 3], which: &str) -> PyResult<&'a Series> {
         .ok_or_else(|| PyValueError::new_err("must be flows, links or traffic"))
 }
 
-/// Returns a table as column → (dtype, little-endian bytes).
+/// Converts a table to a dictionary: column → (dtype, little-endian bytes).
 fn columns<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, column) in series.names().iter().zip(series.columns()) {
@@ -284,7 +290,7 @@ fn columns<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>
     Ok(dict)
 }
 
-/// Converts a column to one buffer of `N`-byte numbers.
+/// Converts a column to a single buffer of `N`-byte numbers.
 fn buffer<'py, const N: usize>(
     py: Python<'py>,
     column: &[f64],
@@ -307,7 +313,7 @@ fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &list)
 }
 
-/// Returns the backends that run a protocol, by its law's needs. The kernel's own TCPs are not named here.
+/// Returns the names of the backends that can run a protocol. The kernel's own TCPs are not included.
 fn backends(id: ProtocolId) -> Vec<&'static str> {
     let fluid = (!id.info().needs_packets).then_some("fluid");
     let linux = id.kernel().map(|_| "linux");
@@ -378,7 +384,7 @@ fn targets<'py>(py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'
     Ok(targets)
 }
 
-/// Returns an estimate as a dictionary.
+/// Converts an estimate to a dictionary.
 fn needs<'py>(py: Python<'py>, estimate: &Estimate) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("bytes", estimate.bytes.total)?;
@@ -389,7 +395,7 @@ fn needs<'py>(py: Python<'py>, estimate: &Estimate) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// Returns the version of the core.
+/// Returns the version of the Rust core.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")

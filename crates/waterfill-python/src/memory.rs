@@ -1,23 +1,26 @@
-//! Free memory, and requests that do not fit it.
+//! Checks of a run's memory against the free memory.
 
 use std::fs::read_to_string;
 use std::path::Path;
 
 use waterfill_network::Estimate;
 
-/// A process below this size does not stop when memory becomes scarce: something else takes it.
+/// Minimum size in bytes of a process that stops when memory becomes scarce. A smaller process is not the cause of the
+/// scarcity.
 const LARGE_BYTES: f64 = 1e9;
-/// The part of all memory that a large run leaves free.
+/// Fraction of the host's memory that a large run leaves free.
 const RESERVE: f64 = 0.02;
 
-/// Returns the bytes that this process can still allocate, or `None` if the system does not say. The limits are the host's
-/// memory, its control group's, and its own (`ulimit -v`, `ulimit -d`).
+/// Returns the bytes that this process can still allocate, or `None` if the system does not report them.
+///
+/// The limits are the host's memory, the control group's limit, and the process's own limits (`ulimit -v`, `ulimit
+/// -d`).
 fn free_bytes() -> Option<f64> {
     let host = field("/proc/meminfo", "MemAvailable:")? * 1024.0;
     Some([group_bytes(), limit_bytes()].into_iter().flatten().fold(host, f64::min))
 }
 
-/// Returns the bytes that the soft limits on this process's address space and data leave.
+/// Returns the bytes left under the soft limits on this process's address space and data.
 fn limit_bytes() -> Option<f64> {
     let limits = read_to_string("/proc/self/limits").ok()?;
     [("Max address space", "VmSize:"), ("Max data size", "VmData:")]
@@ -28,12 +31,12 @@ fn limit_bytes() -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// Returns a soft limit of the text of `/proc/PID/limits`; `None` for `unlimited`.
+/// Returns a soft limit from the text of `/proc/PID/limits`; `None` for `unlimited`.
 fn soft_limit(limits: &str, name: &str) -> Option<f64> {
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns a number of a file of lines `NAME NUMBER …`.
+/// Returns a number from a file with lines `NAME NUMBER …`.
 fn field(file: &str, name: &str) -> Option<f64> {
     let text = read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
@@ -59,7 +62,7 @@ fn group_bytes() -> Option<f64> {
         .reduce(f64::min)
 }
 
-/// Refuses a run whose estimate exceeds the free memory.
+/// Checks that a run's estimate fits into the free memory.
 pub(crate) fn fits(estimate: &Estimate) -> Result<(), String> {
     let need = &estimate.bytes;
     match free_bytes() {
@@ -73,7 +76,7 @@ pub(crate) fn fits(estimate: &Estimate) -> Result<(), String> {
     }
 }
 
-/// Refuses to go on where a large run has taken nearly all memory.
+/// Checks that a large run leaves a reserve of free memory.
 pub(crate) fn leaves_reserve() -> Result<(), String> {
     let free = || Some((field("/proc/self/status", "VmRSS:")? * 1024.0, free_bytes()?, all_bytes()?));
     match free() {
@@ -88,7 +91,7 @@ fn all_bytes() -> Option<f64> {
     Some(field("/proc/meminfo", "MemTotal:")? * 1024.0)
 }
 
-/// Returns a size in words: `22.4 GB`.
+/// Returns a size as text with a unit, for example `22.4 GB`.
 fn size(bytes: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let place = ((bytes.max(1.0).log10() / 3.0) as usize).min(units.len() - 1);

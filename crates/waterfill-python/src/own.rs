@@ -1,4 +1,4 @@
-//! Laws written in Python: the simulator calls them as it calls the laws in Rust.
+//! Laws written in Python, which the simulator calls like the laws in Rust.
 //!
 //! A run releases the interpreter's lock, and each call takes it again. What a law raises is kept; no law is called after
 //! that, and `advance` raises it.
@@ -13,12 +13,13 @@ use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Pas
 use waterfill_laws::protocols::own::{self, FIELDS, OwnFields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
 use waterfill_laws::units::{Instant, Rate, Volume};
 
-/// Timers, or packets sent without a limit, that one end may have at one instant: a law beyond it does not advance.
+/// Maximum number of timers, or of packets sent without a limit, at one instant. A law that exceeds this number does
+/// not advance.
 const MAX_AT_ONE_INSTANT: u32 = 100_000;
-/// Characters of a returned value that a message shows.
+/// Maximum number of characters of a returned value that a message shows.
 const MAX_SHOWN: usize = 60;
 
-/// Exception that a law raised.
+/// Exception that a law has raised.
 #[derive(Default)]
 pub(crate) struct Failure {
     raised: AtomicBool,
@@ -26,7 +27,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Returns the stored exception of the law as an error, once; `Ok` if there is none.
+    /// Returns the stored exception of the law as an error, once. Without an exception, the result is `Ok`.
     pub(crate) fn check(&self) -> PyResult<()> {
         if !self.raised.load(Ordering::Acquire) {
             return Ok(());
@@ -34,7 +35,7 @@ impl Failure {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Calls Python with the lock; `None` if that raises, or something has before.
+    /// Calls Python with the GIL held. Returns `None` if this call or an earlier call raised an exception.
     fn call<T>(&self, f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         if self.raised.load(Ordering::Acquire) {
             return None;
@@ -48,10 +49,10 @@ impl Failure {
     }
 }
 
-/// The names of a header's fields, by place.
+/// Names of a header's fields, in order.
 type Names = Arc<[String]>;
 
-/// A header or an echo: numbers under the law's own names, of single precision on the wire.
+/// Header or echo, with numbers under the law's own names. The numbers have single precision on the wire.
 #[pyclass(name = "Header")]
 struct Header {
     names: Names,
@@ -96,7 +97,7 @@ impl Header {
     }
 }
 
-/// Link direction as a router law sees it.
+/// Link direction, as a router law sees it.
 #[pyclass(frozen, get_all, name = "Link")]
 struct Link {
     id: u32,
@@ -116,7 +117,7 @@ impl Link {
     }
 }
 
-/// A packet that passes a router; `header` is None for a packet of another protocol.
+/// Packet that passes a router. `header` is None for a packet of another protocol.
 #[pyclass(frozen, get_all, name = "Passing")]
 struct Packet {
     now_s: f64,
@@ -126,7 +127,7 @@ struct Packet {
     header: Option<Py<Header>>,
 }
 
-/// A packet at its receiver.
+/// Packet at its receiver.
 #[pyclass(frozen, get_all, name = "Received")]
 struct Arrived {
     now_s: f64,
@@ -135,7 +136,7 @@ struct Arrived {
     rtt_s: Option<f64>,
 }
 
-/// A packet about to be sent.
+/// Packet about to be sent.
 #[pyclass(frozen, get_all, name = "Sending")]
 struct Leaving {
     now_s: f64,
@@ -145,7 +146,7 @@ struct Leaving {
     app_limited: bool,
 }
 
-/// An acknowledgement at its source.
+/// Acknowledgement at its source.
 #[pyclass(frozen, get_all, name = "Ack")]
 struct Acknowledged {
     now_s: f64,
@@ -161,7 +162,7 @@ struct Acknowledged {
     window_limited: bool,
 }
 
-/// Connection as a source law sees it.
+/// Connection, as a source law sees it.
 #[pyclass(frozen, get_all, name = "Connection")]
 struct Opened {
     weight: f64,
@@ -189,7 +190,7 @@ const fn event(event: Event) -> &'static str {
     }
 }
 
-/// Makes the error of a call that did not return `wanted`.
+/// Returns the error for a call that did not return `wanted`.
 fn wrong(call: &str, wanted: &str, returned: &Bound<'_, PyAny>) -> PyErr {
     // The value's own notation is the law's code, and may raise.
     let text = returned.repr().map(|repr| repr.to_string_lossy().into_owned());
@@ -200,7 +201,7 @@ fn wrong(call: &str, wanted: &str, returned: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{call}: must return {wanted}, got {shown}{cut}"))
 }
 
-/// A law's classes.
+/// Python classes of a law.
 pub(crate) struct PythonLaw {
     router: Option<Py<PyAny>>,
     receiver: Option<Py<PyAny>>,
@@ -210,7 +211,7 @@ pub(crate) struct PythonLaw {
     shared: Shared,
 }
 
-/// State shared by all ends of a law.
+/// State shared by router, receiver and source of a law.
 #[derive(Clone)]
 struct Shared {
     names: Names,
@@ -238,12 +239,12 @@ impl PythonLaw {
         })
     }
 
-    /// Returns the exception that the law's classes raise.
+    /// Returns the store for exceptions that the law's classes raise.
     pub(crate) fn failure(&self) -> Arc<Failure> {
         Arc::clone(&self.shared.failure)
     }
 
-    /// The parameters through which the simulator calls it.
+    /// Returns the parameters through which the simulator calls the law.
     pub(crate) fn params(self) -> own::Params {
         own::Params::of(Arc::new(self))
     }
@@ -254,7 +255,7 @@ impl Shared {
         Py::new(py, Header { names: Arc::clone(&self.names), values: fields.0 })
     }
 
-    /// Reads a header that `call` returns: a dictionary by name, a header, or None for zeros.
+    /// Converts the header that `call` returns: a dictionary by name, a header, or None for zeros.
     fn fields(&self, call: &str, returned: &Bound<'_, PyAny>) -> PyResult<OwnFields> {
         if returned.is_none() {
             return Ok(OwnFields::default());
@@ -272,7 +273,7 @@ impl Shared {
         Ok(OwnFields(header.values))
     }
 
-    /// Creates an end with its class; `None` if that raises.
+    /// Creates a router, receiver or source from its class. If the class raises, the result has no object.
     fn end(&self, class: &Py<PyAny>, argument: impl FnOnce(Python<'_>) -> PyResult<Option<Py<PyAny>>>) -> End {
         let object = self.failure.call(|py| match argument(py)? {
             Some(argument) => class.call1(py, (argument,)),
@@ -290,16 +291,16 @@ impl Shared {
     }
 }
 
-/// A counter of calls at one instant.
+/// Counter of calls at one instant.
 #[derive(Default)]
 struct Instants {
-    /// The instant, as the bits of its seconds.
+    /// Current instant, as the bits of its seconds.
     at: AtomicU64,
     count: AtomicU32,
 }
 
 impl Instants {
-    /// Counts one more; returns whether there are too many.
+    /// Counts one more call at `now`. Returns true if there are too many.
     fn exceeded(&self, now: Instant) -> bool {
         let now = now.as_secs().to_bits();
         if self.at.swap(now, Ordering::Relaxed) != now {
@@ -309,15 +310,15 @@ impl Instants {
     }
 }
 
-/// One end of a law: an object of a Python class, or nothing where its creation raised.
+/// Router, receiver or source of a law: a Python object, or nothing if its creation raised an exception.
 struct End {
     object: Option<Py<PyAny>>,
     timed: bool,
     events: bool,
     shared: Shared,
-    /// True if the last limit was none.
+    /// True if the law's last limit was unlimited.
     unlimited: AtomicBool,
-    /// Counter of its timers at one instant, or of the packets that it sends.
+    /// Counter of the timers, or of the packets sent, at one instant.
     instant: Instants,
 }
 
@@ -327,7 +328,7 @@ impl End {
         self.shared.failure.call(|py| f(py, object.bind(py)))
     }
 
-    /// A copy with its own state.
+    /// Returns a copy with its own state.
     fn copy(&self) -> Self {
         let copy = |py: Python<'_>, object: &Bound<'_, PyAny>| {
             Ok(py.import("copy")?.call_method1("deepcopy", (object,))?.unbind())

@@ -1,4 +1,4 @@
-//! Logs of the steps of laws as columns for Python.
+//! Conversion of step logs to columns for Python.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -10,15 +10,16 @@ use waterfill_laws::steps::{CALLS, LISTS, ON_EVENT, Rows, StepLog};
 
 use crate::convert::to_python;
 
-/// Returns the protocol of this name; none without a name.
+/// Returns the protocol with this name; `None` without a name.
 pub(crate) fn law(name: Option<&str>) -> PyResult<Option<ProtocolId>> {
     let find = |name| ProtocolId::by_name(name).ok_or_else(|| PyValueError::new_err("must be a law's name"));
     name.map(find).transpose()
 }
 
-/// Returns a log as columns of little-endian bytes, with the names of its laws, calls and words. Columns are `u32`, except the
-/// words and the time, which are `u64`. The kinds of the words by law, part and call, and the number of steps that were not
-/// logged, are included.
+/// Converts a log to columns of little-endian bytes, with the names of its laws, calls and words.
+///
+/// Columns are `u32`, except for the words and the time, which are `u64`. The result includes the types of the words by
+/// law, part and call, and the number of steps that were not logged.
 pub(crate) fn log<'py>(py: Python<'py>, log: &StepLog) -> PyResult<Bound<'py, PyDict>> {
     let dict = log.with_rows(|rows| columns(py, rows))?;
     let names = |names: &Names| names.iter().map(|(name, kind)| json!([name, kind.name()])).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Python's signals and checks within a run that has released the interpreter's lock.
+//! Handling of Python's signals and checks within a run that has released the GIL.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use waterfill_network::Watch;
 
 use crate::memory;
 
-/// Exception that stopped a run, until it is raised.
+/// Exception that stopped a run, kept until it is raised.
 #[derive(Default)]
 pub(crate) struct Interruption(Mutex<Option<PyErr>>);
 
 impl Interruption {
-    /// Returns a watch that runs signal handlers, looks at the free memory and calls `check`; their exceptions stop the
-    /// run.
+    /// Returns a watch that runs signal handlers, checks the free memory and calls `check`. An exception from any of
+    /// them stops the run.
     pub(crate) fn watch(check: Option<Py<PyAny>>) -> (Arc<Self>, Watch) {
         let interruption = Arc::<Self>::default();
         let kept = Arc::clone(&interruption);
