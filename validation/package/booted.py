@@ -1,4 +1,4 @@
-"""A Debian root as the disk of a guest, booted by systemd."""
+"""Debian guests with the package, booted by systemd from a disk image."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def _initramfs(kernel: Kernel, folder: Path) -> Path:
 
 
 def run(suite: str, series: str, debs: Mapping[str, Path], folder: Path) -> str:
-    """Boot a guest of a suite with a kernel of a series, run units.sh; return its output."""
+    """Boot a guest of a Debian suite with a kernel of a series, run units.sh, and return the
+    output.
+    """
     kernel = debian.kernel(debian.SERIES[series])
     root = folder / "root"
     unpack(root, suite, BOOTED, debs)

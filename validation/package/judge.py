@@ -1,4 +1,4 @@
-"""Turns the facts of install.sh and units.sh into verdicts."""
+"""Turn the facts that install.sh and units.sh printed into verdicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT = ("/etc/waterfill", "/var/lib/dpkg/info/waterfilld.", "/var/lib/systemd/")
 
 
 def missing(listing: Iterable[str]) -> list[str]:
-    """Return the files that a package with these paths lacks."""
+    """Return the required files that are missing from a package's list of paths."""
     have = {path.removeprefix(".").removeprefix("/usr/usr") for path in listing}
     lacks = [path for path in FILES if path not in have and f"/usr{path}" not in have]
     return lacks + [f for f in FOLDERS if not any(p.startswith(f) and p != f for p in have)]
@@ -41,13 +41,13 @@ def _same(name: str, seen: str | None, wanted: str) -> Check:
 
 
 def _runs(name: str, fact: str | None) -> Check:
-    """Judge a command that has to succeed: a refusal is a failure too."""
+    """Judge a command that must succeed, so that a refusal also counts as a failure."""
     code, line = exit_of(fact)
     return Check(name, "works" if code == 0 else "fails", "" if code == 0 else line)
 
 
 def install(facts: Facts, old: str, new: str) -> list[Check]:
-    """Return the verdicts on a chroot in which the package was installed and removed."""
+    """Return the verdicts on installing and removing the package in a chroot."""
     kept = [p for p in facts.get("after-remove", "?").split() if not p.startswith(KEPT)]
     left = facts.get("after-purge", "not run")
     return [
@@ -73,7 +73,7 @@ def _active(facts: Facts, key: str, wanted: str) -> Check:
 
 
 def units(facts: Facts) -> Iterator[Check]:
-    """Yield the verdicts on the guest that systemd booted."""
+    """Yield the verdicts on the package in a guest that systemd booted."""
     yield _same("systemd's own state", facts.get("system"), "running")
     yield _same("the unit is not enabled by installation", facts.get("enabled"), "disabled")
     yield _runs("`systemctl enable --now waterfilld`", facts.get("start"))
@@ -107,12 +107,12 @@ def units(facts: Facts) -> Iterator[Check]:
 
 
 def metrics(facts: Facts) -> bytes:
-    """Return the metrics that the guest's daemon served."""
+    """Return the metrics page that the guest's daemon served."""
     return base64.b64decode(facts.get("metrics", ""))
 
 
 def listing(archive: str) -> list[str]:
-    """Return the paths in the output of `dpkg-deb --contents`; of links, without their targets."""
+    """Return the paths in the output of `dpkg-deb --contents`, without the targets of links."""
     lines = filter(None, archive.splitlines())
     return [line.split(maxsplit=5)[5].partition(" -> ")[0] for line in lines]
 

@@ -1,4 +1,6 @@
-"""Fresh Debian roots: made by mmdebstrap, kept as archives in the cache, unpacked for each test."""
+"""Fresh Debian root file systems, built by mmdebstrap, cached as archives and unpacked for each
+test.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ BOOTED = ("systemd-sysv", "dbus", "udev", "kmod", "iproute2", "iperf3", "curl", 
 
 
 def archive(suite: str, packages: Sequence[str] = ()) -> Path:
-    """Return a root as an archive; it is made where the cache has none.
+    """Return the archive of a Debian root file system, building it if it is not in the cache.
 
     Raises `Missing` where mmdebstrap or its archive is not in reach.
     """
@@ -44,7 +46,7 @@ def archive(suite: str, packages: Sequence[str] = ()) -> Path:
 
 
 def unpack(root: Path, suite: str, packages: Sequence[str], debs: Mapping[str, Path]) -> None:
-    """Unpack a root into a folder, with packages to install as /packages/NAME."""
+    """Unpack a Debian root file system into a folder, and copy packages into /packages/NAME."""
     root.mkdir()
     subprocess.run(["tar", "-x", "-C", root, "-f", archive(suite, packages)], check=True)
     (root / "packages").mkdir()
@@ -55,7 +57,9 @@ def unpack(root: Path, suite: str, packages: Sequence[str], debs: Mapping[str, P
 
 
 def inside(root: Path, script: Path) -> str:
-    """Run a script in a chroot with its own processes and mounts; return its output."""
+    """Run a script in a chroot with separate process and mount namespaces, and return
+    its output.
+    """
     shutil.copy(script, root / "script.sh")
     mounts = 'mount -t proc proc "$0/proc" && mount -t sysfs -o ro sys "$0/sys"'
     words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec"]

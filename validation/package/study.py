@@ -1,4 +1,4 @@
-"""Install, upgrade, run and remove the Debian package in fresh Debian roots.
+"""Install, upgrade, run and remove the Debian package in fresh root file systems.
 
 Two chroots (Debian 12 and 13), and a QEMU
 guest that systemd has booted (Debian 12). What this host lacks is skipped with a reason. Exit code
@@ -26,7 +26,7 @@ ALL = (*roots.SUITES, GUEST)
 
 
 def contents(package: Path) -> list[Check]:
-    """Return the verdicts on a package's files, and lintian's."""
+    """Return the verdicts on a package's list of files and on lintian's result."""
     listed = subprocess.run(["dpkg-deb", "--contents", package], capture_output=True, text=True)
     lacks = judge.missing(judge.listing(listed.stdout))
     checks = [Check("the package is complete", "fails" if lacks else "works", " ".join(lacks))]
@@ -40,7 +40,7 @@ def contents(package: Path) -> list[Check]:
 
 
 def chroot(suite: str, old: Path, new: Path) -> list[Check]:
-    """Return the verdicts on installation in a fresh root of a suite."""
+    """Return the verdicts on installation in a fresh root file system of a Debian suite."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "root"
         roots.unpack(root, suite, (), {"old.deb": old, "new.deb": new})
@@ -49,7 +49,9 @@ def chroot(suite: str, old: Path, new: Path) -> list[Check]:
 
 
 def systemd(old: Path, new: Path) -> list[Check]:
-    """Return the verdicts on the guest, with promtool's on the metrics that it served."""
+    """Return the verdicts on the package in a booted guest, with promtool's verdict
+    on its metrics.
+    """
     with tempfile.TemporaryDirectory() as folder:
         output = booted.run(roots.SUITES[0], "6.1", {"old.deb": old, "new.deb": new}, Path(folder))
     facts = guest.facts(output)
@@ -67,7 +69,7 @@ def systemd(old: Path, new: Path) -> list[Check]:
 
 
 def work(options: Options) -> Report:
-    """Run the checks on a package and on an older one, from which it is the upgrade."""
+    """Run the checks on a new package and on the upgrade from an older one."""
     if len(options.packages) != 2:
         raise InputError("command line", "packages", "needs two, OLD.deb and NEW.deb")
     old, new = map(Path, options.packages)

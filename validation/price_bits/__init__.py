@@ -1,4 +1,4 @@
-"""The cost of few bits of price in load, queue and shares.
+"""Measure the effect of a coarse price encoding on load, queue and fairness.
 
 Routers write a signal that stands for a rate. CSIG's compact tag has 5 bits for it, SCONE 7, CSIG's
 wide tag 20, and MaxNet's option 23 and a flag. `code_bits` of a law gives its signal so many bits,

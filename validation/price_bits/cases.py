@@ -1,4 +1,4 @@
-"""Cases: laws, codes, RTTs and networks, and the measurements of a run."""
+"""Cases of the study of price bits, with their scenarios and the measurements of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSETTLED = {("maxnet2006", 320)}
 
 
 class Code(NamedTuple):
-    """Encoding of a router's signal; 0 bits are the law's own encoding."""
+    """Encoding of a router's signal. With 0 bits it is the law's own encoding."""
 
     name: str
     bits: int
@@ -33,7 +33,7 @@ class Code(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Return the law's parameters for it."""
+        """Law parameters that select this encoding."""
         if not self.bits:
             return {}
         found: dict[str, Any] = {"code_bits": self.bits}
@@ -60,7 +60,7 @@ CODES = (
 
 
 class PriceCase(NamedTuple):
-    """One run."""
+    """One run: a law with one encoding, RTT and network."""
 
     law: str
     code: Code
@@ -69,7 +69,7 @@ class PriceCase(NamedTuple):
 
 
 class PriceRow(NamedTuple):
-    """Measurements of a run from 30 to 60 s.
+    """Measurements of a run between 30 and 60 s.
 
     `rates_bps`: means of the flows of each kind: all; or those on both links, on the first, on the
     second. `unfair`: the largest relative difference of a flow from its kind's mean. `deviation`:
@@ -85,13 +85,13 @@ class PriceRow(NamedTuple):
     drops: int
 
     def off(self, own: PriceRow) -> float:
-        """Return the largest relative difference of a kind's rate from that with the own code."""
+        """Return the largest relative difference from the rates under the law's own encoding."""
         pairs = zip(self.rates_bps, own.rates_bps, strict=True)
         return max(abs(rate / other - 1) for rate, other in pairs)
 
 
 def all_cases(laws: Iterable[str] = LAWS) -> list[PriceCase]:
-    """Return the grid."""
+    """Return all cases of these laws, except those that do not settle within a run."""
     return [
         PriceCase(law, code, rtt_ms, network)
         for law in laws
@@ -103,7 +103,9 @@ def all_cases(laws: Iterable[str] = LAWS) -> list[PriceCase]:
 
 
 def scenario(case: PriceCase, duration_s: float = DURATION_S) -> Scenario:
-    """Return a scenario: four flows on one link, or two on each of two and two on both."""
+    """Return a scenario with four flows on one link, or with two flows on each and two on both of
+    two links.
+    """
     two = case.network == NETWORKS[1]
     names = ("first", "second") if two else ("first",)
     hops = len(names)

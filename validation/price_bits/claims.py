@@ -1,4 +1,4 @@
-"""Cost of few price bits, as claims with verdicts."""
+"""Claims about the effect of few price bits, with verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waterfill.theory import aecp, maxnet, xcp
 
 
 class Claim(NamedTuple):
-    """A sentence, its criterion, its finding, and whether it holds."""
+    """A claim in words, with its criterion, the finding and the verdict."""
 
     text: str
     limit: str
@@ -68,18 +68,18 @@ def _maxnet(law: str) -> maxnet.Params:
 def maxnet_cycle(
     law: str, tau_s: float, bits: int = 7, decades: float = theory.DECADES
 ) -> theory.Cycle:
-    """Return the limit cycle of one of the MaxNets with its defaults."""
+    """Return the predicted limit cycle of a MaxNet law with its default parameters."""
     return theory.maxnet_cycle(_maxnet(law), tau_s, theory.band(bits, decades))
 
 
 def predicted(row: PriceRow) -> float:
-    """Return MaxNet's predicted deviation of the load, of the relay's limit cycle."""
+    """Return the load deviation that the limit cycle of a relay predicts for a MaxNet run."""
     code = row.case.code
     return maxnet_cycle(row.case.law, row.case.rtt_ms / 1e3, code.bits, code.decades).load_deviation
 
 
 def gain_margin(law: str, tau_s: float) -> float:
-    """Return the gain margin of a law's loop at one RTT, RCP's without a queue.
+    """Return the gain margin of a law's control loop at one RTT. RCP's is computed without a queue.
 
     With one, RCP's defaults (β > √2·α²) are beyond the loop's linear stability with any code.
     """
@@ -93,12 +93,12 @@ def gain_margin(law: str, tau_s: float) -> float:
 
 
 def bound(row: PriceRow) -> float:
-    """Return the bound of RCP's and AECP's deviation, beyond that of the own code."""
+    """Return the bound on the additional load deviation that a code causes under RCP or AECP."""
     return theory.rate_deviation_max(theory.band(row.case.code.bits, row.case.code.decades))
 
 
 def claims(rows: Rows) -> list[Claim]:
-    """Judge all claims on these rows."""
+    """Judge all claims on these measurements."""
     all_laws = tuple(dict.fromkeys(case.law for case in rows))
 
     def off(row: PriceRow) -> float:

@@ -1,4 +1,4 @@
-"""MaxNet in the kernel with the price in CSIG's tags.
+"""Measure MaxNet in the kernel with the price carried in CSIG tags.
 
 Hosts a and b, with routers 1, 2 and 3 between them, in namespaces of their own. In front of 1, d
 holds every frame for 20 ms in each direction (`waterfill-delay`). 2's link to 3 is the bottleneck.
@@ -42,7 +42,7 @@ CODES: dict[str, Sequence[str] | None] = {
 
 
 class KernelRow(NamedTuple):
-    """Measurements of a run: mean rates, the queue's mean and largest, sampled each 0.1 s."""
+    """Measurements of a run: mean rates, the mean and largest queue, and counts of frames."""
 
     code: str
     rates_bps: tuple[float, ...]
@@ -51,23 +51,25 @@ class KernelRow(NamedTuple):
     wrong_checksums: int
 
     def off(self, own: KernelRow) -> float:
-        """Return the relative difference of the mean rate from that with MaxNet's option."""
+        """Return the relative difference of the mean rate from a run with MaxNet's own option."""
         return abs(sum(self.rates_bps) / sum(own.rates_bps) - 1)
 
     @property
     def unfair(self) -> float:
-        """Return the largest relative difference of a flow from the mean."""
+        """Largest relative difference of a flow's rate from the mean."""
         mean = sum(self.rates_bps) / len(self.rates_bps)
         return max(abs(rate / mean - 1) for rate in self.rates_bps)
 
 
 class _Program(Child):
-    """A running daemon or delay line."""
+    """A running daemon or delay-line process."""
 
     error = refusal = RunError
 
     def answer(self, line: str | None = None) -> Any:
-        """Return the answer to a line; without one, the line that says that it is ready."""
+        """Send a line and return the program's answer. Without a line, return the message that it
+        is ready.
+        """
         if line is not None:
             self._write(line)
         answer = self._out.readline()
@@ -77,7 +79,7 @@ class _Program(Child):
 
 
 class _Bed:
-    """The namespaces, and everything that runs in them."""
+    """The test network's namespaces and the processes that run in them."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.name = f"wfpb{os.getpid()}"
@@ -95,11 +97,11 @@ class _Bed:
         stack.callback(shutil.rmtree, self.pins)  # it detaches the programs
 
     def inside(self, node: str, *words: str) -> list[str]:
-        """Return a command that runs in a namespace."""
+        """Return a command line that runs a command in a node's namespace."""
         return ["nsenter", f"--net=/run/netns/{self.name}{node}", *words]
 
     def build(self) -> None:
-        """Make links, addresses and routes."""
+        """Create the links, addresses and routes."""
         for node in "ad123b":
             _run(*self.inside(node, "ip", "link", "set", "lo", "up"))
             settings = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.disable_ipv6=1")
@@ -150,14 +152,16 @@ class _Bed:
         return one
 
     def daemon(self, node: str, *words: str) -> Callable[[], Any]:
-        """Start `waterfilld`, in a namespace unless the node is empty; return its status's call."""
+        """Start `waterfilld` in a node's namespace, and return a function that
+        queries its status.
+        """
         command = [str(daemon.binary()), *words, "--line"]
         one = self._start(self.inside(node, *command) if node else command)
         one.answer()
         return partial(one.answer, "")
 
     def client(self, node: str, *words: str) -> subprocess.Popen[str]:
-        """Start iperf3 in a namespace, in the cgroup whose connections use the law."""
+        """Start iperf3 in a node's namespace, in the cgroup whose connections use the law."""
         join = f"echo $$ > {self.cgroup}/cgroup.procs && exec "
         command = join + " ".join(self.inside(node, "iperf3", *words))
         process = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True)
@@ -174,7 +178,7 @@ def _quietly(*words: str) -> None:
 
 
 def run(code: str) -> KernelRow:
-    """Run MaxNet with one code."""
+    """Run MaxNet with one encoding of the price."""
     with ExitStack() as stack:
         bed = _Bed(stack)
         bed.build()
@@ -225,7 +229,7 @@ def run(code: str) -> KernelRow:
 
 
 def line(code: str, row: KernelRow) -> str:
-    """Return a run's rates and queue in words."""
+    """Return a run's rates and queue as one line of text."""
     rates = ", ".join(f"{rate / 1e6:.2f}" for rate in row.rates_bps)
     return (
         f"{code}: {rates} Mbit/s; queue {row.queue_ms[0]:.2f} ms mean, {row.queue_ms[1]:.2f} ms "
@@ -234,7 +238,7 @@ def line(code: str, row: KernelRow) -> str:
 
 
 def text(found: Mapping[str, KernelRow]) -> str:
-    """Return a line for each code, with its distance from the first one."""
+    """Return one line per encoding, with its difference from the first encoding."""
     first = next(iter(found.values()))
     return "\n".join(
         f"{line(code, row)}; {row.off(first):.2%} off {first.code}" for code, row in found.items()

@@ -1,4 +1,4 @@
-"""The tables and the figure of the study of few bits."""
+"""Tables and figure of the study of price bits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _FLOOR = 0.01
 
 
 def claim_table(judged: Sequence[Claim]) -> str:
-    """Return the claims as Markdown."""
+    """Return the claims as a Markdown table."""
     rows = ([c.text, c.limit, c.found, "holds" if c.holds else "**fails**"] for c in judged)
     return markdown("claim|limit|found|verdict", rows)
 
 
 def row_table(rows: Mapping[PriceCase, PriceRow]) -> str:
-    """Return one row per law, code and RTT as Markdown."""
+    """Return a Markdown table with one row per law, encoding and RTT."""
     lines: list[list[object]] = []
     for case, one in rows.items():
         if case.network != NETWORKS[0]:
@@ -48,7 +48,7 @@ def row_table(rows: Mapping[PriceCase, PriceRow]) -> str:
 
 
 def margin_table() -> str:
-    """Return each law's gain margin, and its rest under a quantiser of any width."""
+    """Return a table of each law's gain margin, with and without a quantiser."""
     lines = []
     for law in LAWS:
         for rtt_ms in RTTS_MS:
@@ -64,7 +64,9 @@ def margin_table() -> str:
 
 
 def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:
-    """Draw, for each law, the cost of each code in load, queue and shares over the RTT."""
+    """Draw the load deviation, queue and rate errors of each encoding against the RTT, for each
+    law.
+    """
     from matplotlib.figure import Figure
 
     laws = tuple(dict.fromkeys(case.law for case in rows))
@@ -119,7 +121,7 @@ def figure(rows: Mapping[PriceCase, PriceRow]) -> Figure:
 
 
 def draw(rows: Mapping[PriceCase, PriceRow], stem: Path) -> None:
-    """Write the figure."""
+    """Write the figure to a PNG file."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = figure(rows)

@@ -1,4 +1,4 @@
-"""The study of few bits of price; the package's docstring describes it."""
+"""Study of price bits, described in the package's docstring."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from validation.study import Option, Study, StudyRun
 
 
 def text(found: Mapping[PriceCase, PriceRow]) -> str:
-    """Return claims, margins and rows."""
+    """Return the claims, gain margins and measurements as text."""
     parts = (report.claim_table(claims(found)), report.margin_table(), report.row_table(found))
     return "\n\n".join(parts)
 

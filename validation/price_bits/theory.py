@@ -1,4 +1,4 @@
-"""Limit cycles of a quantised signal.
+"""Theory of the limit cycles that a quantised signal causes.
 
 An integrator at the router (the price, ln R, ln r) rests only where sources take the whole target.
 With few codes, no code does that in general. So the signal alternates between two neighbours: the
@@ -37,7 +37,7 @@ QUANTISER_GAIN_MAX = 4 / math.pi
 
 
 class Cycle(NamedTuple):
-    """A predicted limit cycle: period in s, price's amplitude in s, load's relative deviation."""
+    """A predicted limit cycle: its period (s), price amplitude (s) and relative load deviation."""
 
     period_s: float
     price_amplitude_s: float
@@ -45,12 +45,12 @@ class Cycle(NamedTuple):
 
 
 def band(bits: int, decades: float = DECADES) -> float:
-    """Return the width δ of a band, in the logarithm of the rate."""
+    """Return the width δ of one code's band, in the natural logarithm of the rate."""
     return decades * math.log(10) / float(2**bits)
 
 
 def maxnet_cycle(params: maxnet.Params, tau_s: float, width: float) -> Cycle:
-    """Return MaxNet's limit cycle for bands of `width` in ln(rate), at one RTT."""
+    """Return MaxNet's limit cycle at one RTT, for code bands of `width` in ln(rate)."""
     gains = maxnet.implemented(params)
     omega = maxnet.omega_0(gains, tau_s)
     loop = params.alpha * abs(complex(maxnet.response(gains, omega, tau_s)))
@@ -59,7 +59,7 @@ def maxnet_cycle(params: maxnet.Params, tau_s: float, width: float) -> Cycle:
 
 
 def rate_deviation_max(width: float) -> float:
-    """Return the largest standard deviation of a rate that alternates between two codes.
+    """Return the largest relative standard deviation of a rate that alternates between two codes.
 
     Relative to their mean: rates r and r·e^δ, half of the time each.
     """
@@ -67,5 +67,5 @@ def rate_deviation_max(width: float) -> float:
 
 
 def gain_margin_left(gain_margin: float) -> float:
-    """Return the gain margin that a quantiser of any width leaves for oscillations across bands."""
+    """Return the gain margin left for oscillations across bands, under a quantiser of any width."""
     return gain_margin / QUANTISER_GAIN_MAX

@@ -1,4 +1,4 @@
-"""Proofs by z3: codecs, the fixed-point C of the laws, MaxNet's source, and its equilibrium.
+"""Proofs by z3: wire codecs, the laws' fixed-point C, MaxNet's source, and MaxNet's equilibrium.
 
 To read in this order:
 

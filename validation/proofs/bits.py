@@ -1,4 +1,4 @@
-"""C's own numbers: bit-vectors, and plain numbers where all is known. They wrap as C says.
+"""Number domain of C's own semantics: wrapping bit-vectors, or plain numbers where all are known.
 
 `run()` with plain numbers is an interpreter of the syntax tree, which `differential` compares with
 compiled C.
@@ -27,12 +27,12 @@ def _vector(value: Bits) -> Any:
 
 
 class BitVectors:
-    """The domain. Every number is kept in 64 bits, sign-extended if its type is signed."""
+    """Domain of 64-bit numbers, which are sign-extended if their type is signed."""
 
     machine: Machine | None = None
 
     def constant(self, value: int, kind: Type) -> Bits:
-        """Return a constant."""
+        """Return a constant of a type."""
         return _cut(value, kind)
 
     def _fit(self, value: Any, kind: Type) -> Any:
@@ -43,7 +43,7 @@ class BitVectors:
         return z3.SignExt(rest, low) if kind.signed else z3.ZeroExt(rest, low)
 
     def binary(self, op: str, a: Bits, b: Bits, kind: Type, at: Node) -> Bits:
-        """Return a op b, wrapped to its type."""
+        """Return the result of a binary operation on a and b, wrapped to the type."""
         if isinstance(a, int) and isinstance(b, int):
             return _cut(_plain(op, a, b, kind), kind)
         x, y = _vector(a), _vector(b)
@@ -63,7 +63,7 @@ class BitVectors:
         return self._fit(found, kind)
 
     def compare(self, op: str, a: Bits, b: Bits, kind: Type) -> Any:
-        """Return whether a op b."""
+        """Return the condition that a comparison of a and b holds."""
         if isinstance(a, int) and isinstance(b, int):
             return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[
                 op
@@ -77,25 +77,25 @@ class BitVectors:
         return unsigned[op](x, y)
 
     def negative(self, a: Bits, kind: Type, at: Node) -> Bits:
-        """Return -a."""
+        """Return −a."""
         return self.binary("-", 0, a, kind, at)
 
     def cast(self, a: Bits, source: Type, target: Type, at: Node) -> Bits:
-        """Return a as another type."""
+        """Return a number cast to another type."""
         return _cut(a, target) if isinstance(a, int) else self._fit(a, target)
 
     def truth(self, a: Bits, kind: Type) -> Any:
-        """Return whether a number is not 0."""
+        """Return the condition that a number is not 0."""
         return a != 0
 
     def number(self, condition: Any) -> Bits:
-        """Return 1 for a condition that holds, else 0."""
+        """Return 1 if a condition holds, and 0 if not."""
         if isinstance(condition, bool):
             return int(condition)
         return z3.If(condition, z3.BitVecVal(1, 64), z3.BitVecVal(0, 64))
 
     def both(self, a: Any, b: Any) -> Any:
-        """Return a and b."""
+        """Return the conjunction of two conditions."""
         if isinstance(a, bool):
             return b if a else False
         if isinstance(b, bool):
@@ -103,11 +103,11 @@ class BitVectors:
         return z3.And(a, b)
 
     def invert(self, a: Any) -> Any:
-        """Return not a."""
+        """Return the negation of a condition."""
         return not a if isinstance(a, bool) else z3.Not(a)
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return the conditions of a state that is reached under any of these."""
+        """Return the conditions of a state that is reached under any of these alternatives."""
         return (z3.Or(*(z3.And(*alternative) for alternative in alternatives)),)
 
     def assume(self, state: State, condition: Any) -> None:
@@ -116,14 +116,14 @@ class BitVectors:
             state.guard = (*state.guard, condition)
 
     def join(self, conditions: list[Any], values: list[Any], states: list[State]) -> Bits:
-        """Return the number that is each value under its condition."""
+        """Return a number that equals each value under its condition."""
         found = _vector(values[-1])
         for condition, value in zip(conditions[-2::-1], values[-2::-1], strict=True):
             found = z3.If(condition, _vector(value), found)
         return found
 
     def table(self, numbers: Sequence[Any], index: Bits, kind: Type, at: Node) -> Bits:
-        """Return the entry of a table; the last one beyond it."""
+        """Return a table entry, or the last entry for an index beyond the table."""
         if isinstance(index, int):
             return numbers[index]
         found = _vector(numbers[-1])
@@ -132,7 +132,7 @@ class BitVectors:
         return found
 
     def concrete(self, value: Bits) -> int | None:
-        """Return a number that is known."""
+        """Return a number as an integer if its value is known, or None."""
         if isinstance(value, int):
             return value
         simple = z3.simplify(value)

@@ -1,4 +1,4 @@
-"""The C of the laws as clang's syntax tree: functions, tables, enumerations and layouts of
+"""Syntax trees of the laws' C headers, parsed by clang, with tables, enumerations and
 structures.
 """
 
@@ -26,12 +26,12 @@ class Type(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The smallest value."""
+        """Smallest value of the type."""
         return -(1 << (self.width - 1)) if self.signed else 0
 
     @property
     def most(self) -> int:
-        """The largest value."""
+        """Largest value of the type."""
         return (1 << (self.width - self.signed)) - 1
 
 
@@ -55,7 +55,7 @@ _TYPES = {
 
 
 def type_of(node: Node) -> Type | str:
-    """Return a node's integer type, or the name of its type."""
+    """Return the integer type of a syntax node, or the name of any other type."""
     described = node["type"]
     name = str(described.get("desugaredQualType", described["qualType"]))
     name = name.removeprefix("const ").removeprefix("volatile ").strip()
@@ -65,7 +65,7 @@ def type_of(node: Node) -> Type | str:
 
 
 def array_of(kind: Type | str) -> tuple[Type | str, int] | None:
-    """Return the type and the number of an array's elements; None of another type."""
+    """Return an array's element type and length, or None for other types."""
     if isinstance(kind, Type) or not kind.endswith("]"):
         return None
     start = kind.index("[")
@@ -76,7 +76,7 @@ def array_of(kind: Type | str) -> tuple[Type | str, int] | None:
 
 @dataclass
 class Unit:
-    """A compiled header."""
+    """A parsed translation unit: functions, constants, tables and structures."""
 
     functions: dict[str, Node] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)  # of enumerations
@@ -85,7 +85,7 @@ class Unit:
 
 
 def clang() -> str | None:
-    """Return the compiler whose syntax tree is read, or None if this host has none."""
+    """Return the path of clang, or None if this host has none."""
     for name in ("clang", *(f"clang-{version}" for version in range(22, 13, -1))):
         if found := shutil.which(name):
             return found
@@ -93,7 +93,7 @@ def clang() -> str | None:
 
 
 def digest() -> str:
-    """Return a hash of all headers: results of another one are not resumed."""
+    """Return a hash of all headers, under which proof results are kept."""
     total = hashlib.sha256()
     for path in sorted(KERNEL.glob("*.h")):
         total.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -102,7 +102,7 @@ def digest() -> str:
 
 @functools.cache
 def unit(*headers: str, defines: tuple[str, ...] = ()) -> Unit:
-    """Parse headers of `crates/waterfill-laws/kernel` as one unit. Needs clang."""
+    """Parse headers of `crates/waterfill-laws/kernel` as one translation unit. Needs clang."""
     compiler = clang()
     if compiler is None:
         raise RuntimeError("needs clang, for the syntax tree of the C headers")
@@ -151,7 +151,7 @@ _INFIX = ("BinaryOperator", "CompoundAssignOperator")
 
 
 def show(node: Node) -> str:
-    """Return an expression as C, without the casts that C leaves out."""
+    """Return an expression as C source, without implicit casts."""
     kind, inner = node.get("kind", ""), node.get("inner", [])
     if kind in _INFIX:
         return f"{show(inner[0])} {node['opcode']} {show(inner[1])}"

@@ -1,4 +1,6 @@
-"""Codes of values on the wire: monotone, within their step, and a code's value has that code."""
+"""Proofs about wire codes: they are monotone, within their step, and unchanged by decoding and
+encoding.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +100,8 @@ def _prices() -> Iterator[Theorem]:
 
 
 def _bisection() -> bool:
-    """Prove that fixed_rate_code() ends between a code that is fast enough and one that is not, for
-    any decoder.
+    """Prove that fixed_rate_code() ends between a fast enough code and a too slow one, for any
+    decoder.
     """
     domain = Integers()
     decode = z3.Function("decode", z3.IntSort(), z3.IntSort())
@@ -142,17 +144,17 @@ _STEPS = 23_300_000
 
 
 class _OneEntry(Integers):
-    """The domain with a table of one entry, which has any value."""
+    """Domain in which tables have one entry of any value."""
 
     entry: Number
 
     def table(self, numbers: Any, index: Number, kind: Any, at: Any) -> Number:
-        """Return the entry."""
+        """Return the single entry."""
         return self.entry
 
 
 def _slope() -> int | None:
-    """Prove that a scaled rate rises with the table's value, and by how much; None if not."""
+    """Prove that a scaled rate rises with the table's value. Return the largest slope, or None."""
     most = SCALE // (1 << 31) + 2
     entry, fall = z3.Ints("entry fall")
     values, facts = [], [fall >= 0, entry <= 1 << 31, entry - fall >= 1 << 30]
@@ -190,8 +192,8 @@ def _names(terms: list[Any]) -> set[Any]:
 
 
 def _segment(index: int, slope: int) -> bool:
-    """Prove that the table's value falls in a segment, and how far in a step. With the scale 2^32
-    it is doubled.
+    """Prove that the table's value falls within a segment, and by how much per step. With the scale
+    2^32 the value is doubled.
     """
     table = unit("fixed.h").tables["fixed_exp2"]
     domain = Integers()
@@ -219,8 +221,8 @@ def _exp2(y: int) -> int:
 
 
 def _exponential() -> bool:
-    """Prove that decoding never rises with the code: in segments by z3, at their 256 64 ends by
-    evaluation.
+    """Prove that a decoded rate never rises with its code: by z3 within segments, by evaluation
+    between them.
     """
     slope = _slope()
     if slope is None or not all(_segment(index, slope) for index in range(256)):
@@ -251,7 +253,8 @@ def _rates() -> Iterator[Theorem]:
 
 
 def _order() -> bool:
-    """Prove that codes never rise as rates rise, and that encoding returns a code from its rate.
+    """Prove that rate codes never rise as rates rise, and that encoding a decoded rate returns its
+    code.
 
     The code returns if its rate differs from that of the next code.
     """
@@ -345,8 +348,8 @@ def _scone() -> Iterator[Theorem]:
         return _apply("scone.h", "scone_code", rate)
 
     def near() -> bool:
-        """Within half a step: the rate is between the boundaries on both sides of the signal's
-        rate.
+        """Prove that a rate is within half a step: between the boundaries around the
+        decoded rate.
         """
         steps = unit("scone.h").tables["scone_half_steps"]
         ratio = Fraction(1060, 1000)  # 10^(1/40) = 1.0593, and what whole bit/s cut
@@ -375,7 +378,7 @@ def _scone() -> Iterator[Theorem]:
 
 
 def _around(code: int) -> list[Any]:
-    """Return the ratios of rising limits to a code and to the next one, or to the end."""
+    """Return the facts that relate ascending limits to the band of a code."""
     lower = [_word(f"lower{index}") for index in range(32)]
     end, count = _word("end"), _word("count")
     above = lower[code + 1] if code < 31 else end
@@ -387,7 +390,7 @@ def _around(code: int) -> list[Any]:
 
 def _csig() -> Iterator[Theorem]:
     def bands(machine: Machine) -> list[Any]:
-        """Store bands of any limits, which rise, and of any width; return their properties."""
+        """Store bands with any ascending limits and any width, and return the facts about them."""
         facts = []
         count, step, base, end = _word("count"), _word("step"), _word("base"), _word("end")
         lower = [_word(f"lower{index}") for index in range(32)]
@@ -469,6 +472,6 @@ def _aecp() -> Iterator[Theorem]:
 
 
 def theorems() -> Iterator[Theorem]:
-    """Yield each theorem: its statement, its range, and its proof."""
+    """Yield the statement, range and proof of each theorem."""
     for group in (_float, _prices, _rates, _rtts, _weights, _scone, _csig, _aecp):
         yield from group()

@@ -1,4 +1,4 @@
-"""Requirements and guarantees of the shared functions of `fixed.h` and `float.h`.
+"""Contracts of the shared functions of `fixed.h` and `float.h`: requirements and guarantees.
 
 A law's proof uses these at each call and proves what they require. `theorems()` proves each
 function's body: from what it requires, no operation leaves its type, and the result is as ensured.
@@ -30,7 +30,7 @@ def _domain(machine: Machine) -> Integers:
 
 
 def _need(machine: Machine, node: Node, number: Number, high: int, low: int = 0) -> Number:
-    """Require that an argument is in a range; return it with its interval."""
+    """Require an argument to be in a range, and return it with its interval."""
     domain = _domain(machine)
     now = domain.interval(number)
     claim = z3.And(low <= number.term, number.term <= high)
@@ -237,7 +237,7 @@ FACTOR_EXPONENTS = (24, 151)
 
 
 def factor(domain: Integers, low: int = 0, high: int = FACTOR_EXPONENTS[1]) -> Number:
-    """Return a factor: 0, or an exponent in this range and a mantissa of 24 bits."""
+    """Return any factor of float.h: 0, or an exponent in this range with a 24-bit mantissa."""
     number = domain._fresh("factor", 0, (high << 32) + FACTOR_MANTISSA, (), [])
     exponent, mantissa = z3.Int(f"e!{domain._count}"), z3.Int(f"m!{domain._count}")
     number.facts += [
@@ -255,7 +255,7 @@ def _factor(machine: Machine, arguments: list[Any], node: Node) -> Any:
 
 
 def is_factor(number: Number, high: int) -> Any:
-    """Return the formula that a number is a factor with an exponent up to `high`."""
+    """Return the formula that a number is a factor with an exponent of at most `high`."""
     return z3.And(
         number.term >= 0, number.term % ONE <= FACTOR_MANTISSA, number.term < (high + 1) * ONE
     )
@@ -301,12 +301,14 @@ CONTRACTS: dict[str, Call] = {
 
 
 def without(name: str) -> dict[str, Call]:
-    """Return the contracts that the proof of a function may use: not its own."""
+    """Return the contracts that the proof of a function may use, which exclude the
+    function's own.
+    """
     return {key: call for key, call in CONTRACTS.items() if key != name}
 
 
 class Body:
-    """The execution of one function's body over ranges of its arguments."""
+    """Execution of one function's body over ranges of its arguments."""
 
     def __init__(self, name: str, *ranges: tuple[int, int]) -> None:
         self.name = name
@@ -318,7 +320,7 @@ class Body:
         ]
 
     def run(self) -> Any:
-        """Execute the body; return the result."""
+        """Execute the body and return its result."""
         return self.machine.call(self.name, list(self.arguments))
 
     def ensure(self, what: str, claim: Any, *roots: Any) -> None:
@@ -347,7 +349,7 @@ def _prove_divide(width: int) -> Integers:
     n.facts += start
 
     def cut(function: str, count: int) -> None:
-        """Replace the long division's state by its invariant after each bit."""
+        """Replace the state of the long division by its invariant after each bit."""
         if function != "fixed_divide":
             return
         quotient, remainder = machine.local("quotient"), machine.local("remainder")
@@ -460,7 +462,7 @@ def _below_scale(name: str, high: int) -> Proof:
 
 
 def _prove_exp2_steps() -> Integers:
-    """Prove steps of powers of two: half after an octave, at least a whole octave's rest."""
+    """Prove for each octave that fixed_exp2_down() of 2^61 stays within that octave."""
     body = Body("fixed_exp2_down", (UP_SCALE, UP_SCALE), (0, (64 << 24) - 1))
     domain, y = body.domain, body.arguments[1]
     # The table's values are in an octave, and so is what they scale; no more of them matters.
@@ -476,7 +478,9 @@ def _prove_exp2_steps() -> Integers:
 
 
 def _prove_log2() -> Integers:
-    """Prove the logarithm in each octave: at its power of two, and between it and the next."""
+    """Prove that fixed_log2() is exact at powers of two and between the neighbouring octaves
+    elsewhere.
+    """
     domain = Integers()
     for octave in range(62):
         for low, high in ((1 << octave, 1 << octave), ((1 << octave) + 1, (2 << octave) - 1)):

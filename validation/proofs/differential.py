@@ -1,4 +1,4 @@
-"""The syntax tree that is proved, executed on plain numbers, against the same headers compiled.
+"""Compare the proved syntax tree, executed on plain numbers, with the same headers compiled.
 
 Every function whose arguments and result are numbers gets random and edge inputs. Inputs for which
 C defines no result (division by 0, a shift beyond the width) are left out.
@@ -21,7 +21,9 @@ HEADERS = ["scone.h", *(law.header for law in ranges.LAWS.values())]
 
 
 def _numeric(functions: dict[str, Node]) -> dict[str, tuple[list[tuple[str, Type]], bool]]:
-    """Return the functions of numbers alone: parameters, and whether the result has a sign."""
+    """Return the parameters of functions on integers alone, and True for those with a signed
+    result.
+    """
     found = {}
     for name, node in functions.items():
         parts = [part for part in node["inner"] if part["kind"] == "ParmVarDecl"]
@@ -73,7 +75,7 @@ def _input(chance: random.Random, name: str, kind: Type) -> int:
 
 
 def compare(header: str, count: int, seed: int = 1) -> tuple[int, list[str]]:
-    """Compare all functions of a header on `count` inputs each; return how many were run, and
+    """Compare all functions of a header on `count` inputs each. Return the number of runs, and the
     differences.
     """
     parsed: Unit = unit(header)

@@ -1,4 +1,4 @@
-"""Max-min is the only equilibrium of MaxNet, on every network up to a size.
+"""Proof that max-min is the only equilibrium of MaxNet, on every network up to a size.
 
 A network is a set of links with any positive capacities, and a route, some of the links, for each
 flow. In equilibrium
@@ -24,8 +24,8 @@ Route = frozenset[int]
 
 
 def networks(links: int, flows: int) -> Iterator[tuple[Route, ...]]:
-    """Yield the routes of all networks of so many links, each used, and flows, but for the order of
-    both.
+    """Yield the routes of all networks with these numbers of links and flows, up to renumbering.
+    Every link is used.
     """
     routes = [
         frozenset(chosen)
@@ -48,7 +48,7 @@ def networks(links: int, flows: int) -> Iterator[tuple[Route, ...]]:
 def equilibrium(
     network: tuple[Route, ...], capacities: list[z3.ArithRef], rates: list[z3.ArithRef], name: str
 ) -> list[z3.BoolRef]:
-    """Return the conditions of an equilibrium with these rates."""
+    """Return the conditions under which these rates are an equilibrium of a network."""
     demand = z3.Function("D", z3.RealSort(), z3.RealSort())
     links = len(capacities)
     prices = [z3.Real(f"p{name}{link}") for link in range(links)]
@@ -72,7 +72,7 @@ def equilibrium(
 def fillings(
     network: tuple[Route, ...], capacities: list[z3.ArithRef]
 ) -> Iterator[tuple[list[z3.BoolRef], list[z3.ArithRef]]]:
-    """Yield each order of water-filling: the conditions under which it is taken, and its rates."""
+    """Yield each order of water-filling, as its conditions and the resulting rates."""
 
     def fill(
         conditions: list[z3.BoolRef], rates: dict[int, z3.ArithRef]
@@ -96,7 +96,9 @@ def fillings(
 
 
 def prove(links: int, flows: int) -> tuple[str, int]:
-    """Prove the theorem for all networks of a size; return z3's answer and their number."""
+    """Prove the theorem for all networks of a size. Return z3's answer and the number
+    of networks.
+    """
     count = 0
     capacities = [z3.Real(f"c{link}") for link in range(links)]
     positive = [capacity > 0 for capacity in capacities]

@@ -1,4 +1,4 @@
-"""Unbounded integers, where each operation that could wrap or lose bits must be proved not to.
+"""Number domain of unbounded integers, which proves that no operation wraps or loses bits.
 
 A number has an interval. What an operation does to intervals is itself proved by z3 (`_Lemmas`),
 once for each operation and interval. Where intervals are not enough, z3 gets everything that the
@@ -31,7 +31,9 @@ def _ask_directly(formulas: list[Any], milliseconds: int) -> Any:
 
 
 def _ask_linearly(formulas: list[Any], milliseconds: int) -> Any:
-    """Replace definitions, expand products, and let a variable stand for each product."""
+    """Ask z3 after substituting definitions, expanding products, and replacing each product by a
+    variable.
+    """
     goal = z3.Goal()
     goal.add(*formulas)
     expand = z3.With("simplify", som=True, pull_cheap_ite=False)
@@ -74,7 +76,7 @@ _ATTEMPTS = ((_ask_directly, 300), (_ask_linearly, QUERY_MS), (_ask_directly, QU
 
 
 class Number:
-    """An integer: a constant or z3's, its interval, known facts, and its origin."""
+    """An integer: a constant or a z3 term, with its interval, known facts and origin."""
 
     __slots__ = ("condition", "facts", "guard", "high", "low", "parents", "shift", "term")
 
@@ -91,7 +93,7 @@ class Number:
 
     @property
     def constant(self) -> int | None:
-        """The value, if it is known."""
+        """Value of the number, or None if it is not known."""
         return self.low if self.low == self.high else None
 
 
@@ -100,7 +102,7 @@ def _identity(number: Number) -> Any:
 
 
 class Condition:
-    """A formula, the numbers in it, and the comparisons that follow from its truth or falsehood."""
+    """A formula with the numbers in it, and the comparisons implied by its truth or falsehood."""
 
     __slots__ = ("if_false", "if_true", "parents", "term")
 
@@ -113,7 +115,7 @@ class Condition:
 
 @dataclass
 class Obligation:
-    """One operation of the C, and how it was proved."""
+    """One operation of the C code that must be proved, and the method of its proof."""
 
     where: str
     what: str
@@ -125,7 +127,7 @@ _SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 class _Lemmas:
-    """Effects of operations on intervals, each proved once."""
+    """Lemmas about the effects of operations on intervals, each proved once."""
 
     def __init__(self) -> None:
         self._proved: set[tuple[Any, ...]] = set()
@@ -133,7 +135,7 @@ class _Lemmas:
         self._solver.set("timeout", QUERY_MS)
 
     def prove(self, op: str, x: Number, y: Number, low: int, high: int) -> None:
-        """Prove that op takes these intervals into [low, high]."""
+        """Prove that an operation on these intervals has a result in [low, high]."""
         key = (op, x.low, x.high, y.low, y.high, low, high)
         if key in self._proved:
             return
@@ -168,7 +170,9 @@ _LEMMAS = _Lemmas()
 
 @dataclass
 class Integers:
-    """The domain. `wraps` are expressions that wrap on purpose, by function."""
+    """Domain of unbounded integers. `wraps` lists the expressions that wrap on purpose, by
+    function.
+    """
 
     wraps: set[tuple[str, str]] = field(default_factory=set)
     # Bounds of a variable of a function, proved where it is assigned.
@@ -202,7 +206,7 @@ class Integers:
         return number
 
     def variable(self, name: str, low: int, high: int) -> Number:
-        """Return an input with its range."""
+        """Return an unknown input with a range."""
         if low == high:
             return self.constant(low, INT)
         return self._fresh(name, low, high, (), [])
@@ -223,7 +227,7 @@ class Integers:
         return number
 
     def interval(self, number: Number, state: State | None = None) -> Number:
-        """Return a number with the interval that it has in a state."""
+        """Return a number with its interval in a state."""
         known = (state or self._at.live).known.get(id(number))
         if known is None or number.constant is not None:
             return number
@@ -239,7 +243,7 @@ class Integers:
     # ------------------------------------------------------------ proofs
 
     def _cone(self, roots: Iterable[Any], depth: int) -> list[Any]:
-        """Return the known facts about numbers and their operands, to a depth of so many steps.
+        """Return the known facts about numbers and their operands, up to `depth` steps back.
 
         A number of a branch that is not the present one says something only where that was taken.
         """
@@ -284,7 +288,7 @@ class Integers:
         return answer
 
     def require(self, what: str, easy: bool, claim: Any, roots: Iterable[Any], at: Node) -> None:
-        """Record an obligation: `easy` if intervals prove it, else z3 is asked for the claim."""
+        """Record an obligation. If it is not `easy`, z3 must prove the claim."""
         proved = "intervals"
         if not easy:
             answer = self.ask(claim, roots)
@@ -294,7 +298,9 @@ class Integers:
         )
 
     def agree(self, values: Iterable[Any]) -> None:
-        """Record whether all that is known can hold at once: a contradiction proves anything."""
+        """Record whether all known facts can hold together, because a contradiction would prove
+        anything.
+        """
         guard = self._at.live.guard
         formulas = self._cone([*values, *guard], 1_000_000)
         answer = _ask_directly([*formulas, *(condition.term for condition in guard)], AGREE_MS)
@@ -302,7 +308,7 @@ class Integers:
         self.obligations.append(Obligation(self._at.function, "no contradiction", proved))
 
     def narrow(self, number: Number, low: int, high: int, what: str) -> Number:
-        """Prove that a number is in [low, high]; return it with that interval."""
+        """Prove that a number is in [low, high], and return it with that interval."""
         now = self.interval(number)
         if now.low >= low and now.high <= high:
             return number
@@ -319,7 +325,7 @@ class Integers:
         return copy
 
     def assigned(self, name: str, node: Node, value: Any) -> Any:
-        """Narrow the value assigned to a variable that has a cut."""
+        """Narrow a value on assignment to a variable that has a cut."""
         key = (self._at.function, name)
         if not isinstance(value, Number):
             return value
@@ -338,7 +344,9 @@ class Integers:
     # ------------------------------------------------------------ arithmetic
 
     def binary(self, op: str, a: Number, b: Number, kind: Type, at: Node) -> Number:
-        """Return a op b, proved not to leave its type."""
+        """Return the result of a binary operation on a and b, after proving that it
+        fits its type.
+        """
         x, y = self.interval(a), self.interval(b)
         key = (op, _identity(a), _identity(b), kind)
         if key in self._same:
@@ -456,7 +464,7 @@ class Integers:
         return number
 
     def _quotient(self, a: Number, b: Number, y: Number) -> tuple[Any, Any, list[Any]]:
-        """Return quotient and remainder, the same ones for `/` and `%`, and their definition."""
+        """Return the quotient and remainder of a division and the facts that define them."""
         key = (_identity(a), y.constant or id(b))
         guard = self._at.live.guard
         if key in self._quotients:
@@ -579,7 +587,7 @@ class Integers:
         return number
 
     def _field(self, a: Number, x: Number, down: int, width: int, at: Node) -> Number:
-        """Return the bits of a from `down` on, in place."""
+        """Return `width` bits of a from bit `down` on, without shifting them."""
         part, now = a, x
         if down:
             power = self.constant(1 << down, INT)
@@ -593,11 +601,13 @@ class Integers:
         return part
 
     def negative(self, a: Number, kind: Type, at: Node) -> Number:
-        """Return -a, proved to fit."""
+        """Return −a, after proving that it fits its type."""
         return self.binary("-", self.constant(0, kind), a, kind, at)
 
     def cast(self, a: Number, source: Type, target: Type, at: Node) -> Number:
-        """Return a as another type, proved to fit; bytes are cut, as the writing code intends."""
+        """Return a number cast to another type, after proving that it fits. Casts to bytes are
+        truncated.
+        """
         x = self.interval(a)
         if target.least <= x.low and x.high <= target.most:
             return a
@@ -616,7 +626,9 @@ class Integers:
     # ------------------------------------------------------------ conditions
 
     def compare(self, op: str, a: Number, b: Number, kind: Type) -> Any:
-        """Return whether a op b: True or False where intervals say so."""
+        """Return the condition that a comparison of a and b holds, or a bool if their intervals
+        decide it.
+        """
         x, y = self.interval(a), self.interval(b)
         if op in (">", ">="):
             return self.compare(_SWAPPED[op], b, a, kind)
@@ -648,13 +660,13 @@ class Integers:
         return condition
 
     def truth(self, a: Number, kind: Type) -> Any:
-        """Return whether a number is not 0."""
+        """Return the condition that a number is not 0."""
         if a.condition is not None:
             return a.condition
         return self.compare("!=", a, self.constant(0, kind), kind)
 
     def number(self, condition: Any) -> Number:
-        """Return 1 for a condition that holds, else 0."""
+        """Return 1 if a condition holds, and 0 if not."""
         if isinstance(condition, bool):
             return self.constant(int(condition), INT)
         number = self._fresh("truth", 0, 1, (condition,), [])
@@ -663,7 +675,7 @@ class Integers:
         return number
 
     def both(self, a: Any, b: Any) -> Any:
-        """Return a and b."""
+        """Return the conjunction of two conditions."""
         if isinstance(a, bool):
             return b if a else False
         if isinstance(b, bool):
@@ -673,7 +685,7 @@ class Integers:
         return condition
 
     def invert(self, a: Any) -> Any:
-        """Return not a."""
+        """Return the negation of a condition."""
         if isinstance(a, bool):
             return not a
         condition = Condition(z3.Not(a.term), a.parents)
@@ -681,7 +693,7 @@ class Integers:
         return condition
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return the conditions of a state that is reached under any of these."""
+        """Return the conditions of a state that is reached under any of these alternatives."""
         if len(alternatives) == 2 and all(len(one) == 1 for one in alternatives):
             first, second = alternatives[0][0], alternatives[1][0]
             if first.if_true == second.if_false and first.if_false == second.if_true:
@@ -721,7 +733,7 @@ class Integers:
             state.known[id(a)] = (a, low, high)
 
     def join(self, conditions: list[Any], values: list[Any], states: list[State]) -> Number:
-        """Return the number that is each value under its condition."""
+        """Return a number that equals each value under its condition."""
         intervals = [
             self.interval(value, state) for value, state in zip(values, states, strict=True)
         ]
@@ -749,7 +761,7 @@ class Integers:
         return number
 
     def table(self, numbers: Sequence[Any], index: Number, kind: Type, at: Node) -> Number:
-        """Return the entry of a table, whose index is proved to be in it."""
+        """Return a table entry, after proving that the index is within the table."""
         x = self.interval(index)
         last = len(numbers) - 1
         self.require(
@@ -783,5 +795,5 @@ class Integers:
         return number
 
     def concrete(self, value: Number) -> int | None:
-        """Return a number that is known."""
+        """Return a number as an integer if its value is known, or None."""
         return self.interval(value).constant

@@ -1,4 +1,4 @@
-"""Proofs on every function of a law's header over the ranges of its structures.
+"""Proofs of every function in a law's header, over the ranges of its structures.
 
 Each function of `law.h`'s interface is executed on structures whose fields have any values in their
 ranges. Proved are: no operation leaves its type, no shift exceeds its width, no divisor is 0, no
@@ -37,7 +37,7 @@ STARTS = {"law_link_set": "law_link", "law_source_init": "law_source"}
 
 
 class ProofRun:
-    """One function of a law on structures with all values of their ranges.
+    """Proof run of one function of a law, on structures with any values in their ranges.
 
     With `zeroed`, the structure that the function starts has zeros instead.
     """
@@ -58,7 +58,7 @@ class ProofRun:
         self.structures: list[tuple[str, MemoryPlace]] = []
 
     def run(self) -> Integers:
-        """Execute the function, then check the structures."""
+        """Execute the function, and then prove that the structures are in their ranges."""
         node = self.machine.unit.functions[self.function]
         parameters = [part for part in node["inner"] if part["kind"] == "ParmVarDecl"]
         arguments = [self._argument(parameter) for parameter in parameters]
@@ -168,7 +168,7 @@ class ProofRun:
 
 
 def functions(law: ranges.ProofLaw) -> list[str]:
-    """Return the functions of the interface that a law defines."""
+    """Return the interface functions that a law defines."""
     found = unit(law.header).functions
     if law.entries:
         return list(law.entries)
@@ -178,7 +178,7 @@ def functions(law: ranges.ProofLaw) -> list[str]:
 
 
 def prove(name: str, function: str, zeroed: bool = False) -> Integers:
-    """Prove one function of a law, for each value of an argument that the law names so."""
+    """Prove one function of a law, separately for each value of an argument in the law's `each`."""
     law = ranges.LAWS[name]
     counts = [high for (of, _), high in law.each.items() if of == function]
     domain = ProofRun(law, function, zeroed, 0 if counts else None).run()

@@ -1,5 +1,4 @@
-"""Executes functions of clang's syntax tree. A domain says what numbers are: integers, bit-vectors
-or plain numbers.
+"""Interpreter for functions of clang's syntax tree, over an interchangeable domain of numbers.
 
 Both sides of a condition that is not known are executed and joined. Loops must end after a known
 number of iterations. Memory is a table from places to values; a place is a tuple: a variable or an
@@ -20,7 +19,7 @@ Value = Any
 
 @dataclass(frozen=True)
 class Pointer:
-    """The address of a place, so many elements further."""
+    """Address of a place in memory, with an offset in elements."""
 
     place: MemoryPlace
     offset: int = 0
@@ -28,60 +27,59 @@ class Pointer:
 
 @dataclass
 class State:
-    """Memory, the conditions under which it is reached, and a domain's facts from them."""
+    """A reachable state: memory, the conditions that lead to it, and a domain's facts from them."""
 
     memory: dict[MemoryPlace, Value] = field(default_factory=dict)
     guard: tuple[Any, ...] = ()
     known: dict[Any, Any] = field(default_factory=dict)
 
     def copy(self) -> State:
-        """Return a state that changes apart from this one."""
+        """Return an independent copy of the state."""
         return State(dict(self.memory), self.guard, dict(self.known))
 
 
 class Domain(Protocol):
-    """A domain of numbers.
+    """Interface of a domain of numbers, on which the interpreter computes.
 
-    `at` is the function and the expression, for messages; conditions may be Python's bool. `at` is
-    the function and the expression, for messages; conditions may be Python's bool.
+    `at` is the syntax node, for messages. Conditions may be Python's bool.
     """
 
     machine: Machine | None
 
     def constant(self, value: int, kind: Type) -> Value:
-        """Return a constant."""
+        """Return a constant of a type."""
         ...
 
     def binary(self, op: str, a: Value, b: Value, kind: Type, at: Node) -> Value:
-        """Return a op b."""
+        """Return the result of a binary operation on a and b."""
         ...
 
     def compare(self, op: str, a: Value, b: Value, kind: Type) -> Any:
-        """Return whether a op b."""
+        """Return the condition that a comparison of a and b holds."""
         ...
 
     def negative(self, a: Value, kind: Type, at: Node) -> Value:
-        """Return -a."""
+        """Return −a."""
         ...
 
     def cast(self, a: Value, source: Type, target: Type, at: Node) -> Value:
-        """Return a as another type."""
+        """Return a number cast to another type."""
         ...
 
     def truth(self, a: Value, kind: Type) -> Any:
-        """Return whether a number is not 0."""
+        """Return the condition that a number is not 0."""
         ...
 
     def number(self, condition: Any) -> Value:
-        """Return 1 for a condition that holds, else 0."""
+        """Return 1 if a condition holds, and 0 if not."""
         ...
 
     def both(self, a: Any, b: Any) -> Any:
-        """Return a and b."""
+        """Return the conjunction of two conditions."""
         ...
 
     def invert(self, a: Any) -> Any:
-        """Return not a."""
+        """Return the negation of a condition."""
         ...
 
     def assume(self, state: State, condition: Any) -> None:
@@ -89,19 +87,19 @@ class Domain(Protocol):
         ...
 
     def join(self, conditions: list[Any], values: list[Value], states: list[State]) -> Value:
-        """Return the number that is each value under its condition."""
+        """Return a number that equals each value under its condition."""
         ...
 
     def table(self, numbers: Sequence[int], index: Value, kind: Type, at: Node) -> Value:
-        """Return a table's entry."""
+        """Return a table entry."""
         ...
 
     def concrete(self, value: Value) -> int | None:
-        """Return a number that is known, else None."""
+        """Return a number as an integer if its value is known, or None."""
         ...
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return the facts that hold where one of these does."""
+        """Return the conditions of a state that is reached under any of these alternatives."""
         ...
 
 
@@ -109,7 +107,7 @@ Call = Callable[["Machine", list[Value], Node], Value]
 
 
 class Unsupported(Exception):
-    """C that this program does not read."""
+    """Raised for C code that this interpreter does not support."""
 
 
 @dataclass
@@ -122,7 +120,7 @@ class _Frame:
 
 
 class Machine:
-    """One execution of functions of a unit, which share a memory."""
+    """Interpreter of a translation unit's functions, which share one memory."""
 
     def __init__(self, unit: Unit, domain: Domain, calls: dict[str, Call] | None = None) -> None:
         self.unit = unit
@@ -143,21 +141,21 @@ class Machine:
 
     @property
     def live(self) -> State:
-        """The state of code that can be reached."""
+        """State of the code that is being executed, which must be reachable."""
         assert self.state is not None
         return self.state
 
     @property
     def function(self) -> str:
-        """The function that is executed."""
+        """Name of the function that is being executed."""
         return self.frames[-1].function if self.frames else ""
 
     def local(self, name: str) -> Value:
-        """Return a local variable of the function that is executed."""
+        """Return the value of a local variable in the current function."""
         return self.live.memory[self._named(name)]
 
     def set_local(self, name: str, value: Value) -> None:
-        """Replace a local variable of the function that is executed."""
+        """Replace the value of a local variable in the current function."""
         self.live.memory[self._named(name)] = value
 
     def _named(self, name: str) -> MemoryPlace:
@@ -166,7 +164,7 @@ class Machine:
         return found[-1]
 
     def load(self, place: MemoryPlace, kind: Type | str) -> Value:
-        """Return a number, a pointer or a whole structure."""
+        """Return the number, pointer or whole structure at a place in memory."""
         memory = self.live.memory
         if place in memory:
             return memory[place]
@@ -180,7 +178,7 @@ class Machine:
         raise Unsupported(f"{self.function}: {place} is read before it is set")
 
     def store(self, place: MemoryPlace, value: Value) -> None:
-        """Set a number, a pointer or a whole structure."""
+        """Store a number, a pointer or a whole structure at a place in memory."""
         if self._is_any(place):
             return
         if isinstance(value, dict):
@@ -193,7 +191,7 @@ class Machine:
         return (place[0],) in self.arrays
 
     def zero(self, place: MemoryPlace, kind: Type | str) -> None:
-        """Set a number or all of a structure to 0."""
+        """Set a number or all fields of a structure to 0."""
         if array := array_of(kind):
             for index in range(array[1]):
                 self.zero((*place, index), array[0])
@@ -207,7 +205,7 @@ class Machine:
     # ------------------------------------------------------------ functions
 
     def call(self, name: str, arguments: list[Value]) -> Value:
-        """Execute a function; return its value, None of a procedure."""
+        """Execute a function and return its value, or None for a void function."""
         node = self.unit.functions[name]
         self._frames += 1
         frame = _Frame(name, self._frames)
@@ -234,7 +232,7 @@ class Machine:
         return ("local", self.frames[-1].number, node["id"], node.get("name"))
 
     def _join(self, base: int, states: list[State], values: list[Value]) -> tuple[State, Value]:
-        """Join states that share the first `base` conditions, and a value of each."""
+        """Join states that share their first `base` conditions, and join a value from each."""
         if len(states) == 1:
             return states[0], values[0]
         alternatives = [list(state.guard[base:]) for state in states]
@@ -378,7 +376,7 @@ class Machine:
     # ------------------------------------------------------------ expressions
 
     def place(self, node: Node) -> MemoryPlace:
-        """Return the place that stores an expression."""
+        """Return the place in memory that an expression refers to."""
         kind, inner = node["kind"], node.get("inner", [])
         if kind == "ParenExpr":
             return self.place(inner[0])
@@ -408,7 +406,7 @@ class Machine:
         raise Unsupported(f"{self.function}: {kind} as a place: {show(node)}")
 
     def condition(self, node: Node) -> Any:
-        """Return whether an expression is true."""
+        """Return the condition that an expression is true."""
         kind, inner = node["kind"], node.get("inner", [])
         if kind in ("ParenExpr", "ImplicitCastExpr") and _is_plain(node):
             return self.condition(inner[0])
@@ -442,7 +440,7 @@ class Machine:
         return invert(self.domain.both(invert(first), invert(second)))
 
     def value(self, node: Node) -> Value:
-        """Return an expression's value."""
+        """Return the value of an expression."""
         kind, inner = node["kind"], node.get("inner", [])
         handler = getattr(self, f"_value_{kind}", None)
         if handler is None:
@@ -588,7 +586,7 @@ class Machine:
         return self.call(name, arguments)
 
     def _atomic(self, name: str, arguments: list[Value], node: Node) -> Value:
-        """Change a number in memory; return the old one."""
+        """Execute an atomic operation on a number in memory and return the old value."""
         pointer, operand = arguments[:2]
         kind = type_of(node)
         assert isinstance(kind, Type)
@@ -598,7 +596,7 @@ class Machine:
         return before
 
     def _contract(self, name: str, arguments: list[Value], node: Node) -> Value:
-        """Return a contract's condition, and the same one for the same arguments."""
+        """Return the result of a function's contract, which is the same for the same arguments."""
         key = (name, *(id(argument) for argument in arguments))
         found = self._results.get(key)
         if found and self.live.guard[: len(found[0])] == found[0]:
@@ -609,7 +607,7 @@ class Machine:
         return result
 
     def _clear(self, inner: list[Node]) -> None:
-        """Set an object to zeros: a structure, or the bytes of a value on the wire."""
+        """Execute a memset() to 0 of a structure or of a wire value's bytes."""
         pointed = inner[1]
         while pointed["kind"] in ("ImplicitCastExpr", "ParenExpr"):
             pointed = pointed["inner"][0]
@@ -627,7 +625,7 @@ class Machine:
 
 
 def _is_plain(node: Node) -> bool:
-    """Return whether an expression is true whenever the one inside it is."""
+    """Return True if an expression is true whenever its inner expression is true."""
     if node["kind"] == "ParenExpr":
         return True
     source, target = type_of(node["inner"][0]), type_of(node)

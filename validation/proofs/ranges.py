@@ -1,4 +1,4 @@
-"""Ranges of each law's structures, as in the tables of its header, and relations of fields.
+"""Ranges of each law's structures, as the tables in its header state, and relations between fields.
 
 A field that is not named has all values of its type. Parameters are what a daemon or a scenario may
 set; links, sources and receivers are also proved to stay in their ranges.
@@ -26,7 +26,7 @@ TIME = (0, 1 << 52)  # us: 142 years
 
 @dataclass
 class ProofLaw:
-    """Assumptions of a law's proof, and the interpretation of its functions."""
+    """Assumptions of the proofs about a law, and options for its functions."""
 
     header: str
     structures: dict[str, dict[str, Range]]
@@ -669,7 +669,7 @@ LAWS: dict[str, ProofLaw] = {
 
 
 def setup(domain: Integers, name: str, low: int, high: int, law: ProofLaw) -> Number:
-    """Return a field's number."""
+    """Return any number in a field's range, or any factor if the field is one."""
     if name in law.factors:
         return contracts.factor(domain, 0, law.factors[name])
     return domain.variable(name, low, high)

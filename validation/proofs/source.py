@@ -1,4 +1,4 @@
-"""MaxNet's source: the bound of its rate above the price's.
+"""Proof of a bound on how far a MaxNet source's rate exceeds the rate that its price allows.
 
 The price q allows D(q) = x_max e^(-q/T) [maxnet-2007:eq7]. A source sends x_max e^(xi - alpha
 q/tau) [maxnet-2007:eq6a], which is D(q) e^(xi - xi*), where xi* = alpha q/tau - q/T. So it exceeds
@@ -28,7 +28,7 @@ def _proved(domain: Integers) -> bool:
 
 
 class _Source(ProofRun):
-    """A source of any state, with MaxNet's ranges."""
+    """A MaxNet source in any state within its ranges."""
 
     def __init__(self) -> None:
         super().__init__(ranges.LAWS["maxnet"], "law_ack")
@@ -51,12 +51,12 @@ class _Source(ProofRun):
         self._relate("law_source", ("s",))
 
     def field(self, name: str) -> Any:
-        """Return a field of the source."""
+        """Return the value of a field of the source."""
         return self.machine.load(("s", "maxnet", name), U64)
 
 
 def _apply(first: bool) -> _Source:
-    """Execute maxnet_apply_price() for any price, on a source that has had one or none."""
+    """Execute maxnet_apply_price() for any price, as the source's first price or a later one."""
     run = _Source()
     domain, machine = run.domain, run.machine
     tau = domain.variable("tau", 1, 1 << 24)
@@ -79,7 +79,9 @@ def _apply(first: bool) -> _Source:
 
 
 def _first() -> bool:
-    """Prove the first price: xi equals xi*, so the exponent is q/T, rounded to 2^-34."""
+    """Prove that xi equals xi* after the first price, so that the exponent is q/T, rounded to
+    2^-34.
+    """
     run = _apply(True)
     xi = run.field("xi")
     run.domain.require("xi = xi*", False, xi.term == run.rest.term, [xi, run.rest], {})
@@ -90,7 +92,7 @@ def _first() -> bool:
 
 
 def _next() -> bool:
-    """Prove the step for every other price: xi moves towards xi*, so the exponent nears q/T."""
+    """Prove that each later price moves xi towards xi*, so that the exponent approaches q/T."""
     run = _apply(False)
     xi = run.field("xi")
     before, after, rest = run.before.term, xi.term, run.rest.term
@@ -104,7 +106,7 @@ def _next() -> bool:
 
 
 def _rate() -> bool:
-    """Prove that the rate is at most that exponential, or 1 bit/s, also while MaxStart rises."""
+    """Prove that the rate is at most the allowed exponential or 1 bit/s, also during MaxStart."""
     for first in (True, False):
         run = _apply(first)
         (allowed,) = run.allowed
@@ -117,7 +119,7 @@ def _rate() -> bool:
 
 
 def _table() -> bool:
-    """Prove that each entry of the table is the nearest to 2^31 2^(-i/256), by exact fractions."""
+    """Prove by exact fractions that each table entry is the integer nearest to 2^31 2^(-i/256)."""
     table = unit("fixed.h").tables["fixed_exp2"]
     for index, entry in enumerate(table):
         exact = Fraction(2) ** (31 * 256 - index)
@@ -128,8 +130,8 @@ def _table() -> bool:
 
 
 def _real() -> bool:
-    """The law in real numbers: x/D(q) is e^(xi - xi*), and a step of eq. 10 brings that nearer to
-    1.
+    """Prove in real numbers that a step of eq. 10 moves the ratio x/D(q) towards 1,
+    never past it.
     """
     e = z3.Function("e", z3.RealSort(), z3.RealSort())
     q, t, gain, xi, after, k = z3.Reals("q t gain xi after k")
@@ -146,7 +148,7 @@ def _real() -> bool:
 
 
 def theorems() -> Iterator[Theorem]:
-    """Yield each theorem: its statement, its range, and its proof."""
+    """Yield the statement, range and proof of each theorem."""
     yield (
         "in real numbers a source that is not above D(q) stays so, and one above comes nearer",
         "any step up to xi*",

@@ -1,4 +1,4 @@
-"""The study of proofs: a line for each theorem, with its scope, the result and the seconds.
+"""Study of proofs, with a line for each theorem: its scope, result and duration.
 
 It fails if a theorem does not hold or z3 does not decide it.
 """
@@ -20,7 +20,7 @@ Theorem = tuple[str, Callable[[], str]]
 
 
 def _obligations(domain: Integers) -> str:
-    """Return `proved` and the number of operations, or the unproved parts."""
+    """Return `proved` with the number of operations, or the first unproved operation."""
     for one in domain.obligations:
         if one.proved not in ("intervals", "query"):
             return f"FAILS: {one.where}: {one.what}: {one.proved}"
@@ -42,7 +42,7 @@ def _network(links: int, flows: int) -> str:
 
 
 def theorems() -> Iterator[Theorem]:
-    """Yield every theorem's line and its proof."""
+    """Yield the line and the proof of every theorem."""
     for header in differential.HEADERS:
         yield f"tree: {header} compiled and as proved: the same", lambda h=header: _compared(h)  # type: ignore[misc]
     for links, flows in equilibrium.SIZES:
@@ -68,7 +68,7 @@ def theorems() -> Iterator[Theorem]:
 
 
 class Proof(NamedTuple):
-    """The result of a proof, and the time that it took."""
+    """Result of a proof, with its duration in seconds."""
 
     result: str
     seconds: float
@@ -80,7 +80,7 @@ class Proof(NamedTuple):
 
 
 def prove(line: str) -> Proof:
-    """Prove the theorem of a line."""
+    """Prove the theorem that a line describes."""
     proof = dict(theorems())[line]
     start = time.monotonic()
     try:
@@ -91,7 +91,7 @@ def prove(line: str) -> Proof:
 
 
 def chosen(options: Options) -> list[str]:
-    """Return the lines of the theorems that have one of the names."""
+    """Return the lines of all theorems that contain one of the chosen texts."""
     lines = [line for line, _ in theorems()]
     names = options.names
     return [line for line in lines if not names or any(name in line for name in names)]
@@ -102,7 +102,7 @@ def _line(line: str, proof: Proof) -> str:
 
 
 def text(found: Mapping[str, Proof]) -> str:
-    """Return a line for each theorem, and how many are not proved."""
+    """Return a line for each theorem and the number of unproved theorems."""
     failing = sum(not proof.proved for proof in found.values())
     lines = [_line(line, proof) for line, proof in found.items()]
     return "\n".join([*lines, f"{len(found)} theorems, {failing} not proved"])
