@@ -1,4 +1,4 @@
-//! SCONE: a QUIC-like sender that follows throughput advice, slowly, on top of CUBIC.
+//! SCONE: a QUIC-like sender that slowly follows throughput advice, on top of CUBIC.
 //!
 //! # Law
 //! Congestion control is CUBIC's ([`cubic`]). Advice limits its rate, on a much longer time scale.
@@ -63,17 +63,17 @@ use crate::scone::{Packet, UNKNOWN, rate, signal};
 use crate::units::{Duration, Instant, Rate};
 
 crate::params! {
-    /// Parameters of a sender that follows advice, and of the routers that give it.
+    /// Parameters of a sender that follows throughput advice, and of the routers that give the advice.
     pub struct Params {
         /// Time between two SCONE packets of a flow.
         interval: Duration = Duration::from_millis(20_000), "draft-ietf-scone-protocol: 20 to 30 s";
-        /// Monitoring period: advice that is older is forgotten.
+        /// Monitoring period, after which advice expires.
         period: Duration = Duration::from_millis(67_000), "draft-ietf-scone-protocol, Monitoring Period";
-        /// Time from the start of the run after which routers give no advice; 0: they always do.
+        /// Time from the start of the run after which routers give no advice. With 0 they always give it.
         element_until: Duration = Duration::ZERO, "none: for experiments";
         /// Maximum supported rate x_max of the routers' demand function.
         x_max: Rate = maxnet::Params::default().x_max, "maxnet-2007 §VI";
-        /// T of the routers' demand function.
+        /// Speed of convergence T of the routers' demand function.
         t: Duration = maxnet::Params::default().t, "maxnet-2007 §VI";
         /// Target utilization μ of a link.
         mu: f64 = maxnet::Params::default().mu, "maxnet-2007 §VII.A";
@@ -91,14 +91,14 @@ impl Params {
         crate::params::Params::validate(&self.router())
     }
 
-    /// The parameters of MaxNet's router.
+    /// Returns the parameters of the MaxNet router inside.
     fn router(&self) -> maxnet::Params {
         let Self { x_max, t, mu, dt_p, t_0, .. } = *self;
         maxnet::Params { x_max, t, mu, dt_p, t_0, ..maxnet::Params::default() }
     }
 }
 
-/// Data packets at the start of a flow that carry a SCONE packet.
+/// Number of data packets at the start of a flow that carry a SCONE packet.
 const FIRST_PACKETS: u32 = 4;
 
 /// The protocol `scone`.
@@ -139,10 +139,10 @@ impl Protocol for Scone {
 
 // ---------------------------------------------------------------------------------- header
 
-/// The SCONE packet in front of a packet, if there is one.
+/// SCONE packet in front of a data packet, if there is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The rate signal, 0 to 127; `None`: no SCONE packet.
+    /// Rate signal, 0 to 127; `None` without a SCONE packet.
     pub signal: Option<u8>,
 }
 
@@ -167,10 +167,10 @@ impl Wire for Header {
     }
 }
 
-/// The signal that a receiver reports.
+/// Rate signal that a receiver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// The lowest signal of the last period; 127: none.
+    /// Lowest signal of the last period; 127 means none.
     pub signal: u8,
 }
 
@@ -192,7 +192,7 @@ impl Wire for Echo {
 
 // ---------------------------------------------------------------------------------- router
 
-/// The element of one link direction: MaxNet's router, asked for the rate at its price.
+/// Network element of one link direction: a MaxNet router that advises the rate at its price.
 #[derive(Clone, Debug)]
 pub struct Router {
     maxnet: maxnet::Router,
@@ -202,7 +202,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Returns the signal of a price's demand. `[maxnet-2007:eq7]`
+    /// Returns the signal of the demand at a price. `[maxnet-2007:eq7]`
     fn advice(&self, price: f64) -> u8 {
         signal(demand(price, self.x_max, self.t))
     }
@@ -215,7 +215,7 @@ impl crate::protocol::Router<Scone> for Router {
         Self { maxnet, x_max: params.x_max, t: params.t.as_secs(), until }
     }
 
-    /// `[scone:apply]` A lower signal replaces the packet's.
+    /// `[scone:apply]` Replaces the packet's signal if the router's own is lower.
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
         let now = passing.now;
         let mut price = maxnet::Header::default();
@@ -249,7 +249,7 @@ impl crate::protocol::Router<Scone> for Router {
     }
 }
 
-/// Takes the price that MaxNet's router shows.
+/// Probe that records the price of the MaxNet router.
 struct Price(f64);
 
 impl Probe for Price {
@@ -262,11 +262,11 @@ impl Probe for Price {
 
 // ---------------------------------------------------------------------------------- receiver
 
-/// The receiver: the lowest signal of the last period.
+/// Receiver that reports the lowest signal of the last period.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     period: Duration,
-    /// Time at which each signal was last received; never: an instant that no period reaches.
+    /// Time at which each signal was last received; `None` if never.
     last: Box<[Option<Instant>; UNKNOWN as usize]>,
     lowest: u8,
 }
@@ -283,7 +283,7 @@ impl crate::protocol::Receiver<Scone> for Receiver {
         self.lowest = self.lowest.min(signal);
     }
 
-    /// `[scone:follow]` The lowest signal of the last period.
+    /// `[scone:follow]` Returns the lowest signal of the last period.
     fn echo(&mut self, now: Instant) -> Echo {
         let valid = |last: &Option<Instant>| last.is_some_and(|last| now < last + self.period);
         if self.last.get(usize::from(self.lowest)).is_some_and(|last| !valid(last)) {
@@ -295,7 +295,7 @@ impl crate::protocol::Receiver<Scone> for Receiver {
 
 // ---------------------------------------------------------------------------------- source
 
-/// The source: CUBIC, and the advice as the highest rate.
+/// Source that runs CUBIC and is paced at most at the advised rate.
 #[derive(Clone, Debug)]
 pub struct Source {
     cubic: Tcp<cubic::Cubic>,
@@ -311,7 +311,7 @@ impl crate::protocol::Source<Scone> for Source {
         Self { cubic, interval: params.interval, sent: 0, next: Instant::ZERO, advice: None }
     }
 
-    /// `[scone:packet]` A SCONE packet without advice, if one is due.
+    /// `[scone:packet]` Returns a SCONE packet without advice, if one is due.
     fn stamp(&mut self, sending: &Sending) -> Header {
         crate::protocol::Source::<Tcp<cubic::Cubic>>::stamp(&mut self.cubic, sending);
         // A QUIC handshake must be over: SCONE packets are negotiated.
@@ -363,7 +363,7 @@ mod tests {
         header.signal
     }
 
-    /// `[scone:apply]`
+    /// `[scone:apply]` A link at its lowest price advises its capacity, and keeps a lower signal.
     #[test]
     fn a_link_at_its_lowest_price_advises_its_rate_until_it_vanishes() {
         let params = Params { element_until: Duration::from_millis(10_000), ..Params::default() };
@@ -377,7 +377,8 @@ mod tests {
         assert_eq!(pass(&mut router, at(10.0), Some(UNKNOWN)), Some(UNKNOWN), "the element is gone");
     }
 
-    /// `[maxnet-2007:eq7]` Twice the link's rate for 100 ms raises the price by (2 − 0.9)·0.1 s, which lowers D by e^(0.11/0.4).
+    /// `[maxnet-2007:eq7]` Twice the link's rate for 100 ms raises the price by (2 − 0.9)·0.1 s. This lowers the demand
+    /// by a factor of e^(0.11/0.4).
     #[test]
     fn advice_follows_the_price() {
         let mut router = Router::new(&Params::default(), &LINK);
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!((pass(&mut router, Instant::from_secs(0.1), Some(UNKNOWN)), expected), (Some(58), 58));
     }
 
-    /// `[scone:follow]`
+    /// `[scone:follow]` A receiver reports the lowest signal of the last period.
     #[test]
     fn a_receiver_reports_the_lowest_signal_of_a_period() {
         let mut receiver = Receiver::new(&Params::default());
@@ -412,7 +413,8 @@ mod tests {
         assert_eq!(receiver.echo(at(150.0)).signal, 70);
     }
 
-    /// `[scone:packet]`
+    /// `[scone:packet]` A source sends SCONE packets at its start and once per interval, and is paced at the advised
+    /// rate.
     #[test]
     fn a_source_asks_at_its_start_and_every_interval_and_is_paced_at_the_advice() {
         let mut source = Source::new(&Params::default(), &connection());

@@ -40,7 +40,7 @@ use crate::units::Volume;
 crate::params! {
     /// Parameters of a fixed window.
     pub struct Params {
-        /// The window in packets of the scenario's size.
+        /// Window in packets of the scenario's packet size.
         packets: f64 = 10.0, "RFC 6928 for the default";
     }
 }
@@ -77,7 +77,7 @@ impl Protocol for Window {
     }
 }
 
-/// A source whose window never changes.
+/// Source whose window never changes.
 #[derive(Clone, Debug)]
 pub struct FixedWindow {
     window: Volume,

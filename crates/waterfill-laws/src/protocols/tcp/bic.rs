@@ -1,4 +1,4 @@
-//! BIC: a window that searches for the size of the last loss in halving steps.
+//! BIC: a window that searches for the window of the last loss in halving steps.
 //!
 //! # Law
 //! - `[bic-2004:search]` below w_max: half the distance to it per RTT, but from S_min to S_max packets
@@ -53,11 +53,11 @@ use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, cubic, reno};
 use crate::units::Instant;
 
 crate::choice! {
-    /// Increase of the window in an RTT.
+    /// Rule for the increase of the window per RTT.
     pub enum Curve {
-        /// Halving steps up to the maximum, doubling ones beyond.
+        /// Steps of half the distance below the maximum, and doubling steps above it.
         Paper = "paper",
-        /// Linux's.
+        /// Curve of Linux's implementation.
         Linux = "linux",
     }
 }
@@ -65,17 +65,17 @@ crate::choice! {
 crate::params! {
     /// Parameters of BIC.
     pub struct Params {
-        /// Up to this window, in packets, it is Reno.
+        /// Window, in packets, up to which BIC behaves as Reno.
         low_window: f64 = 14.0, "Xu et al. 2004; Linux";
         /// Maximum number of packets that the window grows by per RTT.
         s_max: f64 = 32.0, "Xu et al. 2004; Linux has 16";
         /// Minimum number of packets that the window grows by per RTT, in `curve = "paper"`.
         s_min: f64 = 0.01, "Xu et al. 2004";
-        /// Share of the window that is left after a loss.
+        /// Fraction of the window that remains after a loss.
         beta: f64 = 0.8, "Linux, 819/1024; Xu et al. 2004 have 0.875";
         /// Reduce the window further for a flow whose windows shrink (fast convergence).
         fast_convergence: bool = true, "Xu et al. 2004";
-        /// Increase of the window in an RTT.
+        /// Rule for the increase of the window per RTT.
         curve: Curve = Curve::Paper, "Xu et al. 2004";
     }
 }
@@ -89,19 +89,19 @@ impl Params {
     }
 }
 
-/// `[bic-2004:search]` Packets that the window grows by per RTT, below the maximum.
+/// `[bic-2004:search]` Returns the packets by which the window grows per RTT below the maximum.
 #[must_use]
 pub fn search(distance: f64, s_min: f64, s_max: f64) -> f64 {
     (distance / 2.0).clamp(s_min, s_max)
 }
 
-/// `[bic-2004:probe]` The same from the maximum on.
+/// `[bic-2004:probe]` Returns the packets by which the window grows per RTT from the maximum on.
 #[must_use]
 pub fn probe(excess: f64, s_max: f64) -> f64 {
     (1.0 + excess).min(s_max)
 }
 
-/// Packets that the window grows by per RTT in Linux's implementation.
+/// Returns the packets by which the window grows per RTT in Linux's implementation.
 #[must_use]
 pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
     const B: f64 = 4.0; // BICTCP_B
@@ -175,7 +175,7 @@ mod tests {
     use crate::protocols::tcp::testing::tcp;
     use crate::units::{Duration, Volume};
 
-    /// One acknowledgement of a whole window: an RTT. Returns by how much the window grew.
+    /// Acknowledges a whole window at once, as one RTT; returns the growth of the window.
     fn round(bic: &mut Tcp<Bic>) -> f64 {
         let before = bic.window().cwnd;
         let acked = before * Volume::from_bytes(1500.0);
@@ -190,7 +190,7 @@ mod tests {
         bic
     }
 
-    /// `[bic-2004:search]`
+    /// `[bic-2004:search]` The window grows by 32 packets per RTT, then by half of the distance, and at last by S_min.
     #[test]
     fn bic_2004_search_by_hand() {
         // After a loss at 1000: 800, then 32 per RTT while more than 64 away, then half of what is left.
@@ -208,7 +208,7 @@ mod tests {
         assert!(bic.window().cwnd > 999.98, "{:?}", bic.window());
     }
 
-    /// `[bic-2004:probe]`
+    /// `[bic-2004:probe]` Beyond the maximum the steps double, from one packet up to S_max.
     #[test]
     fn bic_2004_probe_doubles_its_steps_up_to_s_max() {
         let mut bic = after_a_loss(&Params::default(), 1000.0);
@@ -217,7 +217,8 @@ mod tests {
         assert_eq!(steps, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 32.0]);
     }
 
-    /// `[bic-2004:convergence, decrease]`
+    /// `[bic-2004:convergence, decrease]` A loss below the last maximum also lowers the next maximum. Up to 14 packets,
+    /// BIC behaves as Reno.
     #[test]
     fn bic_2004_convergence_and_decrease_by_hand() {
         let mut bic = after_a_loss(&Params::default(), 1000.0);

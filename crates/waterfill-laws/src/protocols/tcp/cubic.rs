@@ -72,19 +72,19 @@ use crate::units::Instant;
 crate::params! {
     /// Parameters of CUBIC.
     pub struct Params {
-        /// C: how fast the window grows away from its plateau, packets/s³.
+        /// C: speed at which the window moves away from its plateau, in packets/s³.
         aggressiveness: f64 = 0.4, "RFC 9438 §5.1";
-        /// Share of the window that is left after a loss.
+        /// Fraction of the window that remains after a loss.
         beta: f64 = 0.7, "RFC 9438 §4.6";
         /// Reduce the window further for a flow whose windows shrink (fast convergence).
         fast_convergence: bool = true, "RFC 9438 §4.7";
-        /// Let the window grow at least as Reno's would.
+        /// Let the window grow at least as fast as Reno's.
         reno_friendly: bool = true, "RFC 9438 §4.3";
-        /// Let it grow as Reno's beyond the window before the loss; RFC 8312 and Linux do not.
+        /// Let the window grow as Reno's once it exceeds the window before the loss; RFC 8312 and Linux do not.
         catch_up: bool = true, "RFC 9438 §4.3";
-        /// Minimum growth of the window per RTT before the first loss, as a fraction; 0.05 in Linux.
+        /// Minimum growth of the window per RTT before the first loss, as a fraction (0.05 in Linux).
         first_growth: f64 = 0.0, "tcp_cubic.c";
-        /// End of the first slow start before a loss.
+        /// Rule that ends the first slow start before a loss.
         hystart: Variant = Variant::PlusPlus, "RFC 9438 §4.10";
     }
 }
@@ -101,63 +101,64 @@ impl Params {
     }
 }
 
-/// `[rfc9438:eq1]` The window, in packets, `t` seconds into a stage.
+/// `[rfc9438:eq1]` Returns the window, in packets, `t` seconds into a stage.
 #[must_use]
 pub fn w_cubic(aggressiveness: f64, t: f64, k: f64, w_max: f64) -> f64 {
     aggressiveness * (t - k).powi(3) + w_max
 }
 
-/// `[rfc9438:eq2]` Seconds from the start of a stage to its plateau.
+/// `[rfc9438:eq2]` Returns the time in seconds from the start of a stage to its plateau.
 #[must_use]
 pub fn plateau(aggressiveness: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
     ((w_max - cwnd_epoch) / aggressiveness).cbrt()
 }
 
-/// `[rfc9438:target]` The window aimed at an RTT from now: not less than now, nor as fast as slow start.
+/// `[rfc9438:target]` Returns the target for the window in one RTT, limited to 1 to 1.5 times the present window.
 #[must_use]
 pub fn target(w_cubic_ahead: f64, cwnd: f64) -> f64 {
     w_cubic_ahead.clamp(cwnd, 1.5 * cwnd)
 }
 
-/// `[rfc9438:increase]` The window after `acked` packets more.
+/// `[rfc9438:increase]` Returns the window after another `acked` packets.
 #[must_use]
 pub fn increased(cwnd: f64, target: f64, acked: f64) -> f64 {
     cwnd + (target - cwnd) * (acked / cwnd).min(1.0)
 }
 
-/// `[rfc9438:alpha]` The increase with which a window that falls to `beta` is on average Reno's.
+/// `[rfc9438:alpha]` Returns the increase at which a window that falls to `beta` times itself is on average as large as
+/// Reno's.
 #[must_use]
 pub fn alpha(beta: f64) -> f64 {
     3.0 * (1.0 - beta) / (1.0 + beta)
 }
 
-/// `[rfc9438:eq4]` Reno's window after `acked` packets more.
+/// `[rfc9438:eq4]` Returns Reno's window after another `acked` packets.
 #[must_use]
 pub fn w_est(before: f64, alpha: f64, acked: f64, cwnd: f64) -> f64 {
     before + alpha * acked / cwnd
 }
 
-/// `[rfc9438:convergence]` The next plateau.
+/// `[rfc9438:convergence]` Returns the next plateau after a loss.
 #[must_use]
 pub fn next_w_max(cwnd: f64, w_max: f64, beta: f64, fast_convergence: bool) -> f64 {
     if fast_convergence && cwnd < w_max { cwnd * (1.0 + beta) / 2.0 } else { cwnd }
 }
 
-/// `[rfc9438:eq5]` Mean window in packets under one loss every 1/`loss` packets at an RTT of `rtt` seconds, outside
-/// the Reno-friendly region.
+/// `[rfc9438:eq5]` Returns the mean window in packets under one loss every 1/`loss` packets, at an RTT of `rtt`
+/// seconds. It holds outside the Reno-friendly region.
 #[must_use]
 pub fn mean_window(params: &Params, loss: f64, rtt: f64) -> f64 {
     (params.aggressiveness * (3.0 + params.beta) / (4.0 * (1.0 - params.beta))).powf(0.25) * (rtt / loss).powf(0.75)
 }
 
-/// A stage of congestion avoidance.
+/// Stage of congestion avoidance, from one reduction to the next.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
-    /// t_epoch, moved on by time that does not count.
+    /// Start of the stage, t_epoch, moved forward by times in which the window was not used.
     epoch: Instant,
-    /// K, seconds.
+    /// Time K from the start of the stage to the plateau, in seconds.
     k: f64,
-    /// Reno's window, packets.
+    /// Reno's window, in packets.
     w_est: f64,
 }
 
@@ -165,17 +166,17 @@ struct Stage {
 #[derive(Clone, Debug)]
 pub struct Cubic {
     params: Params,
-    /// α_cubic, below Reno's growth.
+    /// Factor α_cubic of Reno's growth.
     alpha: f64,
     hystart: HyStart,
     stage: Option<Stage>,
-    /// The plateau; zero before the first loss, where there is none.
+    /// Window of the plateau; zero before the first loss.
     w_max: f64,
-    /// The window at the last reduction, or at the end of a slow start without one.
+    /// Window at the last reduction, or at the end of a slow start that ended without a loss.
     cwnd_prior: f64,
     /// True if the next stage begins at its plateau.
     at_plateau: bool,
-    /// No loss has said yet how much is too much, or a time-out has made that void.
+    /// True if no loss limits the window yet, or a timeout has made the last limit void.
     unbounded: bool,
     /// Time of the last acknowledgement.
     last_ack: Instant,
@@ -282,7 +283,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
     const PACKET: Volume = Volume::from_bytes(1500.0);
 
-    /// A connection in congestion avoidance after a loss at `cwnd`.
+    /// Returns a connection in congestion avoidance after a loss at `cwnd`.
     fn after_a_loss(params: &Params, cwnd: f64) -> Tcp<Cubic> {
         let mut cubic = tcp::<Cubic>(params);
         *cubic.window() = Window { cwnd, ssthresh: cwnd, initial: 10.0 };
@@ -290,7 +291,7 @@ mod tests {
         cubic
     }
 
-    /// `[rfc9438:eq1, eq2]`
+    /// `[rfc9438:eq1, eq2]` From 700 to 1000 packets with C = 0.4, the plateau is reached after K = ∛750 = 9.0856 s.
     #[test]
     fn rfc9438_eq1_and_eq2_by_hand() {
         // From 700 to 1000 with C = 0.4: K = ∛750 = 9.0856 s, where the window is 1000; at t = 0 it is 700.
@@ -302,7 +303,8 @@ mod tests {
         assert!((w_cubic(0.4, k + 10.0, k, 1000.0) - 1400.0).abs() < 1e-9);
     }
 
-    /// `[rfc9438:target, increase]`
+    /// `[rfc9438:target, increase]` The target is limited to 1 to 1.5 times the window, and each acknowledged packet
+    /// moves the window towards the target.
     #[test]
     fn rfc9438_target_is_held_between_now_and_half_as_much_again() {
         assert_eq!(target(90.0, 100.0), 100.0);
@@ -314,7 +316,7 @@ mod tests {
         assert_eq!(increased(100.0, 120.0, 200.0), 120.0);
     }
 
-    /// `[rfc9438:alpha, eq4]`
+    /// `[rfc9438:alpha, eq4]` For β = 0.7 the increase is 3 · 0.3/1.7, and for β = 1/2 it is Reno's 1.
     #[test]
     fn rfc9438_alpha_and_eq4_by_hand() {
         // 3 · 0.3/1.7; for β = 1/2 it is Reno's 1.
@@ -323,7 +325,7 @@ mod tests {
         assert_eq!(w_est(70.0, 0.5, 2.0, 100.0), 70.01);
     }
 
-    /// `[rfc9438:convergence]`
+    /// `[rfc9438:convergence]` A loss below the last plateau lowers the next plateau by the factor 1.7/2.
     #[test]
     fn rfc9438_convergence_by_hand() {
         // Falling maxima: 80 < 100 remembers 80 · 1.7/2 = 68; otherwise, or without the rule, the window.
@@ -332,7 +334,7 @@ mod tests {
         assert_eq!(next_w_max(80.0, 100.0, 0.7, false), 80.0);
     }
 
-    /// `[rfc9438:decrease]` and the cubic after it.
+    /// `[rfc9438:decrease]` After the reduction the window follows the cubic and reaches the plateau after K.
     #[test]
     fn rfc9438_a_stage_goes_from_the_reduction_to_the_plateau_in_k() {
         // One acknowledgement of a whole window each RTT, RTT 100 ms, after a loss at 1000.
@@ -435,7 +437,7 @@ mod tests {
         assert!(cubic.window().cwnd < 71.0, "{:?}", cubic.window());
     }
 
-    /// `[rfc9438:eq5]`
+    /// `[rfc9438:eq5]` The mean windows equal those of Table 1 of RFC 9438.
     #[test]
     fn rfc9438_eq5_gives_table_1() {
         // RFC 9438 §5.1, Table 1: RTT 0.1 s; what Reno has, 1.2/√p, where that is more (to the table's rounding).
@@ -453,7 +455,8 @@ mod tests {
         }
     }
 
-    /// Mean window over whole loss epochs, one loss every `gap` packets, one packet an acknowledgement.
+    /// Returns the mean window over whole loss epochs, with one loss every `gap` packets and one packet per
+    /// acknowledgement.
     fn driven<L: TcpLaw>(params: &L::Params, gap: u32, rtt: f64) -> f64 {
         let mut law = tcp::<L>(params);
         *law.window() = Window { cwnd: 20.0, ssthresh: 20.0, initial: 10.0 };

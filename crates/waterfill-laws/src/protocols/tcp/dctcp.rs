@@ -1,4 +1,4 @@
-//! DCTCP: a window that shrinks in proportion to the share of marked packets.
+//! DCTCP: a window that shrinks in proportion to the fraction of marked packets.
 //!
 //! # Law
 //! - `[rfc8257:M]` `M = BytesMarked / BytesAcked` over a window of data
@@ -52,9 +52,9 @@ use crate::units::{Instant, Volume};
 crate::params! {
     /// Parameters of DCTCP.
     pub struct Params {
-        /// g: weight of a window's share of marks in the estimate.
+        /// g: weight of a window's fraction of marks in the estimate.
         gain: f64 = 1.0 / 16.0, "RFC 8257 §4";
-        /// α before the first window: 1 answers the first mark by halving.
+        /// Initial α; with 1, the first mark halves the window.
         alpha_initial: f64 = 1.0, "RFC 8257 §3.3";
     }
 }
@@ -66,19 +66,19 @@ impl Params {
     }
 }
 
-/// `[rfc8257:M]` The share that was marked.
+/// `[rfc8257:M]` Returns the fraction of the acknowledged packets that was marked.
 #[must_use]
 pub fn marked_share(marked: f64, acked: f64) -> f64 {
     marked / acked
 }
 
-/// `[rfc8257:alpha]` The estimate after a window of data.
+/// `[rfc8257:alpha]` Returns the estimate α after a window of data.
 #[must_use]
 pub fn alpha(before: f64, share: f64, gain: f64) -> f64 {
     (1.0 - gain) * before + gain * share
 }
 
-/// `[rfc8257:cwnd]` The window after a mark.
+/// `[rfc8257:cwnd]` Returns the window after a mark.
 #[must_use]
 pub fn reduced(cwnd: f64, alpha: f64) -> f64 {
     cwnd * (1.0 - alpha / 2.0)
@@ -144,7 +144,8 @@ mod tests {
     use crate::protocols::tcp::testing::tcp;
     use crate::units::Duration;
 
-    /// `[rfc8257:M, alpha, cwnd]`
+    /// `[rfc8257:M, alpha, cwnd]` A quarter of marks moves α from 1 to 0.953125, and a mark reduces the window by half
+    /// of α.
     #[test]
     fn rfc8257_by_hand() {
         assert_eq!(marked_share(3.0, 12.0), 0.25);

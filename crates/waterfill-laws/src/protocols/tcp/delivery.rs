@@ -14,11 +14,11 @@ use crate::units::{Duration, Instant};
 /// protocols do not grow. The packet's own time of sending is not among them: the acknowledgement's RTT gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
-    /// P.delivered, the lowest 32 bits of whole packets, as sequence numbers wrap.
+    /// P.delivered: lowest 32 bits of the number of packets delivered, which wraps like a sequence number.
     delivered: u32,
-    /// P.delivered_time, high and low.
+    /// P.delivered_time, as its high and low words.
     delivered_time: [u32; 2],
-    /// P.sent_time − P.first_sent_time, high and low; the topmost bit is P.is_app_limited.
+    /// P.sent_time − P.first_sent_time, as its high and low words. The topmost bit is P.is_app_limited.
     send_elapsed: [u32; 2],
 }
 
@@ -50,13 +50,13 @@ impl Note {
     fn app_limited(&self) -> bool {
         joined(self.send_elapsed) & APP_LIMITED != 0
     }
-    /// P.delivered, of a connection that has `delivered` packets delivered by now.
+    /// Returns P.delivered, restored from its lowest bits for a connection with `delivered` packets delivered by now.
     fn delivered(&self, delivered: u64) -> u64 {
         delivered.saturating_sub(u64::from((delivered as u32).wrapping_sub(self.delivered)))
     }
 }
 
-/// The words in the network's order.
+/// Encodes the words in network byte order.
 impl Wire for Note {
     const BYTES: usize = 20;
     fn encode(&self, out: &mut [u8]) {
@@ -75,29 +75,29 @@ impl Wire for Note {
 /// Rate sample of one acknowledgement (the draft's rs.*).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSample {
-    /// Packets that had been delivered when the acknowledged one left: rs.prior_delivered.
+    /// Number of packets that had been delivered when the acknowledged packet left (rs.prior_delivered).
     pub prior_delivered: u64,
-    /// Packets/s; none where the interval is shorter than any RTT.
+    /// Delivery rate in packets/s; `None` if the interval is shorter than any RTT.
     pub rate: Option<f64>,
-    /// The application had left the path idle in it.
+    /// True if the application left the path idle during the sample.
     pub app_limited: bool,
 }
 
-/// The estimator of one connection (the draft's C.*).
+/// Rate estimator of one connection (the draft's C.*).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimator {
-    /// C.delivered.
+    /// C.delivered: number of packets delivered.
     delivered: f64,
-    /// C.delivered_time.
+    /// C.delivered_time: time of the last delivery.
     delivered_time: Instant,
-    /// C.first_sent_time.
+    /// C.first_sent_time: time at which the first packet of the sample was sent.
     first_sent_time: Instant,
-    /// C.app_limited: samples of packets up to here are; 0 for none.
+    /// C.app_limited: number of delivered packets up to which samples are limited by the application; 0 for none.
     app_limited_until: f64,
 }
 
 impl Estimator {
-    /// Packets delivered so far.
+    /// Returns the number of packets delivered so far.
     #[must_use]
     pub const fn delivered(&self) -> f64 {
         self.delivered
@@ -109,7 +109,7 @@ impl Estimator {
         self.app_limited_until > 0.0
     }
 
-    /// `[delivery-rate:send]` A packet is about to leave.
+    /// `[delivery-rate:send]` Records the departure of a packet; returns the note to send with it.
     pub fn on_send(&mut self, sending: &Sending) -> Note {
         if sending.in_flight.as_bytes() <= 0.0 {
             self.first_sent_time = sending.now;
@@ -119,12 +119,14 @@ impl Estimator {
         Note::new(self.delivered as u64, self.delivered_time, send_elapsed, self.is_app_limited())
     }
 
-    /// `[delivery-rate:app-limited]` With what is in flight the path will have run dry.
+    /// `[delivery-rate:app-limited]` Marks samples as limited by the application until all packets now in flight are
+    /// delivered.
     pub fn limit_by_application(&mut self, in_flight: f64) {
         self.app_limited_until = (self.delivered + in_flight).max(1.0);
     }
 
-    /// `[delivery-rate:ack]` `acked` more packets have arrived, this note's the newest of them.
+    /// `[delivery-rate:ack]` Records the arrival of another `acked` packets, of which `note` belongs to the newest;
+    /// returns a rate sample.
     pub fn on_ack(&mut self, acked: f64, note: &Note, times: Times) -> Option<RateSample> {
         if acked <= 0.0 {
             return None;
@@ -146,18 +148,18 @@ impl Estimator {
     }
 }
 
-/// Time of an acknowledgement and its RTT.
+/// Time of an acknowledgement, and the RTTs known then.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// Now.
+    /// Time of the acknowledgement.
     pub now: Instant,
-    /// The newest acknowledged packet's RTT.
+    /// RTT of the newest acknowledged packet.
     pub rtt: Duration,
-    /// The connection's smallest.
+    /// Minimum RTT of the connection.
     pub base_rtt: Duration,
 }
 
-/// `[delivery-rate:rate]` `delivered / max(send_elapsed, ack_elapsed)`.
+/// `[delivery-rate:rate]` Returns the delivery rate in packets/s: `delivered / max(send_elapsed, ack_elapsed)`.
 fn rate(delivered: f64, interval: Duration) -> f64 {
     delivered / interval.as_secs()
 }
@@ -182,7 +184,8 @@ mod tests {
         estimator.on_ack(1.0, note, times).expect("it was noted")
     }
 
-    /// `[delivery-rate:rate, ack]`
+    /// `[delivery-rate:rate, ack]` A rate is the number of packets delivered between sending and acknowledgement,
+    /// divided by the time between.
     #[test]
     fn a_rate_is_what_was_delivered_over_the_time_it_took() {
         let mut e = Estimator::default();
@@ -207,7 +210,8 @@ mod tests {
         assert!((sample.rate.unwrap() - 4.0 / 0.1).abs() < 1e-9);
     }
 
-    /// `[delivery-rate:send]`
+    /// `[delivery-rate:send]` Compressed acknowledgements do not raise the rate, because the time that sending took
+    /// limits it.
     #[test]
     fn compressed_acknowledgements_do_not_look_fast() {
         let mut e = Estimator::default();
@@ -233,7 +237,8 @@ mod tests {
         assert_eq!(e.on_ack(1.0, &Note::default(), times), None, "nothing was noted");
     }
 
-    /// `[delivery-rate:app-limited]`
+    /// `[delivery-rate:app-limited]` Packets sent after the application paused are marked as limited by the
+    /// application.
     #[test]
     fn what_was_sent_after_the_application_paused_says_so() {
         let mut e = Estimator::default();

@@ -54,9 +54,9 @@ use crate::units::{Duration, Instant, Volume};
 crate::params! {
     /// Parameters of FAST.
     pub struct Params {
-        /// α: packets of a flow in the queue in equilibrium.
+        /// Packets α of a flow in the queue in equilibrium.
         alpha: f64 = 200.0, "fast-2006, its testbed of 800 Mbit/s";
-        /// γ: how much of the way to the equation's window an RTT goes.
+        /// Fraction γ of the distance to the equation's window that an RTT covers.
         gamma: f64 = 0.5, "fast-2006, its testbed";
     }
 }
@@ -68,21 +68,21 @@ impl Params {
     }
 }
 
-/// `[fast-2006:window]` The next RTT's window.
+/// `[fast-2006:window]` Returns the window of the next RTT.
 #[must_use]
 pub fn window(w: f64, base_rtt: Duration, rtt: Duration, params: &Params) -> f64 {
     let aim = base_rtt / rtt * w + params.alpha;
     ((1.0 - params.gamma) * w + params.gamma * aim).min(2.0 * w)
 }
 
-/// `[fast-2006:rtt]` The averaged RTT after one more.
+/// `[fast-2006:rtt]` Returns the averaged RTT after another sample.
 #[must_use]
 pub fn averaged(before: Duration, rtt: Duration, w: f64) -> Duration {
     let eta = (3.0 / w).min(0.25);
     Duration::from_secs((1.0 - eta) * before.as_secs() + eta * rtt.as_secs())
 }
 
-/// Packets in the queue by the law's own account: α in equilibrium.
+/// Returns the estimated number of packets in the queue, which is α in equilibrium.
 fn backlog(w: f64, base_rtt: Duration, rtt: Duration) -> f64 {
     w * (1.0 - base_rtt / rtt)
 }
@@ -93,12 +93,12 @@ pub struct Fast {
     params: Params,
     packet: Volume,
     round: Round,
-    /// Averaged; none before the first.
+    /// Averaged RTT; `None` before the first sample.
     rtt: Option<Duration>,
     base_rtt: Duration,
-    /// Estimate of its own packets in the queue.
+    /// Estimated number of the flow's own packets in the queue.
     backlog: f64,
-    /// True if this very acknowledgement ended a round.
+    /// True if the present acknowledgement ended a round.
     ended: bool,
 }
 
@@ -175,7 +175,8 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(100);
 
-    /// `[fast-2006:window]`
+    /// `[fast-2006:window]` The window keeps its size with α packets in the queue, rises without a queue, and at most
+    /// doubles.
     #[test]
     fn fast_2006_window_by_hand() {
         let params = Params { alpha: 20.0, gamma: 0.5 };
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(window(4.0, BASE, BASE, &params), 8.0);
     }
 
-    /// `[fast-2006:rtt]`
+    /// `[fast-2006:rtt]` A new RTT sample has the weight 3/w in the average, at most 1/4.
     #[test]
     fn fast_2006_rtt_by_hand() {
         let ms = Duration::from_millis;
@@ -196,7 +197,8 @@ mod tests {
         assert_eq!(averaged(ms(100), ms(120), 30.0), ms(102)); // η = 3/30
     }
 
-    /// Alone on 1000 packets/s with 100 ms: 100 packets are on the path, α more in the queue.
+    /// Alone on a path of 1000 packets/s and 100 ms, a flow settles at 100 packets on the path and α packets in the
+    /// queue.
     #[test]
     fn a_window_settles_alpha_above_the_paths_own() {
         let mut fast = tcp::<Fast>(&Params { alpha: 20.0, gamma: 0.5 });

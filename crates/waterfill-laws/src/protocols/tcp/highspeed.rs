@@ -1,4 +1,4 @@
-//! HighSpeed TCP: an increase that rises and a decrease that falls with the window (RFC 3649).
+//! HighSpeed TCP: the increase rises and the decrease falls with the window (RFC 3649).
 //!
 //! # Law
 //! - `[rfc3649:increase]` `w ← w + a(w)/w` for each packet acknowledged
@@ -47,21 +47,21 @@ use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::Instant;
 
-/// Loss rate at Low_Window, where standard TCP has it too (RFC 3649 §5).
+/// Loss rate at Low_Window, where HighSpeed TCP equals standard TCP (RFC 3649 §5).
 const LOW_P: f64 = 1e-3;
-/// Least decrease, far beyond High_Window.
+/// Minimum decrease, which applies far beyond High_Window.
 const DECREASE_MIN: f64 = 0.01;
 
 crate::params! {
     /// Parameters of HighSpeed TCP.
     pub struct Params {
-        /// Up to this window, in packets, it is Reno.
+        /// Window, in packets, up to which HighSpeed TCP behaves as Reno.
         low_window: f64 = 38.0, "RFC 3649 §5";
-        /// The window, in packets, at which `high_p` and `high_decrease` hold.
+        /// Window, in packets, at which `high_p` and `high_decrease` hold.
         high_window: f64 = 83_000.0, "RFC 3649 §5";
-        /// Loss rate under which the mean window is `high_window`.
+        /// Loss rate at which the mean window is `high_window`.
         high_p: f64 = 1e-7, "RFC 3649 §5";
-        /// Share of the window that is given up after a loss at `high_window`.
+        /// Fraction by which a loss reduces the window at `high_window`.
         high_decrease: f64 = 0.1, "RFC 3649 §7";
     }
 }
@@ -78,24 +78,24 @@ impl Params {
         require((0.01..=0.5).contains(&self.high_decrease), "high_decrease", "a share from 0.01 to 0.5")
     }
 
-    /// Position of a window between Low_Window (0) and High_Window (1), by its logarithm.
+    /// Returns the position of a window between Low_Window (0) and High_Window (1), on a logarithmic scale.
     fn way(&self, w: f64) -> f64 {
         (w / self.low_window).ln() / (self.high_window / self.low_window).ln()
     }
 
-    /// `[rfc3649:b]` Share of the window that is given up after a loss.
+    /// `[rfc3649:b]` Returns the fraction by which a loss reduces the window.
     #[must_use]
     pub fn b(&self, w: f64) -> f64 {
         if w <= self.low_window { 0.5 } else { ((self.high_decrease - 0.5) * self.way(w) + 0.5).max(DECREASE_MIN) }
     }
 
-    /// `[rfc3649:p]` Loss rate under which the mean window is `w`, above Low_Window.
+    /// `[rfc3649:p]` Returns the loss rate at which the mean window is `w`, above Low_Window.
     #[must_use]
     pub fn p(&self, w: f64) -> f64 {
         LOW_P * (self.high_p / LOW_P).powf(self.way(w))
     }
 
-    /// `[rfc3649:a]` Packets that the window grows by per RTT.
+    /// `[rfc3649:a]` Returns the packets by which the window grows per RTT.
     #[must_use]
     pub fn a(&self, w: f64) -> f64 {
         if w <= self.low_window {
@@ -105,7 +105,8 @@ impl Params {
         (w * w * self.p(w) * 2.0 * b / (2.0 - b)).max(1.0)
     }
 
-    /// `[rfc3649:eq1]` Mean window, in packets, under a loss rate: standard TCP's 1.2/√p down to 10⁻³, the line on from there.
+    /// `[rfc3649:eq1]` Returns the mean window, in packets, at a loss rate. Down to 10⁻³ it is standard TCP's 1.2/√p,
+    /// and below that a line on logarithmic scales.
     #[must_use]
     pub fn mean_window(&self, loss: f64) -> f64 {
         if loss >= LOW_P {
@@ -120,7 +121,7 @@ impl Params {
 #[derive(Clone, Debug)]
 pub struct HighSpeed {
     params: Params,
-    /// The whole packets of the window that `a` is for.
+    /// Window, in whole packets, for which `a` was computed.
     at: f64,
     a: f64,
 }
@@ -137,7 +138,7 @@ impl TcpLaw for HighSpeed {
         Self { params: params.clone(), at: 0.0, a: 1.0 }
     }
 
-    /// `[rfc3649:increase]`
+    /// `[rfc3649:increase]` Increases the window by a(w)/w per acknowledged packet.
     fn avoid(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) {
         let at = window.cwnd.floor();
         if at != self.at {
@@ -146,7 +147,7 @@ impl TcpLaw for HighSpeed {
         window.cwnd = reno::increased(window.cwnd, self.a, acked);
     }
 
-    /// `[rfc3649:decrease]`
+    /// `[rfc3649:decrease]` Returns (1 − b(w))·w, the threshold after a loss.
     fn reduced(&mut self, window: &Window, _: Instant, _: Event) -> f64 {
         reno::threshold(window.cwnd, 1.0 - self.params.b(window.cwnd))
     }
@@ -166,7 +167,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// `[rfc3649:a, b]`
+    /// `[rfc3649:a, b]` At 83,000 packets, b is 0.1 and a is 72.5. Just above Low_Window, a stays at Reno's 1.
     #[test]
     fn rfc3649_eq2_by_hand() {
         // §7: b(83000) = 0.1 and a(83000) = 83000² · 10⁻⁷ · 0.2/1.9 = 72.5, which the text cuts to 72.
@@ -202,7 +203,7 @@ mod tests {
         }
     }
 
-    /// `[rfc3649:eq1, p]`
+    /// `[rfc3649:eq1, p]` The mean windows agree with Table 3 of RFC 3649 within 1.5 %.
     #[test]
     fn rfc3649_eq1_gives_table_3() {
         // Table 3 is made with the rounded W = 0.12/p^0.835: 83981 instead of 83000 at 10⁻⁷.
@@ -231,7 +232,8 @@ mod tests {
         }
     }
 
-    /// `[rfc3649:increase, decrease]`
+    /// `[rfc3649:increase, decrease]` At 83,000 packets a loss reduces the window by 10 %; up to 38 packets the law is
+    /// Reno's.
     #[test]
     fn rfc3649_increase_and_decrease_by_hand() {
         let mut highspeed = tcp::<HighSpeed>(&Params::default());

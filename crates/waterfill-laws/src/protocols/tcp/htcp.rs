@@ -1,4 +1,4 @@
-//! H-TCP: an increase that rises with the time since the last loss, and a decrease that empties the queue.
+//! H-TCP: the increase rises with the time since the last loss, and the decrease empties the queue.
 //!
 //! # Law
 //! - `[htcp:alpha]` `α(Δ) = 1` up to Δ_L, then `1 + 10 (Δ − Δ_L) + ((Δ − Δ_L)/2)²`, Δ the time since the last loss
@@ -54,14 +54,14 @@ use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::{Duration, Instant};
 
-/// Least and largest β.
+/// Minimum and maximum of β.
 const BETA: (f64, f64) = (0.5, 0.8);
-/// The RTT that α is scaled to, and how far.
+/// RTT for which α is not scaled; `SCALE` is the range of the factor.
 const RTT_REF: Duration = Duration::from_millis(100);
 const SCALE: (f64, f64) = (0.1, 2.0);
-/// Change of throughput between losses from which a window is halved.
+/// Relative change of the throughput between losses above which a loss halves the window.
 const CHANGE: f64 = 0.2;
-/// Part of RTT_max − RTT_min that a loss leaves.
+/// Fraction of RTT_max − RTT_min that remains after a loss.
 const FADE: f64 = 0.95;
 
 crate::params! {
@@ -69,11 +69,11 @@ crate::params! {
     pub struct Params {
         /// Time after a loss for which the window grows as Reno's.
         delta_l: Duration = Duration::from_millis(1000), "draft-leith-tcp-htcp-06; FreeBSD, Linux";
-        /// Scale the increase by the RTT, so that windows do not depend on it.
+        /// Scale the increase by the RTT, so that windows do not depend on the RTT.
         rtt_scaling: bool = true, "Linux, use_rtt_scaling";
-        /// Lower the window by the queue that it built, and otherwise to half.
+        /// Reduce the window by the queue that it built; otherwise to half.
         adaptive_backoff: bool = true, "draft-leith-tcp-htcp-06";
-        /// Lower the window to half when the throughput has changed.
+        /// Reduce the window to half when the throughput has changed.
         bandwidth_switch: bool = true, "Linux, use_bandwidth_switch";
     }
 }
@@ -84,26 +84,27 @@ impl Params {
     }
 }
 
-/// `[htcp:alpha]` Packets that the window grows by per RTT, `since` the last loss.
+/// `[htcp:alpha]` Returns the packets by which the window grows per RTT, at the time `since` the last loss.
 #[must_use]
 pub fn alpha(since: Duration, delta_l: Duration) -> f64 {
     let beyond = (since - delta_l).as_secs();
     1.0 + 10.0 * beyond + (beyond / 2.0).powi(2)
 }
 
-/// `[htcp:scaling]` Factor of α.
+/// `[htcp:scaling]` Returns the factor by which the RTT scales α.
 #[must_use]
 pub fn scale(rtt: Duration) -> f64 {
     (rtt / RTT_REF).clamp(SCALE.0, SCALE.1)
 }
 
-/// `[htcp:friendly]` The increase with which a window that falls to `beta` is on average that of one that halves.
+/// `[htcp:friendly]` Returns the increase at which a window that falls to `beta` times itself is on average as large as
+/// one that halves.
 #[must_use]
 pub fn friendly(alpha: f64, beta: f64) -> f64 {
     2.0 * (1.0 - beta) * alpha
 }
 
-/// `[htcp:beta]` Share of the window that is left after a loss, where the throughput has not changed.
+/// `[htcp:beta]` Returns the fraction of the window that remains after a loss, if the throughput has not changed.
 #[must_use]
 pub fn backoff(rtt_min: Duration, rtt_max: Duration) -> f64 {
     (rtt_min / rtt_max).clamp(BETA.0, BETA.1)
@@ -126,7 +127,8 @@ pub struct Htcp {
     /// Packets acknowledged since `counted_from`.
     counted: f64,
     counted_from: Instant,
-    /// Smoothed throughput, and the largest since the last loss, and that of the loss before; packets/s.
+    /// Smoothed throughput in packets/s. `largest` is its maximum since the last loss, and `before` its maximum up to
+    /// that loss.
     throughput: f64,
     largest: f64,
     before: f64,
@@ -192,12 +194,12 @@ impl TcpLaw for Htcp {
         }
     }
 
-    /// `[htcp:increase]`
+    /// `[htcp:increase]` Increases the window by α/w per acknowledged packet.
     fn avoid(&mut self, window: &mut Window, ack: &Ack<()>, acked: f64) {
         window.cwnd = reno::increased(window.cwnd, self.alpha(ack.now, ack.smoothed_rtt), acked);
     }
 
-    /// `[htcp:decrease]`
+    /// `[htcp:decrease]` Returns β·w, the threshold after a loss, and updates β.
     fn reduced(&mut self, window: &Window, now: Instant, _: Event) -> f64 {
         let unlike = self.before == 0.0 || changed(self.before, self.largest);
         let switched = self.params.bandwidth_switch && unlike;
@@ -233,7 +235,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// An acknowledgement of a whole window at a time, its RTT, the smallest one 100 ms.
+    /// Acknowledges a whole window at once, with a given RTT and a minimum RTT of 100 ms; returns the growth of the
+    /// window.
     fn round(htcp: &mut Tcp<Htcp>, now_s: f64, rtt_ms: u64) -> f64 {
         let before = htcp.window().cwnd;
         let acked = before * Volume::from_bytes(1500.0);
@@ -248,7 +251,7 @@ mod tests {
         htcp
     }
 
-    /// `[htcp:alpha]`
+    /// `[htcp:alpha]` The increase is 1 up to a second after a loss, 22 after 3 s and 126 after 11 s.
     #[test]
     fn htcp_alpha_by_hand() {
         // 1 up to a second; 3 s: 1 + 20 + 1; 11 s: 1 + 100 + 25.
@@ -258,7 +261,7 @@ mod tests {
         }
     }
 
-    /// `[htcp:scaling, friendly]`
+    /// `[htcp:scaling, friendly]` The RTT scales α by 0.1 to 2, and a β of 0.8 reduces α to 40 %.
     #[test]
     fn htcp_scaling_and_friendliness_by_hand() {
         assert_eq!([5, 50, 100, 400].map(|ms| scale(millis(ms))), [0.1, 0.5, 1.0, 2.0]);
@@ -266,7 +269,7 @@ mod tests {
         assert!((friendly(22.0, 0.8) - 8.8).abs() < 1e-12);
     }
 
-    /// `[htcp:beta]`
+    /// `[htcp:beta]` The remaining fraction is RTT_min/RTT_max, limited to 0.5 to 0.8.
     #[test]
     fn htcp_beta_by_hand() {
         assert_eq!(backoff(millis(100), millis(250)), 0.5);
@@ -276,7 +279,8 @@ mod tests {
         assert!(changed(0.0, 1.0), "nothing to compare with");
     }
 
-    /// `[htcp:increase, decrease]`
+    /// `[htcp:increase, decrease]` A loss leaves RTT_min/RTT_max of the window, and the increase 3 s later is 22 · 0.75
+    /// packets.
     #[test]
     fn htcp_increase_and_decrease_by_hand() {
         let params = Params { bandwidth_switch: false, ..Params::default() };

@@ -1,4 +1,4 @@
-//! HyStart: leaving the first slow start when the delay grows, before anything is lost.
+//! HyStart: ends the first slow start when the delay grows, before packets are lost.
 //!
 //! # Law
 //! - `[rfc9406:thresh]` RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms))
@@ -50,13 +50,13 @@ use crate::protocols::tcp::{Window, slow_start};
 use crate::units::{Duration, Instant, Volume};
 
 crate::choice! {
-    /// End of the first slow start before a loss.
+    /// Rule that ends the first slow start before a loss.
     pub enum Variant {
-        /// RFC 9406.
+        /// HyStart++ of RFC 9406.
         PlusPlus = "plus-plus",
-        /// Linux's hybrid slow start.
+        /// Hybrid slow start of Linux.
         Classic = "classic",
-        /// Only a loss ends it.
+        /// No rule: only a loss ends slow start.
         Off = "off",
     }
 }
@@ -68,27 +68,27 @@ const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 const L: f64 = 8.0;
-/// Linux: `hystart_low_window`, packets.
+/// Minimum window, in packets, for Linux's variant (`hystart_low_window`).
 const CLASSIC_LOW_WINDOW: f64 = 16.0;
-/// Linux: `hystart_ack_delta_us`.
+/// Maximum gap between acknowledgements of one train, in Linux's variant (`hystart_ack_delta_us`).
 const CLASSIC_ACK_DELTA: Duration = Duration::from_millis(2);
 
-/// `[rfc9406:thresh]` Increase of delay over the round before that signals a growing queue.
+/// `[rfc9406:thresh]` Returns the increase of the delay over the previous round that indicates a growing queue.
 #[must_use]
 pub fn rtt_thresh(last_round_min: Duration) -> Duration {
     (last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
 
-/// Conservative slow start: slower, until it is known whether leaving slow start was right.
+/// State of conservative slow start, which grows more slowly until the growth of the delay is confirmed.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// cssBaselineMinRtt.
+    /// Minimum RTT at the start of the conservative phase (cssBaselineMinRtt).
     baseline: Duration,
-    /// Rounds that have ended in it, the one it began in included.
+    /// Number of rounds that have ended in this phase, including the round in which it began.
     rounds: u32,
 }
 
-/// A slow start that watches the delay.
+/// Slow start that watches the delay.
 #[derive(Clone, Debug)]
 pub struct HyStart {
     variant: Variant,
@@ -98,15 +98,15 @@ pub struct HyStart {
     round_min: Option<Duration>,
     samples: u32,
     conservative: Option<Conservative>,
-    /// `classic`: when the round began and when the train of acknowledgements was last seen.
+    /// Start of the round; `train` is the time of the last acknowledgement in the train (both for `classic`).
     round_start: Instant,
     train: Instant,
-    /// Slow start is over.
+    /// True if slow start is to end.
     leave: bool,
 }
 
 impl HyStart {
-    /// At the start of a connection.
+    /// Creates the state at the start of a connection.
     #[must_use]
     pub fn new(variant: Variant, packet: Volume) -> Self {
         Self {
@@ -123,13 +123,13 @@ impl HyStart {
         }
     }
 
-    /// True while slow start is slower and waits for more samples.
+    /// Returns true while slow start grows more slowly and waits for more samples.
     #[must_use]
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
     }
 
-    /// Sees an acknowledgement of data, before the window grows.
+    /// Measures the delay from an acknowledgement of data, before the window grows.
     pub fn measure(&mut self, window: &Window, ack: &Ack<()>, acked_packets: f64) {
         let over = match self.variant {
             Variant::Off => true,
@@ -193,7 +193,7 @@ impl HyStart {
         }
     }
 
-    /// Slow start, as [`crate::protocols::tcp::TcpLaw::slow_start`].
+    /// Grows the window in slow start, like [`crate::protocols::tcp::TcpLaw::slow_start`].
     pub fn grow(&mut self, window: &mut Window, acked_packets: f64) -> f64 {
         if std::mem::take(&mut self.leave) {
             self.conservative = None;
@@ -223,7 +223,7 @@ mod tests {
         (HyStart::new(variant, PACKET), Window { cwnd, ssthresh: f64::INFINITY, initial: cwnd })
     }
 
-    /// A round of `packets` acknowledgements, 100 µs apart, with the same RTT.
+    /// Runs a round of `packets` acknowledgements, 100 µs apart, all with the same RTT.
     fn round(hystart: &mut HyStart, window: &mut Window, now: Instant, rtt: Duration, packets: u32) {
         for i in 0..packets {
             let now = now + Duration::from_micros(100) * u64::from(i);
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// `[rfc9406:thresh]`
+    /// `[rfc9406:thresh]` The threshold is an eighth of the RTT, limited to 4 to 16 ms.
     #[test]
     fn rfc9406_thresh_by_hand() {
         // an eighth of 80 ms is 10 ms, of 10 ms less than 4, of 1 s more than 16
@@ -245,7 +245,8 @@ mod tests {
         assert_eq!(rtt_thresh(millis(1000)), millis(16));
     }
 
-    /// `[rfc9406:exit, end]`
+    /// `[rfc9406:exit, end]` A growing delay first slows the growth to a quarter, and after five such rounds ends slow
+    /// start.
     #[test]
     fn rfc9406_delay_leads_to_conservative_growth_and_then_out() {
         let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(window.ssthresh, window.cwnd);
     }
 
-    /// `[rfc9406:resume]`
+    /// `[rfc9406:resume]` Slow start resumes at full speed if the delay falls again.
     #[test]
     fn rfc9406_a_delay_that_passes_resumes_slow_start() {
         let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
@@ -281,7 +282,8 @@ mod tests {
         assert!(window.ssthresh.is_infinite());
     }
 
-    /// `[rfc9406:growth]`
+    /// `[rfc9406:growth]` HyStart++ applies only to the first slow start, and grows by at most eight packets per
+    /// acknowledgement.
     #[test]
     fn rfc9406_only_the_first_slow_start_and_at_most_eight_packets_at_once() {
         let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);

@@ -1,4 +1,4 @@
-//! Machinery of window-based TCPs: slow start and the answer to losses, without any one law.
+//! Common part of window-based TCPs: slow start and the answer to losses, without the law of any one TCP.
 //!
 //! A TCP of this folder is a [`TcpLaw`]: the growth of its window in congestion avoidance, and its reductions. [`Tcp`]
 //! makes a protocol of it. On every backend the host finds and repairs losses, and notifies the law of an [`Event`] once
@@ -28,71 +28,71 @@ pub mod scalable;
 pub mod vegas;
 pub mod westwood;
 
-/// Least threshold of slow start (RFC 5681, eq. 4).
+/// Minimum of the slow-start threshold, in packets (RFC 5681, eq. 4).
 pub const SSTHRESH_MIN: f64 = 2.0;
-/// The window after a time-out (RFC 5681 §3.1, "loss window").
+/// Window after a timeout, in packets (RFC 5681 §3.1, "loss window").
 pub const LOSS_WINDOW: f64 = 1.0;
-/// Upper bound of windows, so that no law can overflow: 10⁹ packets are 100 Tbit/s at 0.1 s.
+/// Maximum window in packets, so that no law can overflow. 10⁹ packets are 100 Tbit/s at an RTT of 0.1 s.
 pub const WINDOW_MAX: f64 = 1e9;
 
-/// The congestion window of RFC 5681, in packets.
+/// Congestion window of RFC 5681, in packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Most packets in flight.
+    /// Maximum number of packets in flight.
     pub cwnd: f64,
-    /// Below it the window grows by slow start; infinite before the first loss.
+    /// Threshold below which the window grows by slow start; infinite before the first loss.
     pub ssthresh: f64,
-    /// The first window.
+    /// Initial window.
     pub initial: f64,
 }
 
-/// The law of one TCP.
+/// Law of one TCP.
 pub trait TcpLaw: Clone + std::fmt::Debug + Sized {
-    /// Name in scenarios.
+    /// Name of the TCP in scenarios.
     const NAME: &'static str;
-    /// One line for listings.
+    /// One-line summary for listings.
     const SUMMARY: &'static str;
-    /// Requirements on the host.
+    /// Requirements of the TCP on the host.
     const HOST: Host = Host::TCP;
-    /// True if its packets are paced unless the scenario says otherwise.
+    /// True if packets are paced unless the scenario says otherwise.
     const PACED: bool = false;
-    /// Its signals, with [`SIGNALS`] first in the list.
+    /// Signals of the TCP, which begin with [`SIGNALS`].
     const SIGNALS: &'static [LawSignal] = SIGNALS;
-    /// Its parameters.
+    /// Parameters of the TCP.
     type Params: Params;
 
-    /// The law at the start of a connection.
+    /// Creates the law at the start of a connection.
     fn new(params: &Self::Params, connection: &Connection) -> Self;
 
-    /// Sees every acknowledgement of data before the window moves, in recovery too: for what a law measures.
+    /// Measures each acknowledgement of data before the window moves, also during recovery.
     fn measure(&mut self, _window: &Window, _ack: &Ack<()>, _acked_packets: f64) {}
 
-    /// Slow start: one packet for each acknowledged (RFC 3465 with no limit L, as Linux has it). Returns the packets
-    /// acknowledged beyond `ssthresh`, which count in congestion avoidance.
+    /// Grows the window in slow start, by one packet for each acknowledged packet (RFC 3465 without a limit L, as in
+    /// Linux). Returns the packets acknowledged beyond `ssthresh`, which count in congestion avoidance.
     fn slow_start(&mut self, window: &mut Window, _ack: &Ack<()>, acked_packets: f64) -> f64 {
         slow_start(window, acked_packets)
     }
 
-    /// Congestion avoidance: the window after `acked_packets` more. Called when the window was used and no loss is
-    /// being recovered from.
+    /// Grows the window in congestion avoidance, after another `acked_packets`. It is called only if the window was in
+    /// use and no loss is being repaired.
     fn avoid(&mut self, window: &mut Window, ack: &Ack<()>, acked_packets: f64);
 
-    /// The threshold after a loss, a mark or a time-out; not below [`SSTHRESH_MIN`] afterwards.
+    /// Returns the threshold after a loss, a mark or a timeout. The caller raises it to at least [`SSTHRESH_MIN`].
     fn reduced(&mut self, window: &Window, now: Instant, event: Event) -> f64;
 
-    /// Called when all data outstanding at the reduction has arrived.
+    /// Handles the end of a recovery: all data that was outstanding at the reduction has arrived.
     fn recovered(&mut self, _window: &mut Window, _now: Instant) {}
 
-    /// The rate that paced packets leave at, if the law names one.
+    /// Returns the pacing rate, if the law sets one.
     fn pacing(&self, _window: &Window) -> Option<Rate> {
         None
     }
 
-    /// Shows its own state.
+    /// Records the law's own signals.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }
 
-/// `cwnd += acked`, up to the threshold; what is left over.
+/// Adds the acknowledged packets to the window, up to the threshold; returns the packets left over.
 #[must_use]
 pub fn slow_start(window: &mut Window, acked_packets: f64) -> f64 {
     let grown = (window.cwnd + acked_packets).min(window.ssthresh.max(window.cwnd));
@@ -101,24 +101,25 @@ pub fn slow_start(window: &mut Window, acked_packets: f64) -> f64 {
     left
 }
 
-/// Signals of every TCP.
+/// Signals that every TCP has.
 pub const SIGNALS: &[LawSignal] = &[
     LawSignal { name: "cwnd", unit: "packets", doc: "congestion window" },
     LawSignal { name: "ssthresh", unit: "packets", doc: "threshold of slow start; none before the first loss" },
 ];
 
-/// A TCP: a [`TcpLaw`] with the machinery that all share. It is both the protocol and its source.
+/// TCP made of a [`TcpLaw`] and the code that all TCPs share. It is both the protocol and its source.
 #[derive(Clone, Debug)]
 pub struct Tcp<L: TcpLaw> {
     law: L,
     window: Window,
     packet: Volume,
-    /// Time-outs since data was last acknowledged: a threshold is set by the first only (RFC 5681, eq. 4's text).
+    /// Number of timeouts since data was last acknowledged. Only the first one sets the threshold (RFC 5681, text of
+    /// eq. 4).
     timeouts: u32,
 }
 
 impl<L: TcpLaw> Tcp<L> {
-    /// The congestion window in packets, for a protocol that keeps a TCP's window next to its own.
+    /// Returns the congestion window in packets, for a protocol that keeps a TCP's window next to its own.
     pub(crate) const fn cwnd(&self) -> f64 {
         self.window.cwnd
     }
@@ -217,7 +218,7 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
     }
 }
 
-/// A law under test and the acknowledgements it receives.
+/// Law under test and the acknowledgements that it receives.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
@@ -228,7 +229,7 @@ pub(crate) mod testing {
         Tcp::new(params, &connection())
     }
 
-    /// Acknowledges whole packets, one acknowledgement each, at one time.
+    /// Acknowledges `packets` packets at one time, one packet per acknowledgement.
     pub(crate) fn acknowledge<L: TcpLaw>(tcp: &mut Tcp<L>, packets: u32, now: Instant, rtt: Duration) {
         for _ in 0..packets {
             tcp.on_ack(&Ack { acked: tcp.packet, ..Ack::new(now, (), rtt) });

@@ -43,9 +43,9 @@ use crate::units::Instant;
 crate::params! {
     /// Parameters of additive increase and multiplicative decrease.
     pub struct Params {
-        /// Packets that the window grows by per RTT.
+        /// Packets by which the window grows per RTT.
         increase: f64 = 1.0, "RFC 5681 eq. 3";
-        /// Share of the window that is left after a loss.
+        /// Fraction of the window that remains after a loss.
         decrease: f64 = 0.5, "RFC 5681 eq. 4";
     }
 }
@@ -57,35 +57,35 @@ impl Params {
     }
 }
 
-/// `[rfc5681:eq3]` The window after `acked` packets more.
+/// `[rfc5681:eq3]` Returns the window after another `acked` packets.
 #[must_use]
 pub fn increased(cwnd: f64, increase: f64, acked: f64) -> f64 {
     cwnd + increase * acked / cwnd
 }
 
-/// `[rfc5681:eq4]` The threshold after a loss.
+/// `[rfc5681:eq4]` Returns the threshold after a loss.
 #[must_use]
 pub fn threshold(cwnd: f64, decrease: f64) -> f64 {
     decrease * cwnd
 }
 
-/// The window of Reno, NewReno and SACK.
+/// Additive increase and multiplicative decrease of Reno, NewReno and SACK.
 #[derive(Clone, Debug)]
 pub struct Aimd {
     params: Params,
 }
 
 impl Aimd {
-    /// With these parameters.
+    /// Creates the rule with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self { params: params.clone() }
     }
-    /// Congestion avoidance.
+    /// Grows the window in congestion avoidance.
     pub fn avoid(&self, window: &mut Window, acked: f64) {
         window.cwnd = increased(window.cwnd, self.params.increase, acked);
     }
-    /// After a loss.
+    /// Returns the threshold after a loss.
     #[must_use]
     pub fn reduced(&self, window: &Window) -> f64 {
         threshold(window.cwnd, self.params.decrease)
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(reno.window().cwnd, 25.0 + 1.0 / 25.0);
     }
 
-    /// `[rfc5681:eq3]`
+    /// `[rfc5681:eq3]` An RTT of congestion avoidance adds one packet to the window.
     #[test]
     fn a_round_trip_of_avoidance_adds_a_packet() {
         let mut reno = tcp::<Reno>(&Params::default());
@@ -143,7 +143,7 @@ mod tests {
         assert!((reno.window().cwnd - 100.995).abs() < 1e-3, "{:?}", reno.window());
     }
 
-    /// `[rfc5681:eq4]`
+    /// `[rfc5681:eq4]` A loss halves the window, and a timeout reduces it to one packet.
     #[test]
     fn losses_halve_and_time_outs_start_over() {
         let mut reno = tcp::<Reno>(&Params::default());

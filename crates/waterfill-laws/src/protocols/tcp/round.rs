@@ -3,7 +3,7 @@
 /// Detects the end of a round: the data outstanding at one acknowledgement, and something sent since, has arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
-    /// Packets of the round that have not arrived.
+    /// Number of packets of the round that have not arrived.
     left: f64,
 }
 
@@ -26,7 +26,7 @@ impl Round {
 mod tests {
     use super::*;
 
-    /// `[rfc8257:§3.3]`
+    /// `[rfc8257:§3.3]` With a window of four packets, every fourth acknowledgement ends a round.
     #[test]
     fn a_window_of_four_is_a_round_of_four() {
         let mut round = Round::default();

@@ -1,4 +1,5 @@
-//! Scalable TCP: a window that grows and shrinks by fixed shares, so that recovery takes as many RTTs at any rate.
+//! Scalable TCP: the window grows and shrinks by fixed fractions, so that recovery takes the same number of RTTs at any
+//! rate.
 //!
 //! # Law
 //! - `[kelly-2003:increase]` `cwnd ← cwnd + a` for each packet acknowledged, a = 0.01
@@ -45,11 +46,11 @@ use crate::units::Instant;
 crate::params! {
     /// Parameters of Scalable TCP.
     pub struct Params {
-        /// Packets that the window grows by for each packet acknowledged.
+        /// Packets by which the window grows for each acknowledged packet.
         increase: f64 = 0.01, "Kelly 2003, a";
-        /// Share of the window that is left after a loss.
+        /// Fraction of the window that remains after a loss.
         decrease: f64 = 0.875, "Kelly 2003, 1 − b";
-        /// Up to this window, in packets, it is Reno.
+        /// Window, in packets, up to which Scalable TCP behaves as Reno.
         low_window: f64 = 16.0, "Kelly 2003, lwnd";
     }
 }
@@ -62,7 +63,7 @@ impl Params {
     }
 }
 
-/// `[kelly-2003:increase]` The window after `acked` packets more.
+/// `[kelly-2003:increase]` Returns the window after another `acked` packets.
 #[must_use]
 pub fn increased(cwnd: f64, increase: f64, acked: f64) -> f64 {
     cwnd + increase * acked
@@ -89,7 +90,7 @@ impl TcpLaw for Scalable {
         };
     }
 
-    /// `[kelly-2003:decrease]`
+    /// `[kelly-2003:decrease]` Returns the threshold after a loss.
     fn reduced(&mut self, window: &Window, _: Instant, _: Event) -> f64 {
         let left = if window.cwnd <= self.0.low_window { 0.5 } else { self.0.decrease };
         reno::threshold(window.cwnd, left)
@@ -106,7 +107,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(200);
 
-    /// `[kelly-2003:increase, decrease]`
+    /// `[kelly-2003:increase, decrease]` A loss at 1000 packets leaves 875, and 100 acknowledged packets then add one.
     #[test]
     fn kelly_2003_increase_and_decrease_by_hand() {
         let mut scalable = tcp::<Scalable>(&Params::default());

@@ -55,11 +55,11 @@ use crate::units::{Duration, Instant, Volume};
 crate::params! {
     /// Parameters of Vegas.
     pub struct Params {
-        /// Fewest packets of a flow in the queue: the window grows below.
+        /// Minimum number of a flow's packets in the queue, below which the window grows.
         alpha: f64 = 2.0, "Brakmo and Peterson 1995: Vegas-2,4";
-        /// Most packets of a flow in the queue: the window shrinks above.
+        /// Maximum number of a flow's packets in the queue, above which the window shrinks.
         beta: f64 = 4.0, "Brakmo and Peterson 1995: Vegas-2,4";
-        /// Packets in the queue that end slow start.
+        /// Number of packets in the queue that ends slow start.
         gamma: f64 = 1.0, "vegas-1994 §3.3: one router buffer";
     }
 }
@@ -72,13 +72,13 @@ impl Params {
     }
 }
 
-/// `[vegas-1994:diff]` Packets of this flow in the queue.
+/// `[vegas-1994:diff]` Returns the number of this flow's packets in the queue.
 #[must_use]
 pub fn diff(cwnd: f64, base_rtt: Duration, rtt: Duration) -> f64 {
     cwnd * (1.0 - base_rtt / rtt)
 }
 
-/// `[vegas-1994:avoidance]` Change of the window per RTT, in packets.
+/// `[vegas-1994:avoidance]` Returns the change of the window per RTT, in packets.
 #[must_use]
 pub fn step(diff: f64, params: &Params) -> f64 {
     if diff < params.alpha {
@@ -93,9 +93,9 @@ pub fn step(diff: f64, params: &Params) -> f64 {
 /// Measurements of one RTT.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
-    /// Diff.
+    /// Diff, the number of packets in the queue.
     queued: f64,
-    /// The window less Diff: what the path holds without a queue.
+    /// Window minus Diff: the packets that the path holds without a queue.
     fits: f64,
 }
 
@@ -105,15 +105,15 @@ pub struct Vegas {
     params: Params,
     packet: Volume,
     round: Round,
-    /// The window when the distinguished packet was sent: that after the acknowledgement which began the round.
+    /// Window with which the distinguished packet was sent, just after the acknowledgement that began the round.
     sent_with: f64,
-    /// BaseRTT, of data; the longest time before the first.
+    /// BaseRTT of data packets; [`Duration::MAX`] before the first sample.
     base_rtt: Duration,
-    /// The estimate of the round that this acknowledgement ended, if it ended one.
+    /// Estimate of the round that this acknowledgement ended, if it ended one.
     estimate: Option<Estimate>,
-    /// The last Diff.
+    /// Last value of Diff.
     diff: f64,
-    /// True if this round of slow start is one that grows.
+    /// True if the window grows in this round of slow start.
     grows: bool,
 }
 
@@ -155,7 +155,8 @@ impl TcpLaw for Vegas {
         self.grows = !self.grows;
     }
 
-    /// `[vegas-1994:slow-start]`
+    /// `[vegas-1994:slow-start]` Grows the window in every other round, and ends slow start with more than γ packets in
+    /// the queue.
     fn slow_start(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) -> f64 {
         if let Some(estimate) = self.estimate.filter(|estimate| estimate.queued > self.params.gamma) {
             window.cwnd = window.cwnd.min(estimate.fits + self.params.gamma).max(SSTHRESH_MIN);
@@ -192,7 +193,7 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(100);
 
-    /// A round of a path with this RTT: every packet of the window is acknowledged and another sent.
+    /// Acknowledges a window's packets at this RTT, and sends another packet for each; returns the window.
     fn round(vegas: &mut Tcp<Vegas>, rtt: Duration) -> f64 {
         let packet = Volume::from_bytes(1500.0);
         let mut in_flight = vegas.window().cwnd.floor();
@@ -209,7 +210,8 @@ mod tests {
         vegas.window().cwnd
     }
 
-    /// `[vegas-1994:diff, avoidance]`
+    /// `[vegas-1994:diff, avoidance]` At 110 packets and an RTT of 110 instead of 100 ms, ten packets are in the queue.
+    /// The window moves by one packet outside 2 to 4.
     #[test]
     fn vegas_1994_diff_by_hand() {
         // 110 packets, 100 ms without a queue and 110 with: 1100 packets/s expected, 1000 seen, ten in the queue.
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!(steps, [1.0, 0.0, 0.0, 0.0, -1.0]);
     }
 
-    /// `[vegas-1994:slow-start]`
+    /// `[vegas-1994:slow-start]` Slow start doubles the window in every other RTT.
     #[test]
     fn slow_start_doubles_every_other_round_trip() {
         let mut vegas = tcp::<Vegas>(&Params::default());
@@ -227,7 +229,8 @@ mod tests {
         assert_eq!(windows, [20.0, 20.0, 40.0, 40.0, 80.0]);
     }
 
-    /// `[vegas-1994:slow-start]`
+    /// `[vegas-1994:slow-start]` Slow start ends at the path's 16 packets plus γ, when 4 of 20 packets are in the
+    /// queue.
     #[test]
     fn slow_start_ends_with_gamma_packets_in_the_queue() {
         let mut vegas = tcp::<Vegas>(&Params::default());

@@ -1,4 +1,4 @@
-//! TCP Westwood+: a loss sets the window to the measured capacity of the path, not to half.
+//! TCP Westwood+: a loss sets the window to the measured capacity of the path instead of half the window.
 //!
 //! # Law
 //! - `[westwood-2004:b_k]` `b_k = d_k/Δ_k`: the data acknowledged in the last RTT over its length
@@ -49,7 +49,7 @@ use crate::units::{Duration, Instant};
 crate::params! {
     /// Parameters of Westwood+.
     pub struct Params {
-        /// α: what is left of the old estimate after a new sample.
+        /// Weight α of the old estimate after a new sample.
         filter: f64 = 0.9, "westwood-2004 §2.1";
     }
 }
@@ -60,19 +60,19 @@ impl Params {
     }
 }
 
-/// `[westwood-2004:b_k]` Packets a second.
+/// `[westwood-2004:b_k]` Returns a bandwidth sample in packets/s.
 #[must_use]
 pub fn sample(packets: f64, interval: Duration) -> f64 {
     packets / interval.as_secs()
 }
 
-/// `[westwood-2004:filter]` The estimate after a sample.
+/// `[westwood-2004:filter]` Returns the bandwidth estimate after a sample.
 #[must_use]
 pub fn filtered(before: f64, sample: f64, filter: f64) -> f64 {
     filter * before + (1.0 - filter) * sample
 }
 
-/// `[westwood-2004:ssthresh]` Data that the path holds without a queue, in packets.
+/// `[westwood-2004:ssthresh]` Returns the number of packets that the path holds without a queue.
 #[must_use]
 pub fn threshold(bandwidth: f64, base_rtt: Duration) -> f64 {
     bandwidth * base_rtt.as_secs()
@@ -82,9 +82,9 @@ pub fn threshold(bandwidth: f64, base_rtt: Duration) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Westwood {
     filter: f64,
-    /// Packets/s; none before the first RTT.
+    /// Estimated bandwidth in packets/s; `None` before the first RTT.
     bandwidth: Option<f64>,
-    /// Start of the current sample; none before the first acknowledgement.
+    /// Start of the current sample; `None` before the first acknowledgement.
     began: Option<Instant>,
     arrived: f64,
     base_rtt: Duration,
@@ -145,14 +145,15 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Twenty acknowledgements, 5 ms apart, are one sample of 200 packets/s.
+    /// Sends twenty acknowledgements, `step_ms` apart. At 5 ms they are one sample of 200 packets/s.
     fn round(tcp: &mut crate::protocols::tcp::Tcp<Westwood>, from_ms: u64, step_ms: u64) {
         for i in 1..=20 {
             acknowledge(tcp, 1, Instant::ZERO + Duration::from_millis(from_ms + i * step_ms), RTT);
         }
     }
 
-    /// `[westwood-2004:b_k, filter, ssthresh]`
+    /// `[westwood-2004:b_k, filter, ssthresh]` Twenty packets in 100 ms are a sample of 200 packets/s, and a sample of
+    /// 100 lowers the estimate from 200 to 190.
     #[test]
     fn westwood_2004_filter_by_hand() {
         assert_eq!(sample(20.0, RTT), 200.0);

@@ -1,5 +1,5 @@
-//! The fixed-point version: `kernel/vcp.h`, which documents the scales. Only this module converts between them and real
-//! numbers.
+//! Fixed-point version of VCP, implemented in `kernel/vcp.h`, which documents the scales. Only this module converts
+//! between these scales and real numbers.
 
 use super::params::Freeze;
 use super::{Params, Vcp};
@@ -7,7 +7,7 @@ use crate::kernel::{self, Arithmetic, KernelLaw, Numbers, RunsInKernel, SIGNALS}
 use crate::params::Params as _;
 use crate::protocol::Probe;
 
-/// Scale of a load factor.
+/// Scale 2²⁴ of a load factor.
 const LOAD_FACTOR_SCALE: f64 = (1u64 << 24) as f64;
 
 impl RunsInKernel for Vcp {
@@ -21,7 +21,7 @@ impl RunsInKernel for Vcp {
 
     const WEIGHT_IN_PARAMS: bool = true;
 
-    /// A weight is in α.
+    /// Returns the numbers for the C code, in which α includes the connection's weight.
     fn numbers(params: &Params, weight: f64) -> Numbers {
         Params { alpha: weight * params.alpha, ..params.clone() }.kernel_numbers()
     }

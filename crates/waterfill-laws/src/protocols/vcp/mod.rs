@@ -1,4 +1,4 @@
-//! VCP: two bits say how loaded the path is, and pick one of three window laws.
+//! VCP: two bits in each packet report the path's load and select one of three window laws.
 //!
 //! # Law
 //! Every t_ρ a router compares what arrived with what it could have served. A source grows its window
@@ -118,15 +118,16 @@ impl Protocol for Vcp {
     }
 }
 
-/// Load level of a path, as its ECN bits say it. Sources send it, and acknowledgements return it.
+/// Load level of a path, as its ECN bits encode it. Sources send the lowest level, routers raise it, and
+/// acknowledgements return it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
-    /// 01: below 80 %, or no router has written.
+    /// Bits 01: load below 80 %, or no router has written a level.
     #[default]
     Low = 1,
-    /// 10: from 80 to 100 %.
+    /// Bits 10: load from 80 to 100 %.
     High = 2,
-    /// 11: 100 % and more.
+    /// Bits 11: load of 100 % or more.
     Over = 3,
 }
 

@@ -1,15 +1,15 @@
-//! The parameters.
+//! Parameters of VCP.
 
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::units::Duration;
 
 crate::choice! {
-    /// Answers to a code below overload in the t_ρ after MD.
+    /// Answer to a code below overload during the t_ρ after MD.
     pub enum Freeze {
-        /// Nothing moves the window.
+        /// No answer: the window stays constant.
         Always = "always",
-        /// The freeze answers overload only: AI and MI go on with a lower code.
+        /// AI or MI, as usual: the freeze applies to overload only.
         Overload = "overload",
     }
 }
@@ -32,25 +32,25 @@ crate::params! {
         /// Weight of the newest interval in the persistent queue.
         queue_weight: f64 = 0.25, "the authors' ns-2 code",
             kernel scaled(1e6, 1e-6..=1.0);
-        /// MI parameter ξ.
+        /// Increase ξ of MI.
         xi: f64 = 0.0625, "vcp-2005",
             kernel scaled(1e6, 1e-6..=1.0);
-        /// AI parameter α in packets.
+        /// Increase α of AI, in packets.
         alpha: f64 = 1.0, "vcp-2005",
             kernel scaled(1e3, 0.001..=1e3);
-        /// MD parameter β.
+        /// Factor β of MD.
         beta: f64 = 0.875, "vcp-2005",
             kernel scaled(1e6, 1e-6..=0.999999);
-        /// Increases that the t_ρ after MD holds back.
+        /// Increases that a source suspends during the t_ρ after MD.
         freeze: Freeze = Freeze::Always, "vcp-2005; overload: the authors' ns-2 code",
             kernel word();
-        /// Rounds the load factor up to whole per cent, so that both levels are reached up to 1 % earlier.
+        /// Round the load factor up to whole per cent, which reaches both levels up to 1 % earlier.
         whole_percent: bool = false, "vcp-2005 (true in the authors' ns-2 code)",
             kernel word();
-        /// RTT for which AI needs no scaling.
+        /// RTT at which AI needs no scaling.
         t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)",
             kernel micros(1e-3..=10.0);
-        /// Real numbers, or the fixed-point version that the kernel runs.
+        /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/vcp.h";
     }
 }

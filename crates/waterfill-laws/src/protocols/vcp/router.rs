@@ -1,4 +1,4 @@
-//! The router law.
+//! Router law of VCP.
 
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::Params;
 use super::{Load, Vcp};
 
-/// The router of one link direction: measures the load of every t_ρ.
+/// Router of one link direction; measures the load once per t_ρ.
 #[derive(Clone, Debug)]
 pub struct Router {
     capacity: Rate,
@@ -17,13 +17,13 @@ pub struct Router {
     whole_percent: bool,
     t_rho: Duration,
     t_q: Duration,
-    /// λ: since the last measurement.
+    /// Volume λ that arrived since the last measurement.
     arrived: Volume,
-    /// Samples of the queue since the last measurement: their sum and number.
+    /// Sum and number of the queue samples since the last measurement.
     samples: (Volume, u32),
-    /// q̃.
+    /// Persistent queue q̃.
     queue: Volume,
-    /// ρ of the last t_ρ.
+    /// Load factor ρ of the last t_ρ.
     pub(super) load_factor: f64,
     load: Load,
     next_sample: Instant,
@@ -106,22 +106,22 @@ impl crate::protocol::Router<Vcp> for Router {
     }
 }
 
-/// `[vcp-2005:load-factor]` q̃ moved towards the last interval's mean.
+/// `[vcp-2005:load-factor]` Returns q̃ moved towards the mean queue of the last interval.
 pub(super) fn persistent_queue(queue: Volume, mean: Volume, weight: f64) -> Volume {
     queue + (mean - queue) * weight
 }
 
-/// `[vcp-2005:load-factor]` (λ + κ_q·q̃)/(γ·C·t_ρ).
+/// `[vcp-2005:load-factor]` Returns the load factor (λ + κ_q·q̃)/(γ·C·t_ρ).
 pub(super) fn load_factor(arrived: Volume, queue: Volume, kappa_q: f64, capacity: Volume) -> f64 {
     (arrived + kappa_q * queue) / capacity
 }
 
-/// The whole per cent above a load factor: 0.99 for 0.9842, 0.8 for 0.79.
+/// Returns the next whole per cent above a load factor, for example 0.99 for 0.9842 and 0.8 for 0.79.
 pub(super) fn next_percent(load_factor: f64) -> f64 {
     ((100.0 * load_factor).floor() + 1.0) / 100.0
 }
 
-/// `[vcp-2005:code]` Levels of 80 and 100 %.
+/// `[vcp-2005:code]` Returns the code of a load factor, with levels at 80 and 100 %.
 pub(super) fn code(load_factor: f64) -> Load {
     if load_factor < 0.8 {
         Load::Low
@@ -132,7 +132,7 @@ pub(super) fn code(load_factor: f64) -> Load {
     }
 }
 
-/// `[vcp-2005:code]` The more congested of two.
+/// `[vcp-2005:code]` Returns the more congested of two codes.
 pub(super) fn highest(header: Load, own: Load) -> Load {
     header.max(own)
 }

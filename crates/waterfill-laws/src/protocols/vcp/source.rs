@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of VCP.
 
 use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant, Volume};
 use super::params::{Freeze, Params};
 use super::{Load, Vcp};
 
-/// The source: MI, AI or MD as the path's load says.
+/// Source that applies MI, AI or MD, depending on the path's load.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,
@@ -18,12 +18,12 @@ pub struct Source {
     t_rho: f64,
     t_d: f64,
     freeze: Freeze,
-    /// cwnd in packets, at least 1.
+    /// Window cwnd in packets, at least 1.
     pub(super) window: f64,
     load: Load,
-    /// The last MD: nothing moves the window until the first time, overload is answered by AI until the second.
+    /// Two times set by the last MD. The window is frozen until the first, and AI answers overload until the second.
     decreased: Option<(Instant, Instant)>,
-    /// Smoothed as in RFC 6298.
+    /// Smoothed RTT, as in RFC 6298.
     rtt: Option<Duration>,
 }
 
@@ -37,7 +37,8 @@ pub(super) enum Action {
 }
 
 impl Source {
-    /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for an RTT.
+    /// `[vcp-2005:MD]` Returns the action for the present load. After one MD, the window is frozen for t_ρ, and AI then
+    /// answers overload for an RTT.
     fn action(&self, now: Instant) -> Action {
         match (self.load, self.decreased) {
             (load, Some((frozen_until, _)))
@@ -124,12 +125,12 @@ impl crate::protocol::Source<Vcp> for Source {
     }
 }
 
-/// `[vcp-2005:MI-scaling]` (1 + ξ)^(rtt/t_ρ) − 1, the exponent at most 2.5.
+/// `[vcp-2005:MI-scaling]` Returns ξ_s = (1 + ξ)^(rtt/t_ρ) − 1, with the exponent at most 2.5.
 pub(super) fn xi_scaled(xi: f64, rtt: f64, t_rho: f64) -> f64 {
     (1.0 + xi).powf((rtt / t_rho).min(MI_TIMES_T_RHO)) - 1.0
 }
 
-/// `[vcp-2005:AI-scaling]` α·(rtt/t_d)², but linear in the RTT outside 20 to 500 ms.
+/// `[vcp-2005:AI-scaling]` Returns α_rate = α·(rtt/t_d)², which is linear in the RTT outside 20 to 500 ms.
 pub(super) fn alpha_scaled(alpha: f64, rtt: f64, t_d: f64) -> f64 {
     let (short, long) = (AI_RTT_SHORT / t_d, AI_RTT_LONG / t_d);
     let x = rtt / t_d;
@@ -143,13 +144,13 @@ pub(super) fn alpha_scaled(alpha: f64, rtt: f64, t_d: f64) -> f64 {
     alpha * squared
 }
 
-/// `[vcp-2005:MD]` β·w, not below a packet.
+/// `[vcp-2005:MD]` Returns the window after MD, β·w, but at least one packet.
 pub(super) fn decreased(window: f64, beta: f64) -> f64 {
     (beta * window).max(1.0)
 }
 
-/// The authors' ns-2 code: 500 ms of RTT over a t_ρ of 200 ms.
+/// Maximum exponent of MI: an RTT of 500 ms over a t_ρ of 200 ms (from the authors' ns-2 code).
 pub(super) const MI_TIMES_T_RHO: f64 = 2.5;
-/// The authors' ns-2 code, seconds.
+/// RTT in seconds below which AI is linear; above `AI_RTT_LONG` it is linear again (from the authors' ns-2 code).
 pub(super) const AI_RTT_SHORT: f64 = 0.020;
 pub(super) const AI_RTT_LONG: f64 = 0.500;

@@ -1,4 +1,4 @@
-//! Tests: equations by hand, the header on the wire, the law by calls.
+//! Tests of VCP: equations checked by hand, bits on the wire, and calls of the laws.
 
 use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -18,14 +18,15 @@ fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
 }
 
-/// `[vcp-2005:load-factor]` 50 Mbit/s for 200 ms at 98 % is 1.225 MB; 1.2 MB and half of 100 kB are 1.25 MB.
+/// `[vcp-2005:load-factor]` The load factor is 1.25/1.225, because 1.2 MB and half of 100 kB are 1.25 MB. 50 Mbit/s for
+/// 200 ms at 98 % are 1.225 MB.
 #[test]
 fn load_factor_by_hand() {
     close(load_factor(bytes(1.2e6), bytes(1e5), 0.5, bytes(1.225e6)), 1.25 / 1.225, 1e-12);
     close(persistent_queue(bytes(1000.0), bytes(5000.0), 0.25).as_bytes(), 2000.0, 1e-12);
 }
 
-/// `[vcp-2005:code]`
+/// `[vcp-2005:code]` The code changes at 80 and 100 %, and the more congested code of two prevails.
 #[test]
 fn code_levels() {
     assert_eq!([0.0, 0.7999, 0.8, 0.9999, 1.0, 9.0].map(code), {
@@ -36,7 +37,7 @@ fn code_levels() {
     assert_eq!(highest(Load::Low, Load::High), Load::High);
 }
 
-/// Rounded up, 79 % and 99 % are at the next level; a load factor a little below is not.
+/// Rounding up moves 79.1 % and 99.1 % to the next level, but not a load factor just below 79 or 99 %.
 #[test]
 fn whole_per_cent_reach_a_level_one_per_cent_earlier() {
     assert_eq!([0.0, 0.5, 0.7899, 0.791, 0.9899, 0.991].map(next_percent), [0.01, 0.51, 0.79, 0.80, 0.99, 1.0]);
@@ -48,7 +49,7 @@ fn whole_per_cent_reach_a_level_one_per_cent_earlier() {
     }
 }
 
-/// `[vcp-2005:MI-scaling]` 6.25 % in t_ρ = 200 ms; √1.0625 − 1 in half of it; 1.0625^2.5 − 1 from 500 ms on.
+/// `[vcp-2005:MI-scaling]` MI adds 6.25 % in t_ρ = 200 ms, √1.0625 − 1 in 100 ms, and 1.0625^2.5 − 1 from 500 ms on.
 #[test]
 fn mi_scaling() {
     close(xi_scaled(0.0625, 0.2, 0.2), 0.0625, 1e-12);
@@ -57,7 +58,8 @@ fn mi_scaling() {
     assert_eq!(xi_scaled(0.0625, 3.0, 0.2), xi_scaled(0.0625, 0.5, 0.2));
 }
 
-/// `[vcp-2005:AI-scaling]` a quarter at half the reference, four times at twice; linear outside 20 to 500 ms.
+/// `[vcp-2005:AI-scaling]` AI is a quarter at half the reference RTT and four times as large at twice the reference. It
+/// is linear outside 20 to 500 ms.
 #[test]
 fn ai_scaling() {
     close(alpha_scaled(1.0, 0.2, 0.2), 1.0, 1e-12);
@@ -69,7 +71,7 @@ fn ai_scaling() {
     close(alpha_scaled(1.0, 0.04, 0.2) / 0.04_f64.powi(2), alpha_scaled(1.0, 0.3, 0.2) / 0.3_f64.powi(2), 1e-12);
 }
 
-/// `[vcp-2005:MD]`
+/// `[vcp-2005:MD]` MD reduces 100 packets to 87.5, and keeps a window of one packet.
 #[test]
 fn md_by_hand() {
     assert_eq!(decreased(100.0, 0.875), 87.5);
@@ -92,7 +94,7 @@ fn link(queue: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(5e7), target: None, queue: bytes(queue) }
 }
 
-/// Returns the code with which a packet of `volume` leaves.
+/// Sends a packet of `volume` bytes through the router; returns its code.
 fn pass(router: &mut Router, volume: f64, header: Load) -> Load {
     let mut header = header;
     for departs in [false, true] {
@@ -112,7 +114,7 @@ fn pass(router: &mut Router, volume: f64, header: Load) -> Load {
     header
 }
 
-/// Runs the router's timers up to a time, with a standing queue.
+/// Runs the router's timers until `until`, with a standing queue.
 fn run_timers(router: &mut Router, until: Instant, queue: f64) {
     while router.poll_at() <= until {
         let due = router.poll_at();
@@ -160,7 +162,8 @@ fn receive(source: &mut Source, ms: u64, load: Load) -> f64 {
     source.limit().window.unwrap() / source.packet
 }
 
-/// `[vcp-2005:MI, AI]` One RTT of 200 ms: ten acknowledgements multiply by 1.0625, ten more add about a packet.
+/// `[vcp-2005:MI, AI]` In an RTT of 200 ms, ten acknowledgements multiply the window by 1.0625 with MI, and add about
+/// one packet with AI.
 #[test]
 fn one_rtt_of_each_law() {
     let mut source = source();
@@ -170,7 +173,8 @@ fn one_rtt_of_each_law() {
     close(high, 11.525, 2e-3); // 10 of the 10.6 acknowledgements that make a whole packet
 }
 
-/// `[vcp-2005:MD]` once, frozen for 200 ms, AI for an RTT of 200 ms, then MD again.
+/// `[vcp-2005:MD]` MD acts once, then the window is frozen for 200 ms, AI follows for an RTT of 200 ms, and then MD
+/// acts again.
 #[test]
 fn one_decrease_then_a_freeze_then_one_rtt_of_ai() {
     let mut source = source();
@@ -184,7 +188,7 @@ fn one_decrease_then_a_freeze_then_one_rtt_of_ai() {
     assert_eq!(receive(&mut source, 1400, Load::Over), 0.875 * grown);
 }
 
-/// With `freeze = "overload"` a lower code ends the freeze at once; overload itself is still not answered twice.
+/// With `freeze = "overload"`, a lower code ends the freeze at once, but overload still has only one answer.
 #[test]
 fn a_freeze_of_overload_only_lets_ai_and_mi_go_on() {
     let mut source = Source::new(&Params { freeze: Freeze::Overload, ..Params::default() }, &connection());

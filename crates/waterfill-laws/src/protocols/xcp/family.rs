@@ -1,44 +1,45 @@
-//! The protocols that use XCP's router, and their changes to it.
+//! Protocols that use XCP's router, and their changes to it.
 
 use super::{Header, Params};
 use crate::protocol::{LinkView, Protocol};
 use crate::state::StateFields;
 use crate::units::Rate;
 
-/// XCP, and the protocols that use its router with a rule of their own.
+/// XCP, or a protocol that uses XCP's router with a rule of its own.
 pub trait Family: Protocol {
-    /// Changes to the router.
+    /// Changes to XCP's router.
     type Rule: Rule<Header = Self::Header, Params = Self::Params>;
 }
 
-/// Changes that a protocol based on XCP makes to its router; by default none.
+/// Changes that a protocol based on XCP makes to its router. By default there are none.
 pub trait Rule: Clone + std::fmt::Debug {
-    /// The protocol's data header, which contains XCP's.
+    /// Data header of the protocol, which contains XCP's.
     type Header;
-    /// The protocol's parameters.
+    /// Parameters of the protocol.
     type Params;
 
     /// Creates the rule of one link direction.
     fn new(params: &Self::Params, link: &LinkView) -> Self;
-    /// Returns XCP's part of the parameters.
+    /// Returns XCP's parameters within the protocol's.
     fn xcp(params: &Self::Params) -> Params;
-    /// Returns XCP's part of the header.
+    /// Returns XCP's header within the protocol's.
     fn congestion(header: &Self::Header) -> &Header;
-    /// Returns XCP's part of the header, to be written.
+    /// Returns XCP's header within the protocol's, as a mutable reference.
     fn congestion_mut(header: &mut Self::Header) -> &mut Header;
     /// Returns true if a packet with this header takes part in shuffling.
     fn is_local(&self, _header: &Self::Header) -> bool {
         true
     }
-    /// Returns the part in shuffling that a packet has, given what it gets and what is due to it, as gains and as losses.
+    /// Returns a packet's degree of participation in shuffling, from 0 to 1. Each pair holds the amount still available
+    /// and the amount due.
     fn part(&self, _gain: (Rate, Rate), _loss: (Rate, Rate)) -> f64 {
         1.0
     }
-    /// Marks the header of a packet whose feedback this router lowered; `full` if all its capacity is in use.
+    /// Marks the header of a packet whose feedback this router lowered; `full` means that all capacity is in use.
     fn mark_lowered(&self, _header: &mut Self::Header, _full: bool) {}
-    /// Counts a packet of this X that left, and whether this router lowered its feedback.
+    /// Counts a departing packet with its X, and whether this router lowered its feedback.
     fn count_departure(&mut self, _x: f64, _lowered: bool) {}
-    /// Ends an interval of this length in seconds; returns the factor of positive spare bandwidth.
+    /// Ends an interval that lasted `lasted` seconds; returns the factor for positive spare bandwidth.
     fn end_interval(&mut self, _lasted: f64) -> f64 {
         1.0
     }
@@ -68,7 +69,7 @@ macro_rules! as_xcp {
 }
 pub(in crate::protocols) use as_xcp;
 
-/// XCP as in the draft.
+/// Rule of XCP, which changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draft;
 

@@ -1,5 +1,5 @@
-//! The fixed-point version: `kernel/xcp.h`, which documents the scales. Only this module converts between them and real
-//! numbers.
+//! Fixed-point version of XCP, implemented in `kernel/xcp.h`, which documents the scales. Only this module converts
+//! between these scales and real numbers.
 
 use super::{Params, Xcp};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
@@ -7,14 +7,14 @@ use crate::protocol::Probe;
 use crate::protocols::pxcp::PXcp;
 use crate::units::Duration;
 
-/// Records a link's signals: d, φ/d and h/d.
+/// Records a link's signals: φ/d, h/d and the control interval d.
 pub(in crate::protocols) fn observe_link(signals: &[u64; SIGNALS], probe: &mut dyn Probe) {
     probe.record("spare", signals[1] as i64 as f64);
     probe.record("shuffled", signals[2] as f64);
     probe.record("interval", control_interval(signals).as_secs());
 }
 
-/// Returns d.
+/// Returns the control interval d.
 pub(in crate::protocols) fn control_interval(signals: &[u64; SIGNALS]) -> Duration {
     Duration::from_micros(signals[0])
 }

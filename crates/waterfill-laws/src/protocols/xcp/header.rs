@@ -1,22 +1,22 @@
-//! The congestion header of data packets and of acknowledgements, in katabi-2002's and in draft-falk's form.
+//! Congestion headers of data packets and acknowledgements, in the forms of katabi-2002 and draft-falk.
 
 use super::Form;
 use crate::protocol::Wire;
 use crate::units::{Rate, Volume};
 
-/// The congestion header of a data packet.
+/// Congestion header of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Header {
-    /// The fields of katabi-2002.
+    /// Fields of katabi-2002.
     Katabi {
         /// RTT in seconds; 0 if not known yet.
         rtt: f32,
-        /// Window in bytes (over the flow's weight).
+        /// Window in bytes, divided by the flow's weight.
         cwnd: f32,
         /// Change of the window, in bytes.
         feedback: f32,
     },
-    /// The fields of draft-falk.
+    /// Fields of draft-falk.
     Falk {
         /// RTT in 2⁻²⁸ s; 0 if not known yet.
         rtt: u32,
@@ -28,20 +28,20 @@ pub enum Header {
 }
 
 const FRAME_BYTES: usize = 20;
-/// Next protocol: TCP.
+/// Value of the protocol field: TCP follows.
 const PROTOCOL: u8 = 6;
-/// Version 2, in the upper four bits.
+/// Version 2, in the upper four bits of its byte.
 const VERSION: u8 = 2 << 4;
-/// draft-falk's standard format, and two formats of our own.
+/// Number of draft-falk's standard format. Numbers 14 and 15 are our own formats.
 const FORMAT_FALK: u8 = 1;
 const FORMAT_KATABI: u8 = 14;
 const FORMAT_TOTAL: u8 = 15;
-/// draft-falk: 28 bits after the binary point.
+/// Clock ticks per second: draft-falk's times have 28 bits after the binary point.
 const TICKS_PER_S: f64 = (1 << 28) as f64;
-/// Request of a sender; routers never write it.
+/// Feedback that a sender writes as a request; routers never write it.
 const ASK_KATABI: f32 = f32::MAX;
 const ASK_FALK: i32 = i32::MAX;
-/// Limit of sums of feedback: no window reaches it, and sums of it stay finite.
+/// Limit of sums of feedback, in bytes. No window reaches it, and sums below it stay finite.
 pub(super) const FEEDBACK_MAX: f64 = 1e30;
 
 fn write_frame(format: u8, fields: [[u8; 4]; 4], out: &mut [u8], length: usize) {
@@ -56,12 +56,12 @@ fn read_frame(bytes: &[u8], length: usize) -> Option<(u8, [[u8; 4]; 4])> {
     known.then(|| (frame[2] & 0x0f, [word(4), word(8), word(12), word(16)]))
 }
 
-/// Reads a float; `None` unless it is finite and at least `min`.
+/// Reads a floating-point number; `None` unless it is finite and at least `min`.
 fn real(bytes: [u8; 4], min: f32) -> Option<f32> {
     Some(f32::from_be_bytes(bytes)).filter(|x| x.is_finite() && *x >= min)
 }
 
-/// Returns a volume of feedback as on the wire, below [`ASK_KATABI`].
+/// Returns a feedback in bytes as a number on the wire, below [`ASK_KATABI`].
 pub(super) fn quantise(bytes: f64) -> f32 {
     bytes.clamp(-FEEDBACK_MAX, FEEDBACK_MAX) as f32
 }
@@ -81,7 +81,7 @@ impl Header {
         }
     }
 
-    /// Returns the sender's RTT in seconds; none if the sender does not know it.
+    /// Returns the sender's RTT in seconds, or `None` if the sender does not know it.
     pub(super) fn rtt(&self) -> Option<f64> {
         let s = match *self {
             Self::Katabi { rtt, .. } => f64::from(rtt),
@@ -90,7 +90,7 @@ impl Header {
         (s > 0.0).then_some(s)
     }
 
-    /// Returns X in seconds, summed over `packets`.
+    /// Returns the time X between packets in seconds, summed over `packets`.
     pub(super) fn x(&self, volume: Volume, packets: f64) -> f64 {
         match *self {
             Self::Katabi { rtt, cwnd, .. } => {
@@ -100,7 +100,7 @@ impl Header {
         }
     }
 
-    /// Returns the change of throughput so far; none before the first router.
+    /// Returns the change of throughput so far, or `None` before the first router.
     pub(super) fn feedback(&self, rtt: f64) -> Option<Rate> {
         match *self {
             Self::Katabi { feedback, .. } => {
@@ -196,14 +196,14 @@ impl Wire for Header {
     }
 }
 
-/// The field Reverse_Feedback of an acknowledgement.
+/// Reverse_Feedback field of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Echo {
     /// Change of the window since the last acknowledgement, in bytes.
     Window(f32),
     /// Change of the throughput since the last acknowledgement, in byte/s.
     Throughput(i32),
-    /// XCP-r: the sum of all changes of the window since the start of the connection, in bytes.
+    /// Sum of all changes of the window since the start of the connection, in bytes (XCP-r).
     Total(f32),
 }
 
@@ -246,7 +246,7 @@ impl Wire for Echo {
     }
 }
 
-/// `[draft-falk:x]` X = rtt·s/cwnd; 0 without a window.
+/// `[draft-falk:x]` Returns the time between packets, X = rtt·s/cwnd; 0 without a window.
 pub(super) fn inter_packet_time(rtt: f64, volume: Volume, cwnd: Volume) -> f64 {
     if cwnd > Volume::ZERO { rtt * (volume / cwnd) } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! XCP: routers write the change of its sender's window into every packet.
+//! XCP: routers write the change of the sender's window into every packet.
 //!
 //! # Law
 //! Once per control interval, the mean RTT d of its traffic, a router decides how much its input is to change
@@ -107,7 +107,7 @@ use crate::protocol::{Host, Info, LawSignal, Protocol, ProtocolKind};
 #[derive(Debug)]
 pub struct Xcp;
 
-/// The signals of XCP and of the protocols based on it.
+/// Signals of XCP and of the protocols based on it.
 pub(super) const SIGNALS: &[LawSignal] = &[
     LawSignal { name: "spare", unit: "bit/s", doc: "the change φ/d of its input that the router requests" },
     LawSignal { name: "shuffled", unit: "bit/s", doc: "the traffic h/d that the router shuffles" },

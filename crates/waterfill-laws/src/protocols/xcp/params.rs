@@ -1,4 +1,4 @@
-//! Parameters of XCP, and the macro by which iXCP extends them.
+//! Parameters of XCP, and the macro with which iXCP extends them.
 
 use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
@@ -6,19 +6,19 @@ use crate::params::{ParamError, require};
 crate::choice! {
     /// Congestion header of packets.
     pub enum Form {
-        /// Window, RTT and feedback in bytes.
+        /// Form of katabi-2002: window, RTT and feedback in bytes.
         Katabi = "katabi",
-        /// RTT, time between packets and change of throughput.
+        /// Form of draft-falk: RTT, time between packets and change of throughput.
         Falk = "falk",
     }
 }
 
 crate::choice! {
-    /// End that adds up the feedback.
+    /// End of the connection that adds up the feedback.
     pub enum FeedbackAt {
-        /// The sender, from each acknowledgement.
+        /// The sender adds up the feedback of each acknowledgement.
         Source = "source",
-        /// The receiver (XCP-r): acknowledgements carry the sum.
+        /// The receiver adds up the feedback, and acknowledgements carry the sum (XCP-r).
         Receiver = "receiver",
     }
 }
@@ -28,7 +28,7 @@ crate::choice! {
     pub enum Counts {
         /// Every packet that arrives.
         All = "all",
-        /// Packets with a congestion header only.
+        /// Only packets with a congestion header.
         Own = "own",
     }
 }
@@ -45,32 +45,32 @@ macro_rules! xcp_params {
                 /// Gain β on the persistent queue.
                 beta: f64 = 0.226, "ixcp-2007 §2.1",
                     kernel scaled(1e6, 0.0..=1.0);
-                /// Share γ of the traffic that is shuffled.
+                /// Fraction γ of the traffic that is shuffled.
                 gamma: f64 = 0.1, "ixcp-2007 §2.1",
                     kernel scaled(1e6, 0.0..=1.0);
                 /// Congestion header of packets.
                 header: $crate::protocols::xcp::Form = $crate::protocols::xcp::Form::Katabi,
                     "katabi-2002; falk: draft-falk-xcp-spec-03",
                     kernel default_only();
-                /// End that adds up the feedback; the receiver is XCP-r.
+                /// End of the connection that adds up the feedback (`receiver` is XCP-r).
                 feedback_at: $crate::protocols::xcp::FeedbackAt = $crate::protocols::xcp::FeedbackAt::Source,
                     "katabi-2002; receiver: López Pacheco and Pham 2005";
-                /// The window before any feedback, in packets; 0 in kernel arithmetic is the host's own.
+                /// Initial window before any feedback, in packets. In kernel arithmetic, 0 means the host's own window.
                 first_window: f64 = 1.0, "reading: the smallest window",
                     kernel scaled(1e3, 0.0..=1e6);
                 /// Halve the window at a loss, and reduce it to one packet at a timeout.
                 halve_on_loss: bool = true, "katabi-2002: as TCP",
                     kernel word();
-                /// The shortest control interval.
+                /// Minimum control interval.
                 min_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1), "the authors' ns-2 module",
                     kernel micros(1e-6..=4.0);
-                /// The longest control interval.
+                /// Maximum control interval.
                 max_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1000), "the authors' ns-2 module",
                     kernel micros(1e-6..=4.0);
-                /// The control interval before any RTT is known.
+                /// Control interval before any RTT is known.
                 first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module",
                     kernel micros(1e-6..=4.0);
-                /// Real numbers, or the fixed-point version that the kernel runs.
+                /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.
                 arithmetic: $crate::kernel::Arithmetic = $crate::kernel::Arithmetic::Real, "none; `kernel` is kernel/xcp.h";
                 $($more)*
             }

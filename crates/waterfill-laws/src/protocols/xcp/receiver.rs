@@ -1,4 +1,4 @@
-//! The receiver's law.
+//! Receiver law of XCP.
 
 use super::header::{FEEDBACK_MAX, quantise};
 use super::{Echo, FeedbackAt, Form, Header, Params};
@@ -6,12 +6,12 @@ use crate::protocol::{Protocol, Received};
 use crate::state::StateFields;
 use crate::units::Instant;
 
-/// The receiver: returns the feedback, summed over the packets of one acknowledgement.
+/// Receiver that returns the feedback, summed over the packets of one acknowledgement.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     form: Form,
     apply: FeedbackAt,
-    /// Feedback since the last acknowledgement: bytes, or byte/s with draft-falk's header.
+    /// Feedback since the last acknowledgement, in bytes (in byte/s with draft-falk's header).
     fresh: f64,
     /// Sum of all changes of the window in bytes (XCP-r).
     total: f64,

@@ -1,4 +1,4 @@
-//! The router law. iXCP and P-XCP change it by their [`Rule`].
+//! Router law of XCP. iXCP and P-XCP change it through their [`Rule`].
 
 use super::family::{Draft, Family, Rule};
 use super::{Counts, Header};
@@ -6,7 +6,7 @@ use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// The router of one link direction. A packet takes part in shuffling if it is *local*: if it has a header, and in iXCP
+/// Router of one link direction. A packet takes part in shuffling if it is *local*: if it has a header, and in iXCP
 /// also names this link.
 #[derive(Clone, Debug)]
 pub struct Router<R = Draft> {
@@ -18,34 +18,34 @@ pub struct Router<R = Draft> {
     first_interval: Duration,
     rule: R,
     counts: Counts,
-    /// The current interval and its sums.
+    /// Present control interval d.
     interval: Duration,
     arrived: Sums,
     arrived_local: Sums,
-    /// Σ(rtt·X) in s².
+    /// Sum Σ(rtt·X) over the present interval, in s².
     sum_rtt_x: f64,
-    /// Results of the last interval.
+    /// Spare bandwidth φ/d of the last interval. The fields up to `residue_loss` are other results of that interval.
     spare: Rate,
     shuffled: Rate,
     gain: Factors,
     loss: Factors,
     residue_gain: Rate,
     residue_loss: Rate,
-    /// The persistent queue, and the smallest queue since it was measured.
+    /// Persistent queue; `queue_min` is the smallest queue since it was measured.
     queue: Volume,
     queue_min: Volume,
     next_control: Instant,
     next_queue: Instant,
 }
 
-/// Bytes and ΣX (in seconds) of an interval's arrivals.
+/// Bytes and ΣX (in seconds) of the packets that arrived in an interval.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     volume: Volume,
     x: f64,
 }
 
-/// C_p or C_n, per unit of X or s: the parts from spare bandwidth, for every packet, and from shuffling.
+/// C_p or C_n, per unit of X or s: one part from spare bandwidth, for every packet, and one part from shuffling.
 #[derive(Clone, Copy, Debug, Default)]
 struct Factors {
     spare: Rate,
@@ -57,13 +57,13 @@ impl Factors {
         self.with(f64::from(u8::from(local)))
     }
 
-    /// Returns the factor of a packet with this part in shuffling.
+    /// Returns the factor of a packet that participates in shuffling to the degree `part`.
     fn with(self, part: f64) -> Rate {
         self.spare + part * self.shuffled
     }
 }
 
-/// The minimum time over which the smallest queue is measured (2 ms in the authors' simulator).
+/// Minimum time over which the smallest queue is measured (2 ms in the authors' simulator).
 const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
 
 impl<R: Rule> Router<R> {
@@ -95,7 +95,7 @@ impl<R: Rule> Router<R> {
         }
     }
 
-    /// Counts an arriving packet as load, and what its header says about its flow.
+    /// Counts an arriving packet as load, and adds its header's RTT and X to the sums.
     fn count_arrival(&mut self, volume: Volume, packets: f64, header: Option<&Header>, local: bool) {
         self.arrived.volume += volume;
         let Some(header) = header else { return };
@@ -112,7 +112,7 @@ impl<R: Rule> Router<R> {
         }
     }
 
-    /// `[draft-falk:residue]` Writes a packet's feedback at its departure; returns whether it was lowered.
+    /// `[draft-falk:residue]` Writes a packet's feedback at its departure; returns true if the feedback was lowered.
     fn write_feedback(&mut self, volume: Volume, packets: f64, header: &mut Header, local: bool) -> bool {
         let Some(rtt) = header.rtt() else { return false };
         let x = header.x(volume, packets);
@@ -142,7 +142,7 @@ impl<R: Rule> Router<R> {
         lowered
     }
 
-    /// Returns true if all capacity is in use: no spare bandwidth, or too much load.
+    /// Returns true if all capacity is in use, so that there is no spare bandwidth.
     fn is_full(&self) -> bool {
         self.spare <= Rate::ZERO
     }
@@ -254,22 +254,22 @@ impl<P: Family> crate::protocol::Router<P> for Router<P::Rule> {
     }
 }
 
-/// `[ixcp-2007:eq1]` φ/d = α·(c − y) − β·b/d.
+/// `[ixcp-2007:eq1]` Returns φ/d = α·(c − y) − β·b/d.
 fn spare(alpha: f64, beta: f64, capacity: Rate, input: Rate, queue: Volume, interval: Duration) -> Rate {
     alpha * (capacity - input) - beta * (queue / interval)
 }
 
-/// `[ixcp-2007:eq2]` `[ixcp-2007:eq3]` h/d = max{0, γ·y − |φ/d|}, y of the local packets.
+/// `[ixcp-2007:eq2]` Returns h/d = max{0, γ·y − |φ/d|}, where y is the rate of the local packets.
 fn shuffled(gamma: f64, input: Rate, spare: Rate) -> Rate {
     (gamma * input - spare.max(-1.0 * spare)).max(Rate::ZERO)
 }
 
-/// `[draft-falk:cp]` `[draft-falk:cn]` Allocated change over the sum to which it is proportional.
+/// `[draft-falk:cp]` Returns an allocated change divided by the sum to which it is proportional.
 fn over(change: Rate, sum: f64) -> Rate {
     if sum > 0.0 { change / sum } else { Rate::ZERO }
 }
 
-/// `[katabi-2002:d]` Σ(rtt·X)/ΣX.
+/// `[katabi-2002:d]` Returns the mean RTT Σ(rtt·X)/ΣX.
 fn mean_rtt(sum_rtt_x: f64, sum_x: f64) -> f64 {
     sum_rtt_x / sum_x
 }

@@ -1,11 +1,11 @@
-//! The source's law.
+//! Source law of XCP.
 
 use super::{Echo, Form, Header, Params};
 use crate::protocol::{Ack, Connection, Event, PacketKind, Protocol, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
-/// The source: adds the feedback to its window.
+/// Source that adds the feedback to its window.
 #[derive(Clone, Debug)]
 pub struct Source {
     form: Form,
@@ -15,15 +15,15 @@ pub struct Source {
     pub(super) cwnd: Volume,
     /// Smoothed RTT in seconds.
     srtt: Option<f64>,
-    /// RTT in seconds that packets state instead, with a window that makes the rate right.
+    /// Claimed RTT in seconds that packets state instead, together with a window that gives the true rate.
     claimed_rtt: Option<f64>,
-    /// XCP-r: the sum in the last acknowledgement.
+    /// Sum in the last acknowledgement, in bytes (XCP-r).
     total: f64,
 }
 
-/// The largest window: 10¹⁵ bytes are one second at 8 Pbit/s.
+/// Maximum window. 10¹⁵ bytes are one second at 8 Pbit/s.
 const WINDOW_MAX: Volume = Volume::from_bytes(1e15);
-/// RFC 6298's weight of a new RTT sample.
+/// Weight of a new RTT sample in RFC 6298.
 const RTT_GAIN: f64 = 1.0 / 8.0;
 
 impl Source {
@@ -73,7 +73,7 @@ impl Source {
         }
     }
 
-    /// Returns a change of the window that was stated as the change of the own.
+    /// Converts a change of the stated window to a change of the source's own window.
     fn of_own_rtt(&self, bytes: f64) -> f64 {
         match (self.srtt, self.claimed_rtt) {
             (Some(own), Some(claimed)) => bytes * (own / claimed),
@@ -124,7 +124,7 @@ impl<P: Protocol<Params = Params, Header = Header, Echo = Echo>> crate::protocol
     }
 }
 
-/// `[katabi-2002:cwnd]` max{cwnd + feedback, s}.
+/// `[katabi-2002:cwnd]` Returns the next window, max{cwnd + feedback, s}.
 fn cwnd_next(cwnd: Volume, feedback: Volume, packet: Volume) -> Volume {
     let next = (cwnd + feedback).max(packet);
     if next > WINDOW_MAX { WINDOW_MAX } else { next }

@@ -1,4 +1,4 @@
-//! XCP's header, receiver and source, by hand from the papers; the router's tests are in its file.
+//! Tests of XCP's header, receiver and source, checked by hand from the papers. The router has its own tests.
 
 use super::header::inter_packet_time;
 use super::*;
@@ -54,7 +54,7 @@ fn headers_on_the_wire() {
     }
 }
 
-/// `[draft-falk:x]` 100 ms for 100 kB are 1 ms for 1 kB; a SYN without a window has none.
+/// `[draft-falk:x]` At 100 ms per 100 kB, X of 1 kB is 1 ms. A SYN without a window has X = 0.
 #[test]
 fn x_is_the_time_between_packets() {
     close(inter_packet_time(0.1, bytes(1000.0), bytes(100e3)), 1e-3, 1e-12);
@@ -93,7 +93,7 @@ fn source(params: &Params) -> Source {
     Source::new(params, &Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 })
 }
 
-/// `[katabi-2002:cwnd]` the window moves by the feedback, not below one packet.
+/// `[katabi-2002:cwnd]` The window changes by the feedback, but not below one packet.
 #[test]
 fn cwnd_follows_feedback() {
     let mut source = source(&Params::default());
@@ -140,7 +140,8 @@ fn a_weight_scales_the_gain() {
     close(header.x(packet, 1.0), 2.0 * 0.1 * 1000.0 / 100e3, 1e-6);
 }
 
-/// A source of 100 ms and 100 kB that claims 10 s states 10 MB, so X is true. Of 1000 bytes of feedback it takes 10.
+/// A source of 100 ms and 100 kB that claims 10 s states a window of 10 MB, so that X is true. It applies 10 of 1000
+/// bytes of feedback.
 #[test]
 fn a_claimed_rtt_is_stated_at_the_true_rate() {
     let packet = bytes(1000.0);
@@ -187,7 +188,7 @@ fn feedback_of(echo: Echo) -> f64 {
     }
 }
 
-/// XCP-r: the last acknowledgement carries the whole sum, whichever others are lost.
+/// The last acknowledgement carries the whole sum in XCP-r, whichever earlier ones are lost.
 #[test]
 fn the_receivers_sum_survives_lost_acknowledgements() {
     let cwnd_after = |feedback_at, delivered: [bool; 4]| {
@@ -219,7 +220,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(Params::default().check().is_ok());
 }
 
-/// A parcel's feedback is a sum over its packets: parts divide it, two parcels add theirs; what no router wrote stays.
+/// The feedback of a parcel is a sum over its packets: parts divide it, and joined parcels add theirs. A field that no
+/// router wrote stays unwritten.
 #[test]
 fn feedback_of_parcels_is_a_sum() {
     let falk = |delta_throughput| Header::Falk { rtt: 7, x: 8, delta_throughput };

@@ -1,16 +1,17 @@
-//! The model of the path: filters over rounds, and what follows from them.
+//! BBR's model of the path: filters over rounds, and the limits that follow from them.
 
 use crate::units::{Duration, Instant};
 
-/// BtlBwFilterLen: rounds for which a largest rate is valid (bbr-00 §4.1.1.2).
+/// Number of rounds for which a maximum rate is valid (BtlBwFilterLen, bbr-00 §4.1.1.2).
 pub(super) const ROUNDS: usize = 10;
-/// send_quantum's time, and its largest size in bytes (bbr-00 §4.2.2).
+/// Time that a send_quantum covers; `QUANTUM_MAX` is its largest size in bytes (bbr-00 §4.2.2).
 pub(super) const QUANTUM: Duration = Duration::from_millis(1);
 pub(super) const QUANTUM_MAX: f64 = 65_535.0;
-/// Below this rate, in bit/s, a send_quantum may be a single packet; above it is two at least (bbr-00 §4.2.2).
+/// Rate, in bit/s, below which a send_quantum may be a single packet. Above, it has at least two packets (bbr-00
+/// §4.2.2).
 pub(super) const QUANTUM_OF_ONE: f64 = 1.2e6;
 
-/// The largest rate of each of the last [`ROUNDS`] rounds that had one.
+/// Maximum of the delivery rate over the last [`ROUNDS`] rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MaxFilter {
     of_rounds: [f64; ROUNDS],
@@ -19,7 +20,7 @@ pub(super) struct MaxFilter {
 }
 
 impl MaxFilter {
-    /// `[bbr-00:BtlBw]` The filter after a sample in a round.
+    /// `[bbr-00:BtlBw]` Adds a rate sample of a round to the filter.
     pub(super) fn update(&mut self, round: u32, rate: f64) {
         for gone in (self.newest..round).take(ROUNDS) {
             self.of_rounds[(gone as usize + 1) % ROUNDS] = 0.0;
@@ -32,23 +33,23 @@ impl MaxFilter {
 }
 
 /// Largest burst of acknowledgements beyond the bandwidth in the last 5 to 10 rounds (tcp_bbr.c:
-/// bbr_update_ack_aggregation). Where more arrive at a time, the sender would otherwise be silent in between.
+/// bbr_update_ack_aggregation). Without an allowance for these bursts, the sender would be silent between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
-    /// Packets: the most of this window of rounds, and of the last.
+    /// Largest excess in packets, in the present window of rounds and in the previous one.
     extra: [f64; 2],
     rounds: u32,
-    /// Since when acknowledgements came faster than the bandwidth, and how many packets they brought.
+    /// Time since which acknowledgements have arrived faster than the bandwidth; `acked` counts their packets.
     began: Option<Instant>,
     acked: f64,
 }
 
 impl Aggregation {
-    /// bbr_extra_acked_win_rtts.
+    /// Number of rounds in a window (bbr_extra_acked_win_rtts).
     const ROUNDS: u32 = 5;
-    /// bbr_extra_acked_max_us: at most what arrives in this time.
+    /// Time whose packets limit the allowance (bbr_extra_acked_max_us).
     const TIME_MAX: Duration = Duration::from_millis(100);
-    /// bbr_ack_epoch_acked_reset_thresh, packets.
+    /// Number of acknowledged packets after which an epoch restarts (bbr_ack_epoch_acked_reset_thresh).
     const ACKED_MAX: f64 = 1_048_576.0;
 
     pub(super) fn update(&mut self, now: Instant, acked: f64, round_start: bool, bandwidth: f64, cwnd: f64) {
@@ -68,19 +69,21 @@ impl Aggregation {
         self.extra[0] = self.extra[0].max((self.acked - expected).min(cwnd));
     }
 
-    /// Packets.
+    /// Returns the allowance for aggregated acknowledgements, in packets.
     pub(super) fn allowance(&self, bandwidth: f64) -> f64 {
         self.extra[0].max(self.extra[1]).min(bandwidth * Self::TIME_MAX.as_secs())
     }
 }
 
-/// `[bbr-00:Inflight]` Packets in flight that `gain` times the path holds, and an allowance for what hosts hold back.
+/// `[bbr-00:Inflight]` Returns the packets in flight for a gain: `gain` times the bandwidth-delay product, plus an
+/// allowance for packets that hosts hold back.
 #[must_use]
 pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration, send_quantum: f64) -> f64 {
     gain * bandwidth * rtprop.as_secs() + 3.0 * send_quantum
 }
 
-/// `[bbr-00:send_quantum]` Whole packets of so many bytes that leave in a millisecond at a pacing rate in packets/s.
+/// `[bbr-00:send_quantum]` Returns the number of whole packets, of `packet` bytes each, that leave in a millisecond at
+/// a pacing rate in packets/s.
 #[must_use]
 pub fn send_quantum(pacing_rate: f64, packet: f64) -> f64 {
     let minimum = if pacing_rate * packet * 8.0 < QUANTUM_OF_ONE { 1.0 } else { 2.0 };

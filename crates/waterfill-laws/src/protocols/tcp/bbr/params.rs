@@ -1,4 +1,4 @@
-//! The parameters.
+//! Parameters of BBR.
 
 use crate::params::{ParamError, require};
 use crate::units::Duration;
@@ -6,16 +6,16 @@ use crate::units::Duration;
 crate::params! {
     /// Parameters of BBR.
     pub struct Params {
-        /// BBRHighGain: pacing and window gain of Startup, and one over the pacing gain of Drain.
+        /// BBRHighGain: pacing and window gain of Startup. Its inverse is the pacing gain of Drain.
         high_gain: f64 = 2.0 / std::f64::consts::LN_2, "bbr-00 §4.3.2.1";
         /// Window gain of ProbeBW.
         cwnd_gain: f64 = 2.0, "bbr-00 §4.3.4";
-        /// RTpropFilterLen: how long a smallest RTT is valid.
+        /// RTpropFilterLen: time for which a minimum RTT is valid.
         rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.2";
         /// ProbeRTTDuration: minimum time for which ProbeRTT keeps 4 packets in flight.
         probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
-        /// Follow Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin, an
-        /// allowance for aggregated acknowledgements.
+        /// Follow Linux's tcp_bbr.c where it differs from the draft. The differences are send_quantum, even windows, a
+        /// margin of 1 %, and an allowance for aggregated acknowledgements.
         linux: bool = false, "bbr-00";
     }
 }

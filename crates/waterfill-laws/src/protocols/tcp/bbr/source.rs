@@ -1,4 +1,4 @@
-//! The source law.
+//! Source law of BBR.
 
 use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::protocols::tcp::WINDOW_MAX;
@@ -9,20 +9,22 @@ use super::Bbr;
 use super::model::{Aggregation, MaxFilter, inflight, send_quantum};
 use super::params::Params;
 
-/// BBRMinPipeCwnd (bbr-00 §4.2.3.3): enough for delayed acknowledgements not to stall it.
+/// Minimum window, in packets, with which delayed acknowledgements do not stall the sender (BBRMinPipeCwnd, bbr-00
+/// §4.2.3.3).
 pub(super) const WINDOW_MIN: f64 = 4.0;
-/// The pacing gains of ProbeBW's phases (bbr-00 §4.3.4).
+/// Pacing gains of ProbeBW's phases (bbr-00 §4.3.4).
 pub(super) const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Growth of the bandwidth below which a pipe counts as full (bbr-00 §4.3.2.2).
 pub(super) const FULL_GROWTH: f64 = 1.25;
-/// Number of rounds without that growth after which a pipe is full.
+/// Number of rounds without `FULL_GROWTH` after which a pipe counts as full.
 pub(super) const FULL_ROUNDS: u32 = 3;
-/// RTT assumed for the first pacing rate, before any is measured (bbr-00 §4.2.1).
+/// RTT assumed for the first pacing rate, before any RTT is measured (bbr-00 §4.2.1).
 pub(super) const RTT_NOMINAL: Duration = Duration::from_millis(1);
-/// The share by which Linux's pacing stays below the bandwidth (tcp_bbr.c: bbr_pacing_margin_percent).
+/// Fraction by which Linux's pacing rate stays below the bandwidth (tcp_bbr.c: bbr_pacing_margin_percent).
 pub(super) const LINUX_MARGIN: f64 = 0.01;
 
-/// A number that looks random, of a connection's seed and a count (the finaliser of MurmurHash3 in Steele's SplitMix64).
+/// Returns a pseudorandom number from a connection's seed and a count (the finaliser of MurmurHash3 in Steele's
+/// SplitMix64).
 pub(super) fn drawn(seed: u64, count: u64) -> u64 {
     let mut z = seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +40,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// Change by an acknowledgement, in packets.
+/// Changes that an acknowledgement reports, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: Instant,
@@ -57,14 +59,14 @@ pub struct Source {
     seed: u64,
     initial: f64,
     estimator: Estimator,
-    /// In flight after the last packet sent, or acknowledgement.
+    /// Packets in flight after the last packet sent or acknowledgement received.
     in_flight: f64,
-    /// Data delivered, by the last acknowledgement.
+    /// Packets delivered by the last acknowledgement.
     acked: f64,
 
     pub(super) bandwidth: MaxFilter,
     aggregation: Aggregation,
-    /// The smallest RTT, and when it was last seen; none before the first.
+    /// Minimum RTT and the time at which it was last seen; `None` before the first RTT.
     pub(super) rtprop: Option<(Duration, Instant)>,
     round: u32,
     pub(super) round_start: bool,
@@ -73,7 +75,7 @@ pub struct Source {
     pub(super) state: State,
     pub(super) pacing_gain: f64,
     pub(super) cwnd_gain: f64,
-    /// Packets/s.
+    /// Pacing rate in packets/s.
     pub(super) pacing_rate: f64,
     pub(super) cwnd: f64,
     pub(super) prior_cwnd: f64,
@@ -84,10 +86,10 @@ pub struct Source {
 
     pub(super) phase: usize,
     pub(super) phase_began: Instant,
-    /// Number of entries into ProbeBW: each draws anew.
+    /// Number of entries into ProbeBW. Each entry draws a new starting phase.
     entered: u32,
 
-    /// Earliest end of ProbeRTT; none before there is little enough in flight.
+    /// Earliest end of ProbeRTT; `None` until few enough packets are in flight.
     pub(super) probe_rtt_until: Option<Instant>,
     probe_rtt_round_done: bool,
     idle_restart: bool,
@@ -137,7 +139,7 @@ impl Source {
         self.inflight_and(gain, 0.0)
     }
 
-    /// Returns that amount and `more` packets.
+    /// Returns the packets in flight for a gain, plus `more` packets.
     fn inflight_and(&self, gain: f64, more: f64) -> f64 {
         let Some((rtprop, _)) = self.rtprop else { return self.initial };
         let packets = inflight(gain, self.bandwidth.max, rtprop, self.quantum()) + more;
@@ -168,7 +170,7 @@ impl Source {
         }
     }
 
-    /// `[bbr-00:RTprop]`; whether it had expired.
+    /// `[bbr-00:RTprop]` Updates the minimum RTT; returns true if it had expired.
     pub(super) fn update_rtprop(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = self.rtprop.is_some_and(|(_, seen)| now > seen + self.params.rtprop_window);
         if let Some(rtt) = rtt {
@@ -180,7 +182,7 @@ impl Source {
         expired
     }
 
-    /// `[bbr-00:full_pipe]`
+    /// `[bbr-00:full_pipe]` Sets `filled_pipe` after three rounds in which the bandwidth grew by less than a quarter.
     pub(super) fn check_full_pipe(&mut self, app_limited: bool) {
         if self.filled_pipe || !self.round_start || app_limited {
             return;
@@ -287,7 +289,8 @@ impl Source {
 
     // ------------------------------------------------------------------ what follows
 
-    /// `[bbr-00:pacing_rate]`
+    /// `[bbr-00:pacing_rate]` Sets the pacing rate to a gain times the bandwidth. Until the pipe is full, the rate only
+    /// rises.
     pub(super) fn set_pacing_rate(&mut self, gain: f64) {
         let margin = if self.params.linux { LINUX_MARGIN } else { 0.0 };
         let rate = gain * self.bandwidth.max * (1.0 - margin);
@@ -296,7 +299,7 @@ impl Source {
         }
     }
 
-    /// `[bbr-00:cwnd]`
+    /// `[bbr-00:cwnd]` Moves the window towards the gain's packets in flight, by the packets acknowledged.
     pub(super) fn set_cwnd(&mut self, seen: &Seen) {
         // Without `linux` nothing is noted, and there is none.
         let allowance = if self.filled_pipe { self.aggregation.allowance(self.bandwidth.max) } else { 0.0 };
@@ -322,7 +325,7 @@ impl Source {
         self.cwnd = self.cwnd.min(most);
     }
 
-    /// BBRSaveCwnd: the window to come back to.
+    /// Returns the window to restore after recovery or ProbeRTT (BBRSaveCwnd).
     fn saved_cwnd(&self) -> f64 {
         if self.recovering || self.state == State::ProbeRtt { self.prior_cwnd.max(self.cwnd) } else { self.cwnd }
     }

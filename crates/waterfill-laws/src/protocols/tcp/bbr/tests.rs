@@ -1,4 +1,4 @@
-//! Tests: equations by hand, the header on the wire, the law by calls.
+//! Tests of BBR: equations checked by hand, and calls of the source on a simulated path.
 
 use crate::protocol::{Ack, Connection, Event, PacketKind, Sending};
 use crate::protocols::tcp::delivery::Note;
@@ -23,7 +23,7 @@ fn packets(n: f64) -> Volume {
     Volume::from_bytes(n * PACKET)
 }
 
-/// A source, and a pipe of 1000 packets/s and 100 ms that delivers what it sends and queues the rest.
+/// Source on a path of 1000 packets/s and 100 ms, which delivers its packets and queues the excess.
 struct Path {
     bbr: Box<Source>,
     now: Duration,
@@ -42,7 +42,7 @@ impl Path {
         path
     }
 
-    /// Sends what the window allows, at once: of the pacing only what it says is looked at.
+    /// Sends as many packets as the window allows, at once. Pacing is ignored.
     fn fill(&mut self, more: bool) {
         let window = self.bbr.cwnd as usize;
         while more && self.sent.len() < window {
@@ -53,7 +53,7 @@ impl Path {
         }
     }
 
-    /// The next packet arrives: a millisecond after the one before, and not before its RTT is over.
+    /// Delivers the next packet, a millisecond after the previous one and not before its RTT is over.
     fn step(&mut self) {
         let (note, sent) = self.sent.pop_front().expect("something is in flight");
         self.now = (self.now + Duration::from_millis(1)).max(sent + self.base_rtt);
@@ -82,7 +82,7 @@ impl Path {
     }
 }
 
-/// `[bbr-00:BtlBw]`
+/// `[bbr-00:BtlBw]` The bandwidth estimate is the maximum of ten rounds.
 #[test]
 fn bbr_00_btlbw_is_the_largest_of_ten_rounds() {
     let mut filter = MaxFilter::default();
@@ -97,7 +97,7 @@ fn bbr_00_btlbw_is_the_largest_of_ten_rounds() {
     assert_eq!(filter.max, 10.0);
 }
 
-/// `[bbr-00:Inflight]`
+/// `[bbr-00:Inflight]` A gain of 2 allows 203 packets in flight at 1000 packets/s and 100 ms.
 #[test]
 fn bbr_00_inflight_by_hand() {
     // 1000 packets/s × 100 ms twice, and three packets.
@@ -105,7 +105,7 @@ fn bbr_00_inflight_by_hand() {
     assert_eq!(source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
 }
 
-/// `[bbr-00:send_quantum]`
+/// `[bbr-00:send_quantum]` A send_quantum covers a millisecond, with one or two packets at least and 64 kB at most.
 #[test]
 fn bbr_00_send_quantum_by_hand() {
     assert_eq!(send_quantum(8333.0, 1500.0), 8.0, "100 Mbit/s: 8.3");
@@ -114,7 +114,7 @@ fn bbr_00_send_quantum_by_hand() {
     assert_eq!(send_quantum(833_333.0, 1500.0), 43.0, "10 Gbit/s: 64 kB");
 }
 
-/// `[bbr-00:RTprop]` 100 ms at 1 s: 120 ms does not count for ten seconds, 90 ms does at once.
+/// `[bbr-00:RTprop]` After an RTT of 100 ms at 1 s, 120 ms does not count for ten seconds, and 90 ms counts at once.
 #[test]
 fn bbr_00_rtprop_is_the_smallest_of_ten_seconds() {
     let mut bbr = source(&Params::default(), &connection());
@@ -128,7 +128,8 @@ fn bbr_00_rtprop_is_the_smallest_of_ten_seconds() {
     assert_eq!(at(12.0, 90), (false, Duration::from_millis(90)));
 }
 
-/// `[bbr-00:full_pipe]` 125 of 100 packets/s is a quarter more, 150 of 125 is not: full after the third such round.
+/// `[bbr-00:full_pipe]` The pipe is full after the third round with less than a quarter more bandwidth. 125 after 100
+/// packets/s is a quarter more, and 150 after 125 is not.
 #[test]
 fn bbr_00_the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
     let mut bbr = source(&Params::default(), &connection());
@@ -147,7 +148,7 @@ fn bbr_00_the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
     assert_eq!(round(6, 156.0, true, false), (125.0, 3, true));
 }
 
-/// `[bbr-00:pacing_rate]` gain times 1000 packets/s; less only once the pipe is full.
+/// `[bbr-00:pacing_rate]` The pacing rate is the gain times 1000 packets/s, and it falls only once the pipe is full.
 #[test]
 fn bbr_00_pacing_rate_by_hand() {
     let mut bbr = source(&Params::default(), &connection());
@@ -161,7 +162,8 @@ fn bbr_00_pacing_rate_by_hand() {
     assert_eq!([paced(false, 2.0), paced(false, 0.75), paced(true, 0.75)], [2000.0, 2000.0, 750.0]);
 }
 
-/// `[bbr-00:cwnd]` 1000 packets/s, 100 ms and a gain of 2: up to 203, by what was acknowledged, at least 4.
+/// `[bbr-00:cwnd]` With 1000 packets/s, 100 ms and a gain of 2, the window grows by the acknowledged packets up to 203.
+/// It is at least 4.
 #[test]
 fn bbr_00_cwnd_by_hand() {
     let mut bbr = source(&Params::default(), &connection());
@@ -221,7 +223,7 @@ fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
     assert!(!bbr.is_phase_over(&Seen { prior_in_flight: 144.0, ..seen }));
 }
 
-/// `[bbr-00:init]`
+/// `[bbr-00:init]` The first pacing rate sends the initial window within one RTT, times the gain of Startup.
 #[test]
 fn the_first_rate_is_the_first_window_in_one_rtt() {
     let path = Path::new();

@@ -1,4 +1,4 @@
-//! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
+//! Comparison of the fixed-point version of VCP with the law in real numbers, in 10⁵ calls with the same inputs.
 
 use super::*;
 use crate::kernel::{Tcp, VALUE_MAX, Value};
@@ -13,7 +13,7 @@ fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     testing::real_and_fixed(|arithmetic| AnyParams::Vcp(Params { arithmetic, ..params.clone() }))
 }
 
-/// The value of a load's code; 0: no router wrote.
+/// Returns the wire value of a load code; 0 means that no router wrote it.
 fn value(code: u8) -> Value {
     let mut value = [0; VALUE_MAX];
     value[2] = code;
@@ -38,7 +38,8 @@ fn some_params(random: &mut impl FnMut(u64) -> u64) -> Params {
     }
 }
 
-/// `[vcp-2005:load-factor, code]` Load factors by their volumes' scale, codes the same except next to a level.
+/// `[vcp-2005:load-factor, code]` Both routers agree on load factors within the scale of their volumes, and on codes
+/// except next to a level.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);
@@ -97,7 +98,8 @@ fn routers_agree() {
     assert!(others < 100, "{others} of 100,000");
 }
 
-/// `[vcp-2005:MI, AI, MD]` Windows within what ξ_s and α_rate allow, over losses, time-outs and freezes.
+/// `[vcp-2005:MI, AI, MD]` Both sources agree on windows within the precision of ξ_s and α_rate, also after losses,
+/// timeouts and freezes.
 #[test]
 fn sources_agree() {
     let mut random = numbers(2);
@@ -131,7 +133,8 @@ fn sources_agree() {
     }
 }
 
-/// `[vcp-2005:MI-scaling, AI-scaling]` by single acknowledgements of a large window.
+/// `[vcp-2005:MI-scaling, AI-scaling]` Single acknowledgements of a large window give the same scaled ξ and α in both
+/// versions.
 #[test]
 fn scaling_agrees() {
     let mut random = numbers(5);
@@ -158,7 +161,7 @@ fn scaling_agrees() {
     }
 }
 
-/// `[vcp-2005:AI]` Many acknowledgements at once gain what they gain one by one, within a hundredth.
+/// `[vcp-2005:AI]` Many acknowledgements at once have the same effect as one by one, within a hundredth.
 #[test]
 fn acknowledgements_together_count_as_one_by_one() {
     let law = Vcp::law();
@@ -178,7 +181,7 @@ fn acknowledgements_together_count_as_one_by_one() {
     }
 }
 
-/// A window that the application does not fill, or without an echo, does not grow; a decrease it takes.
+/// A window that the application does not fill, or without an echo, does not grow, but it still decreases.
 #[test]
 fn an_unused_window_does_not_grow() {
     let law = Vcp::law();
@@ -195,7 +198,7 @@ fn an_unused_window_does_not_grow() {
     assert_eq!(window(1, Some(3)), 8);
 }
 
-/// A receiver echoes the last value; what a source sends is "no router wrote".
+/// A receiver echoes the last value, and a source sends the value for "no router wrote".
 #[test]
 fn the_last_value_is_echoed() {
     let [_, params] = real_and_fixed(&Params::default());

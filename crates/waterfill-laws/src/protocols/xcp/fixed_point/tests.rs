@@ -1,4 +1,4 @@
-//! The fixed-point versions of XCP, P-XCP and iXCP against the laws in real numbers.
+//! Comparison of the fixed-point versions of XCP, P-XCP and iXCP with the laws in real numbers.
 
 mod routers;
 
@@ -11,14 +11,14 @@ use crate::registry::{AnyEcho, AnyHeader, AnyParams};
 use crate::testing::{echo_of, numbers, value_of};
 use crate::units::{Duration, Instant, Volume};
 
-/// Seconds of an RTT's unit, and of a time per byte's.
+/// Unit of an RTT code in seconds; `TIME_UNIT` is the unit of a time per byte.
 const RTT_UNIT: f64 = 1.0 / (1 << 24) as f64;
 const TIME_UNIT: f64 = 1.0 / (1_u64 << 52) as f64;
-/// The feedback zero, and a code in bit/s.
+/// Code of zero feedback; `CODE_BPS` is one code in bit/s.
 const ZERO: i64 = 1 << 39;
 const CODE_BPS: f64 = 8.0 / 256.0;
 
-/// The nearest 24-bit code of a number, and the number of a code (`kernel/float.h`).
+/// Returns the nearest 24-bit code of a number (`kernel/float.h`). [`number`] is the inverse.
 fn code(number: f64) -> u32 {
     let shift = (number.log2().floor() as i32 - 19).max(0);
     ((number / 2_f64.powi(shift)).round() as u32 + ((shift as u32) << 19)).min((1 << 24) - 1)
@@ -29,7 +29,7 @@ fn number(code: u32) -> f64 {
     if exponent == 0 { f64::from(fraction) } else { f64::from(fraction + (1 << 19)) * 2_f64.powi(exponent as i32 - 1) }
 }
 
-/// A value of data with codes of an RTT and of a time per byte, and a feedback in bit/s, if a router wrote one.
+/// Returns the wire value of a data packet, from codes of its RTT and time per byte, and a feedback in bit/s.
 fn value(rtt_code: u32, time_code: u32, given: Option<f64>) -> Value {
     let feedback = given.map_or(0, |bps| ZERO + (bps / CODE_BPS).round() as i64);
     let mut value = [0; VALUE_MAX];
@@ -39,7 +39,7 @@ fn value(rtt_code: u32, time_code: u32, given: Option<f64>) -> Value {
     value
 }
 
-/// Returns the feedback of a value in codes; `None` if no router wrote it.
+/// Returns the feedback in a value, in codes; `None` if no router wrote it.
 fn feedback_codes(value: &Value) -> Option<i64> {
     let code = value[6..11].iter().fold(0, |code, &byte| code << 8 | i64::from(byte));
     (code != 0).then_some(code - ZERO)
@@ -58,7 +58,7 @@ fn real_and_fixed(params: &Params) -> [Params; 2] {
     [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() })
 }
 
-/// Total as in an echo of XCP, 2⁻⁸ bytes.
+/// Returns the wire value of an echo with a total in 2⁻⁸ bytes.
 fn total_of(total: i64) -> Value {
     let bits: u64 = 1 << 47 | (total as u64 & ((1 << 47) - 1));
     let mut value = [0; VALUE_MAX];
@@ -66,8 +66,8 @@ fn total_of(total: i64) -> Value {
     value
 }
 
-/// `[katabi-2002:cwnd]` Windows in 2⁻⁸ bytes are exact, but for half a unit of each halving. What packets state is within the
-/// codes: X of a packet within 2⁻¹⁹.
+/// `[katabi-2002:cwnd]` Both sources have the same window in 2⁻⁸ bytes, except for half a unit per halving. The X that
+/// packets state agrees within the precision of the codes, 2⁻¹⁹.
 #[test]
 fn sources_agree() {
     let mut random = numbers(2);
@@ -110,7 +110,7 @@ fn sources_agree() {
     }
 }
 
-/// The receiver's total is the sum of feedback times RTT, over the segments of merged packets. Each packet's part is
+/// The receiver's total is the sum of feedback times RTT, over all segments of merged packets. Each packet's part is
 /// rounded to the nearest 2⁻¹⁶ bytes, and an echo shows whole 2⁻⁸ bytes.
 #[test]
 fn receivers_sum_all_feedback() {
@@ -138,8 +138,8 @@ fn receivers_sum_all_feedback() {
     }
 }
 
-/// An unwritten value is ignored, and leaves the total as it is. A SYN's value states no RTT, and any router's mark
-/// shows in its echo.
+/// A receiver ignores a value that no router wrote, and keeps its total. A SYN's value states no RTT, but an echo shows
+/// that a router marked it.
 #[test]
 fn a_written_zero_differs_from_unwritten() {
     let law = Xcp::law();
@@ -158,7 +158,7 @@ fn a_written_zero_differs_from_unwritten() {
     assert!(!law.mark(&mut link, &mut cpu, &Packet { bytes: 60, segments: 1, syn: 1 }, &mut syn));
 }
 
-/// A source in a steady state with this window and RTT.
+/// Returns a source in a steady state with this window and RTT.
 fn steady(window: u64, rtt_us: u32) -> (Words, Words, Tcp) {
     let law = Xcp::law();
     let params = law.params(&Params { first_window: 1.0, ..Params::default() }.kernel_numbers());
@@ -170,7 +170,7 @@ fn steady(window: u64, rtt_us: u32) -> (Words, Words, Tcp) {
     (params, source, tcp)
 }
 
-/// The total as it wraps at 2⁴⁷: 2³⁹ bytes.
+/// Totals wrap at 2⁴⁷, which is 2³⁹ bytes, and the window keeps following them.
 #[test]
 fn totals_wrap() {
     let law = Xcp::law();
@@ -181,7 +181,7 @@ fn totals_wrap() {
     }
 }
 
-/// Feedback of −5 % an RTT is what a standing queue brings about; none, or a gain, is not.
+/// Feedback of −5 % per RTT is evidence of a standing queue. No feedback or a gain is not.
 #[test]
 fn a_falling_total_is_evidence() {
     let law = Xcp::law();

@@ -10,7 +10,8 @@ fn link() -> LinkView {
     LinkView { id: 0, capacity: bps(100.0 * MBPS), target: None, queue: Volume::ZERO }
 }
 
-/// `[ixcp-2007:eq1]` 0.4 · 31 Mbit/s is 12.4; 10 kB in 80 ms are 1 Mbit/s, of which 0.226.
+/// `[ixcp-2007:eq1]` The spare bandwidth is 0.4 · 31 = 12.4 Mbit/s. A queue of 10 kB over 80 ms is 1 Mbit/s and takes
+/// off 0.226 Mbit/s.
 #[test]
 fn eq1_spare() {
     let d = Duration::from_millis(80);
@@ -19,7 +20,8 @@ fn eq1_spare() {
     close(spare(0.4, 0.226, c, c, bytes(10e3), d).as_bps(), -0.226 * MBPS, 1e-12);
 }
 
-/// `[ixcp-2007:eq2]` γ·150 − 2 either way; at 124 of 155 Mbit/s (80 %) nothing is shuffled.
+/// `[ixcp-2007:eq2]` The shuffled bandwidth is γ·150 − 2 Mbit/s for either sign of φ. At 124 of 155 Mbit/s (80 %)
+/// nothing is shuffled.
 #[test]
 fn eq2_shuffled() {
     close(shuffled(0.1, bps(150.0 * MBPS), bps(2.0 * MBPS)).as_bps(), 13.0 * MBPS, 1e-12);
@@ -27,7 +29,7 @@ fn eq2_shuffled() {
     assert_eq!(shuffled(0.1, bps(100.0 * MBPS), bps(12.4 * MBPS)), Rate::ZERO);
 }
 
-/// `[katabi-2002:d]` flows of 40 and 80 ms count once each: 60 ms, for any windows.
+/// `[katabi-2002:d]` Flows of 40 and 80 ms count once each, so that the mean RTT is 60 ms for any windows.
 #[test]
 fn d_is_the_mean_over_flows() {
     let mut router = Router::<Draft>::with(&Params::default(), &link());
@@ -41,7 +43,7 @@ fn d_is_the_mean_over_flows() {
     close(router.interval.as_secs(), 0.06, 1e-6);
 }
 
-/// A packet without a header is load, or with `counts = "own"` not.
+/// A packet without a header counts as load, except with `counts = "own"`.
 #[test]
 fn packets_of_others_count_or_not() {
     for (counts, arrived) in [(Counts::All, 1500.0), (Counts::Own, 1000.0)] {
@@ -56,7 +58,7 @@ fn packets_of_others_count_or_not() {
     }
 }
 
-/// A router after a 100 ms interval with two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
+/// Returns a router after an interval of 100 ms with two flows of 100 ms, which sent 1000 kB (80 Mbit/s) in total.
 fn after_one_interval(form: Form) -> Router {
     let params = Params { header: form, first_interval: Duration::from_millis(100), ..Params::default() };
     let mut router = Router::with(&params, &link());
@@ -69,8 +71,8 @@ fn after_one_interval(form: Form) -> Router {
     router
 }
 
-/// `[draft-falk:cp]` `[draft-falk:cn]` φ = 0.4 · 20 = 8 = γ·y, so h = 0 and each flow gains 4 Mbit/s. Over 800 and
-/// 200 packets that is 5 and 20 kbit/s each.
+/// `[draft-falk:cp]` Each of two flows gains 4 Mbit/s, which is 5 and 20 kbit/s for each of 800 and 200 packets. φ =
+/// 0.4 · 20 = 8 = γ·y, so that h = 0.
 #[test]
 fn cp_gives_every_flow_the_same() {
     for form in [Form::Katabi, Form::Falk] {
@@ -86,8 +88,8 @@ fn cp_gives_every_flow_the_same() {
     }
 }
 
-/// `[draft-falk:cn]` 50 kB in the queue: φ = 8 − 0.226 · 4 and h = 0.904 Mbit/s. The flows gain (8 − 0.904 +
-/// 0.904)/2 each and lose 0.904 in proportion to their rates.
+/// `[draft-falk:cn]` The flows gain equally and lose in proportion to their rates. With 50 kB in the queue, φ = 8 −
+/// 0.226 · 4 and h = 0.904 Mbit/s. The flows gain (8 − 0.904 + 0.904)/2 each and lose 0.904 in total.
 #[test]
 fn cn_takes_from_every_flow_in_proportion() {
     let mut router = after_one_interval(Form::Katabi);
@@ -107,7 +109,7 @@ fn cn_takes_from_every_flow_in_proportion() {
     }
 }
 
-/// `[draft-falk:residue]` an interval allocates all of the gains, and no more.
+/// `[draft-falk:residue]` An interval allocates all of the gains, and no more.
 #[test]
 fn residues_limit_what_is_allocated() {
     let mut router = after_one_interval(Form::Katabi);
@@ -120,7 +122,8 @@ fn residues_limit_what_is_allocated() {
     close(given, 8.0 * MBPS, 1e-5);
 }
 
-/// `[draft-falk:residue]` a smaller feedback of an earlier router stays, and the router counts only that feedback as given.
+/// `[draft-falk:residue]` A smaller feedback of an earlier router stays, and the router counts only that feedback as
+/// given.
 #[test]
 fn an_earlier_router_that_gave_less_prevails() {
     let mut router = after_one_interval(Form::Falk);
@@ -137,7 +140,7 @@ fn an_earlier_router_that_gave_less_prevails() {
     close((before - router.residue_gain).as_bps(), 20e3, 1e-4);
 }
 
-/// The smallest queue of an interval counts, not the longest.
+/// The persistent queue is the smallest queue of an interval, not the longest.
 #[test]
 fn the_persistent_queue_is_the_smallest() {
     let mut router = Router::<Draft>::with(&Params::default(), &link());

@@ -1,4 +1,4 @@
-//! Routers: 10⁵ packets of each law through both versions, and what an interval gives in all.
+//! Comparison of the routers: 10⁵ packets of each law through both versions, and the sums that an interval allocates.
 
 use super::*;
 use crate::kernel::Numbers;
@@ -8,15 +8,15 @@ use crate::registry::AnyRouter;
 use crate::testing::{header_of, spread};
 use crate::units::Rate;
 
-/// The link's name.
+/// Identifier of the link.
 const HERE: u32 = 5;
 
-/// A flow's packets, as both versions state them.
+/// Packets of a flow, as both versions state them.
 #[derive(Clone, Copy)]
 struct Flow {
     rtt_code: u32,
     time_code: u32,
-    /// The link that iXCP's packets name.
+    /// Identifier of the link that iXCP's packets name.
     bottleneck: u32,
 }
 
@@ -36,7 +36,7 @@ impl Flow {
         value[11..13].copy_from_slice(&(self.bottleneck as u16).to_be_bytes());
         value
     }
-    /// Returns the feedback of a header in bit/s.
+    /// Returns the feedback in a header, in bit/s.
     fn feedback<P: Member>(&self, header: &AnyHeader) -> f64 {
         match header {
             AnyHeader::Kernel(header) => feedback_codes(&header.value).unwrap() as f64 * CODE_BPS,
@@ -45,7 +45,7 @@ impl Flow {
     }
 }
 
-/// Returns the link that a header of iXCP names; 0 of the others.
+/// Returns the link that a header of iXCP names; 0 for other headers.
 fn named(header: &AnyHeader) -> u32 {
     match header {
         AnyHeader::Kernel(header) => u32::from(u16::from_be_bytes([header.value[13], header.value[14]])),
@@ -54,7 +54,7 @@ fn named(header: &AnyHeader) -> u32 {
     }
 }
 
-/// A law of the family: how its header is made of XCP's.
+/// Protocol of XCP's family, and the construction of its header from XCP's.
 trait Member: RunsInKernel {
     /// True if the router counts packets whose feedback it lowers.
     const COUNTS_LOWERED: bool = false;
@@ -100,7 +100,7 @@ impl Member for IXcp {
     }
 }
 
-/// Signals of a router.
+/// Signals recorded from a router.
 #[derive(Default)]
 struct Shown {
     spare: f64,
@@ -147,7 +147,7 @@ impl Under {
     }
 }
 
-/// Sums over an interval: ΣX and Σs, over all packets and over those that take part in shuffling; ΣX of the lowered.
+/// Sums over an interval: ΣX and Σs of all packets, ΣX and Σs of those in shuffling, and ΣX of lowered packets.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     all: [f64; 2],
@@ -163,16 +163,16 @@ impl Sums {
         }
         self.lowered += if lowered { packet[0] } else { 0.0 };
     }
-    /// Returns a packet's parts of what is allocated to all packets, and to those that take part in shuffling.
+    /// Returns a packet's fraction of the sum allocated to all packets, and of the sum allocated by shuffling.
     fn parts(&self, packet: [f64; 2], local: bool) -> [f64; 2] {
         let part = |sums: [f64; 2]| packet[0] / sums[0] + packet[1] / sums[1];
         [part(self.all), if local { part(self.local) } else { 0.0 }]
     }
 }
 
-/// Each packet's feedback and each interval's results within what the scales allow. d is truncated to a microsecond, of
-/// RTTs in 2⁻²⁰ s, so y is off by that part of itself; factors and codes are within 10⁻⁶ each. The packet at which a
-/// residue ends may be off by what all before it are.
+/// Asserts that each packet's feedback and each interval's results agree within the precision of the scales. d is
+/// truncated to a microsecond, and its RTTs to 2⁻²⁰ s, so that y has the same relative error. Factors and codes are
+/// within 10⁻⁶ each. The packet at which a residue ends may differ by the errors of all packets before it.
 fn routers_agree<P: Member>(seed: u64) {
     let mut random = numbers(seed);
     let (mut compared, mut ends) = (0, 0);
@@ -262,25 +262,25 @@ fn routers_agree<P: Member>(seed: u64) {
     assert!(compared > 50_000 && ends * 20 < compared, "{ends} of {compared}");
 }
 
-/// `[draft-falk:cp, cn, residue]` `[ixcp-2007:eq1, eq2]` `[katabi-2002:d]`
+/// `[draft-falk:cp, cn, residue]` Both routers of XCP give the same feedback.
 #[test]
 fn routers_of_xcp_agree() {
     routers_agree::<Xcp>(11);
 }
 
-/// `[ixcp-2007:5]`
+/// `[ixcp-2007:5]` Both routers of P-XCP give the same feedback.
 #[test]
 fn routers_of_pxcp_agree() {
     routers_agree::<PXcp>(12);
 }
 
-/// `[ixcp-2007:eq3, 3, 2.1]`
+/// `[ixcp-2007:eq3, 3, 2.1]` Both routers of iXCP give the same feedback and name the same links.
 #[test]
 fn routers_of_ixcp_agree() {
     routers_agree::<IXcp>(13);
 }
 
-/// A link of 100 Mbit/s with `cpus` CPUs, driven by hand.
+/// Link of 100 Mbit/s with `cpus` CPUs, whose timers the test runs.
 struct Driven {
     law: &'static KernelLaw,
     link: Words,
@@ -302,7 +302,7 @@ impl Driven {
         self.law.mark(&mut self.link, &mut self.cpus[cpu], &Packet { bytes, segments, syn: 0 }, &mut value);
         feedback_codes(&value).unwrap() * i64::from(segments)
     }
-    /// Ticks up to the end of the control interval, without a queue; returns φ/d and h/d, bit/s.
+    /// Ticks until the control interval ends, without a queue; returns φ/d and h/d in bit/s.
     fn end_interval(&mut self) -> [f64; 2] {
         let epoch = self.link.words()[0];
         while self.link.words()[0] == epoch {
@@ -319,9 +319,9 @@ impl Driven {
     }
 }
 
-/// `[draft-falk:residue]` All packets of an interval together gain and lose what the interval allocated, φ/d. This
-/// holds with one CPU and with two, with super-packets, and if more packets come than in the interval before. A CPU
-/// keeps less than a code of each segment, and the factors 2⁻²² of what they give.
+/// `[draft-falk:residue]` All packets of an interval together gain and lose the allocated sum φ/d. This holds with one
+/// or more CPUs, with super-packets, and if more packets arrive than in the previous interval. A CPU keeps less than a
+/// code of each segment, and the factors keep 2⁻²² of the feedback.
 #[test]
 fn an_interval_gives_what_it_allocated() {
     for (law, link) in [(Xcp::law(), None), (PXcp::law(), None), (IXcp::law(), Some(HERE))] {
@@ -362,8 +362,8 @@ fn an_interval_gives_what_it_allocated() {
     }
 }
 
-/// Idle intervals in one step: short of the control interval's end they change nothing. Beyond two of them, the link
-/// gives no feedback.
+/// Idle intervals within the control interval change nothing. After more than two control intervals, the link gives no
+/// feedback.
 #[test]
 fn idle_intervals_bring_a_link_to_rest() {
     let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
@@ -383,7 +383,7 @@ fn idle_intervals_bring_a_link_to_rest() {
     }
 }
 
-/// An interval survives an upgrade, within the bounds.
+/// A link restored after an upgrade keeps its control interval, within the bounds.
 #[test]
 fn a_link_starts_with_an_older_interval() {
     let mut driven = Driven::new(Xcp::law(), &Params::default().kernel_numbers(), 1);
