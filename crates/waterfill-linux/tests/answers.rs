@@ -1,10 +1,10 @@
-//! Answers of `waterfilld` that cannot be written: one sentence and exit code 1, never a lost answer with 0.
+//! Tests that `waterfilld` fails with one sentence and exit code 1 if its output cannot be written.
 
 #![cfg(feature = "daemon")]
 
 use std::process::{Command, Output};
 
-/// Runs a line of a shell in which `"$0"` is the daemon.
+/// Runs a shell line in which `"$0"` is the daemon.
 fn shell(line: &str) -> Output {
     Command::new("sh").args(["-c", line, env!("CARGO_BIN_EXE_waterfilld")]).output().expect("a shell")
 }

@@ -1,4 +1,4 @@
-//! `waterfilld check-path` over three namespaces in a row, of which the middle one prices, removes or drops the option
+//! Tests of `waterfilld check-path` over three namespaces in a row. The middle one prices, removes or drops the option
 //! (`bpf/test/path.bpf.c`).
 
 #![cfg(feature = "daemon")]
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use common::{Daemon, Namespaces, WATERFILLD, kernel, number, run};
 use serde_json::Value;
 
-/// Some thousand packets, also on a loaded host: a path without a price carries the volume in a fraction of the time.
+/// Limits of a check of some thousand packets. A path without a price carries this volume in a fraction of the time,
+/// even on a loaded host.
 const SHORT: &str = "--time '1 s' --volume '10 MB'";
 const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
 
@@ -19,7 +20,7 @@ struct Network {
     spaces: Namespaces,
 }
 
-/// `check-path --serve`, which ends when this is dropped.
+/// A process of `check-path --serve`, which ends when it is dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -30,12 +31,12 @@ impl Drop for Server {
 }
 
 impl Network {
-    /// Creates the namespaces; prints the reason and returns `None` if that is not possible.
+    /// Creates the namespaces. If that is not possible, prints the reason and returns `None`.
     fn new() -> Option<Self> {
         Some(Self { spaces: Namespaces::in_a_row()? })
     }
 
-    /// Starts the daemon for both ends, or for a's alone.
+    /// Starts `waterfilld host` for the connections of the test's cgroup.
     fn daemon(&self) -> Daemon {
         Daemon::host(&self.spaces, "", "--no-pin")
     }
@@ -48,7 +49,7 @@ impl Network {
         command
     }
 
-    /// Starts the far end.
+    /// Starts `check-path --serve` in namespace `b`, and waits until it listens.
     fn serve(&self, in_cgroup: bool) -> Server {
         let mut command = self.command('b', in_cgroup, "check-path --serve");
         let server = Server(command.stderr(Stdio::null()).spawn().unwrap());
@@ -60,7 +61,7 @@ impl Network {
         server
     }
 
-    /// Checks the path; returns the exit code and the document.
+    /// Checks the path. Returns the exit code and the JSON document.
     fn check(&self, to: &str, bounds: &str) -> (i32, Value) {
         let law = self.spaces.law();
         let arguments = format!("check-path {to} --name {law} --baseline reno {bounds} --json");
@@ -72,7 +73,7 @@ impl Network {
     }
 }
 
-/// Returns the text of the finding that is no success.
+/// Returns the text of the only finding that reports a problem.
 fn problem(document: &Value) -> String {
     let findings = document["findings"].as_array().unwrap();
     let problems: Vec<_> = findings.iter().filter(|finding| finding["ok"] == false).collect();

@@ -1,5 +1,5 @@
-//! Tests of the cohabitation program in the running kernel: arithmetic against the same C on this host, and effects on
-//! packets. Needs root and skips without.
+//! Tests of the cohabitation program in the running kernel: its arithmetic against the same C code on this host, and
+//! its effects on packets. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 
@@ -28,9 +28,9 @@ use skeleton::{CohabitSkel, CohabitSkelBuilder};
 
 const OTHER: usize = 2;
 const ONE: u64 = 1 << 32;
-/// The state's offset in a value of the map.
+/// Offset of the module's state in a map value.
 const STATE: usize = 8;
-/// The loopback device, which BPF_PROG_TEST_RUN uses by default.
+/// Index of the loopback device, which BPF_PROG_TEST_RUN uses by default.
 const LOOPBACK: [u8; 4] = 1_u32.to_ne_bytes();
 const ACK: u8 = 16;
 const SYN: u8 = 2;
@@ -45,7 +45,7 @@ fn bytes_of<T>(of: &mut T) -> &mut [u8] {
 
 // ------------------------------------------------------------------ arithmetic
 
-/// `struct call` of `bpf/test/cohabit_replay.bpf.c`.
+/// Mirror of `struct call` in `bpf/test/cohabit_replay.bpf.c`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Call {
@@ -86,7 +86,8 @@ fn parameters(controller: u32) -> Params {
     }
 }
 
-/// Random traffic of both classes, now and then idle, with both controllers.
+/// For random traffic of both classes with idle times, the kernel and the host compute the same. This holds for both
+/// controllers.
 #[test]
 fn the_kernel_and_the_host_compute_the_same() {
     if let Err(why) = common::requirements::can_load_programs() {
@@ -149,8 +150,8 @@ struct Module {
 }
 
 impl Module {
-    /// Loads the program for the loopback device with a controller that signals with probability `p`, in 2⁻³². It has no
-    /// control interval. Prints why and returns `None` where that is not possible.
+    /// Loads the program for the loopback device, with a controller that drops or marks with probability `p` in units
+    /// of 2⁻³². It has no control interval. If loading is not possible, prints the reason and returns `None`.
     fn load(p: u64) -> Option<Self> {
         common::requirements::can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -168,12 +169,13 @@ impl Module {
         Some(module)
     }
 
-    /// Sends a packet. Returns it as it leaves, and the verdict.
+    /// Sends a packet through the program. Returns the resulting packet and the verdict.
     fn send(&self, packet: &[u8], segments: u32) -> libbpf_rs::Result<(Vec<u8>, i32)> {
         self.send_again(packet, segments, 1).map(|(out, verdict, _)| (out, verdict))
     }
 
-    /// Sends a packet several times. Returns the time of one run, too.
+    /// Sends a packet through the program several times. Returns the resulting packet, the verdict and the mean time of
+    /// a run.
     fn send_again(&self, packet: &[u8], segments: u32, times: u32) -> libbpf_rs::Result<(Vec<u8>, i32, Duration)> {
         let mut context = [0_u8; size_of::<Context>()];
         let mut put = |at: usize, value: u32| context[at..at + 4].copy_from_slice(&value.to_ne_bytes());
@@ -208,7 +210,7 @@ impl Module {
         maps.cohabit_modules.update(&LOOPBACK, &value, MapFlags::ANY).unwrap();
     }
 
-    /// The sums of all CPUs.
+    /// Returns the sums over all CPUs.
     fn sums(&self) -> Sums {
         let cpus = self.skeleton.maps.cohabit_cpus.lookup_percpu(&LOOPBACK, MapFlags::ANY).unwrap().unwrap();
         let mut total = Sums::default();
@@ -232,7 +234,7 @@ impl Module {
     }
 }
 
-/// A frame with a TCP segment from this port.
+/// Returns a frame with a TCP segment from source port `port`.
 fn frame(port: u16, flags: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
     let mut segment = tcp(flags, options, data);
     segment[..2].copy_from_slice(&port.to_be_bytes());
@@ -327,7 +329,8 @@ fn flows_are_counted_by_class_and_explicit_ones_remembered() {
     assert_ne!(mix(1, 7), mix(1, 8));
 }
 
-/// A TCP's data have an echo where its peer's law asks; and one option does not make a flow explicit for ever.
+/// A flow is explicit only while its data ask routers. An echo alone does not make it explicit, and one option does not
+/// do so forever.
 #[test]
 fn a_flow_is_explicit_while_its_data_ask_routers() {
     let Some(module) = Module::load(ONE) else { return };
@@ -352,7 +355,8 @@ fn a_super_packet_counts_as_its_segments() {
     assert_eq!(sums.bytes[0], 3 * 40 + 8 + 3000, "the headers of three segments, and one option of 8 bytes");
 }
 
-/// Frames that no program may write to: truncated ones, and those whose headers claim more than there is.
+/// The program survives frames that it may not write to: truncated frames, and frames whose headers claim more bytes
+/// than exist.
 #[test]
 fn frames_may_end_anywhere() {
     let Some(module) = Module::load(ONE) else { return };
@@ -366,7 +370,7 @@ fn frames_may_end_anywhere() {
     assert!(module.sums().packets.iter().sum::<u64>() > 20);
 }
 
-/// Prints the medians of five, each of a million runs, by kind of packet.
+/// Prints the median run time for each kind of packet, from five measurements of a million runs each.
 #[test]
 #[ignore = "a measurement: cargo test --features daemon --test cohabit -- --ignored --nocapture"]
 fn cost() {

@@ -1,5 +1,5 @@
-//! CSIG's tags on the running kernel: five namespaces in a row, whose three routers have a domain between them. A frame
-//! behind the domain's edge must have no tag, and every frame inside it one. Needs root and skips without.
+//! Tests of CSIG's tags in the running kernel, with a domain of three routers between two hosts. A frame behind the
+//! domain's edge must have no tag, and every frame inside must have one. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 
@@ -12,10 +12,10 @@ use common::{Daemon, Namespaces, WATERFILLD, run};
 use serde_json::Value;
 
 const ENDS: &[char] = &['a', '1', '2', '3', 'b'];
-/// Links of the row, each with its network's number; those between routers are the domain.
+/// Links between neighbours in the row, in the order of their network numbers. Links between routers form the domain.
 const LINKS: [(char, char); 4] = [('a', '1'), ('1', '2'), ('2', '3'), ('3', 'b')];
 
-/// Counts frames at a device of a namespace by EtherType and direction, and super-packets.
+/// Script that counts frames at a device by EtherType and direction, and super-packets.
 const COUNTER: &str = r#"
 import collections, json, socket, sys
 device = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -69,7 +69,7 @@ impl Counter {
         Self { child, lines }
     }
 
-    /// Waits until no more frames come, and returns the counts.
+    /// Waits until no more frames arrive. Returns the counts.
     fn end(mut self) -> Value {
         drop(self.child.stdin.take());
         let counts = self.lines.next().unwrap().unwrap();
@@ -82,7 +82,7 @@ fn count(counts: &Value, name: &str) -> u64 {
     counts[name].as_u64().unwrap_or(0)
 }
 
-/// The row, with addresses and routes of both families.
+/// Creates the row of namespaces, with addresses and routes of both families.
 fn row(tools: &[&str], gso: bool) -> Option<Namespaces> {
     let tools: Vec<&str> = tools.iter().copied().chain(["python3", "iperf3", "ip"]).collect();
     let spaces = Namespaces::new(ENDS, &tools)?;
@@ -140,7 +140,7 @@ fn row(tools: &[&str], gso: bool) -> Option<Namespaces> {
     Some(spaces)
 }
 
-/// `waterfilld csig` on all three routers, the outer ones with an edge.
+/// Starts `waterfilld csig` on all three routers. The outer routers have an edge.
 fn domain(spaces: &Namespaces, format: &str, more: &str) -> Vec<Daemon> {
     let devices = [('1', "--inside t2 --edge ta"), ('2', "--inside t1 --inside t3"), ('3', "--inside t2 --edge tb")];
     let start = |(end, devices)| {
@@ -149,7 +149,7 @@ fn domain(spaces: &Namespaces, format: &str, more: &str) -> Vec<Daemon> {
     devices.into_iter().map(start).collect()
 }
 
-/// Sends by TCP and UDP over both families from a to b, at the same time; returns b's TCP and UDP counters.
+/// Sends TCP and UDP over both families from `a` to `b` at the same time. Returns the TCP and UDP counters of `b`.
 fn traffic(spaces: &Namespaces) -> String {
     let flows = [
         (5301, "10.97.3.2", "-n 2M"),
@@ -180,7 +180,7 @@ fn traffic(spaces: &Namespaces) -> String {
     spaces.run_in('b', "cat /proc/net/snmp /proc/net/snmp6").unwrap()
 }
 
-/// Reads a counter of /proc/net/snmp.
+/// Returns a counter in the text of /proc/net/snmp.
 fn counter(snmp: &str, family: &str, name: &str) -> u64 {
     let lines: Vec<Vec<&str>> =
         snmp.lines().filter(|l| l.starts_with(family)).map(|l| l.split_whitespace().collect()).collect();
@@ -188,7 +188,8 @@ fn counter(snmp: &str, family: &str, name: &str) -> u64 {
     lines[1][column].parse().unwrap()
 }
 
-/// Every frame inside has `tag`: SAI's figure 2, with no link of a router to write another code.
+/// Checks that every frame inside the domain has `tag`, and none behind its edge. No router has a link, so all tags
+/// carry the same code.
 fn stripped(format: &str, more: &str, tag: &str, gso: bool) {
     let tpid = &tag[..4];
     let Some(spaces) = row(&[], gso) else { return };
@@ -237,7 +238,7 @@ fn every_frame_inside_has_a_compact_tag_and_none_behind_the_edge_without_super_p
     stripped("compact", "--signal abw", "88b50f80", false);
 }
 
-/// Full packets on a device whose MTU has no space for a tag; the edge ignores tags from outside.
+/// Full packets pass without a tag if a device's MTU has no space for it. The edge removes tags from outside.
 #[test]
 fn full_packets_without_space_pass_untagged_and_foreign_tags_are_taken_off() {
     let Some(spaces) = row(&[], false) else { return };

@@ -1,7 +1,7 @@
-//! Agreement of three decoders on each law's TCP option and on whole frames. They are a parser in Rust, the C of the
-//! kernel's programs compiled for the host, and those programs in the running kernel. The last needs root and is
-//! skipped without, and gets a quarter of the frames. DECODER_FRAMES is their number for each law: 4,000,000 of `make
-//! validate STUDY=decoders`.
+//! Tests that three decoders agree on each law's TCP option and on whole frames. They are a parser in Rust, the kernel
+//! programs' C code compiled for the host, and the programs in the running kernel. The last one needs root, is skipped
+//! without it, and decodes a quarter of the frames. DECODER_FRAMES sets the number of frames for each law, which is
+//! 4,000,000 in `make validate STUDY=decoders`.
 
 #![cfg(feature = "daemon")]
 
@@ -35,12 +35,12 @@ use waterfill_laws::registry::kernel_protocols;
 generated!(interface, "interface.skel.rs");
 generated!(scone, "scone.skel.rs"); // for the context of a packet
 
-/// Frames for each law.
+/// Returns the number of frames to decode for each law.
 fn frames_per_law() -> u64 {
     std::env::var("DECODER_FRAMES").map_or(4_000, |text| text.parse().unwrap())
 }
 
-/// The place of a verdict in counters, and its name.
+/// Returns the index of a verdict in an array of counts.
 fn kind(found: Found) -> usize {
     match found {
         Found::Value { .. } => 0,
@@ -68,7 +68,7 @@ fn rust_and_c_have_one_verdict_on_every_frame_and_write_in_place() {
     }
 }
 
-/// The kinds of option that a law's host can be set to: the papers' is MaxNet's alone.
+/// Returns the kinds of option that a law's host can use. Only MaxNet also uses the papers' kind.
 fn kinds(decoder: &Decoder) -> &'static [u32] {
     if decoder.layout.law == 0 { &[253, 42] } else { &[253] }
 }
@@ -88,7 +88,7 @@ fn rust_and_c_read_the_same_from_every_options() {
     }
 }
 
-/// A law's link as C on the host has it, in step with the kernel's.
+/// Host copy of a law's link, computed by the C code in step with the kernel's link.
 struct Link {
     law: &'static KernelLaw,
     state: Words,
@@ -103,7 +103,7 @@ impl Link {
         Self { law, state, cpu }
     }
 
-    /// Counts a packet as load, and marks its value.
+    /// Counts a packet as load. If the packet has a value, returns the value that the law writes.
     fn mark(&mut self, bytes: u64, segments: u32, value: Option<(&[u8], bool)>) -> Option<Vec<u8>> {
         let sum = self.cpu.words()[0].wrapping_add(bytes);
         self.cpu.set(0, sum);
@@ -116,7 +116,7 @@ impl Link {
     }
 }
 
-/// Offset of the IP header, from which the router counts a packet's volume.
+/// Returns the offset of the IP header, from which the router counts a packet's bytes.
 fn ip_at(frame: &[u8]) -> usize {
     let mut at = 14;
     for _ in 0..2 {
@@ -129,8 +129,8 @@ fn ip_at(frame: &[u8]) -> usize {
     at
 }
 
-/// Gives frames to a law's programs in the kernel and compares verdicts with Rust. The router's program must write what
-/// the law's C writes on the host, in place, with the checksum; every frame is counted for its verdict.
+/// Sends frames through a law's kernel programs and compares the verdicts with Rust's. The router must write the same
+/// value as the law's C code on the host, with a valid checksum. It must count every frame by its verdict.
 fn route_frames(decoder: &Decoder, kernel: &Kernel, form: &KernelProtocol, n: u64, seed: u128) {
     let mut frames = Frames::new(seed);
     let (law, sets) = (form.law(), form.recorded());
@@ -177,7 +177,7 @@ fn route_frames(decoder: &Decoder, kernel: &Kernel, form: &KernelProtocol, n: u6
     assert!(written > n / 100, "{}: {written} of {n} values were changed", decoder.host.law);
 }
 
-/// Checks the kernel's counters of a link: by verdict, and all packets.
+/// Checks the kernel's counters of a link, by verdict and in total.
 fn assert_counts(kernel: &Kernel, counts: &[u64; 7], packets: u64) {
     if packets == 0 {
         return; // there is no link yet
@@ -188,7 +188,7 @@ fn assert_counts(kernel: &Kernel, counts: &[u64; 7], packets: u64) {
     assert_eq!((seen[7], all), (0, packets), "without memory; all");
 }
 
-/// A host's readings as records of `bpf/test/decode.bpf.c`.
+/// Returns a random option and its decoded values, as a record of `bpf/test/decode.bpf.c`.
 fn record(decoder: &Decoder, frames: &mut Frames) -> Vec<u8> {
     let options = frames.options(&decoder.layout);
     let kinds = kinds(decoder);
@@ -225,10 +225,10 @@ fn the_kernel_has_the_same_verdict_and_writes_what_the_law_computes() {
     }
 }
 
-/// Bytes of a record.
+/// Length of a record in bytes.
 const RECORD_BYTES: usize = 76;
 
-/// Plays records in the kernel, a program's map full at a time: every reading is the same.
+/// Replays records in the kernel and checks that every decoded value is the same. Each replay fills the program's map.
 fn assert_replays(kernel: &Kernel, records: &[u8], name: &str) {
     for part in records.chunks(replay::RECORDS * RECORD_BYTES) {
         let n = (part.len() / RECORD_BYTES) as u64;
@@ -239,7 +239,7 @@ fn assert_replays(kernel: &Kernel, records: &[u8], name: &str) {
     }
 }
 
-/// Laws keep sums for each CPU, which the host's copy of a link has of one.
+/// Pins this thread to one CPU. Laws keep sums for each CPU, but the host's copy of a link has only one.
 #[expect(unsafe_code, reason = "the affinity of threads has no safe wrapper here")]
 fn pin_to_one_cpu() {
     // SAFETY: a set of CPUs is bits, of which zeros are a valid value, and the calls read and write only the set.

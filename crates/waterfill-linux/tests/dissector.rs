@@ -1,5 +1,5 @@
-//! The dissector of `packaging/wireshark`, by tshark: every law's option from the laws' own code, malformed options, and a
-//! capture of the daemon's own connections.
+//! Tests of the Wireshark dissector in `packaging/wireshark`, with tshark. They decode every law's option from the
+//! laws' own code, malformed options, and a capture of the daemon's connections.
 
 #![cfg(feature = "daemon")]
 
@@ -16,14 +16,14 @@ const CAPACITY: u64 = 1_000_000_000;
 const PACKET: u32 = 1500;
 const RTT_US: u32 = 40_000;
 
-/// State of a law's own code after 200 ticks of a nearly full link, with the last values of the path.
+/// State of a law's own code after 200 ticks of a nearly full link, with the last values on the path.
 struct Path {
     forward: Value,
     echo: Value,
     link: [u64; 4],
     source: [u64; 4],
     receiver: u64,
-    /// Amount that the last packet added to the receiver's signal.
+    /// Amount that the last packet added to the receiver's signal, in the law's unit.
     gained: i64,
 }
 
@@ -70,7 +70,7 @@ fn path(law: &KernelLaw, params: &[(&str, u64)]) -> Path {
     Path { forward, echo, link, source, receiver: law.receiver_signal(&receiver), gained }
 }
 
-/// Returns the fields that stand for a path's last values, from the state of router, receiver and source.
+/// Returns the dissector fields expected for a path's last values, from the state of router, receiver and source.
 fn meaning(name: &str, path: &Path) -> Vec<(&'static str, f64)> {
     let two = |exponent: i32| 2_f64.powi(exponent);
     let link = path.link.map(|n| n as f64);
@@ -113,7 +113,7 @@ fn meaning(name: &str, path: &Path) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// The largest error of a field: half a step of its code, and tshark's 15 digits.
+/// Returns the maximum error of a field: half a step of its code, or the rounding of tshark's 15 digits.
 fn tolerance(field: &str) -> f64 {
     match field {
         "waterfill.rtt" => 3e-4,                              // RCP's has 11 bits

@@ -1,6 +1,6 @@
-//! The host programs against forged options: real connections between two namespaces, over a path that rewrites the option
-//! of each packet, with valid checksums. Data arrive unchanged, senders stay within the configured limits, and connections
-//! recover as soon as options are true again.
+//! Tests of the host programs against forged options. Real connections run between two namespaces, over a path that
+//! rewrites options with valid checksums. Data arrive unchanged, senders stay within the configured limits, and
+//! connections recover when options are true again.
 
 #![cfg(feature = "daemon")]
 
@@ -31,25 +31,27 @@ use wire::{ACK, DATA, Plan, SYN};
 const EXPERIMENT: u8 = 253;
 const PAPER: u8 = 42;
 
-/// The host's defaults.
+/// Default x_max of the host, in bit/s.
 const X_MAX_BPS: f64 = 1e15;
 const T_S: f64 = 0.4;
-/// The rate of a single connection at the path's true price.
+/// Rate of a single connection at the path's true price, in bit/s.
 const RATE_BPS: f64 = 50e6;
-/// Limits in `bpf/guard.h` and `kernel/host.h`: the window, the law's longest RTT, and the margin of a window over the law's.
+/// Maximum window in bytes, as in `bpf/guard.h`. [`TAU_MAX_S`] is the maximum RTT of the law (`kernel/host.h`), and
+/// [`MARGIN_BYTES`] the margin of a window over the law's window.
 const WINDOW_MAX_BYTES: f64 = (1_u32 << 30) as f64;
 const TAU_MAX_S: f64 = 1.0;
 const MARGIN_BYTES: f64 = 4.0 * 65536.0;
-/// The largest pacing rate over the law's rate, which makes up for late timers; the window then limits the rate.
+/// Maximum pacing rate relative to the law's rate. Faster pacing makes up for late timers, and the window then limits
+/// the rate.
 const PACING_MAX: f64 = 8.0;
-/// The smallest payload of a full packet, with all options.
+/// Minimum payload of a full packet with all options, in bytes.
 const MIN_PAYLOAD_BYTES: f64 = 1400.0;
 
 fn is_at(flow: &Value, rate_bps: f64) -> bool {
     flow["mode"] == "priced" && (number(flow, "rate_bps") / rate_bps - 1.0).abs() < 1e-3
 }
 
-/// Transfers data until a connection is at its rate; false if that does not happen.
+/// Transfers data until a connection reaches the rate. Returns false if it does not reach the rate.
 fn settles(pair: &mut Pair, daemon: &mut Daemon, rate_bps: f64) -> bool {
     (0..20).any(|_| {
         pair.exchange(200_000, 50_000);
@@ -57,14 +59,14 @@ fn settles(pair: &mut Pair, daemon: &mut Daemon, rate_bps: f64) -> bool {
     })
 }
 
-/// Makes the path write the price at which a flow gets this rate, and a start rate a little below.
+/// Makes the path write the price for a flow of `rate_bps`, and a slightly lower start rate.
 fn set_price(network: &Network, x_max_bps: f64, rate_bps: f64) {
     let code = |x: f64| (x * f64::from(1 << 18)).round() as u32;
     network.wire.shared.price.store(code(T_S * (x_max_bps / rate_bps).ln()), Relaxed);
     network.wire.shared.start.store(START_RATE | code((x_max_bps / (0.8 * rate_bps)).ln()), Relaxed);
 }
 
-/// Makes a network that uses MaxNet, with a path that forges nothing.
+/// Creates a network that uses MaxNet, with a path that forges nothing.
 fn unforged(kind: u8, x_max_bps: f64, rate_bps: f64) -> Option<(Network, Daemon)> {
     let network = Network::new(kind)?;
     let daemon =
@@ -74,7 +76,7 @@ fn unforged(kind: u8, x_max_bps: f64, rate_bps: f64) -> Option<(Network, Daemon)
     Some((network, daemon))
 }
 
-/// Checks that no connection exceeds the configured limits.
+/// Checks that no connection exceeds the configured limits of rate, window and pacing.
 fn assert_bounded(network: &Network, flows: &[Value], x_max_bps: f64) {
     for flow in flows.iter().filter(|flow| number(flow, "rate_bps") > 0.0) {
         assert!(number(flow, "rate_bps") <= x_max_bps, "{flow}");
@@ -94,12 +96,12 @@ fn assert_checksums(network: &Network) {
 
 // ---------------------------------------------------------------------------------- one forgery at a time
 
-/// The effect of a forgery in all packets of a connection.
+/// Effect of a forgery in all packets of a connection.
 #[derive(PartialEq)]
 enum Effect {
-    /// A fallback, as without the option.
+    /// The connection falls back, as it does without the option.
     FallsBack,
-    /// No effect, as without a forgery.
+    /// The forgery has no effect.
     Unaffected,
     /// The host uses the forged value.
     Used,
@@ -115,7 +117,7 @@ fn effect(forgery: Forgery) -> Effect {
     }
 }
 
-/// Applies each forgery to all packets of an established connection that is priced.
+/// Applies each forgery to all packets of an established priced connection.
 fn one_at_a_time(kind: u8) {
     let Some((network, mut daemon)) = unforged(kind, X_MAX_BPS, RATE_BPS) else { return };
     for (n, forgery) in FORGERIES.into_iter().enumerate() {
@@ -198,7 +200,8 @@ fn the_next_true_price_is_applied_in_full() {
     }
 }
 
-/// Start on a link that was full and is free soon after: at the start rate a packet takes seconds.
+/// A connection that starts on a full link rises to the price's rate when the link is free. At the start rate, one
+/// packet would take seconds.
 #[test]
 fn a_very_low_start_rate_rises_to_that_of_the_price() {
     let Some((network, mut daemon)) = unforged(EXPERIMENT, X_MAX_BPS, RATE_BPS) else { return };
@@ -212,13 +215,13 @@ fn a_very_low_start_rate_rises_to_that_of_the_price() {
 
 // ---------------------------------------------------------------------------------- all at once
 
-/// Connections at the same time.
+/// Number of simultaneous connections.
 const CONNECTIONS: u16 = 16;
-/// Limits the load that a connection with forged prices can cause.
+/// Value of x_max in bit/s, which limits the load that a connection with forged prices can cause.
 const STORM_X_MAX_BPS: f64 = 100e6;
 const STORM_RATE_BPS: f64 = 10e6;
 
-/// Makes connections one after the other until the path has seen so many data packets. Returns the last one.
+/// Opens connections one after the other until the path has seen `goal` data packets. Returns the last connection.
 fn connections(network: &Network, next: &AtomicU16, goal: u64) -> Pair {
     loop {
         let mut pair = network.connect(next.fetch_add(1, Relaxed));
@@ -229,7 +232,7 @@ fn connections(network: &Network, next: &AtomicU16, goal: u64) -> Pair {
     }
 }
 
-/// Random forgeries in packets of short connections; the last ones then continue with true options.
+/// Applies random forgeries to packets of short connections, and continues the last connections with true options.
 fn storm(kind: u8, goal: u64) {
     let before = kernel_warnings();
     let Some((network, mut daemon)) = unforged(kind, STORM_X_MAX_BPS, STORM_RATE_BPS) else { return };
@@ -340,7 +343,7 @@ fn a_million_packets_with_random_forgeries() {
 
 // ---------------------------------------------------------------------------------- queues
 
-/// Delays frames by 20 ms in one direction once a connection is priced. Returns its final status.
+/// Delays frames by 20 ms in one direction after a connection is priced. Returns the connection's final status.
 fn delayed(way: usize, timestamps: bool, mut meanwhile: impl FnMut(&Network) + Send) -> Option<Value> {
     let (network, mut daemon) = unforged(EXPERIMENT, X_MAX_BPS, RATE_BPS)?;
     if !timestamps {
@@ -366,8 +369,8 @@ fn delayed(way: usize, timestamps: bool, mut meanwhile: impl FnMut(&Network) + S
 
 const STANDING_QUEUE: &str = "the queue does not drain while the price does not rise";
 
-/// A queue at a router whose price is below another one's on the path. To the source it looks like an unpriced
-/// bottleneck, because the price that it receives does not rise either.
+/// A standing queue without a rising price causes a fallback. To the source, a queue below another router's price looks
+/// like an unpriced bottleneck.
 #[test]
 fn a_standing_queue_under_a_constant_price_means_an_unpriced_bottleneck() {
     for timestamps in [true, false] {
@@ -410,7 +413,7 @@ fn a_queue_on_the_ack_path_is_not_the_datas() {
     panic!("{seen:#?}");
 }
 
-/// A source without timestamps, which has only the RTT.
+/// A source without timestamps falls back, because the RTT alone does not show the direction of a queue.
 #[test]
 fn without_timestamps_the_queues_direction_is_unknown() {
     let Some(flow) = delayed(1, false, |_| ()) else { return };

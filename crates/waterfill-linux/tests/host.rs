@@ -1,6 +1,5 @@
-//! Tests of the host programs on the running kernel. Three namespaces stand in a row, of which the middle one changes
-//! options as one of the programs in `bpf/test/path.bpf.c`. Both ends are this test program, started again in a
-//! namespace and a cgroup.
+//! Tests of the host programs in the running kernel, over three namespaces in a row. The middle one changes options
+//! with a program in `bpf/test/path.bpf.c`. Both ends are this test program, started again in a namespace and a cgroup.
 
 #![cfg(feature = "daemon")]
 
@@ -27,7 +26,7 @@ use common::{Daemon, Namespaces, WATERFILLD, number, run};
 use serde_json::Value;
 use upgrade::{Pinned, is_listed};
 
-/// The rate that follows from `path.bpf.c`'s price.
+/// Rate for the price that `path.bpf.c` writes, in bit/s.
 const RATE_BPS: f64 = 50e6;
 const BYTES: usize = 4_000_000;
 const CLIENT: &str = "10.99.1.1";
@@ -35,7 +34,8 @@ const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
 
 // ---------------------------------------------------------------------------------- one end of a connection
 
-/// One end of a connection, if [`End::start`] has started this program again; nothing otherwise.
+/// Runs one end of a connection if [`End::start`] has started this program again. In a normal test run, it does
+/// nothing.
 #[test]
 fn end() {
     let (Ok(role), Ok(bytes)) = (std::env::var("WATERFILL_END"), std::env::var("WATERFILL_BYTES")) else { return };
@@ -84,12 +84,12 @@ fn end() {
 
 const START: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// FNV-1a: a hash of bytes and their order.
+/// Returns the FNV-1a hash of bytes, continued from `sum`.
 fn hashed(sum: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(sum, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Prints a line for the test; the harness prints others.
+/// Prints a line with a mark, so that the test can distinguish it from lines of the harness.
 fn print_line(what: &str) {
     println!("\n@{what}");
     std::io::stdout().flush().unwrap();
@@ -140,7 +140,7 @@ impl Drop for End {
 
 // ---------------------------------------------------------------------------------- the network
 
-/// Namespaces `a`, `r` (the path) and `b` in a row.
+/// Network of the namespaces `a`, `r` (the path) and `b` in a row.
 struct Network {
     spaces: Namespaces,
     /// True if both ends sign their segments.
@@ -148,25 +148,25 @@ struct Network {
 }
 
 impl Network {
-    /// Creates the network; prints the reason and returns `None` if that is not possible.
+    /// Creates the network. If that is not possible, prints the reason and returns `None`.
     fn new() -> Option<Self> {
         Some(Self { spaces: Namespaces::in_a_row()?, sign: false })
     }
 
-    /// Starts the daemon.
+    /// Starts `waterfilld host` for the connections of the test's cgroup.
     fn daemon(&self, arguments: &str) -> Daemon {
         Daemon::host(&self.spaces, "", arguments)
     }
 
-    /// Puts a program of `path.bpf.c` on the path towards these ends.
+    /// Attaches a program of `path.bpf.c` to the path towards these ends.
     fn path(&self, section: &str, ends: &[char]) {
         for end in ends {
             self.spaces.path(Some(section), *end);
         }
     }
 
-    /// Transfers data from a to b, and `back` bytes from b to a. Returns the status of a's end before the connection closes,
-    /// and that of b's end if it is shown.
+    /// Transfers data from `a` to `b`, and `back` bytes from `b` to `a`. Returns the status at `a` before the
+    /// connection closes, and the status at `b` if it is shown.
     fn transfer(
         &self,
         daemon: &mut Daemon,

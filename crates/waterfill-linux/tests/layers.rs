@@ -1,26 +1,27 @@
-//! The order of the daemon's modules: a layer imports only from those before it, and no modules import each other in a circle.
+//! Tests the order of the daemon's modules. A layer may import only from earlier layers, and modules must not import
+//! each other in a circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layers, each of which imports only from those before it (`src/daemon/mod.rs`).
+/// Names of the layers, each of which imports only from earlier ones (`src/daemon/mod.rs`).
 const LAYERS: [&str; 4] = ["options", "kernel", "roles", "commands"];
 
-/// The modules that a module imports from, by name: a file or folder of a layer, such as `kernel::pins`.
+/// Imported modules of each module. A module is a file or folder of a layer, such as `kernel::pins`.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 fn daemon() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src/daemon")
 }
 
-/// Lists the source files below a folder.
+/// Returns the paths of all source files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// Reads the paths at the start of a text, such as `kernel::{law, pins::Pins}`.
+/// Parses the import paths at the start of a text, such as `kernel::{law, pins::Pins}`.
 fn paths(text: &str) -> Vec<Vec<String>> {
     if let Some(group) = text.strip_prefix('{') {
         let (mut depth, mut start, mut out) = (0, 0, Vec::new());
@@ -49,7 +50,7 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     below.into_iter().map(|path| [vec![name.clone()], path].concat()).collect()
 }
 
-/// Names the module of a path: its first two parts, or one where the second is not a module.
+/// Returns the module that a path names: its first two parts, or one part if the second is not a module.
 fn module(path: &[String]) -> String {
     let two = path.len() > 1 && {
         let file = daemon().join(&path[0]).join(&path[1]);
@@ -58,7 +59,7 @@ fn module(path: &[String]) -> String {
     path[..if two { 2 } else { 1 }].join("::")
 }
 
-/// Reads the imports of the daemon's modules. Tests may import anything.
+/// Reads the imports of the daemon's modules. Test modules are left out because they may import anything.
 fn imports() -> Imports {
     let mut out = Imports::new();
     for file in LAYERS.iter().flat_map(|layer| sources(&daemon().join(layer))) {

@@ -1,4 +1,4 @@
-//! Tests of `packaging/grafana` and `packaging/prometheus` with real metrics: a host and a router in network
+//! Tests of `packaging/grafana` and `packaging/prometheus` with real metrics. They run a host and a router in network
 //! namespaces, Debian's Prometheus, and every query of the dashboard.
 
 #![cfg(feature = "daemon")]
@@ -23,18 +23,18 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use serde_json::Value;
 
-/// Address of the host in the router's namespace.
+/// Address of the host's metrics in the router's namespace.
 const HOST: &str = "127.0.0.1:9465";
 const ROUTER: &str = "127.0.0.1:9466";
 const PROMETHEUS: &str = "127.0.0.1:9090";
-/// Longest time until every query has data.
+/// Maximum time until every query has data.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn packaging(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(file)
 }
 
-/// Runs promtool; false, with a reason printed, where there is none.
+/// Runs promtool. Without promtool, prints the reason and returns false.
 fn promtool(arguments: &[&str], input: &str) -> bool {
     let spawned = Command::new("promtool")
         .args(arguments)
@@ -73,7 +73,7 @@ fn the_alert_rules_are_valid_and_each_fires_when_it_should() {
     }
 }
 
-/// Returns the dashboard's panels with their queries, as a browser would send them for all instances.
+/// Returns the titles of the dashboard's panels and their queries, as a browser would send them for all instances.
 fn queries() -> Vec<(String, String)> {
     let text = fs::read_to_string(packaging("grafana/waterfill.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
@@ -101,7 +101,7 @@ fn get(address: &str, path: &str) -> std::io::Result<String> {
     Ok(text.split_once("\r\n\r\n").unwrap_or_default().1.into())
 }
 
-/// Returns how many series a query returns now, or Prometheus' error.
+/// Returns the number of series that a query returns now, or Prometheus' error.
 fn series(query: &str) -> Result<usize, String> {
     let mut path = "/api/v1/query?query=".to_owned();
     for byte in query.bytes() {
@@ -113,14 +113,15 @@ fn series(query: &str) -> Result<usize, String> {
     Ok(found.iter().filter(|series| series["value"][1] != "NaN").count())
 }
 
-/// Prometheus, which ends when this is dropped, with its folder.
+/// A Prometheus process with its folder, which ends when it is dropped.
 struct Prometheus {
     child: Child,
     folder: PathBuf,
 }
 
 impl Prometheus {
-    /// Starts the process in this thread's network namespace; `None`, with a reason printed, if the program is missing.
+    /// Starts Prometheus in this thread's network namespace. If the program is missing, prints the reason and returns
+    /// `None`.
     fn start(prefix: &str) -> Option<Self> {
         let folder = std::env::temp_dir().join(format!("waterfill-prometheus-{prefix}"));
         fs::create_dir(&folder).unwrap();
@@ -159,7 +160,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// `waterfilld run` as a router with SCONE, and with CSIG at a device of its own; it ends when this is dropped.
+/// A process of `waterfilld run` as a router with SCONE, and with CSIG at another device. It ends when it is dropped.
 struct Router {
     child: Child,
     folder: PathBuf,
@@ -167,7 +168,7 @@ struct Router {
 }
 
 impl Router {
-    /// Starts the daemon in the namespace `r`; `None`, with a reason printed, without a BPF file system.
+    /// Starts the daemon in the namespace `r`. Without a BPF file system, prints the reason and returns `None`.
     fn start(spaces: &Namespaces) -> Option<Self> {
         let Ok(mount) = run("awk '$3 == \"bpf\" { print $2; found = 1; exit } END { exit !found }' /proc/mounts")
         else {
@@ -218,7 +219,7 @@ impl Drop for Router {
     }
 }
 
-/// Enters a namespace with this thread. Processes that it starts are there as well.
+/// Moves this thread into a namespace. Processes that it starts are in the namespace as well.
 fn enter(spaces: &Namespaces, end: char) {
     setns(File::open(format!("/run/netns/{}", spaces.name(end))).unwrap(), CloneFlags::CLONE_NEWNET).unwrap();
 }
@@ -237,7 +238,8 @@ fn cookie() -> u64 {
     cookie
 }
 
-/// Starts connections that send until the end, with the law and with the kernel's own, and short ones of both.
+/// Starts connections that send until `end` is set: long ones with the law and with CUBIC, and repeated short ones with
+/// the law.
 fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let serve = |at| {
         let end = Arc::clone(end);

@@ -1,5 +1,5 @@
-//! Equality of simulated and deployed laws, for every law behind `kernel/law.h`. After each of 10⁵ recorded calls, a
-//! loaded program has the same state and results as the C code compiled for the host, bit for bit.
+//! Tests that simulated and deployed laws are equal, for every law behind `kernel/law.h`. After each of 10⁵ recorded
+//! calls, a loaded program has bit for bit the same state and results as the C code on the host.
 
 #![cfg(feature = "daemon")]
 
@@ -18,10 +18,10 @@ mod requirements;
 use replay::{RECORDS, play};
 
 const RECORD_BYTES: usize = 96;
-/// Byte of a record where its hash begins.
+/// Offset of the hash in a record, in bytes.
 const HASH: usize = 88;
 
-/// The laws with their objects, which the build script lists.
+/// Returns the name and object path of each law, which the build script lists.
 fn objects() -> Vec<(&'static str, &'static str)> {
     env!("REPLAY_OBJECTS").split(';').map(|object| object.split_once('=').expect("law=path")).collect()
 }
@@ -53,7 +53,7 @@ fn the_kernel_and_the_host_compute_the_same_for_every_law() {
     }
 }
 
-/// Asserts that each kind of call is there, and that most calls change the state or have results of their own.
+/// Checks that each kind of call is recorded, and that most calls change the state or have distinct results.
 fn assert_covers_all_calls(law: &str, recorded: &[u8]) {
     let mut counts = [0; law_record::CALLS];
     let mut hashes = std::collections::HashSet::new();

@@ -1,5 +1,5 @@
-//! Tests of the router programs in the running kernel: effects on packets, prices against the law compiled for this
-//! host, and `waterfilld router` in network namespaces. Needs root and skips without.
+//! Tests of the router programs in the running kernel. They check effects on packets, prices against the law compiled
+//! for this host, and `waterfilld router` in network namespaces. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 
@@ -27,11 +27,12 @@ use support::{Command, Count, Gso, LOOPBACK, Request, Router, count, idle_link};
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// Puts a segment into a frame.
+/// A function that builds a frame around a TCP segment.
 type Make = Box<dyn Fn(&[u8]) -> Frame>;
 type Plain = fn(&[u8]) -> Frame;
 
-/// Loads a router with a link on the loopback device. Returns it with the price's code, or prints why that is not possible.
+/// Loads a router with a link on the loopback device, and returns it with the code of its price. If that is not
+/// possible, prints the reason and returns `None`.
 fn router() -> Option<(Router, u32)> {
     common::requirements::can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     let router = Router::load();
@@ -40,7 +41,7 @@ fn router() -> Option<(Router, u32)> {
     Some((router, price))
 }
 
-/// A frame with a TCP segment of valid checksum, and the offsets of segment and addresses.
+/// A frame with a TCP segment of valid checksum, and the offsets of the segment and the IP addresses.
 struct Frame {
     bytes: Vec<u8>,
     tcp: usize,
@@ -61,7 +62,8 @@ fn frame_v6(tags: &[u16], extensions: &[(u8, Vec<u8>)], segment: &[u8]) -> Frame
     Frame { bytes, tcp, addresses: ip + 8..ip + 40 }
 }
 
-/// Sends a frame. Returns the value at `value`; checks that only this and the checksum changed, and that the checksum is valid.
+/// Sends a frame through the router and returns the value at offset `value`. Checks that only this value and the
+/// checksum have changed, and that the checksum is valid.
 fn marked(router: &Router, frame: &Frame, value: usize) -> u32 {
     let (out, _) = router.send(&frame.bytes, None, 1).unwrap();
     assert_eq!(out.len(), frame.bytes.len());
@@ -166,7 +168,7 @@ fn a_start_rate_is_granted_on_a_syn_only() {
     assert_eq!(marked(&router, &low, low.tcp + 25), START_RATE | 0x7f_ffff);
 }
 
-/// The program computes a start rate once per interval, the law for each SYN.
+/// The program writes the law's start rate into each SYN, although it computes this rate only once per interval.
 #[test]
 fn every_syn_gets_the_laws_start_rate() {
     let Some((router, _)) = router() else { return };
@@ -181,7 +183,8 @@ fn every_syn_gets_the_laws_start_rate() {
     }
 }
 
-/// A request that only reads may be preempted. Under the lock it would keep the price as it is until it runs again.
+/// A request that only reads a link leaves the ends of intervals to the timer. If it held the lock when preempted, the
+/// price would stay unchanged until it runs again.
 #[test]
 fn showing_a_link_leaves_its_intervals_to_the_timer() {
     let Some((router, _)) = router() else { return };
@@ -295,7 +298,8 @@ fn other_packets_pass_unchanged() {
     assert_eq!(marked(&router, &two, two.tcp + 25), price);
 }
 
-/// Frames that no program may write to: truncated ones, and those whose headers claim more than there is.
+/// The router survives frames that it may not write to: truncated frames, and frames whose headers claim more bytes
+/// than exist.
 #[test]
 fn frames_may_end_anywhere() {
     let Some((router, price)) = router() else { return };
@@ -355,7 +359,7 @@ fn several_cpus_may_send_at_once() {
     assert_eq!(router.set(idle_link(LOOPBACK)).packets, sent);
 }
 
-/// Sends random frames, valid ones and ones with some changed bytes.
+/// Sends random frames: valid ones, and ones with some changed bytes.
 fn fuzz(frames: u64) {
     let Some((router, price)) = router() else { return };
     let mut random = Pcg64Mcg::new(1);

@@ -1,5 +1,5 @@
-//! Tests of `waterfilld run` as a process: reloads under traffic, devices and laws that come and go, systemd, and
-//! capabilities. Needs root and skips without.
+//! Tests of `waterfilld run` as a process: reloads under traffic, devices and laws that appear and disappear, systemd,
+//! and capabilities. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 
@@ -22,7 +22,7 @@ use serde_json::Value;
 
 const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/waterfilld.service");
 
-/// `waterfilld run` in the namespace `r`, with files and pins of its own, which are removed at the end.
+/// `waterfilld run` in the namespace `r`, with its own files and pins, which are removed on drop.
 struct Service {
     folder: PathBuf,
     pins: PathBuf,
@@ -31,7 +31,7 @@ struct Service {
 }
 
 impl Service {
-    /// Makes the folders. Prints why and returns `None` where there is no BPF file system.
+    /// Creates the folder for the daemon's files. Without a BPF file system, prints the reason and returns `None`.
     fn new(namespaces: &Namespaces) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/mounts").unwrap();
         let mount = mounts.lines().find_map(|line| {
@@ -56,7 +56,7 @@ impl Service {
         self.folder.join("run/control.sock")
     }
 
-    /// Writes the file: these tables, with pins and control socket of its own.
+    /// Writes the configuration file with these tables, and with the service's own pins and control socket.
     fn write(&self, tables: &str) {
         let (pins, control) = (self.pins.display(), self.socket());
         let control = control.display();
@@ -64,7 +64,7 @@ impl Service {
         fs::write(self.file(), text).unwrap();
     }
 
-    /// Starts the daemon behind a command's prefix, and waits until its control socket answers.
+    /// Starts the daemon with a command prefix, and waits until its control socket answers.
     fn start(&mut self, before: &str) {
         let log = fs::File::create(self.folder.join("log")).unwrap();
         let (enter, file) = (&self.enter, self.file());
@@ -94,7 +94,7 @@ impl Service {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
-    /// Sends bytes to the control socket and returns the answer; empty without one.
+    /// Sends bytes to the control socket. Returns the answer, or an empty string without one.
     fn ask(&self, bytes: &[u8]) -> String {
         let mut answer = String::new();
         if let Ok(mut stream) = UnixStream::connect(self.socket()) {
@@ -104,7 +104,7 @@ impl Service {
         answer
     }
 
-    /// Runs `waterfilld reload`. Returns exit code, and what it printed.
+    /// Runs `waterfilld reload`. Returns the exit code and the output.
     fn reload(&self) -> (i32, String) {
         let control = self.socket();
         let Output { status, stdout, stderr } =
@@ -119,7 +119,7 @@ impl Service {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Returns a link's status by device and law.
+    /// Returns the status of the link with this device and law.
     fn link(&self, device: &str, law: &str) -> Option<Value> {
         let status = self.status();
         let links = status["links"].as_array().unwrap();
@@ -130,7 +130,7 @@ impl Service {
         run(&format!("kill -{signal} {}", self.child.as_ref().unwrap().id())).unwrap();
     }
 
-    /// Ends the daemon by SIGTERM.
+    /// Ends the daemon with SIGTERM, and checks that it succeeds.
     fn stop(&mut self) {
         self.signal("TERM");
         let status = self.child.take().unwrap().wait().unwrap();
@@ -149,7 +149,7 @@ impl Drop for Service {
     }
 }
 
-/// Namespaces `a` and `b` with `r` between them, which forwards from `ra` to `rb`.
+/// Creates the namespaces `a` and `b` with `r` between them, which forwards from `ra` to `rb`.
 fn line(tools: &[&str]) -> Option<Namespaces> {
     let namespaces = Namespaces::new(&['a', 'r', 'b'], &[&["ip", "tc"], tools].concat())?;
     let [a, r, b] = ['a', 'r', 'b'].map(|end| namespaces.name(end));
@@ -165,7 +165,7 @@ fn line(tools: &[&str]) -> Option<Namespaces> {
     Some(namespaces)
 }
 
-/// Tables of a host and of the device `rb` at 50 Mbit/s.
+/// Returns the configuration tables of a host, and of the device `rb` at 50 Mbit/s.
 fn tables(namespaces: &Namespaces, target: f64, host: &str) -> String {
     let (law, cgroup) = (namespaces.law(), namespaces.cgroup.display());
     format!(
@@ -380,7 +380,7 @@ fn notices_that_nobody_reads_keep_nobody_waiting() {
     service.stop();
 }
 
-/// Starts a daemon that is refused its second device.
+/// Starts a daemon whose second device is refused, and checks that the first one keeps running.
 fn a_start_that_fails_half_way_leaves_what_ran(namespaces: &Namespaces, service: &Service) {
     namespaces.run_in('r', "tc qdisc add dev ra root handle 7: pfifo limit 50").unwrap();
     let refused = "[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\nshape = true\n";
@@ -395,7 +395,7 @@ fn a_start_that_fails_half_way_leaves_what_ran(namespaces: &Namespaces, service:
     );
 }
 
-/// Starts a server of the control group, and waits until it listens.
+/// Starts a server in the control group, and waits until it listens.
 fn listening(namespaces: &Namespaces, end: char) -> Server {
     let (procs, enter) = (namespaces.cgroup.join("cgroup.procs"), namespaces.enter(end));
     let script = format!("echo $$ > {}; exec {enter} {WATERFILLD} check-path --serve", procs.display());
@@ -408,7 +408,8 @@ fn listening(namespaces: &Namespaces, end: char) -> Server {
     server
 }
 
-/// A process that ends with its test, also where that fails: it holds the output open, for which others wait.
+/// A server process that ends with its test, even if the test fails. Others would wait for the output that the process
+/// holds open.
 struct Server(Child);
 
 impl Drop for Server {
@@ -418,7 +419,7 @@ impl Drop for Server {
     }
 }
 
-/// The capabilities of the unit, as setpriv takes them.
+/// Returns the capabilities of the systemd unit in the form that setpriv expects.
 fn capabilities() -> String {
     let unit = fs::read_to_string(UNIT).unwrap();
     let line = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();

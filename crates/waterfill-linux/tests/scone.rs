@@ -1,5 +1,5 @@
-//! Tests of the SCONE element in the running kernel: packets by test-run, and datagrams of sockets with the daemon.
-//! Needs root and skips without.
+//! Tests of the SCONE element in the running kernel: packets in test runs, and datagrams of sockets with the daemon.
+//! Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 
@@ -31,11 +31,11 @@ use skeleton::types::{
 };
 use skeleton::{SconeSkel, SconeSkelBuilder};
 
-/// The loopback device, which BPF_PROG_TEST_RUN uses by default.
+/// Index of the loopback device, which BPF_PROG_TEST_RUN uses by default.
 const LOOPBACK: u32 = 1;
-/// Prices are in 2⁻³⁴ s.
+/// Number of price units in a second: prices are in 2⁻³⁴ s.
 const SECOND: f64 = (1_u64 << 34) as f64;
-/// MaxNet's x_max and T.
+/// Value of MaxNet's x_max in bit/s.
 const X_MAX: f64 = 1e15;
 const T: f64 = 0.4;
 
@@ -45,11 +45,11 @@ fn bytes_of<T>(of: &mut T) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(of).cast(), size_of::<T>()) }
 }
 
-/// The loaded programs with a link on the loopback device.
+/// The loaded SCONE programs, with a link on the loopback device.
 struct Element {
     skeleton: Box<SconeSkel<'static>>,
     advice: Advice,
-    /// The law's signal.
+    /// Signal of the law on the link.
     price: u64,
 }
 
@@ -74,7 +74,7 @@ impl Element {
         links.update(&LOOPBACK.to_ne_bytes(), bytes_of(&mut link), MapFlags::ANY).unwrap();
     }
 
-    /// Gives the link the price of MaxNet at which a flow has this rate.
+    /// Sets the link's MaxNet price to the price for a flow of rate `bps`.
     fn price(&mut self, bps: f64) {
         self.signal((-T * (bps / X_MAX).ln() * SECOND) as u64);
     }
@@ -87,7 +87,7 @@ impl Element {
         links.update(&LOOPBACK.to_ne_bytes(), bytes_of(&mut device), MapFlags::ANY).unwrap();
     }
 
-    /// The signal that the link writes.
+    /// Returns the SCONE signal that the link writes.
     fn own(&self) -> u8 {
         self.advice.signal(self.price)
     }
@@ -99,8 +99,8 @@ impl Element {
         link
     }
 
-    /// Sends a packet through the program; `out` is the packet as it leaves. A super-packet has datagrams of
-    /// `segment_bytes`, others 0.
+    /// Sends a packet through the program, and stores the resulting packet in `out`. For a super-packet,
+    /// `segment_bytes` is the length of its datagrams; otherwise it is 0.
     fn send(&self, packet: &[u8], segment_bytes: u32, out: &mut Vec<u8>) {
         let mut context = [0_u8; size_of::<Context>()];
         let mut put = |at: usize, value: u32| context[at..at + 4].copy_from_slice(&value.to_ne_bytes());
@@ -135,7 +135,7 @@ impl Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checksum {
     Valid,
-    /// None, of IPv4.
+    /// No checksum, which IPv4 permits.
     Zero,
 }
 
@@ -146,13 +146,13 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// A UDP datagram with checksum 0.
+/// Returns a UDP datagram with checksum 0.
 fn udp(ports: [u8; 4], payload: &[u8]) -> Vec<u8> {
     let length = (8 + payload.len()) as u16;
     [&ports[..], &length.to_be_bytes(), &[0, 0], payload].concat()
 }
 
-/// Correct UDP checksum of the datagram at `at`, given the addresses of IP.
+/// Returns the correct UDP checksum of the datagram at `at`. `addresses` is the range of the IP addresses.
 fn checksum(frame: &[u8], at: usize, addresses: Range<usize>) -> u16 {
     let length = frame.len() - at;
     let without = sum(&frame[at..]) - sum(&frame[at + 6..at + 8]);
@@ -162,7 +162,7 @@ fn checksum(frame: &[u8], at: usize, addresses: Range<usize>) -> u16 {
     }
 }
 
-/// A frame with a UDP datagram, and the offsets of its parts.
+/// A frame with a UDP datagram, and the offsets of the datagram and the IP addresses.
 #[derive(Clone, Debug)]
 struct Frame {
     bytes: Vec<u8>,
@@ -171,7 +171,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Puts a datagram into IP, with VLAN tags and options or extension headers as asked.
+    /// Builds a frame around a datagram, with `tags` VLAN tags and optional IP options or extension headers.
     fn new(v6: bool, tags: usize, extensions: bool, datagram: &[u8]) -> Self {
         let link = 14 + 4 * tags;
         let (ip, header, addresses) = match (v6, extensions) {
@@ -201,13 +201,13 @@ impl Frame {
     }
 }
 
-/// Packets of [`every_kind_of_packet`]: a million by `make validate STUDY=scone`.
+/// Returns the number of packets for [`every_kind_of_packet`], which is a million in `make validate STUDY=scone`.
 fn packets() -> u64 {
     std::env::var("SCONE_PACKETS").map_or(100_000, |text| text.parse().unwrap())
 }
 
-/// Random packets of both families, most with a SCONE packet. The program writes what the codec computes for the host,
-/// and the checksum is recomputed from all bytes.
+/// For random packets of both families, the program writes the same as the host's codec. The test recomputes each
+/// checksum from all bytes. Most packets contain a SCONE packet.
 #[test]
 fn every_kind_of_packet() {
     let Some(mut element) = Element::load() else { return };
@@ -277,7 +277,7 @@ fn every_kind_of_packet() {
     assert_eq!((counts.seen, counts.malformed), (lowered + of("kept"), of("malformed")));
 }
 
-/// A datagram with a SCONE packet and a short header behind it.
+/// Returns a datagram with a SCONE packet and a short header behind it.
 fn datagram(signal: u8, bytes: usize) -> Vec<u8> {
     let scone = Packet { signal, reserved: true, destination: vec![9; 8], source: Vec::new() };
     let mut datagram = scone.encode();
@@ -324,7 +324,7 @@ fn a_rate_of_a_law_is_its_advice_and_no_rate_is_none() {
     }
 }
 
-/// Datagrams of a super-packet, each of which may start with a SCONE packet; the bytes between are not read.
+/// The program examines the start of every datagram in a super-packet, and does not read the bytes between.
 #[test]
 fn every_datagram_of_a_super_packet_is_looked_at() {
     let Some(element) = Element::load() else { return };
@@ -354,7 +354,7 @@ fn every_datagram_of_a_super_packet_is_looked_at() {
     assert_eq!((counts.seen, counts.lowered, counts.malformed), (22, 8, 0));
 }
 
-/// Fragments, other protocols, truncated headers and lengths that lie.
+/// Fragments, other protocols, truncated headers and wrong lengths pass unchanged.
 #[test]
 fn what_is_no_whole_datagram_passes_unchanged() {
     let Some(element) = Element::load() else { return };
@@ -383,12 +383,12 @@ fn what_is_no_whole_datagram_passes_unchanged() {
     assert_ne!(element.sent(&v6(0), 0), v6(0));
 }
 
-/// Runs of a test-run, and rounds of which the least counts.
+/// Number of runs in a measurement. The minimum over [`ROUNDS`] measurements counts.
 const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 101;
 
-/// Cost that the element adds to UDP without SCONE packets: the minimum of its times less that of an empty program,
-/// taken in turn. `make validate STUDY=scone` runs it; on a busy host it would say nothing.
+/// The element adds little cost to UDP without SCONE packets. The cost is its minimum time minus that of an empty
+/// program, measured in turn. `make validate STUDY=scone` runs this test, because a busy host would disturb it.
 #[test]
 #[ignore = "a measurement of 10 s"]
 fn other_udp_costs_little() {

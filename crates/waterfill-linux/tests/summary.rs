@@ -1,4 +1,4 @@
-//! The kernel's account of connections: the mode of one, and the sums over many. Needs root and skips without.
+//! Tests of the kernel's view of connections: the mode of one, and the sums over many. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 #![expect(unsafe_code, reason = "a program's context is bytes")]
@@ -16,7 +16,7 @@ use interface::types::{
     host_flag as Flag, host_mode as Mode, host_reason as Reason, host_samples as Samples, host_summary as Summary,
 };
 
-/// Mirror of the structure in `bpf/test/summary.bpf.c`.
+/// Mirror of `struct question` in `bpf/test/summary.bpf.c`.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct Question {
@@ -31,7 +31,7 @@ struct Question {
     answered: u32,
 }
 
-/// The programs; `None`, with a reason printed, where they cannot be loaded.
+/// Loads the programs. If they cannot be loaded, prints the reason and returns `None`.
 fn load() -> Option<Object> {
     requirements::can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     Some(ObjectBuilder::default().open_file(env!("SUMMARY_OBJECT")).unwrap().load().unwrap())

@@ -1,4 +1,5 @@
-//! `docs/howto/try-on-one-host.md`: every command of the page, in its order, up to the removal of everything.
+//! Tests `docs/howto/try-on-one-host.md` by running every command of the page in order, up to the removal of
+//! everything.
 
 #![cfg(feature = "daemon")]
 
@@ -12,11 +13,12 @@ use std::process::{Command, id};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/howto/try-on-one-host.md");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/prometheus.yml");
-/// Packages that the page installs, and those with which this test makes a host of its own.
+/// Tools from the packages that the page installs, and tools with which this test isolates its own host.
 const TOOLS: [&str; 10] = ["ip", "tc", "ss", "sysctl", "iperf3", "curl", "prometheus", "promtool", "unshare", "mount"];
 
-/// A host of its own: mounts, processes, network, and control groups, whose root is this test's group. The page waits a
-/// fixed time for people; `sleep` is short here, and `until_true` waits as long as it takes.
+/// Script that sets up an isolated host with its own mounts, processes, network and control groups. The test's group is
+/// the root of the control groups. The page waits a fixed time for people; here `sleep` is short, and `until_true`
+/// waits as long as necessary.
 const HOST: &str = r#"
 mount -t proc proc /proc
 mount -t tmpfs run /run
@@ -34,13 +36,13 @@ shared() { test "$(waterfilld status | grep -c " priced .* $1 Mbit")" = 2; }
 answered() { nsenter --net=/run/netns/r promtool query instant http://127.0.0.1:9090 "$1" | grep -q "=>"; }
 "#;
 
-/// Returns the page's fenced blocks, with their languages.
+/// Returns the fenced blocks of the page, each with its language.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let fenced = page.split("\n```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').unwrap()).collect()
 }
 
-/// Returns the page as a script. Only the live view is left out, which has a test of its own.
+/// Converts the page to a script, without the live view, which has its own test.
 fn script(page: &str) -> String {
     let waits = [
         ("run --config try.toml", "until_true ready"),
@@ -73,7 +75,7 @@ fn script(page: &str) -> String {
         + "echo left: $(ip netns) $(ls \"$BPF\" | grep -v debug) $(grep -o \"$LAW\" /proc/sys/net/ipv4/tcp_available_congestion_control)\n"
 }
 
-/// Returns the mount point of a file system of this type.
+/// Returns the mount point of the first file system of this type.
 fn mounted(kind: &str) -> Option<String> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind))?;

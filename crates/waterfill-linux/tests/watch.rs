@@ -1,5 +1,5 @@
-//! Tests of `waterfilld status --watch` on a terminal of 80 by 24 (tmux): its content, its keys, and the terminal
-//! afterwards.
+//! Tests of `waterfilld status --watch` on a terminal of 80 by 24 characters (tmux): its content, its keys, and the
+//! terminal afterwards.
 
 #![cfg(feature = "daemon")]
 
@@ -8,9 +8,9 @@ mod requirements;
 
 use std::process::{Command, id};
 
-/// Sets up a router in a network namespace with its own pins, and `view`. It starts the live view in a terminal and
-/// waits until `$1` is on its screen. `screen` prints the screen, `after` what the terminal is like when the view has
-/// ended.
+/// Script that sets up a router in a network namespace with its own pins, and defines helpers. `view` starts the live
+/// view in a terminal and waits until its keys are shown. `screen` prints the screen, and `after` prints the state of
+/// the terminal after the view has ended.
 const SETUP: &str = r#"
 mount -t bpf none "$FS"
 ip link set lo up

@@ -1,4 +1,4 @@
-//! Code that libbpf-cargo generated from `bpf/`, as a module.
+//! Modules with code that libbpf-cargo has generated from `bpf/`.
 
 /// Declares a module of generated code: `generated!(skeleton, "scone.skel.rs")`.
 macro_rules! generated {

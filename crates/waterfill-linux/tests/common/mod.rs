@@ -1,4 +1,4 @@
-//! Shared by the tests of the daemon: requirements, network namespaces, `waterfilld` as a process.
+//! Helpers that tests of the daemon share: requirements, network namespaces, and `waterfilld` as a process.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -19,11 +19,11 @@ use requirements::can_load_programs;
 
 pub(crate) const WATERFILLD: &str = env!("CARGO_BIN_EXE_waterfilld");
 
-/// Held by a test with namespaces: tests at the same time would compete for the CPUs.
+/// Lock of the test that uses namespaces. Tests at the same time would compete for the CPUs.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Runs a shell script. Returns its output, or the script and its errors.
+/// Runs a shell script. Returns its output, or an error with the script and its messages.
 pub(crate) fn run(script: &str) -> Result<String, String> {
     let out = Command::new("sh").args(["-ec", script]).output().unwrap();
     if out.status.success() {
@@ -39,7 +39,7 @@ pub(crate) fn kernel() -> (u32, u32) {
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
-/// Checks that network namespaces and these tools are usable. Returns the root of cgroup v2.
+/// Checks that network namespaces and these tools can be used. Returns the root of cgroup v2.
 fn requirements(tools: &[&str]) -> Result<PathBuf, String> {
     can_load_programs()?;
     for tool in tools {
@@ -57,20 +57,21 @@ fn requirements(tools: &[&str]) -> Result<PathBuf, String> {
     cgroup.map(PathBuf::from).ok_or_else(|| "no cgroup v2 is mounted".into())
 }
 
-/// Network namespaces and a cgroup, removed at the end.
+/// Network namespaces and a cgroup, which are removed on drop.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     pub(crate) prefix: String,
-    /// The cgroup whose connections use the option.
+    /// Path of the cgroup whose connections use the option.
     pub(crate) cgroup: PathBuf,
-    /// The root of cgroup v2.
+    /// Path of the root of cgroup v2.
     pub(crate) cgroup_root: PathBuf,
     ends: &'static [char],
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Namespaces {
-    /// Makes a namespace for each letter, with its loopback device up. Prints why and returns `None` where that is not possible.
+    /// Creates a namespace for each letter, with its loopback device up. If that is not possible, prints the reason and
+    /// returns `None`.
     pub(crate) fn new(ends: &'static [char], tools: &[&str]) -> Option<Self> {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let cgroup_root = requirements(tools).inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
@@ -85,8 +86,8 @@ impl Namespaces {
         Some(namespaces)
     }
 
-    /// Makes `a`, `r` and `b` in a row. `wire` of a, 10.99.1.1, leads to `to-a` of r, which forwards to b, 10.99.2.1;
-    /// the IPv6 addresses are fd99:1::1 and fd99:2::1.
+    /// Creates the namespaces `a`, `r` and `b` in a row, where `r` forwards. Device `wire` of `a` has addresses
+    /// 10.99.1.1 and fd99:1::1, and leads to `to-a` of `r`. Device `wire` of `b` has 10.99.2.1 and fd99:2::1.
     pub(crate) fn in_a_row() -> Option<Self> {
         let spaces = Self::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
         let r = spaces.name('r');
@@ -105,7 +106,8 @@ impl Namespaces {
         Some(spaces)
     }
 
-    /// Puts a program of `bpf/test/path.bpf.c` on the path towards an end, in place of the one before; `None` takes it off.
+    /// Attaches a program of `bpf/test/path.bpf.c` to the path towards an end, in place of an earlier one. `None`
+    /// detaches it.
     pub(crate) fn path(&self, section: Option<&str>, end: char) {
         let filters = match section {
             Some(section) => format!(
@@ -123,7 +125,7 @@ impl Namespaces {
         format!("{}{end}", self.prefix)
     }
 
-    /// Returns a command's prefix that runs it in a namespace; `ip netns exec` would hide the cgroup.
+    /// Returns the prefix that runs a command in a namespace. `ip netns exec` would hide the cgroup.
     pub(crate) fn enter(&self, end: char) -> String {
         format!("nsenter --net=/run/netns/{}", self.name(end))
     }
@@ -133,7 +135,7 @@ impl Namespaces {
         run(&format!("{} {command}", self.enter(end)))
     }
 
-    /// Runs `act` in a thread in a namespace.
+    /// Runs `act` in a new thread inside a namespace.
     pub(crate) fn inside<T: Send + 'static>(
         &self,
         end: char,
@@ -146,7 +148,7 @@ impl Namespaces {
         })
     }
 
-    /// Returns the congestion control's name; names differ between tests, and the kernel allows 15 bytes.
+    /// Returns the name of the test's congestion control. Names differ between tests and have at most 15 bytes.
     pub(crate) fn law(&self) -> String {
         format!("bpf_{}", self.prefix.chars().take(11).collect::<String>())
     }
@@ -168,7 +170,7 @@ impl Drop for Namespaces {
     }
 }
 
-/// `waterfilld … --line`, which ends when this is dropped.
+/// A process of `waterfilld … --line`, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
@@ -177,7 +179,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `waterfilld host`. `before` is a command's prefix, such as that of [`Namespaces::enter`].
+    /// Starts `waterfilld host`. `before` is the prefix of the command, such as the one from [`Namespaces::enter`].
     pub(crate) fn host(namespaces: &Namespaces, before: &str, arguments: &str) -> Self {
         let (law, cgroup) = (namespaces.law(), namespaces.cgroup.display());
         // Unrestricted, because tests set the sysctl in namespaces of their own.
@@ -198,7 +200,7 @@ impl Daemon {
         Self { child, lines, stdin }
     }
 
-    /// Kills the process, which cannot clean up.
+    /// Kills the process, so that it cannot clean up.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
     }
@@ -221,7 +223,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Returns a number of a status document.
+/// Returns a number in a status document.
 pub(crate) fn number(status: &Value, key: &str) -> f64 {
     status[key].as_f64().unwrap()
 }

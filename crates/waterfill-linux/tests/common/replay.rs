@@ -1,17 +1,18 @@
-//! Plays recorded calls in a loaded program, of which `bpf/test/records.h` is a part.
+//! Replays recorded calls in a loaded program that includes `bpf/test/records.h`.
 
 use libbpf_rs::{MapCore as _, MapFlags, Object, ProgramInput};
 
-/// Records of a replay.
+/// Number of records in a replay.
 pub(crate) const RECORDS: usize = 100_000;
 
-/// Plays the records, each of so many bytes; returns how many it played, how many were wrong, and the first of them.
+/// Replays records of `record_bytes` bytes each. Returns the number of records, the number of wrong ones, and the first
+/// wrong one counted from 1.
 pub(crate) fn play(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
     assert_eq!(recorded.len(), RECORDS * record_bytes);
     play_some(object, recorded, record_bytes)
 }
 
-/// Plays recorded calls as [`play`] does, but accepts fewer records.
+/// Replays recorded calls as [`play`] does, but accepts fewer records.
 pub(crate) fn play_some(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
     let map = |name| object.maps().find(|map| map.name() == name).expect("a map of the program");
     let records = map("records");

@@ -1,4 +1,4 @@
-//! Requirements of loading kernel programs.
+//! Requirements for loading kernel programs.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

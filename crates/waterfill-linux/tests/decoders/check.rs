@@ -1,11 +1,11 @@
-//! One verdict on a frame from the parser in Rust and from the C of the kernel's programs, compiled for the host.
+//! Checks that the parser in Rust and the kernel programs' C code, compiled for the host, reach one verdict on a frame.
 
 use waterfill_laws::registry::kernel_protocols;
 
 use super::host::{self, HOSTS, Host};
 use super::packet::{Found, Layout, find_option};
 
-/// A law with its decoders.
+/// Host decoders of a law, with the layout of its option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder {
     pub(crate) host: Host,
@@ -25,7 +25,7 @@ pub(crate) fn decoders() -> Vec<Decoder> {
     HOSTS.iter().map(decoder).collect()
 }
 
-/// Returns the verdict's number (`bpf/test/decode.h`).
+/// Returns the number of a verdict (`bpf/test/decode.h`).
 pub(crate) fn verdict(found: Found) -> u32 {
     match found {
         Found::Value { tcp, value, syn } => {
@@ -40,7 +40,7 @@ pub(crate) fn verdict(found: Found) -> u32 {
     }
 }
 
-/// Decodes a frame, replaces its value, and compares all of it.
+/// Decodes a frame and replaces its value, in Rust and in C, and compares all results.
 ///
 /// # Panics
 /// Rust and C differ, or C writes a byte that is neither the value's nor the checksum's, or another checksum.
@@ -62,7 +62,7 @@ pub(crate) fn check_frame(decoder: &Decoder, frame: &[u8], linear: usize) -> Fou
     found
 }
 
-/// Checks that only a value and TCP's checksum changed, and that the sum over the segment is the same as before.
+/// Checks that only a value and TCP's checksum have changed, and that the sum over the segment is the same as before.
 ///
 /// # Panics
 /// It is not so.
@@ -82,7 +82,7 @@ pub(crate) fn assert_changed_in_place(before: &[u8], after: &[u8], tcp: usize, v
     assert_eq!(sum(before), sum(after), "the checksum does not follow the value");
 }
 
-/// Reads a host's option from the options of a TCP header, in Rust and in C.
+/// Decodes an option of this kind from the options of a TCP header, in Rust and in C.
 ///
 /// # Panics
 /// They differ.
@@ -94,7 +94,7 @@ pub(crate) fn check_option(decoder: &Decoder, options: &[u8], kind: u32) -> host
     read
 }
 
-/// Reads the first option of the kind in Rust; an experiment's must have the identifier too.
+/// Decodes the first option of this kind in Rust. An experimental option must also have the right identifier.
 fn read_option(layout: &Layout, mut options: &[u8], kind: u32) -> (u32, [u8; 16], [u8; 16]) {
     let none = (0, [0; 16], [0; 16]);
     let option = loop {

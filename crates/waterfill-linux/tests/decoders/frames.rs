@@ -1,14 +1,14 @@
-//! Frames to decode: well-formed ones of every kind, with changes of length fields, of kinds, of anything.
+//! Random frames to decode: well-formed ones of every kind, and frames with changed lengths, kinds or other bytes.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
 
 use super::packet::{Layout, ethernet, ipv4, ipv6, tcp};
 
-/// Longest frame that a test-run takes.
+/// Maximum length in bytes of a frame in a test run.
 pub(crate) const MAX_BYTES: usize = 1600;
 
-/// Random frames; the same seed, the same frames.
+/// Generator of random frames. The same seed gives the same frames.
 pub(crate) struct Frames {
     random: Pcg64Mcg,
 }
@@ -18,7 +18,7 @@ impl Frames {
         Self { random: Pcg64Mcg::new(seed) }
     }
 
-    /// Returns a number below n.
+    /// Returns a random number below `n`.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.random.next_u64() % n
     }
@@ -31,7 +31,7 @@ impl Frames {
         (0..n).map(|_| self.random.next_u64() as u8).collect()
     }
 
-    /// An option of the law, whole or not quite.
+    /// Returns an option of the law, sometimes with an error.
     fn own_option(&mut self, layout: &Layout) -> Vec<u8> {
         let values = self.one(&[1, 1, 1, 2, 3, 3, 0]);
         let length = layout.option_bytes(values);
@@ -51,7 +51,7 @@ impl Frames {
         option
     }
 
-    /// The options of a TCP header, up to 40 bytes.
+    /// Returns random options of a TCP header, up to 40 bytes long.
     pub(crate) fn options(&mut self, layout: &Layout) -> Vec<u8> {
         let mut options = Vec::new();
         for _ in 0..self.below(4) {
@@ -89,7 +89,7 @@ impl Frames {
         options
     }
 
-    /// Extension headers of IPv6.
+    /// Returns random extension headers of IPv6.
     fn extensions(&mut self) -> Vec<(u8, Vec<u8>)> {
         let n = self.one(&[0, 0, 0, 1, 2, 8, 9]);
         let mut extensions = Vec::new();
@@ -106,7 +106,7 @@ impl Frames {
         extensions
     }
 
-    /// Returns a frame for a law.
+    /// Returns a random frame for a law.
     pub(crate) fn next(&mut self, layout: &Layout) -> Vec<u8> {
         let options = self.options(layout);
         let data = self.one(&[0, 0, 1, 7, 100, 1000]);
@@ -132,7 +132,7 @@ impl Frames {
         frame
     }
 
-    /// Changes some bytes, usually of the headers, in two of three frames; cuts some off.
+    /// Changes random bytes in two of three frames, usually in their headers, and truncates some frames.
     fn damage(&mut self, frame: &mut Vec<u8>) {
         let changes = self.one(&[0, 1, 3]);
         for _ in 0..changes {

@@ -1,37 +1,37 @@
-//! The decoders in C, compiled for the host from `bpf/test/decode_host.c` for each law.
+//! Decoders in C, compiled for the host from `bpf/test/decode_host.c` for each law.
 
 #![allow(
     unsafe_code,
     reason = "the decoders are C. They take a pointer and a length, write only to what they are given, and keep nothing"
 )]
 
-/// Bytes of the longest option of any law (`bpf/host_option.h`).
+/// Maximum length of an option of any law, in bytes (`bpf/host_option.h`).
 pub(crate) const OPTION_MAX_BYTES: usize = 28;
 
-/// A law's decoders.
+/// Host decoders of a law.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Host {
-    /// The law's name.
+    /// Name of the law.
     pub(crate) law: &'static str,
     frame: unsafe extern "C" fn(*mut u8, u32, u32) -> u32,
     write: unsafe extern "C" fn(*mut u8, u32, *const u8, *mut u8) -> u32,
     option: unsafe extern "C" fn(*const u8, u32, u32, *mut u8, *mut i32, *mut u8, *mut u8) -> u32,
 }
 
-/// Values that a host reads from a TCP header's options.
+/// Values that a host decodes from a TCP header's options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Option {
-    /// Bits of the values that follow; 0: none.
+    /// Bits that name the values present: 1 for `forward`, 2 for `echo`; 0 means that there is none.
     pub(crate) values: u32,
     pub(crate) forward: [u8; 16],
     pub(crate) echo: [u8; 16],
-    /// Results of the kernel's search.
+    /// Bytes of the option that the kernel's search found; `length` is its result.
     pub(crate) raw: [u8; OPTION_MAX_BYTES],
     pub(crate) length: i32,
 }
 
 impl Host {
-    /// Returns the verdict on a frame whose first `linear` bytes are in one piece (`bpf/test/decode.h`).
+    /// Returns the verdict on a frame (`bpf/test/decode.h`). Its first `linear` bytes are contiguous in memory.
     pub(crate) fn frame(&self, frame: &[u8], linear: usize) -> u32 {
         let mut copy = frame.to_vec();
         // SAFETY: the pointer and the length are of one vector, whose bytes the function only reads.
@@ -40,7 +40,7 @@ impl Host {
         verdict
     }
 
-    /// Replaces a frame's value; returns the value before.
+    /// Replaces the value in a frame. Returns the former value.
     pub(crate) fn write(&self, frame: &mut [u8], value: &[u8; 16]) -> std::option::Option<[u8; 16]> {
         let mut old = [0; 16];
         let (bytes, length) = (frame.as_mut_ptr(), frame.len() as u32);
@@ -49,7 +49,7 @@ impl Host {
         (written == 1).then_some(old)
     }
 
-    /// Reads the option of this kind from a TCP header's options.
+    /// Decodes the option of this kind from a TCP header's options.
     pub(crate) fn option(&self, options: &[u8], kind: u32) -> Option {
         let mut read = Option::default();
         let (raw, length) = (read.raw.as_mut_ptr(), &raw mut read.length);
@@ -61,7 +61,7 @@ impl Host {
     }
 }
 
-/// Declares the functions of each law and their table.
+/// Declares the C functions of each law and the table of them.
 macro_rules! hosts {
     ($($law:literal: $frame:ident, $write:ident, $option:ident;)*) => {
         unsafe extern "C" {
@@ -73,7 +73,7 @@ macro_rules! hosts {
                 ) -> u32;
             )*
         }
-        /// The laws that run in the kernel.
+        /// Decoders of all laws that run in the kernel.
         pub(crate) const HOSTS: &[Host] = &[$(Host { law: $law, frame: $frame, write: $write, option: $option }),*];
     };
 }

@@ -1,4 +1,4 @@
-//! The decoders in the running kernel: `bpf/test/decode.bpf.c` of one law.
+//! Decoders in the running kernel: the program `bpf/test/decode.bpf.c`, built for one law.
 
 use std::mem::offset_of;
 
@@ -8,20 +8,20 @@ use waterfill_laws::kernel::{KernelLaw, Words};
 use super::interface::types::{waterfill_command as Command, waterfill_request as Request, waterfill_result as Answer};
 use super::scone::types::__sk_buff as Context;
 
-/// The loopback device, which BPF_PROG_TEST_RUN uses by default.
+/// Index of the loopback device, which BPF_PROG_TEST_RUN uses by default.
 const LOOPBACK: u32 = 1;
-/// A time that never comes: no interval ends, so a link keeps its signal.
+/// Time in ns that is never reached. No interval ends, so that a link keeps its signal.
 const LATE_NS: u64 = 1 << 62;
-/// Bytes of a link that do not count as its load, and of the link header.
+/// Length of the link header in bytes, which does not count as a link's load.
 const ETHERNET: u32 = 14;
 
-/// A law's programs in the kernel, with a link.
+/// Kernel programs of a law, with a link.
 pub(crate) struct Kernel {
     object: Object,
     slots: MapHandle,
 }
 
-/// Segmentation of a super-packet.
+/// Segment count and segment size of a super-packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gso {
     pub(crate) segments: u32,
@@ -34,20 +34,20 @@ fn as_bytes<T>(of: &mut T) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(of).cast(), size_of::<T>()) }
 }
 
-/// Returns the objects of the laws, which the build script lists.
+/// Returns the name and object path of each law, which the build script lists.
 pub(crate) fn objects() -> Vec<(&'static str, &'static str)> {
     env!("DECODE_OBJECTS").split(';').map(|object| object.split_once('=').expect("law=path")).collect()
 }
 
 impl Kernel {
-    /// Loads a law's object.
+    /// Loads the object of a law.
     pub(crate) fn load(path: &str) -> Self {
         let object = ObjectBuilder::default().open_file(path).unwrap().load().unwrap();
         let slots = MapHandle::try_from(&object.maps().find(|map| map.name() == "slots").unwrap()).unwrap();
         Self { object, slots }
     }
 
-    /// The object, to replay records in.
+    /// Returns the object, for replaying records.
     pub(crate) fn object(&self) -> &Object {
         &self.object
     }
@@ -56,7 +56,7 @@ impl Kernel {
         self.object.progs_mut().find(|program| program.name() == name).expect("a program of decode.bpf.c")
     }
 
-    /// Makes a new link with these parameters, a capacity in bit/s and a signal, on the device of test-runs.
+    /// Creates a new link with these parameters, a capacity in bit/s and a signal, on the device of test runs.
     pub(crate) fn set_link(&self, params: &Words, capacity: u64, signal: u64) {
         let links = self.object.maps().find(|map| map.name() == "links").unwrap();
         let key = LOOPBACK.to_ne_bytes();
@@ -77,7 +77,7 @@ impl Kernel {
         assert_eq!(self.ask(&mut request), Answer::WATERFILL_OK);
     }
 
-    /// Returns how many segments were counted for each reason, and how many packets in all.
+    /// Returns the number of segments for each reason, and the number of all packets.
     pub(crate) fn counts(&self) -> (Vec<u64>, u64) {
         let mut request = Request { command: Command::WATERFILL_SHOW, ifindex: LOOPBACK, now: 1, ..Request::default() };
         assert_eq!(self.ask(&mut request), Answer::WATERFILL_OK);
@@ -89,15 +89,15 @@ impl Kernel {
         Answer(self.program("waterfill_ask").test_run(input).unwrap().return_value)
     }
 
-    /// Returns the law's state of the link.
+    /// Returns the state that the law keeps for the link.
     pub(crate) fn link(&self, law: &KernelLaw) -> Vec<u64> {
         let value = self.slots.lookup(&LOOPBACK.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
         let words = value.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
         words.take(law.link().words().len()).collect()
     }
 
-    /// Returns the verdict on a frame (`bpf/test/decode.h`); `None` for a frame shorter than its IP header, which
-    /// test-runs refuse.
+    /// Returns the verdict on a frame (`bpf/test/decode.h`). Returns `None` for a frame shorter than its IP header,
+    /// which test runs refuse.
     pub(crate) fn frame(&self, frame: &[u8]) -> Option<u32> {
         let input = ProgramInput { data_in: Some(frame), ..ProgramInput::default() };
         match self.program("waterfill_decode").test_run(input) {
@@ -110,7 +110,7 @@ impl Kernel {
         }
     }
 
-    /// Sends a frame through the router's program; `out` is the frame as it leaves.
+    /// Sends a frame through the router's program, and stores the resulting frame in `out`.
     pub(crate) fn route(&self, frame: &[u8], gso: Option<Gso>, out: &mut Vec<u8>) {
         let mut context = [0_u8; size_of::<Context>()];
         let mut put = |at: usize, value: u32| context[at..at + 4].copy_from_slice(&value.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Captures of packets that a test makes, and tshark's reading of them.
+//! Captures of packets that a test creates, and the fields that tshark decodes from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The dissector.
+/// Returns the path of the dissector script.
 pub(crate) fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/wireshark/waterfill.lua")
 }
 
-/// Fields that tshark shows for each packet. Values of a field that occurs several times are joined by `|`.
+/// Names of the fields that tshark prints for each packet. Several values of one field are joined by `|`.
 const FIELDS: [&str; 33] = [
     "_ws.expert.message",
     "waterfill.law",
@@ -49,7 +49,7 @@ const FIELDS: [&str; 33] = [
     "_ws.col.Info",
 ];
 
-/// Returns tshark with the dissector, or says why there is none.
+/// Returns a tshark command that loads the dissector. Without tshark, prints the reason and returns `None`.
 pub(crate) fn tshark() -> Option<Command> {
     let version = Command::new("tshark").arg("--version").output();
     let has_lua = version.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains("with Lua"));
@@ -62,24 +62,24 @@ pub(crate) fn tshark() -> Option<Command> {
     Some(command)
 }
 
-/// A packet as tshark decoded it.
+/// Field values of a packet that tshark has decoded.
 #[derive(Debug)]
 pub(crate) struct Decoded(Vec<String>);
 
 impl Decoded {
-    /// Returns a field as text; `None` where it does not occur.
+    /// Returns a field as text, or `None` if the packet does not have it.
     pub(crate) fn word(&self, field: &str) -> Option<&str> {
         let place = FIELDS.iter().position(|&known| known == field).expect("a field of the list");
         Some(self.0[place].as_str()).filter(|word| !word.is_empty())
     }
 
-    /// Returns a field that occurs once, as a number.
+    /// Returns a field that occurs once as a number, or `None` if the packet does not have it.
     pub(crate) fn number(&self, field: &str) -> Option<f64> {
         let word = self.word(field)?;
         Some(word.parse().unwrap_or_else(|_| panic!("{field} is {word}")))
     }
 
-    /// Returns whether one of a field's occurrences has this name, or number.
+    /// Returns true if one of a field's values has this name.
     pub(crate) fn contains(&self, field: &str, name: &str) -> bool {
         let names: &[&str] = match field {
             "waterfill.law" => &["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"],
@@ -91,7 +91,7 @@ impl Decoded {
     }
 }
 
-/// Decodes a capture file, those packets that a filter selects.
+/// Decodes the packets of a capture file that a filter selects.
 pub(crate) fn decode(file: &Path, filter: &str) -> Option<Vec<Decoded>> {
     let mut command = tshark()?;
     command.arg("-r").arg(file).args(["-Y", filter, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|"]);
@@ -105,7 +105,7 @@ pub(crate) fn decode(file: &Path, filter: &str) -> Option<Vec<Decoded>> {
     Some(text.lines().map(|line| Decoded(line.split('\t').map(str::to_owned).collect())).collect())
 }
 
-/// Packets of a test's own, each with one TCP segment.
+/// Capture of packets that a test creates, each with one TCP segment.
 #[derive(Debug, Default)]
 pub(crate) struct Capture(Vec<Vec<u8>>);
 
@@ -136,7 +136,7 @@ impl Capture {
         self.0.push(packet);
     }
 
-    /// Returns the fields that tshark finds in each packet; `None` without tshark.
+    /// Returns the fields that tshark decodes from each packet, or `None` without tshark.
     pub(crate) fn decoded(&self) -> Option<Vec<Decoded>> {
         let mut bytes = Vec::new();
         for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535, 101] {

@@ -1,4 +1,4 @@
-//! Forged options: the changes that a path can make to a packet's option.
+//! Forged options: changes that a path can make to a packet's option.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
@@ -11,56 +11,56 @@ use Forgery::{
 
 use crate::packet::{START_RATE, set_checksum, sum};
 
-/// Longest options of a TCP header, bytes.
+/// Maximum length of a TCP header's options, in bytes.
 const MAX_OPTION_BYTES: usize = 40;
 const EXID: [u8; 2] = [0x57, 0x46];
 
-/// A change to a packet's option. Other options stay, and come first.
+/// A change to a packet's law option. Other options are kept and placed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forgery {
     // Well-formed, with another value.
     Zero,
-    /// The lowest price: all of x_max.
+    /// The minimum price, which permits all of x_max.
     Min,
     Max,
     Random,
-    /// A start rate, also long after the handshake; a price on a SYN.
+    /// A start rate in place of a price, even long after the handshake, or a price on a SYN.
     StartRate,
     // More than one option.
-    /// A second option with another value after it.
+    /// A second option with another value, after the true option.
     SecondAfter,
-    /// A second option with another value before it.
+    /// A second option with another value, before the true option.
     SecondBefore,
-    /// Repeats the same option as often as it fits.
+    /// The same option, repeated as often as it fits.
     Repeated,
-    /// An option of the other kind before it.
+    /// An option of the other kind, before the true option.
     OtherKindBefore,
     // Malformed, or of another experiment.
     Length0,
     Length1,
     Length255,
-    /// Length 2 to 7.
+    /// An option whose length byte is 2 to 7.
     TooShort,
-    /// Length 9 to 11, or 13 to 16, with that many bytes.
+    /// An option that is too long: 9 to 11 bytes, or 13 to 16.
     TooLong,
-    /// Uses all the remaining space.
+    /// An option that fills all the remaining space.
     AllSpace,
     UnknownType,
     OtherExperiment,
-    /// An option of the other kind instead.
+    /// An option of the other kind, in place of the true option.
     OtherKind,
-    /// A header that ends after the kind's byte.
+    /// A header that ends after the byte with the option's kind.
     CutAfterKind,
-    /// A header that ends within the option.
+    /// A header that ends inside the option.
     CutInValue,
-    /// Follows the end of options.
+    /// An option after the end of the list of options.
     AfterEnd,
-    /// Random bytes of an unknown kind.
+    /// Random bytes under an unknown option kind.
     Noise,
     Removed,
 }
 
-/// The list of forgeries.
+/// All forgeries.
 pub(crate) const FORGERIES: [Forgery; 23] = [
     Zero,
     Min,
@@ -88,9 +88,9 @@ pub(crate) const FORGERIES: [Forgery; 23] = [
 ];
 /// Forgeries that can raise the price far above the true one, so that a sender has to wait.
 pub(crate) const RAISED: [Forgery; 3] = [Max, Random, SecondBefore];
-/// Forgeries that leave an option.
+/// Forgeries that leave an option that a host can read.
 pub(crate) const WELL_FORMED: [Forgery; 6] = [Zero, Min, StartRate, SecondAfter, Repeated, OtherKindBefore];
-/// Forgeries that leave no option that a host can read.
+/// Forgeries that leave no readable option.
 pub(crate) const UNREADABLE: [Forgery; 14] = [
     Length0,
     Length1,
@@ -115,7 +115,7 @@ impl Forgery {
     }
 }
 
-/// Splits the options of a TCP header, without padding; `None` if they are malformed.
+/// Splits a TCP header's options and leaves out padding. Returns `None` if they are malformed.
 fn split(mut options: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = Vec::new();
     loop {
@@ -157,7 +157,7 @@ fn with(option: &[u8], mut value: impl FnMut() -> u32) -> Vec<u8> {
     out
 }
 
-/// Makes forgeries with random values.
+/// Random generator of forged options.
 #[derive(Debug)]
 pub(crate) struct Forger(pub(crate) Pcg64Mcg);
 
@@ -174,7 +174,7 @@ impl Forger {
         self.below(1 << 24) as u32
     }
 
-    /// Forges an option, in up to `space` bytes. Returns it, and whether the header ends with it.
+    /// Forges an option in up to `space` bytes. Returns the forged option, and true if the header must end with it.
     fn forged_option(&mut self, forgery: Forgery, original: &[u8], space: usize) -> (Vec<u8>, bool) {
         let length = |n: u8| [&original[..1], &[n], &original[2..]].concat();
         let price = |forger: &mut Self| forger.below(START_RATE as usize) as u32;
@@ -248,7 +248,7 @@ impl Forger {
         [kind, &value[1..]].concat()
     }
 
-    /// Forges a frame's option; `None` if it has none, or the forgery does not fit.
+    /// Forges the option in a frame. Returns `None` if the frame has no option, or if the forgery does not fit.
     pub(crate) fn forge(&mut self, forgery: Forgery, frame: &[u8], segment: &Segment, kind: u8) -> Option<Vec<u8>> {
         let pieces = split(&frame[segment.tcp + 20..segment.data])?;
         let original = *pieces.iter().find(|option| is_maxnet(option, kind))?;
@@ -270,11 +270,11 @@ impl Forger {
     }
 }
 
-/// The position of a TCP segment in a frame without VLAN tags, extension headers or fragments.
+/// Position of a TCP segment in a frame without VLAN tags, extension headers or fragments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     pub(crate) tcp: usize,
-    /// Offset of its data.
+    /// Offset of the segment's data in the frame.
     pub(crate) data: usize,
     pub(crate) syn: bool,
     v4: bool,
@@ -292,7 +292,7 @@ impl Segment {
         (*protocol == 6 && data <= frame.len()).then(|| Self { tcp, data, syn: frame[tcp + 13] & 2 != 0, v4 })
     }
 
-    /// Replaces the options; lengths and checksums are valid.
+    /// Returns a frame with other options, whose lengths and checksums are valid.
     fn with_options(&self, frame: &[u8], options: &[u8]) -> Vec<u8> {
         let mut out = [&frame[..self.tcp + 20], options, &frame[self.data..]].concat();
         out[self.tcp + 12] = ((20 + options.len()) as u8 / 4) << 4 | (out[self.tcp + 12] & 15);

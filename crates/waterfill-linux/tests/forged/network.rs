@@ -1,4 +1,4 @@
-//! Two namespaces with a TAP device each, and connections between them.
+//! A network of two namespaces, each with a TAP device, and connections between them.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,22 +14,22 @@ use waterfill_linux::delay::tap::Tap;
 use crate::common::{Daemon, Namespaces, run};
 use crate::wire::Wire;
 
-/// Time without a byte after which a connection hangs.
+/// Time without a byte after which a connection counts as hanging.
 const HANG_TIME: Duration = Duration::from_secs(60);
 const FRAME_BYTES: usize = 2048;
 
-/// Namespaces `a` and `b` with addresses 10.97.0.1 and .2, and all of 10.98.0.0/16 and fd98::/64 at b. This process joins
-/// the cgroup meanwhile; its threads enter a namespace to make connections.
+/// Namespaces `a` and `b` with addresses 10.97.0.1 and .2. Namespace `b` also has all of 10.98.0.0/16 and fd98::/64.
+/// This process is in the test's cgroup, and its threads enter a namespace to open connections.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) spaces: Namespaces,
-    /// The file of processes of this process's original cgroup.
+    /// Path of the file `cgroup.procs` of this process's original cgroup.
     home: PathBuf,
     pub(crate) wire: Wire,
 }
 
 impl Network {
-    /// Creates the network; prints the reason and returns `None` if that is not possible.
+    /// Creates the network. If that is not possible, prints the reason and returns `None`.
     pub(crate) fn new(kind: u8) -> Option<Self> {
         let spaces = Namespaces::new(&['a', 'b'], &["ip", "ss", "nsenter", "sysctl"])?;
         let mine = fs::read_to_string("/proc/self/cgroup").unwrap();
@@ -68,7 +68,7 @@ impl Network {
         }
     }
 
-    /// Connects a to an address of b that belongs to this number. The calling thread is in `a` afterwards.
+    /// Connects `a` to the address of `b` that belongs to `number`. The calling thread is in `a` afterwards.
     pub(crate) fn connect(&self, number: u16) -> Pair {
         enter(&self.spaces.name('b'));
         let listener = TcpListener::bind("[::]:0").unwrap();
@@ -103,7 +103,7 @@ impl Network {
         of('a') + of('b')
     }
 
-    /// Returns the pacing rates of a's MaxNet connections, bit/s.
+    /// Returns the pacing rates of MaxNet connections in `a`, in bit/s.
     pub(crate) fn pacing(&self) -> Vec<f64> {
         let text = self.spaces.run_in('a', "ss -tinOH").unwrap_or_default();
         let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
@@ -128,7 +128,7 @@ impl Drop for Network {
     }
 }
 
-/// Moves the calling thread into a namespace, for the sockets that it makes from now on.
+/// Moves the calling thread into a namespace. Sockets that it opens later are in this namespace.
 #[expect(unsafe_code, reason = "the standard library has no setns()")]
 fn enter(space: &str) {
     let file = fs::File::open(format!("/run/netns/{space}")).unwrap();
@@ -137,7 +137,7 @@ fn enter(space: &str) {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Both ends of a connection.
+/// Both ends of a TCP connection.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) client: TcpStream,
@@ -146,7 +146,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Transfers bytes in both directions at the same time and compares them with the bytes sent.
+    /// Transfers bytes in both directions at the same time, and checks that they arrive unchanged.
     pub(crate) fn exchange(&mut self, there: usize, back: usize) {
         self.seed += 1 << 32;
         let (client, server, seed) = (&self.client, &self.server, self.seed);
@@ -158,7 +158,7 @@ impl Pair {
         });
     }
 
-    /// Returns the client's address.
+    /// Returns the address of the client.
     pub(crate) fn local(&self) -> String {
         self.client.local_addr().unwrap().to_string()
     }
@@ -196,14 +196,14 @@ fn check(mut stream: &TcpStream, seed: u64, bytes: usize) {
     }
 }
 
-/// Returns the status of the client's end of a connection.
+/// Returns the daemon's status of a connection at the client's end.
 pub(crate) fn flow(daemon: &mut Daemon, pair: &Pair) -> Value {
     let local = pair.local();
     let flows = daemon.flows();
     flows.into_iter().find(|flow| flow["local"] == local.as_str()).expect("a's end is shown")
 }
 
-/// Returns the warnings in the kernel's log; none where it cannot be read.
+/// Returns the warnings in the kernel's log, or nothing if it cannot be read.
 pub(crate) fn kernel_warnings() -> Vec<String> {
     let log = run("dmesg").unwrap_or_default();
     let marks = ["WARNING:", "BUG:", "Oops", "Call Trace", "general protection", "stall"];

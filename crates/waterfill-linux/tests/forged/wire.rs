@@ -1,5 +1,5 @@
-//! The path between the two ends: a TAP device at each, and a thread that forwards frames between them. It writes a true
-//! price into options, and then forges them according to a plan.
+//! The path between two ends: a TAP device at each end, and a thread that forwards frames between them. The thread
+//! writes true prices into options, and then forges options as planned.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -14,41 +14,42 @@ use waterfill_linux::delay::tap::Tap;
 use crate::forgery::{FORGERIES, Forger, Forgery, RAISED, Segment, UNREADABLE, WELL_FORMED};
 use crate::packet::{Found, START_RATE, find, has_valid_checksum, set_checksum};
 
-/// Selection of the packets to forge.
+/// Choice of the packets to forge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
-    /// Forgery in every packet of a handshake.
+    /// Forgery for every packet of a handshake.
     pub(crate) handshake: Option<Forgery>,
-    /// Forgery in every later packet.
+    /// Forgery for every packet after the handshake.
     pub(crate) later: Option<Forgery>,
-    /// Number of 1024 random packets that get a forgery of each list.
+    /// Number of packets out of 1024 with a random forgery from [`RAISED`]. The next two fields are for [`WELL_FORMED`]
+    /// and [`UNREADABLE`].
     pub(crate) raised: usize,
     pub(crate) well_formed: usize,
     pub(crate) unreadable: usize,
-    /// Number of 1024 random handshake packets that get any forgery.
+    /// Number of handshake packets out of 1024 with a random forgery of any kind.
     pub(crate) handshakes: usize,
 }
 
-/// Classes of packets with the option.
+/// Class of SYN packets with the option. [`DATA`] and [`ACK`] are the other classes.
 pub(crate) const SYN: usize = 0;
 pub(crate) const DATA: usize = 1;
 pub(crate) const ACK: usize = 2;
 
-/// The thread's instructions and counters.
+/// Instructions for the forwarding thread, and its counters.
 #[derive(Debug)]
 pub(crate) struct Shared {
     stop: AtomicBool,
     pub(crate) plan: Mutex<Plan>,
-    /// The codes of the true price and start rate; 0: none.
+    /// Code of the true price, or 0 for none. `start` is the code of the start rate.
     pub(crate) price: AtomicU32,
     pub(crate) start: AtomicU32,
-    /// Delays of frames from a to b, and from b to a, us.
+    /// Delay of frames from `a` to `b` and from `b` to `a`, in microseconds.
     pub(crate) hold_us: [AtomicU64; 2],
-    /// Packets with the option, by class.
+    /// Number of packets with the option, by class.
     pub(crate) seen: [AtomicU64; 3],
-    /// Forgeries made, by class and index in [`FORGERIES`].
+    /// Number of forgeries made, by class and index in [`FORGERIES`].
     pub(crate) forged: [[AtomicU64; FORGERIES.len()]; 3],
-    /// Packets that arrived with an invalid checksum.
+    /// Number of packets that arrived with an invalid checksum.
     pub(crate) bad_checksums: AtomicU64,
 }
 
@@ -57,7 +58,7 @@ impl Shared {
         *self.plan.lock().unwrap() = plan;
     }
 
-    /// Returns the forgeries of one kind in packets of one class.
+    /// Returns the number of forgeries of one kind in packets of one class.
     pub(crate) fn forged(&self, class: usize, forgery: Forgery) -> u64 {
         self.forged[class][forgery.index()].load(Relaxed)
     }
@@ -67,7 +68,7 @@ impl Shared {
     }
 }
 
-/// The forwarding thread, which ends when this is dropped.
+/// The forwarding thread, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) shared: Arc<Shared>,
@@ -140,7 +141,7 @@ impl Path {
         }
     }
 
-    /// Returns a frame as it is forwarded.
+    /// Returns a frame as the path forwards it.
     fn forward(&mut self, frame: &[u8]) -> Vec<u8> {
         let mut frame = frame.to_vec();
         let Some(segment) = Segment::find(&frame) else { return frame };
@@ -175,7 +176,7 @@ impl Path {
         frame
     }
 
-    /// Chooses a forgery at random, as planned.
+    /// Chooses a forgery at random according to the plan.
     fn choose(&mut self, plan: &Plan, class: usize) -> Option<Forgery> {
         let number = self.forger.below(1024);
         if class == SYN {

@@ -1,4 +1,4 @@
-//! Users that may select the law.
+//! Tests of which users may select the law.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -17,7 +17,7 @@ fn select() {
     print_line(&format!("{:?}", setsockopt(&socket, TcpCongestion, &law)));
 }
 
-/// Returns the result of selecting a law, in a process with this command's prefix.
+/// Returns the result of selecting a law in a process that starts with `prefix`.
 fn select_as(prefix: &str, law: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let out = Command::new("sh")

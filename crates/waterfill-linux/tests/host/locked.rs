@@ -1,4 +1,4 @@
-//! Connections that the kernel keeps on the law: routes with `congctl lock`.
+//! Tests of connections that the kernel keeps on the law, because their route has `congctl lock`.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Connections that use the option, and the behaviour of the others.
+//! Tests of connections that use the option, and of connections that do not.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -8,7 +8,7 @@ use libbpf_rs::{MapCore as _, MapFlags, ObjectBuilder};
 use super::upgrade::Pinned;
 use super::{BYTES, End, Network, SERVER, assert_priced, number};
 
-/// Transfers data without reading the daemon's state; calls `meanwhile` before the connection closes.
+/// Transfers data without reading the daemon's state. Calls `meanwhile` before the connection closes.
 fn transfer(network: &Network, address: &str, peer_in_cgroup: bool, meanwhile: impl FnOnce()) {
     let mut server = End::start(network, 'b', "serve", 0, peer_in_cgroup);
     assert_eq!(server.next(), "listening");

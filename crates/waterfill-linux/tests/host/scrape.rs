@@ -1,4 +1,4 @@
-//! Scrapes, which read sums instead of connections.
+//! Tests of scrapes, which read sums over connections in place of a list.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ fn scrape(address: &str) -> String {
     text
 }
 
-/// Returns the value of a sample.
+/// Returns the value of a sample in the metrics.
 fn sample(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{name} is not in:\n{text}")).parse().unwrap()

@@ -1,4 +1,4 @@
-//! Connections that sign their segments with MD5 (RFC 2385).
+//! Tests of connections that sign their segments with MD5 (RFC 2385).
 #![expect(unsafe_code, reason = "no library sets a key of MD5")]
 
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, b
 
 use super::{Network, SERVER};
 
-/// Set for ends that sign.
+/// Environment variable that is set for ends that sign their segments.
 pub(crate) const SIGN: &str = "WATERFILL_SIGN";
 const TCP_MD5SIG: i32 = 14;
 

@@ -1,4 +1,4 @@
-//! A daemon that replaces the programs of an earlier one.
+//! Tests of a daemon that replaces the programs of an earlier one.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Daemon, Network, SERVER, WATERFILLD, assert_priced, run};
 
-/// A BPF file system in a mount namespace of its own, which ends with this.
+/// A BPF file system in its own mount namespace, which ends when this is dropped.
 pub(crate) struct Pinned {
     folder: PathBuf,
     holder: Child,
-    /// A command's prefix that runs it there.
+    /// Prefix that runs a command in the mount namespace.
     pub(crate) inside: String,
-    /// The daemon's option.
+    /// Option `--pins` of the daemon for this file system.
     pub(crate) option: String,
 }
 
@@ -39,12 +39,12 @@ impl Pinned {
         Daemon::host(&network.spaces, &self.inside, &format!("{} {arguments}", self.option))
     }
 
-    /// Removes a pin, as of a version whose map has another size.
+    /// Removes a pin, as a new version does if its map has another size.
     fn forget(&self, pin: &str) {
         run(&format!("{} rm {}/pins/{pin}", self.inside, self.folder.display())).unwrap();
     }
 
-    /// Returns the length of the list of connections with state.
+    /// Returns the length in bytes of the list of connections with state.
     pub(crate) fn records_bytes(&self) -> usize {
         let script = format!("{} sh -c 'wc -c < {}/pins/host/flows'", self.inside, self.folder.display());
         run(&script).unwrap().trim().parse().unwrap()
@@ -64,7 +64,7 @@ impl Drop for Pinned {
     }
 }
 
-/// Returns whether TCP's list has a congestion control of this name.
+/// Returns true if the kernel's TCP has a congestion control of this name.
 pub(crate) fn is_listed(law: &str) -> bool {
     let laws = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     laws.split_whitespace().any(|listed| listed == law)
@@ -105,7 +105,8 @@ fn the_name_exists_all_the_time_while_programs_are_replaced() {
     assert!(!is_listed(&other));
 }
 
-/// The kernel keeps the law that had the name when the sysctl was written.
+/// Connections that follow the sysctl use the new programs. The kernel itself would keep the law that had the name when
+/// the sysctl was written.
 #[test]
 fn connections_that_follow_the_sysctl_use_the_new_programs() {
     let Some(network) = Network::new() else { return };

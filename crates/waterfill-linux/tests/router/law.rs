@@ -1,4 +1,4 @@
-//! The kernel program's price against the law as compiled for this host.
+//! Tests of the kernel program's price against the law compiled for this host.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
@@ -7,7 +7,7 @@ use waterfill_laws as _; // links the C code of the law
 use crate::router;
 use crate::support::{LOOPBACK, LawLink, Request, Router, idle_link};
 
-/// The law as compiled for this host.
+/// Link of the law, computed by the C code on this host.
 pub(crate) struct HostLaw(LawLink);
 
 #[expect(unsafe_code, reason = "C functions")]
@@ -50,19 +50,20 @@ impl HostLaw {
         unsafe { ffi::waterfill_maxnet_tick(&raw mut self.0, bytes, queue) };
     }
 
-    /// Returns the field that a packet leaves with.
+    /// Returns the field that the law writes into a packet with `field`.
     pub(crate) fn mark(&mut self, field: u32) -> u32 {
         // SAFETY: as above.
         unsafe { ffi::waterfill_maxnet_mark(&raw mut self.0, field) }
     }
 
-    /// The price in 2^-34 s.
+    /// Returns the price in units of 2^-34 s.
     fn price(&self) -> u64 {
         self.0.price
     }
 }
 
-/// A link without real packets, at 100 Mbit/s with dt_p = 1 ms: 12,500 bytes per interval.
+/// Sets up a link without real packets, at 100 Mbit/s with dt_p = 1 ms and thus 12,500 bytes per interval. Returns the
+/// request and the host's copy.
 fn replayed(router: &Router) -> (Request, HostLaw) {
     const START_NS: u64 = 1_000_000_000_000;
     let request = Request {

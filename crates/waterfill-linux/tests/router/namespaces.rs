@@ -1,11 +1,12 @@
-//! `waterfilld router` on devices in network namespaces.
+//! Tests of `waterfilld router` on devices in network namespaces.
 
 use std::process::Command;
 
 use crate::common::WATERFILLD;
 use crate::common::requirements::can_load_programs;
 
-/// Runs a script in new namespaces, with a BPF file system at $FS and a device `wf0` to a peer's `wf1`. Returns its output.
+/// Runs a script in new namespaces and returns its output. There is a BPF file system at $FS, and a device `wf0` whose
+/// peer is `wf1`.
 fn in_namespaces(script: &str) -> Option<String> {
     can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     let folder =

@@ -1,34 +1,34 @@
-//! Makes and parses packets independently of the kernel program, whose changes are compared with this.
+//! Builders and parsers of packets that are independent of the kernel program, for comparison with its changes.
 
-/// The flag of a start rate in a value.
+/// Flag that marks a value as a start rate.
 pub(crate) const START_RATE: u32 = 1 << 23;
 
-/// A MaxNet option with a forward value.
+/// Returns a MaxNet option with a forward value.
 pub(crate) fn forward(value: u32) -> Vec<u8> {
     [&[253, 8, 0x57, 0x46, 1][..], &value.to_be_bytes()[1..]].concat()
 }
 
-/// A MaxNet option with an echo only.
+/// Returns a MaxNet option with an echo only.
 pub(crate) fn echo(value: u32) -> Vec<u8> {
     [&[253, 8, 0x57, 0x46, 2][..], &value.to_be_bytes()[1..]].concat()
 }
 
-/// A MaxNet option with both values.
+/// Returns a MaxNet option with a forward value and an echo.
 pub(crate) fn both(value: u32, echo: u32) -> Vec<u8> {
     [&[253, 12, 0x57, 0x46, 3][..], &value.to_be_bytes()[1..], &echo.to_be_bytes()[1..], &[0]].concat()
 }
 
-/// The papers' option.
+/// Returns MaxNet's option in the form of the papers.
 pub(crate) fn paper(value: u32, echo: u32) -> Vec<u8> {
     [&[42, 8][..], &echo.to_be_bytes()[1..], &value.to_be_bytes()[1..]].concat()
 }
 
-/// TCP's timestamps behind two NOPs.
+/// Returns TCP's timestamp option behind two NOPs.
 pub(crate) fn timestamps() -> Vec<u8> {
     vec![1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]
 }
 
-/// A segment's header and data; NOPs pad the options to whole words. The checksum is 0.
+/// Returns a TCP segment with checksum 0. NOPs pad its options to whole words.
 pub(crate) fn tcp(flags: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
     let words = options.len().div_ceil(4);
     let mut out =
@@ -39,7 +39,7 @@ pub(crate) fn tcp(flags: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Ethernet's header with VLAN tags.
+/// Returns an Ethernet frame with VLAN tags.
 pub(crate) fn ethernet(tags: &[u16], protocol: u16, inside: &[u8]) -> Vec<u8> {
     let mut out = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     for tag in tags {
@@ -51,7 +51,7 @@ pub(crate) fn ethernet(tags: &[u16], protocol: u16, inside: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An IPv4 packet; `fragment` is the word with flags and offset.
+/// Returns an IPv4 packet. `fragment` is the header word with flags and offset.
 pub(crate) fn ipv4(options: &[u8], fragment: u16, protocol: u8, inside: &[u8]) -> Vec<u8> {
     assert_eq!(options.len() % 4, 0);
     let header = 20 + options.len();
@@ -67,7 +67,8 @@ pub(crate) fn ipv4(options: &[u8], fragment: u16, protocol: u8, inside: &[u8]) -
     out
 }
 
-/// An IPv6 packet. Extension headers are (kind, whole header), whose first byte is overwritten by the next kind.
+/// Returns an IPv6 packet. Each extension header is given as its kind and its bytes, and its first byte is replaced by
+/// the next kind.
 pub(crate) fn ipv6(extensions: &[(u8, Vec<u8>)], protocol: u8, inside: &[u8]) -> Vec<u8> {
     let kinds: Vec<u8> = extensions.iter().map(|e| e.0).chain([protocol]).collect();
     let mut body = Vec::new();
@@ -84,14 +85,15 @@ pub(crate) fn ipv6(extensions: &[(u8, Vec<u8>)], protocol: u8, inside: &[u8]) ->
     out
 }
 
-/// Sets the checksum of the TCP segment at `at` (to the packet's end), with the IP addresses at `addresses`.
+/// Sets the checksum of the TCP segment that reaches from `at` to the end of the packet. `addresses` is the range of
+/// the IP addresses.
 pub(crate) fn set_checksum(packet: &mut [u8], at: usize, addresses: std::ops::Range<usize>) {
     packet[at + 16..at + 18].fill(0);
     let sum = !folded(segment_sum(packet, at, addresses));
     packet[at + 16..at + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Returns whether that checksum is valid.
+/// Returns true if the checksum of the TCP segment at `at` is valid.
 pub(crate) fn has_valid_checksum(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> bool {
     folded(segment_sum(packet, at, addresses)) == 0xffff
 }
@@ -100,7 +102,7 @@ fn segment_sum(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> u
     sum(&packet[addresses]) + 6 + (packet.len() - at) as u64 + sum(&packet[at..])
 }
 
-/// The sum of 16-bit words.
+/// Returns the sum of all 16-bit words.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum()
 }
@@ -112,10 +114,10 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Contents of a packet that a router finds.
+/// Result of a router's search for an option in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A forward value at `value`, in the segment at `tcp`.
+    /// A forward value at offset `value`, in the TCP segment at offset `tcp`.
     Value {
         tcp: usize,
         value: usize,
@@ -131,7 +133,7 @@ pub(crate) enum Found {
     NotTcp,
 }
 
-/// A law's option: its number, and the bytes of its two values.
+/// Layout of a law's option: the law's number, and the lengths of its two values in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) law: u8,
@@ -139,11 +141,11 @@ pub(crate) struct Layout {
     pub(crate) echo: usize,
 }
 
-/// MaxNet's, which has the papers' form as well.
+/// Layout of MaxNet's option, which also has the papers' form.
 pub(crate) const MAXNET: Layout = Layout { law: 0, forward: 3, echo: 3 };
 
 impl Layout {
-    /// Returns the length of an option with these values.
+    /// Returns the length in bytes of an option with these values.
     pub(crate) fn option_bytes(&self, values: u8) -> usize {
         match values {
             2 => 5 + self.echo,
@@ -153,12 +155,12 @@ impl Layout {
     }
 }
 
-/// Parses a frame for MaxNet's option as of RFC 791, 8200, 9293 and wire.h.
+/// Finds MaxNet's option in a frame according to RFCs 791, 8200 and 9293 and wire.h.
 pub(crate) fn find(frame: &[u8]) -> Found {
     find_option(frame, &MAXNET)
 }
 
-/// Parses a frame for a law's option.
+/// Finds a law's option in a frame.
 pub(crate) fn find_option(frame: &[u8], layout: &Layout) -> Found {
     let word = |at: usize| frame.get(at..at + 2).map(|w| u16::from_be_bytes([w[0], w[1]]));
     let mut at = 14;

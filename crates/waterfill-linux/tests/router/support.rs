@@ -1,4 +1,4 @@
-//! The router programs in this process: loaded, asked, given packets.
+//! Helpers that load the router programs in this process, send requests to them, and run packets through them.
 
 #![allow(dead_code, reason = "the test and the example use parts of it")]
 
@@ -28,10 +28,10 @@ pub(crate) use types::{
     waterfill_result as CommandResult,
 };
 
-/// The loopback device, which BPF_PROG_TEST_RUN uses by default.
+/// Index of the loopback device, which BPF_PROG_TEST_RUN uses by default.
 pub(crate) const LOOPBACK: u32 = 1;
 
-/// A request with MaxNet's names for parameters and signals. The command's are set by the functions of [`Router`].
+/// A request with MaxNet's names for parameters and signals. Functions of [`Router`] add the command and its fields.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Request {
     pub(crate) ifindex: u32,
@@ -79,7 +79,7 @@ impl Request {
     }
 }
 
-/// Segmentation of a super-packet.
+/// Wire length, segment count and segment size of a super-packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Gso {
     pub(crate) wire_length: u32,
@@ -98,7 +98,7 @@ impl Router {
         Self { skeleton: Box::new(open.load().unwrap()) }
     }
 
-    /// Makes or changes the link of `request.ifindex`.
+    /// Creates or changes the link of `request.ifindex`.
     pub(crate) fn set(&self, request: Request) -> Request {
         let links = &self.skeleton.maps.links;
         let key = request.ifindex.to_ne_bytes();
@@ -112,7 +112,7 @@ impl Router {
         self.execute(Request { ifindex, ..Request::default() }, Command::WATERFILL_SHOW, 0)
     }
 
-    /// Counts bytes on a link at a time, as if in a packet.
+    /// Counts bytes on a link at time `now`, as if they arrived in a packet.
     pub(crate) fn arrive(&self, request: &Request, now: u64, arriving_bytes: u64) -> Request {
         self.execute(Request { now, ..*request }, Command::WATERFILL_ARRIVE, arriving_bytes)
     }
@@ -126,7 +126,7 @@ impl Router {
         Request { attachment, price_min, price_code, queue, packets, segments, bytes, counts, ..request }
     }
 
-    /// Executes a request; false: it must be asked again.
+    /// Executes a request. Returns false if the request must be repeated.
     pub(crate) fn ask(&self, raw: &mut RawRequest) -> bool {
         let input = ProgramInput { context_in: Some(as_bytes(raw)), ..ProgramInput::default() };
         let result = CommandResult(self.skeleton.progs.waterfill_ask.test_run(input).unwrap().return_value);
@@ -134,7 +134,7 @@ impl Router {
         result == CommandResult::WATERFILL_OK
     }
 
-    /// Sends a packet through the program. Returns the packet as it leaves, and the time that one run took.
+    /// Sends a packet through the program. Returns the resulting packet and the mean time of a run.
     pub(crate) fn send(&self, packet: &[u8], gso: Option<Gso>, repeat: u32) -> libbpf_rs::Result<(Vec<u8>, Duration)> {
         let mut context = [0_u8; size_of::<Context>()];
         let mut put = |at: usize, value: u32| context[at..at + 4].copy_from_slice(&value.to_ne_bytes());
@@ -160,12 +160,13 @@ impl Router {
     }
 }
 
-/// Reads one of a link's counters.
+/// Returns one of a link's counters.
 pub(crate) fn count(link: &Request, which: Count) -> u64 {
     link.counts[which.0 as usize]
 }
 
-/// A link of 1 Tbit/s at its minimum price, which no test loads; the price changes once a second at most.
+/// Returns a request for a link of 1 Tbit/s at its minimum price, which no test loads. The price changes at most once a
+/// second.
 pub(crate) fn idle_link(ifindex: u32) -> Request {
     Request {
         ifindex,

@@ -1,4 +1,5 @@
-//! `[[csig]]` of the daemon's file: tags follow the file, the router and devices, and outlive the daemon.
+//! Tests of `[[csig]]` in the daemon's file. Tags follow changes of the file, the router and devices, and outlive the
+//! daemon.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,8 @@ const ROUTER: &str = "[[router]]\ndevice = \"rb\"\nrate = \"50 Mbit/s\"\n";
 const INSIDE: &str = "[[csig]]\ndevice = \"rb\"\nrole = \"inside\"\n";
 const LATE: &str = "[[csig]]\ndevice = \"late0\"\nrole = \"inside\"\n";
 
-/// The line, whose neighbour `b` of the router reads tags. Frames of `rb` have no space beside full packets.
+/// Creates the line, and a neighbour `b` of the router that reads tags. Frames of `rb` have no space for a tag next to
+/// full packets.
 fn domain() -> Option<(Namespaces, Daemon)> {
     if !fs::read_to_string("/proc/kallsyms").is_ok_and(|symbols| symbols.contains(" tcx_")) {
         eprintln!("skipped: needs tcx (Linux 6.6)");
@@ -29,12 +31,12 @@ fn domain() -> Option<(Namespaces, Daemon)> {
     Some((namespaces, end))
 }
 
-/// Datagrams that [`under_traffic`] sends, and how long it waits for one that is late.
+/// Number of datagrams that [`under_traffic`] sends. [`PATIENCE`] is its waiting time for late ones.
 const DATAGRAMS: u32 = 100;
 const FRAMES: u64 = DATAGRAMS as u64;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends datagrams of so many bytes from `a` through the router and back while `act` runs; none may be lost.
+/// Sends datagrams of `bytes` bytes from `a` through the router and back while `act` runs. None may be lost.
 #[track_caller]
 fn under_traffic<T>(namespaces: &Namespaces, bytes: usize, act: impl FnOnce() -> T) -> T {
     let (done, there, back) = exchange(namespaces, bytes, true, act);
@@ -42,14 +44,15 @@ fn under_traffic<T>(namespaces: &Namespaces, bytes: usize, act: impl FnOnce() ->
     done
 }
 
-/// Sets up the network without CSIG at the router, which drops the tagged answers of `b`.
+/// Sends datagrams without CSIG at the router, and checks that it drops the tagged answers of `b`.
 #[track_caller]
 fn one_way(namespaces: &Namespaces) {
     let ((), there, back) = exchange(namespaces, 56, false, || ());
     assert_eq!((there, back), (DATAGRAMS, 0), "datagrams there, and none back");
 }
 
-/// Returns how many datagrams came there, and back. Waits for late ones, of those back if they are `expected`.
+/// Returns the result of `act`, and the numbers of datagrams that arrived at `b` and back at `a`. It waits for late
+/// answers if they are `expected`.
 fn exchange<T>(namespaces: &Namespaces, bytes: usize, expected: bool, act: impl FnOnce() -> T) -> (T, u32, u32) {
     let end = Arc::new(AtomicBool::new(false));
     let (ready, is_ready) = channel();
@@ -98,7 +101,7 @@ fn exchange<T>(namespaces: &Namespaces, bytes: usize, expected: bool, act: impl 
     (done, echo.join().unwrap(), back)
 }
 
-/// Returns the state of a device's tags as shown by the pins.
+/// Returns the state of a device's tags, read from the pins.
 fn tags(service: &Service, device: &str) -> Value {
     let status = service.status();
     let found = status["csig"].as_array().and_then(|all| all.iter().find(|tags| tags["device"] == device));
@@ -109,7 +112,7 @@ fn count(tags: &Value, name: &str) -> u64 {
     tags[name].as_u64().unwrap_or_else(|| panic!("{name}: {tags}"))
 }
 
-/// Frames with a tag that `b` has received.
+/// Returns the number of frames with a tag that `b` has received.
 fn received(end: &mut Daemon) -> u64 {
     count(&end.status()["csig"][0], "popped")
 }
@@ -215,7 +218,7 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
     service.stop();
 }
 
-/// A datagram with SCONE's first version and no packet behind, which the element counts as malformed.
+/// A datagram with SCONE's first version but no following packet, which the element counts as malformed.
 const SCONE: [u8; 7] = [0xc0, 0x6f, 0x7d, 0xc0, 0xfd, 0, 0];
 
 #[test]

@@ -1,4 +1,4 @@
-//! Datagrams of sockets through `waterfilld router --scone`, in network namespaces.
+//! Tests of datagrams from sockets through `waterfilld router --scone`, in network namespaces.
 #![expect(unsafe_code, reason = "namespaces of threads, and socket options that std has no functions for")]
 
 use std::fs::File;
@@ -15,10 +15,10 @@ const SOL_UDP: libc::c_int = 17;
 const UDP_SEGMENT: libc::c_int = 103;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_STXCSUM: u32 = 0x17;
-/// A setting of 50 Mbit/s: the nearest signal.
+/// SCONE signal nearest to a rate of 50 Mbit/s.
 const ADVICE: u8 = 54;
 
-/// Two namespaces with a veth pair, `v0` in a and `v1` in b.
+/// Creates two namespaces with a veth pair: `v0` in `a` and `v1` in `b`.
 fn network(tools: &[&str]) -> Option<Namespaces> {
     let spaces = Namespaces::new(&['a', 'b'], tools)?;
     let [a, b] = ['a', 'b'].map(|end| spaces.name(end));
@@ -32,7 +32,7 @@ fn network(tools: &[&str]) -> Option<Namespaces> {
     Some(spaces)
 }
 
-/// Runs a function on a thread of its own in a namespace.
+/// Runs a function in a new thread inside a namespace. Returns its result.
 fn within<T: Send + 'static>(spaces: &Namespaces, end: char, what: impl FnOnce() -> T + Send + 'static) -> T {
     let file = File::open(format!("/run/netns/{}", spaces.name(end))).unwrap();
     std::thread::spawn(move || {
@@ -51,7 +51,7 @@ fn set_option(socket: &UdpSocket, level: libc::c_int, name: libc::c_int, value: 
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// `struct ifreq` with a pointer.
+/// Mirror of `struct ifreq` with a data pointer.
 #[repr(C)]
 struct Request {
     name: [u8; 16],
@@ -59,7 +59,7 @@ struct Request {
     rest: [u64; 2],
 }
 
-/// Lets the kernel compute checksums before packets reach `v0`.
+/// Makes the kernel compute checksums before packets reach `v0`.
 fn switch_checksum_offload_off() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut value = [ETHTOOL_STXCSUM, 0];
@@ -70,7 +70,7 @@ fn switch_checksum_offload_off() {
     assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Sends datagrams from a new socket, as one super-packet or singly.
+/// Sends datagrams from a new socket, either as one super-packet or one by one.
 fn send(to: &'static str, datagrams: usize, bytes: usize, together: bool) {
     let any = if to.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
     let socket = UdpSocket::bind(any).unwrap();
@@ -84,8 +84,8 @@ fn send(to: &'static str, datagrams: usize, bytes: usize, together: bool) {
     }
 }
 
-/// Delivery of every datagram, which needs a valid checksum where none is left to the device. The first four of a flow
-/// carry the advice.
+/// Every datagram arrives, which requires a valid checksum if the device does not compute it. The first four datagrams
+/// of a flow carry the advice.
 #[test]
 fn datagrams_of_sockets_arrive_with_the_advice() {
     let Some(spaces) = network(&["ip"]) else { return };
