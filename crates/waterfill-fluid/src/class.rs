@@ -139,7 +139,9 @@ pub(crate) struct RttSamples {
 
 /// Binary logarithm of the RTT histogram's tick in ps, the same as in the packet simulator.
 const RTT_TICK_BITS: u32 = 16;
-/// Linux's tcp_pacing_ca_ratio. A paced law that sets no rate sends its window in slightly less than one RTT.
+/// Ratio of the pacing rate to the window per RTT: Linux's tcp_pacing_ca_ratio.
+///
+/// A paced law that sets no rate sends its window in slightly less than one RTT.
 const PACING_GAIN: f64 = 1.2;
 /// Weight of a new RTT sample, from RFC 6298.
 const RTT_GAIN: f64 = 1.0 / 8.0;

@@ -99,7 +99,7 @@ pub struct Fluid {
     events_per_step: u64,
     /// Log of the laws' steps, if [`Fluid::log_steps`] was called.
     steps: Option<StepLog>,
-    /// Callback that asks the caller whether to stop.
+    /// Callback through which the caller can stop the run.
     watch: Watch,
 }
 
@@ -443,7 +443,7 @@ impl Fluid {
 
     // ------------------------------------------------------------------ handshakes
 
-    /// Starts flows and advances handshakes, whose packets are single and have exact times.
+    /// Starts flows and advances handshakes. A handshake is a single packet with exact times.
     fn advance_handshakes(&mut self, step: &TimeStep) {
         for (c, class) in (0u32..).zip(&mut self.classes) {
             if class.starts(step.to) {

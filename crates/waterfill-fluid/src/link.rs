@@ -83,7 +83,7 @@ fn next_change(course: &Course, now: Instant) -> Instant {
     course.after(now).first().map_or(Instant::NEVER, |piece| piece.from)
 }
 
-/// Parts from which a [`Link`] is built.
+/// Constructor arguments of a [`Link`].
 #[derive(Debug)]
 pub(crate) struct LinkParts {
     pub(crate) view: LinkView,

@@ -83,7 +83,7 @@ impl Meter {
         }
     }
 
-    /// Counts packets that were dropped from the queue at a time.
+    /// Counts packets that were dropped from the queue at time `now`.
     pub(crate) fn add_dropped(&mut self, now: Instant, packets: f64) {
         self.all.dropped_packets += packets;
         if self.measure.0 <= now && now < self.measure.1 {

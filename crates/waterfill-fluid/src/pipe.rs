@@ -186,7 +186,7 @@ impl Pipe {
         self.starts[slot] = end;
     }
 
-    /// Returns the latency above the minimum, for traffic that leaves at a time.
+    /// Returns the latency above the minimum, for traffic that leaves at `time`.
     pub(crate) fn beyond_min(&self, course: &Course, time: Instant, data: bool) -> Duration {
         let lane = if data { &self.data } else { &self.plain };
         lane.beyond_min(course, time)
@@ -250,7 +250,8 @@ impl Pipe {
         dropped
     }
 
-    /// Returns the next earlier row whose first byte leaves the queue before `until`. Each row is returned once.
+    /// Returns the next completely written row whose first byte leaves the queue before `until`. Each row is returned
+    /// once.
     pub(crate) fn leaving(&mut self, until: Instant) -> Option<u64> {
         let leaves = self.left < self.written && self.start(self.left) < until;
         leaves.then(|| {
@@ -259,7 +260,7 @@ impl Pipe {
         })
     }
 
-    /// Returns true if the first byte of the row being written leaves before `until`. The row then counts as left.
+    /// Returns true if the first byte of the row being written leaves before `until`. The row then counts as departed.
     pub(crate) fn leaves_at_once(&mut self, until: Instant) -> bool {
         let leaves = self.left == self.written && self.start(self.left) < until;
         self.left += u64::from(leaves);

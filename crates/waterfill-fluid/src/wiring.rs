@@ -71,7 +71,7 @@ impl Wiring {
         self.add_edges(receiver, &flow.reverse, source, 1);
     }
 
-    /// Adds the next uncontrolled source, after all classes.
+    /// Adds the next uncontrolled source. All classes must be added first.
     ///
     /// The source writes before the tasks of a step and reads after them.
     pub(crate) fn add_traffic(&mut self, path: &[u32], packet_bytes: f64) {

@@ -193,7 +193,7 @@ fn handshake<W: std::io::Write>(r: &mut Recorder<'_, W>, source: &Connection) ->
     Ok(r.make(Call::Echo, &[])?.1)
 }
 
-/// Makes the calls of a packet, an acknowledgement or a rarer event.
+/// Records the calls for a packet, an acknowledgement or a rarer event.
 fn step<W: std::io::Write>(
     r: &mut Recorder<'_, W>,
     source: &mut Connection,

@@ -244,7 +244,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Returns an RTT sample that is up to half above `base`.
+    /// Returns an RTT sample from `base` to 1.5 times `base`.
     fn sample(&mut self, base: Duration) -> Duration {
         let eighths = if self.random.one_in(3) { self.random.below(5) } else { 0 };
         base + (base * eighths) / 8

@@ -195,7 +195,7 @@ fn jetmax_rates(rate: f32, share: f64, target: f32) -> Value {
     value
 }
 
-/// Returns the share that a loss implies: s = (1 − p) x / w, or 0 if no router has proposed one.
+/// Returns the rate share for a JetMax loss value: s = (1 − p) x / w, or 0 if no router has proposed one.
 fn share(rate: f32, loss: f32, weight: f64, next: u8) -> f64 {
     let proposed = (1.0 - f64::from(loss)) * f64::from(rate) / weight;
     if next > 0 && proposed.is_finite() { proposed.max(1.0) } else { 0.0 }

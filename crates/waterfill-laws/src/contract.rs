@@ -489,7 +489,7 @@ const PXCP_ROUTER: &str = "capacity interval sum_rtt_x spare shuffled residue_ga
      left_x lowered_x";
 const XCP_SOURCE: &str = "weight packet cwnd srtt claimed_rtt total";
 
-/// A step log names the state words of router, receiver and source as listed.
+/// A step log names the state words of router, receiver and source as listed in `STATES`.
 #[test]
 fn logs_have_the_state_by_its_names() {
     for (law, router, receiver, source) in STATES {

@@ -187,7 +187,7 @@ impl Wire for () {
     }
 }
 
-/// View of a link direction that its router law receives.
+/// Properties of a link direction, as its router law sees them.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
     /// Identifier of the link direction, unique within a run.
@@ -237,7 +237,7 @@ pub struct Passing<'a, H> {
     pub now: Instant,
     /// Size of the packet or step of fluid.
     pub volume: Volume,
-    /// Number of packets represented. A fluid step may represent a fraction of one packet.
+    /// Number of packets that the packet or step of fluid represents. A step may represent a fraction of one packet.
     pub packets: f64,
     /// Kind of the packet.
     pub kind: PacketKind,
@@ -353,7 +353,7 @@ where
     }
 }
 
-/// View of a connection at its start, which the source law receives.
+/// Properties of a connection at its start, as its source law receives them.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
     /// Weight in weighted fairness; 1 by default.

@@ -1,4 +1,4 @@
-//! SCONE, throughput advice in QUIC packets: a codec in real numbers, and `kernel/scone.h` unchanged.
+//! SCONE, throughput advice in QUIC packets: a codec in real numbers, and `kernel/scone.h`, compiled unchanged.
 //!
 //! That header documents the format (draft-ietf-scone-protocol) and how rates are rounded. A signal n from 0 to 126
 //! stands for 100 kbit/s·10^(n/20), and 127 for "unknown". Tests compare both versions for every signal.
@@ -37,9 +37,9 @@ pub fn signal(rate: Rate) -> u8 {
 /// Rule that derives the fair rate of a law's flows from the law's first signal: C's `enum scone_rule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Signal that is a price in units of 2⁻³⁴ s, with MaxNet's demand function.
+    /// Rule for signals that are prices in units of 2⁻³⁴ s: MaxNet's demand function.
     Demand = 1,
-    /// Signal that is a rate in units of 2^−`shift` bit/s.
+    /// Rule for signals that are rates in units of 2^−`shift` bit/s.
     Rate = 2,
 }
 

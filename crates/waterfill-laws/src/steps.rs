@@ -161,7 +161,7 @@ impl StepLog {
 #[derive(Clone, Copy, Debug)]
 struct LoggedLaw {
     id: ProtocolId,
-    /// True in kernel arithmetic, whose headers have other sizes.
+    /// True if the law computes in kernel arithmetic, whose headers have other sizes.
     in_kernel: bool,
 }
 

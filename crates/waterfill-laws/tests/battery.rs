@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// The parameter `arithmetic` selects every law behind `kernel/law.h`.
+/// The parameter `arithmetic` selects the kernel form of every law behind `kernel/law.h`.
 #[test]
 fn laws_of_the_kernel_are_selected_by_arithmetic() {
     for (name, _) in waterfill_laws::registry::kernel_protocols() {

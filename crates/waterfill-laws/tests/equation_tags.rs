@@ -1,4 +1,4 @@
-//! Tests that every equation tag, for example `[maxnet-2007:eq3]`, appears at code and at a test.
+//! Tests that every equation tag, for example `[maxnet-2007:eq3]`, appears in code and in a test.
 //!
 //! Code is what a doc comment in `src` or a comment in `kernel` describes; a test is a `#[test]` function whose doc
 //! comment names the tag. Several tags may share brackets: `[maxnet-2007:eq3, eq8]`.

@@ -66,8 +66,8 @@ fn value(rtt_code: u32, time_code: u32, feedback: u64, bottleneck: u16) -> Value
     value
 }
 
-/// An idle XCP link clamps a queue of 2^48 bytes, and measures it again after 2 ms. `law_idle()` used to shift its
-/// upper bits out.
+/// An idle XCP link clamps a queue of 2^48 bytes, and measures the queue again after 2 ms. `law_idle()` used to shift
+/// the upper bits of the queue out.
 #[test]
 fn an_idle_xcp_link_clamps_the_queue() {
     for law in [Xcp::law(), PXcp::law(), IXcp::law()] {
@@ -189,7 +189,7 @@ fn idle_intervals_of_rcp_double_the_rate_each() {
     assert!((rcp_rate(&link) / 80e6 - 1.0).abs() < 1e-5, "{}", rcp_rate(&link));
 }
 
-/// A growth g of RCP's rate above one is multiplied: R becomes R (1 + g), here 90 % of C.
+/// RCP's rate R grows to R (1 + g) even if the growth g is above one, here to 90 % of C.
 ///
 /// The mean RTT falls from 100 to 50 ms in an interval without load, so g is 2. R used to become C.
 #[test]

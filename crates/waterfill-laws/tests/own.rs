@@ -160,7 +160,7 @@ fn every_call_reaches_the_program() {
     assert_eq!((any.target(), any.paced()), (0.9, false));
 }
 
-/// A copy of a law, as the engines make it, continues from the same state and does not affect the original.
+/// A copy of a law continues from the same state and does not affect the original.
 #[test]
 fn a_copy_has_the_state_of_its_own() {
     let (params, calls) = program(1.0, true);

@@ -150,7 +150,7 @@ fn a_logged_law_answers_as_one_that_is_not() {
     }
 }
 
-/// Every word of a log has a name, and each row's state continues that of the previous row.
+/// Every word of a log has a name, and each row's state continues the state of the previous row.
 #[test]
 fn every_word_has_a_name_and_rows_join() {
     for &id in ProtocolId::ALL {
@@ -237,7 +237,7 @@ fn a_log_of_one_law_has_no_other() {
     assert_eq!(log.fields().keys().map(|&(id, ..)| id).collect::<BTreeSet<_>>(), [ProtocolId::Xcp].into());
 }
 
-/// The names in logs match those that `validation/certificates` reads.
+/// The names in logs match the names that `validation/certificates` reads.
 #[test]
 fn names_in_logs() {
     assert_eq!(

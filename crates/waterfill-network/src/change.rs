@@ -22,7 +22,7 @@ pub struct ChangeSpec {
     /// True to restart the router at the link's head. The router's laws lose their state, and packets still pass.
     #[serde(default)]
     pub restart: bool,
-    /// Size of a clock jump in seconds at the router at the link's head. The jump may be negative.
+    /// Size of a clock jump of the router at the link's head, in seconds. The jump may be negative.
     #[serde(default)]
     pub clock_step_s: Option<f64>,
 }

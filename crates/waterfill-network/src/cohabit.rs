@@ -16,7 +16,7 @@ pub struct CohabitSpec {
     pub inspect: f64,
     /// Length of a control interval in seconds.
     pub interval_s: f64,
-    /// True if the control interval follows the control interval of an explicit law on the link.
+    /// True if the module's control interval follows the control interval of an explicit law on the link.
     pub interval_of_law: bool,
     /// Components that count the packets dropped by the module as input.
     pub count_drops: CountDrops,

@@ -22,7 +22,7 @@ pub enum Distribution {
     Pareto {
         /// Mean of the distribution, including the effect of the bound.
         mean: f64,
-        /// Tail index. Without a bound, the variance is infinite up to 2, and the mean up to 1.
+        /// Tail index. Without a bound, the variance is infinite for an index of at most 2, and the mean for at most 1.
         shape: f64,
         /// Upper bound: the distribution is conditioned on not exceeding it.
         max: Option<f64>,

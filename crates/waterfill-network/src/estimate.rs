@@ -14,7 +14,7 @@ use crate::network::{Network, TCP_IP_BYTES};
 use crate::series::{FLOW_COLUMNS, LINK_COLUMNS};
 use crate::traffic::{TrafficKind, TrafficSpec};
 
-/// Bytes per number of a time series: in the engine, whose series grow by doubling, and in Python.
+/// Bytes of memory per number in a time series, for the growing copy in the engine and the copy in Python.
 const CELL_BYTES: f64 = 24.0;
 /// Maximum number of packets that one flow has in flight.
 const MAX_IN_FLIGHT: f64 = (1 << 24) as f64;

@@ -54,7 +54,7 @@ pub enum FalseSignal {
     Zero,
     /// Signal that grants the maximum that the field can express.
     Max,
-    /// Random code of the field, drawn for each packet.
+    /// Random code of the signal's field, drawn for each packet.
     Random,
 }
 

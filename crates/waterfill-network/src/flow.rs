@@ -32,13 +32,13 @@ pub struct FlowSpec {
     pub pad_s: f64,
     /// One-way delay in seconds added to each flow's `pad_s`; empty for no jitter.
     pub pad_jitter_s: Vec<f64>,
-    /// Rate of each source host's own link to its first router; `None` for an ideal access.
+    /// Rate in bit/s of each source host's own link to its first router; `None` for an ideal access.
     pub access_bps: Option<f64>,
     /// Base RTT in seconds, for the summary.
     pub base_rtt_s: f64,
     /// Weight in weighted fairness.
     pub weight: f64,
-    /// Rate at which the application writes data; `None` for no limit.
+    /// Rate in bit/s at which the application writes data; `None` for no limit.
     pub demand_bps: Option<f64>,
     /// Window in packets before the first feedback.
     pub initial_window_packets: f64,

@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(h.quantile(0.0), Some(1.0));
     }
 
-    /// Values added in rising or falling order give the same quantiles, in memory for only the octaves in use.
+    /// Values added in rising or falling order give the same quantiles, and need memory only for the octaves in use.
     #[test]
     fn memory_is_that_of_the_octaves_in_use() {
         let (mut up, mut down) = (Histogram::<u32>::default(), Histogram::<u32>::default());

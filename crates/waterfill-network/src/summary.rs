@@ -145,7 +145,7 @@ pub struct CompletionSummary {
 /// Work done by an engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EngineSummary {
-    /// Number of packets that crossed a link, counted per link.
+    /// Number of packet hops: each packet counts once per link that it crosses.
     pub packet_hops: u64,
     /// Number of events handled.
     pub events: u64,

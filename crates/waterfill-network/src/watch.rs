@@ -95,7 +95,7 @@ impl Inner {
 mod tests {
     use super::*;
 
-    /// Polls until the caller has been asked once.
+    /// Polls a watch for up to 200 ms. Returns true as soon as the watch stops the run.
     fn poll_long(watch: &Watch) -> bool {
         let begun = WallInstant::now();
         while begun.elapsed().as_millis() < 200 {

@@ -256,7 +256,7 @@ fn sources_of_packets() {
     }
 }
 
-/// Makes a traffic source a source of flows over the link, on two routes to one host.
+/// Turns a traffic source into a source of flows over the link, on two routes to one host.
 fn web(t: &mut TrafficSpec) -> &mut ArrivalSpec {
     let flow = FlowSpec::new("t", "maxnet", &[0], Duration::from_secs(10.0));
     let route = RouteSpec { forward: vec![0], reverse: vec![1], pad_s: 0.0, base_rtt_s: 0.02 };

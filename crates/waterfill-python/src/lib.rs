@@ -111,8 +111,8 @@ impl PySimulation {
         self.inner.step_log().map(|log| steps::log(py, log)).transpose()
     }
 
-    /// Simulates up to `until_s` seconds or `events` events, with the GIL released. Returns true if more work is due
-    /// before `until_s`.
+    /// Simulates until `until_s` seconds, or for `events` events, with the GIL released. Returns true if more work is
+    /// due before `until_s`.
     ///
     /// Raises any exception of a law in Python, of `check` or of a signal handler.
     #[pyo3(signature = (until_s, events=u64::MAX))]
@@ -199,7 +199,7 @@ impl PyFluid {
         self.inner.step_log().map(|log| steps::log(py, log)).transpose()
     }
 
-    /// Advances to `until_s` seconds or by `events` events, with the GIL released. Returns true if more work is due
+    /// Advances until `until_s` seconds, or by `events` events, with the GIL released. Returns true if more work is due
     /// before `until_s`.
     ///
     /// Raises any exception of `check` or of a signal handler.

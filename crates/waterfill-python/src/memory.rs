@@ -36,7 +36,7 @@ fn soft_limit(limits: &str, name: &str) -> Option<f64> {
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns a number from a file with lines `NAME NUMBER …`.
+/// Returns the number that follows a name in a file with lines `NAME NUMBER …`.
 fn field(file: &str, name: &str) -> Option<f64> {
     let text = read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()

@@ -294,7 +294,7 @@ impl Shared {
 /// Counter of calls at one instant.
 #[derive(Default)]
 struct Instants {
-    /// Current instant, as the bits of its seconds.
+    /// Instant of the counted calls, as the bit pattern of its time in seconds.
     at: AtomicU64,
     count: AtomicU32,
 }
@@ -316,7 +316,7 @@ struct End {
     timed: bool,
     events: bool,
     shared: Shared,
-    /// True if the law's last limit was unlimited.
+    /// True if the law's last limit set neither a window nor a rate.
     unlimited: AtomicBool,
     /// Counter of the timers, or of the packets sent, at one instant.
     instant: Instants,
@@ -328,7 +328,7 @@ impl End {
         self.shared.failure.call(|py| f(py, object.bind(py)))
     }
 
-    /// Returns a copy with its own state.
+    /// Returns a copy of the router, receiver or source with separate state.
     fn copy(&self) -> Self {
         let copy = |py: Python<'_>, object: &Bound<'_, PyAny>| {
             Ok(py.import("copy")?.call_method1("deepcopy", (object,))?.unbind())

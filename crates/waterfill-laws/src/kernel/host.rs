@@ -47,7 +47,7 @@ unsafe extern "C" {
 pub(super) struct Host {
     pace: Pace,
     send: Send,
-    /// Number of acknowledged packets that the law has not yet received.
+    /// Number of acknowledged packets that have not yet been reported to the law.
     waiting: u32,
 }
 

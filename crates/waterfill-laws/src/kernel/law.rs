@@ -271,7 +271,8 @@ impl KernelLaw {
         Words::new(self.receiver)
     }
 
-    /// Sets a link's capacity in bit/s and target in 10⁻⁶ with C's `law_link_set`. A target of 0 means the law's own.
+    /// Sets a link's capacity in bit/s and target in units of 10⁻⁶ with C's `law_link_set`. A target of 0 selects the
+    /// law's own target.
     pub fn link_set(&self, link: &mut Words, params: &Words, capacity_bps: u64, target: u32) {
         call!(self.link_set(link.of_mut(self.link), params.of(self.params), capacity_bps, target));
     }

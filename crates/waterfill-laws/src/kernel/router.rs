@@ -110,7 +110,7 @@ impl Router {
         self.next_tick = now + self.tick_interval();
     }
 
-    /// Returns the control interval, if it follows the RTTs that packets state.
+    /// Returns the control interval, if the interval follows the RTTs that packets state.
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
         (self.form.control_interval)(&self.law.link_signals(&self.link))

@@ -153,7 +153,8 @@ fn the_exponential_over_every_code() {
     assert_eq!(before, 12); // 10¹⁵ · e⁻³²
 }
 
-/// `[tcp-maxnet-2006:3.3]` Start rates in codes are within one code of the law's, and the next code is slower.
+/// `[tcp-maxnet-2006:3.3]` Codes of start rates differ from the law's codes by at most one, and the next code is
+/// slower.
 #[test]
 fn start_rates_in_codes() {
     let x_max = Rate::from_bps(X_MAX as f64);
@@ -215,8 +216,8 @@ fn small_exponents_keep_their_digits() {
     assert_eq!(fixed::waterfill_fixed_power(1 << 32, u32::MAX), 1 << 32);
 }
 
-/// Each of the 2²⁴ codes represents a larger number than the previous code and is decoded exactly. A number is encoded
-/// to the nearest code.
+/// Each of the 2²⁴ codes represents a larger number than the previous code, and encoding that number gives the same
+/// code. Other numbers are encoded to the nearest code.
 #[test]
 fn every_code_of_a_number_comes_back() {
     let mut before = 0;

@@ -67,7 +67,7 @@ pub const fn whole(range: RangeInclusive<f64>) -> KernelForm {
     scaled(1.0, range)
 }
 
-/// Creates the form of a whole number with a lower bound and no upper bound except its type's.
+/// Creates the form of a whole number with a lower bound. The only upper bound is the maximum of the number's type.
 #[must_use]
 pub const fn at_least(min: f64) -> KernelForm {
     KernelForm { min, ..ANY }
@@ -97,7 +97,7 @@ pub const fn default_only() -> KernelForm {
     KernelForm { place: KernelPlace::Nowhere, ..ANY }
 }
 
-/// Returns the first of at most one form of a parameter, for [`params!`](crate::params!).
+/// Returns the kernel form of a parameter, if there is one, for [`params!`](crate::params!).
 #[must_use]
 pub const fn form_of(forms: &[KernelForm]) -> Option<KernelForm> {
     match forms {
