@@ -1,4 +1,4 @@
-"""Repeat the papers' verdicts with other seeds.
+"""Repeat the papers' experiments with other seeds, and compare the verdicts.
 
 Every experiment runs once per seed, from seed 1 on. An experiment that takes means over several
 seeds (`seeds` in its claims.toml) runs that many times per seed. A claim with the same value for
@@ -44,7 +44,7 @@ _HEAD = (
 
 @dataclass(frozen=True)
 class SeedRow:
-    """One claim over all seeds; `measured` and `verdicts` in the seeds' order, None not measured.
+    """Results of one claim over all seeds. A measured value is None if it could not be measured.
 
     `singles` are the values of all runs, if the measured values are means.
     """
@@ -56,30 +56,32 @@ class SeedRow:
 
     @property
     def same(self) -> bool:
-        """True if all seeds have one verdict."""
+        """True if the verdict is the same for all seeds."""
         return len(set(self.verdicts)) == 1
 
     @property
     def random(self) -> bool:
-        """True if the value depends on the seed."""
+        """True if the measured value depends on the seed."""
         return len(set(self.measured)) > 1
 
     @property
     def spread(self) -> float | None:
-        """Largest less smallest value, in the claim's unit; None if a seed has no value."""
+        """Difference between the largest and smallest value, in the claim's unit, or None if a
+        value is missing.
+        """
         values = [value for value in self.measured if value is not None]
         return max(values) - min(values) if len(values) == len(self.measured) else None
 
     @property
     def spread_over_tolerance(self) -> float | None:
-        """Spread over tolerance; None without one of them."""
+        """Ratio of the spread to the claim's tolerance, or None if either is missing."""
         if self.spread is None or not self.claim.tolerance:
             return None
         return self.spread / float(self.claim.tolerance)
 
     @property
     def margin(self) -> float | None:
-        """Smallest distance of a value from a tolerance boundary, in spreads.
+        """Smallest distance of a value from a tolerance boundary, as a multiple of the spread.
 
         None if verdicts change, if nothing is random, or if there is no boundary.
         """
@@ -92,7 +94,7 @@ class SeedRow:
 
     @property
     def single_runs(self) -> OverSeeds | None:
-        """The range of single runs; None if values are of one run, or one has no value."""
+        """Range of the values of single runs, or None if the claim has no such range."""
         values = [value for value in self.singles if value is not None]
         if len(self.singles) == len(self.measured) or len(values) < max(2, len(self.singles)):
             return None
@@ -100,7 +102,7 @@ class SeedRow:
 
     @property
     def complaint(self) -> str | None:
-        """Error in the verdicts or in the recorded range; None if there is none."""
+        """Description of a problem with the verdicts or the recorded range, or None."""
         if not self.same:
             return _tally(self.verdicts)
         found, record = self.single_runs, self.claim.over_seeds
@@ -119,7 +121,7 @@ class SeedRow:
 
 
 def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
-    """Return one row per claim from each seed's {experiment: its judged claims}."""
+    """Return one row per claim, from each seed's results {experiment: judged claims}."""
     return [
         SeedRow(
             claim,
@@ -133,7 +135,9 @@ def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
 
 
 def table(found: Iterable[SeedRow]) -> str:
-    """Return a Markdown table of the random claims, the smallest margins first."""
+    """Return a Markdown table of the claims that depend on the seed, in order of
+    increasing margin.
+    """
 
     def order(row: SeedRow) -> tuple[bool, float]:
         return row.complaint is None, math.inf if row.margin is None else row.margin
@@ -166,7 +170,7 @@ def _tally(verdicts: Sequence[str]) -> str:
 
 
 def summary(found: Sequence[SeedRow], seeds: Sequence[int]) -> str:
-    """Return how many claims there are and how many are random."""
+    """Return the numbers of claims and of those that depend on the seed, as a sentence."""
     random = sum(row.random for row in found)
     changed = sum(not row.same for row in found)
     return (
@@ -176,14 +180,14 @@ def summary(found: Sequence[SeedRow], seeds: Sequence[int]) -> str:
 
 
 def complaints(found: Sequence[SeedRow]) -> list[str]:
-    """Return every complaint with its claim."""
+    """Return all complaints, each with the path of its claim."""
     return [f"{row.claim.path}: {row.complaint}" for row in found if row.complaint is not None]
 
 
 def judge(
     chosen: Sequence[Experiment], seeds: Sequence[int], short: bool = False
 ) -> list[dict[str, list[Judged]]]:
-    """Return the results of each seed, {experiment: its judged claims}."""
+    """Run the experiments with each seed, and return {experiment: judged claims} for each."""
     found = []
     for seed in seeds:
         print(f"seed {seed}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Compare readings of passages that the papers leave open.
+"""Compare different readings of passages that the papers leave open.
 
 A grid has axes, one per open question of a paper, and options per axis, one per reading. Each cell
 is one option per axis; it runs the grid's experiments and judges all their claims. The table has

@@ -22,7 +22,9 @@ TRAFFIC: Mapping[str, Sequence[str]] = {CROSSING: ("web", "burst")}
 
 
 def on_flows(key: str, value: str, traffic: bool = False) -> tuple[Change, ...]:
-    """Return the changes that set a key of every flow, and of all traffic if `traffic`."""
+    """Return the changes that set a key of every flow and, with `traffic`, of all background
+    traffic.
+    """
     return tuple(
         Change(
             (
@@ -36,17 +38,17 @@ def on_flows(key: str, value: str, traffic: bool = False) -> tuple[Change, ...]:
 
 
 def access(rate: str) -> tuple[Change, ...]:
-    """Return the changes that give every host a link of this rate."""
+    """Return the changes that give every host an access link of this rate."""
     return on_flows("access_rate", rate, traffic=True)
 
 
 def aecp(*values: str) -> tuple[Change, ...]:
-    """Return the change that sets parameters of AECP in the runs of AECP."""
+    """Return the changes that set AECP's parameters in AECP's runs."""
     return (Change(tuple(f"params.aecp.{value}" for value in values), run="aecp"),)
 
 
 def buffer(length: str) -> tuple[Change, ...]:
-    """Return the changes of the buffer of the two experiments of Table 1."""
+    """Return the changes that set the bottleneck buffer in both experiments of Table 1."""
     sets = (f"link.bottleneck.buffer={length}",)
     return (Change(sets, experiment=CROSSING), Change(sets, experiment=ALONE))
 

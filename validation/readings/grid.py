@@ -1,4 +1,4 @@
-"""A grid of readings: its cells, and their claims judged."""
+"""Grid of readings of a paper, with its cells and their judged claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from waterfill.runs.result import Document
 
 @dataclass(frozen=True)
 class Change:
-    """One option's change to the runs that `run` and `experiment` match (shell patterns).
+    """A reading's change to all runs that `run` and `experiment` match (shell patterns).
 
     `sets` are overrides as in `waterfill run --set`; `scenario` replaces the scenario file, by its
     path in the experiment's folder. `args` and `measure` replace arguments and the measure of the
@@ -34,7 +34,7 @@ class Change:
     claim: str = "*"
 
     def judged(self, experiment: str, claim: Claim) -> Claim:
-        """Return the claim as this change looks, or as it is if the patterns do not match."""
+        """Return a claim with this change applied, or unchanged if the patterns do not match."""
         if not fnmatch.fnmatchcase(experiment, self.experiment):
             return claim
         if not fnmatch.fnmatchcase(claim.id, self.claim):
@@ -43,7 +43,7 @@ class Change:
         return claim.model_copy(update={"measure": measure, "args": {**claim.args, **self.args}})
 
     def applied(self, experiment: str, run: ExperimentRun) -> ExperimentRun:
-        """Return the run with this change, or as it is if the patterns do not match."""
+        """Return a run with this change applied, or unchanged if the patterns do not match."""
         if not fnmatch.fnmatchcase(experiment, self.experiment):
             return run
         if not fnmatch.fnmatchcase(run.name, self.run):
@@ -55,7 +55,9 @@ class Change:
 def options(
     key: str, *values: str, as_is: str | None = None, run: str = "*"
 ) -> dict[str, tuple[Change, ...]]:
-    """Return the readings that give a key these values; `as_is` is what the experiments have."""
+    """Return readings that set a key to each of these values. `as_is` is the experiments' present
+    value.
+    """
     return {
         value: () if value == as_is else (Change((f"{key}={value}",), run=run),) for value in values
     }
@@ -76,11 +78,11 @@ class Grid:
     adopted: Mapping[str, str | None]
     errata: tuple[str, ...] = ()
     seeds: int | None = None
-    """Runs per scenario with seeds of their own, where not as many as the experiment has."""
+    """Number of runs per scenario with different seeds, or None for the experiment's own number."""
 
     @property
     def paper(self) -> str:
-        """The paper whose experiments these are."""
+        """Name of the paper whose experiments the grid runs."""
         return self.experiments[0].partition("/")[0]
 
     def cells(self) -> list[dict[str, str]]:
@@ -91,11 +93,12 @@ class Grid:
         ]
 
     def is_adopted(self, cell: Mapping[str, str]) -> bool:
-        """Return whether this cell is the unchanged reading of the experiments."""
+        """Return True if a cell has only the readings that the experiments use unchanged."""
         return all(self.adopted.get(axis) == reading for axis, reading in cell.items())
 
     def variants(self, known: Mapping[str, Experiment]) -> list[tuple[dict[str, str], Experiment]]:
-        """Return (cell, experiment as this cell reads it), each experiment with its own name.
+        """Return (cell, changed experiment) for every cell and experiment, each under a distinct
+        name.
 
         Raises InputError for an unknown experiment.
         """
@@ -114,7 +117,7 @@ class Grid:
 
 
 def title(cell: Mapping[str, str]) -> str:
-    """Return a cell's name: "period=packet, table=shared"."""
+    """Return a cell's name, such as "period=packet, table=shared"."""
     return ", ".join(f"{axis}={reading}" for axis, reading in cell.items())
 
 
@@ -128,7 +131,7 @@ def _changed(experiment: Experiment, changes: Iterable[Change], name: str) -> Ex
 
 @dataclass(frozen=True)
 class GridCell:
-    """One cell of a grid with the claims of its experiments, judged."""
+    """One cell of a grid, with the judged claims of its experiments."""
 
     grid: Grid
     readings: Mapping[str, str]
@@ -143,11 +146,11 @@ class GridCell:
 
     @property
     def changed(self) -> list[Judged]:
-        """The claims whose verdict is not the one on record."""
+        """Claims whose verdict differs from the recorded one."""
         return [claim for claim in self.claims if claim.verdict != claim.expect]
 
     def document(self) -> Document:
-        """Return the cell as an entry of `--json`."""
+        """Return the cell as an entry of the `--json` output."""
         return {
             "readings": dict(self.readings),
             "adopted": self.grid.is_adopted(self.readings),
@@ -172,7 +175,7 @@ def _own_path(claim: Judged) -> str:
 
 
 def table(cells: Sequence[GridCell]) -> str:
-    """Return one Markdown table of a grid: a row per cell, with its changes or differences."""
+    """Return the Markdown table of a grid, with one row per cell and its changed verdicts."""
     lines = []
     for cell in cells:
         star = " (adopted)" if cell.grid.is_adopted(cell.readings) else ""
@@ -191,7 +194,7 @@ def table(cells: Sequence[GridCell]) -> str:
 
 
 def _named(claims: Iterable[Judged]) -> str:
-    """Return "experiment/claim 1.2 s, experiment/other 3"."""
+    """Return a list of claims and values, such as "experiment/claim 1.2 s, experiment/other 3"."""
     return ", ".join(
         f"{'/'.join(_own_path(claim).split('/')[1:])} {_value(claim)}" for claim in claims
     )

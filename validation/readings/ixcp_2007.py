@@ -26,7 +26,9 @@ def _params(**values: str) -> tuple[Change, ...]:
 
 
 def _five_hops(to_1: int, to_2: int, to_3: int) -> tuple[Change, ...]:
-    """Return Fig. 4 with other flows to links 1 to 3, and the link rates that follow."""
+    """Return the change that sets Fig. 4's numbers of flows to links 1 to 3, and the resulting link
+    rates.
+    """
     link_3 = 120 + 4 * to_3
     link_2 = link_3 + 8 * to_2
     link_1 = link_2 + 10 * to_1

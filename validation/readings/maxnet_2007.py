@@ -19,7 +19,7 @@ def _access(rate: str) -> tuple[Change, ...]:
 
 
 def _rtt(milliseconds: int) -> tuple[Change, ...]:
-    """Return a base RTT, whose mean has whole samples of 10 ms."""
+    """Return the changes to a base RTT and to an averaging interval of the same length."""
     return (
         Change((f'link.link.delay="{milliseconds / 2} ms"',)),
         Change(args={"average_s": milliseconds / 1000}, claim="reclaimed"),
@@ -32,7 +32,7 @@ def _interfaces(rate: str) -> tuple[Change, ...]:
 
 
 def _hosts(rate: str) -> tuple[Change, ...]:
-    """Return hosts of this rate in both experiments of transient queues."""
+    """Return the changes to hosts with this link rate, in both experiments on transient queues."""
     flows = tuple(f'flow.{flow}.access_rate="{rate}"' for flow in ("old", "new"))
     return (
         Change(flows, run="[0-9]*", experiment="*/maxstart"),

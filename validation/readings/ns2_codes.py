@@ -1,4 +1,4 @@
-"""Readings of RCP and VCP that their authors' ns-2 codes suggest (docs/validation/ns2-peers.md)."""
+"""Readings of RCP and VCP suggested by their authors' ns-2 code (docs/validation/ns2-peers.md)."""
 
 from validation.readings.grid import Change, Grid, options
 

@@ -1,4 +1,4 @@
-"""The study of readings; the package's docstring describes it."""
+"""Study of readings, described in the package's docstring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from waterfill.runs.result import Document
 
 
 def grids() -> list[Grid]:
-    """Return the grids of all modules of the package, by module and in each module's order."""
+    """Return the grids of all modules in this package, in order of module names."""
     names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
     return [
         grid
@@ -31,7 +31,7 @@ def grids() -> list[Grid]:
 
 
 def select(names: Sequence[str], known: Sequence[Grid]) -> list[Grid]:
-    """Return the grids that a grid's or a paper's name gives, all without names.
+    """Return the grids selected by names of grids or papers, or all grids without names.
 
     Raises InputError for a name that is neither.
     """
@@ -43,7 +43,7 @@ def select(names: Sequence[str], known: Sequence[Grid]) -> list[Grid]:
 
 
 def judge(chosen: Sequence[Grid]) -> dict[str, list[GridCell]]:
-    """Return every cell of every grid, by grid, with its claims judged."""
+    """Run the chosen grids, and return the cells of each grid with their claims judged."""
     known = {experiment.path: experiment for experiment in loading.experiments()}
     variants = {grid.name: grid.variants(known) for grid in chosen}
     wanted = {
@@ -78,7 +78,7 @@ def judge(chosen: Sequence[Grid]) -> dict[str, list[GridCell]]:
 
 
 def document(found: dict[str, list[GridCell]]) -> Document:
-    """Return {grid: {"paper", "question", "errata", "cells"}}."""
+    """Return the results as a document: {grid: {"paper", "question", "errata", "cells"}}."""
     return {
         name: {
             "paper": cells[0].grid.paper,
@@ -91,7 +91,7 @@ def document(found: dict[str, list[GridCell]]) -> Document:
 
 
 def text(found: dict[str, list[GridCell]]) -> str:
-    """Return all tables in Markdown, one section per grid."""
+    """Return the tables of all grids in Markdown, one section per grid."""
     return "\n\n".join(
         f"## {name}\n\n{cells[0].grid.question}\n\n{table(cells)}" for name, cells in found.items()
     )

@@ -1,4 +1,4 @@
-"""Readings of *TCP MaxNet* (the thesis of 2006)."""
+"""Readings of *TCP MaxNet*, the thesis of 2006."""
 
 from validation.readings.grid import Change, Grid, options
 
@@ -20,7 +20,7 @@ FLOWS = {
 
 
 def experiments(*names: str) -> tuple[str, ...]:
-    """Return the paths of experiments of the thesis."""
+    """Return the paths of these experiments of the thesis."""
     return tuple(f"tcp-maxnet-2006/{name}" for name in names)
 
 
@@ -36,12 +36,12 @@ def paced(*names: str) -> tuple[Change, ...]:
 
 
 def rateinc(value: float) -> tuple[Change, ...]:
-    """Return the change to another factor by which QuickStart's rate rises."""
+    """Return the change to the factor by which QuickStart raises its rate."""
     return (Change((f"params.maxnet2006.rateinc={value}",)),)
 
 
 def depth_of(ms: float) -> tuple[Change, ...]:
-    """Return the changes to buckets as deep as this time at their rates, 500 and 400 Mbit/s."""
+    """Return the changes to token buckets that hold this duration of traffic at their rates."""
     rates = {"averaging": 500e6, "three-flows": 400e6}
     return tuple(
         Change((f'{BUCKET}.depth="{ms / 1e3 * rate / 8e3:g} kB"',), experiment=f"*/{name}")

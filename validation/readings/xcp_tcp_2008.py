@@ -8,19 +8,23 @@ _QUEUE = "link.bottleneck.queue_params"
 
 
 def _queue(**params: str) -> Change:
-    """Set parameters of the module, in the experiments that have it."""
+    """Return the change that sets parameters of the cohabitation queue, in the experiments that
+    have one.
+    """
     sets = tuple(f"{_QUEUE}.{name}={value}" for name, value in params.items())
     return Change(sets, experiment="xcp-tcp-2008/figure-[34]")
 
 
 def _half(**params: str) -> Change:
-    """Set parameters of the module where it inspects half of the packets."""
+    """Return the change that sets queue parameters in runs where half of the packets
+    are inspected.
+    """
     sets = tuple(f"{_QUEUE}.{name}={value}" for name, value in params.items())
     return Change(sets, run="*half", experiment="xcp-tcp-2008/figure-4")
 
 
 def _tcp(protocol: str) -> tuple[Change, ...]:
-    """Set the TCP of all three figures."""
+    """Return the changes to the TCP variant in the experiments of all three figures."""
     three = tuple(f'flow.tcp-{i}.protocol="{protocol}"' for i in (1, 2, 3))
     return (
         Change((f'flow.tcp.protocol="{protocol}"',), experiment="xcp-tcp-2008/figure-2"),

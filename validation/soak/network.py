@@ -1,4 +1,4 @@
-"""Two hosts and a router between them, each a network namespace without a name."""
+"""Test network of the soak: two hosts and a router, each an unnamed network namespace."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ _GATEWAYS = ("10.0.1.254", "10.0.2.254")
 
 @dataclass(frozen=True)
 class Network:
-    """The namespaces; the kernel removes them with the last process inside."""
+    """Network namespaces of the hosts and the router. The kernel removes them when the last process
+    exits.
+    """
 
     hosts: tuple[Namespace, Namespace]
     router: Namespace
 
 
 def run(*command: str) -> str:
-    """Run a program in the calling thread's namespace; raise RuntimeError with its output."""
+    """Run a program in the calling thread's namespace. Raises RuntimeError with the output if it
+    fails.
+    """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
@@ -33,13 +37,13 @@ def run(*command: str) -> str:
 
 
 def setting(name: str, value: int | str) -> None:
-    """Set net.NAME (with slashes) in the calling thread's namespace."""
+    """Set the kernel setting net.NAME (with slashes) in the calling thread's namespace."""
     with open(f"/proc/sys/net/{name}", "w") as file:
         file.write(str(value))
 
 
 def build() -> Network:
-    """Make the network. Raises OSError or RuntimeError if the kernel refuses."""
+    """Create the network. Raises OSError or RuntimeError if the kernel refuses."""
     network = Network((Namespace(), Namespace()), Namespace())
     with network.router.entered():
         setting("ipv4/ip_forward", 1)

@@ -1,4 +1,4 @@
-"""BPF objects of the running kernel by bpf(2): which are the run's, and the memory they hold.
+"""BPF objects in the running kernel that belong to a soak, and the memory that they hold.
 
 Other programs of the host have objects too, so the run's are found by what connects them. A program
 belongs to it if it uses one of the run's maps, a map if one of these programs uses it, a link if it
@@ -33,7 +33,9 @@ _LINK_STRUCT_OPS = 9
 
 @dataclass(frozen=True)
 class Id:
-    """An object: its kind ("program", "map", "link") and the kernel's number, never used twice."""
+    """Identity of a BPF object: its kind ("program", "map" or "link") and the kernel's unique
+    number.
+    """
 
     kind: str
     number: int
@@ -41,19 +43,21 @@ class Id:
 
 @dataclass
 class Object:
-    """An object, the others it holds, and the memory the kernel accounts to it."""
+    """A BPF object, with the objects that it uses and the memory that the kernel accounts to it."""
 
     id: Id
     name: str
     uses: frozenset[Id] = frozenset()
     locked_bytes: int = 0
     value: bytes = b""
-    """Value registered for a congestion control, its name included."""
+    """Value that a congestion control registered, including its name. It is empty for other
+    objects.
+    """
 
 
 @dataclass
 class Found:
-    """The run's objects."""
+    """The BPF objects of a soak run."""
 
     objects: dict[Id, Object] = field(default_factory=dict)
 
@@ -63,12 +67,12 @@ class Found:
 
     @property
     def locked_bytes(self) -> int:
-        """The memory of maps and programs."""
+        """Memory of all maps and programs, in bytes."""
         return sum(one.locked_bytes for one in self.objects.values())
 
 
 def component(objects: dict[Id, Object], first: Collection[Id]) -> set[Id]:
-    """Return the objects connected with `first` by use, in either direction."""
+    """Return all objects that are connected with `first` by using or being used."""
     users: dict[Id, set[Id]] = {}
     for one in objects.values():
         for used in one.uses:
@@ -84,7 +88,7 @@ def component(objects: dict[Id, Object], first: Collection[Id]) -> set[Id]:
 
 
 def scan(law: str, folder: Path, pids: Collection[int]) -> Found:
-    """Return the objects of the law of this name, of a folder of pins, and of these processes."""
+    """Return the BPF objects of a law, of a folder of pins, and of some processes."""
     objects = _all()
     first = {id for path in _files(folder) if (id := _pinned(path)) is not None}
     for pid in pids:
@@ -95,13 +99,13 @@ def scan(law: str, folder: Path, pids: Collection[int]) -> Found:
 
 
 def left(ids: Collection[Id]) -> list[Id]:
-    """Return the objects that still exist."""
+    """Return the objects among `ids` that still exist."""
     existing = {id for kind in _KINDS for id in _ids(kind)}
     return sorted(existing.intersection(ids), key=lambda id: (id.kind, id.number))
 
 
 def pins(folder: Path) -> int:
-    """Return the number of pins in a folder and below."""
+    """Return the number of pins in a folder and its subfolders."""
     return sum(1 for _ in _files(folder))
 
 
@@ -117,7 +121,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
-    """Call bpf(2); return its result and the attributes after it. Raises OSError."""
+    """Call bpf(2), and return the result and the updated attributes. Raises OSError on failure."""
     buffer = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     number = _NUMBERS[platform.machine()]
     result = _libc.syscall(number, command, buffer, 128)

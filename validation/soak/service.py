@@ -1,4 +1,6 @@
-"""The daemon under test: started, reloaded, killed and stopped as an operator would."""
+"""The daemon under test, which is started, reloaded, killed and stopped as an
+operator would do it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _METRICS = ("127.0.0.1", 9465)
 
 @dataclass(frozen=True)
 class Settings:
-    """Constants of a run."""
+    """Settings of the daemon, which are constant during a run."""
 
     program: str
     law: str
@@ -38,30 +40,32 @@ class Settings:
 
     @property
     def config(self) -> Path:
-        """The configuration file."""
+        """Path of the configuration file."""
         return self.folder / "waterfilld.toml"
 
     @property
     def control(self) -> Path:
-        """The control socket."""
+        """Path of the control socket."""
         return self.folder / "control" / "control.sock"
 
     @property
     def log(self) -> Path:
-        """The daemon's log."""
+        """Path of the daemon's log."""
         return self.folder / "log"
 
 
 class ServiceError(RuntimeError):
-    """Failure of the daemon to start, reload or stop."""
+    """Raised when the daemon does not start, reload or stop."""
 
 
 class ServiceRefusal(ServiceError):
-    """A feature of the host that the daemon needs and that is missing."""
+    """Raised when the host lacks a feature that the daemon needs."""
 
 
 def configuration(settings: Settings, cookies: list[int], target: float) -> str:
-    """Return the file: the law for both hosts, and both of the router's devices."""
+    """Return the daemon's configuration, with the law for both hosts and both devices of the
+    router.
+    """
     tables = [
         f'[pins]\ndirectory = "{settings.pins}"',
         f'[control]\npath = "{settings.control}"',
@@ -77,10 +81,12 @@ def configuration(settings: Settings, cookies: list[int], target: float) -> str:
 
 
 class Service:
-    """`waterfilld run` in the router's namespace, for the router and for both hosts."""
+    """A `waterfilld run` process in the router's namespace, which serves the router
+    and both hosts.
+    """
 
     def __init__(self, settings: Settings, network: Network) -> None:
-        """Create the service; nothing runs until `start`."""
+        """Create the service without starting the daemon."""
         self._settings, self._network = settings, network
         self._process: subprocess.Popen[bytes] | None = None
         self._log = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
@@ -92,15 +98,15 @@ class Service:
         threading.Thread(target=self._listen, daemon=True).start()
         self._reloads = 0
         self.refused = 0
-        """Wrong files that the daemon has refused."""
+        """Number of wrong configuration files that the daemon has refused."""
 
     @property
     def pids(self) -> list[int]:
-        """The running daemon."""
+        """Process ids of the daemon, or an empty list if it is not running."""
         return [] if self._process is None else [self._process.pid]
 
     def ended(self) -> bool:
-        """Return whether the daemon has ended by itself."""
+        """Return True if the daemon has exited without being stopped."""
         return self._process is not None and self._process.poll() is not None
 
     def start(self, target: float) -> None:
@@ -122,7 +128,7 @@ class Service:
                 raise error(f"waterfilld is not ready: {self._last_words()}")
 
     def reload(self, target: float) -> None:
-        """Change the routers' target: by `waterfilld reload` and by SIGHUP in turn.
+        """Change the target of the routers, by `waterfilld reload` and by SIGHUP in turn.
 
         A file that is wrong comes first, and must be refused. Raises ServiceError.
         """
@@ -146,7 +152,7 @@ class Service:
             self._process = None
 
     def stop(self) -> None:
-        """End the daemon by SIGTERM. Raises ServiceError if it does not end well."""
+        """Stop the daemon with SIGTERM. Raises ServiceError if it does not exit cleanly."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -160,11 +166,13 @@ class Service:
             raise ServiceError(f"waterfilld ended with {code} after SIGTERM")
 
     def status(self) -> Document:
-        """Return `waterfilld status --json`, which needs no running daemon."""
+        """Return the document of `waterfilld status --json`, which works without a
+        running daemon.
+        """
         return dict(json.loads(self._run("status", "--json")))
 
     def scrape(self) -> bool:
-        """Fetch the metrics; return whether the daemon served them."""
+        """Fetch the metrics page. Return True if the daemon served it."""
         with self._network.router.entered():
             connection = http.client.HTTPConnection(*_METRICS, timeout=READY_S)
             try:
@@ -177,7 +185,7 @@ class Service:
                 connection.close()
 
     def unload(self) -> None:
-        """Remove all pins. Raises ServiceError if that fails."""
+        """Remove all pins with `waterfilld unload`. Raises ServiceError if that fails."""
         self._run("unload")
 
     def _run(self, command: str, *options: str) -> str:
@@ -188,7 +196,7 @@ class Service:
         return done.stdout
 
     def _ask(self) -> int:
-        """Run `waterfilld reload`; return its exit code."""
+        """Run `waterfilld reload` and return its exit code."""
         return self._call("reload", "--control", str(self._settings.control)).returncode
 
     def _call(self, *arguments: str) -> subprocess.CompletedProcess[str]:

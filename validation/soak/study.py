@@ -1,4 +1,4 @@
-"""Soak `waterfilld` for an hour, with `--short` for one minute of traffic.
+"""Soak `waterfilld` for an hour, or for one minute of traffic with `--short`.
 
 Two hosts and a router have namespaces of their own; flows of both directions come and go every
 second; the daemon is reloaded and killed while they run. Nothing is left behind, however the run
@@ -32,17 +32,17 @@ _PROGRESS_S = 60.0
 
 @dataclass(frozen=True)
 class Course:
-    """The times of a run, seconds."""
+    """Times of a soak run in seconds, with the sizes and rates of its traffic."""
 
     seconds: float
     reload_s: float
     kill_s: float
     sample_s: float
     rate_bps: float = 300e6
-    """Rate of the router's links."""
+    """Rate of the router's links, in bit/s."""
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
     deadline_s: float = 120.0
-    """Deadline of a flow; 16 long ones share both directions of a link."""
+    """Age of a stuck flow in seconds. Sixteen long flows share both directions of a link."""
     least_rate_bps: float | None = None
 
 
@@ -52,7 +52,7 @@ SHORT = Course(60, 10, 25, 1, long_bytes=(1_000_000, 6_000_000), deadline_s=240)
 
 
 def planned(course: Course) -> list[tuple[float, str]]:
-    """Return the times and kinds of all events; where both fall on one time it is a kill."""
+    """Return the times and kinds of all events. A kill replaces a reload at the same time."""
     kinds: dict[float, str] = {}
     for kind, every_s in (("reload", course.reload_s), ("kill", course.kill_s)):
         count = 1
@@ -63,10 +63,12 @@ def planned(course: Course) -> list[tuple[float, str]]:
 
 
 class Soak:
-    """One run, inside its process tree."""
+    """One soak run, inside its own process tree."""
 
     def __init__(self, course: Course, law: str, memory: Path | None) -> None:
-        """Make the network and mount a BPF file system; both end with the process tree."""
+        """Create the network and mount a BPF file system. Both are removed with the
+        process tree.
+        """
         if memory is not None:
             join(memory)
         self._course, self._law = course, law
@@ -88,10 +90,9 @@ class Soak:
         self._reloads = 0
 
     def run(self) -> SoakRun:
-        """Run the soak.
+        """Run the soak and return the observations.
 
-        Raises ServiceError if the daemon does not start or cannot be unloaded. Raises ServiceError
-        if the daemon does not start or cannot be unloaded.
+        Raises ServiceError if the daemon does not start or cannot be unloaded.
         """
         course = self._course
         self._service.start(TARGETS[0])
@@ -205,7 +206,7 @@ class Soak:
         return same and now.sockets <= before.sockets
 
     def _unload(self) -> list[str]:
-        """Unload; return the leftovers."""
+        """Stop and unload the daemon, and return a description of everything left over."""
         # A namespace's default holds the law.
         self._select("reno")
         self._service.stop()
@@ -240,7 +241,7 @@ def _progress(sample: Sample) -> None:
 
 
 def soak(course: Course) -> SoakRun:
-    """Run a soak in its own process tree; return its observations.
+    """Run a soak in a separate process tree and return its observations.
 
     Raises InputError for what this host's kernel refuses, RunError if the network cannot be built
     or the daemon fails for good.
@@ -261,7 +262,7 @@ def soak(course: Course) -> SoakRun:
 
 
 def course_of(options: study.Options) -> Course:
-    """Return the course of a run with these options."""
+    """Return the course of a soak with these command-line options."""
     course = SHORT if options.short else HOUR
     if options.seconds is not None:
         course = replace(course, seconds=options.seconds)
@@ -274,7 +275,7 @@ def course_of(options: study.Options) -> Course:
 
 
 def work(options: study.Options) -> study.Report:
-    """Soak, and judge the observations."""
+    """Run the soak and judge its observations."""
     course = course_of(options)
     run = soak(course)
     criteria = verdict.judge(run, course.least_rate_bps)

@@ -1,4 +1,4 @@
-"""TCP between the hosts: flows of both directions, each proven by a digest of all its bytes.
+"""TCP traffic between the hosts in both directions, with a digest that verifies each flow.
 
 Each host opens some short flows every second, and keeps a number of long ones open. In half of
 them the client sends and the server answers with the digest of what arrived; in the others the
@@ -39,55 +39,57 @@ _TICK_S = 0.2
 
 Wanted = Literal["read", "write"]
 Steps = Generator[Wanted, None, bool]
-"""A flow's work. It yields when its socket would block, and returns whether all bytes arrived."""
+"""Generator that does a flow's work, yielding while the socket would block. Its result is True if
+all bytes arrived.
+"""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Traffic that one host opens."""
+    """Traffic that one host starts."""
 
     seed: int
     long_flows: int = 8
-    """Open at any time; each that ends is replaced at once."""
+    """Number of long flows open at any time. Each one that ends is replaced immediately."""
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
     deadline_s: float = 120.0
     short_flows: tuple[int, int] = (2, 4)
-    """Smallest and largest number per second."""
+    """Smallest and largest number of new short flows per second."""
     short_bytes: tuple[int, int] = (10_000, 1_000_000)
 
 
 @dataclass
 class Totals:
-    """Counts of one host's clients so far."""
+    """Running counts of one host's client flows."""
 
     opened: int = 0
     delivered: int = 0
-    """Flows whose digest was right."""
+    """Flows with the correct digest."""
     delivered_bytes: int = 0
     wrong: int = 0
-    """Flows whose digest was not."""
+    """Flows with an incorrect digest."""
     failed: int = 0
     stuck: int = 0
     unselected: int = 0
-    """Sockets that did not get the law from the host's setting."""
+    """Sockets that did not receive the law from the host's setting."""
     open: int = 0
-    """Connections of both ends' clients and servers."""
+    """Open connections of this host's clients and server."""
     longest_s: float = 0.0
     quiet_seconds: int = 0
-    """Seconds in which no flow ended."""
+    """Number of seconds in which no flow ended."""
     errors: list[str] = field(default_factory=list)
-    """The first failures."""
+    """Error messages of the first failures."""
     quiet: list[str] = field(default_factory=list)
-    """The sockets of the first flows without a byte for `QUIET_S`, as `ss` shows them."""
+    """Descriptions by `ss` of the first sockets that received no byte for `QUIET_S`."""
 
     def note(self, error: str) -> None:
-        """Keep a failure's reason, if it is one of the first."""
+        """Keep an error message if it is one of the first."""
         if len(self.errors) < 10:
             self.errors.append(error)
 
 
 def payload(flow: int, size: int) -> Iterator[memoryview]:
-    """Yield a flow's bytes in pieces; they differ between flows and between places in a flow."""
+    """Yield a flow's payload in pieces. The bytes differ between flows and positions."""
     sent, at = 0, flow * 65_537
     while sent < size:
         start = (at + sent) % (len(_POOL) // 2)
@@ -97,7 +99,7 @@ def payload(flow: int, size: int) -> Iterator[memoryview]:
 
 
 class _Flow:
-    """A connection and the steps that are left of it."""
+    """A connection with the remaining steps of its work."""
 
     def __init__(self, one: socket.socket, now_s: float) -> None:
         self.socket = one
@@ -108,7 +110,7 @@ class _Flow:
         self.steps: Steps | None = None
 
     def describe(self) -> str:
-        """Return the socket's line of `ss`. It must have a peer."""
+        """Return a description of the connected socket by `ss`."""
         side = "client" if self.client else "server"
         mine, theirs = self.socket.getsockname()[1], self.socket.getpeername()[1]
         filters = [f"sport = :{mine} and dport = :{theirs}"]
@@ -129,7 +131,7 @@ class _Flow:
             view = view[count:]
 
     def receive(self, size: int) -> Generator[Wanted, None, bytes]:
-        """Receive up to `size` bytes, at least one."""
+        """Receive from one to `size` bytes."""
         while True:
             try:
                 data = self.socket.recv(min(size, _CHUNK_BYTES))
@@ -148,7 +150,7 @@ class _Flow:
         return data
 
     def give(self, flow: int, size: int) -> Generator[Wanted, None, bytes]:
-        """Send the payload; return its digest."""
+        """Send the payload of a flow and return its digest."""
         digest = hashlib.sha256()
         for piece in payload(flow, size):
             digest.update(piece)
@@ -156,7 +158,7 @@ class _Flow:
         return digest.digest()
 
     def take(self, size: int) -> Generator[Wanted, None, bytes]:
-        """Receive `size` bytes; return their digest."""
+        """Receive `size` bytes and return their digest."""
         digest, left = hashlib.sha256(), size
         while left:
             data = yield from self.receive(left)
@@ -193,10 +195,12 @@ def _serve(one: _Flow) -> Steps:
 
 
 class Host:
-    """One host: its server and its clients, in one process and thread."""
+    """One host's server and clients, in a single thread."""
 
     def __init__(self, address: str, peer: str, law: str, load: Load) -> None:
-        """Listen; `law` is the congestion control that new sockets of the host should have."""
+        """Start to listen. `law` is the congestion control that new sockets of the
+        host should use.
+        """
         self._peer, self._law, self._load = peer, law, load
         self._random = random.Random(load.seed)
         self._next = load.seed << 32
@@ -212,7 +216,7 @@ class Host:
         """True if clients open new connections."""
 
     def serve(self, seconds: float) -> None:
-        """Handle due work, for up to this time."""
+        """Handle socket events for up to `seconds`."""
         for key, _ in self._waiting.select(seconds):
             if key.data is None:
                 self._accept()
@@ -222,7 +226,7 @@ class Host:
             self._fill()
 
     def arrive(self) -> None:
-        """Open a second's flows."""
+        """Open the new flows of one second."""
         self.totals.quiet_seconds += self._ended == 0
         self._ended = 0
         for _ in range(self._random.randint(*self._load.short_flows)):
@@ -238,7 +242,7 @@ class Host:
             self._long.add(flow)
 
     def reset_stuck(self) -> None:
-        """Describe flows that are quiet; reset those that are stuck."""
+        """Describe quiet flows and reset stuck flows."""
         now_s = time.monotonic()
         for one in list(self._flows):
             if now_s - one.moved_s > QUIET_S and not one.described and len(self.totals.quiet) < 20:
@@ -255,12 +259,12 @@ class Host:
                 self._close(one, reset=True)
 
     def now(self) -> Totals:
-        """Return the totals, with the connections that are open at the moment."""
+        """Return the totals, including the number of connections that are open now."""
         self.totals.open = len(self._flows)
         return self.totals
 
     def close(self) -> None:
-        """Stop listening, and reset open connections."""
+        """Stop listening and reset all open connections."""
         self._listener.close()
         for one in list(self._flows):
             self._close(one, reset=True)
@@ -363,10 +367,10 @@ def _work(
 
 
 class Worker:
-    """A process with a `Host` in a namespace."""
+    """A process that runs a `Host` in a namespace."""
 
     def __init__(self, space: Namespace, address: str, peer: str, law: str, load: Load) -> None:
-        """Start the server and wait until it listens."""
+        """Start the process and wait until its server listens."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.get_context("fork").Process(
             target=_work, args=(space, address, peer, law, load, theirs), daemon=True
@@ -377,16 +381,18 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """Process id of the worker."""
         return self._process.pid or 0
 
     def ask(self, word: str) -> Totals:
-        """Send "start", "stop" or "status"; return the totals. Raises EOFError if it has died."""
+        """Send "start", "stop" or "status" and return the totals. Raises EOFError if the process
+        has died.
+        """
         self._pipe.send(word)
         document: Document = self._pipe.recv()
         return Totals(**document)
 
     def end(self) -> None:
-        """End the process; its connections are closed."""
+        """End the process and reset its connections."""
         self._pipe.send("end")
         self._process.join()

@@ -1,4 +1,4 @@
-"""Requirements of a soak: pure functions of its samples, totals and events."""
+"""Requirements of a soak, as pure functions of its samples, totals and events."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ COUNTS = ("programs", "maps", "links", "pins")
 
 @dataclass
 class Event:
-    """Something done to the daemon."""
+    """A reload or kill of the daemon, with its time, duration and any error."""
 
     kind: str
-    """"reload" or "kill"."""
+    """Kind of the event: "reload" or "kill"."""
     time_s: float
     took_s: float
     error: str | None = None
@@ -37,29 +37,29 @@ class SoakRun:
     """Observations of a soak."""
 
     samples: list[Sample]
-    """Samples while traffic ran."""
+    """Samples taken while traffic ran."""
     before: Sample
     """Sample of the loaded daemon before the first connection."""
     after: Sample
     """Sample after the last connection."""
     totals: list[Totals]
-    """Totals of each host."""
+    """Traffic totals of each host."""
     events: list[Event]
     seconds: float
-    """Duration of arrivals."""
+    """Time during which flows arrived, in seconds."""
     floors: bool = True
-    """True if old programs had time to go between two reloads, with the last flow that ran them."""
+    """True if reloads are far enough apart for old programs to be freed between them."""
     rates_bps: dict[str, float] = field(default_factory=dict)
-    """Load of each of the router's devices, averaged over `seconds`."""
+    """Mean load of each router device in bit/s, over `seconds`."""
     not_unloaded: list[str] = field(default_factory=list)
-    """Objects that exist after `waterfilld unload`."""
+    """Descriptions of objects that still exist after `waterfilld unload`."""
     kernel_errors: list[str] | None = None
-    """None: the kernel's log is not readable."""
+    """Errors in the kernel's log, or None if the log is not readable."""
     daemon_errors: list[str] = field(default_factory=list)
     refused: int = 0
-    """Wrong configuration files that the daemon refused to load."""
+    """Number of wrong configuration files that the daemon refused to load."""
     unscraped: int = 0
-    """Scrapes of the metrics that failed; there is one with each sample."""
+    """Number of failed fetches of the metrics page, out of one per sample."""
     unexpected_ends: int = 0
 
 
@@ -71,13 +71,14 @@ class Criterion:
     measured: str
     required: str
     ok: bool | None
-    """None: this host does not show it."""
+    """True if the requirement is met, or None if this host cannot show it."""
 
 
 def growth(
     samples: Sequence[Sample], value: Callable[[Sample], float], fewest: int = _MIN_LIFE
 ) -> float | None:
-    """Return how far a level rose: the least of the second half less the least of the first.
+    """Return the rise of a level: the minimum of the second half minus the minimum of the first
+    half.
 
     Peaks of either half do not count, a level that never comes down again does. None with fewer
     samples than `fewest`.
@@ -89,13 +90,15 @@ def growth(
 
 
 def worst_life(samples: Sequence[Sample], value: Callable[[Sample], float]) -> float | None:
-    """Return the largest `growth` within one life of the daemon, without its first sample."""
+    """Return the largest `growth` within one life of the daemon, ignoring each life's
+    first sample.
+    """
     lives = [list(life)[1:] for _, life in groupby(samples, key=lambda sample: sample.life)]
     return max((g for life in lives if (g := growth(life, value)) is not None), default=None)
 
 
 def after_first_kill(run: SoakRun) -> list[Sample]:
-    """Return the samples from the first kill on.
+    """Return the samples taken after the first kill.
 
     By then everything has been loaded twice, and the hosts' listeners hold the first version.
     """
@@ -104,7 +107,7 @@ def after_first_kill(run: SoakRun) -> list[Sample]:
 
 
 def judge(run: SoakRun, least_rate_bps: float | None) -> list[Criterion]:
-    """Return every criterion, in the order of the report."""
+    """Return all criteria in the order of the report."""
     return [*_traffic(run, least_rate_bps), *_daemon(run), *_leaks(run)]
 
 
@@ -231,18 +234,18 @@ _EXPECTED = ("not reloaded: ", " connections fell back in ")
 
 
 def complaints(log: str) -> list[str]:
-    """Return the warnings and errors in the daemon's log, and text that is not a log line."""
+    """Return the warnings, errors and unstructured lines in the daemon's log."""
     calm = (" INFO ", " DEBUG ", " TRACE ", *_EXPECTED)
     return [line for line in log.splitlines() if line and not any(word in line for word in calm)]
 
 
 def document(run: SoakRun, criteria: Sequence[Criterion]) -> Document:
-    """Return everything for `--json`."""
+    """Return the observations and criteria as the `--json` document."""
     return {"ok": all(one.ok is not False for one in criteria), "criteria": criteria, **vars(run)}
 
 
 def table(criteria: Sequence[Criterion]) -> str:
-    """Return a line for each criterion."""
+    """Return the criteria as an aligned text table."""
     words = {True: "ok", False: "FAILED", None: "not shown"}
     rows = [("criterion", "measured", "required", "")]
     rows += [(one.name, one.measured, one.required, words[one.ok]) for one in criteria]
@@ -255,7 +258,7 @@ def table(criteria: Sequence[Criterion]) -> str:
 
 
 def summary(run: SoakRun) -> str:
-    """Return notable facts without a limit, one line each."""
+    """Return notable observations that have no limit, one per line."""
     fallbacks = {k: n for k, n in run.after.counters.get("fallbacks", {}).items() if n}
     started = run.after.counters.get("started", 0)
     longest = max(one.longest_s for one in run.totals)

@@ -30,11 +30,11 @@ _SERIOUS = re.compile(
 
 @dataclass
 class Sample:
-    """One look at everything; None where this host does not show it."""
+    """One sample of the daemon and the kernel. A value is None if this host does not show it."""
 
     time_s: float
     life: int
-    """Counts the daemon's starts."""
+    """Number of the daemon's life, which increases with each restart."""
     rss_bytes: int
     descriptors: int
     programs: int
@@ -42,9 +42,9 @@ class Sample:
     links: int
     pins: int
     locked_bytes: int
-    """The memory of programs and maps."""
+    """Memory of BPF programs and maps, in bytes."""
     kernel_bytes: int | None
-    """Kernel memory of the run's processes: maps, sockets, packets."""
+    """Kernel memory of the run's processes in bytes: maps, sockets and packets."""
     sockets: int
     time_wait: int
     prices_s: dict[str, float] = field(default_factory=dict)
@@ -57,21 +57,23 @@ class Sample:
 
 
 class Watch:
-    """Takes samples."""
+    """Sampler of the state of the daemon and the kernel."""
 
     def __init__(
         self, service: Service, network: Network, law: str, folder: Path, memory: Path | None
     ) -> None:
-        """`folder` has the pins; `memory` is the control group whose kernel memory is read."""
+        """Prepare to sample. `folder` holds the pins, and `memory` is the control group to read."""
         self._service, self._network = service, network
         self._law, self._folder, self._memory = law, folder, memory
         self._start_s = time.monotonic()
         self.life = 0
         self.seen: set[objects.Id] = set()
-        """Objects of the run so far."""
+        """BPF objects seen during the run so far."""
 
     def take(self) -> Sample:
-        """Return the present state. Raises ServiceError if `waterfilld status` fails."""
+        """Return a sample of the present state. Raises ServiceError if `waterfilld
+        status` fails.
+        """
         status = self._service.status()
         pids = self._service.pids
         found = objects.scan(self._law, self._folder, pids)
@@ -118,7 +120,7 @@ def _sockets(spaces: Sequence[Namespace]) -> tuple[int, int]:
 
 
 def sockstat(text: str) -> dict[str, int]:
-    """Return the counts in TCP's line of /proc/net/sockstat."""
+    """Return the TCP counts in the text of /proc/net/sockstat."""
     for line in text.splitlines():
         kind, _, counts = line.partition(": ")
         if kind == "TCP":
@@ -132,7 +134,7 @@ def sockstat(text: str) -> dict[str, int]:
 
 @contextmanager
 def memory_group(name: str) -> Iterator[Path | None]:
-    """Make a memory control group and remove it at the end; None where that is not possible."""
+    """Yield a new memory control group, or None if that is impossible, and remove it at the end."""
     folder = _memory_root()
     if folder is not None:
         folder = folder / name
@@ -164,7 +166,9 @@ def join(group: Path) -> None:
 
 
 def kernel_bytes(group: Path | None) -> int | None:
-    """Return the kernel memory of a control group's processes; None if it is not shown."""
+    """Return the kernel memory (bytes) of a control group's processes, or None if it is
+    unavailable.
+    """
     if group is None:
         return None
     with suppress(OSError):
@@ -192,7 +196,7 @@ def remove(group: Path) -> None:
 
 
 def serious(record: str) -> str | None:
-    """Return the text of a record of /dev/kmsg that reports an error, else None."""
+    """Return the text of a /dev/kmsg record if it reports an error, or None."""
     head, found, text = record.partition(";")
     level = head.split(",")[0]
     if not found or not level.isdigit():
@@ -202,7 +206,9 @@ def serious(record: str) -> str | None:
 
 
 def show_every_warning() -> None:
-    """Let the kernel show a warning again that it shows once per boot, if this host can."""
+    """Make the kernel repeat warnings that it normally shows once per boot, if this
+    host allows it.
+    """
     folder = Path(isolate.SCRATCH) / "debug"
     folder.mkdir()
     with suppress(OSError):
@@ -211,10 +217,10 @@ def show_every_warning() -> None:
 
 
 class KernelLog:
-    """Records of the kernel's log from now on."""
+    """Errors in the kernel's log from the time of creation on."""
 
     def __init__(self) -> None:
-        """Open the log, if this process may."""
+        """Open the kernel's log at its end, if this process has permission."""
         try:
             self._fd: int | None = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.lseek(self._fd, 0, os.SEEK_END)
@@ -224,11 +230,11 @@ class KernelLog:
 
     @property
     def readable(self) -> bool:
-        """True if the log can be read."""
+        """True if the kernel's log can be read."""
         return self._fd is not None
 
     def read(self) -> None:
-        """Add new errors to `errors`."""
+        """Read new log records and add their errors to `errors`."""
         while self._fd is not None:
             try:
                 record = os.read(self._fd, 1 << 13).decode(errors="replace")
