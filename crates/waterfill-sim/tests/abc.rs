@@ -1,5 +1,4 @@
-//! ABC in the packet simulator: full links, a queue where its equations put it, rates as 1/RTT, a bottleneck that
-//! does not speak it.
+//! Tests of ABC: full links, queues where its equations put them, rates as 1/RTT, and a bottleneck without ABC.
 
 mod common;
 
@@ -12,7 +11,7 @@ const PACKET_BITS: f64 = 12_000.0;
 const ETA: f64 = 0.98;
 const DELAY_THRESHOLD_S: f64 = 0.05;
 
-/// Flows with RTTs of 100 ms on one link with a buffer that is never full.
+/// Returns a network of flows with RTTs of 100 ms on one link whose buffer never fills.
 fn alone(rate_bps: f64, flows: u32, delta_s: f64) -> Network {
     let links = link("l", rate_bps, RTT_S / 2.0, (rate_bps / 8.0) as u64).to_vec();
     let mut n = network(60.0, links, vec![flow("f", "abc", &[0], 60.0)]);
@@ -23,7 +22,8 @@ fn alone(rate_bps: f64, flows: u32, delta_s: f64) -> Network {
     n
 }
 
-/// The queueing delay at which arrivals are departures: 2f·μ + N packets per RTT = μ, with 2f = η − (x − d_t)⁺/δ.
+/// Returns the queueing delay at which arrivals equal departures: 2f·μ + N packets per RTT = μ, with 2f = η − (x −
+/// d_t)⁺/δ.
 fn settled_delay_s(rate_bps: f64, flows: u32, delta_s: f64) -> f64 {
     let added = |x: f64| f64::from(flows) * PACKET_BITS / (rate_bps * (RTT_S + x));
     let surplus = |x: f64| ETA - (x - DELAY_THRESHOLD_S).max(0.0) / delta_s + added(x) - 1.0;
@@ -35,7 +35,7 @@ fn settled_delay_s(rate_bps: f64, flows: u32, delta_s: f64) -> f64 {
     low
 }
 
-/// Queueing delays of the last third, sampled.
+/// Returns the sampled queueing delays of the last third of a run, in seconds.
 fn delays_s(sim: &Simulation, rate_bps: f64) -> Vec<f64> {
     let links = sim.series()[1];
     let (time, queue, id) = (column(links, "time_s"), column(links, "queue_bytes"), column(links, "link"));
@@ -48,7 +48,7 @@ fn deviation(values: &[f64]) -> f64 {
     mean(&values.iter().map(|x| (x - centre).powi(2)).collect::<Vec<_>>()).sqrt()
 }
 
-/// Load of a link below d_t: η plus the additive increase of N packets per RTT.
+/// Below the delay threshold d_t, the load is η plus the additive increase of N packets per RTT.
 #[test]
 fn a_link_is_full_without_a_queue() {
     for (rate_bps, flows) in [(12e6, 1), (1e9, 10)] {
@@ -60,7 +60,7 @@ fn a_link_is_full_without_a_queue() {
     }
 }
 
-/// Growth of a queue with N packets per RTT above 1 − η, until Eq. 1 takes them back. 1 takes them back.
+/// A queue grows with N packets per RTT above 1 − η until Eq. 1 balances them.
 #[test]
 fn a_queue_settles_where_the_equations_balance() {
     for (rate_bps, flows, delta_s) in [(12e6, 10, 0.133), (12e6, 10, 0.3), (50e6, 10, 0.133)] {
@@ -71,7 +71,7 @@ fn a_queue_settles_where_the_equations_balance() {
     }
 }
 
-/// Theorem 3.1 at τ = 100 ms: δ must exceed 67 ms. A hundred flows put the queue well above d_t, where δ matters.
+/// By Theorem 3.1, δ must exceed 67 ms at τ = 100 ms. A hundred flows put the queue well above d_t, where δ matters.
 #[test]
 fn a_queue_oscillates_below_two_thirds_of_the_rtt() {
     let swing_s = |delta_s| deviation(&delays_s(&run(&alone(12e6, 100, delta_s)).0, 12e6));
@@ -79,7 +79,7 @@ fn a_queue_oscillates_below_two_thirds_of_the_rtt() {
     assert!(stable < 0.006 && unstable > 0.012, "{stable} s at 80 ms, {unstable} s at 50 ms");
 }
 
-/// f is the same for all, so windows are equal (1/(1 − 2f) packets) and rates go as 1/RTT.
+/// All flows see the same f, so their windows are equal (1/(1 − 2f) packets) and their rates are proportional to 1/RTT.
 #[test]
 fn windows_are_equal_and_rates_go_as_one_over_the_rtt() {
     let mut n = alone(24e6, 4, 0.133);
@@ -100,8 +100,8 @@ fn windows_are_equal_and_rates_go_as_one_over_the_rtt() {
     assert_close(near * near_ms, far * far_ms, 0.05);
 }
 
-/// A link that doubles, and is full two RTTs later. One that halves gets half an RTT too much, which waits 100 ms,
-/// before its brakes take effect; Eq. 1 brings the queue back to d_t in three more RTTs.
+/// A link whose capacity doubles is full two RTTs later. After the capacity halves, half an RTT of excess waits 100 ms
+/// before brakes take effect. Eq. 1 then brings the queue back to d_t in three more RTTs.
 #[test]
 fn a_change_of_the_capacity_is_followed_within_rtts() {
     let (up_s, down_s) = (20.0, 40.0);
@@ -131,7 +131,7 @@ fn a_change_of_the_capacity_is_followed_within_rtts() {
     assert!(longest_s(0.4, 10.0) < DELAY_THRESHOLD_S, "{} s", longest_s(0.4, 10.0));
 }
 
-/// A brake that stays a brake: the flow over both links follows the slower one, and neither has a queue.
+/// A flow over two links follows the slower link, because a brake stays a brake. Neither link has a queue.
 #[test]
 fn the_smallest_share_of_a_path_holds() {
     for slow in [0, 1] {
@@ -145,7 +145,8 @@ fn the_smallest_share_of_a_path_holds() {
     }
 }
 
-/// CUBIC's window at a bottleneck that drops before ABC sees a queue; without it every RTT loses packets.
+/// CUBIC's window limits flows at a bottleneck that drops packets before ABC sees a queue. Without it every RTT loses
+/// packets.
 #[test]
 fn a_full_buffer_is_answered_by_cubic() {
     let losses = |fallback: &str| {
@@ -160,8 +161,8 @@ fn a_full_buffer_is_answered_by_cubic() {
     assert!(used > 0.8, "{used}");
 }
 
-/// ABC without a router that speaks it: all packets accelerate, and the flow is CUBIC's, by losses and by marks with
-/// ECN.
+/// At a bottleneck without an ABC router all packets accelerate, so a flow behaves like CUBIC, with losses or with ECN
+/// marks.
 #[test]
 fn a_bottleneck_without_abc_makes_it_cubic() {
     for marks in [false, true] {
@@ -182,7 +183,7 @@ fn a_bottleneck_without_abc_makes_it_cubic() {
     }
 }
 
-/// An acknowledgement of two packets has one bit; the receiver keeps the sum.
+/// An acknowledgement of two packets carries one bit, so the receiver keeps the sum of their signals.
 #[test]
 fn delayed_acknowledgements_change_little() {
     let mut n = alone(12e6, 2, 0.133);

@@ -1,4 +1,4 @@
-//! Hosts with links of their own: serialization, order and queueing, computed by hand.
+//! Tests of hosts with their own access links: serialization, order and queueing, computed by hand.
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
@@ -7,12 +7,12 @@ mod common;
 use common::{assert_close, cbr, flow, link, network, refusal, run, run_until};
 use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, Network, TrafficKind, TrafficSpec};
 
-/// One link of 10 Mbit/s and 20 ms.
+/// Returns a network of one link of 10 Mbit/s and 20 ms.
 fn single(duration_s: f64, flows: Vec<FlowSpec>) -> Network {
     network(duration_s, link("l", 1e7, 0.02, 1 << 30).to_vec(), flows)
 }
 
-/// A flow of some bytes from 0 s.
+/// Returns a flow of `size_bytes` bytes that starts at 0 s.
 fn transfer(name: &str, size_bytes: u64, access_bps: Option<f64>) -> FlowSpec {
     FlowSpec { size_bytes: Some(size_bytes), access_bps, ..flow(name, "window", &[0], 3.0) }
 }
@@ -38,7 +38,7 @@ fn a_packet_takes_its_serialization_at_the_access_too() {
     assert_close(completed_ms(&n)[0], by_hand + 3.0 * 5.0 - 12.32, 1e-12);
 }
 
-/// A window of ten packets leaves a host of 5 Mbit/s in 24 ms, so none waits for the 10 Mbit/s behind it.
+/// A window of ten packets leaves a host of 5 Mbit/s in 24 ms, so none waits for the 10 Mbit/s link behind it.
 #[test]
 fn a_window_leaves_the_host_at_the_rate_of_its_link() {
     let mut n = single(3.0, vec![transfer("f", 14_600, Some(5e6))]);
@@ -52,7 +52,7 @@ fn a_window_leaves_the_host_at_the_rate_of_its_link() {
     assert_eq!(run(&n).1.links[0].queue_packets.max, 9.0, "one packet of the burst is in service");
 }
 
-/// A host of 5 Mbit/s with 60 packets in flight: 2.4 ms each, all of the RTT above the path's own is its own queue.
+/// A host of 5 Mbit/s takes 2.4 ms for each of 60 packets in flight, so all packets queue at the host.
 #[test]
 fn packets_wait_at_a_slow_host_and_not_at_the_link() {
     let mut n = single(6.0, vec![FlowSpec { access_bps: Some(5e6), ..flow("f", "window", &[0], 6.0) }]);
@@ -63,8 +63,8 @@ fn packets_wait_at_a_slow_host_and_not_at_the_link() {
     assert_eq!(summary.links[0].queue_packets.max, 0.0);
 }
 
-/// The SYN of a host of 1 Mbit/s is on its link for 0.32 ms, and its data for 12 ms. A host of 100 Mbit/s that starts
-/// 0.1 ms later has sent all by then: hosts do not wait for each other.
+/// Hosts do not wait for each other. A host of 1 Mbit/s takes 0.32 ms for its SYN and 12 ms for its data. A host of 100
+/// Mbit/s that starts 0.1 ms later has sent everything by then.
 #[test]
 fn hosts_of_one_group_and_of_another_do_not_wait_for_each_other() {
     let alone = |spec: FlowSpec| completed_ms(&single(3.0, vec![spec]))[0];
@@ -79,7 +79,7 @@ fn hosts_of_one_group_and_of_another_do_not_wait_for_each_other() {
     assert_close(pair[1], alone(slow) + 1.2, 1e-12);
 }
 
-/// Poisson packets at 6 Mbit/s queue at 12 Mbit/s, unless their host's own link of 12 Mbit/s has spaced them.
+/// Poisson packets at 6 Mbit/s queue at a link of 12 Mbit/s, unless their host's own link of 12 Mbit/s has spaced them.
 #[test]
 fn a_source_s_own_link_spaces_its_packets() {
     let mut n = network(20.0, link("l", 12e6, 0.0, 1 << 30).to_vec(), vec![]);
@@ -94,7 +94,7 @@ fn a_source_s_own_link_spaces_its_packets() {
     assert_close(spaced.traffic[0].rate_bps.unwrap(), ideal.traffic[0].rate_bps.unwrap(), 1e-3);
 }
 
-/// Flows that arrive, one at a time: ten packets from a host of 5 Mbit/s, as in the scheduled transfer above.
+/// Flows of ten packets arrive one at a time, each from a host of 5 Mbit/s as in the scheduled transfer above.
 #[test]
 fn arriving_flows_have_a_link_each() {
     let mut common = flow("web", "newreno", &[0], 20_000.0);

@@ -1,4 +1,4 @@
-//! AECP against `aecp-2010`: queues of q₀, equal rates for all RTTs, convergence times.
+//! Tests of AECP against `aecp-2010`: queues of q₀, equal rates for all RTTs, convergence times.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{assert_within, cbr, column, flow, link, network, run, set};
 use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
-/// A flow with a base RTT of `rtt_s` over links whose own RTT is `path_s`.
+/// Returns a flow with a base RTT of `rtt_s` over links whose own RTT is `path_s`.
 fn padded(name: &str, forward: &[u32], path_s: f64, rtt_s: f64, stop_s: f64) -> FlowSpec {
     let mut f = flow(name, "aecp", forward, stop_s);
     f.pad_s = (rtt_s - path_s) / 2.0;
@@ -14,7 +14,7 @@ fn padded(name: &str, forward: &[u32], path_s: f64, rtt_s: f64, stop_s: f64) -> 
     f
 }
 
-/// One link of 1 ms with an unlimited buffer.
+/// Returns a network of flows with the given RTTs over one link of 1 ms with an unlimited buffer.
 fn dumbbell(rate_bps: f64, rtts_s: &[f64], duration_s: f64, params: &[(&str, ParamValue)]) -> Network {
     let flows = rtts_s.iter().enumerate().map(|(i, &rtt)| padded(&format!("f{i}"), &[0], 0.002, rtt, duration_s));
     let mut n = network(duration_s, link("l", rate_bps, 0.001, 1 << 40).to_vec(), flows.collect());
@@ -23,7 +23,7 @@ fn dumbbell(rate_bps: f64, rtts_s: &[f64], duration_s: f64, params: &[(&str, Par
     n
 }
 
-/// Times and values of a flow's column; 0 before the law has a value.
+/// Returns the times and values of a flow's column, with 0 before the law has a value.
 fn samples(sim: &Simulation, flow: f64, name: &str) -> Vec<(f64, f64)> {
     let series = sim.series()[0];
     let (times, flows, values) = (column(series, "time_s"), column(series, "flow"), column(series, name));
@@ -31,7 +31,7 @@ fn samples(sim: &Simulation, flow: f64, name: &str) -> Vec<(f64, f64)> {
     rows.filter(|((_, f), _)| **f == flow).map(|((t, _), v)| (*t, if v.is_nan() { 0.0 } else { *v })).collect()
 }
 
-/// Eq. 16 with §6.1's RTTs: x = C/N, q = q₀, in both forms of the source, and for a single flow.
+/// The equilibrium is x = C/N and q = q₀ (eq. 16), for §6.1's RTTs and for a single flow, in both forms of the source.
 #[test]
 fn the_queue_settles_at_q_0_and_rates_at_c_over_n() {
     let rtts: [&[f64]; 2] = [&[0.05, 0.1, 0.2, 0.4], &[0.05]];
@@ -47,7 +47,7 @@ fn the_queue_settles_at_q_0_and_rates_at_c_over_n() {
     }
 }
 
-/// A window of x·τ has the same equilibrium, and its packets leave with acknowledgements.
+/// Sources with a window of x·τ have the same equilibrium, and their packets leave with acknowledgements.
 #[test]
 fn windows_settle_where_rates_do() {
     let n = dumbbell(1e8, &[0.05, 0.1, 0.2, 0.4], 60.0, &[("source", "window".into())]);
@@ -69,8 +69,7 @@ fn windows_settle_where_rates_do() {
     }
 }
 
-/// A burst that takes half of the link at once: rates continue until r has fallen, windows slow down as the queue
-/// grows.
+/// After a burst takes half of the link, rates continue until r has fallen, but windows slow down as the queue grows.
 #[test]
 fn windows_leave_a_burst_a_shorter_queue_than_rates() {
     let queue = |params: &[(&str, ParamValue)]| {
@@ -84,7 +83,7 @@ fn windows_leave_a_burst_a_shorter_queue_than_rates() {
     assert!(rate > 5000.0 && latest < 0.8 * rate && base < 0.2 * latest, "{rate}, {latest}, {base} packets");
 }
 
-/// The queue settles at q₀; with a target below 1 there is no queue.
+/// The queue settles at q₀, and a target below 1 leaves no queue.
 #[test]
 fn the_queue_follows_q_0_and_the_target() {
     let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1], 30.0, &[("q_0", 30.0.into())]));
@@ -96,7 +95,7 @@ fn the_queue_follows_q_0_and_the_target() {
     assert!(s.links[0].queue_packets.mean < 1.0, "{:?}", s.links[0].queue_packets);
 }
 
-/// Theorem 2 with 500 Mbit/s, N = 10: the simulator takes the times of eq. 6, which exceed the theorem's bounds.
+/// Times to efficiency follow eq. 6, for 500 Mbit/s and N = 10. Most of them are outside the bounds of Theorem 2.
 #[test]
 fn times_to_efficiency_are_those_of_eq_6() {
     let (c, thetas) = (62_500.0, [0.5, 0.9, 0.99]);
@@ -119,7 +118,7 @@ fn times_to_efficiency_are_those_of_eq_6() {
     }
 }
 
-/// Theorem 3: a fifth flow joins four. The ratio of rates is 0.9 at the time of eq. 31, not at that of eq. 29.
+/// After a fifth flow joins four (Theorem 3), the ratio of rates reaches 0.9 at the time of eq. 31, not of eq. 29.
 #[test]
 fn a_new_flow_reaches_the_others_at_the_time_of_eq_31() {
     let mut n = dumbbell(1e8, &[0.05; 5], 40.0, &[]);
@@ -135,7 +134,8 @@ fn a_new_flow_reaches_the_others_at_the_time_of_eq_31() {
     assert!(took > 2.0 * 0.865);
 }
 
-/// Five hops: a flow over all of them, one over each and two over two, RTTs of 10 to 200 ms. Max-min shares by hand.
+/// Flows over five hops get the max-min shares computed by hand. One flow crosses all hops, five cross one hop and two
+/// cross two, with RTTs of 10 to 200 ms.
 #[test]
 fn a_parking_lot_gets_max_min_shares() {
     let rates = [100e6, 80e6, 60e6, 90e6, 70e6];
@@ -161,7 +161,7 @@ fn a_parking_lot_gets_max_min_shares() {
     }
 }
 
-/// The sampled loop, stable at an RTT of 0.4 s and oscillating at 1 s, in both forms: Theorem 1 ignores the delay.
+/// The sampled loop is stable at an RTT of 0.4 s and oscillates at 1 s, in both forms. Theorem 1 ignores the delay.
 #[test]
 fn stability_has_a_delay_margin() {
     for form in ["printed", "exact"] {
@@ -179,7 +179,7 @@ fn stability_has_a_delay_margin() {
     }
 }
 
-/// Four flows all start at C into an unlimited buffer: seconds of queue, r at its minimum, then recovery.
+/// Four flows that start at C into an unlimited buffer recover after seconds of queue with r at its minimum.
 #[test]
 fn sources_recover_from_a_long_overload() {
     let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1, 0.2, 0.4], 60.0, &[("r_0", "capacity".into())]));

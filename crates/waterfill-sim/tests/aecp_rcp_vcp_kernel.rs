@@ -1,4 +1,5 @@
-//! AECP, RCP and VCP in their fixed-point versions (`kernel/<law>.h`) against real numbers, over one bottleneck and two.
+//! Tests of AECP, RCP and VCP: fixed-point versions (`kernel/<law>.h`) against real numbers, over one and two
+//! bottlenecks.
 //!
 //! Rates on the wire have steps of 4·10⁻⁶ (RCP) and 0.07 % with a residue that is carried (AECP); VCP has codes only, and
 //! its fixed-point router writes at arrival. So runs differ packet by packet. AECP has a queue to smooth them, and agrees
@@ -13,7 +14,7 @@ use waterfill_network::summary::Summary;
 
 const MEGABIT: f64 = 1e6;
 
-/// Summaries of both versions.
+/// Returns the summaries of a network in real numbers and in the fixed-point version.
 fn run_both(mut n: Network, protocol: &str) -> [Summary; 2] {
     ["real", "kernel"].map(|arithmetic| {
         n.set_param(protocol, "arithmetic", arithmetic);
@@ -21,7 +22,8 @@ fn run_both(mut n: Network, protocol: &str) -> [Summary; 2] {
     })
 }
 
-/// Flows (links, padding in each direction, weight) over links of these rates with 5 ms each.
+/// Returns a network of links with these rates and 5 ms each. A flow is given by its links, padding in each direction
+/// and weight.
 fn scenario(protocol: &str, rates_mbps: &[f64], flows: &[(&[u32], f64, f64)], duration_s: f64) -> Network {
     let links = rates_mbps.iter().enumerate();
     let links = links.flat_map(|(i, &rate)| link(&format!("l{i}"), rate * MEGABIT, 0.005, 1_000_000)).collect();
@@ -36,8 +38,8 @@ fn scenario(protocol: &str, rates_mbps: &[f64], flows: &[(&[u32], f64, f64)], du
     network(duration_s, links, flows.collect())
 }
 
-/// Asserts that both versions agree, rates within `rate` of themselves and utilizations within `utilization`; returns
-/// their rates in Mbit/s.
+/// Asserts that both versions agree: flow rates within `rate`, relatively, and utilizations within `utilization`.
+/// Returns the rates of both versions in Mbit/s.
 fn agreement(n: Network, protocol: &str, rate: f64, utilization: f64) -> [Vec<f64>; 2] {
     let both = run_both(n, protocol);
     let rates = both
@@ -53,7 +55,7 @@ fn agreement(n: Network, protocol: &str, rate: f64, utilization: f64) -> [Vec<f6
     rates
 }
 
-/// Weighted max-min shares, with RTTs of 10 to 100 ms.
+/// AECP gives weighted max-min shares, with RTTs of 10 to 100 ms.
 #[test]
 fn aecp() {
     let flows: &[(&[u32], f64, f64)] = &[(&[0], 0.0, 1.0), (&[0], 0.02, 1.0), (&[0], 0.045, 2.0)];
@@ -68,7 +70,7 @@ fn aecp() {
     }
 }
 
-/// Max-min shares, with a weight and with RTTs of 10 to 100 ms.
+/// RCP gives max-min shares, with a weight and with RTTs of 10 to 100 ms.
 #[test]
 fn rcp() {
     let flows: &[(&[u32], f64, f64)] = &[(&[0], 0.0, 1.0), (&[0], 0.02, 1.0), (&[0], 0.045, 2.0)];
@@ -84,7 +86,7 @@ fn rcp() {
     }
 }
 
-/// Shares that are far from max-min after 90 s, by the law itself: the two versions have the same.
+/// Both versions of VCP have the same shares, which the law leaves far from max-min after 90 s.
 #[test]
 fn vcp() {
     let flows: &[(&[u32], f64, f64)] = &[(&[0], 0.045, 1.0), (&[0], 0.045, 1.0), (&[0], 0.045, 1.0)];
@@ -93,7 +95,7 @@ fn vcp() {
     agreement(scenario("vcp", &[50.0, 100.0], flows, 90.0), "vcp", 0.02, 0.005);
 }
 
-/// Parameters that a header cannot compute are refused with one sentence.
+/// Parameters that the kernel's arithmetic does not support are refused in one sentence.
 #[test]
 fn refusals() {
     let refused = |protocol: &str, name: &str, value: waterfill_network::ParamValue| {

@@ -26,7 +26,7 @@ impl Drop for Temporary {
 
 const ALL: CaptureOptions = CaptureOptions { snaplen: 96, limit_bytes: 1 << 30, links: Vec::new() };
 
-/// Runs a network with a capture.
+/// Runs a network with a capture. Returns the simulation, the report and the file's bytes.
 fn capture(n: &Network, options: &CaptureOptions, name: &str) -> (Simulation, CaptureReport, Vec<u8>) {
     let file = Temporary::new(name);
     let mut sim = build(n);
@@ -50,14 +50,14 @@ struct Packet {
     lost: bool,
 }
 
-/// Counts of an interface.
+/// Packet counts of an interface.
 #[derive(Debug, PartialEq)]
 struct Counts {
     received: u64,
     dropped: u64,
 }
 
-/// Reads the interfaces' names, the packets, and the counts.
+/// Reads a capture file. Returns the interfaces' names, the packets, and the counts.
 fn read(mut file: &[u8]) -> (Vec<String>, Vec<Packet>, Vec<Counts>) {
     let (mut names, mut packets, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     while !file.is_empty() {
@@ -88,7 +88,7 @@ fn read(mut file: &[u8]) -> (Vec<String>, Vec<Packet>, Vec<Counts>) {
     (names, packets, counts)
 }
 
-/// Returns the value of an option.
+/// Returns the value of a pcapng option, if it is present.
 fn option(mut options: &[u8], wanted: u16) -> Option<&[u8]> {
     while options.len() >= 4 {
         let field = |i: usize| u16::from_le_bytes([options[i], options[i + 1]]);
@@ -101,7 +101,7 @@ fn option(mut options: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// The Internet checksum of words (RFC 1071): of a whole header or segment it is zero.
+/// Returns the Internet checksum of words (RFC 1071), which is zero over a whole header or segment.
 fn checksum(words: &[u8], start: u32) -> u16 {
     let mut sum = start + words.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum::<u32>();
     while sum > 0xffff {
@@ -121,7 +121,7 @@ fn check(packet: &Packet) {
     assert_eq!(checksum(&rest[..rest.len() / 2 * 2], u32::from(!checksum(&pseudo, 0))), 0, "of protocol {}", ip[9]);
 }
 
-/// A network of every kind of packet: options, selective blocks, marks, losses, datagrams.
+/// Returns a network with every kind of packet: options, selective blocks, marks, losses, datagrams.
 fn everything() -> Network {
     let links = [link("a", 1e7, 0.005, 30_000), link("b", 1e7, 0.005, 30_000)].concat();
     let flows = ["maxnet", "sack", "dctcp", "newreno"].map(|name| flow(name, name, &[0, 2], 2.0));
@@ -157,7 +157,7 @@ fn every_packet_is_valid_and_in_order() {
     assert!(has(&|p| p.bytes[33] & 0x12 == 0x12), "the answers to a SYN");
 }
 
-/// `docs/reference/daemon.md`: number, and bytes with data and with an echo, of each explicit law's option.
+/// Option number of each explicit law, and its bytes with data and with an echo, as in `docs/reference/daemon.md`.
 const OPTIONS: [(&str, u8, usize, usize); 9] = [
     ("maxnet", 0, 8, 8),
     ("maxnet2006", 1, 8, 8),
@@ -184,8 +184,8 @@ fn law_option(packet: &Packet) -> Option<(u8, &[u8])> {
     }
 }
 
-/// Values in captures: data carry the forward value, acknowledgements the echo, in real numbers and in a kernel's. The
-/// values that routers write change from packet to packet.
+/// Data segments carry the law's forward value and acknowledgements its echo, in real numbers and in kernel arithmetic.
+/// The values that routers write change from packet to packet.
 #[test]
 fn every_segment_of_an_explicit_flow_has_its_law_s_option() {
     let listed = waterfill_laws::registry::kernel_protocols().len();
@@ -244,7 +244,7 @@ fn a_short_snaplen_cuts_packets() {
     assert!(packets.iter().all(|p| p.bytes.len() == 24 && p.length > 24));
 }
 
-/// A full capture, which ends while the run continues; the counters count all of it.
+/// A full capture ends while the run continues, and its counters cover the whole run.
 #[test]
 fn a_full_capture_says_when() {
     let limit_bytes = 100_000;

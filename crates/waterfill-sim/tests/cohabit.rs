@@ -1,4 +1,4 @@
-//! Explicit and TCP flows on one bottleneck, with and without the module that protects explicit flows.
+//! Tests of explicit and TCP flows on one bottleneck, with and without the module that protects explicit flows.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn separate() -> QueueSpec {
     cohabit(ControllerSpec::Separate, nred(), 0.02)
 }
 
-/// A dumbbell of 50 Mbit/s: `explicit` flows from 0 s, `tcp` flows from 5 s; measured from 25 s to 45 s.
+/// Returns a dumbbell of 50 Mbit/s with `explicit` flows from 0 s and `tcp` flows from 5 s, measured from 25 s to 45 s.
 fn dumbbell(queue: &QueueSpec, rtt_s: f64, explicit: (&str, u32), tcp: (&str, u32)) -> Network {
     let rate = 50e6;
     let buffer = (rate * rtt_s / 8.0) as u64;
@@ -75,13 +75,13 @@ fn dumbbell(queue: &QueueSpec, rtt_s: f64, explicit: (&str, u32), tcp: (&str, u3
     n
 }
 
-/// Rates of the classes, in Mbit/s.
+/// Returns the rates of the explicit and TCP classes, in Mbit/s.
 fn rates(s: &Summary) -> (f64, f64) {
     let of = |group: &str| s.flows.iter().filter(|f| f.group == group).map(|f| f.rate_bps.unwrap() / 1e6).sum();
     (of("explicit"), of("tcp"))
 }
 
-/// The last sample of one of the module's columns.
+/// Returns the last sample of one of the module's columns.
 fn last_sample(sim: &Simulation, name: &str) -> f64 {
     let [_, links, _] = sim.series();
     let last = column(links, "link").iter().rposition(|&link| link == 0.0).unwrap();
@@ -135,7 +135,7 @@ fn inspecting_half_of_the_packets_is_enough() {
     assert!((half.1 / all.1 - 0.5).abs() < 0.02, "{half:?} {all:?}");
 }
 
-/// The paper's p_drop changes by 0.01 % per interval: in 40 s at 20 ms, by at most a factor of e^0.2.
+/// The paper's p_drop changes by 0.01 % per interval, so by at most a factor of e^0.2 in 40 s at 20 ms.
 #[test]
 fn the_papers_probability_changes_slowly() {
     let sim = run(&dumbbell(&cohabit(paper(), exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;
@@ -143,7 +143,7 @@ fn the_papers_probability_changes_slowly() {
     assert!(p == 0.0 || (0.0008..0.001_25).contains(&p), "{p}");
 }
 
-/// Factor for each packet, with which p_drop follows TCP's share within seconds.
+/// With a factor for each packet, p_drop holds TCP to its share within seconds.
 #[test]
 fn a_factor_for_each_packet_holds_tcp_to_its_share() {
     let tcp = |update| {
@@ -156,7 +156,7 @@ fn a_factor_for_each_packet_holds_tcp_to_its_share() {
     assert!(slow > 1.3 * share && (quick / share - 1.0).abs() < 0.2, "{slow} {quick} {share}");
 }
 
-/// XCP's mean RTT is about the flows' 20 ms, not the 500 ms that are given for the time before it is known.
+/// The control interval follows XCP's mean RTT of about 20 ms, not the 500 ms given for the time before it is known.
 #[test]
 fn the_control_interval_may_follow_the_laws() {
     // At this probability one TCP has less than its share, so that p_drop shrinks in every interval.
@@ -180,7 +180,7 @@ fn the_control_interval_may_follow_the_laws() {
     assert!(given > 40.0 && given < 80.5 && followed > 500.0 && followed < 2001.0, "{given} {followed}");
 }
 
-/// A tenth of TCP's packets is dropped: it is input of TCP's, of the module's and of XCP's by choice.
+/// Dropped packets, a tenth of TCP's, count as input never, in the module, or also in XCP's router, as configured.
 #[test]
 fn dropped_packets_may_count_as_input() {
     let drop = ControllerSpec::Paper {
@@ -216,7 +216,7 @@ fn ecn_capable_packets_are_marked_instead_of_dropped() {
     }
 }
 
-/// An explicit flow with weight 3 gets three quarters when it competes with one TCP flow.
+/// An explicit flow with weight 3 gets three quarters of the capacity when it competes with one TCP flow.
 #[test]
 fn the_explicit_weight_sets_the_shares() {
     let queue = CohabitSpec { explicit_weight: 3.0, ..spec(improved(), nred(), 0.02) };
@@ -246,7 +246,7 @@ fn the_module_does_not_affect_explicit_flows_alone() {
     assert_eq!(with.links[0].drops, without.links[0].drops);
 }
 
-/// Shares of every explicit law next to TCPs that fill queues, avoid them, or ignore losses.
+/// Every explicit law gets its share next to TCPs that fill queues, avoid them, or ignore losses.
 #[test]
 fn with_one_queue_per_class_each_class_gets_its_share() {
     // A user's own law does nothing until there is one.
@@ -273,7 +273,7 @@ fn explicit_flows_keep_their_low_delay() {
     assert!(rtt_ms("explicit") < 22.0 && rtt_ms("tcp") > 40.0, "{} {}", rtt_ms("explicit"), rtt_ms("tcp"));
 }
 
-/// Use of the rate that the other class leaves.
+/// Each class uses the rate that the other class leaves.
 #[test]
 fn separate_queues_conserve_work() {
     for (limited, index) in [("explicit", 0), ("tcp", 1)] {
@@ -285,7 +285,7 @@ fn separate_queues_conserve_work() {
     }
 }
 
-/// A class alone on the link, all of which it gets; an explicit law then fills it to its usual target.
+/// A class alone on the link gets all of it, and an explicit law then fills the link to its usual target.
 #[test]
 fn separate_queues_do_not_limit_a_class_that_is_alone() {
     for (kept, min) in [(0, 0.89 * 50.0), (1, 0.98 * 50.0)] {

@@ -1,4 +1,4 @@
-//! Expected needs of a simulator run, against its measured needs.
+//! Tests of the estimated needs of a simulator run against its measured needs.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn dumbbell(protocol: &str) -> Network {
     network(5.0, link("l", 1e7, 0.01, 50_000).into(), vec![flow("f", protocol, &[0], 5.0)])
 }
 
-/// The documented accuracy: a few times as much, or as little.
+/// The estimated and measured numbers of events differ by less than a factor of four.
 #[test]
 fn events_are_of_the_estimated_order() {
     let mut cases: Vec<Network> = ["reno", "cubic", "maxnet", "xcp", "rcp", "vcp"].map(dumbbell).into();
@@ -31,7 +31,7 @@ fn events_are_of_the_estimated_order() {
     }
 }
 
-/// A refusal that names the key of the largest part, so that a user knows which one to change.
+/// The estimate names the key of its largest part, so that a user knows which one to change.
 #[test]
 fn the_largest_part_is_named() {
     let mut many = dumbbell("reno");

@@ -1,4 +1,4 @@
-//! Runs whose result follows by arithmetic.
+//! Tests of runs whose results follow by arithmetic.
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
@@ -7,8 +7,8 @@ mod common;
 use common::{assert_close, cbr, column, flow, link, network, run, run_until};
 use waterfill_network::BufferSpec;
 
-/// 10 Mbit/s and 20 ms: 1500 bytes take 1.2 ms, so the pipe holds 40/1.2 + 1 packets. The rest of the window waits in
-/// the queue, less the packet in service.
+/// Packets in flight fill the pipe, then the queue. At 10 Mbit/s and 20 ms, 1500 bytes take 1.2 ms, so the pipe holds
+/// 40/1.2 + 1 packets. The rest of the window waits in the queue, less the packet in service.
 #[test]
 fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
@@ -29,7 +29,7 @@ fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
     assert_close(full.links[1].utilization, 40.0 / 1500.0, 1e-3);
 }
 
-/// 8 Mbit/s offered to 4 Mbit/s with a buffer of 10 packets: half of the packets are dropped.
+/// An offered load of 8 Mbit/s on 4 Mbit/s with a buffer of 10 packets loses half of its packets.
 #[test]
 fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
     let mut n = network(3.0, link("l", 4e6, 0.01, 0).to_vec(), vec![]);
@@ -47,7 +47,7 @@ fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
     assert_eq!(sim.ledger().sent, 3000);
 }
 
-/// One packet crosses two links and its acknowledgement comes back: every step by hand.
+/// One packet crosses two links and its acknowledgement returns, with every step computed by hand.
 #[test]
 fn one_packet_takes_the_sum_of_its_delays() {
     let links = [link("a", 1e6, 0.003, 1 << 20), link("b", 2e6, 0.005, 1 << 20)].concat();
@@ -65,7 +65,7 @@ fn one_packet_takes_the_sum_of_its_delays() {
     assert_eq!(summary.engine.packet_hops, 8);
 }
 
-/// A paced window, which sends at its rate from the start, so that no packet waits.
+/// A paced window sends at its rate from the start, so that no packet waits.
 #[test]
 fn pacing_spaces_packets() {
     let mut n = network(3.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 3.0)]);
@@ -79,7 +79,7 @@ fn pacing_spaces_packets() {
     assert_close(paced.flows[0].rate_bps.unwrap(), burst.flows[0].rate_bps.unwrap(), 0.01);
 }
 
-/// A law with a rate and no window is paced whatever the scenario says: nothing else limits it.
+/// A law with a rate and no window is paced whatever the scenario says, because nothing else limits it.
 #[test]
 fn a_rate_without_a_window_is_always_paced() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 6.0)]);
@@ -97,7 +97,7 @@ fn a_demand_limits_the_rate() {
     assert_close(summary.flows[0].rate_bps.unwrap(), 3e6, 5e-3);
 }
 
-/// Half the acknowledgements at the same rate.
+/// Delayed acknowledgements halve the number of acknowledgements at the same data rate.
 #[test]
 fn delayed_acknowledgements_halve_the_reverse_load() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
@@ -108,7 +108,7 @@ fn delayed_acknowledgements_halve_the_reverse_load() {
     assert_close(summary.links[1].utilization, 20.0 / 1500.0, 1e-2);
 }
 
-/// A lost SYN, sent again after one second, then two (RFC 6298).
+/// A lost SYN is sent again after one second, then after two and four more (RFC 6298).
 #[test]
 fn a_lost_syn_is_sent_again() {
     let mut n = network(10.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 10.0)]);
@@ -167,7 +167,7 @@ fn maxnet_holds_its_target() {
     }
 }
 
-/// Starts and RTTs of single flows in a group with jitter.
+/// Jitter shifts the starts and RTTs of single flows in a group.
 #[test]
 fn jitter_moves_starts_and_rtts_of_single_flows() {
     let mut group = flow("f", "window", &[0], 4.0);

@@ -1,5 +1,5 @@
-//! Properties that explicit protocols share: max-min rates over several bottlenecks, two protocols on one link, links
-//! without the protocol's router; and MaxNet's range of rates.
+//! Tests of properties shared by explicit protocols: max-min rates over several bottlenecks, two protocols on one link,
+//! and links without the protocol's router. MaxNet's range of rates is tested too.
 
 mod common;
 
@@ -11,7 +11,8 @@ fn rates(summary: &Summary) -> Vec<f64> {
     summary.flows.iter().map(|f| f.rate_bps.expect("an active flow")).collect()
 }
 
-/// Five hops of different rates, 5 ms each: a flow over all of them and one over each, RTTs of 10 to 110 ms.
+/// Returns a parking lot of five hops of different rates with 5 ms each, and the rates. One flow crosses all hops and
+/// one crosses each, with RTTs of 10 to 110 ms.
 fn parking_lot(protocol: &str, duration_s: f64) -> (Network, [f64; 5]) {
     let mbps = [100.0, 80.0, 60.0, 90.0, 70.0];
     let links = mbps
@@ -28,7 +29,7 @@ fn parking_lot(protocol: &str, duration_s: f64) -> (Network, [f64; 5]) {
     (network(duration_s, links.collect(), flows), mbps)
 }
 
-/// A third hop with the smallest rate, half of which the long flow gets. Each short flow gets the rest of its hop.
+/// The long flow gets half of the third hop, which has the smallest rate. Each short flow gets the rest of its hop.
 #[test]
 fn five_hop_parking_lot_is_max_min() {
     for (protocol, target) in [("maxnet", 0.9), ("ixcp", 1.0), ("aecp", 1.0), ("rcp", 1.0), ("jetmax", 0.95)] {
@@ -44,7 +45,7 @@ fn five_hop_parking_lot_is_max_min() {
     }
 }
 
-/// XCP shuffles bandwidth to flows that are bottlenecked elsewhere: some flow deviates by more than 5 %, as in
+/// XCP shuffles bandwidth to flows with a bottleneck elsewhere, so some flow deviates by more than 5 %, as in
 /// ixcp-2007.
 #[test]
 fn xcp_misses_max_min() {
@@ -55,8 +56,9 @@ fn xcp_misses_max_min() {
     assert!(worst > 0.05, "{worst}");
 }
 
-/// Two protocols on one link: each router law sees all packets as load and writes only its own header. MaxNet aims at a
-/// total of 0.9 C and RCP at C, so MaxNet's price rises until RCP has the rest and MaxNet its smallest window.
+/// The protocol with the higher target takes a shared link. Each router law sees all packets as load and writes only
+/// its own header. MaxNet targets a total of 0.9 C and RCP targets C. MaxNet's price therefore rises until MaxNet has
+/// its smallest window and RCP the rest.
 #[test]
 fn the_higher_target_wins_a_shared_link() {
     let links = link("l", 1e8, 0.02, 500_000).to_vec();
@@ -73,8 +75,8 @@ fn the_higher_target_wins_a_shared_link() {
     assert_close(summary.links[0].utilization, 0.9, 0.02);
 }
 
-/// A link without the protocol's router gives no price. If it is not the bottleneck nothing changes. If it is, the
-/// source follows the other links, and the bottleneck's buffer fills and drops packets.
+/// A link without the protocol's router gives no price, which matters only at the bottleneck. There the source follows
+/// the other links, and the bottleneck's buffer fills and drops packets.
 #[test]
 fn a_missing_router_matters_only_at_the_bottleneck() {
     let build = |silent: usize| {

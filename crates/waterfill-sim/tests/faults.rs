@@ -1,4 +1,4 @@
-//! Links that lose, delay and duplicate packets, and how hosts and queues handle it.
+//! Tests of links that lose, delay and duplicate packets, and of the reactions of hosts and queues.
 
 mod common;
 
@@ -10,7 +10,7 @@ use waterfill_network::{
     BufferSpec, CodelSpec, FqCodelSpec, Level, LinkSpec, LossSpec, Network, QueueSpec, RedSpec, ReorderSpec,
 };
 
-/// One flow without congestion: a window of ten packets on a link that holds eight hundred.
+/// Returns a network of one flow without congestion: a window of ten packets on a link that holds eight hundred.
 fn uncongested(faults: impl FnOnce(&mut LinkSpec)) -> Network {
     let mut n = network(60.0, link("l", 1e8, 0.05, 1_000_000).to_vec(), vec![flow("f", "window", &[0], 60.0)]);
     n.set_param("window", "packets", 10.0);
@@ -51,7 +51,7 @@ fn bursts_lose_the_same_share_and_cause_more_timeouts() {
     assert!(s.flows[0].timeouts > independent.flows[0].timeouts, "bursts lose whole windows");
 }
 
-/// A packet that more than three others overtake looks lost: it is sent again and arrives twice.
+/// A packet that more than three others overtake looks lost, so it is sent again and arrives twice.
 #[test]
 fn late_packets_cause_retransmissions() {
     let late = |delay_s: f64| {
@@ -89,7 +89,7 @@ fn duplicates_arrive_twice_and_count_once() {
     assert_eq!((f.retransmissions, f.timeouts), (0, 0));
 }
 
-/// Acknowledgements of a flow in the other direction cross this one too: their blocks are duplicated with them.
+/// Acknowledgements of a flow in the other direction are duplicated together with their selective blocks.
 #[test]
 fn acknowledgements_with_blocks_may_be_duplicated_and_late() {
     let mut n = uncongested(|l| {
@@ -187,7 +187,7 @@ fn impairments() -> impl Strategy<Value = Impairment> {
     )
 }
 
-/// Draws a protocol, which includes every way to detect and repair losses.
+/// Draws any protocol, so that every way to detect and repair losses is covered.
 fn protocols() -> impl Strategy<Value = &'static str> {
     (0..ProtocolId::ALL.len()).prop_map(|i| ProtocolId::ALL[i].info().name)
 }
@@ -195,8 +195,8 @@ fn protocols() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// Delivery of every byte once and in order. With any mix of loss, reordering and duplication in both directions, a
-    /// finite flow completes with exactly its size, and then sends nothing more.
+    /// Every byte is delivered once and in order. With any mix of loss, reordering and duplication in both directions,
+    /// a finite flow completes with exactly its size, and then sends nothing more.
     #[test]
     fn no_byte_is_lost_or_delivered_twice(
         protocol in protocols(),
@@ -250,7 +250,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Conservation of packets: each one sent or duplicated is delivered, dropped, lost or in transit.
+    /// Every packet sent or duplicated is delivered, dropped, lost or in transit.
     #[test]
     fn packets_are_conserved(
         impairments in prop::collection::vec(impairments(), 4),
@@ -289,7 +289,7 @@ proptest! {
         }
     }
 
-    /// Equal bytes for the same seed, in one run or in slices: reading results changes nothing.
+    /// The same seed gives equal bytes, in one run or in slices, because reading results changes nothing.
     #[test]
     fn reruns_are_identical(out in impairments(), back in impairments(), protocol in protocols(), slice in 0.01..1.0) {
         let mut n = network(3.0, link("l", 1e7, 0.004, 0).to_vec(), vec![flow("f", protocol, &[0], 3.0)]);

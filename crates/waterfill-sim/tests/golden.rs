@@ -1,4 +1,4 @@
-//! A small run as a readable table: any change of behaviour shows as a diff.
+//! Snapshot test of a small run as a readable table, in which any change of behaviour shows as a diff.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use common::{cbr, flow, link, network, run_on};
 
-/// Table of results, the same on any number of threads.
+/// The table of results is the same on any number of threads.
 #[test]
 fn two_protocols_two_links() {
     for threads in [1, 2, 3] {

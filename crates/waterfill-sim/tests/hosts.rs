@@ -3,7 +3,7 @@
 use waterfill_laws::protocol::Retransmission;
 use waterfill_sim::{Acknowledgement, HostPair};
 
-/// Sends packets 0 to `count` − 1.
+/// Returns a host pair that has sent packets 0 to `count` − 1.
 fn sent(mode: Retransmission, delayed_ack: bool, count: u64) -> HostPair {
     let mut hosts = HostPair::new(mode, delayed_ack);
     for number in 0..count {
@@ -17,7 +17,7 @@ fn cumulative(next: u64) -> Acknowledgement {
     Acknowledgement { next, blocks: None }
 }
 
-/// Delivers a packet and its acknowledgement; returns the latter.
+/// Delivers a packet and its acknowledgement. Returns the acknowledgement.
 fn deliver(hosts: &mut HostPair, number: u64) -> Acknowledgement {
     let ack = hosts.arrive(number).expect("at once");
     hosts.acknowledge(&ack);
@@ -36,7 +36,7 @@ fn in_order_every_packet_is_acknowledged_once() {
     assert_eq!((hosts.outstanding(), hosts.in_flight(), hosts.to_resend(), hosts.arrived()), (0, 0, None, 3));
 }
 
-/// `[rfc6675]` Three packets above a hole: the hole is lost and is sent again, once.
+/// `[rfc6675]` A hole with three packets above it is lost and is sent again, once.
 #[test]
 fn a_hole_is_sent_again_by_selective_acknowledgements() {
     let mut hosts = sent(Retransmission::Sack, false, 5);
@@ -66,7 +66,8 @@ fn newreno_finds_the_second_hole_by_a_partial_acknowledgement() {
     assert_eq!((hosts.outstanding(), hosts.resend()), (0, None));
 }
 
-/// `[rfc5681:§4.2]` Every second packet is acknowledged, the last one after a time, one out of order at once.
+/// `[rfc5681:§4.2]` Every second packet is acknowledged, the last packet after a delay, and a packet out of order at
+/// once.
 #[test]
 fn delayed_acknowledgements() {
     let mut hosts = sent(Retransmission::Sack, true, 4);

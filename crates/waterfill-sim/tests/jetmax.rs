@@ -1,4 +1,4 @@
-//! JetMax in the packet simulator: max-min rates, even while bottlenecks move.
+//! Tests of JetMax: max-min rates, even while bottlenecks move.
 
 mod common;
 
@@ -6,10 +6,10 @@ use common::{assert_close, cbr, column, flow, link, mean, network, run};
 use waterfill_network::{FlowSpec, LinkSpec};
 use waterfill_sim::Simulation;
 
-/// Default γ.
+/// Default target utilization γ.
 const GAMMA: f64 = 0.95;
 
-/// Samples of a flow's column after `from` and up to `to`.
+/// Returns the samples of a flow's column after `from` and up to `to`.
 fn samples(sim: &Simulation, name: &str, flow: usize, [from, to]: [f64; 2]) -> Vec<f64> {
     let [time, id, wanted] = ["time_s", "flow", name].map(|name| column(sim.series()[0], name));
     let rows =
@@ -17,12 +17,12 @@ fn samples(sim: &Simulation, name: &str, flow: usize, [from, to]: [f64; 2]) -> V
     rows.map(|row| wanted[row]).collect()
 }
 
-/// A chain of links of 10 ms each, with buffers that never fill.
+/// Returns a chain of links of 10 ms each, with buffers that never fill.
 fn hops(rates_mbps: &[f64]) -> Vec<LinkSpec> {
     rates_mbps.iter().enumerate().flat_map(|(i, rate)| link(&format!("l{i}"), rate * 1e6, 0.01, 1 << 26)).collect()
 }
 
-/// A flow over a range of hops whose access adds `pad_s` in each direction.
+/// Returns a flow over a range of hops whose access adds `pad_s` in each direction.
 fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64) -> FlowSpec {
     let forward: Vec<u32> = hops.map(|hop| 2 * hop).collect();
     let mut flow = flow(name, "jetmax", &forward, stop_s);
@@ -30,8 +30,8 @@ fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64
     flow
 }
 
-/// Five links of different rates, one flow over all of them (RTT 100 ms), one over each (20 to 220 ms). Every flow gets
-/// its max-min share of 95 %, queues are almost empty, and no flow changes its router any more.
+/// Flows over five links of different rates get their max-min shares of 95 %. One flow crosses all links (RTT 100 ms)
+/// and one crosses each (20 to 220 ms). Queues are almost empty, and no flow changes its router any more.
 #[test]
 fn five_hop_parking_lot_is_max_min() {
     let rates = [100.0, 80.0, 60.0, 90.0, 70.0];
@@ -51,7 +51,7 @@ fn five_hop_parking_lot_is_max_min() {
     assert!(samples(&sim, "jetmax.bottleneck", 0, [5.0, 15.0]).iter().all(|&router| router == 3.0));
 }
 
-/// Five equal links: each could be the long flow's bottleneck, and it keeps one of them.
+/// A long flow over five equal links keeps one of them as its bottleneck.
 #[test]
 fn a_flow_does_not_switch_between_equal_links() {
     let mut flows = vec![over("long", 0..=4, 0.0, 15.0)];
@@ -64,8 +64,9 @@ fn a_flow_does_not_switch_between_equal_links() {
     assert!(routers.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// The second link (60 Mbit/s, no other flow) is the long flow's bottleneck. From 5 to 10 s two more flows on the first
-/// link make that one its bottleneck. Within 2 s of each change all flows have their shares.
+/// A flow follows its bottleneck from the second link to the first and back. At first the second link (60 Mbit/s, no
+/// other flow) is the bottleneck. From 5 to 10 s, two more flows make the first link the bottleneck. Within 2 s of each
+/// change all flows have their shares.
 #[test]
 fn a_flow_follows_its_bottleneck_and_returns() {
     let mut flows = vec![over("long", 0..=1, 0.0, 15.0)];
@@ -91,7 +92,7 @@ fn a_flow_follows_its_bottleneck_and_returns() {
     assert_eq!(summary.links.iter().map(|l| l.drops).sum::<u64>(), 0);
 }
 
-/// The abstract's claim: within 1 % after six RTTs, at any capacity, without overshoot.
+/// Rates are within 1 % after six RTTs at any capacity, without overshoot, as the paper's abstract claims.
 #[test]
 fn rates_converge_to_one_per_cent_in_six_rtts_at_any_capacity() {
     for capacity in [1e7, 1e8, 1e9] {
@@ -111,7 +112,8 @@ fn rates_converge_to_one_per_cent_in_six_rtts_at_any_capacity() {
     }
 }
 
-/// Max-min shares by progressive filling: raises all rates equally, and freezes the flows of the link that fills first.
+/// Returns max-min shares by progressive filling: raises all rates equally, and freezes the flows of the link that
+/// fills first.
 fn max_min(capacities: &[f64], paths: &[std::ops::RangeInclusive<u32>]) -> Vec<f64> {
     let mut shares = vec![None; paths.len()];
     while shares.iter().any(Option::is_none) {
@@ -131,8 +133,9 @@ fn max_min(capacities: &[f64], paths: &[std::ops::RangeInclusive<u32>]) -> Vec<f
     shares.into_iter().flatten().collect()
 }
 
-/// Chains of two to six links of 20, 22, 25 or 60 Mbit/s with three to twelve flows over any part of them. Their RTTs
-/// are up to 200 ms longer, and they start within 2 s. All converge to max-min, with queues of a few packets.
+/// Random chains of two to six links converge to max-min shares, with queues of a few packets. Links have 20, 22, 25 or
+/// 60 Mbit/s, and three to twelve flows cross any part of them. RTTs are up to 200 ms longer, and flows start within 2
+/// s.
 #[test]
 fn random_networks_converge_to_max_min() {
     let mut state = 1_u64;
@@ -176,8 +179,8 @@ fn demands_weights_and_uncontrolled_traffic_enter_the_shares() {
     assert_close(summary.flows[2].rate_bps.unwrap(), 2.0 * share, 0.01);
 }
 
-/// Fifty flows start at once. They are counted before they may send, so there is no burst; shares are 1.9 Mbit/s, 16
-/// packets per interval.
+/// Fifty flows may start at once without a burst, because they are counted before they may send. Shares are 1.9 Mbit/s,
+/// 16 packets per interval.
 #[test]
 fn fifty_flows_may_start_together() {
     let mut n = network(9.0, hops(&[100.0]), vec![over("f", 0..=0, 0.01, 9.0)]);
@@ -189,8 +192,8 @@ fn fifty_flows_may_start_together() {
     assert!(summary.links[0].queue_packets.max <= 50.0, "one packet per flow");
 }
 
-/// Accuracy of small shares: four packets per interval (0.475 Mbit/s) are kept within 3 %. Below that, whole packets
-/// make the count of flows too noisy (the mean of 1/N exceeds 1 over the mean of N) unless the interval is longer.
+/// Shares of four packets per interval (0.475 Mbit/s) are kept within 3 %. Below that, whole packets make the count of
+/// flows too noisy (the mean of 1/N exceeds 1 over the mean of N) unless the interval is longer.
 #[test]
 fn small_shares_need_a_long_interval() {
     let error = |count: u32, interval_s: f64| {
@@ -207,8 +210,8 @@ fn small_shares_need_a_long_interval() {
     assert!(error(20, 0.5) < 0.03);
 }
 
-/// A limit of the law: a flow with a short RTT takes its share before a flow with a long RTT has given it up. The
-/// difference waits in the queue until the headroom has drained it.
+/// A flow with a short RTT takes its share before a flow with a long RTT has given it up. This is a limit of the law.
+/// The difference waits in the queue until the headroom has drained it.
 #[test]
 fn unequal_rtts_overshoot_and_recover() {
     let mut flows = vec![over("far", 0..=0, 0.2, 30.0), over("near", 0..=0, 0.0, 30.0)];

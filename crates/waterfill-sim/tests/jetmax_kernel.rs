@@ -1,4 +1,4 @@
-//! JetMax in its fixed-point version (`kernel/jetmax.h`) against real numbers.
+//! Tests of JetMax: its fixed-point version (`kernel/jetmax.h`) against real numbers.
 //!
 //! Rates on the wire are within 2⁻²⁰, so runs differ by when packets fall into an interval: one packet of the hundred or
 //! more that a flow sends per interval here. Over five seconds that is less than 0.1 % of a mean rate.
@@ -9,15 +9,15 @@ use common::{assert_close, cbr, flow, link, network, run};
 use waterfill_network::summary::Summary;
 use waterfill_network::{FlowSpec, LinkSpec, Network};
 
-/// Default γ.
+/// Default target utilization γ.
 const GAMMA: f64 = 0.95;
 
-/// A chain of links of 10 ms each, with buffers that never fill.
+/// Returns a chain of links of 10 ms each, with buffers that never fill.
 fn hops(rates_mbps: &[f64]) -> Vec<LinkSpec> {
     rates_mbps.iter().enumerate().flat_map(|(i, rate)| link(&format!("l{i}"), rate * 1e6, 0.01, 1 << 26)).collect()
 }
 
-/// A flow over a range of hops whose access adds `pad_s` in each direction.
+/// Returns a flow over a range of hops whose access adds `pad_s` in each direction.
 fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64) -> FlowSpec {
     let forward: Vec<u32> = hops.map(|hop| 2 * hop).collect();
     let mut flow = flow(name, "jetmax", &forward, stop_s);
@@ -29,7 +29,7 @@ fn bps(summary: &Summary, flow: usize) -> f64 {
     summary.flows[flow].rate_bps.expect("it ran")
 }
 
-/// The fixed-point version's summary, after a check that both agree.
+/// Returns the fixed-point version's summary after checking that both versions agree.
 fn run_both(mut n: Network) -> Summary {
     let [real, kernel] = ["real", "kernel"].map(|arithmetic| {
         n.set_param("jetmax", "arithmetic", arithmetic);
@@ -46,7 +46,7 @@ fn run_both(mut n: Network) -> Summary {
     kernel
 }
 
-/// Five links of different rates, one flow over all of them, one over each.
+/// Both versions agree on five links of different rates, with one flow over all of them and one over each.
 #[test]
 fn a_parking_lot() {
     let mut flows = vec![over("long", 0..=4, 0.0, 15.0)];
@@ -60,7 +60,7 @@ fn a_parking_lot() {
     }
 }
 
-/// Shares with weights and uncontrolled traffic; the weight 0.3 is 0.297 on the wire.
+/// Both versions agree with weights and uncontrolled traffic. A weight of 0.3 is 0.297 on the wire.
 #[test]
 fn weights_and_uncontrolled_traffic() {
     let mut flows = vec![over("plain", 0..=0, 0.0, 12.0), over("double", 0..=0, 0.02, 12.0)];

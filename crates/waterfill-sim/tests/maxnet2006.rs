@@ -1,4 +1,4 @@
-//! The thesis's TCP MaxNet in the network, against the figures of its §4.5 and §5.
+//! Tests of the thesis's TCP MaxNet against the figures of its §4.5 and §5.
 
 mod common;
 
@@ -6,14 +6,15 @@ use common::{assert_within, column, flow, link, mean, network, run};
 use waterfill_network::{BufferSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
-/// One-way delay of the WAN-in-Lab backbone (§5).
+/// One-way delay of the WAN-in-Lab backbone (§5), in seconds.
 const DELAY_S: f64 = 0.014;
-/// Fig. 10's equilibrium, by hand: 0.05 · ln(10¹⁵/0.94·10⁹), and that times 0.3/0.028 − 1/0.05.
+/// Equilibrium price of Fig. 10, by hand: 0.05 · ln(10¹⁵/0.94·10⁹). `XI` is that price times 0.3/0.028 − 1/0.05.
 const PRICE: f64 = 0.693_869;
 const XI: f64 = -6.443_072;
 const ARITHMETICS: [&str; 2] = ["real", "kernel"];
 
-/// Flows of `maxnet2006`, (start, stop, padding in each direction), over one link of `rate_bps` and 14 ms.
+/// Returns a network of `maxnet2006` flows over one link of `rate_bps` and 14 ms. A flow is given by its start, stop
+/// and padding in each direction.
 fn scenario(duration_s: f64, rate_bps: f64, flows: &[(f64, f64, f64)]) -> Network {
     // One bandwidth-delay product of buffer (§5).
     let buffer = (rate_bps * 2.0 * DELAY_S / 8.0) as u64;
@@ -45,7 +46,7 @@ fn pace(n: &mut Network, pacing: bool) {
     }
 }
 
-/// Samples of a column of one flow (series 0) or link (series 1), between two times.
+/// Returns the samples of a column between two times, for one flow (series 0) or link (series 1).
 fn samples(sim: &Simulation, series: usize, index: u32, name: &str, from_s: f64, to_s: f64) -> Vec<f64> {
     let series = sim.series()[series];
     let entities = &series.columns()[1];
@@ -54,7 +55,7 @@ fn samples(sim: &Simulation, series: usize, index: u32, name: &str, from_s: f64,
     chosen.map(|(_, value)| *value).collect()
 }
 
-/// The coefficient of variation.
+/// Returns the coefficient of variation.
 fn variation(values: &[f64]) -> f64 {
     let mean = mean(values);
     (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt() / mean
@@ -68,7 +69,8 @@ fn max(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Fig. 10: a link of 1 Gbit/s and 28 ms fills to μ; the RTT stays at its minimum, price and ξ at the theory's values.
+/// A flow fills a link of 1 Gbit/s and 28 ms to its target μ (Fig. 10). The RTT stays at its minimum, and the price and
+/// ξ are at the theory's values.
 #[test]
 fn one_flow_fills_the_link_to_its_target() {
     for arithmetic in ARITHMETICS {
@@ -88,7 +90,8 @@ fn one_flow_fills_the_link_to_its_target() {
     }
 }
 
-/// Fig. 11: a second flow joins and leaves; both have half within a second, without a standing queue.
+/// After a second flow joins, both flows have half within a second, without a standing queue (Fig. 11). The first flow
+/// recovers when the second leaves.
 #[test]
 fn a_second_flow_joins_and_leaves() {
     for arithmetic in ARITHMETICS {
@@ -113,8 +116,8 @@ fn a_second_flow_joins_and_leaves() {
     }
 }
 
-/// Fig. 12: flows with RTTs of 56, 56 and 28 ms share 400 Mbit/s. Without pacing a flow keeps its position in the
-/// bursts, and with it the price that it sees: up to one per cent of its rate.
+/// Flows with RTTs of 56, 56 and 28 ms share 400 Mbit/s equally (Fig. 12). Without pacing, a flow keeps its position in
+/// the bursts, and with it the price that it sees. This costs up to one per cent of its rate.
 #[test]
 fn fairness_does_not_depend_on_rtts() {
     for arithmetic in ARITHMETICS {
@@ -136,7 +139,7 @@ fn fairness_does_not_depend_on_rtts() {
     }
 }
 
-/// Fig. 13: 470 Mbit/s of UDP start and stop. The flow yields within a few RTTs and then recovers its rate.
+/// A flow yields to 470 Mbit/s of UDP within a few RTTs, and recovers its rate when UDP stops (Fig. 13).
 #[test]
 fn a_flow_yields_to_udp_and_recovers() {
     let mut n = scenario(8.0, 1e9, &[(0.0, 8.0, 0.0)]);
@@ -155,8 +158,8 @@ fn a_flow_yields_to_udp_and_recovers() {
     assert_eq!(summary.flows[0].retransmissions, 0);
 }
 
-/// Fig. 7: bursts of 8 ms of the link's rate every 20 ms move the router's price; averaging the price over an RTT keeps
-/// them out of the window.
+/// Averaging the price over an RTT keeps bursts out of the window (Fig. 7). Bursts of 8 ms of the link's rate every 20
+/// ms move the router's price.
 #[test]
 fn averaging_keeps_bursts_out_of_the_window() {
     for arithmetic in ARITHMETICS {
@@ -179,8 +182,8 @@ fn averaging_keeps_bursts_out_of_the_window() {
     }
 }
 
-/// Fig. 8: the base RTT falls by 1 ms. With eq. 12 the rate stays and ξ adapts at once. Without it the window loses a
-/// quarter, and recovers with ξ's time constant τ²/(ηT) = 0.11 s.
+/// With eq. 12, a base RTT that falls by 1 ms does not change the rate, and ξ adapts at once (Fig. 8). Without it the
+/// window loses a quarter, and recovers with ξ's time constant τ²/(ηT) = 0.11 s.
 #[test]
 fn a_shorter_rtt_is_compensated() {
     for arithmetic in ARITHMETICS {
@@ -213,7 +216,7 @@ fn a_shorter_rtt_is_compensated() {
     }
 }
 
-/// Fig. 14: losing 0.25 % of the packets in both directions does not change the window.
+/// Losing 0.25 % of the packets in both directions does not change the window (Fig. 14).
 #[test]
 fn losses_do_not_change_the_window() {
     let mut n = scenario(6.0, 1e9, &[(0.0, 6.0, 0.0)]);
@@ -225,8 +228,8 @@ fn losses_do_not_change_the_window() {
     assert!(summary.flows[0].retransmissions > 500);
 }
 
-/// The fixed-point version gives the same rates: of each flow within 0.3 % where RTTs are whole milliseconds, of links
-/// within 0.05 %.
+/// The fixed-point version gives the same flow rates within 0.3 %, where RTTs are whole milliseconds, and link
+/// utilizations within 0.05 %.
 #[test]
 fn the_fixed_point_version_gives_the_same_rates() {
     let alone: &[_] = &[(0.0, 6.0, 0.0)];
@@ -248,8 +251,8 @@ fn the_fixed_point_version_gives_the_same_rates() {
     assert!(worst.0 < 3e-3 && worst.1 < 5e-4, "{worst:?}");
 }
 
-/// The thesis measures RTTs in milliseconds: a flow with 10.4 ms, counted as 10, gets 3.8 % less than another. In
-/// microseconds they are equal.
+/// With RTTs in milliseconds, as in the thesis, a flow with 10.4 ms, counted as 10, gets 3.8 % less than another flow.
+/// In microseconds they are equal.
 #[test]
 fn rtts_in_milliseconds_cost_fairness() {
     for (unit_s, share) in [(1e-3, 10.0 / 10.4), (1e-6, 1.0)] {

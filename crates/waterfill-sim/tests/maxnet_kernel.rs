@@ -1,4 +1,4 @@
-//! MaxNet of 2007 in its fixed-point version (`kernel/maxnet.h`) against real numbers, and with the additions of the
+//! Tests of MaxNet of 2007: its fixed-point version (`kernel/maxnet.h`) against real numbers, and the additions of the
 //! kernel's host program (`kernel/host.h`).
 //!
 //! Bounds computed before any run: a rate may differ by 1.1·10⁻⁶ by the exponential, 4·10⁻⁶ by a code, and 1/(2τ) by
@@ -15,8 +15,8 @@ use waterfill_network::{BufferSpec, Network};
 const FLOW_BOUND: f64 = 5e-3;
 const LINK_BOUND: f64 = 5e-4;
 
-/// Paced flows (name, links, padding in each direction) that start half a second apart. Links have 400 Mbit/s, 10 ms
-/// and a buffer of 20 ms.
+/// Returns a network of paced flows (name, links, padding in each direction) that start half a second apart. Links have
+/// 400 Mbit/s, 10 ms and a buffer of 20 ms.
 fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Network {
     let links = (0..links).flat_map(|i| link(&format!("l{i}"), 4e8, 0.010, 1_000_000)).collect();
     let flows = flows
@@ -34,7 +34,7 @@ fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Network {
     network(9.0, links, flows)
 }
 
-/// Summaries of both versions.
+/// Returns the summaries of a network in real numbers and in the fixed-point version.
 fn run_both(mut n: Network) -> [Summary; 2] {
     ["real", "kernel"].map(|arithmetic| {
         n.set_param("maxnet", "arithmetic", arithmetic);
@@ -42,7 +42,7 @@ fn run_both(mut n: Network) -> [Summary; 2] {
     })
 }
 
-/// Asserts that both versions agree within the bounds; returns the fixed-point version's summary.
+/// Asserts that both versions agree within the bounds. Returns the fixed-point version's summary.
 fn assert_agreement(n: Network) -> Summary {
     let [real, kernel] = run_both(n);
     for (a, b) in real.flows.iter().zip(&kernel.flows) {
@@ -62,7 +62,7 @@ fn rate(summary: &Summary, flow: usize) -> f64 {
     summary.flows[flow].rate_bps.expect("it ran")
 }
 
-/// Three flows with one RTT: 120 Mbit/s each are 200 packets at 20 ms.
+/// Three flows with one RTT get 120 Mbit/s each, which is 200 packets at 20 ms.
 #[test]
 fn a_dumbbell() {
     let kernel = assert_agreement(scenario(1, &[("a", &[0], 0.0), ("b", &[0], 0.0), ("c", &[0], 0.0)]));
@@ -71,7 +71,7 @@ fn a_dumbbell() {
     }
 }
 
-/// RTTs of 20 and 60 ms: equal shares nevertheless.
+/// Flows with RTTs of 20 and 60 ms get equal shares.
 #[test]
 fn two_rtts() {
     let kernel = assert_agreement(scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]));
@@ -80,8 +80,8 @@ fn two_rtts() {
     }
 }
 
-/// A flow over three links, with one more on each of the first two and two on the last. Max-min shares are a third of
-/// the last link, and the rest of the others.
+/// Flows over three links get max-min shares: a third of the last link, and the rest of the other links. One flow
+/// crosses all links, one more crosses each of the first two, and two more cross the last.
 #[test]
 fn a_parking_lot() {
     let all: &[u32] = &[0, 2, 4];
@@ -92,7 +92,7 @@ fn a_parking_lot() {
     }
 }
 
-/// An RTT that falls during a flow: with `compensate` the rate stays, in both versions.
+/// A flow whose RTT falls keeps its rate with `compensate`, in both versions.
 #[test]
 fn a_shorter_rtt_is_compensated() {
     let mut n = scenario(1, &[("a", &[0], 0.0)]);
@@ -122,7 +122,8 @@ fn a_shorter_rtt_is_compensated() {
     }
 }
 
-/// Mean rates with windows of 200 packets and more: the price sets them, and the host's additions change nothing.
+/// The kernel's host program gives the same mean rates for windows of 200 packets and more, because the price sets
+/// them.
 #[test]
 fn the_kernels_host_gives_the_same_rates() {
     let mut n = scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]);
@@ -138,8 +139,8 @@ fn the_kernels_host_gives_the_same_rates() {
     assert_eq!(host.links[0].drops, 0);
 }
 
-/// A hundred flows on 10 Mbit/s with RTTs of 20 ms: 0.15 packets per RTT each. The bare law sends a packet per RTT, which
-/// stands in the queue. The kernel's host paces below that and holds the target.
+/// A hundred flows on 10 Mbit/s with RTTs of 20 ms get 0.15 packets per RTT each. The bare law sends one packet per
+/// RTT, which builds a queue. The kernel's host program paces below that and holds the target.
 #[test]
 fn the_kernels_host_sends_less_than_a_packet_per_rtt() {
     let links = link("l0", 1e7, 0.010, 250_000).into();

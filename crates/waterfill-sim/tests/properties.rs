@@ -1,4 +1,4 @@
-//! Properties of every network: conservation, bounds, determinism, delivery.
+//! Tests of properties of every network: conservation, bounds, determinism, delivery.
 
 mod common;
 
@@ -7,10 +7,12 @@ use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{Network, TrafficSpec};
 
-/// Half a picosecond in the 16 µs that the shortest packet takes on the fastest link, with a margin.
+/// Tolerance of a utilization: half a picosecond in the 16 µs of the shortest packet on the fastest link, with a
+/// margin.
 const ROUNDING: f64 = 1e-7;
 
-/// A random parking lot: one to four links, flows of any protocol over parts of it, losses, small buffers, traffic.
+/// Draws a random parking lot: one to four links, flows of any protocol over parts of it, losses, small buffers,
+/// traffic.
 fn networks() -> impl Strategy<Value = Network> {
     let links = prop::collection::vec((1e6..2e7, 0.0..0.03, 3_000u64..60_000, prop_oneof![Just(0.0), 0.0..0.1]), 1..5);
     let flows = prop::collection::vec(
@@ -55,7 +57,7 @@ fn networks() -> impl Strategy<Value = Network> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Conservation of packets: at any time each one sent is delivered, dropped, lost or in transit.
+    /// At any time, every packet sent is delivered, dropped, lost or in transit.
     #[test]
     fn packets_are_conserved(n in networks(), at in 0.0..5.0) {
         for sim in [run_until(&n, at), run(&n).0] {
@@ -65,7 +67,7 @@ proptest! {
         }
     }
 
-    /// Limits of queues and links: no queue exceeds its buffer, no link its rate, and nothing is negative.
+    /// No queue exceeds its buffer, no link exceeds its rate, and no value is negative.
     #[test]
     fn queues_and_links_stay_within_their_limits(n in networks()) {
         let (sim, summary) = run(&n);
@@ -84,7 +86,7 @@ proptest! {
         }
     }
 
-    /// Equal bytes for the same seed, in one run or in slices.
+    /// The same seed gives equal bytes, in one run or in slices.
     #[test]
     fn reruns_are_identical(n in networks(), slice in 0.01..1.0) {
         let print = |mut sim: waterfill_sim::Simulation| {
@@ -102,7 +104,7 @@ proptest! {
         prop_assert_eq!(&whole, &print(sliced));
     }
 
-    /// Arrival of every byte of a finite flow exactly once, whatever is lost.
+    /// Every byte of a finite flow arrives exactly once, whatever is lost.
     #[test]
     fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, delayed_ack: bool) {
         let mut n = network(3_000.0, link("l", 1e7, 0.01, buffer).to_vec(), vec![flow("f", "window", &[0], 3_000.0)]);
@@ -129,8 +131,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Goodput as a part of the bytes that have arrived. In-order delivery is not: a retransmission in the window
-    /// releases what arrived before it.
+    /// Goodput never exceeds the rate of all bytes that have arrived. In-order delivery can, because a retransmission
+    /// in the window releases packets that arrived before it.
     #[test]
     fn goodput_is_at_most_the_rate(
         (rate, delay, buffer) in (1e6..1e7, 0.001..0.03, 3_000u64..60_000),
@@ -160,7 +162,7 @@ fn the_seed_changes_the_result() {
     assert_ne!(one, run(&n).1);
 }
 
-/// Memory over simulated time, with which only the series' rows grow.
+/// Memory does not grow with simulated time, except for the rows of the series.
 #[test]
 fn memory_does_not_grow_with_time() {
     let mut n = network(400.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "maxnet", &[0], 400.0)]);

@@ -1,4 +1,4 @@
-//! Queue disciplines in a network: the purpose of each.
+//! Tests of queue disciplines in a network, each against its purpose.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{cbr, column, flow, link, mean, network, refusal, run};
 use waterfill_network::summary::Summary;
 use waterfill_network::{BufferSpec, CodelSpec, FqCodelSpec, Level, Network, QueueSpec, RedSpec};
 
-/// `count` flows and, if its rate is given, an unresponsive source over one bottleneck of 10 Mbit/s.
+/// Returns `count` flows over one bottleneck of 10 Mbit/s, with an unresponsive source if its rate is given.
 fn bottleneck(queue: &QueueSpec, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Network {
     let mut n = network(30.0, link("l", 1e7, 0.02, 250_000).to_vec(), vec![flow("f", protocol, &[0], 30.0)]);
     n.links[0].queue = queue.clone();
@@ -74,16 +74,16 @@ fn red_marks_ecn_capable_flows_and_drops_nothing() {
     assert_eq!(s.links[1].marks, 0, "the reverse link is not congested");
 }
 
-/// Queueing delays of the bottleneck's samples after 25 s, in seconds.
+/// Returns the queueing delays of the bottleneck's samples after 25 s, in seconds.
 fn delays_s(sim: &waterfill_sim::Simulation, rate_bps: f64) -> Vec<f64> {
     let [_, links, _] = sim.series();
     let rows = column(links, "time_s").iter().zip(column(links, "link")).zip(column(links, "queue_bytes"));
     rows.filter(|((t, link), _)| **t > 25.0 && **link == 0.0).map(|(_, queue)| queue * 8.0 / rate_bps).collect()
 }
 
-/// CoDel controls the smallest delay of an interval. RFC 8289 §4.3 sets it to 5 to 10 % of the interval of 100 ms; tail
-/// drop keeps most of its 100 ms of buffer full. Measured from 25 s: without selective acknowledgements NewReno takes
-/// that long to repair the losses of its first slow start.
+/// CoDel holds the smallest delay of an interval at 5 to 10 % of the interval of 100 ms (RFC 8289 §4.3). Tail drop
+/// keeps most of its 100 ms of buffer full. Delays are measured from 25 s on, because NewReno without selective
+/// acknowledgements takes that long to repair the losses of its first slow start.
 #[test]
 fn codel_holds_its_target() {
     for (protocol, count) in [("sack", 4), ("sack", 16), ("newreno", 4)] {
@@ -120,8 +120,7 @@ fn codel_marks_instead_of_dropping() {
     assert!(s.links[0].queue_bytes.mean < 0.25 * full.links[0].queue_bytes.mean);
 }
 
-/// Twelve flows: the unresponsive source offers the whole link's rate and gets one share of it, like each of the
-/// others.
+/// FQ-CoDel gives an unresponsive source that offers the whole link's rate one share, like each of eleven other flows.
 #[test]
 fn fq_codel_shares_by_flow() {
     let s = run(&bottleneck(&QueueSpec::FqCodel(fq_codel()), "sack", 11, Some(1e7))).1;
@@ -137,7 +136,7 @@ fn fq_codel_shares_by_flow() {
     assert!(s.traffic[0].rate_bps.unwrap() > 0.85 * 1e7);
 }
 
-/// A flow with a low rate finds its own queue empty: it loses nothing.
+/// A flow with a low rate finds its own queue empty and loses no packet.
 #[test]
 fn fq_codel_isolates_a_low_rate_flow() {
     let s = run(&bottleneck(&QueueSpec::FqCodel(fq_codel()), "sack", 8, Some(2e5))).1;
@@ -146,8 +145,9 @@ fn fq_codel_isolates_a_low_rate_flow() {
     assert!(s.traffic[0].packets_sent - s.traffic[0].packets_received <= 1);
 }
 
-/// The paper's figure of 32 TCPs and a source of 2 Mbit/s on 1 Mbit/s. Thresholds are 100 and 200 packets, the buffer
-/// 300 packets of 1 kB. The source gets nearly all of the link with RED, about a quarter with CHOKe.
+/// CHOKe limits an unresponsive source of 2 Mbit/s to a quarter of a 1 Mbit/s link with 32 TCPs, as in the paper's
+/// figure. With RED the source gets nearly all of the link. Thresholds are 100 and 200 packets, and the buffer holds
+/// 300 packets of 1 kB.
 #[test]
 fn choke_limits_an_unresponsive_source() {
     let share = |queue: fn(RedSpec) -> QueueSpec| {
@@ -172,7 +172,7 @@ fn choke_limits_an_unresponsive_source() {
     assert!((0.2..0.3).contains(&under_choke), "CHOKe: {under_choke}");
 }
 
-/// A TCP reduces its window at marks above the level, and nothing is dropped. Without ECN its queue exceeds the level.
+/// A TCP reduces its window at marks above the level, and nothing is dropped. Without ECN the queue exceeds the level.
 #[test]
 fn marks_above_the_level_limit_the_queue_without_drops() {
     let standing = |mark_at: f64, ecn: bool| {

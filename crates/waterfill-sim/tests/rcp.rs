@@ -1,4 +1,4 @@
-//! RCP against `maxnet-2007` §IX: max-min shares, and a network on which it is unstable.
+//! Tests of RCP against `maxnet-2007` §IX: max-min shares, and a network on which it is unstable.
 
 mod common;
 
@@ -14,7 +14,7 @@ struct RateStatistics {
     max: f64,
 }
 
-/// Flow 1's rate in Fig. 12's network with N others, from `from_s` to `to_s`.
+/// Returns statistics of Flow 1's rate in Fig. 12's network with N other flows, from `from_s` to `to_s`.
 ///
 /// L1: 155 Mbit/s, 1 ms, then L2: 622 Mbit/s, 100 ms for Flow 1, and L3: 100 Mbit/s, 1 ms for the others. Delays are
 /// one-way, as in ns-2. The paper gives no buffers; here they never fill.
@@ -38,7 +38,7 @@ fn flow_1(protocol: &str, others: u32, from_s: f64, to_s: f64) -> RateStatistics
     RateStatistics { mean, deviation: variance.sqrt(), min, max }
 }
 
-/// "For N = 1, RCP stabilises after 3 s, after overshooting by around 50 %."
+/// RCP is stable with one other flow: "For N = 1, RCP stabilises after 3 s, after overshooting by around 50 %."
 #[test]
 fn fig_12_with_one_other_is_stable_after_an_overshoot() {
     let start = flow_1("rcp", 1, 0.0, 3.0);
@@ -47,8 +47,9 @@ fn fig_12_with_one_other_is_stable_after_an_overshoot() {
     assert!((late.mean - 77.5).abs() < 1.0 && late.deviation < 0.8, "{late:?}");
 }
 
-/// The text on Fig. 12. "For N = 9, the rate of Flow 1 oscillates between 10 Mbit/s and up to 100 Mbit/s for the first
-/// 10 seconds, and then settles down to steady aperiodic oscillations of about 30 % of the link capacity."
+/// RCP oscillates with nine other flows, as in the text on Fig. 12. "For N = 9, the rate of Flow 1 oscillates between
+/// 10 Mbit/s and up to 100 Mbit/s for the first 10 seconds, and then settles down to steady aperiodic oscillations of
+/// about 30 % of the link capacity."
 #[test]
 fn fig_12_with_nine_others_oscillates() {
     let start = flow_1("rcp", 9, 2.0, 10.0);
@@ -57,7 +58,8 @@ fn fig_12_with_nine_others_oscillates() {
     assert!(late.deviation > 3.0 && late.max - late.min > 15.0, "{late:?}");
 }
 
-/// "For N = 49 the rate switches rapidly between 0 and the link capacity."
+/// RCP switches between extremes with 49 other flows: "For N = 49 the rate switches rapidly between 0 and the link
+/// capacity."
 #[test]
 fn fig_12_with_forty_nine_others_switches() {
     let late = flow_1("rcp", 49, 20.0, 60.0);
@@ -65,7 +67,8 @@ fn fig_12_with_forty_nine_others_switches() {
     assert!(late.min < 1.0 && late.max > 75.0, "{late:?}");
 }
 
-/// "MaxNet has been confirmed to be stable for this network": 90 % of 155/2, then 139.5 − 90, with 1, 9, 49 others.
+/// "MaxNet has been confirmed to be stable for this network" of Fig. 12. Flow 1 gets 90 % of 155/2 Mbit/s with one
+/// other flow, and 139.5 − 90 Mbit/s with 9 or 49.
 ///
 /// A window of one packet at 4 ms is 3 Mbit/s: 49 others cannot go below it, so they fill L3 and leave 139.5 − 100.
 #[test]
@@ -76,7 +79,7 @@ fn maxnet_is_stable_on_fig_12() {
     }
 }
 
-/// A five-hop parking lot with RTTs of 10 to 200 ms: max-min shares by hand.
+/// Flows over five hops with RTTs of 10 to 200 ms get the max-min shares computed by hand.
 #[test]
 fn a_parking_lot_gets_max_min_shares() {
     let rates = [100e6, 80e6, 60e6, 90e6, 70e6];
@@ -104,9 +107,9 @@ fn a_parking_lot_gets_max_min_shares() {
     assert!(s.links.iter().all(|l| l.drops == 0));
 }
 
-/// Flows that send less than a packet per T gather in phase, because T makes the rate alternate. 26 flows over 15.5 and
-/// 10 Mbit/s send every 21 ms, T is 10 ms. Rates written at departure spread them more (docs/validation/ns2-peers.md),
-/// a T of 1 ms nearly evenly.
+/// Flows that send less than one packet per interval T gather in phase, because T makes the rate alternate. Here 26
+/// flows over 15.5 and 10 Mbit/s send every 21 ms, and T is 10 ms. Rates written at departure spread the flows more
+/// (docs/validation/ns2-peers.md), and a T of 1 ms spreads them nearly evenly.
 #[test]
 fn sparse_flows_gather_in_phase_and_t_decides_how_far() {
     let measured = |writes: &str, max_interval_s: f64| {
@@ -130,7 +133,7 @@ fn sparse_flows_gather_in_phase_and_t_decides_how_far() {
     assert!(quick.0 > 0.96 && quick.1 < 3.0, "{quick:?}");
 }
 
-/// A start at 5 % of an idle link, granted to the SYN and used for data one RTT later.
+/// A SYN is granted 5 % of an idle link, and data uses that rate one RTT later.
 #[test]
 fn the_syn_carries_the_request() {
     let mut n = network(0.05, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 1.0)]);
@@ -145,8 +148,9 @@ fn the_syn_carries_the_request() {
     assert_eq!(sim.ledger().sent, 2 + 5); // SYN and SYN-ACK, and data at 40, 42.4 … 49.6 ms
 }
 
-/// Nine flows of 1 ms, and one that claims 10 s. The router's d̂ is a tenth of that, and after a flow has left the
-/// others take far longer to fill the link. Of a protocol without RTTs in its header a claim is refused.
+/// A flow that claims an RTT of 10 s slows the router down for nine flows of 1 ms. The router's d̂ is a tenth of the
+/// claim, and after other flows have left, these take far longer to fill the link. A claim is refused for a protocol
+/// without an RTT in its header.
 #[test]
 fn a_claimed_rtt_slows_the_router_down() {
     let filled_by = |claimed_rtt_s| {

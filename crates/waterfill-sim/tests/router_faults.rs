@@ -1,4 +1,5 @@
-//! Routers that restart, damage headers or lie; hosts that lie or ignore feedback; clocks that jump.
+//! Tests of routers that restart, damage headers or write false signals, of hosts that misreport or ignore feedback,
+//! and of clocks that jump.
 
 mod common;
 
@@ -8,7 +9,7 @@ use waterfill_network::fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostF
 use waterfill_network::{ChangeSpec, FlowSpec, Network};
 use waterfill_sim::Simulation;
 
-/// Two flows over a link of 10 Mbit/s, RTT 40 ms; the host of each writes up to twice that rate.
+/// Returns a network of two flows over a link of 10 Mbit/s and an RTT of 40 ms. Each host writes up to twice that rate.
 fn shared(protocol: &str, duration_s: f64) -> Network {
     let host = |name| FlowSpec { demand_bps: Some(20e6), base_rtt_s: 0.04, ..flow(name, protocol, &[0], duration_s) };
     network(duration_s, link("l", 10e6, 0.02, 50_000).to_vec(), vec![host("a"), host("b")])
@@ -22,7 +23,7 @@ fn host_fault(from_s: f64, until_s: f64, effect: HostEffect) -> HostFaultSpec {
     HostFaultSpec { from_s, until_s, effect }
 }
 
-/// The mean rate of a flow between two times, in bit/s.
+/// Returns the mean rate of a flow between two times, in bit/s.
 fn rate(sim: &Simulation, group: usize, span_s: [f64; 2]) -> f64 {
     let flows = sim.series()[0];
     let rows = column(flows, "time_s").iter().zip(column(flows, "flow")).zip(column(flows, "rate_bps"));
@@ -30,7 +31,7 @@ fn rate(sim: &Simulation, group: usize, span_s: [f64; 2]) -> f64 {
     mean(&own.map(|(_, rate)| *rate).collect::<Vec<_>>())
 }
 
-/// Laws whose routers write into a header.
+/// Returns the names of the laws whose routers write into a header.
 fn explicit() -> impl Iterator<Item = &'static str> {
     kernel_protocols().into_iter().map(|(name, _)| name).chain(["abc"])
 }
@@ -53,7 +54,7 @@ fn a_fault_that_never_acts_changes_no_byte() {
     }
 }
 
-/// Price and clock of a restarted router, which begin at their first values: no timer runs for the time before.
+/// A restarted router begins with its first price and clock, and runs no timer for the time before.
 #[test]
 fn a_restarted_router_has_lost_its_price() {
     let mut n = shared("maxnet", 12.0);
@@ -91,8 +92,8 @@ fn every_law_recovers_from_a_restart_and_from_steps_of_clocks() {
     }
 }
 
-/// Packets without a header, whose acknowledgements have no echo. The source stays at its first window: 10 packets in
-/// an RTT of 40 ms.
+/// Without headers, acknowledgements carry no echo, and the source stays at its first window of 10 packets per RTT of
+/// 40 ms.
 #[test]
 fn without_headers_a_source_stays_at_its_first_window() {
     for protocol in ["xcp", "vcp", "aecp"] {
@@ -105,7 +106,7 @@ fn without_headers_a_source_stays_at_its_first_window() {
     }
 }
 
-/// A rate of zero for a second does not stop a paced source for ever.
+/// A rate of zero for one second does not stop a paced source permanently.
 #[test]
 fn a_rate_of_zero_is_left_again() {
     for protocol in ["rcp", "jetmax"] {
@@ -117,7 +118,7 @@ fn a_rate_of_zero_is_left_again() {
     }
 }
 
-/// Finite numbers of every law, even with a header of which any bit may be wrong.
+/// Every law computes finite numbers, even if any bit of a header may be wrong.
 #[test]
 fn laws_survive_damaged_headers_and_random_signals() {
     for protocol in explicit() {
@@ -165,7 +166,7 @@ fn a_source_that_ignores_feedback_keeps_its_window() {
     assert!(windows.len() > 90 && windows.iter().all(|w| *w == windows[0]), "{windows:?}");
 }
 
-/// Acknowledgements held for 20 ms, which arrive together; the RTT grows by up to as much.
+/// Acknowledgements held for 20 ms arrive together, and the RTT grows by up to 20 ms.
 #[test]
 fn held_acknowledgements_are_released_together() {
     let mut n = shared("newreno", 10.0);

@@ -1,4 +1,4 @@
-//! Senders that follow throughput advice, together with MaxNet flows whose price it comes from.
+//! Tests of senders that follow throughput advice, together with MaxNet flows whose price sets the advice.
 
 mod common;
 
@@ -7,9 +7,9 @@ use waterfill_laws::scone::HALF_STEP;
 use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
-/// MaxNet flows and senders with advice on a link of 40 Mbit/s and 50 ms, of which 36 Mbit/s are shared. The senders
-/// start 5 s later. Windows have ten packets or more, or MaxNet flows that round them down would be slower than their
-/// price says.
+/// Returns a network of MaxNet flows and senders with advice, on a link of 40 Mbit/s and 50 ms. They share 36 Mbit/s,
+/// and the senders start 5 s later. Windows have ten packets or more, because MaxNet flows that round smaller windows
+/// down would be slower than their price says.
 fn scenario(duration_s: f64, maxnet: usize, scone: usize) -> Network {
     let links = link("l", 40e6, 0.050, 500_000).to_vec();
     let names = (0..maxnet).map(|n| (format!("m{n}"), "maxnet")).chain((0..scone).map(|n| (format!("s{n}"), "scone")));
@@ -21,14 +21,14 @@ fn scenario(duration_s: f64, maxnet: usize, scone: usize) -> Network {
     network(duration_s, links, flows)
 }
 
-/// Times and values of a column, of one flow (table 0) or link direction (table 1).
+/// Returns the times and values of a column, for one flow (table 0) or link direction (table 1).
 fn samples(sim: &Simulation, table: usize, which: usize, name: &str) -> Vec<(f64, f64)> {
     let key = ["flow", "link"][table];
     let [time, id, wanted] = ["time_s", key, name].map(|name| column(sim.series()[table], name));
     (0..time.len()).filter(|&row| id[row] == which as f64).map(|row| (time[row], wanted[row])).collect()
 }
 
-/// Advice comes from the price at which MaxNet's flows have their max-min share.
+/// Advice follows the price at which MaxNet's flows have their max-min share.
 #[test]
 fn advice_is_within_half_a_step_of_the_max_min_share() {
     // A change of advice needs 20 s down and 67 s up, and each corrects the last by the ratio of the two kinds of flows.
@@ -49,8 +49,8 @@ fn advice_is_within_half_a_step_of_the_max_min_share() {
     }
 }
 
-/// The element vanishes at 70 s. Its last advice is forgotten 67 s after the last SCONE packet that it changed, and CUBIC
-/// then takes what the queue gives it.
+/// Advice of an element that vanishes at 70 s is forgotten 67 s after the last SCONE packet that the element changed.
+/// CUBIC then takes the rate that the queue allows.
 #[test]
 fn an_element_that_vanishes_is_forgotten_within_a_period() {
     let mut network = scenario(180.0, 4, 1);
@@ -67,7 +67,7 @@ fn an_element_that_vanishes_is_forgotten_within_a_period() {
     assert!(before < 1.06 * 36e6 / 5.0 && after > 2.0 * before, "{before} {after}");
 }
 
-/// Without MaxNet flows nothing holds the price while advice takes up to 67 s: it swings over the whole range.
+/// Without MaxNet flows, nothing holds the price while advice takes up to 67 s, so advice swings over the whole range.
 #[test]
 fn advice_alone_has_no_equilibrium() {
     let (sim, _) = run(&scenario(200.0, 0, 4));

@@ -5,7 +5,7 @@ mod common;
 use common::{assert_close, cbr, column, flow, link, network, refusal, run};
 use waterfill_network::{Network, QueueSpec, ShaperSpec};
 
-/// A line of 100 Mbit/s behind a bucket of 10 Mbit/s, with a constant load of full packets.
+/// Returns a line of 100 Mbit/s behind a bucket of 10 Mbit/s, with a constant load of full packets.
 fn shaped(load_bps: f64, depth_bytes: f64, timer_s: f64) -> Network {
     let mut n = network(30.0, link("l", 1e7, 0.01, 150_000).to_vec(), Vec::new());
     n.links[0].shaper = Some(ShaperSpec { line_bps: 1e8, depth_bytes, timer_s });
@@ -14,7 +14,7 @@ fn shaped(load_bps: f64, depth_bytes: f64, timer_s: f64) -> Network {
     n
 }
 
-/// An overload fills the buffer, and passes at the bucket's rate, or at depth/timer if that is less.
+/// An overload fills the buffer and passes at the bucket's rate, or at depth/timer if that is less.
 #[test]
 fn the_long_run_rate_is_the_buckets() {
     for (depth, timer_s, rate) in [(3e3, 0.0, 1e7), (3e4, 0.01, 1e7), (6e3, 0.01, 4.8e6), (4e3, 0.01, 2.4e6)] {
@@ -27,7 +27,7 @@ fn the_long_run_rate_is_the_buckets() {
     }
 }
 
-/// Tokens for 12.5 packets come every 15 ms, and the bucket holds no more: 12 packets pass, 9.6 Mbit/s.
+/// With tokens for 12.5 packets every 15 ms and no more in the bucket, 12 packets pass per interval, or 9.6 Mbit/s.
 #[test]
 fn tokens_in_portions_make_bursts() {
     let smooth = run(&shaped(8e6, 30e3, 0.0)).1;
@@ -41,7 +41,7 @@ fn tokens_in_portions_make_bursts() {
     assert!(bursts > 1000, "bursts leave at the line's rate, ten times the bucket's: {bursts}");
 }
 
-/// A flow behind a bucket: the law sees the bucket's rate as capacity, in both arithmetics of the thesis's protocol.
+/// The law of a flow behind a bucket sees the bucket's rate as capacity, in both arithmetics of the thesis's protocol.
 #[test]
 fn router_laws_see_the_buckets_rate() {
     for arithmetic in ["real", "kernel"] {

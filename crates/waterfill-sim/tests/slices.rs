@@ -1,4 +1,4 @@
-//! Runs in slices, and runs that their caller stops.
+//! Tests of runs in slices, and of runs that their caller stops.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{build, cbr, flow, link, network, run};
 use waterfill_network::{Network, Series, Watch};
 use waterfill_sim::Simulation;
 
-/// Two links, loss, a law with timers, a TCP and a source of packets.
+/// Returns a network with two links, loss, a law with timers, a TCP and a source of packets.
 fn mixed() -> Network {
     let links = [link("a", 2e7, 0.005, 30_000), link("b", 1e7, 0.01, 30_000)].concat();
     let flows = vec![flow("x", "aecp", &[0, 2], 3.0), flow("r", "sack", &[0], 3.0)];
@@ -39,7 +39,7 @@ fn slices_of_any_size_give_the_same_bytes() {
     }
 }
 
-/// Returns a network as it is when its caller answers the first question with yes.
+/// Returns a simulation whose caller stopped it at the first question, after checking that it stays stopped.
 fn stopped(n: &Network, threads: usize) -> Simulation {
     let mut sim = Simulation::watched(n.clone().checked().unwrap(), Watch::new(|| true)).unwrap();
     sim.set_threads(Some(threads));
@@ -53,7 +53,8 @@ fn stopped(n: &Network, threads: usize) -> Simulation {
     sim
 }
 
-/// Each would take hours: in events, in timers of a link that nothing crosses, in one burst of one flow after another.
+/// Runs that would take hours end when the caller says so: with many events, many timers of an unused link, or large
+/// bursts.
 #[test]
 fn long_loops_end_when_the_caller_says_so() {
     let two = || [link("a", 5e8, 0.01, 600_000), link("b", 5e8, 0.01, 600_000)].concat();

@@ -1,4 +1,4 @@
-//! The log of laws' steps in a run: it changes no result, and has every law whose packets carry something.
+//! Tests of the log of law steps: it changes no result, and includes every law whose packets carry fields.
 
 mod common;
 
@@ -16,7 +16,8 @@ fn shared() -> Network {
     n
 }
 
-/// Runs with a log of up to `limit` rows; returns the laws, parts and entities of its rows, and how many it left out.
+/// Runs a network with a log of up to `limit` rows. Returns the laws, parts and entities of the rows, and the number of
+/// rows left out.
 fn logged(n: &Network, limit: usize, only: Option<ProtocolId>) -> (BTreeSet<[u32; 3]>, u64) {
     let mut sim = build(n);
     assert!(sim.step_log().is_none());

@@ -7,12 +7,11 @@ use waterfill_network::summary::Summary;
 use waterfill_network::{Level, Network, QueueSpec};
 
 const RATE_BPS: f64 = 1e8;
-/// One-way delay: the RTT is 40 ms, and the path holds 333 packets.
+/// One-way delay in seconds. The RTT is 40 ms, and the path holds 333 packets.
 const DELAY_S: f64 = 0.02;
 const BDP_PACKETS: f64 = RATE_BPS * 2.0 * DELAY_S / 12_000.0;
 
-/// `count` flows of one protocol from time 0 over a link of 100 Mbit/s and 40 ms, with this much buffer and random
-/// loss.
+/// Returns a network of `count` flows of one protocol over 100 Mbit/s and 40 ms, with this buffer and random loss.
 fn identical_flows(protocol: &str, count: u32, duration_s: f64, buffer_packets: f64, loss: f64) -> Network {
     let mut links = link("l", RATE_BPS, DELAY_S, (buffer_packets * 1500.0) as u64);
     links[0].loss = loss;
@@ -25,7 +24,7 @@ fn rates(s: &Summary) -> Vec<f64> {
     s.flows.iter().map(|f| f.rate_bps.expect("measured")).collect()
 }
 
-/// α = 2 to β = 4 packets per flow (Brakmo et al. 1994): one flow keeps 2 to 4 in the queue, N flows N times that.
+/// Vegas keeps α = 2 to β = 4 packets per flow in the queue (Brakmo et al. 1994).
 #[test]
 fn vegas_keeps_alpha_to_beta_packets_per_flow_in_the_queue() {
     for n in [1, 4, 16] {
@@ -37,7 +36,8 @@ fn vegas_keeps_alpha_to_beta_packets_per_flow_in_the_queue() {
     }
 }
 
-/// "In equilibrium each flow keeps α packets in the queue" (Wei et al. 2006), for any number of flows: α = 50 here.
+/// FAST keeps α = 50 packets per flow in the queue, for any number of flows. "In equilibrium each flow keeps α packets
+/// in the queue" (Wei et al. 2006).
 #[test]
 fn fast_keeps_alpha_packets_per_flow_in_the_queue_and_shares_evenly() {
     for n in [1, 4] {
@@ -54,7 +54,8 @@ fn fast_keeps_alpha_packets_per_flow_in_the_queue_and_shares_evenly() {
     }
 }
 
-/// Without loss BBR fills the link, keeps less than one BDP in the queue (cwnd_gain 2), and knows the RTT.
+/// Without loss, BBR fills the link, keeps less than one BDP in the queue (cwnd_gain 2), and estimates the RTT
+/// correctly.
 #[test]
 fn bbr_alone_fills_the_link_with_a_short_queue() {
     let (sim, s) = run(&identical_flows("bbr", 1, 30.0, 4.0 * BDP_PACKETS, 0.0));
@@ -69,15 +70,15 @@ fn bbr_alone_fills_the_link_with_a_short_queue() {
     assert!((btlbw * 12_000.0 / RATE_BPS - 1.0).abs() < 0.02, "{btlbw}");
 }
 
-/// "BBR … operates near capacity under random loss" (Cardwell et al., CACM 2017, Fig. 8: up to 5 %, and 15 % at the
-/// cliff).
+/// BBR keeps nine tenths of the rate under 1 % of random loss. "BBR … operates near capacity under random loss"
+/// (Cardwell et al., CACM 2017, Fig. 8: up to 5 %, and 15 % at the cliff).
 #[test]
 fn bbr_keeps_nine_tenths_under_one_percent_of_random_loss() {
     let (_, s) = run(&identical_flows("bbr", 1, 30.0, 4.0 * BDP_PACKETS, 0.01));
     assert!(s.flows[0].goodput_bps.unwrap() > 0.9 * 1460.0 / 1500.0 * RATE_BPS, "{:?}", s.flows[0]);
 }
 
-/// The order of the thesis's Fig. 14 under random loss: Westwood above Reno.
+/// Westwood is faster than Reno under random loss, as in the thesis's Fig. 14.
 #[test]
 fn westwood_is_faster_than_reno_under_random_loss() {
     for loss in [0.001, 0.0025, 0.01] {
@@ -87,8 +88,9 @@ fn westwood_is_faster_than_reno_under_random_loss() {
     }
 }
 
-/// Alizadeh et al. 2010 §3.3, Fig. 12: at 10 Gbit/s and 100 µs, with K = 40 and g = 1/16, synchronised flows oscillate
-/// between K + N (eq. 10) and ½·√(2N·(C·RTT + K)) packets below that (eq. 8, 11). Many flows desynchronise.
+/// DCTCP keeps the queue at its marks, as in Alizadeh et al. 2010 (§3.3, Fig. 12). At 10 Gbit/s and 100 µs, with K = 40
+/// and g = 1/16, synchronised flows reach a queue of K + N (eq. 10). They oscillate down to ½·√(2N·(C·RTT + K)) packets
+/// below that (eq. 8, 11). Many flows desynchronise.
 ///
 /// The paper's queue is a real number; here the first marked packet finds K + 1, so the queue is one packet longer.
 #[test]

@@ -9,14 +9,14 @@ use waterfill_network::{LinkSpec, ParamValue, TrafficSpec};
 /// Laws that react to losses only, with selective acknowledgements.
 const LAWS: [&str; 6] = ["sack", "cubic", "bic", "highspeed", "scalable", "htcp"];
 
-/// One link; its buffer as a multiple of the bandwidth-delay product at `rtt_s`.
+/// Returns one link whose buffer is a multiple of the bandwidth-delay product at `rtt_s`.
 fn bottleneck(rate_bps: f64, rtt_s: f64, buffer_bdp: f64) -> Vec<LinkSpec> {
     link("l", rate_bps, rtt_s / 2.0, (buffer_bdp * rate_bps * rtt_s / 8.0) as u64).to_vec()
 }
 
-/// A tenth of the link for packets of other sizes at rates that share no period with the flows. Without them phase
-/// effects decide which flow loses a packet at a full queue (Floyd and Jacobson, "On Traffic Phase Effects in
-/// Packet-Switched Gateways", 1992).
+/// Returns cross traffic at a tenth of the link's rate, with packet sizes and rates that share no period with the
+/// flows. Without it, phase effects decide which flow loses a packet at a full queue (Floyd and Jacobson, "On Traffic
+/// Phase Effects in Packet-Switched Gateways", 1992).
 fn cross_traffic(rate_bps: f64, stop_s: f64) -> Vec<TrafficSpec> {
     [(300, 0.13), (700, 0.31), (1100, 0.19), (500, 0.07), (900, 0.30)]
         .map(|(bytes, part)| cbr(&format!("cross{bytes}"), &[0], 0.10137 * part * rate_bps, [0.0, stop_s], bytes))
@@ -31,7 +31,8 @@ fn jain(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * rates.iter().map(|r| r * r).sum::<f64>())
 }
 
-/// A buffer of one bandwidth-delay product keeps a link full while the window halves; all other laws reduce it by less.
+/// A buffer of one bandwidth-delay product keeps a link full while the window halves. All other laws reduce the window
+/// by less.
 #[test]
 fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
     for law in LAWS {
@@ -43,8 +44,9 @@ fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
     }
 }
 
-/// Identical flows converge to equal shares with losses at a full queue. With multiplicative increase and decrease they
-/// do so last (Chiu and Jain 1989; RFC 3649 §6). The second flow starts at 20 s; measured up to 60 s.
+/// Two identical flows converge to equal shares with losses at a full queue. Scalable, with multiplicative increase and
+/// decrease, converges last (Chiu and Jain 1989; RFC 3649 §6). The second flow starts at 20 s, and rates are measured
+/// up to 60 s.
 #[test]
 fn two_identical_flows_share_a_link_and_scalable_converges_last() {
     let fairness = LAWS.map(|law| {
@@ -62,7 +64,7 @@ fn two_identical_flows_share_a_link_and_scalable_converges_last() {
     }
 }
 
-/// The exponent e of rates proportional to RTT^−e, for one flow at 40 ms and one at 160 ms.
+/// Returns the exponent e of rates proportional to RTT^−e, for one flow at 40 ms and one at 160 ms.
 fn rtt_exponent(law: &str, params: &[(&str, ParamValue)]) -> f64 {
     let duration_s = 180.0;
     let flows = vec![flow("short", law, &[0], duration_s), flow("long", law, &[0], duration_s)];
@@ -77,9 +79,9 @@ fn rtt_exponent(law: &str, params: &[(&str, ParamValue)]) -> f64 {
     (rates[0] / rates[1]).ln() / (rtt(1) / rtt(0)).ln()
 }
 
-/// RFC 9438 §3.3: Reno's shares range from 1/RTT, for independent losses, to 1/RTT², for synchronised losses; CUBIC's
-/// are proportional to 1/RTT. The tolerances, a tenth of Reno's 2 and three tenths of CUBIC's 1, allow for a few dozen
-/// losses.
+/// RTT unfairness is linear to quadratic for Reno and linear for CUBIC (RFC 9438 §3.3). Reno's shares range from 1/RTT,
+/// for independent losses, to 1/RTT², for synchronised losses. CUBIC's are proportional to 1/RTT. The tolerances, a
+/// tenth of Reno's 2 and three tenths of CUBIC's 1, allow for a few dozen losses.
 #[test]
 fn rtt_unfairness_is_linear_to_quadratic_for_reno_and_linear_for_cubic() {
     let (reno, cubic) = (rtt_exponent("sack", &[]), rtt_exponent("cubic", &[]));
@@ -88,8 +90,8 @@ fn rtt_unfairness_is_linear_to_quadratic_for_reno_and_linear_for_cubic() {
     assert!(cubic < reno, "{cubic} {reno}");
 }
 
-/// Xu, Harfoush and Rhee, "Binary Increase Congestion Control", 2004: the faster a law grows with its window, the more
-/// unfair. With W ~ p^−d shares reach 1/RTT^(1/(1−d)), above the exponent 2 of d = 1/2.
+/// RTT unfairness is worse for laws that grow faster with their window (Xu, Harfoush and Rhee, "Binary Increase
+/// Congestion Control", 2004). With W ~ p^−d shares reach 1/RTT^(1/(1−d)), above the exponent 2 of d = 1/2.
 #[test]
 fn rtt_unfairness_is_worse_than_quadratic_for_highspeed_and_scalable() {
     for law in ["highspeed", "scalable"] {
@@ -98,31 +100,34 @@ fn rtt_unfairness_is_worse_than_quadratic_for_highspeed_and_scalable() {
     }
 }
 
-/// H-TCP's increase scaled by the RTT makes shares less unequal.
+/// Scaling H-TCP's increase by the RTT makes shares less unequal.
 #[test]
 fn rtt_scaling_of_htcp_brings_shares_closer() {
     let [on, off] = [true, false].map(|scaling| rtt_exponent("htcp", &[("rtt_scaling", scaling.into())]));
     assert!(on < off, "{on} with scaling, {off} without");
 }
 
-/// Packets that CUBIC's first slow start loses on 100 Mbit/s at 80 ms, a bandwidth-delay product of 667 packets.
+/// Returns the number of packets that CUBIC's first slow start loses at 100 Mbit/s and 80 ms. The bandwidth-delay
+/// product is 667 packets.
 fn lost_at_start(hystart: &str, buffer_bdp: f64) -> u64 {
     let mut n = network(5.0, bottleneck(1e8, 0.08, buffer_bdp), vec![flow("f", "cubic", &[0], 5.0)]);
     n.set_param("cubic", "hystart", hystart);
     run(&n).1.flows[0].retransmissions
 }
 
-/// Linux's train of acknowledgements exceeds half an RTT while the window doubles from 640 packets to 1280, which a
-/// buffer of one bandwidth-delay product holds. Without HyStart the next doubling overflows the buffer.
+/// Classic HyStart leaves slow start before a loss. Linux's train of acknowledgements exceeds half an RTT while the
+/// window doubles from 640 packets to 1280, which a buffer of one bandwidth-delay product holds. Without HyStart the
+/// next doubling overflows the buffer.
 #[test]
 fn classic_hystart_leaves_slow_start_before_a_loss() {
     assert_eq!(lost_at_start("classic", 1.0), 0);
     assert!(lost_at_start("off", 1.0) > 1000);
 }
 
-/// RFC 9406 uses the smallest delay of a round, that of its first packets. They find a queue only if the window
-/// exceeded the bandwidth-delay product when they were sent; by then it has doubled twice. So HyStart++ needs a buffer
-/// of four bandwidth-delay products to act; from there the window grows by a quarter where slow start doubles it.
+/// HyStart++ halves the loss if the buffer is large enough to show delay. RFC 9406 uses the smallest delay of a round,
+/// which is the delay of its first packets. They find a queue only if the window exceeded the bandwidth-delay product
+/// when they were sent. By then the window has doubled twice, so HyStart++ needs a buffer of four bandwidth-delay
+/// products to act. From there the window grows by a quarter where slow start doubles it.
 #[test]
 fn hystart_plus_plus_halves_the_loss_if_the_buffer_shows_delay() {
     let [with, without] = ["plus-plus", "off"].map(|hystart| lost_at_start(hystart, 4.0));

@@ -1,4 +1,4 @@
-//! A run on several threads gives the bytes of one thread, also where every event ties with others.
+//! Tests that a run on several threads gives the bytes of one thread, even where every event ties with others.
 
 mod common;
 
@@ -10,7 +10,7 @@ use waterfill_network::{
 };
 use waterfill_sim::Simulation;
 
-/// Everything that a run gives: summary, series, counts.
+/// Returns all results of a run: summary, series, counts.
 fn print(sim: &mut Simulation) -> (String, Vec<u64>, String) {
     let arrivals = sim.arrivals();
     let series = sim.series().into_iter().chain([&arrivals]);
@@ -19,7 +19,7 @@ fn print(sim: &mut Simulation) -> (String, Vec<u64>, String) {
     (serde_json::to_string(&sim.summary()).unwrap(), series, counts)
 }
 
-/// Runs a network on a number of threads, in slices; returns the results and the number of threads used.
+/// Runs a network on up to `threads` threads, in slices. Returns the results and the number of threads used.
 fn run_on(n: &Network, threads: usize, slices: u32) -> ((String, Vec<u64>, String), usize) {
     let mut sim = build(n);
     let used = sim.set_threads(Some(threads));
@@ -29,7 +29,7 @@ fn run_on(n: &Network, threads: usize, slices: u32) -> ((String, Vec<u64>, Strin
     (print(&mut sim), used)
 }
 
-/// Asserts that 1, 2 and 3 threads give the same bytes; returns the number of threads that the last run used.
+/// Asserts that 1, 2 and 3 threads give the same bytes. Returns the number of threads that the last run used.
 fn assert_same(n: &Network) -> usize {
     let (one, _) = run_on(n, 1, 1);
     let mut used = 1;
@@ -43,8 +43,8 @@ fn assert_same(n: &Network) -> usize {
     used
 }
 
-/// Leaves with `hosts` hosts each, all connected to all spines; every link has the same rate, delay and buffer.
-/// Each host sends to the host of the same number at the next leaf and at the one after it, from time 0.
+/// Returns a fabric of leaves with `hosts` hosts each, all connected to all spines by equal links. Each host sends to
+/// the host of the same number at the next leaf and at the one after it, from time 0.
 fn fabric(protocol: &str, leaves: u32, spines: u32, hosts: u32, duration_s: f64) -> Network {
     let mut links = Vec::new();
     let mut add = |name: String| {
@@ -78,7 +78,7 @@ fn fabric(protocol: &str, leaves: u32, spines: u32, hosts: u32, duration_s: f64)
     n
 }
 
-/// Rates, delays and starts are equal, so nearly every event has others of its time in every part.
+/// With equal rates, delays and starts, nearly every event ties with others in every part.
 #[test]
 fn a_symmetric_fabric_gives_the_same_bytes_with_every_protocol() {
     for protocol in ProtocolId::ALL {
@@ -114,7 +114,7 @@ fn queues_faults_traffic_and_padding_give_the_same_bytes() {
     assert_eq!(assert_same(&n), 3);
 }
 
-/// Flows that start during the run: their hosts are in one part, and their packets cross others.
+/// Flows that start during the run have their hosts in one part, and their packets cross other parts.
 #[test]
 fn arriving_flows_give_the_same_bytes() {
     let mut n = fabric("reno", 3, 2, 2, 0.3);
@@ -130,7 +130,8 @@ fn arriving_flows_give_the_same_bytes() {
     assert!(assert_same(&n) > 1);
 }
 
-/// Flows that draw their routes: the next flow of a slot is on another thread's links only if its predecessor was.
+/// Flows that draw their routes give the same bytes. The next flow of a slot is on another thread's links only if its
+/// predecessor was.
 #[test]
 fn flows_of_a_pattern_give_the_same_bytes() {
     let mut n = fabric("reno", 3, 2, 2, 0.3);

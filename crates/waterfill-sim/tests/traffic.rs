@@ -1,4 +1,4 @@
-//! Traffic sources: queueing theory, results by arithmetic, and flows that start and finish.
+//! Tests of traffic sources: queueing theory, results by arithmetic, and flows that start and finish.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn exponential(mean: f64) -> Distribution {
     Distribution::Exponential { mean }
 }
 
-/// Arriving flows over links, given by the indexes of their forward directions.
+/// Returns a source of flows over links, given by the indices of their forward directions.
 fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes_bytes: Distribution, stop_s: f64) -> TrafficSpec {
     let arrivals = ArrivalSpec {
         arrivals_per_s,
@@ -50,12 +50,12 @@ fn periods(on_s: f64, off_s: f64) -> PeriodSpec {
     PeriodSpec { on_s: constant(on_s), off_s: constant(off_s) }
 }
 
-/// Common properties of the flows of a source.
+/// Returns the common properties of a source's flows.
 fn common_flow(source: &mut TrafficSpec) -> &mut FlowSpec {
     &mut source.flows.as_mut().expect("a source of flows").flow
 }
 
-/// A network without scheduled flows, measured from the start.
+/// Returns a network without scheduled flows, measured from the start.
 fn only(traffic: Vec<TrafficSpec>, links: Vec<LinkSpec>, duration_s: f64) -> Network {
     let mut n = network(duration_s, links, vec![]);
     n.measure_s = [0.0, duration_s];
@@ -67,7 +67,7 @@ fn flows_of(summary: &Summary) -> &WebSummary {
     summary.traffic[0].flows.as_ref().expect("a source of flows")
 }
 
-/// M/D/1 (Pollaczek–Khinchine): ρ² / 2(1 − ρ) packets wait on average.
+/// Poisson packets wait as in an M/D/1 queue: ρ² / 2(1 − ρ) packets on average (Pollaczek–Khinchine).
 ///
 /// Over T service times the mean of a queue near saturation has a variance of about 1 / 2(1 − ρ)⁴T (reflected Brownian
 /// motion). For two million packets this is a standard deviation of 0.8 %; the tolerance is 3 %.
@@ -84,7 +84,7 @@ fn poisson_packets_wait_as_in_an_m_d_1_queue() {
     }
 }
 
-/// An on–off source with a duty cycle of 1/4 at 8 Mbit/s for 40 s: 0.8 Mbit per period of 0.4 s.
+/// An on–off source at 8 Mbit/s with a duty cycle of 1/4 offers 0.8 Mbit per period of 0.4 s.
 #[test]
 fn an_on_off_source_offers_its_duty_cycle() {
     let mut source = packets(TrafficKind::OnOff, 8e6, 40.0);
@@ -94,10 +94,10 @@ fn an_on_off_source_offers_its_duty_cycle() {
     assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, even at the ends of periods");
 }
 
-/// 10 Mbit/s, 20 ms in each direction, one flow at a time. The handshake takes twice 20 ms and 32 µs (40 bytes). Then
-/// follow rounds of ten, twenty and forty packets. A round starts with the first acknowledgement of the previous one:
-/// one packet (1.2 ms) and one RTT (40.032 ms) after that one started. The packets of the last round take 1.2 ms each,
-/// and 20 ms.
+/// A flow alone takes a handshake, slow start and its packets. The link has 10 Mbit/s and 20 ms in each direction. The
+/// handshake takes twice 20 ms and 32 µs (40 bytes). Then follow rounds of ten, twenty and forty packets. A round
+/// starts with the first acknowledgement of the previous round: one packet (1.2 ms) and one RTT (40.032 ms) after that
+/// round's start. The packets of the last round take 1.2 ms each, and 20 ms.
 #[test]
 fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
     let (handshake, round) = (40.064, 1.2 + 40.032);
@@ -124,7 +124,8 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
     }
 }
 
-/// Rows of all flows that a source starts, with their sizes, and with the time of the last byte once it has arrived.
+/// Every flow that a source starts is a row with its size, and with the time of the last byte once that byte has
+/// arrived.
 #[test]
 fn each_arrival_is_a_row_finished_or_not() {
     let sources = vec![
@@ -155,7 +156,7 @@ fn each_arrival_is_a_row_finished_or_not() {
     assert!((0..traffic.len()).filter(|&row| traffic[row] == 1.0).all(|row| size_bytes[row] == 1e9));
 }
 
-/// Four hosts around a switch: link 2h is host h's way in, 2h + 1 its way out.
+/// Returns a network of four hosts around a switch. Link 2h leads from host h to the switch, and link 2h + 1 back.
 fn star(fan_in: u32, routes: impl Fn(u32) -> Vec<u32>) -> Network {
     let links = (0..4).flat_map(|h| link(&format!("h{h}"), 1e8, 0.001, 1 << 20)).collect();
     let route = |from: u32, to: u32| RouteSpec {
@@ -171,7 +172,7 @@ fn star(fan_in: u32, routes: impl Fn(u32) -> Vec<u32>) -> Network {
     only(vec![source], links, 20.0)
 }
 
-/// Uniform draws of routes: every pair of hosts gets a twelfth of the flows, 150 ± 12 of 1,800.
+/// Routes are drawn uniformly: every pair of hosts gets a twelfth of the flows, 150 ± 12 of 1,800.
 #[test]
 fn flows_draw_their_routes_uniformly() {
     let others = |to: u32| (0..4).filter(|&from| from != to).collect();
@@ -190,7 +191,7 @@ fn flows_draw_their_routes_uniformly() {
     }
 }
 
-/// An arrival with a fan-in of three starts a flow from each other host to one, all at once.
+/// An arrival with a fan-in of three starts a flow from each other host to one host, all at once.
 #[test]
 fn an_incast_starts_its_flows_together_from_different_hosts() {
     let others = |to: u32| (0..4).filter(|&from| from != to).collect();
@@ -231,7 +232,7 @@ fn padding_delays_arriving_flows() {
     assert_close(flows_of(&run(&n).1).flow_completion_ms.mean.unwrap(), 100.064 + 51.2, 1e-9);
 }
 
-/// Ten packets and a SYN per flow: the load is λ × 15,040 bytes, the goodput λ × 14,600.
+/// Flows of ten packets and a SYN offer a load of λ × 15,040 bytes and a goodput of λ × 14,600 bytes.
 ///
 /// For about 24,000 flows the standard deviation is 0.65 %; the tolerance is three of them.
 #[test]
@@ -249,7 +250,8 @@ fn arriving_flows_offer_their_load() {
     assert_close(flows_of(&summary).flows_started as f64, arrivals * 48.0, 0.02);
 }
 
-/// Heavy-tailed sizes have their mean, bound included: the payload of all flows over their number.
+/// Heavy-tailed sizes have their specified mean, with the bound included. The mean is the payload of all flows over
+/// their number.
 ///
 /// With a squared coefficient of variation of about 6 and 80,000 flows the standard deviation is 0.9 %; the tolerance
 /// is three of them.
@@ -264,8 +266,8 @@ fn pareto_sizes_have_their_mean() {
     assert_close(web.goodput_bps.unwrap() * 40.0 / 8.0 / web.flows_started as f64, 10_000.0, 0.027);
 }
 
-/// Little's law: open flows = arrivals per second × time open. A flow is open until its last acknowledgement arrives: 5
-/// ms and 40 bytes after its completion, with almost no queue on the reverse link.
+/// The number of open flows follows Little's law: arrivals per second × time open. A flow is open until its last
+/// acknowledgement arrives: 5 ms and 40 bytes after its completion, with almost no queue on the reverse link.
 #[test]
 fn flows_obey_littles_law() {
     let sizes = exponential(60_000.0);
@@ -280,7 +282,7 @@ fn flows_obey_littles_law() {
     assert!(web.flows_open_max as f64 > mean);
 }
 
-/// The slots of finished flows are reused: memory grows with the number of concurrent flows only.
+/// Memory grows with the number of concurrent flows only, because the slots of finished flows are reused.
 #[test]
 fn memory_does_not_grow_with_the_total_number_of_flows() {
     for (protocol, timers) in [("newreno", 1), ("maxnet", 1), ("rcp", 600)] {
@@ -299,7 +301,7 @@ fn memory_does_not_grow_with_the_total_number_of_flows() {
     }
 }
 
-/// Packets of a closed connection reach hosts that no longer know it.
+/// Late packets of a closed connection are ignored by hosts that no longer know it.
 ///
 /// The smallest timeout is far below the delay of a burst's queue, so packets are sent again although none is lost.
 /// Packets that arrive after the last acknowledgement belong to an earlier incarnation, and are not counted as
@@ -327,7 +329,7 @@ fn late_packets_of_a_finished_flow_are_ignored() {
     assert_close(web.goodput_bps.unwrap() * 55.0 / 8.0, web.flows_started as f64 * 4000.0, 1e-12);
 }
 
-/// A stopped source, which starts no more flows; open flows continue.
+/// A source that has stopped starts no more flows, but open flows continue.
 #[test]
 fn open_flows_continue_after_their_source_stops() {
     let n = only(vec![web("newreno", &[0], 50.0, constant(1e6), 1.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 60.0);
@@ -339,7 +341,7 @@ fn open_flows_continue_after_their_source_stops() {
     assert_eq!(sim.ledger().in_transit, 0);
 }
 
-/// Independent random streams of sources. Other sources, the protocol and the distribution of sizes do not change a
+/// Each source has its own random stream. Other sources, the protocol and the distribution of sizes do not change a
 /// source's flows.
 #[test]
 fn each_source_has_its_own_draws() {
@@ -376,7 +378,7 @@ fn arriving_flows_have_router_laws() {
     assert_eq!(flows_of(&summary).protocol, "rcp");
 }
 
-/// Summaries before and after the window.
+/// Completion times count only flows that started in the window, in summaries before and after it.
 #[test]
 fn completion_times_count_flows_that_started_in_the_window() {
     let mut n =
@@ -449,7 +451,7 @@ fn invalid_traffic_is_refused_in_one_sentence() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// Conservation of packets while flow slots are reused, whatever is lost or late.
+    /// Packets are conserved while flow slots are reused, whatever is lost or late.
     #[test]
     fn packets_are_conserved_while_slots_are_reused(
         protocol in 0..ProtocolId::ALL.len(),

@@ -1,4 +1,4 @@
-//! Links that follow time: their rate, their delay and whether they are up. What must come out follows by arithmetic.
+//! Tests of links whose rate, delay and state change over time, with results that follow by arithmetic.
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
@@ -20,7 +20,7 @@ fn up(at_s: f64, up: bool) -> ChangeSpec {
     ChangeSpec { at_s, up: Some(up), ..ChangeSpec::default() }
 }
 
-/// One link of 10 Mbit/s and 10 ms that is offered 20 Mbit/s; packets of 1250 bytes take 1 ms.
+/// Returns a network of one link of 10 Mbit/s and 10 ms that is offered 20 Mbit/s. Packets of 1250 bytes take 1 ms.
 fn overloaded(duration_s: f64, changes: &[ChangeSpec]) -> Network {
     let mut n = network(duration_s, link("l", 1e7, 0.01, 1 << 30).to_vec(), vec![]);
     n.links.truncate(1);
@@ -30,7 +30,7 @@ fn overloaded(duration_s: f64, changes: &[ChangeSpec]) -> Network {
     n
 }
 
-/// Rates of 10, 1, 0 and 16 Mbit/s for 1 s each: 1000 + 100 + 0 + 1600 packets.
+/// A busy link with rates of 10, 1, 0 and 16 Mbit/s for 1 s each sends 1000 + 100 + 0 + 1600 packets.
 #[test]
 fn a_busy_link_sends_the_integral_of_its_rate() {
     // The changes fall into the middle of packets, at 0.3 of one.
@@ -53,7 +53,7 @@ fn a_busy_link_sends_the_integral_of_its_rate() {
     }
 }
 
-/// The router's queue is drained by the rate that is: 20 Mbit/s arrive, 10 leave; then 30 leave.
+/// The queue drains at the current rate: 20 Mbit/s arrive, and first 10, then 30 Mbit/s leave.
 #[test]
 fn waiting_packets_follow_the_new_rate() {
     let (_, summary) = run(&overloaded(2.0, &[rate(1.0, 3e7)]));
@@ -62,8 +62,8 @@ fn waiting_packets_follow_the_new_rate() {
     assert_close(summary.links[0].queue_packets.mean, 500.0, 3e-3);
 }
 
-/// Order of packets when the delay changes. When it rises, the wire is silent for the difference; when it falls,
-/// packets arrive at the link's rate.
+/// Packets stay in order when the delay changes. When the delay rises, the wire is silent for the difference. When the
+/// delay falls, packets arrive at the link's rate.
 #[test]
 fn packets_stay_in_order_when_the_delay_falls() {
     // At 1 s the delay falls from 100 to 10 ms: 100 packets are on the wire. They arrive until 1.1 s, one every ms.
@@ -83,7 +83,7 @@ fn packets_stay_in_order_when_the_delay_falls() {
     assert_eq!(summary.links[0].utilization, 1.0);
 }
 
-/// A source that leaves gaps, and catches up with the shorter delay.
+/// Packets with gaps between them catch up with a shorter delay.
 #[test]
 fn a_shorter_delay_holds_once_the_wire_allows() {
     let mut n = overloaded(2.0, &[delay(1.0, 0.01)]);
@@ -94,7 +94,7 @@ fn a_shorter_delay_holds_once_the_wire_allows() {
     assert_eq!(summary.traffic[0].packets_received, 995);
 }
 
-/// An outage from 1 to 2 s: packets that wait, are in transmission or arrive are dropped; those on the wire arrive.
+/// An outage from 1 to 2 s drops packets that wait, are in transmission or arrive. Packets on the wire still arrive.
 #[test]
 fn a_link_that_goes_down_drops_its_queue_and_what_arrives() {
     for queue in [QueueSpec::default(), QueueSpec::Codel(CodelSpec { target_s: 50.0, interval_s: 60.0, ecn: false })] {
@@ -128,7 +128,7 @@ fn a_dropped_packet_is_not_lost_as_well() {
     assert_eq!(sim.ledger().dropped, summary.links[0].drops);
 }
 
-/// A change to the present value, which has no effect, wherever it falls.
+/// A change to the current values has no effect, at any time.
 #[test]
 fn a_change_to_the_same_values_changes_nothing() {
     let mut n = network(5.0, link("l", 1e7, 0.02, 50_000).to_vec(), vec![flow("f", "cubic", &[0], 5.0)]);
@@ -147,7 +147,7 @@ fn a_change_to_the_same_values_changes_nothing() {
     assert_eq!(plain.ledger(), changed.ledger());
 }
 
-/// Explicit laws see the capacity that is: with half of the rate their flows have half, and then all again.
+/// Explicit laws follow the capacity: at half the rate their flows have half, and at the full rate all again.
 #[test]
 fn explicit_laws_follow_the_rate() {
     for (protocol, _) in kernel_protocols() {
@@ -165,7 +165,7 @@ fn explicit_laws_follow_the_rate() {
     }
 }
 
-/// An outage of two seconds: every flow goes on afterwards.
+/// Every flow continues after an outage of two seconds.
 #[test]
 fn flows_survive_an_outage() {
     for protocol in ["maxnet", "xcp", "aecp", "rcp", "jetmax", "vcp", "cubic", "bbr"] {
@@ -180,7 +180,7 @@ fn flows_survive_an_outage() {
     }
 }
 
-/// Threads give the same bytes where every link changes, cut ones included, and lookahead has the least delay.
+/// Threads give the same bytes where every link changes, cut links included. The lookahead uses the smallest delay.
 #[test]
 fn threads_give_the_same_bytes() {
     let hops = 6;

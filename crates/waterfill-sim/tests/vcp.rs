@@ -1,4 +1,4 @@
-//! VCP in the packet simulator: full links, short queues, slow convergence to fairness, no max-min over several links.
+//! Tests of VCP: full links, short queues, slow convergence to fairness, and no max-min shares over several links.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{column, flow, link, network, run};
 use waterfill_network::LinkSpec;
 use waterfill_sim::Simulation;
 
-/// One link with a buffer of one bandwidth-delay product.
+/// Returns one link with a buffer of one bandwidth-delay product.
 fn bottleneck(rate_bps: f64, rtt_s: f64) -> Vec<LinkSpec> {
     link("l", rate_bps, rtt_s / 2.0, (rate_bps * rtt_s / 8.0) as u64).to_vec()
 }
@@ -15,7 +15,7 @@ fn jain(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * rates.iter().map(|r| r * r).sum::<f64>())
 }
 
-/// Time and rates of all flows, for each sample with all of them.
+/// Returns the time and rates of all flows, for each sample that includes all of them.
 fn rates(sim: &Simulation, flows: usize) -> Vec<(f64, Vec<f64>)> {
     let series = sim.series()[0];
     let (time, rate) = (column(series, "time_s"), column(series, "rate_bps"));
@@ -28,15 +28,15 @@ fn rates(sim: &Simulation, flows: usize) -> Vec<(f64, Vec<f64>)> {
     samples.filter(|(_, rates)| rates.len() == flows).collect()
 }
 
-/// Time at which the Jain index exceeds a level for good.
+/// Returns the time after which the Jain index stays above a level.
 fn fair_after(sim: &Simulation, flows: usize, level: f64) -> Option<f64> {
     let samples = rates(sim, flows);
     let last_unfair = samples.iter().rposition(|(_, rates)| jain(rates) <= level);
     samples.get(last_unfair.map_or(0, |i| i + 1)).map(|&(time, _)| time)
 }
 
-/// The AIMD sawtooth between β·γ and γ of the link, with less than one packet in the queue. Table 1 of aecp-2010 has
-/// 93.06 % and 0.5 packets on its own bottleneck.
+/// The AIMD sawtooth stays between β·γ and γ of the link, with less than one packet in the queue. Table 1 of aecp-2010
+/// has 93.06 % and 0.5 packets on its own bottleneck.
 #[test]
 fn one_bottleneck_is_full_and_its_queue_is_empty() {
     for (rate, flows) in [(2e7, 2), (1e8, 5), (1e8, 20)] {
@@ -51,7 +51,8 @@ fn one_bottleneck_is_full_and_its_queue_is_empty() {
     }
 }
 
-/// MI of 6.25 % per 200 ms from ten packets: 80 Mbit/s at 80 ms are 533 packets, ln(53.3)/ln(1.0625) · 0.2 s = 13.1 s.
+/// A start from ten packets to 80 Mbit/s takes 13.1 s, with MI of 6.25 % per 200 ms. At 80 ms this rate is 533 packets,
+/// and ln(53.3)/ln(1.0625) · 0.2 s = 13.1 s.
 #[test]
 fn a_start_takes_thirteen_seconds() {
     let mut n = network(20.0, bottleneck(1e8, 0.08), vec![flow("f", "vcp", &[0], 20.0)]);
@@ -62,8 +63,8 @@ fn a_start_takes_thirteen_seconds() {
     assert!((12.0..15.0).contains(&reached), "{reached}");
 }
 
-/// Convergence of flows with one RTT, slower for shares of more packets. The second of two flows starts after 10 s, and
-/// the Jain index exceeds 0.95. With the authors' reference of 100 ms AI is four times as fast.
+/// Flows with one RTT converge to fairness slowly, and more slowly for shares of more packets. The second of two flows
+/// starts after 10 s, and the Jain index exceeds 0.95. With the authors' reference of 100 ms AI is four times as fast.
 #[test]
 fn convergence_to_fairness_is_slow() {
     let time = |rate_bps: f64, t_d: f64| {
@@ -81,7 +82,7 @@ fn convergence_to_fairness_is_slow() {
     assert!(fast < large / 2.0, "{fast} s instead of {large} s");
 }
 
-/// Two flows with RTTs of 50 ms and `far_s`: their rates over the last third of 120 s.
+/// Returns the rates of two flows with RTTs of 50 ms and `far_s`, over the last third of 120 s.
 fn near_and_far(far_s: f64, starts_s: [f64; 2]) -> [f64; 2] {
     let flows = [(0.05, starts_s[0]), (far_s, starts_s[1])].map(|(rtt_s, start_s)| {
         let mut flow = flow("f", "vcp", &[0], 120.0);
@@ -94,8 +95,8 @@ fn near_and_far(far_s: f64, starts_s: [f64; 2]) -> [f64; 2] {
     [0, 1].map(|i| summary.flows[i].rate_bps.unwrap())
 }
 
-/// AI scaling, which makes the two rates equal, but slowly (aecp-2010 §6.1: "too slow"). After 80 to 100 s whichever
-/// started first is still well ahead.
+/// AI scaling makes the rates of flows with different RTTs equal, but slowly (aecp-2010 §6.1: "too slow"). After 80 to
+/// 100 s the flow that started first is still well ahead.
 #[test]
 fn flows_with_different_rtts_stay_unequal_for_long() {
     for starts_s in [[0.0, 20.0], [20.0, 0.0]] {
@@ -105,8 +106,8 @@ fn flows_with_different_rtts_stay_unequal_for_long() {
     }
 }
 
-/// An RTT above t_ρ starves short RTTs for good. Until a flow with 400 ms has reacted to an overload and its reaction
-/// has been measured, a flow with 50 ms backs off every 250 ms, down to one packet.
+/// An RTT above t_ρ starves short RTTs permanently. Until a flow with 400 ms has reacted to an overload and its
+/// reaction has been measured, a flow with 50 ms backs off every 250 ms, down to one packet.
 #[test]
 fn an_rtt_above_the_interval_starves_short_rtts() {
     for starts_s in [[0.0, 20.0], [20.0, 0.0]] {
@@ -115,9 +116,10 @@ fn an_rtt_above_the_interval_starves_short_rtts() {
     }
 }
 
-/// aecp-2010 Fig. 9 at a tenth of its rates: three links of 50, 25, 50 Mbit/s, one flow over all, one over
-/// each. The long flow reacts to every link's overload and gets far less than the max-min 12.25 Mbit/s, and the middle
-/// link's own flow gets more (the paper, at full rates: 67, 369, 174, 369 of 122.5, 367.5, 122.5, 367.5 Mbit/s).
+/// Several bottlenecks do not give max-min shares, as in aecp-2010 Fig. 9, here at a tenth of its rates. Three links
+/// have 50, 25 and 50 Mbit/s, with one flow over all of them and one over each. The long flow reacts to every link's
+/// overload and gets far less than its max-min share of 12.25 Mbit/s, and the middle link's own flow gets more. At full
+/// rates the paper has 67, 369, 174, 369 of 122.5, 367.5, 122.5, 367.5 Mbit/s.
 #[test]
 fn several_bottlenecks_are_not_max_min() {
     let links = [("a", 5e7), ("b", 2.5e7), ("c", 5e7)];

@@ -1,4 +1,4 @@
-//! XCP, iXCP and P-XCP against their papers' statements and the consequences of their equations.
+//! Tests of XCP, iXCP and P-XCP against their papers' statements and the consequences of their equations.
 
 mod common;
 
@@ -6,15 +6,15 @@ use common::{assert_close, cbr, flow, link, network, run, set};
 use waterfill_network::ParamValue;
 use waterfill_network::summary::Summary;
 
-/// Gains of ixcp-2007 §2.1.
+/// Gain α of ixcp-2007 §2.1. `GAMMA` is the gain γ.
 const ALPHA: f64 = 0.4;
 const GAMMA: f64 = 0.1;
-/// Fig. 1 of ixcp-2007, Mbit/s.
+/// Rate of the first link in Fig. 1 of ixcp-2007, in Mbit/s. `SECOND` is the rate of the second link.
 const FIRST: f64 = 155.0;
 const SECOND: f64 = 100.0;
 const SHORT_SHARE: f64 = FIRST - SECOND;
 
-/// XCP's equilibrium rate on a link of `c`, shared with flows that use `elsewhere` of it and are bottlenecked
+/// Returns XCP's equilibrium rate on a link of `c`. Other flows use `elsewhere` of the link and have their bottleneck
 /// downstream.
 ///
 /// With an empty queue, eq. 1 and 2 give every flow (φ + h)/N and take h·x/y from one of rate x; with
@@ -38,14 +38,15 @@ fn equilibrium_of_many_flows_leaves_a_fifth_of_the_link_unused() {
     assert_close(equilibrium(FIRST, SECOND, 1.0 + 1e-9), SHORT_SHARE, 1e-3);
 }
 
-/// Flows of Fig. 1 that start first; the others start 5 s later.
+/// Flows of Fig. 1 that start first. The others start 5 s later.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     Short,
     Both,
 }
 
-/// Fig. 1: `n` long flows over both links in the given order, and a short flow over the first link of 155 Mbit/s.
+/// Runs Fig. 1's network: `n` long flows over both links in the given order, and a short flow over the first link of
+/// 155 Mbit/s.
 fn fig1(
     protocol: &str,
     params: &[(&str, ParamValue)],
@@ -74,13 +75,13 @@ fn mbps(summary: &Summary, flow: usize) -> f64 {
     summary.flows[flow].rate_bps.unwrap() / 1e6
 }
 
-/// The long flows share the second link.
+/// Asserts that the long flows fill the second link.
 fn assert_long_flows_fill_the_second_link(summary: &Summary) {
     let long: f64 = (1..summary.flows.len()).map(|i| mbps(summary, i)).sum();
     assert_close(long, SECOND, 0.015);
 }
 
-/// ixcp-2007 Fig. 2, XCP: the short flow settles where eq. 1 and 2 balance, for up to 1024 long flows.
+/// XCP's short flow settles where eq. 1 and 2 balance, for up to 1024 long flows (ixcp-2007 Fig. 2).
 #[test]
 fn xcp_settles_at_its_equilibrium() {
     for n in [4, 8, 16, 32, 64, 128, 256, 1024] {
@@ -91,7 +92,7 @@ fn xcp_settles_at_its_equilibrium() {
     }
 }
 
-/// ixcp-2007 §2.2: the equilibrium depends neither on the header's form nor on which flow started first.
+/// XCP's equilibrium depends neither on the header's form nor on which flow started first (ixcp-2007 §2.2).
 #[test]
 fn xcp_settles_there_with_either_header_and_from_below() {
     let expected = equilibrium(FIRST, SECOND, 17.0);
@@ -100,8 +101,9 @@ fn xcp_settles_there_with_either_header_and_from_below() {
     }
 }
 
-/// ixcp-2007 §4.1: "more than 97 % link utilization; the short flow's rate is more than 90 % of its
-/// max-min rate", no drops. From below the short flow grows by its N-th part of φ, which is slow.
+/// iXCP gives the short flow its share without drops. From ixcp-2007 §4.1: "more than 97 % link utilization; the short
+/// flow's rate is more than 90 % of its max-min rate". From below the short flow grows by its N-th part of φ, which is
+/// slow.
 #[test]
 fn ixcp_gives_the_short_flow_its_share() {
     for (n, first, duration_s) in
@@ -114,8 +116,8 @@ fn ixcp_gives_the_short_flow_its_share() {
     }
 }
 
-/// 1024 long flows stay at a window of one packet, which is more than the second link carries in 80 ms. So it stays
-/// full, and the short flow grows by ẋ = α(55 − x)/(N·d).
+/// With 1024 long flows at a window of one packet, the short flow grows slowly. These windows are more than the second
+/// link carries in 80 ms, so that link stays full and the short flow grows by ẋ = α(55 − x)/(N·d).
 #[test]
 fn ixcp_with_windows_of_one_packet_grows_slowly() {
     let summary = fig1("ixcp", &[], 1024, &[0, 2], First::Both, 90.0);
@@ -127,7 +129,7 @@ fn ixcp_with_windows_of_one_packet_grows_slowly() {
     assert_close(mbps(&summary, 0), SHORT_SHARE * (1.0 - mean_gap), 0.05);
 }
 
-/// `claim = "least-feedback"`: long flows that keep naming the first link. They reduce the short flow to the point
+/// With `claim = "least-feedback"`, long flows that keep naming the first link reduce the short flow's rate. It settles
 /// where φ alone compensates for shuffling: α(55 − x) = γ·x. With `shuffle = "draft"` this is the literal reading of
 /// §3.
 #[test]
@@ -141,7 +143,7 @@ fn ixcp_as_printed_misses_the_share_with_many_flows() {
     }
 }
 
-/// ixcp-2007 §5: P-XCP does not help on Fig. 1, where the other flows' bottleneck is downstream.
+/// P-XCP does not help on Fig. 1, where the other flows' bottleneck is downstream (ixcp-2007 §5).
 #[test]
 fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
     for n in [4, 64, 256] {
@@ -150,7 +152,7 @@ fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
     }
 }
 
-/// ixcp-2007 §5: it helps where that bottleneck is upstream, and "increases the persistent queue size".
+/// P-XCP helps where the other flows' bottleneck is upstream, and "increases the persistent queue size" (ixcp-2007 §5).
 #[test]
 fn pxcp_helps_where_the_bottleneck_is_upstream() {
     for n in [16, 64] {
@@ -162,8 +164,9 @@ fn pxcp_helps_where_the_bottleneck_is_upstream() {
     }
 }
 
-/// aecp-2010 Fig. 9 and 10: 500, 250, 500 Mbit/s, a long flow and one flow per link. Before the narrow link
-/// the equilibrium above holds; behind it the residues let the local flow keep more (365 Mbit/s).
+/// XCP is at its equilibrium before a narrow link, but behind it the local flow keeps more (aecp-2010 Fig. 9 and 10).
+/// Links have 500, 250 and 500 Mbit/s, with a long flow and one flow per link. Behind the narrow link the residues let
+/// the local flow keep 365 Mbit/s.
 #[test]
 fn xcp_upstream_and_downstream_of_a_narrow_link() {
     let rates = |protocol: &str| {
@@ -183,11 +186,12 @@ fn xcp_upstream_and_downstream_of_a_narrow_link() {
     }
 }
 
-/// Rates of ixcp-2007 §4.2, flows bottlenecked at link 1 to 5.
+/// Rates of ixcp-2007 §4.2 for flows with their bottleneck at links 1 to 5, in Mbit/s.
 const FIG4: [f64; 5] = [10.0, 8.0, 4.0, 3.0, 2.0];
 
-/// An instance of Fig. 4: 10, 10, 10, 20, 30 flows over the first 1, 2, 3, 4, 5 of five links. The rates make the last
-/// link of every flow its bottleneck. Returns each group's mean rate over its share, and each link's utilization.
+/// Runs an instance of Fig. 4. Returns each group's mean rate over its share, and each link's utilization. Groups of
+/// 10, 10, 10, 20 and 30 flows cross the first 1, 2, 3, 4 and 5 of five links. The rates make the last link of every
+/// flow its bottleneck.
 fn fig4(protocol: &str, params: &[(&str, ParamValue)], duration_s: f64) -> [(f64, f64); 5] {
     let counts = [10_u32, 10, 10, 20, 30];
     let (mut links, mut flows) = (Vec::new(), Vec::new());
@@ -212,8 +216,8 @@ fn fig4(protocol: &str, params: &[(&str, ParamValue)], duration_s: f64) -> [(f64
     })
 }
 
-/// ixcp-2007 §4.2: "XCP cannot fully utilize the bandwidth of the first four links", iXCP can. As printed
-/// in §3 it comes within 5 %; naming only full links costs some of that here.
+/// iXCP uses the first four of five links, which XCP cannot: "XCP cannot fully utilize the bandwidth of the first four
+/// links" (ixcp-2007 §4.2). As printed in §3, iXCP comes within 5 %. Naming only full links costs some of that here.
 #[test]
 fn ixcp_on_five_links() {
     let xcp = fig4("xcp", &[], 30.0);
@@ -231,9 +235,9 @@ fn ixcp_on_five_links_naming_full_links_only() {
     }
 }
 
-/// A bottleneck that moves (ixcp-2007 §4.3). A long flow crosses links of 150, 100 and 120 Mbit/s; s1 is on the first,
-/// s2 on the second, s3 and s4 on the third; s5 to s7 join the first at 20 s; s4 to s7 leave at 40 s. All reach their
-/// max-min rates within ten seconds.
+/// iXCP follows a bottleneck that moves, and all flows reach their max-min rates within ten seconds (ixcp-2007 §4.3). A
+/// long flow crosses links of 150, 100 and 120 Mbit/s. Flow s1 is on the first link, s2 on the second, s3 and s4 on the
+/// third. Flows s5 to s7 join the first link at 20 s, and s4 to s7 leave at 40 s.
 #[test]
 fn ixcp_follows_a_bottleneck_that_moves() {
     let links = [150e6, 100e6, 120e6].map(|rate| link("l", rate, 0.02, (rate * 0.12 / 8.0) as u64)).concat();
@@ -266,7 +270,7 @@ fn ixcp_follows_a_bottleneck_that_moves() {
     }
 }
 
-/// RTTs from 20 to 50 ms, and one of four flows with twice the weight.
+/// Four flows with RTTs from 20 to 50 ms share one bottleneck by weight. One of them has twice the weight.
 #[test]
 fn one_bottleneck_is_full_and_shared_by_weight() {
     for protocol in ["xcp", "ixcp", "pxcp"] {
@@ -303,7 +307,7 @@ fn xcp_takes_what_other_traffic_leaves() {
     }
 }
 
-/// XCP-r: losing a tenth of the acknowledgements while windows grow does not change any flow's rate.
+/// XCP-r keeps every flow's rate when a tenth of the acknowledgements is lost while windows grow.
 #[test]
 fn xcpr_survives_lost_acknowledgements() {
     let rates = |feedback_at: &str, loss: f64| {

@@ -1,4 +1,4 @@
-//! XCP, P-XCP and iXCP in their fixed-point version (`kernel/xcp.h`) against real numbers.
+//! Tests of XCP, P-XCP and iXCP: their fixed-point version (`kernel/xcp.h`) against real numbers.
 //!
 //! The fixed-point router writes at arrival and samples the queue at ticks, so runs differ packet by packet from the first
 //! round on. Mean rates over tens of seconds may differ by 2 %, utilizations by 0.5 %, and mean queues by a packet.
@@ -9,7 +9,7 @@ use common::{assert_close, flow, link, network, refusal, run};
 use waterfill_network::Network;
 use waterfill_network::summary::Summary;
 
-/// Fig. 1 of ixcp-2007, Mbit/s.
+/// Rate of the first link in Fig. 1 of ixcp-2007, in Mbit/s. `SECOND` is the rate of the second link.
 const FIRST: f64 = 155.0;
 const SECOND: f64 = 100.0;
 const SHORT_SHARE: f64 = FIRST - SECOND;
@@ -18,7 +18,7 @@ fn mbps(summary: &Summary, flow: usize) -> f64 {
     summary.flows[flow].rate_bps.expect("it ran") / 1e6
 }
 
-/// Summaries of both versions, after a check that they agree on every link.
+/// Returns the summaries of both versions after checking that they agree on every link.
 fn run_both(mut n: Network, protocol: &str) -> [Summary; 2] {
     let both = ["real", "kernel"].map(|arithmetic| {
         n.set_param(protocol, "arithmetic", arithmetic);
@@ -35,7 +35,7 @@ fn run_both(mut n: Network, protocol: &str) -> [Summary; 2] {
     both
 }
 
-/// Four flows, RTTs up to 30 ms longer than the base, one with twice the weight.
+/// Both versions share one bottleneck by weight among four flows, with RTTs up to 30 ms longer than the base RTT.
 #[test]
 fn one_bottleneck() {
     for protocol in ["xcp", "ixcp", "pxcp"] {
@@ -58,7 +58,7 @@ fn one_bottleneck() {
     }
 }
 
-/// RTTs of 2 ms: control intervals of two ticks.
+/// Both versions agree at RTTs of 2 ms, where control intervals have two ticks.
 #[test]
 fn short_rtts() {
     let flows = vec![flow("f", "xcp", &[0], 6.0); 4];
@@ -69,7 +69,8 @@ fn short_rtts() {
     }
 }
 
-/// Fig. 1: 16 long flows over both links in the given order, and a short flow over the first, which starts first.
+/// Returns Fig. 1's network: 16 long flows over both links in the given order, and a short flow that starts first, over
+/// the first link.
 fn fig1(protocol: &str, long_path: &[u32], duration_s: f64) -> Network {
     let buffer = (FIRST * 1e6 * 0.08 / 8.0) as u64; // one bandwidth-delay product
     let links = [link("first", FIRST * 1e6, 0.02, buffer), link("second", SECOND * 1e6, 0.02, buffer)].concat();
@@ -80,7 +81,7 @@ fn fig1(protocol: &str, long_path: &[u32], duration_s: f64) -> Network {
     network
 }
 
-/// The short flow's rate, which both versions agree on; the long flows fill the second link.
+/// Returns the short flow's rate after checking that both versions agree and that the long flows fill the second link.
 fn short_rate(protocol: &str, long_path: &[u32], duration_s: f64) -> f64 {
     let [real, kernel] = run_both(fig1(protocol, long_path, duration_s), protocol);
     let long: f64 = (1..17).map(|i| mbps(&kernel, i)).sum();
@@ -89,21 +90,21 @@ fn short_rate(protocol: &str, long_path: &[u32], duration_s: f64) -> f64 {
     mbps(&kernel, 0)
 }
 
-/// ixcp-2007 Fig. 1: XCP leaves the short flow at 31 of 55 Mbit/s, iXCP gives it its share.
+/// XCP leaves the short flow at 31 of 55 Mbit/s, and iXCP gives it its share (ixcp-2007 Fig. 1).
 #[test]
 fn the_unfairness_and_its_cure() {
     assert_close(short_rate("xcp", &[0, 2], 45.0), 30.75, 0.03);
     assert!(short_rate("ixcp", &[0, 2], 60.0) > 0.95 * SHORT_SHARE);
 }
 
-/// ixcp-2007 §5: P-XCP helps where the other flows' bottleneck is upstream.
+/// P-XCP helps where the other flows' bottleneck is upstream (ixcp-2007 §5).
 #[test]
 fn scaled_spare_bandwidth() {
     assert!(short_rate("pxcp", &[2, 0], 45.0) > 0.9 * SHORT_SHARE);
     assert!(short_rate("xcp", &[2, 0], 45.0) < 0.75 * SHORT_SHARE);
 }
 
-/// Totals survive lost acknowledgements: losing a tenth of them changes no rate.
+/// Losing a tenth of the acknowledgements changes no rate, because totals survive the losses.
 #[test]
 fn lost_acknowledgements_lose_nothing() {
     let rates = |loss| {

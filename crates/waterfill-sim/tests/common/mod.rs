@@ -25,7 +25,7 @@ pub fn cbr(name: &str, path: &[u32], rate_bps: f64, span_s: [f64; 2], packet_byt
     TrafficSpec { packet_bytes, ..source }
 }
 
-/// Returns a network that is measured over its last third.
+/// Returns a network that is measured over the last third of its run.
 pub fn network(duration_s: f64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> Network {
     let empty = Network::builder(Duration::from_secs(duration_s));
     empty.with(|network| (network.links, network.flows) = (links, flows)).unchecked()
