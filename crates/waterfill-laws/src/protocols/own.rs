@@ -1,4 +1,4 @@
-//! A law that another program provides at run time: a user's own, written in Python.
+//! Law that another program provides at run time, for example a user's own law written in Python.
 //!
 //! # Law
 //! That of the program. [`Provider`] makes its three ends, with the calls of the traits in [`crate::protocol`]. It is meant
@@ -63,11 +63,11 @@ impl Wire for OwnFields {
     }
 }
 
-/// A program that provides a law.
+/// Program that provides a law.
 pub trait Provider: Send + Sync {
     /// Returns the target utilization of a link, in (0, 1].
     fn target(&self) -> f64;
-    /// True if packets are paced unless the scenario says otherwise.
+    /// Returns true if packets are paced unless the scenario says otherwise.
     fn paced(&self) -> bool;
     /// Creates the router law of one link direction; `None` if routers do nothing.
     fn router(&self, link: &LinkView) -> Option<Box<dyn RouterLaw>>;
@@ -77,7 +77,7 @@ pub trait Provider: Send + Sync {
     fn source(&self, connection: &Connection) -> Box<dyn SourceLaw>;
 }
 
-/// A router law defined by a program, with the calls of [`protocol::Router`].
+/// Router law defined by a program, with the methods of [`protocol::Router`].
 pub trait RouterLaw: Send + Sync {
     /// Marks an arriving packet; see [`protocol::Router::on_arrival`].
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>);
@@ -89,7 +89,7 @@ pub trait RouterLaw: Send + Sync {
     fn boxed(&self) -> Box<dyn RouterLaw>;
 }
 
-/// A receiver law defined by a program, with the calls of [`protocol::Receiver`].
+/// Receiver law defined by a program, with the methods of [`protocol::Receiver`].
 pub trait ReceiverLaw: Send + Sync {
     /// Receives a data packet; see [`protocol::Receiver::on_data`].
     fn on_data(&mut self, received: &Received<OwnFields>);
@@ -99,7 +99,7 @@ pub trait ReceiverLaw: Send + Sync {
     fn boxed(&self) -> Box<dyn ReceiverLaw>;
 }
 
-/// A source law defined by a program, with the calls of [`protocol::Source`].
+/// Source law defined by a program, with the methods of [`protocol::Source`].
 pub trait SourceLaw: Send + Sync {
     /// Returns the header of a packet to send; see [`protocol::Source::stamp`].
     fn stamp(&mut self, sending: &Sending) -> OwnFields;

@@ -266,7 +266,7 @@ impl Probe for Price {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     period: Duration,
-    /// Time at which each signal was last received; `None` if never.
+    /// Time of the last arrival of each signal; `None` if it never arrived.
     last: Box<[Option<Instant>; UNKNOWN as usize]>,
     lowest: u8,
 }

@@ -4,7 +4,7 @@ use crate::params::{ParamError, require};
 use crate::units::Duration;
 
 crate::choice! {
-    /// Answers to losses and ECN marks.
+    /// Answer to losses and ECN marks.
     pub enum Fallback {
         /// A second window, computed by CUBIC; the smaller window limits the source.
         Cubic = "cubic",

@@ -24,7 +24,7 @@ pub struct Router {
     token_limit: f64,
     /// Target rate tr at the last departure.
     pub(super) target_rate: Rate,
-    /// Share f of the packets to accelerate, at the last departure.
+    /// Fraction f of the packets to accelerate, at the last departure.
     pub(super) accelerate: f64,
 }
 
@@ -98,13 +98,13 @@ pub(super) fn target_rate(eta: f64, mu: Rate, queue: Volume, delay_threshold: Du
     (eta * mu - excess / delta).max(Rate::ZERO)
 }
 
-/// `[abc-2020:eq2]` Returns the share f = min(½·tr/cr, 1) of the packets to accelerate.
+/// `[abc-2020:eq2]` Returns the fraction f = min(½·tr/cr, 1) of the packets to accelerate.
 pub(super) fn accelerate(target_rate: Rate, dequeue_rate: Rate) -> f64 {
     if 0.5 * target_rate >= dequeue_rate { 1.0 } else { 0.5 * (target_rate / dequeue_rate) }
 }
 
-/// `[abc-2020:alg1]` Returns a packet's new mark. At most a share f of the packets keep "accelerate"; a brake stays a
-/// brake.
+/// `[abc-2020:alg1]` Returns a packet's new mark. At most a fraction f of the packets keep "accelerate"; a brake stays
+/// a brake.
 pub(super) fn marked(mark: Mark, token: &mut f64, accelerate: f64, token_limit: f64) -> Mark {
     *token = (*token + accelerate).min(token_limit);
     if mark == Mark::Accelerate && *token > 1.0 {

@@ -49,7 +49,7 @@ fn share_that_accelerates() {
     assert_eq!(share(0.0, 0.0), 1.0, "no division by zero");
 }
 
-/// Returns the new marks of `n` packets that arrive with the mark `came`, at the share `f`.
+/// Returns the new marks of `n` packets that arrive with the mark `came`, for the fraction `f` of accelerates.
 fn marks(f: f64, came: Mark, n: usize) -> Vec<Mark> {
     let mut token = 0.0;
     (0..n).map(|_| marked(came, &mut token, f, 5.0)).collect()
@@ -180,7 +180,7 @@ fn a_router_compares_departures_with_capacity() {
     close(busy.target_rate.as_bps(), 7.249e6, 1e-3);
 }
 
-/// Algorithm 1 accelerates a share f of the packets, on average over a window.
+/// Algorithm 1 accelerates a fraction f of the packets, on average over a window.
 #[test]
 fn a_busy_router_accelerates_a_little_less_than_half() {
     let mut router = router();

@@ -146,7 +146,7 @@ impl Factor {
     /// Factor of the largest rate, 2^61.998 packets/s.
     pub const LARGEST: Self = Self(0xfffe);
 
-    /// Returns the nearest code to a place on the scale, and the rounding remainder in codes.
+    /// Returns the nearest code to a place on the factor's scale, and the rounding remainder in codes.
     fn nearest(place: f64) -> (Self, f64) {
         // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
         let factor = Self((place + 0.5) as u16).min(Self::LARGEST);

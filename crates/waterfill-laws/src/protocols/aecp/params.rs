@@ -27,11 +27,11 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Quantity that a source's rate x bounds.
+    /// Quantity that the rate x of a source limits.
     pub enum SourceKind {
-        /// Rate at which packets leave. The source paces its packets and has no window.
+        /// Sending rate of the source, which paces its packets and has no window.
         Rate = "rate",
-        /// Data in flight. Acknowledgements clock a window of x·τ.
+        /// Data in flight, in a window of x·τ that acknowledgements clock.
         Window = "window",
     }
 }
@@ -79,7 +79,7 @@ crate::choice! {
 crate::carriage::params_with_carriage! {
     /// Parameters of AECP (§4.3 and §5). The relations β = α/2 and T = 4/α are `[aecp-2010:eq43]`.
     pub struct Params {
-        /// Speed α at which sources approach the factor, per second.
+        /// Speed α of a source's approach to the factor, per second.
         alpha: f64 = 2.0, "aecp-2010 §4.3",
             kernel scaled(1e3, 0.001..=1e3);
         /// Growth rate β of the factor on an idle link, per second.

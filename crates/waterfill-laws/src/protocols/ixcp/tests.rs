@@ -63,8 +63,8 @@ fn eight_bytes_more_out_and_four_back() {
     assert_eq!((Echo::decode(&out), Echo::decode(&out[..23])), (Some(echo), None));
 }
 
-/// `[ixcp-2007:eq1, eq3]` All packets together fill the link with 96 Mbit/s, so φ = 0 and h = γ·72. The local flow
-/// gains and loses all of h, and the other flow nothing.
+/// `[ixcp-2007:eq1, eq3]` All packets together fill the link with 96 Mbit/s, so that φ = 0 and h = γ·72 Mbit/s. The
+/// local flow gains and loses all of h, and the other flow nothing.
 #[test]
 fn eq3_shuffles_local_flows_only() {
     let mut router = router_after(1200e3, Claim::FullLink);

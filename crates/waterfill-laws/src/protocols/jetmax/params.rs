@@ -20,7 +20,7 @@ crate::params! {
         /// router.
         epsilon: f64 = 0.02, "ours: below 1 - gamma, which then holds what the flow sends too much",
             kernel scaled(1e6, 0.0..=0.999999);
-        /// Relative margin below the flow's rate that makes a flow join another router after only one interval.
+        /// Relative margin below the flow's rate that lets a flow join another router after only one interval.
         urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval",
             kernel scaled(1e6, 0.0..=0.999999);
         /// Minimum rate of a source.

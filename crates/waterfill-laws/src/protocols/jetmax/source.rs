@@ -24,7 +24,7 @@ pub struct Source {
     pub(super) bottleneck: u8,
     /// Fair rate g that the source last applied, times its weight.
     pub(super) target: Option<Rate>,
-    /// Time since which every acknowledgement has named a router with a smaller rate.
+    /// Time since which every acknowledgement has named a router that offers less than the target.
     doubted_since: Option<Instant>,
     /// Time at which the flow joined its router; `counted_after` is the time until the router has fully counted the
     /// flow.
@@ -146,13 +146,13 @@ pub(super) fn until_counted(rtt: Duration, interval: Duration) -> Duration {
     rtt + interval * 2
 }
 
-/// `[jetmax-2006:loss]` Returns the share s = (1 − p)·x for a proposed loss p.
+/// `[jetmax-2006:loss]` Returns the fair share s = (1 − p)·x for a proposed loss p.
 pub(super) fn share(loss: f64, rate: f64) -> f64 {
     (1.0 - loss) * rate
 }
 
-/// `[jetmax-2006:switching]` Returns true if another router's share is below the target by more than a factor. A flow
-/// without a target (its router has left the path) always gets true.
+/// `[jetmax-2006:switching]` Returns true if another router's share is below the target by more than a factor. It is
+/// always true for a flow without a target, whose router has left the path.
 pub(super) fn is_less(proposed: Rate, target: Rate, factor: f64) -> bool {
     target <= Rate::ZERO || proposed < (1.0 - factor) * target
 }

@@ -30,8 +30,8 @@ fn membership_counts_each_flow_once_whatever_its_rate() {
     close(flows(25.0 * 0.004 + 50.0 * 0.002, 0.1), 2.0, 1e-12);
 }
 
-/// `[jetmax-2006:source]` With τ = 0.6, a step from 100 towards 40 Mbit/s reaches 64 Mbit/s. Six steps come within the
-/// abstract's 1 %.
+/// `[jetmax-2006:source]` With τ = 0.6, a step from 100 towards 40 Mbit/s reaches 64 Mbit/s. Six steps leave less than
+/// the abstract's 1 %.
 #[test]
 fn source_step_and_the_abstracts_six_intervals() {
     close(rate_next(mbps(100.0), mbps(40.0), 0.6).as_bps(), 64e6, 1e-12);
@@ -59,7 +59,7 @@ fn loss_of_a_flow_that_would_join() {
     close(share_if_joined(mbps(95.0), mbps(190.0), 0.0, mbps(57.0), 1.0).as_bps(), 28.5e6, 1e-12);
 }
 
-/// `[jetmax-2006:switching]` A flow switches only if the other share is below 98 % of its target.
+/// `[jetmax-2006:switching]` A flow switches only if another router's share is below 98 % of the target.
 #[test]
 fn switching_needs_a_share_less_by_epsilon() {
     assert!(!is_less(mbps(98.1), mbps(100.0), 0.02));

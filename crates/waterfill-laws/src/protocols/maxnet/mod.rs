@@ -274,7 +274,7 @@ pub fn demand(q: f64, x_max: Rate, t: f64) -> Rate {
     x_max * (-q / t).exp()
 }
 
-/// `[maxnet-2007:eq8]` Returns the price D⁻¹(x) = −T·ln(x/x_max) at which the demand is x.
+/// `[maxnet-2007:eq8]` Returns the price D⁻¹(x) = −T·ln(x/x_max) for the demand x.
 #[must_use]
 pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
     -t * (x / x_max).ln()

@@ -20,9 +20,9 @@ crate::choice! {
 /// It was a flag: `true` is still exponential, `false` off, and results have these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Average {
-    /// Exponential average, in which each price has the weight dt/τ.
+    /// Exponential average, with the weight dt/τ for each price.
     Exponential,
-    /// Mean of the last RTT, in which each price has the weight dt.
+    /// Mean of the last RTT, with the weight dt for each price.
     Sliding,
     /// No average: the newest price.
     Off,
@@ -87,7 +87,7 @@ crate::carriage::params_with_carriage! {
         /// Average of prices over one RTT at the receiver; `true` means exponential, `false` means off.
         average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"",
             kernel words(&["off", "exponential"]);
-        /// Order in which eq. 10 updates ξ and the rate.
+        /// Order of the updates of ξ and the rate in eq. 10.
         order: Order = Order::XiFirst, "maxnet-2007 Fig. 2",
             kernel words(&["rate-first", "xi-first"]).member("xi_first");
         /// Let a router remember, for T_0, the start rates that it granted.

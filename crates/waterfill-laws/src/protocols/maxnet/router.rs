@@ -112,7 +112,7 @@ pub(in crate::protocols) fn highest(code: u32, own: u32) -> u32 {
     code.max(own)
 }
 
-/// `[maxnet-2007:fig3]` Returns y_dt + Q·dt_p/T₀, in which the queue counts as if it had been sent again.
+/// `[maxnet-2007:fig3]` Returns y_dt + Q·dt_p/T₀, which counts the queue as if it had been sent again.
 pub(super) fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
     arrived + queue * (dt_p / t_0)
 }

@@ -5,7 +5,7 @@ use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Source that computes its window from the price; the slow state ξ makes the shares of all flows fair.
+/// Source that computes its window from the price. The slow state ξ equalizes the rates of all flows.
 #[derive(Clone, Debug)]
 pub struct Source {
     x_max: Rate,

@@ -416,8 +416,8 @@ fn eq12_compensation() {
     }
 }
 
-/// Data without a price end the average, because the path has no router any more. A falling average would ask for
-/// x_max.
+/// Data without a price end the average, because the path has no router any more. Otherwise the average would fall and
+/// ask for x_max.
 #[test]
 fn data_without_a_price_ends_the_average() {
     let mut receiver = Receiver::new(&Params::default());

@@ -1,4 +1,4 @@
-//! A rarely used variant of the router: `load_average`.
+//! Router variant that averages the load for MaxStart (`load_average`).
 
 use super::Params;
 use crate::units::Rate;
@@ -17,7 +17,7 @@ impl AveragedLoad {
         Self { rate: Rate::ZERO, weight: if averages { params.dt_p / params.load_average } else { 1.0 } }
     }
 
-    /// Adds the load of one dt_p.
+    /// Adds the load of one dt_p to the average.
     pub(super) fn add(&mut self, load: Rate) {
         self.rate = if self.weight < 1.0 { self.rate + (load - self.rate) * self.weight } else { load };
     }

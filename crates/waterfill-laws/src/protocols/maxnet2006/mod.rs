@@ -1,4 +1,4 @@
-//! TCP MaxNet of the 2006 thesis: sources start at a rate that routers grant, then follow the highest price.
+//! TCP MaxNet of the 2006 thesis: sources start at a rate that routers grant, and then follow the highest price.
 //!
 //! # Law
 //! Every link computes a price, packets carry the highest price on their path, and a source's rate falls exponentially

@@ -4,7 +4,7 @@ use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
-    /// Number system of the law's computation.
+    /// Number system for the computation of the law.
     pub enum Arithmetic {
         /// Real numbers.
         Real = "real",
@@ -21,7 +21,7 @@ crate::choice! {
 crate::carriage::params_with_carriage! {
     /// Parameters of the thesis's law (§4.2 and §4.3).
     pub struct Params {
-        /// Maximal supported rate x_max.
+        /// Maximum supported rate x_max.
         x_max: Rate = Rate::from_bps(1e15), "tcp-maxnet-2006 §3.3",
             kernel whole(32.0..=1e15);
         /// Speed of convergence T of the demand function.
@@ -45,10 +45,10 @@ crate::carriage::params_with_carriage! {
         /// Start a connection at a rate that routers grant.
         quickstart: bool = true, "tcp-maxnet-2006 §4.3, tcp_maxnet_QS_enabled",
             kernel word();
-        /// Factor by which the start rate rises every RTT.
+        /// Growth factor of the start rate per RTT.
         rateinc: f64 = 1.25, "our choice: the thesis gives no value",
             kernel scaled(1e3, 1.001..=16.0);
-        /// Rise of the price, in 2⁻¹⁸ per second, at which the source stops raising its start rate.
+        /// Rise of the price, in 2⁻¹⁸ per second, that stops the rise of the start rate.
         mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold",
             kernel at_least(0.0);
         /// Average prices over one RTT at the source.

@@ -31,7 +31,7 @@ pub struct Router {
     marking: Marking,
 }
 
-/// Numbers that follow from a link's capacity.
+/// Numbers that depend only on a link's capacity.
 #[derive(Clone, Copy, Debug)]
 struct Scales {
     capacity: Rate,

@@ -31,7 +31,7 @@ pub(super) enum Mode {
     Priced,
 }
 
-/// State of a source that follows from the prices so far.
+/// State that a source derives from the received prices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PriceState {
     /// Averaged price q.

@@ -5,7 +5,7 @@ use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
-    /// Averages d̂ of the traffic's RTTs.
+    /// Average d̂ of the traffic's RTTs.
     pub enum Average {
         /// Average that falls as fast as it rises.
         Traffic = "traffic",
@@ -15,11 +15,11 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// Time at which a router writes its rate into a packet.
+    /// Moment when a router writes its rate into a packet.
     pub enum Writes {
-        /// On arrival, before the packet joins the queue.
+        /// Arrival of the packet, before it joins the queue.
         Arrival = "arrival",
-        /// At the start of the packet's transmission.
+        /// Start of the packet's transmission.
         Departure = "departure",
     }
 }
@@ -27,10 +27,10 @@ crate::choice! {
 crate::carriage::params_with_carriage! {
     /// Parameters of RCP's router.
     pub struct Params {
-        /// Gain α of spare capacity.
+        /// Gain α of the spare capacity.
         alpha: f64 = 0.4, "maxnet-2007 §IX",
             kernel scaled(1e3, 0.001..=1.0);
-        /// Gain β of the queue.
+        /// Gain β of the queue term.
         beta: f64 = 1.0, "maxnet-2007 §IX",
             kernel scaled(1e3, 0.0..=65.535);
         /// Initial rate of a link, as a fraction of its capacity.
@@ -48,7 +48,7 @@ crate::carriage::params_with_carriage! {
         /// Average of the traffic's RTTs.
         average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted",
             kernel word();
-        /// Time at which a packet receives the link's rate.
+        /// Moment when a packet receives the link's rate.
         writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model",
             kernel default_only();
     } and {

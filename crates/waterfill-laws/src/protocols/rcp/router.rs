@@ -165,8 +165,8 @@ pub(super) fn spare(capacity: Rate, load: Rate, queue: Volume, alpha: f64, beta:
     alpha * (capacity - load) - beta * Rate::from_bps(queue.as_bits() / mean_rtt)
 }
 
-/// `[rcp-2006:R]` Returns the next rate, R·(1 + (T/d̂)·spare/C), in which C/R estimates the number of flows. With β = 0
-/// it is `[maxnet-2007:eq16]`.
+/// `[rcp-2006:R]` Returns the next rate, R·(1 + (T/d̂)·spare/C), where C/R estimates the number of flows. With β = 0
+/// this is `[maxnet-2007:eq16]`.
 pub(super) fn rate_next(rate: Rate, spare: Rate, capacity: Rate, t: f64, mean_rtt: f64) -> Rate {
     rate * (1.0 + t / mean_rtt * (spare / capacity))
 }

@@ -73,8 +73,8 @@ fn a_router_lowers_requests_to_its_first_rate() {
     assert_eq!(pass(&mut router, WireRate::of(bps(4e6)), 0, 40.0).rate(), Some(bps(4e6)));
 }
 
-/// A waiting packet leaves with the rate at its arrival or at its departure, as `writes` says. A router that writes at
-/// arrival does not ask for departures.
+/// A waiting packet leaves with the rate of its arrival or of its departure, depending on `writes`. A router that
+/// writes at arrival does not ask for departures.
 #[test]
 fn a_waiting_packet_receives_the_older_or_the_newer_rate() {
     let rate = |writes| {

@@ -67,9 +67,9 @@ crate::params! {
     pub struct Params {
         /// Window, in packets, up to which BIC behaves as Reno.
         low_window: f64 = 14.0, "Xu et al. 2004; Linux";
-        /// Maximum number of packets that the window grows by per RTT.
+        /// Maximum growth of the window per RTT, in packets.
         s_max: f64 = 32.0, "Xu et al. 2004; Linux has 16";
-        /// Minimum number of packets that the window grows by per RTT, in `curve = "paper"`.
+        /// Minimum growth of the window per RTT, in packets, with `curve = "paper"`.
         s_min: f64 = 0.01, "Xu et al. 2004";
         /// Fraction of the window that remains after a loss.
         beta: f64 = 0.8, "Linux, 819/1024; Xu et al. 2004 have 0.875";
@@ -89,19 +89,19 @@ impl Params {
     }
 }
 
-/// `[bic-2004:search]` Returns the packets by which the window grows per RTT below the maximum.
+/// `[bic-2004:search]` Returns the growth of the window per RTT below the maximum, in packets.
 #[must_use]
 pub fn search(distance: f64, s_min: f64, s_max: f64) -> f64 {
     (distance / 2.0).clamp(s_min, s_max)
 }
 
-/// `[bic-2004:probe]` Returns the packets by which the window grows per RTT from the maximum on.
+/// `[bic-2004:probe]` Returns the growth of the window per RTT from the maximum on, in packets.
 #[must_use]
 pub fn probe(excess: f64, s_max: f64) -> f64 {
     (1.0 + excess).min(s_max)
 }
 
-/// Returns the packets by which the window grows per RTT in Linux's implementation.
+/// Returns the growth of the window per RTT in Linux's implementation, in packets.
 #[must_use]
 pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
     const B: f64 = 4.0; // BICTCP_B
@@ -116,7 +116,7 @@ pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
     if step <= 1.0 { B / SMOOTH_PART } else { step.min(s_max) }
 }
 
-/// The law of `bic`.
+/// Law of BIC.
 #[derive(Clone, Debug)]
 pub struct Bic {
     params: Params,

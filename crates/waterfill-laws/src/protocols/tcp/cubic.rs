@@ -125,7 +125,7 @@ pub fn increased(cwnd: f64, target: f64, acked: f64) -> f64 {
     cwnd + (target - cwnd) * (acked / cwnd).min(1.0)
 }
 
-/// `[rfc9438:alpha]` Returns the increase at which a window that falls to `beta` times itself is on average as large as
+/// `[rfc9438:alpha]` Returns the increase that makes a window with decrease factor `beta` on average as large as
 /// Reno's.
 #[must_use]
 pub fn alpha(beta: f64) -> f64 {
@@ -154,7 +154,7 @@ pub fn mean_window(params: &Params, loss: f64, rtt: f64) -> f64 {
 /// Stage of congestion avoidance, from one reduction to the next.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
-    /// Start of the stage, t_epoch, moved forward by times in which the window was not used.
+    /// Start of the stage, t_epoch, moved forward by the time during which the window was not used.
     epoch: Instant,
     /// Time K from the start of the stage to the plateau, in seconds.
     k: f64,
@@ -162,17 +162,17 @@ struct Stage {
     w_est: f64,
 }
 
-/// The law of `cubic`.
+/// Law of CUBIC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     params: Params,
-    /// Factor α_cubic of Reno's growth.
+    /// Increase α_cubic of Reno's window per RTT, in packets.
     alpha: f64,
     hystart: HyStart,
     stage: Option<Stage>,
     /// Window of the plateau; zero before the first loss.
     w_max: f64,
-    /// Window at the last reduction, or at the end of a slow start that ended without a loss.
+    /// Window at the last reduction, or at the end of a slow start without a loss.
     cwnd_prior: f64,
     /// True if the next stage begins at its plateau.
     at_plateau: bool,
@@ -437,7 +437,7 @@ mod tests {
         assert!(cubic.window().cwnd < 71.0, "{:?}", cubic.window());
     }
 
-    /// `[rfc9438:eq5]` The mean windows equal those of Table 1 of RFC 9438.
+    /// `[rfc9438:eq5]` The mean windows equal the ones of Table 1 of RFC 9438.
     #[test]
     fn rfc9438_eq5_gives_table_1() {
         // RFC 9438 §5.1, Table 1: RTT 0.1 s; what Reno has, 1.2/√p, where that is more (to the table's rounding).

@@ -84,7 +84,7 @@ pub fn reduced(cwnd: f64, alpha: f64) -> f64 {
     cwnd * (1.0 - alpha / 2.0)
 }
 
-/// The law of `dctcp`.
+/// Law of DCTCP.
 #[derive(Clone, Debug)]
 pub struct Dctcp {
     gain: f64,

@@ -1,4 +1,4 @@
-//! The delivery rate of a connection, sampled at each acknowledgement.
+//! Delivery rate of a connection, sampled at each acknowledgement.
 //!
 //! A packet leaves with a [`Note`] of how much had been delivered by then and when. When it is acknowledged, what has been
 //! delivered since, over the time that took, is a sample; the time that sending took bounds it, lest
@@ -8,7 +8,7 @@
 use crate::protocol::{Sending, Wire};
 use crate::units::{Duration, Instant};
 
-/// The host's record of a packet in flight (the draft's P.*).
+/// The host's record of a packet in flight (P.* in the draft).
 ///
 /// Kept in 32-bit words, of which there are no more than the largest header has: so the packets of other
 /// protocols do not grow. The packet's own time of sending is not among them: the acknowledgement's RTT gives it.
@@ -72,7 +72,7 @@ impl Wire for Note {
     }
 }
 
-/// Rate sample of one acknowledgement (the draft's rs.*).
+/// Rate sample of one acknowledgement (rs.* in the draft).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSample {
     /// Number of packets that had been delivered when the acknowledged packet left (rs.prior_delivered).
@@ -83,14 +83,14 @@ pub struct RateSample {
     pub app_limited: bool,
 }
 
-/// Rate estimator of one connection (the draft's C.*).
+/// Rate estimator of one connection (C.* in the draft).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimator {
     /// C.delivered: number of packets delivered.
     delivered: f64,
     /// C.delivered_time: time of the last delivery.
     delivered_time: Instant,
-    /// C.first_sent_time: time at which the first packet of the sample was sent.
+    /// C.first_sent_time: departure time of the first packet of the sample.
     first_sent_time: Instant,
     /// C.app_limited: number of delivered packets up to which samples are limited by the application; 0 for none.
     app_limited_until: f64,
@@ -125,8 +125,8 @@ impl Estimator {
         self.app_limited_until = (self.delivered + in_flight).max(1.0);
     }
 
-    /// `[delivery-rate:ack]` Records the arrival of another `acked` packets, of which `note` belongs to the newest;
-    /// returns a rate sample.
+    /// `[delivery-rate:ack]` Records the arrival of another `acked` packets and returns a rate sample. `note` belongs
+    /// to the newest of these packets.
     pub fn on_ack(&mut self, acked: f64, note: &Note, times: Times) -> Option<RateSample> {
         if acked <= 0.0 {
             return None;

@@ -87,7 +87,7 @@ fn backlog(w: f64, base_rtt: Duration, rtt: Duration) -> f64 {
     w * (1.0 - base_rtt / rtt)
 }
 
-/// The law of `fast`.
+/// Law of FAST TCP.
 #[derive(Clone, Debug)]
 pub struct Fast {
     params: Params,

@@ -57,11 +57,11 @@ crate::params! {
     pub struct Params {
         /// Window, in packets, up to which HighSpeed TCP behaves as Reno.
         low_window: f64 = 38.0, "RFC 3649 §5";
-        /// Window, in packets, at which `high_p` and `high_decrease` hold.
+        /// Window, in packets, for which `high_p` and `high_decrease` are given.
         high_window: f64 = 83_000.0, "RFC 3649 §5";
-        /// Loss rate at which the mean window is `high_window`.
+        /// Loss rate for a mean window of `high_window`.
         high_p: f64 = 1e-7, "RFC 3649 §5";
-        /// Fraction by which a loss reduces the window at `high_window`.
+        /// Fraction of the window that a loss takes away at `high_window`.
         high_decrease: f64 = 0.1, "RFC 3649 §7";
     }
 }
@@ -83,19 +83,19 @@ impl Params {
         (w / self.low_window).ln() / (self.high_window / self.low_window).ln()
     }
 
-    /// `[rfc3649:b]` Returns the fraction by which a loss reduces the window.
+    /// `[rfc3649:b]` Returns the fraction of the window that a loss takes away.
     #[must_use]
     pub fn b(&self, w: f64) -> f64 {
         if w <= self.low_window { 0.5 } else { ((self.high_decrease - 0.5) * self.way(w) + 0.5).max(DECREASE_MIN) }
     }
 
-    /// `[rfc3649:p]` Returns the loss rate at which the mean window is `w`, above Low_Window.
+    /// `[rfc3649:p]` Returns the loss rate for a mean window of `w`, above Low_Window.
     #[must_use]
     pub fn p(&self, w: f64) -> f64 {
         LOW_P * (self.high_p / LOW_P).powf(self.way(w))
     }
 
-    /// `[rfc3649:a]` Returns the packets by which the window grows per RTT.
+    /// `[rfc3649:a]` Returns the growth of the window per RTT, in packets.
     #[must_use]
     pub fn a(&self, w: f64) -> f64 {
         if w <= self.low_window {
@@ -117,7 +117,7 @@ impl Params {
     }
 }
 
-/// The law of `highspeed`.
+/// Law of HighSpeed TCP.
 #[derive(Clone, Debug)]
 pub struct HighSpeed {
     params: Params,

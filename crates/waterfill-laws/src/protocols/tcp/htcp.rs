@@ -84,21 +84,21 @@ impl Params {
     }
 }
 
-/// `[htcp:alpha]` Returns the packets by which the window grows per RTT, at the time `since` the last loss.
+/// `[htcp:alpha]` Returns the growth of the window per RTT in packets, at the time `since` the last loss.
 #[must_use]
 pub fn alpha(since: Duration, delta_l: Duration) -> f64 {
     let beyond = (since - delta_l).as_secs();
     1.0 + 10.0 * beyond + (beyond / 2.0).powi(2)
 }
 
-/// `[htcp:scaling]` Returns the factor by which the RTT scales α.
+/// `[htcp:scaling]` Returns the scale factor of α for an RTT.
 #[must_use]
 pub fn scale(rtt: Duration) -> f64 {
     (rtt / RTT_REF).clamp(SCALE.0, SCALE.1)
 }
 
-/// `[htcp:friendly]` Returns the increase at which a window that falls to `beta` times itself is on average as large as
-/// one that halves.
+/// `[htcp:friendly]` Returns the increase that makes a window with decrease factor `beta` on average as large as one
+/// that halves.
 #[must_use]
 pub fn friendly(alpha: f64, beta: f64) -> f64 {
     2.0 * (1.0 - beta) * alpha
@@ -116,7 +116,7 @@ pub fn changed(before: f64, now: f64) -> bool {
     (now - before).abs() > CHANGE * before
 }
 
-/// The law of `htcp`.
+/// Law of H-TCP.
 #[derive(Clone, Debug)]
 pub struct Htcp {
     params: Params,

@@ -84,7 +84,7 @@ pub fn rtt_thresh(last_round_min: Duration) -> Duration {
 struct Conservative {
     /// Minimum RTT at the start of the conservative phase (cssBaselineMinRtt).
     baseline: Duration,
-    /// Number of rounds that have ended in this phase, including the round in which it began.
+    /// Number of rounds that have ended in this phase, including its first round.
     rounds: u32,
 }
 

@@ -1,4 +1,4 @@
-//! TCP NewReno: Reno that stays in recovery until all the losses of a window are repaired.
+//! TCP NewReno: a Reno that stays in recovery until all losses of a window are repaired.
 //!
 //! # Law
 //! Reno's window: `[rfc5681:eq3]`, `[rfc5681:eq4]` in [`reno`].
@@ -34,7 +34,7 @@ use crate::protocols::tcp::reno::{self, Aimd};
 use crate::protocols::tcp::{TcpLaw, Window};
 use crate::units::Instant;
 
-/// The law of `newreno`.
+/// Law of TCP NewReno.
 #[derive(Clone, Debug)]
 pub struct NewReno(Aimd);
 

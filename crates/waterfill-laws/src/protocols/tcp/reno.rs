@@ -43,7 +43,7 @@ use crate::units::Instant;
 crate::params! {
     /// Parameters of additive increase and multiplicative decrease.
     pub struct Params {
-        /// Packets by which the window grows per RTT.
+        /// Growth of the window per RTT, in packets.
         increase: f64 = 1.0, "RFC 5681 eq. 3";
         /// Fraction of the window that remains after a loss.
         decrease: f64 = 0.5, "RFC 5681 eq. 4";
@@ -92,7 +92,7 @@ impl Aimd {
     }
 }
 
-/// The law of `reno`.
+/// Law of TCP Reno.
 #[derive(Clone, Debug)]
 pub struct Reno(Aimd);
 

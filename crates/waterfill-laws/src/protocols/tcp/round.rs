@@ -1,6 +1,7 @@
-//! RTTs counted by acknowledgements, like RFC 8257's observation window.
+//! Rounds of one RTT, counted by acknowledgements as in the observation window of RFC 8257.
 
-/// Detects the end of a round: the data outstanding at one acknowledgement, and something sent since, has arrived.
+/// Detector of the end of a round. A round ends when the data outstanding at its start, and a packet sent since, have
+/// arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
     /// Number of packets of the round that have not arrived.

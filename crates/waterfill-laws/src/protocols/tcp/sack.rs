@@ -1,4 +1,4 @@
-//! TCP SACK: Reno's window over selective acknowledgements, the TCP of the papers' comparisons and of RFC 6675.
+//! TCP SACK: Reno's window with selective acknowledgements (RFC 6675), as used in the papers' comparisons.
 //!
 //! # Law
 //! Reno's window: `[rfc5681:eq3]`, `[rfc5681:eq4]` in [`reno`].
@@ -34,7 +34,7 @@ use crate::protocols::tcp::reno::{self, Aimd};
 use crate::protocols::tcp::{TcpLaw, Window};
 use crate::units::Instant;
 
-/// The law of `sack`.
+/// Law of TCP SACK.
 #[derive(Clone, Debug)]
 pub struct Sack(Aimd);
 

@@ -46,7 +46,7 @@ use crate::units::Instant;
 crate::params! {
     /// Parameters of Scalable TCP.
     pub struct Params {
-        /// Packets by which the window grows for each acknowledged packet.
+        /// Growth of the window per acknowledged packet, in packets.
         increase: f64 = 0.01, "Kelly 2003, a";
         /// Fraction of the window that remains after a loss.
         decrease: f64 = 0.875, "Kelly 2003, 1 − b";
@@ -69,7 +69,7 @@ pub fn increased(cwnd: f64, increase: f64, acked: f64) -> f64 {
     cwnd + increase * acked
 }
 
-/// The law of `scalable`.
+/// Law of Scalable TCP.
 #[derive(Clone, Debug)]
 pub struct Scalable(Params);
 

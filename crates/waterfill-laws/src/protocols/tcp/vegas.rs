@@ -90,7 +90,7 @@ pub fn step(diff: f64, params: &Params) -> f64 {
     }
 }
 
-/// Measurements of one RTT.
+/// Measurements of one round.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     /// Diff, the number of packets in the queue.
@@ -99,7 +99,7 @@ struct Estimate {
     fits: f64,
 }
 
-/// The law of `vegas`.
+/// Law of TCP Vegas.
 #[derive(Clone, Debug)]
 pub struct Vegas {
     params: Params,

@@ -78,7 +78,7 @@ pub fn threshold(bandwidth: f64, base_rtt: Duration) -> f64 {
     bandwidth * base_rtt.as_secs()
 }
 
-/// The law of `westwood`.
+/// Law of TCP Westwood+.
 #[derive(Clone, Debug)]
 pub struct Westwood {
     filter: f64,

@@ -21,7 +21,7 @@ impl RunsInKernel for Vcp {
 
     const WEIGHT_IN_PARAMS: bool = true;
 
-    /// Returns the numbers for the C code, in which α includes the connection's weight.
+    /// Returns the numbers for the C code, with the connection's weight included in α.
     fn numbers(params: &Params, weight: f64) -> Numbers {
         Params { alpha: weight * params.alpha, ..params.clone() }.kernel_numbers()
     }

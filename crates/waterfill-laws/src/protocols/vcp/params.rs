@@ -5,9 +5,9 @@ use crate::params::{ParamError, require};
 use crate::units::Duration;
 
 crate::choice! {
-    /// Answer to a code below overload during the t_ρ after MD.
+    /// Reaction to a code below overload during the t_ρ after MD.
     pub enum Freeze {
-        /// No answer: the window stays constant.
+        /// No reaction: the window stays constant.
         Always = "always",
         /// AI or MI, as usual: the freeze applies to overload only.
         Overload = "overload",
@@ -23,7 +23,7 @@ crate::params! {
         /// Interval t_q of queue samples.
         t_q: Duration = Duration::from_millis(10), "vcp-2005",
             kernel micros(100e-6..=10.0);
-        /// Weight κ_q of the persistent queue in the load.
+        /// Weight κ_q of the persistent queue in the load factor.
         kappa_q: f64 = 0.5, "vcp-2005",
             kernel scaled(1e3, 0.0..=65.535);
         /// Target utilization γ of a link.
@@ -32,13 +32,13 @@ crate::params! {
         /// Weight of the newest interval in the persistent queue.
         queue_weight: f64 = 0.25, "the authors' ns-2 code",
             kernel scaled(1e6, 1e-6..=1.0);
-        /// Increase ξ of MI.
+        /// Increase ξ per t_ρ in multiplicative increase (MI).
         xi: f64 = 0.0625, "vcp-2005",
             kernel scaled(1e6, 1e-6..=1.0);
-        /// Increase α of AI, in packets.
+        /// Increase α per t_ρ in additive increase (AI), in packets.
         alpha: f64 = 1.0, "vcp-2005",
             kernel scaled(1e3, 0.001..=1e3);
-        /// Factor β of MD.
+        /// Factor β of multiplicative decrease (MD).
         beta: f64 = 0.875, "vcp-2005",
             kernel scaled(1e6, 1e-6..=0.999999);
         /// Increases that a source suspends during the t_ρ after MD.
@@ -47,7 +47,7 @@ crate::params! {
         /// Round the load factor up to whole per cent, which reaches both levels up to 1 % earlier.
         whole_percent: bool = false, "vcp-2005 (true in the authors' ns-2 code)",
             kernel word();
-        /// RTT at which AI needs no scaling.
+        /// Reference RTT t_d, for which AI is not scaled.
         t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)",
             kernel micros(1e-3..=10.0);
         /// Arithmetic of the law: real numbers, or the fixed-point version that the kernel runs.

@@ -27,7 +27,7 @@ pub struct Source {
     rtt: Option<Duration>,
 }
 
-/// The source's answer to an acknowledged packet.
+/// Reaction of the source to an acknowledged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Multiply,

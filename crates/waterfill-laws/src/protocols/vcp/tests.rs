@@ -173,8 +173,8 @@ fn one_rtt_of_each_law() {
     close(high, 11.525, 2e-3); // 10 of the 10.6 acknowledgements that make a whole packet
 }
 
-/// `[vcp-2005:MD]` MD acts once, then the window is frozen for 200 ms, AI follows for an RTT of 200 ms, and then MD
-/// acts again.
+/// `[vcp-2005:MD]` MD acts once. The window is then frozen for 200 ms, AI follows for an RTT of 200 ms, and MD acts
+/// again.
 #[test]
 fn one_decrease_then_a_freeze_then_one_rtt_of_ai() {
     let mut source = source();
@@ -188,7 +188,7 @@ fn one_decrease_then_a_freeze_then_one_rtt_of_ai() {
     assert_eq!(receive(&mut source, 1400, Load::Over), 0.875 * grown);
 }
 
-/// With `freeze = "overload"`, a lower code ends the freeze at once, but overload still has only one answer.
+/// With `freeze = "overload"`, a lower code ends the freeze at once, but a second overload still has no effect.
 #[test]
 fn a_freeze_of_overload_only_lets_ai_and_mi_go_on() {
     let mut source = Source::new(&Params { freeze: Freeze::Overload, ..Params::default() }, &connection());

@@ -13,18 +13,18 @@ pub trait Family: Protocol {
 
 /// Changes that a protocol based on XCP makes to its router. By default there are none.
 pub trait Rule: Clone + std::fmt::Debug {
-    /// Data header of the protocol, which contains XCP's.
+    /// Data header of the protocol, which contains the header of XCP.
     type Header;
     /// Parameters of the protocol.
     type Params;
 
     /// Creates the rule of one link direction.
     fn new(params: &Self::Params, link: &LinkView) -> Self;
-    /// Returns XCP's parameters within the protocol's.
+    /// Returns the XCP parameters inside the protocol's parameters.
     fn xcp(params: &Self::Params) -> Params;
-    /// Returns XCP's header within the protocol's.
+    /// Returns the XCP header inside the protocol's header.
     fn congestion(header: &Self::Header) -> &Header;
-    /// Returns XCP's header within the protocol's, as a mutable reference.
+    /// Returns the XCP header inside the protocol's header, as a mutable reference.
     fn congestion_mut(header: &mut Self::Header) -> &mut Header;
     /// Returns true if a packet with this header takes part in shuffling.
     fn is_local(&self, _header: &Self::Header) -> bool {
@@ -37,7 +37,7 @@ pub trait Rule: Clone + std::fmt::Debug {
     }
     /// Marks the header of a packet whose feedback this router lowered; `full` means that all capacity is in use.
     fn mark_lowered(&self, _header: &mut Self::Header, _full: bool) {}
-    /// Counts a departing packet with its X, and whether this router lowered its feedback.
+    /// Counts a departing packet with its X; `lowered` is true if this router lowered its feedback.
     fn count_departure(&mut self, _x: f64, _lowered: bool) {}
     /// Ends an interval that lasted `lasted` seconds; returns the factor for positive spare bandwidth.
     fn end_interval(&mut self, _lasted: f64) -> f64 {

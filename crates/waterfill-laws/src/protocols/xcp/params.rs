@@ -4,7 +4,7 @@ use crate::kernel::Arithmetic;
 use crate::params::{ParamError, require};
 
 crate::choice! {
-    /// Congestion header of packets.
+    /// Form of the congestion header.
     pub enum Form {
         /// Form of katabi-2002: window, RTT and feedback in bytes.
         Katabi = "katabi",
@@ -14,7 +14,7 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// End of the connection that adds up the feedback.
+    /// Endpoint of the connection that adds up the feedback.
     pub enum FeedbackAt {
         /// The sender adds up the feedback of each acknowledgement.
         Source = "source",
@@ -33,7 +33,7 @@ crate::choice! {
     }
 }
 
-/// Declares the parameters of XCP, followed by those of a protocol based on it.
+/// Declares the parameters of XCP, followed by those of a protocol that is based on XCP.
 macro_rules! xcp_params {
     ($(#[$meta:meta])* { $($more:tt)* }) => {
         $crate::params! {
@@ -48,11 +48,11 @@ macro_rules! xcp_params {
                 /// Fraction γ of the traffic that is shuffled.
                 gamma: f64 = 0.1, "ixcp-2007 §2.1",
                     kernel scaled(1e6, 0.0..=1.0);
-                /// Congestion header of packets.
+                /// Form of the congestion header.
                 header: $crate::protocols::xcp::Form = $crate::protocols::xcp::Form::Katabi,
                     "katabi-2002; falk: draft-falk-xcp-spec-03",
                     kernel default_only();
-                /// End of the connection that adds up the feedback (`receiver` is XCP-r).
+                /// Endpoint of the connection that adds up the feedback (`receiver` is XCP-r).
                 feedback_at: $crate::protocols::xcp::FeedbackAt = $crate::protocols::xcp::FeedbackAt::Source,
                     "katabi-2002; receiver: López Pacheco and Pham 2005";
                 /// Initial window before any feedback, in packets. In kernel arithmetic, 0 means the host's own window.

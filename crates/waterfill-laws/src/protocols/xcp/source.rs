@@ -17,7 +17,7 @@ pub struct Source {
     srtt: Option<f64>,
     /// Claimed RTT in seconds that packets state instead, together with a window that gives the true rate.
     claimed_rtt: Option<f64>,
-    /// Sum in the last acknowledgement, in bytes (XCP-r).
+    /// Feedback sum in the last acknowledgement, in bytes (XCP-r).
     total: f64,
 }
 

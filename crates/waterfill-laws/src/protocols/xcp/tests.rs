@@ -129,7 +129,7 @@ fn losses_reduce_the_window_as_in_tcp() {
     assert_eq!(whole.cwnd, bytes(100e3));
 }
 
-/// A sender of weight 2 states half its window, so X and the gain are twice as large.
+/// A sender of weight 2 states half its window, so that X and the gain are twice as large.
 #[test]
 fn a_weight_scales_the_gain() {
     let packet = bytes(1000.0);

@@ -44,7 +44,7 @@ fn weight_byte(weight: f64) -> u8 {
     ((shift << 4) + (whole >> shift)).saturating_sub(16) as u8
 }
 
-/// Packs R_T, R_S and R_N, 5 bits each.
+/// Packs R_T, R_S and R_N into two bytes, with 5 bits each.
 fn routers(numbers: [u8; 3]) -> [u8; 2] {
     let [here, own, next] = numbers.map(u16::from);
     (here << 10 | own << 5 | next).to_be_bytes()

@@ -47,7 +47,7 @@ pub(super) struct Aggregation {
 impl Aggregation {
     /// Number of rounds in a window (bbr_extra_acked_win_rtts).
     const ROUNDS: u32 = 5;
-    /// Time whose packets limit the allowance (bbr_extra_acked_max_us).
+    /// Limit of the allowance: the packets that arrive in this time (bbr_extra_acked_max_us).
     const TIME_MAX: Duration = Duration::from_millis(100);
     /// Number of acknowledged packets after which an epoch restarts (bbr_ack_epoch_acked_reset_thresh).
     const ACKED_MAX: f64 = 1_048_576.0;

@@ -14,13 +14,13 @@ use super::params::Params;
 pub(super) const WINDOW_MIN: f64 = 4.0;
 /// Pacing gains of ProbeBW's phases (bbr-00 §4.3.4).
 pub(super) const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Growth of the bandwidth below which a pipe counts as full (bbr-00 §4.3.2.2).
+/// Relative growth of the bandwidth below which a pipe counts as full (bbr-00 §4.3.2.2).
 pub(super) const FULL_GROWTH: f64 = 1.25;
 /// Number of rounds without `FULL_GROWTH` after which a pipe counts as full.
 pub(super) const FULL_ROUNDS: u32 = 3;
 /// RTT assumed for the first pacing rate, before any RTT is measured (bbr-00 §4.2.1).
 pub(super) const RTT_NOMINAL: Duration = Duration::from_millis(1);
-/// Fraction by which Linux's pacing rate stays below the bandwidth (tcp_bbr.c: bbr_pacing_margin_percent).
+/// Fraction of the bandwidth that Linux's pacing rate leaves unused (tcp_bbr.c: bbr_pacing_margin_percent).
 pub(super) const LINUX_MARGIN: f64 = 0.01;
 
 /// Returns a pseudorandom number from a connection's seed and a count (the finaliser of MurmurHash3 in Steele's
@@ -50,7 +50,7 @@ pub(super) struct Seen {
     pub(super) prior_in_flight: f64,
 }
 
-/// The source of `bbr`.
+/// Source of BBR.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "the draft's own flags, each with a life of its own")]
 pub struct Source {
@@ -66,7 +66,7 @@ pub struct Source {
 
     pub(super) bandwidth: MaxFilter,
     aggregation: Aggregation,
-    /// Minimum RTT and the time at which it was last seen; `None` before the first RTT.
+    /// Minimum RTT, and the time when it was last seen; `None` before the first RTT.
     pub(super) rtprop: Option<(Duration, Instant)>,
     round: u32,
     pub(super) round_start: bool,

@@ -58,7 +58,7 @@ fn named(header: &AnyHeader) -> u32 {
 trait Member: RunsInKernel {
     /// True if the router counts packets whose feedback it lowers.
     const COUNTS_LOWERED: bool = false;
-    /// True if packets name links.
+    /// True if packets name the links that limit them.
     const NAMES: bool = false;
     fn params_of(params: &Params) -> AnyParams;
     fn wrap(header: Header, flow: &Flow) -> AnyHeader;
@@ -118,7 +118,7 @@ impl Probe for Shown {
     }
 }
 
-/// A router and the end of its control interval.
+/// Router and the end of its control interval.
 struct Under {
     router: AnyRouter,
     control_at: Instant,
@@ -383,7 +383,7 @@ fn idle_intervals_bring_a_link_to_rest() {
     }
 }
 
-/// A link restored after an upgrade keeps its control interval, within the bounds.
+/// A link restored after an upgrade keeps its control interval, limited to the minimum and maximum interval.
 #[test]
 fn a_link_starts_with_an_older_interval() {
     let mut driven = Driven::new(Xcp::law(), &Params::default().kernel_numbers(), 1);
