@@ -1,4 +1,4 @@
-"""The testbed: a scenario on the running Linux kernel, in its own namespaces on one host.
+"""The testbed, which runs a scenario on the Linux kernel of one host, in its own namespaces.
 
 Reading order: `plan` (what to build for a scenario; no I/O), `isolate` (a process tree that leaves
 nothing behind), `topology` (builds the plan), `daemon` (laws that are loaded into the kernel),

@@ -1,4 +1,4 @@
-"""The process tree's answer to a run: plan, samples, checks of the host; sent as JSON."""
+"""Answer of a run's process tree: plan, samples and checks of the host, sent as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waterfill.contract.record import Record
 
 
 class StreamEntry(Record):
-    """A `plan.Stream`; keys that nothing reads from the answer are left out here and below."""
+    """JSON form of a `plan.Stream`, without keys that the front end does not read."""
 
     name: str
     group: str
@@ -25,13 +25,13 @@ class StreamEntry(Record):
 
 
 class ShaperEntry(Record):
-    """A `plan.Shaper`."""
+    """JSON form of a `plan.Shaper`."""
 
     direction: int
 
 
 class HoldEntry(Record):
-    """A `plan.Hold`; `faults` are the fields of its `plan.Faults`."""
+    """JSON form of a `plan.Hold`. `faults` holds the fields of its `plan.Faults`."""
 
     name: str
     direction: int | None
@@ -39,7 +39,7 @@ class HoldEntry(Record):
 
 
 class PricingEntry(Record):
-    """A `plan.Pricing`."""
+    """JSON form of a `plan.Pricing`."""
 
     protocol: str
     direction: int
@@ -47,7 +47,7 @@ class PricingEntry(Record):
 
 
 class PlanEntry(Record):
-    """Parts of the built testbed."""
+    """JSON form of a `plan.Plan`."""
 
     namespaces: list[str]
     streams: list[StreamEntry]
@@ -57,7 +57,9 @@ class PlanEntry(Record):
 
 
 class StreamSamples(Record):
-    """One stream: time, bytes and frames received; the sender's `TCP_FIELDS`; payload."""
+    """Samples of one stream: data received (time, bytes, frames), the sender's `TCP_FIELDS`, and
+    payload.
+    """
 
     received: list[tuple[float, int, int]]
     tcp: list[list[float] | None]
@@ -65,7 +67,7 @@ class StreamSamples(Record):
 
 
 class CoarseSamples(Record):
-    """Counters at each sample: bytes, packets and drops by queue; frames lost by hold."""
+    """Counters at each sample: bytes, packets and drops of queues, and frames lost by each hold."""
 
     time_s: list[float]
     queues: list[list[tuple[int, int, int]]]
@@ -74,7 +76,7 @@ class CoarseSamples(Record):
 
 
 class FineSamples(Record):
-    """Bytes and packets that wait in each queue, and each sender's RTT."""
+    """Frequent samples of each queue's backlog (bytes, packets) and of each sender's RTT."""
 
     time_s: list[float]
     backlog: list[list[tuple[int, int]]]
@@ -82,7 +84,7 @@ class FineSamples(Record):
 
 
 class TcpTotals(Record):
-    """A sender's last `netlink.TcpInfo`."""
+    """Totals of a sender, from its last `netlink.TcpInfo`."""
 
     busy_us: int
     rwnd_limited_us: int
@@ -92,7 +94,7 @@ class TcpTotals(Record):
 
 
 class StreamTotals(Record):
-    """Counters of a stream's two hosts at the end.
+    """Final counters of a stream's two hosts.
 
     `looks` counts how often the sender was looked at, `send_buffer_full` how often its buffer was
     full of data sent.
@@ -110,7 +112,7 @@ class StreamTotals(Record):
 
 
 class ConnectionState(Record):
-    """A connection of a loaded law, as its daemon reports it; `signal` is the law's own."""
+    """A connection of a loaded law, as its daemon reports it. `signal` is the law's own signal."""
 
     local: str
     remote: str
@@ -121,14 +123,14 @@ class ConnectionState(Record):
 
 
 class ModuleState(Record):
-    """The counters of a link's cohabitation module; further keys are its controller's."""
+    """Counters of a link's cohabitation module. Further keys belong to its controller."""
 
     marked: int
     dropped: int
 
 
 class RouterState(Record):
-    """A law's state on a device, as its daemon reports it; further keys are the law's."""
+    """State of a law on a device, as its daemon reports it. Further keys belong to the law."""
 
     device: str
     law: str
@@ -136,21 +138,23 @@ class RouterState(Record):
 
 
 class DaemonStatus(Record):
-    """A daemon's answer to `status`."""
+    """A daemon's answer to the `status` command."""
 
     flows: list[ConnectionState]
     links: list[RouterState]
 
 
 class LinkChanged(Record):
-    """A router daemon's answer to a change of its link: when it was done (monotonic), the error."""
+    """A router daemon's answer to a change of its link: the time of the change (monotonic) and any
+    error.
+    """
 
     at_s: float
     error: str | None = None
 
 
 class LawSample(Record):
-    """The daemons' answers at a time: by stream, and by link direction and law."""
+    """The daemons' answers at one time, by stream and by link direction and law."""
 
     time_s: float
     flows: dict[str, ConnectionState]
@@ -158,7 +162,7 @@ class LawSample(Record):
 
 
 class Samples(Record):
-    """The samples of a run."""
+    """All samples of a run."""
 
     coarse: CoarseSamples
     fine: FineSamples
@@ -168,7 +172,7 @@ class Samples(Record):
 
 
 class Ticks(Record):
-    """CPU time by kind."""
+    """CPU time by kind, in clock ticks."""
 
     user: int
     nice: int
@@ -181,7 +185,7 @@ class Ticks(Record):
 
 
 class HostLoad(Record):
-    """The host's counters: CPU time of all CPUs, and of those of the run's hosts and routers."""
+    """Counters of the host: CPU time of all CPUs, and of those of the run's hosts and routers."""
 
     time_s: float
     cpu_ticks: Ticks
@@ -192,13 +196,13 @@ class HostLoad(Record):
 
 
 class Lateness(Record):
-    """Lateness of frames."""
+    """Lateness of frames in the delay line (ns)."""
 
     abs_p99: float
 
 
 class LineEntry(Record):
-    """The counters of one line of the delay line."""
+    """Counters of one line of the delay line."""
 
     name: str
     late_ns: Lateness | None
@@ -208,7 +212,7 @@ class LineEntry(Record):
 
 
 class LineStats(Record):
-    """The counters of the delay line."""
+    """Counters of the delay line."""
 
     lines: dict[str, LineEntry]
     cpu_s: float
@@ -216,7 +220,7 @@ class LineStats(Record):
 
 
 class ChangeMade(Record):
-    """A change of a link: when it was due, how late it was made, and the daemon's error if any."""
+    """A change of a link: its planned time, its lateness, and any error of the daemon."""
 
     at_s: float
     late_s: float
@@ -224,7 +228,7 @@ class ChangeMade(Record):
 
 
 class Answer(Record):
-    """The whole answer."""
+    """The whole answer of a run's process tree."""
 
     plan: PlanEntry
     samples: Samples

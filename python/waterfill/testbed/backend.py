@@ -1,4 +1,4 @@
-"""`run --on linux`: check a scenario, run it in the testbed, return the result of any backend."""
+"""The backend of `run --on linux`, which checks a scenario and runs it in the testbed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SAME_PARAM = 0.005
 
 
 def known() -> dict[str, ProtocolInfo]:
-    """Return every protocol; `backends` includes linux for those of the running kernel."""
+    """Return all protocols, with linux in the `backends` of those that the kernel supports."""
     return kernel.protocols(protocols.load(), kernel.offered())
 
 
 def resolve(scenario: Scenario) -> Network:
-    """Return the network of a scenario as the testbed runs it.
+    """Return the resolved network of a scenario as the testbed runs it.
 
     Raises InputError for what is wrong with it, and for what the kernel or the host lacks.
     """
@@ -70,7 +70,7 @@ def resolve(scenario: Scenario) -> Network:
 
 
 def _same_params(scenario: Scenario, resolved: Network) -> None:
-    """Raise InputError for a parameter that differs from the kernel's, which cannot be changed.
+    """Raise InputError for a parameter that differs from the kernel's fixed value.
 
     A loaded law takes its parameters, except for variants that its fixed-point version lacks.
     """
@@ -106,7 +106,7 @@ _NONE = ProtocolInfo("", "", (), 0)
 
 
 def _fixed(info: ProtocolInfo) -> list[str]:
-    """Return the parameters of a loaded law that its daemon does not take."""
+    """Return the parameters of a loaded law that its daemon cannot set."""
     law = daemon.laws()[info.name]
     return [p.name for p in info.params if p.name not in (*law.parameters, daemon.TARGET)]
 
@@ -114,7 +114,7 @@ def _fixed(info: ProtocolInfo) -> list[str]:
 def _once(
     scenario: Scenario, directions: Sequence[Direction], key: str, *ways: tuple[int, ...]
 ) -> None:
-    """Raise InputError if a path visits a node twice: a router has one route to an address."""
+    """Raise InputError if a path visits a node twice. A router has only one route per address."""
     for way in ways:
         nodes = [directions[i].start for i in way] + [directions[i].end for i in way[-1:]]
         for node in nodes:
@@ -125,7 +125,7 @@ def _once(
 
 
 def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
-    """Return a scenario's resolved network and its plan; raise InputError as `run`."""
+    """Return a scenario's resolved network and its plan; raise InputError if it cannot run."""
     resolved = resolve(scenario)
     laws = kernel.congestion(kernel.offered(), protocols.load())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
@@ -143,7 +143,7 @@ def _targets(scenario: Scenario, resolved: Network) -> Mapping[str, float]:
 
 
 def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
-    """Return every parameter of the protocols used: the kernel's, and those of loaded laws."""
+    """Return all parameters of the protocols in use: the kernel's, and those of loaded laws."""
     used, infos = dict.fromkeys(flow.protocol for flow in resolved.flows), known()
     given = protocols.with_defaults(_loaded(resolved), resolved.params, infos)
     for name, values in given.items():
@@ -152,7 +152,7 @@ def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
 
 
 def _loaded(resolved: Network) -> list[str]:
-    """Return the protocols of a network whose laws a daemon loads."""
+    """Return the protocols of a network whose laws a daemon loads into the kernel."""
     infos = known()
     return [
         p for p in dict.fromkeys(f.protocol for f in resolved.flows) if kernel.is_loaded(infos[p])
@@ -160,7 +160,7 @@ def _loaded(resolved: Network) -> list[str]:
 
 
 def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str) -> InputError:
-    """Return the InputError for a refusal of a law's daemon; `said` begins with the law's name."""
+    """Return the InputError for a daemon's refusal `said`, which begins with the law's name."""
     protocol, _, words = said.partition(": ")
     if protocol not in params:
         return scenario.error("", said)
@@ -169,7 +169,7 @@ def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str)
 
 
 def run(scenario: Scenario, progress: Report | None = None) -> Result:
-    """Run a checked scenario; the result's summary also has `checks` and `testbed`.
+    """Run a checked scenario. The result's summary also has `checks` and `testbed`.
 
     Raises InputError if the scenario, the kernel or the host does not allow it, and RunError if the
     network could not be built or a part of it failed.
@@ -211,16 +211,16 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
 
 
 class Linux(Backend):
-    """The running kernel."""
+    """The backend that runs scenarios on the host's Linux kernel."""
 
     measures_host: ClassVar[bool] = True
 
     def known(self) -> dict[str, ProtocolInfo]:
-        """Return the protocols that this kernel has; see `Backend.known`."""
+        """Return the protocols that this kernel supports; see `Backend.known`."""
         return known()
 
     def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:
-        """Check a scenario against kernel and host; see `Backend.prepare`."""
+        """Check a scenario against the kernel and the host; see `Backend.prepare`."""
         prepare(scenario)
 
     def run(

@@ -1,4 +1,4 @@
-"""A plan that has been built: its network, its loaded laws and its delay line."""
+"""A built testbed: its network, its loaded laws and its delay line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from waterfill.testbed.topology import Topology
 
 
 class RunNetwork:
-    """Network of one run, inside a process tree of `isolate`, whose end removes all of it."""
+    """Network of one run inside a process tree of `isolate`, which is removed with that tree."""
 
     def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:
-        """Build the testbed; `params` has each loaded law's parameters, `laws` how to load them.
+        """Build the testbed with the given parameters of each loaded law. `laws` is the class that
+        loads them.
 
         Raises OSError, DaemonError or DelayLineError if a part of it fails.
         """
@@ -32,7 +33,7 @@ class RunNetwork:
             self.line = DelayLine(self.topology.holds, mtu_bytes=plan.mtu_bytes, seed=plan.seed)
 
     def close(self) -> None:
-        """End the processes; the network is removed with the process tree."""
+        """End the testbed's processes. The network is removed with the process tree."""
         if self.laws is not None:
             self.laws.close()
         if self.line is not None:

@@ -1,4 +1,4 @@
-"""The checks that make a run valid: before it, on the host, and after it, on its samples.
+"""Checks that make a run valid: of the host before the run, and of the samples after it.
 
 A check has a name, a verdict, what was found and what was required. A failed check makes the
 command exit with 1; the results are still printed, so that the cause can be seen.
@@ -123,7 +123,7 @@ def _refuse_host(plan: Plan) -> None:
 
 
 def missing(*, http: bool = True, iperf: bool = True, held: bool = True) -> str | None:
-    """Return the features that this host lacks for a scenario, such as "root, got user 1000"."""
+    """Return a feature that this host lacks, such as "root, got user 1000", or None."""
     if platform.system() != "Linux":
         return f"a Linux kernel, got {platform.system()}"
     wanted = (_CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN)
@@ -156,7 +156,7 @@ def _free_bytes() -> int:
 
 
 def _tcp_memory_bytes() -> float:
-    """Return the limit on memory of all TCP sockets; infinite if the kernel does not report it."""
+    """Return the memory limit of all TCP sockets (bytes), or inf if the kernel reports none."""
     told = (_read("/proc/sys/net/ipv4/tcp_mem") or "").split()
     return int(told[2]) * os.sysconf("SC_PAGE_SIZE") if len(told) == 3 else math.inf
 
@@ -165,7 +165,7 @@ def _tcp_memory_bytes() -> float:
 
 
 def facts(topology: Topology) -> Document:
-    """Return the settings that the kernel reports, for readers who compare hosts."""
+    """Return the settings that the kernel reports, for comparisons between hosts."""
     stream = topology.plan.streams[0]
     with topology.namespace(stream.source).entered():
         names = ("tcp_rmem", "tcp_wmem", "tcp_no_metrics_save",
@@ -211,7 +211,8 @@ def _version(program: str) -> str | None:
 
 
 def base_rtts(topology: Topology, most: int = 8) -> list[float | None]:
-    """Return the smallest of five ping RTTs (s) of each of the first streams; None if unanswered.
+    """Return the minimum of five ping RTTs (s) for each of the first streams, or None without an
+    answer.
 
     These are small packets over the idle network: time beyond the base RTT is the host's.
     """
@@ -259,7 +260,7 @@ def _check(name: str, ok: bool, found: Any, wanted: str) -> Check:
 def after(
     raw: Answer, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
 ) -> list[Check]:
-    """Return every check of a finished run.
+    """Return the results of all checks of a finished run.
 
     `raw` is the process tree's answer; `flows` and `links` are the summary's.
     """
@@ -421,7 +422,7 @@ def _bottleneck(
 
 
 def _law(raw: Answer, resolved: Network) -> Check | None:
-    """Check that loaded laws controlled their connections: they had a router's signal at all times.
+    """Check that loaded laws controlled their connections, with a router's signal at all times.
 
     Only connections with a router on every link are judged. A link without the law's router is the
     scenario's choice, and its effect the run's result.
@@ -453,7 +454,7 @@ def _law(raw: Answer, resolved: Network) -> Check | None:
 
 
 def _changes(raw: Answer) -> Check | None:
-    """Check that links changed on time: their queues, and their routers' rates.
+    """Check that the links' queues and routers changed on time.
 
     A change of the delay needs no check: it holds from its time on by the packets' own timestamps.
     """

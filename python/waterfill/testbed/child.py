@@ -1,4 +1,4 @@
-"""Programs of the testbed that read commands from their input and end with it."""
+"""Child programs of the testbed, which read commands from standard input and end with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _REFUSED = 2
 
 
 def installed(name: str, variable: str) -> str | None:
-    """Find a program: named by the variable, next to this Python, or on PATH; None if nowhere."""
+    """Find a program by environment variable, next to this Python, or on PATH; return None if
+    missing.
+    """
     for path in (os.environ.get(variable), str(Path(sys.executable).parent / name)):
         if path and os.access(path, os.X_OK):
             return path
@@ -25,7 +27,7 @@ def installed(name: str, variable: str) -> str | None:
 
 
 class Child:
-    """A running program, in the namespace of the thread that starts it.
+    """A running program, in the namespace of the thread that started it.
 
     It raises `error` if the program does not start or ends early, `refusal` for wrong input.
     """
@@ -43,18 +45,18 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """Process ID of the program."""
         return self._process.pid
 
     def close(self) -> None:
-        """End the program, which undoes its work."""
+        """End the program, which then undoes its work."""
         self._in.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         self.kill()
 
     def kill(self) -> None:
-        """Kill the program."""
+        """Kill the program and close its pipes."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._in, self._out, self._err):

@@ -1,4 +1,4 @@
-"""`queue = "cohabit"` on linux: features of the kernel's module, and the daemon's options."""
+"""Support for `queue = "cohabit"` on linux: the kernel module's limits and the daemon's options."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def refuse(scenario: Any, resolved: Network) -> None:
 
 
 def _lacks(queue: spec.Cohabit) -> list[tuple[str, str, object]]:
-    """Return each key whose value the kernel lacks, with the kernel's value."""
+    """Return each key whose value the kernel does not support: the key, its allowed values, and its
+    value.
+    """
     found: list[tuple[str, str, object]] = []
     controller, estimator = queue.controller, queue.estimator
     if isinstance(controller, spec.Separate):
@@ -68,14 +70,14 @@ def _lacks(queue: spec.Cohabit) -> list[tuple[str, str, object]]:
 
 
 def dropped(samples: Sequence[LawSample] | None) -> int:
-    """Return the packets that all modules of a run dropped; `samples` belong to its laws."""
+    """Return the number of packets that all cohabitation modules of a run dropped."""
     links = samples[-1].links.values() if samples else ()
     states = [state.cohabit for laws in links for state in laws.values() if state.cohabit]
     return sum(state.dropped for state in states)
 
 
 def arguments(queue: spec.QueueSpec) -> tuple[str, ...]:
-    """Return the options of `waterfilld router` for a link's queue; none if it is another one."""
+    """Return the options of `waterfilld router` for a cohabit queue; none for other queues."""
     if not isinstance(queue, spec.Cohabit) or not isinstance(queue.estimator, spec.Nred):
         return ()
     controller = queue.controller

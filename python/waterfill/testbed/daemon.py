@@ -1,4 +1,4 @@
-"""Laws that are loaded into the kernel: `waterfilld` adds them for a run, on hosts and routers.
+"""Laws that `waterfilld` loads into the kernel for one run, on hosts and routers.
 
 Nothing is pinned: what a daemon loads is unloaded when its process ends. TCP's laws and control
 groups belong to the whole host, so a law gets a name per run, and its programs act only on
@@ -44,21 +44,21 @@ MIN_SAMPLE_S = 0.1
 
 
 class DaemonError(RuntimeError):
-    """The daemon did not start, or it ended early."""
+    """Error for a daemon that did not start or ended early."""
 
 
 class DaemonRefusal(DaemonError):
-    """A refusal of the daemon, which a wrong argument or a missing feature of the host causes."""
+    """Error for a daemon's refusal of a wrong argument, or of a host that lacks a feature."""
 
 
 def binary() -> str | None:
-    """Return the path of the program; None if it is not installed."""
+    """Return the path of the daemon's program, or None if it is not installed."""
     return installed(_NAME, "WATERFILLD")
 
 
 @dataclass(frozen=True)
 class LoadableLaw:
-    """A law that the daemon can load: its parameters, and the keys of its state in status JSON.
+    """A law that the daemon can load, with its parameters and the keys of its status in JSON.
 
     The first key of `source` is the path's signal, 0 before one was received.
     """
@@ -70,7 +70,7 @@ class LoadableLaw:
 
 
 def laws() -> Mapping[str, LoadableLaw]:
-    """Return the laws that the installed daemon can load, by name; none without a daemon."""
+    """Return the laws that the installed daemon can load, by name. Empty without a daemon."""
     path = binary()
     return {} if path is None else _laws(path, os.stat(path).st_mtime_ns)
 
@@ -94,7 +94,7 @@ _SUFFIXES = re.compile(r"(_heard)?(_s|_bps|_bytes|_pps)?$")
 
 
 def columns(law: LoadableLaw, info: ProtocolInfo) -> dict[str, dict[str, str]]:
-    """Return the law's keys in status JSON that are signals of the registry, for links and flows.
+    """Return the keys of a law's JSON status that are signals in the registry, for links and flows.
 
     Each maps to the signal's name.
     """
@@ -107,7 +107,7 @@ def columns(law: LoadableLaw, info: ProtocolInfo) -> dict[str, dict[str, str]]:
 
 
 def name_of(law: str, run: str) -> str:
-    """Return a law's name in the kernel for one run: up to 15 characters.
+    """Return the kernel's name of a law for one run, of at most 15 characters.
 
     Two and the last characters of the law's name tell the laws of a run apart.
     """
@@ -115,7 +115,9 @@ def name_of(law: str, run: str) -> str:
 
 
 def run_name() -> str:
-    """Return a word for this run alone; a process id is unique only in its PID namespace."""
+    """Return a random word that identifies this run. A process ID is unique only in its PID
+    namespace.
+    """
     number, digits = int.from_bytes(os.urandom(5), "big"), ""
     while number:
         number, digit = divmod(number, 36)
@@ -124,7 +126,7 @@ def run_name() -> str:
 
 
 def cookie(space: Namespace) -> int:
-    """Return the number by which BPF programs know a network namespace."""
+    """Return the cookie by which BPF programs identify a network namespace."""
     with space.entered(), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
         value = one.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
     return int.from_bytes(value, sys.byteorder)
@@ -141,7 +143,7 @@ TARGET = "mu"
 def host_arguments(
     law: LoadableLaw, info: ProtocolInfo, params: Params, name: str, cookies: Sequence[int]
 ) -> list[str]:
-    """Return `waterfilld host …` for these namespaces; `params` are the protocol's, in SI."""
+    """Return the `waterfilld host` arguments for these namespaces. `params` are in SI units."""
     found = ["host", "--no-pin", "--line", "--law", law.name, "--name", name]
     for number in cookies:
         found += ["--netns-cookie", str(number)]
@@ -151,7 +153,7 @@ def host_arguments(
 def router_arguments(
     law: LoadableLaw, info: ProtocolInfo, params: Params, pricings: Sequence[Pricing]
 ) -> list[str]:
-    """Return `waterfilld router …` for links of one namespace with one target and queue."""
+    """Return the `waterfilld router` arguments for links with one namespace, target and queue."""
     found = ["router", "--no-pin", "--line", "--law", law.name]
     for pricing in pricings:
         found += ["--dev", pricing.port.name, "--rate", f"{pricing.rate_bps:.0f}bit"]
@@ -169,7 +171,7 @@ def _set(law: LoadableLaw, info: ProtocolInfo, params: Params) -> list[str]:
 
 
 def _text(unit: str, value: Any) -> str:
-    """Return a parameter's value in SI units as the daemon reads it."""
+    """Return a parameter's value, given in SI units, as text for the daemon."""
     if unit == "rate":
         return f"{value:.0f}bit"
     if unit == "time":
@@ -184,7 +186,7 @@ _OPTIONS = {"target": TARGET}
 
 
 def refused(said: str, params: Params) -> tuple[str | None, str]:
-    """Return the parameter that a refusal names (None if none), and the problem with it."""
+    """Return the parameter that a refusal names, or None, and the problem with it."""
     problem = "(must be .*)"
     for pattern in (rf"--([a-z0-9-]+)[^:]*: {problem}", rf"\b([a-z0-9_]+)[^:]*: {problem}"):
         found = re.search(pattern, said)
@@ -200,7 +202,7 @@ def refused(said: str, params: Params) -> tuple[str | None, str]:
 
 
 class Daemon(Child):
-    """One running `waterfilld`.
+    """One running `waterfilld` process.
 
     It answers each line with its state. `ask` and `poll` do not wait, since the sampler must not
     block on a process that may not be scheduled at once.
@@ -209,7 +211,7 @@ class Daemon(Child):
     error, refusal = DaemonError, DaemonRefusal
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        """Start the daemon; `wait` returns once it is ready.
+        """Start the daemon without waiting; `wait` returns once it is ready.
 
         Raises DaemonError if it is not installed.
         """
@@ -218,19 +220,19 @@ class Daemon(Child):
         self._asked = 0
         self._answers: deque[DaemonStatus] = deque()
         self.changes: list[LinkChanged] = []
-        """Answers to `set_rate` and `restart` so far."""
+        """Answers received so far to `set_rate` and `restart`."""
 
     def wait(self) -> DaemonStatus:
-        """Wait until it is ready; return its first answer. Raises DaemonError if it ends."""
+        """Wait until the daemon is ready; return its first answer. Raises DaemonError."""
         return self._receive()
 
     def ask(self) -> None:
-        """Ask for its state, unless an answer is outstanding."""
+        """Request the daemon's state, unless an answer is outstanding."""
         if self._asked == 0:
             self._ask()
 
     def poll(self) -> DaemonStatus | None:
-        """Return the answer to `ask`, if it has arrived."""
+        """Return the answer to `ask` if it has arrived, or None."""
         self._read_available()
         if not self._answers:
             return None
@@ -238,17 +240,17 @@ class Daemon(Child):
         return self._answers.popleft()
 
     def set_rate(self, device: str, rate_bps: float) -> None:
-        """Give a router's link another rate; `changes` has the answer once it has been read."""
+        """Set the rate of a router's link. The answer is appended to `changes` when it is read."""
         self._read_available()  # or its answers might fill the pipe
         self._write(f"rate {device} {rate_bps:.0f}bit")
 
     def restart(self, device: str) -> None:
-        """Start a router's link anew: its signal is lost. The answer goes to `changes`."""
+        """Restart a router's link, which loses its signal. The answer is appended to `changes`."""
         self._read_available()
         self._write(f"restart {device}")
 
     def status(self) -> DaemonStatus:
-        """Return the daemon's present state; `changes` is complete afterwards."""
+        """Wait for the daemon's current state and return it. `changes` is then complete."""
         while self._asked:
             self._answer_waited()
         self._ask()
@@ -277,7 +279,7 @@ class Daemon(Child):
             os.set_blocking(self._out.fileno(), True)
 
     def _take(self, piece: bytes) -> None:
-        """Sort the whole lines of the daemon's output into answers."""
+        """Parse complete lines of the daemon's output, and store each answer by its kind."""
         if not piece:
             self._raise_ended()
         *lines, self._buffer = (self._buffer + piece).split(b"\n")
@@ -290,7 +292,7 @@ class Daemon(Child):
 
 
 class Laws:
-    """The daemons of a run: one per law for all hosts, one per law and namespace for routers.
+    """The daemons of a run: one per law for all hosts, and one per law and namespace for routers.
 
     A router daemon has one target, so links of one namespace with different targets have separate
     daemons.
@@ -299,7 +301,7 @@ class Laws:
     def __init__(
         self, plan: Plan, params: Mapping[str, Params], spaces: Sequence[Namespace]
     ) -> None:
-        """`params` has the parameters of every loaded law by protocol, `spaces` the plan's
+        """Prepare the daemons. `params` holds each loaded law's parameters, `spaces` the plan's
         namespaces.
         """
         self._plan, self._params, self._spaces = plan, params, spaces
@@ -317,7 +319,7 @@ class Laws:
         self._planned: list[tuple[Daemon, float]] = []
 
     def load(self) -> None:
-        """Load the laws for all hosts; this comes first, since their routes name them."""
+        """Load the laws for all hosts. Load them before the hosts' routes, which name them."""
         streams = [stream for stream in self._plan.streams if stream.loaded]
         for protocol in dict.fromkeys(stream.protocol for stream in streams):
             mine = [stream for stream in streams if stream.protocol == protocol]
@@ -331,16 +333,16 @@ class Laws:
         return self._laws[protocol], self._infos[protocol], self._params[protocol]
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
-        """Return the namespaces of a stream whose hosts have the daemon."""
+        """Return the namespaces of a stream's hosts that run the daemon."""
         return (stream.source, stream.sink)
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """Start a daemon in a namespace of the plan."""
+        """Start a daemon in a namespace of the plan, given by its number."""
         with self._spaces[namespace].entered():
             return Daemon(arguments)
 
     def attach_routers(self) -> None:
-        """Attach routers to the links' interfaces, which must exist."""
+        """Attach router laws to the links' interfaces, which must already exist."""
         groups: dict[tuple[str, int, float, bool, tuple[str, ...]], list[Pricing]] = {}
         for p in self._plan.pricings:
             key = (p.protocol, p.port.namespace, p.target, p.own_target, p.cohabit)
@@ -353,13 +355,13 @@ class Laws:
                 self.routers[-1][0].wait()
 
     def set_rate(self, direction: int, rate_bps: float, at_s: float) -> None:
-        """Give a link direction's routers another rate, planned for `at_s` of the run."""
+        """Set the rate of a link direction's routers. The change was planned for `at_s`."""
         for daemon, device in self._routers_of(direction):
             daemon.set_rate(device, rate_bps)
             self._planned.append((daemon, at_s))
 
     def restart_routers(self, direction: int, at_s: float) -> None:
-        """Start the routers of a link direction anew, planned for `at_s` of the run."""
+        """Restart the routers of a link direction. The change was planned for `at_s`."""
         for daemon, device in self._routers_of(direction):
             daemon.restart(device)
             self._planned.append((daemon, at_s))
@@ -371,7 +373,7 @@ class Laws:
                     yield daemon, device
 
     def changes(self, start_s: float) -> list[ChangeMade]:
-        """Return each change of a router, once `finish` has read all answers.
+        """Return all changes of routers, with their lateness. Call `finish` first.
 
         Each has `at_s`, `late_s` and `error`; `start_s` is the run's time 0 (monotonic).
         """
@@ -384,7 +386,7 @@ class Laws:
         return found
 
     def take(self, now_s: float) -> None:
-        """Collect answers that have arrived, and ask for the current state."""
+        """Collect the daemons' answers that have arrived, and request their current states."""
         self._collect()
         last = self._sample
         if last is not None and (self._left or now_s < last.time_s + 0.99 * MIN_SAMPLE_S):
@@ -419,7 +421,7 @@ class Laws:
                 sample.links.setdefault(str(directions[link.device]), {})[link.law] = link
 
     def _flows(self, answer: DaemonStatus) -> Iterator[tuple[int, ConnectionState]]:
-        """Yield the connections that carry a stream's data, with the stream's index.
+        """Yield the connections that carry a stream's data, each with the stream's index.
 
         `signal` of each is the law's first: that of the path, 0 before one was received.
         """
@@ -430,7 +432,7 @@ class Laws:
                 yield index, ConnectionState.read({**flow, "signal": signal})
 
     def finish(self, now_s: float) -> list[LawSample]:
-        """Return all samples, with a last one that is waited for."""
+        """Return all samples, after waiting for a last one."""
         self._collect()
         last = LawSample(time_s=now_s, flows={}, links={})
         for daemon in self.hosts:
@@ -441,7 +443,7 @@ class Laws:
         return self.samples
 
     def close(self) -> None:
-        """End all daemons, routers first, so that hosts end when no traffic is left."""
+        """End all daemons, routers first, so that hosts' daemons end without traffic."""
         with ExitStack() as stack:
             for daemon in [*self.hosts, *(daemon for daemon, _ in self.routers)]:
                 stack.callback(daemon.close)
@@ -449,7 +451,7 @@ class Laws:
 
 @contextmanager
 def _naming(protocol: str) -> Iterator[None]:
-    """Put the law's name before refusals of its daemon: laws share names of parameters."""
+    """Prefix a daemon's refusal with the law's name, because laws share names of parameters."""
     try:
         yield
     except DaemonRefusal as error:
@@ -457,7 +459,7 @@ def _naming(protocol: str) -> Iterator[None]:
 
 
 def data_sender(stream: Stream, ip_version: int) -> tuple[str, str]:
-    """Return a stream's data connection as the daemon names it: local address:port, remote."""
+    """Return the local address:port and the remote address of a stream's data connection."""
     port = HTTP_PORT if stream.kind == "http" else CLIENT_PORT
     local, remote = stream.source_address, stream.sink_address
     return (f"{local}:{port}", remote) if ip_version == 4 else (f"[{local}]:{port}", f"[{remote}]")

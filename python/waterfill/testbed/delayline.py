@@ -1,4 +1,4 @@
-"""The delay line's process: start it, read its statistics, end it by closing its pipe."""
+"""Process of the delay line: its start, its statistics, and its end."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NAME = "waterfill-delay"
 
 
 class DelayLineError(RuntimeError):
-    """The delay line did not start, or it ended early."""
+    """Error for a delay line that did not start or ended early."""
 
 
 def binary() -> str | None:
-    """Return the path of the program; None if it is not installed."""
+    """Return the path of the delay line's program, or None if it is not installed."""
     return installed(_NAME, "WATERFILL_DELAY")
 
 
@@ -32,7 +32,7 @@ _hosts: set[int] = set()
 
 
 def hosts_cpus() -> set[int]:
-    """Return the CPUs of hosts and routers: all of them until there is a delay line."""
+    """Return the CPUs of hosts and routers. Before a delay line starts, these are all CPUs."""
     return _hosts or os.sched_getaffinity(0)
 
 
@@ -44,7 +44,7 @@ def join_line_cpu() -> None:
 
 @contextmanager
 def on_hosts_cpus() -> Iterator[None]:
-    """Run on the hosts' CPUs inside the context, so that processes started there stay there."""
+    """Run this context on the hosts' CPUs, so that processes started in it stay there."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, hosts_cpus())
     try:
@@ -54,14 +54,14 @@ def on_hosts_cpus() -> Iterator[None]:
 
 
 class DelayLine(Child):
-    """The running process, in the namespace of the thread that starts it."""
+    """The running delay line, in the namespace of the thread that started it."""
 
     error = refusal = DelayLineError
 
     def __init__(
         self, lines: Sequence[Document], *, mtu_bytes: int, seed: int, **more: Any
     ) -> None:
-        """Start the process and wait until it is ready; raise DelayLineError if it fails."""
+        """Start the delay line and wait until it is ready; raise DelayLineError if it fails."""
         # 18: an Ethernet header and a VLAN tag.
         config = {"seed": seed, "frame_bytes": max(256, mtu_bytes + 18), "lines": list(lines)}
         super().__init__(_NAME, binary())
@@ -76,12 +76,14 @@ class DelayLine(Child):
         self._receive()
 
     def start(self, at_ns: int) -> None:
-        """Set the run's time 0, on the clock that stamps packets: changes count from there."""
+        """Set the run's time 0, from which scheduled changes count, on the clock that stamps
+        packets.
+        """
         self._write(f"start {at_ns}")
         self._receive()
 
     def stats(self) -> LineStats:
-        """Return the counters so far: `lines` by name, `cpu_s`, `punctuality`."""
+        """Return the delay line's counters so far: `lines` by name, `cpu_s` and `punctuality`."""
         self._write("stats")
         document = json.loads(self._receive())
         lines = {line["name"]: line for line in document["lines"]}

@@ -34,7 +34,7 @@ http {{
 
 
 class Running:
-    """One stream's processes: `prepare` starts the server, `start` the traffic."""
+    """The processes of one stream. `prepare` starts the server, `start` the client."""
 
     def __init__(self, stream: Stream, topology: Topology, number: int) -> None:
         self.stream, self.topology = stream, topology
@@ -48,13 +48,13 @@ class Running:
 
     @property
     def lead_s(self) -> float:
-        """Lead of a client's start over its stream's start."""
+        """Time (s) by which the client must start before its stream."""
         if self.stream.kind == "http":
             return 0.0
         return _IPERF_START_S + _IPERF_RTTS * self.stream.start_rtt_s
 
     def prepare(self) -> None:
-        """Start the server."""
+        """Start the stream's server."""
         stream = self.stream
         if stream.kind == "http":
             files = self.folder / "files"
@@ -78,12 +78,12 @@ class Running:
 
     @property
     def ready(self) -> bool:
-        """True once the server listens."""
+        """True if the stream's server is listening."""
         port = HTTP_PORT if self.stream.kind == "http" else IPERF_PORT
         return self._diag.listening(self.topology.family, port)
 
     def start(self) -> None:
-        """Start the client; it runs until its size has been received, or until `stop`."""
+        """Start the client, which runs until all its data has been received or `stop` is called."""
         stream = self.stream
         if stream.kind == "http":
             address = stream.source_address
@@ -118,14 +118,14 @@ class Running:
         return (packet - (52 if self.topology.plan.ip_version == 4 else 72)) / packet
 
     def stop(self) -> None:
-        """Kill both processes."""
+        """Kill the stream's client and server."""
         for process in (self.sender, self.listener):
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
 
     def trouble(self) -> str | None:
-        """Return the client's error message; None while it runs or if it was killed."""
+        """Return the client's error message, or None if it is running, succeeded or was killed."""
         if self.sender is None or self.sender.poll() in (None, 0, -9):
             return None
         text = self._output("client.err") or self._output("client.out")
@@ -134,7 +134,9 @@ class Running:
         return " ".join(str(text).split())[:300] or f"exit code {self.sender.returncode}"
 
     def transfer(self) -> tuple[float, int] | None:
-        """Return a finished download's time (s) from curl's start, and its payload (bytes)."""
+        """Return a finished download's time since curl's start (s) and its payload (bytes), or
+        None.
+        """
         if self.stream.kind != "http" or self.sender is None or self.sender.poll() != 0:
             return None
         document = json.loads(self._output("client.out"))
@@ -147,7 +149,7 @@ class Running:
             return ""
 
     def run(self, number: int, command: list[str], name: str) -> subprocess.Popen[bytes]:
-        """Start a command in a namespace; its output goes to NAME.out and NAME.err."""
+        """Start a command in a namespace. Its output is written to NAME.out and NAME.err."""
         environment = {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin", "HOME": SCRATCH,
                        "TMPDIR": SCRATCH, "LC_ALL": "C"}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The front end's side of a run: start the process tree, follow it, make sure that it ends."""
+"""Front end of a run: starts the process tree, follows its output, and ensures that it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOK_S = 0.1
 
 
 class Refusal(RunError):
-    """A daemon's refusal of a scenario; the text is the daemon's message."""
+    """Error for a daemon's refusal of a scenario. The text is the daemon's message."""
 
 
 def run(job: Document, duration_s: float, progress: Report | None) -> Answer:
@@ -77,7 +77,7 @@ def _follow(
     progress: Report | None,
     until: float | None = None,
 ) -> Answer:
-    """Return the tree's answer; without `until`, end when the run is interrupted."""
+    """Return the process tree's answer. Without `until`, stop when the run is interrupted."""
     for line in _lines(_pipe(process.stdout).fileno(), until):
         message: dict[str, Any] = json.loads(line)
         if "result" in message:
@@ -97,7 +97,7 @@ def _follow(
 
 
 def _lines(descriptor: int, until: float | None) -> Iterator[bytes]:
-    """Yield the lines of a pipe; a line may be interrupted only before its first byte."""
+    """Yield the lines of a pipe. An interrupt is raised only between lines."""
     text = bytearray()
     while True:
         if until is None:

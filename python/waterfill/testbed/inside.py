@@ -1,4 +1,4 @@
-"""The process tree of one run: build the network, run the traffic, sample, answer, end.
+"""The process tree of one run, which builds the network, runs the traffic and samples counters.
 
 `python -m waterfill.testbed.inside`, started by `front`. Standard input is the job as one JSON
 line, then `stop` to end early; closing it kills the tree. Standard output is JSON lines, each with
@@ -34,7 +34,7 @@ _SETTLE_S = 0.05
 
 
 def main() -> None:
-    """Run the job on standard input; never returns."""
+    """Run the job read from standard input, and exit."""
     isolate.enter()
     output = os.fdopen(os.dup(1), "w", buffering=1)
 
@@ -59,13 +59,13 @@ def main() -> None:
 
 
 def _prioritise_sampling() -> None:
-    """Take samples on time whatever else runs; child processes keep normal priority."""
+    """Give this process real-time priority for sampling. Child processes keep normal priority."""
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
 
 
 def _line() -> str:
-    """Read a line of standard input, unbuffered, so that `select` sees the next ones."""
+    """Read a line of standard input without buffering, so that `select` sees the next one."""
     data = b""
     while not data.endswith(b"\n"):
         piece = os.read(0, 1 if data else 1 << 16)

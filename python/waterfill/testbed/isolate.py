@@ -1,4 +1,4 @@
-"""A process tree with its own network, which is killed with the process that started it.
+"""A process tree with its own network, which is killed together with the process that started it.
 
 The tree's first process is the init of a new PID namespace, with new network and mount namespaces.
 None of them has a name outside, so two runs cannot interfere. When the init ends the kernel kills
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 _LATENCY = "/dev/cpu_dma_latency"
 
 SCRATCH = "/dev/shm"
-"""A file system in memory that only the tree sees; every glibc system has this folder."""
+"""Directory in memory that only the process tree sees. Every glibc system has it."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,12 +40,12 @@ def _checked(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Give this thread new namespaces; a new PID namespace begins with its next child."""
+    """Move this thread to new namespaces. A new PID namespace begins with the next child."""
     _checked(_libc.unshare(flags), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int = 0) -> None:
-    """Mount a file system; after `enter` only the tree sees it."""
+    """Mount a file system. After `enter`, only the process tree sees the mount."""
     fields = (source.encode(), target.encode(), kind.encode() if kind else None)
     _checked(_libc.mount(*fields, flags, None), f"mount {target}")
 
@@ -61,7 +61,8 @@ def die_with_parent() -> None:
 
 
 def enter() -> None:
-    """Fork: the caller waits, and its child returns as the init of a new process tree.
+    """Fork this process into a new process tree. The caller waits, and its child returns as the
+    init.
 
     The caller never returns: it exits with the child's exit code. Needs CAP_SYS_ADMIN. Raises
     OSError if the kernel refuses.
@@ -88,11 +89,11 @@ def enter() -> None:
 
 
 _awake: int | None = None
-"""Descriptor of the request to keep CPUs awake; closing it ends the request."""
+"""Descriptor of the request to keep CPUs awake. Closing the descriptor ends the request."""
 
 
 def _stay_awake() -> None:
-    """Request zero wake-up latency (PM QoS): idle CPUs poll while this process lives.
+    """Request zero wake-up latency (PM QoS), so that idle CPUs poll while this process lives.
 
     A VM's idle CPU goes back to its hypervisor, which may return it milliseconds later if others
     want it: too late for every packet held at that moment.
@@ -106,15 +107,15 @@ def _stay_awake() -> None:
 
 
 def awake() -> bool:
-    """Return whether the kernel was asked to keep this tree's CPUs awake."""
+    """Return True if the kernel was asked to keep this process tree's CPUs awake."""
     return _awake is not None
 
 
 class Namespace:
-    """A network namespace without a name, kept by a file descriptor."""
+    """A network namespace without a name, kept open by a file descriptor."""
 
     def __init__(self) -> None:
-        """Make a new one; the calling thread stays in its own."""
+        """Create a network namespace. The calling thread stays in its own."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             unshare(CLONE_NEWNET)
@@ -125,14 +126,16 @@ class Namespace:
 
     @classmethod
     def current(cls) -> Namespace:
-        """Return the calling thread's namespace."""
+        """Return the calling thread's network namespace."""
         here = cls.__new__(cls)
         here.fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         return here
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Enter the namespace with this thread: sockets and processes made inside belong to it."""
+        """Enter the namespace with this thread. Sockets and processes created in the context belong
+        to it.
+        """
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             _checked(_libc.setns(self.fd, CLONE_NEWNET), "setns")

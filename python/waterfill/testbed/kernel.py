@@ -1,4 +1,4 @@
-"""The running kernel's congestion controls, by the names that scenarios use."""
+"""Congestion controls of the running kernel, by the names that scenarios use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ WINDOWS = frozenset({"vcp", "xcp", "pxcp", "ixcp"})
 
 
 def variant(info: ProtocolInfo, name: str) -> tuple[ParamValue, ...]:
-    """Return the kernel's value of a loaded law's parameter that its daemon does not accept.
+    """Return the values that the kernel has for a loaded law's parameter that the daemon cannot
+    set.
 
     The first is what results show, the others are accepted too. "kernel" is the arithmetic of
     "kernel-host" without the host's additions. Of others it has the default.
@@ -56,7 +57,7 @@ _VARIANTS: Mapping[tuple[str, str], tuple[ParamValue, ...]] = {}
 
 
 def available() -> list[str]:
-    """Return the kernel's congestion controls by its own names; none without a Linux kernel."""
+    """Return the kernel's own names of its congestion controls, or none without a Linux kernel."""
     try:
         return _AVAILABLE.read_text().split()
     except OSError:
@@ -64,22 +65,24 @@ def available() -> list[str]:
 
 
 def loadable(law: str) -> str:
-    """Return a law that the daemon can load, as `offered` names it."""
+    """Return the name that `offered` uses for a law that the daemon can load."""
     return f"{LOADER}:{law}"
 
 
 def offered() -> list[str]:
-    """Return the laws that a run can use: `available`, and the laws that the daemon can load."""
+    """Return the names of all laws that a run can use: `available`, and those that the daemon can
+    load.
+    """
     return available() + [loadable(law) for law in daemon.laws()]
 
 
 def is_loaded(info: ProtocolInfo) -> bool:
-    """Return whether a daemon loads the protocol's law: an explicit one that runs on linux."""
+    """Return True if a daemon loads the protocol's law, as for every explicit law on linux."""
     return info.kind == "explicit" and "linux" in info.backends
 
 
 def params(protocol: str) -> dict[str, ParamValue]:
-    """Return the kernel's values of a protocol's parameters, by the registry's names, in SI units.
+    """Return the kernel's values of a protocol's parameters (SI units), by the registry's names.
 
     Those of cubic are read from its module (tcp_cubic.c: beta and bic_scale in 1024ths,
     C = 10 bic_scale; its Reno-friendly window is RFC 8312's). The others are constants of
@@ -104,7 +107,7 @@ CHOICES = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}
 
 
 def choices(protocol: str) -> dict[str, ParamValue]:
-    """Return the parameters with which the simulator's law equals the kernel's."""
+    """Return the parameters with which the simulator's law matches the kernel's."""
     known = params(protocol) if protocol in CHOICES else {}
     return {name: known[name] for name in CHOICES.get(protocol, ())}
 
@@ -126,7 +129,7 @@ _CONSTANTS: Mapping[str, Mapping[str, ParamValue]] = {
 
 
 def _parameter(module: str, name: str) -> int:
-    """Return a module's parameter, or the source's default if the kernel does not show it."""
+    """Return a kernel module's parameter, or its default in the source if the kernel hides it."""
     try:
         return int(Path(f"/sys/module/{module}/parameters/{name}").read_text())
     except (OSError, ValueError):
@@ -136,7 +139,7 @@ def _parameter(module: str, name: str) -> int:
 def congestion(
     offered: Iterable[str], known: Protocols, run: str | None = None
 ) -> dict[str, Congestion]:
-    """Return the protocols that this kernel can run, by the scenario's names.
+    """Return the protocols that this kernel can run, by the names that scenarios use.
 
     `known` is the registry, whose parameters a loaded law takes. `run` is a run's word: its names
     of loaded laws in the kernel are its own, so that runs can be concurrent.
@@ -151,7 +154,7 @@ def congestion(
 
 
 def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
-    """Return the registry's protocols, with linux in `backends` for those that can run on it."""
+    """Return the registry's protocols, with linux in the `backends` of those that can run on it."""
     result = {
         name: replace(info, backends=tuple(b for b in info.backends if b != "linux"))
         for name, info in known.items()

@@ -1,4 +1,4 @@
-"""Turn a run's samples into the results that every backend returns.
+"""Conversion of a run's samples to the results that every backend returns.
 
 Counters are read near, not at, the sample times and the window's boundaries. Their values there are
 interpolated, so that a rate is bytes over exactly its time.
@@ -33,17 +33,17 @@ from waterfill.testbed.sampling import TCP_FIELDS
 
 Array = NDArray[np.float64]
 Signals = Mapping[str, Mapping[str, Mapping[str, str]]]
-"""Keys of the daemon's status with the signals' names, by law and `links` or `flows`."""
+"""Names of the laws' signals, by law, by `links` or `flows`, and by key of the daemon's status."""
 _UNLIMITED = 2**63  # a pacing rate from here on means no pacing
 
 
 class Outcome:
-    """The results of one run: `core` as the simulator's core returns it, `series` its columns."""
+    """The results of one run, in the form in which the simulator's core returns them."""
 
     def __init__(
         self, raw: Answer, resolved: Network, wall_s: float, signals: Signals | None = None
     ) -> None:
-        """`raw` is the process tree's answer, `resolved` the network of the scenario.
+        """Convert the process tree's answer `raw`, for the scenario's network `resolved`.
 
         `signals` are the loaded laws' (`daemon.columns`).
         """
@@ -76,7 +76,7 @@ class Outcome:
         )
 
     def series(self, which: Which) -> Columns:
-        """Return the columns of one table, as `result.to_table` takes them."""
+        """Return the columns of one table, in the form that `result.to_table` takes."""
         if which == "flows":
             parts = [(i, s.rows()) for i, s in enumerate(self.flows)]
             return _interleaved(self._grid[1:], "flow", parts)
@@ -96,7 +96,9 @@ class Outcome:
         return self._counter(direction, 2) + self._module(direction, "dropped")
 
     def _module(self, direction: int, counter: str) -> Array:
-        """Return a counter of a link's cohabitation module, at the samples; 0 without one."""
+        """Return a counter of a link's cohabitation module at the sample times, or 0 without a
+        module.
+        """
         states = [(s.time_s, _module_of(s, direction)) for s in self._laws]
         rows = [(at_s, state[counter]) for at_s, state in states if state]
         if not rows:
@@ -110,19 +112,21 @@ class Outcome:
         return np.asarray(rows, dtype=np.float64) if rows else np.zeros(len(self._time_s))
 
     def _waiting(self, direction: int) -> tuple[Array, Array]:
-        """Return waiting bytes and packets, without the one in service, at the fine samples."""
+        """Return waiting bytes and packets at the fine samples, excluding the packet in service."""
         rows = self._raw.samples.fine.backlog[self._queues[direction]]
         size, packets = np.asarray(rows, dtype=np.float64).reshape(-1, 2).T
         mean = np.divide(size, packets, out=np.zeros_like(size), where=packets > 0)
         return np.maximum(size - mean, 0.0), np.maximum(packets - 1, 0.0)
 
     def between(self, values: Array, from_s: float, to_s: float) -> float:
-        """Return how much a counter grew between two times."""
+        """Return the increase of a counter between two times."""
         a, b = np.interp([from_s, to_s], self._time_s, values)
         return float(b - a)
 
     def _possible_bits(self, direction: int, times_s: Sequence[float] | Array) -> Array:
-        """Return a link's capacity (bit) between each two times: the integral of its rate."""
+        """Return a link's capacity (bits) between consecutive times, which is the integral of its
+        rate.
+        """
         spec = self._resolved.links[direction]
         if not spec.changes:
             return np.asarray(spec.rate_bps * np.diff(times_s), dtype=np.float64)
@@ -180,7 +184,7 @@ class Outcome:
         }
 
     def _capacity_column(self, direction: int) -> dict[str, Array]:
-        """Return the mean capacity of each interval, if any link of the run changes."""
+        """Return the mean capacity (bit/s) of each interval, if any link of the run changes."""
         if not any(link.changes for link in self._resolved.links):
             return {}
         possible_bits = self._possible_bits(direction, self._grid)
@@ -200,7 +204,7 @@ class Outcome:
         return columns
 
     def law_columns(self, which: Literal["flows", "links"], index: int) -> dict[str, Array]:
-        """Return the loaded laws' signals as columns by the registry's names.
+        """Return the signals of the loaded laws as columns, by the registry's names.
 
         A sample of the grid has the last value of its interval; NaN without one, for a flow of
         another law or without a router's signal, and for a link before its first interval.
@@ -221,26 +225,26 @@ class Outcome:
 
 
 def _share(bits: Array | float, possible_bits: Array) -> Array:
-    """Return the used share of the possible total; zero if nothing was possible."""
+    """Return the fraction of possible bits that were used, or zero if none were possible."""
     none = np.zeros_like(possible_bits)
     return np.divide(bits, possible_bits, out=none, where=possible_bits > 0)
 
 
 def _module_of(sample: LawSample, direction: int) -> ModuleState | None:
-    """Return the state of a link's cohabitation module, which one of its laws' routers runs."""
+    """Return the state of a link's cohabitation module, which one of the link's routers runs."""
     states = sample.links.get(str(direction), {}).values()
     return next((state.cohabit for state in states if state.cohabit), None)
 
 
 def _shows(state: Mapping[str, Any], signals: Mapping[str, Mapping[str, str]]) -> bool:
-    """Return whether a connection has received a signal, or a link has ended an interval."""
+    """Return True if a connection has received a signal, or a link has completed an interval."""
     if "signal" in state:
         return bool(state["signal"])
     return any(state[field] for field in signals["links"])
 
 
 class _Stream:
-    """One stream's results."""
+    """Results of one stream."""
 
     def __init__(self, outcome: Outcome, index: int) -> None:
         self._of, self._index = outcome, index
@@ -303,7 +307,7 @@ class _Stream:
         )  # fmt: skip
 
     def cbr(self) -> TrafficSummary:
-        """Return the summary's entry of a source of traffic."""
+        """Return a traffic source's entry in the summary."""
         return TrafficSummary(
             name=self.entry.name, kind="cbr", rate_bps=self._rate(self._active()),
             packets_sent=self._totals.udp_sent, packets_received=self._totals.udp_received,
@@ -322,7 +326,7 @@ class _Stream:
         return found
 
     def rates(self) -> Array:
-        """Return bit/s received in each sample; NaN outside the stream's lifetime."""
+        """Return the rate received in each sample (bit/s). NaN outside the stream's lifetime."""
         grid = self._of._grid
         rates = np.asarray(8 * np.diff(np.interp(grid, self._at_s, self._bytes)) / np.diff(grid))
         end_s = self.entry.stop_s if self._completed_s is None else self._completed_s
@@ -330,7 +334,7 @@ class _Stream:
         return rates
 
     def rows(self) -> dict[str, Array]:
-        """Return the flow's columns."""
+        """Return the flow's columns of the time series."""
         grid, packet = self._of._grid[1:], self._of._resolved.packet_bytes
         place = np.clip(np.searchsorted(self._at_s, grid + 1e-3) - 1, 0, None)
         columns = {name: np.full(len(grid), np.nan) for name in TCP_FIELDS}
@@ -354,7 +358,7 @@ class _Stream:
 
 
 def _distribution(time_s: Array, values: Array) -> Spread:
-    """Return mean, 99th percentile and maximum; each sample holds until the next."""
+    """Return mean, 99th percentile and maximum of values that each hold until the next sample."""
     if not len(values):
         return Spread(mean=0.0, p99=0.0, max=0.0)
     weights = np.diff(time_s, append=time_s[-1] + (np.median(np.diff(time_s)) if len(time_s) > 1
@@ -371,7 +375,7 @@ def _distribution(time_s: Array, values: Array) -> Spread:
 def _interleaved(
     grid: Array, name_column: str, parts: Sequence[tuple[int, Mapping[str, Array]]]
 ) -> Columns:
-    """Return rows in time order, at each time in the parts' order."""
+    """Return the columns of several entities as rows in time order, interleaved at each time."""
     count = len(parts)
     columns: dict[str, tuple[str, bytes]] = {"time_s": ("f64", np.repeat(grid, count).tobytes())}
     numbers = np.tile(np.asarray([i for i, _ in parts], dtype=np.int32), len(grid))

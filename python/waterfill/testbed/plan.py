@@ -1,4 +1,4 @@
-"""Plan of a scenario's testbed: namespaces, cables, queues, delays, addresses, routes. No I/O.
+"""Plan of a scenario's testbed: namespaces, cables, queues, delays, addresses and routes. No I/O.
 
 A node of the scenario is a router in a namespace of its own. Each end of each flow also has its own
 namespace, behind a veth without a rate limit, even if the scenario's host is a link's end: a queue
@@ -35,7 +35,7 @@ WIRES = 0
 
 @dataclass(frozen=True)
 class Port:
-    """One end of a cable."""
+    """One end of a cable: an interface in a namespace."""
 
     namespace: int
     name: str
@@ -44,7 +44,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Shaper:
-    """The queue of one link direction: a token bucket. Bytes are IP bytes.
+    """The queue of one link direction, a token bucket. Bytes are IP bytes.
 
     The limit is the scenario's buffer plus one packet: it includes the packet in service, which
     waits in the bucket's queue for its tokens.
@@ -58,16 +58,16 @@ class Shaper:
 
 @dataclass(frozen=True)
 class Faults:
-    """Random faults of a wire, as the delay line's configuration names them."""
+    """Random faults of a wire, in the terms of the delay line's configuration."""
 
     loss: float = 0.0
     loss_model: LossSpec | None = None
-    """Loss model, in place of `loss`."""
+    """Loss model of the wire, used instead of `loss`."""
     reorder: float = 0.0
     reorder_extra_ns: int = 0
     duplicate: float = 0.0
     faults: tuple[FaultSpec, ...] = ()
-    """Faults of frames and of the wire."""
+    """Faults that affect frames or the wire itself."""
 
     @property
     def causes_retransmissions(self) -> bool:
@@ -77,7 +77,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class DelayChange:
-    """Behaviour of a wire from a time on; the rate is the link's, of IP bytes."""
+    """Delay and rate of a wire from a given time on. The rate counts IP bytes."""
 
     at_s: float
     delay_s: float
@@ -86,20 +86,20 @@ class DelayChange:
 
 @dataclass(frozen=True)
 class Hold:
-    """Treatment of one direction of a cable's frames by the delay line."""
+    """Treatment of a cable's frames in one direction by the delay line."""
 
     name: str
     delay_s: float
     faults: Faults
     hold_bytes: int
     direction: int | None
-    """The link direction that has these losses; None for the padding of an RTT."""
+    """Index of the link direction that has these losses. None if the delay only pads an RTT."""
     changes: tuple[DelayChange, ...] = ()
 
 
 @dataclass(frozen=True)
 class Cable:
-    """Two connected ports; direct if `there` and `back` are None, else through the delay line."""
+    """Two connected ports. The delay line connects them unless `there` and `back` are None."""
 
     a: Port
     b: Port
@@ -111,7 +111,7 @@ class Cable:
 
 @dataclass(frozen=True)
 class Pricing:
-    """A link direction with an explicit law's router; rates count IP bytes."""
+    """A link direction with the router of an explicit law. Rates count IP bytes."""
 
     direction: int
     port: Port
@@ -119,14 +119,14 @@ class Pricing:
     rate_bps: float
     target: float
     own_target: bool = False
-    """True if the link has the target, not the law."""
+    """True if the target is the link's own rather than the law's."""
     cohabit: tuple[str, ...] = ()
-    """The daemon's options for `queue = "cohabit"`; only one of a link's laws has them."""
+    """The daemon's options for `queue = "cohabit"`, set for only one of a link's laws."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """A namespace's route to an address: its interface and the neighbour's MAC."""
+    """A namespace's route to an address: its interface and the neighbour's MAC address."""
 
     namespace: int
     destination: str
@@ -153,27 +153,27 @@ class Stream:
     stop_s: float
     size_bytes: int | None
     rate_bps: float | None
-    """Rate of cbr, or a flow's demand; counts whole packets."""
+    """Rate of CBR traffic or demand of a flow (bit/s), counting whole packets."""
     base_rtt_s: float
     first_rtt_s: float
-    """Base RTT at time 0."""
+    """Base RTT at time 0 (s)."""
     start_rtt_s: float
-    """Base RTT at the stream's start."""
+    """Base RTT at the stream's start (s)."""
     window_bytes: int
-    """Payload that each socket buffer holds, bytes."""
+    """Payload that each socket buffer can hold (bytes)."""
     initial_window_packets: int
     delayed_ack: bool
     paced: bool
-    """True to pace it although its law does not."""
+    """True if the stream is paced although its law does not pace."""
     loaded: bool
-    """True if a daemon loads its law for the run."""
+    """True if a daemon loads the stream's law for the run."""
     ecn: bool
 
 
 @dataclass
 class Plan:
-    """Objects that `topology` builds and `flows` starts. Namespaces are numbers; 0 is the delay
-    line's.
+    """Plan of a testbed, for `topology` to build and `flows` to start. Namespaces are numbers, and
+    0 is the delay line's.
     """
 
     ip_version: int
@@ -186,30 +186,30 @@ class Plan:
     pricings: list[Pricing] = field(default_factory=list)
     rto_min_s: float = 1.0
     offloads: bool = False
-    """True if hosts may exchange frames longer than the MTU; a frame is then several packets."""
+    """True if hosts may exchange frames longer than the MTU, which then hold several packets."""
 
     @property
     def address_bits(self) -> int:
-        """Length of an address in bits."""
+        """Length of an IP address in bits."""
         return 32 if self.ip_version == 4 else 128
 
     def holds(self) -> list[Hold]:
-        """Return the delay line's instructions, in the cables' order."""
+        """Return the delay line's instructions in the order of the cables."""
         return [hold for c in self.cables for hold in (c.there, c.back) if hold is not None]
 
     def shapers(self) -> list[tuple[Port, Shaper]]:
-        """Return every queue and its port."""
+        """Return all token buckets, each with its port."""
         pairs = [(p, s) for c in self.cables for p, s in ((c.a, c.shaper_a), (c.b, c.shaper_b))]
         return [(port, shaper) for port, shaper in pairs if shaper is not None]
 
     def hosts(self) -> set[int]:
-        """Return the namespaces of the flows' ends."""
+        """Return the namespaces of all senders and receivers."""
         return {end for s in self.streams for end in (s.source, s.sink)}
 
 
 @dataclass(frozen=True)
 class Congestion:
-    """The kernel's form of a protocol: its name there, SACK, and pacing.
+    """A protocol's congestion control in the kernel: its name there, SACK, and pacing.
 
     A `loaded` law is not the kernel's own: a daemon loads it for the run, on hosts and routers.
     """
@@ -226,7 +226,7 @@ def of(
     congestion: Mapping[str, Congestion],
     targets: Mapping[str, float] | None = None,
 ) -> Plan:
-    """Return the plan of a resolved scenario; `congestion` says how protocols are run.
+    """Return the plan of a resolved scenario, with `congestion` as the kernel's laws by protocol.
 
     `targets` are the target utilizations of loaded laws, for links without one of their own.
     """
@@ -340,13 +340,16 @@ class _Planner:
         )
 
     def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
-        """Return four times the bytes that can be in flight and waiting on a path."""
+        """Return a socket buffer size: four times the bytes that can be in flight or queued on a
+        path.
+        """
         rate_bps = min(_most_bps(self.resolved.links[i]) for i in forward)
         waiting = sum(self.resolved.links[i].buffer.as_bytes(self.plan.mtu_bytes) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
 
     def _recovery_window(self, flow: FlowSpec, forward: Sequence[int], window: int) -> int:
-        """Return the bytes that a recovery without SACK can leave unacknowledged, from `window` up.
+        """Return the bytes that a recovery without SACK can leave unacknowledged, at least
+        `window`.
 
         It repairs one lost packet per RTT and sends a window of new ones meanwhile, and what has
         arrived is acknowledged at its end. A path that holds w packets can lose w of them at once,
@@ -407,7 +410,9 @@ class _Planner:
         )  # fmt: skip
 
     def _pricings(self, congestion: Mapping[str, Congestion], targets: Mapping[str, float]) -> None:
-        """Add each direction that a loaded law's data cross and whose link has its router."""
+        """Add a router for each link direction crossed by a loaded law's data, if the link allows
+        it.
+        """
         crossed = {
             (i, flow.protocol)
             for flow in self.resolved.flows
@@ -460,7 +465,7 @@ class _Planner:
 
 
 def _delays_s(link: LinkSpec) -> list[float]:
-    """Return every delay (s) that a link direction ever has."""
+    """Return all delays (s) that a link direction has during the run."""
     return [link.delay_s, *(c.delay_s for c in link.changes if c.delay_s is not None)]
 
 
@@ -471,7 +476,7 @@ def _delay_at_s(link: LinkSpec, time_s: float) -> float:
 
 
 def _delay_changes(link: LinkSpec) -> tuple[DelayChange, ...]:
-    """Return a link direction's delay and rate at each of its changes; none if the delay stays."""
+    """Return a link direction's delay and rate at each change, if the delay changes at all."""
     if all(change.delay_s is None for change in link.changes):
         return ()
     found, delay_s, rate_bps = [], link.delay_s, link.rate_bps
@@ -483,5 +488,5 @@ def _delay_changes(link: LinkSpec) -> tuple[DelayChange, ...]:
 
 
 def _most_bps(link: LinkSpec) -> float:
-    """Return the largest rate (bit/s) that a link direction ever has."""
+    """Return the maximum rate (bit/s) of a link direction during the run."""
     return max([link.rate_bps, *(change.rate_bps or 0.0 for change in link.changes)])

@@ -1,4 +1,4 @@
-"""Sample kernel counters during a run, at two intervals, on the run's own clock.
+"""Sampling of kernel counters during a run, at two intervals on the run's clock.
 
 Every `sample` it reads the counters of hosts, queues and the delay line; more often, the queue
 lengths and the senders' RTTs. Counters only grow, so values between two samples are interpolated.
@@ -41,7 +41,7 @@ SOCKET_DROPS = ("RcvPruned", "OfoPruned", "TCPRcvQDrop", "TCPOFODrop", "TCPBackl
 
 
 class Sampler:
-    """Collects a run's samples; times are in seconds since `start_s` (monotonic)."""
+    """Collector of a run's samples. Times are in seconds since `start_s` (monotonic)."""
 
     def __init__(
         self, topology: Topology, line: DelayLine | None, laws: Laws | None = None, *,
@@ -64,11 +64,11 @@ class Sampler:
         self._fine_cost_s = 0.0
 
     def now_s(self) -> float:
-        """Return the run's time (s)."""
+        """Return the time since the start of the run (s)."""
         return time.monotonic() - self._start_s
 
     def take_fine(self) -> None:
-        """Sample queue lengths and RTTs."""
+        """Sample the queue lengths and the senders' RTTs."""
         began = time.thread_time()
         self.fine.time_s.append(self.now_s())
         for (port, _), rows in zip(self._queues, self.fine.backlog, strict=True):
@@ -82,7 +82,7 @@ class Sampler:
         self.fine_s = max(self.fine_s, self._fine_cost_s / _MAX_CPU_SHARE)
 
     def take(self) -> None:
-        """Sample all counters."""
+        """Sample all counters of hosts, queues and the delay line."""
         rows = self.coarse
         rows.time_s.append(self.now_s())
         for (port, _), mine in zip(self._queues, rows.queues, strict=True):
@@ -102,7 +102,7 @@ class Sampler:
             self._laws.take(rows.time_s[-1])
 
     def finish(self) -> Samples:
-        """Return all samples, and the streams' totals."""
+        """Return all samples and the totals of the streams."""
         return Samples(
             coarse=self.coarse,
             fine=self.fine,
@@ -116,7 +116,7 @@ class Sampler:
 
 
 class _Probe:
-    """One stream's two hosts; their namespaces are its own, so their counters are the stream's."""
+    """Probe of one stream's two hosts, whose namespaces carry no other stream."""
 
     def __init__(self, stream: Stream, topology: Topology) -> None:
         self._stream, self._topology = stream, topology
@@ -128,7 +128,7 @@ class _Probe:
         self._looks = self._full = 0
 
     def sender(self) -> netlink.TcpInfo | None:
-        """Return the sending socket, if it exists."""
+        """Return the sending socket, or None if it does not exist."""
         if self._stream.kind == "cbr":
             return None
         port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT
@@ -141,7 +141,7 @@ class _Probe:
         return None
 
     def payload(self) -> int | None:
-        """Return the receiver's in-order payload so far (bytes), if its socket exists."""
+        """Return the payload (bytes) that the receiver has in order, or None without a socket."""
         if self._stream.kind == "cbr":
             return None
         port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT
@@ -151,12 +151,14 @@ class _Probe:
         return None
 
     def received(self) -> tuple[int, int]:
-        """Return Ethernet bytes and frames that have reached the sink."""
+        """Return the Ethernet bytes and frames that have reached the receiver."""
         counters = self._counters(self._stream.sink)
         return counters.rx_bytes, counters.rx_packets
 
     def totals(self) -> StreamTotals:
-        """Return, at the end, the sender's last tcp_info and its namespace's counters."""
+        """Return the stream's totals at its end: the sender's last tcp_info and both hosts'
+        counters.
+        """
         stream = self._stream
         with self._topology.namespace(stream.source).entered():
             snmp = _table("/proc/thread-self/net/snmp") | _table("/proc/thread-self/net/netstat")
@@ -185,7 +187,7 @@ class _Probe:
 
 
 def _table(path: str) -> dict[str, int]:
-    """Return the lines `Tcp: A B` and `Tcp: 1 2` as {"Tcp.A": 1, "Tcp.B": 2}."""
+    """Read the lines `Tcp: A B` and `Tcp: 1 2` of a file as {"Tcp.A": 1, "Tcp.B": 2}."""
     found: dict[str, int] = {}
     with open(path) as file:
         lines = file.read().splitlines()
@@ -197,7 +199,7 @@ def _table(path: str) -> dict[str, int]:
 
 
 def _pairs(path: str) -> dict[str, int]:
-    """Return `Udp6InDatagrams 3` as {"Udp6.InDatagrams": 3}; empty without IPv6."""
+    """Read the line `Udp6InDatagrams 3` as {"Udp6.InDatagrams": 3}; empty without IPv6."""
     found: dict[str, int] = {}
     with suppress(OSError), open(path) as file:
         for line in file:
@@ -210,7 +212,7 @@ _TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
 def host_load() -> HostLoad:
-    """Return the host's counters so far: CPU time by kind in ticks, packets it dropped.
+    """Return the host's counters so far: CPU time by kind (ticks) and packets dropped.
 
     `cpu_ticks` are of all CPUs, `hosts_ticks` of those that the run's hosts and routers use.
     """
@@ -235,7 +237,7 @@ def host_load() -> HostLoad:
 
 
 def host_drops(topology: Topology) -> dict[str, Any]:
-    """Return frames that interfaces dropped or refused, by interface; empty if none."""
+    """Return the numbers of frames dropped or refused by interfaces, without zeros."""
     found = {}
     for cable in topology.plan.cables:
         for port in (cable.a, cable.b):

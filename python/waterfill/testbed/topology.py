@@ -1,4 +1,4 @@
-"""Build a plan inside the process tree: namespaces, veth pairs, addresses, routes, queues."""
+"""Builder of a plan inside the process tree: namespaces, veth pairs, addresses, routes, queues."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ OFFLOADS = {
 
 
 class Topology:
-    """The network: namespaces, and for each a netlink socket and its interfaces' indexes.
+    """The testbed's network: its namespaces, their netlink sockets, and their interfaces' indexes.
 
     Namespaces are made first, empty; `build` fills them. In between a law can be loaded, which the
     hosts' routes then name.
     """
 
     def __init__(self, plan: Plan) -> None:
-        """Make the namespaces; raise OSError if the kernel refuses."""
+        """Create the empty namespaces; raise OSError if the kernel refuses."""
         self.plan = plan
         self.family = AF_INET if plan.ip_version == 4 else AF_INET6
         with suppress(OSError):  # since Linux 6.2
@@ -62,7 +62,7 @@ class Topology:
         self._index: dict[tuple[int, str], int] = {}
 
     def build(self) -> None:
-        """Fill the namespaces, once; raise OSError if the kernel refuses."""
+        """Build the network in the namespaces, once; raise OSError if the kernel refuses."""
         try:
             self._build()
         finally:
@@ -78,7 +78,7 @@ class Topology:
         return self.spaces[number]
 
     def offloads(self) -> dict[str, bool]:
-        """Return the offloads of the run's hosts: true if any host has one on."""
+        """Return the offloads of the run's hosts. Each is True if any host has it enabled."""
         found = dict.fromkeys(OFFLOADS, False)
         for number in sorted(self.plan.hosts()):
             with self.spaces[number].entered():
@@ -89,7 +89,7 @@ class Topology:
     # --- building
 
     def _settings(self) -> None:
-        """Apply settings that interfaces inherit when they are created."""
+        """Apply kernel settings that interfaces inherit when they are created."""
         if self.plan.ip_version == 4:
             _set("ipv6/conf/all/disable_ipv6", 1)
             _set("ipv6/conf/default/disable_ipv6", 1)
@@ -156,7 +156,7 @@ class Topology:
                 self._route(route.namespace, route.destination, route.interface, route.neighbour)
 
     def _steer(self) -> None:
-        """Make the other CPUs receive the delay line's frames.
+        """Steer the reception of the delay line's frames to the other CPUs.
 
         Otherwise the receiver's work, up to TCP's acknowledgement, runs inside the line's own
         system call: at 1 Gbit/s that takes a whole CPU, and frames leave late.
@@ -243,7 +243,7 @@ class Topology:
 
 
 def host_settings(stream: Stream) -> None:
-    """Set TCP's options in the calling thread's namespace, for a host of this stream."""
+    """Set the TCP options of a stream's host in the calling thread's namespace."""
     buffer_bytes = 2 * stream.window_bytes  # the kernel uses half of a buffer for its own overhead
     _set("ipv4/tcp_rmem", f"4096 {buffer_bytes} {buffer_bytes}")
     _set("ipv4/tcp_wmem", f"4096 {buffer_bytes} {buffer_bytes}")
@@ -261,7 +261,7 @@ def _set(name: str, value: int | str) -> None:
 
 
 def setting(name: str) -> str:
-    """Return a setting of the calling thread's namespace; empty if there is none."""
+    """Return a kernel setting in the calling thread's namespace, or "" if it is missing."""
     try:
         with open(f"/proc/sys/net/{name}") as file:
             return file.read().strip()
@@ -276,7 +276,7 @@ def _control() -> Iterator[socket]:
 
 
 def _ethtool(interface: str, command: int, value: int = 0) -> int:
-    """Run one of ethtool's old commands, which take or return one number."""
+    """Run one of ethtool's old commands, which take and return one number."""
     data = array.array("B", struct.pack("=II", command, value))
     address, _ = data.buffer_info()
     request = struct.pack("=16sQ8x", interface.encode(), address)

@@ -1,4 +1,4 @@
-"""Links that follow time on linux: queues and routers change at their times.
+"""Links that change over time on linux: scheduled changes of queues and routers.
 
 The token bucket's rate is changed in place, and a link that is down has a queue that drops all. A
 law's routers get the rate from their daemon, which also lets them begin anew. Delays change in the
@@ -28,7 +28,7 @@ _NOT_IN_KERNEL = {"clock": "whose laws read CLOCK_MONOTONIC, which never jumps"}
 
 
 def refuse(scenario: Any, resolved: Network) -> None:
-    """Raise InputError for a change that the testbed cannot make."""
+    """Raise InputError for a link change that the testbed cannot make."""
     for index, link in enumerate(scenario.link):
         key = scenario.key("link", index)
         for number, fault in enumerate(link.fault or ()):
@@ -56,18 +56,18 @@ def refuse(scenario: Any, resolved: Network) -> None:
 
 
 class Variation:
-    """The changes of a run's links, and how late each was made."""
+    """The changes of a run's links, with the lateness of each."""
 
     def __init__(
         self, plan: Plan, resolved: Network, topology: Topology, laws: Laws | None
     ) -> None:
-        """`laws` are the run's daemons; None without an explicit law."""
+        """Schedule the changes. `laws` are the run's daemons, or None without an explicit law."""
         self._plan, self._resolved, self._topology, self._laws = plan, resolved, topology, laws
         self._made: list[ChangeMade] = []
         self._down: set[int] = set()
 
     def actions(self, now_s: Callable[[], float]) -> Iterator[tuple[float, Callable[[], None]]]:
-        """Yield (time in s, action) for every change; `now_s` returns the run's time."""
+        """Yield (time in s, action) for every change. `now_s` returns the run's current time."""
         for port, shaper in self._plan.shapers():
             for change in self._resolved.links[shaper.direction].changes:
                 if change.rate_bps is None and change.up is None and not change.restart:
@@ -103,5 +103,7 @@ class Variation:
             route.restore(index, shaper.limit)
 
     def applied(self, start_s: float) -> list[ChangeMade]:
-        """Return each change with `at_s` and `late_s`; `start_s` is time 0 (monotonic)."""
+        """Return all changes with their planned times and lateness. `start_s` is time 0
+        (monotonic).
+        """
         return self._made + ([] if self._laws is None else self._laws.changes(start_s))

@@ -1,4 +1,4 @@
-"""Analysis of the laws' equations: stability, margins, equilibria, convergence, encoding.
+"""Analysis of the laws' equations: stability, margins, equilibria, convergence and encoding.
 
 One file per topic. `loops` has what holds for every loop: frequency responses, margins, convex
 hulls. The laws follow: `maxnet` and `certificate` (maxnet-2007 §VIII), `tuning` (§VIII.E), `aecp`

@@ -1,4 +1,4 @@
-"""ABC's stability: the fluid model of one link (abc-2020, Theorem 3.1).
+"""Stability of ABC: the fluid model of one link (abc-2020, Theorem 3.1).
 
 A window grows by a packet per RTT besides what the marks do, so that of the packets that leave at a
 rate μ, 2f·μ + N/R arrive a feedback delay τ later (N flows, R the RTT with the queue). With
@@ -28,7 +28,9 @@ DELTA_LINEAR = 2 / math.pi
 
 
 class Link(NamedTuple):
-    """One link and its flows: capacity (bit/s), number, RTT without queue (s), packet (bytes)."""
+    """One link and its flows: capacity (bit/s), number of flows, RTT without queue (s), packet size
+    (bytes).
+    """
 
     rate_bps: float
     flows: float
@@ -37,7 +39,7 @@ class Link(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """η, δ (s) and d_t (s)."""
+    """ABC's parameters: η (no unit), δ (s) and d_t (s)."""
 
     eta: float
     delta_s: float
@@ -45,7 +47,7 @@ class Gains(NamedTuple):
 
 
 class Equilibrium(NamedTuple):
-    """Queueing delay (s), load as a fraction of the capacity, and each flow's window (packets)."""
+    """ABC's equilibrium: queueing delay (s), load ÷ capacity, and window of each flow (packets)."""
 
     delay_s: float
     load: float
@@ -53,14 +55,14 @@ class Equilibrium(NamedTuple):
 
 
 def surplus(gains: Gains, link: Link, delay_s: float) -> float:
-    """Return ẋ at a constant queueing delay x: arrivals over the capacity, less 1."""
+    """Return ẋ at a constant queueing delay x: the arrival rate ÷ capacity, minus 1."""
     increase = link.flows * 8 * link.packet_bytes / (link.rate_bps * (link.rtt_s + delay_s))
     drain = max(delay_s - gains.delay_threshold_s, 0.0) / gains.delta_s
     return gains.eta - 1 + increase - drain
 
 
 def equilibrium(gains: Gains, link: Link) -> Equilibrium:
-    """Return the equilibrium of the fluid model; without a queue if the increase is below 1 − η."""
+    """Return the equilibrium of the fluid model. It has no queue if the increase is below 1 − η."""
     load, delay_s = 1 + surplus(gains, link, 0.0), 0.0
     if load > 1:
         # The surplus falls with x, and at d_t + δ·A(0) or above it is at most zero.
@@ -72,7 +74,7 @@ def equilibrium(gains: Gains, link: Link) -> Equilibrium:
 
 
 def loop_margins(delta_s: float, rtt_s: float) -> Margins:
-    """Return the margins of e^(−sτ)/(sδ), for an equilibrium queue above d_t."""
+    """Return the margins of the loop e^(−sτ)/(sδ), for an equilibrium queueing delay above d_t."""
 
     def loop(omega: Reals) -> loops.Points:
         s = 1j * omega

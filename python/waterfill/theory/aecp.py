@@ -1,4 +1,4 @@
-"""AECP's loop and its convergence: aecp-2010 §3 and §4.
+"""Loop and convergence of AECP: aecp-2010 §3 and §4.
 
 `open_loop` is eq. 38. The paper leaves the delay out (§4.3) and claims stability for every RTT
 (Theorem 1); here the delay is part of the loop. Convergence times are those of Theorems 2 and 3,
@@ -20,7 +20,7 @@ from waterfill.theory.loops import Margins, Points, Reals
 
 
 class Gains(NamedTuple):
-    """α and β (1/s) and T (s) of eq. 2 and 3."""
+    """AECP's gains: α and β (1/s), and T (s), of eq. 2 and 3."""
 
     alpha: float
     beta: float
@@ -28,7 +28,7 @@ class Gains(NamedTuple):
 
 
 class Params(NamedTuple):
-    """The protocol's parameters: gains, T₂ (s), and the initial values of flows and links.
+    """AECP's parameters: gains, T₂ (s), and initial values of flows and links.
 
     `form` is how the source applies eq. 3: "printed" or exact. `x_0` and `q_0` are in packets/s
     and packets; `r_0` is a rate in packets/s or the word "capacity".
@@ -43,7 +43,7 @@ class Params(NamedTuple):
 
     @classmethod
     def of(cls, values: params.Values) -> Params:
-        """Return the parameters from the registry's values."""
+        """Return the parameters read from the registry's values."""
         number = params.number
         gains = Gains(number(values, "alpha"), number(values, "beta"), number(values, "t"))
         return cls(
@@ -80,7 +80,9 @@ def loop_margins(g: Gains, tau_s: float = 0.0) -> Margins:
 
 
 class Link(NamedTuple):
-    """One bottleneck: capacity and initial rates in packets/s, flows, target queue in packets."""
+    """One bottleneck: capacity, number of flows, initial rates (packets/s) and target queue
+    (packets).
+    """
 
     capacity: float
     flows: float
@@ -92,7 +94,7 @@ class Link(NamedTuple):
 def trajectory(
     g: Gains, link: Link, duration_s: float, stop_at: float | None = None
 ) -> tuple[Reals, Reals, Reals, Reals]:
-    """`[aecp-2010:eq6]` Integrate identical flows without delay.
+    """`[aecp-2010:eq6]` Integrate the rates of identical flows without delay.
 
     Returns times (s), Σx/C, Nr/C and the queue (packets, never negative), of one shape (steps,).
     Ends after `duration_s`, or when Σx first reaches `stop_at` of C.
@@ -120,31 +122,40 @@ def trajectory(
 
 
 def efficiency_time_s(g: Gains, link: Link, theta: float) -> float:
-    """`[aecp-2010:eq17]` Return when eq. 6's Σx first reaches θ of C; inf after 1000/β."""
+    """`[aecp-2010:eq17]` Return the time (s) at which eq. 6's Σx reaches θ of C, or inf after
+    1000/β.
+    """
     limit_s = 1000.0 / g.beta
     times, filled, _, _ = trajectory(g, link, limit_s, theta)
     return float(times[-1]) if filled[-1] >= theta * (1 - 1e-6) else math.inf
 
 
 def efficiency_bounds_s(g: Gains, ratio: float, theta: float) -> tuple[float, float]:
-    """`[aecp-2010:eq18]` Return Theorem 2's bounds of that time; `ratio` = C/(N·x₀) > 1."""
+    """`[aecp-2010:eq18]` Return Theorem 2's bounds on the efficiency time (s); `ratio` = C/(N·x₀) >
+    1.
+    """
     link_alone = math.log(ratio * theta / (1 - theta)) / g.beta
     source_alone = math.log(math.log(1 / ratio) / math.log(theta)) / g.alpha
     return max(link_alone, source_alone), link_alone + source_alone
 
 
 def fairness_time_printed_s(g: Gains, ratio: float, epsilon: float) -> float:
-    """`[aecp-2010:eq29]` Return ln ln(Cε/(N·x₀))/α, as Theorem 3 prints it; `ratio` = C/(N·x₀)."""
+    """`[aecp-2010:eq29]` Return the fairness time ln ln(Cε/(N·x₀))/α (s), as printed in Theorem 3.
+    `ratio` is C/(N·x₀).
+    """
     return math.log(math.log(ratio * epsilon)) / g.alpha
 
 
 def fairness_time_s(g: Gains, ratio: float, epsilon: float) -> float:
-    """`[aecp-2010:eq31]` Return t = ln(ln(C/(N·x₀))/ln(1/ε))/α: ln g decays as e^(−αt)."""
+    """`[aecp-2010:eq31]` Return the fairness time ln(ln(C/(N·x₀))/ln(1/ε))/α (s). It follows from
+    ln g ∝ e^(−αt).
+    """
     return math.log(math.log(ratio) / math.log(1 / epsilon)) / g.alpha
 
 
 def fairness_time_integrated_s(g: Gains, ratio: float, epsilon: float, flows: int = 4) -> float:
-    """`[aecp-2010:eq30]` Integrate until the smallest rate is ε of the largest; return the time.
+    """`[aecp-2010:eq30]` Return the time (s) until the smallest rate is ε of the largest, by
+    integration.
 
     N flows start at C/N and one at x₀; r is C/N as in the proof. Does not use the closed forms.
     """

@@ -1,4 +1,4 @@
-"""The max-min allocation of a network whose flows are all active, one group per scenario entry."""
+"""The max-min allocation of a network in which all flows are active, by scenario entry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROUNDS = 20
 
 
 class Group(NamedTuple):
-    """Identical flows in equilibrium: rate (bit/s), RTT (s), number of flows, path, bottleneck.
+    """Identical flows in equilibrium: rate (bit/s), RTT (s), number of flows, path and bottleneck.
 
     `path` holds link indexes; `bottleneck` is None if the flows get their demand.
     """
@@ -65,10 +65,10 @@ def _rate(share: maxmin.Share | None) -> float:
 
 
 def rtts_s(network: Network) -> list[float]:
-    """Return the different base RTTs (s) of a network's flows, smallest first."""
+    """Return the distinct base RTTs (s) of a network's flows, smallest first."""
     return sorted({flow.base_rtt_s for flow in network.flows})
 
 
 def link_names(network: Network, links: Iterable[int | None]) -> list[str]:
-    """Return the names of links by their indexes; "demand" for None."""
+    """Return the names of links given by index, and "demand" for None."""
     return ["demand" if i is None else network.links[i].name for i in links]

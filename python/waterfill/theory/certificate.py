@@ -1,4 +1,4 @@
-"""Certificates of MaxNet's stability: the checks, their points, and their margins.
+"""Stability certificates of MaxNet: the checks, their points and their margins.
 
 Three things, each for eq. 13 and for the loop as implemented: Algorithm 3's line and α_max; its
 two premises point by point, since Lemma 2 proves them for eq. 13 only; and Lemma 1 itself, for
@@ -30,14 +30,14 @@ GRID_SLACK = 0.01
 
 
 class CertificateLimit(NamedTuple):
-    """Lemma 1's largest stable α, and the frequency at which a larger one fails."""
+    """The maximum stable α by Lemma 1, and the frequency at which any larger α fails."""
 
     alpha_max: float
     omega_rad_s: float
 
 
 class Check(NamedTuple):
-    """One line of a certificate: the check, its points, the worst value, its bound."""
+    """One line of a certificate: the check, its points, the worst value, and the bound."""
 
     what: str
     points: str
@@ -47,7 +47,7 @@ class Check(NamedTuple):
 
 
 def hull_limit(gains: Gains, taus_s: Iterable[float]) -> CertificateLimit:
-    """`[maxnet-2007:lemma1]` Return the largest α with −1/α left of Co{F(jω, τ_i)} at all ω.
+    """`[maxnet-2007:lemma1]` Return the maximum α with −1/α left of Co{F(jω, τ_i)} at all ω.
 
     Exact for the given RTTs, on a grid of frequencies refined around its worst points.
     """
@@ -86,7 +86,7 @@ def _reach(gains: Gains, omega: float, taus: Reals) -> float:
 
 
 def mixture(tau_max_s: float, count: int = 400, decades: float = 9.0) -> Reals:
-    """Return RTTs that represent every mixture up to τ̄: dense near τ̄, where the worst ones are."""
+    """Return RTTs that represent all mixtures up to τ̄, dense near τ̄, where the worst ones are."""
     wide = tau_max_s * np.geomspace(10.0**-decades, 1.0, count // 2)
     near = tau_max_s * np.linspace(0.02, 1.0, count - count // 2)
     return np.unique(np.concatenate([wide, near]))
@@ -131,7 +131,7 @@ def premises(gains: Gains, tau_max_s: float, threshold: float, line: Line) -> li
 
 
 def falls(gains: Gains, tau_max_s: float) -> Check:
-    """`[maxnet-2007:lemma2]` Check that ω₀(τ) falls as τ grows, by its largest relative rise."""
+    """`[maxnet-2007:lemma2]` Check that ω₀(τ) decreases with τ, by its largest relative rise."""
     taus = tau_max_s * np.geomspace(1e-6, 1.0, 200)
     values = np.array([maxnet.omega_0(gains, float(tau)) for tau in taus])
     rise = float(np.max(np.diff(values) / values[:-1]))
@@ -163,7 +163,7 @@ def truncation(gains: Gains, built: maxnet.Construction) -> Check:
 
 
 class CheckEntry(Record):
-    """A `Check` in a document."""
+    """JSON form of a `Check`."""
 
     what: str
     points: str
@@ -173,7 +173,7 @@ class CheckEntry(Record):
 
 
 class Proof(Record):
-    """A `Certificate` in a document."""
+    """JSON form of a `Certificate`."""
 
     alpha: float
     alpha_t_s: float
@@ -195,7 +195,9 @@ class Proof(Record):
 
 
 class Certificate(NamedTuple):
-    """Everything that is checked for one loop up to τ̄; times in s, frequencies in rad/s."""
+    """Checks of one MaxNet loop for all RTTs up to τ̄, with their verdict. Times are in s,
+    frequencies in rad/s.
+    """
 
     gains: Gains
     alpha: float
@@ -207,21 +209,21 @@ class Certificate(NamedTuple):
 
     @property
     def by_algorithm_3(self) -> bool:
-        """True if Algorithm 3 proves α stable: its premises hold and α is below its α_max."""
+        """True if Algorithm 3 proves α stable. Its premises then hold, and α is below its α_max."""
         return all(check.holds for check in self.checks) and self.alpha < self.built.alpha_max
 
     @property
     def by_lemma_1(self) -> bool:
-        """True if Lemma 1 proves α stable, with `GRID_SLACK` for the error of its grid."""
+        """True if Lemma 1 proves α stable, with a margin `GRID_SLACK` for its grid's error."""
         return self.alpha < (1 - GRID_SLACK) * self.limit.alpha_max
 
     @property
     def certified(self) -> bool:
-        """True if α is proven stable for every mixture of RTTs up to τ̄, by either proof."""
+        """True if either proof shows that α is stable for all mixtures of RTTs up to τ̄."""
         return self.by_algorithm_3 or self.by_lemma_1
 
     def document(self) -> Proof:
-        """Return the certificate as keys of `theory stability --json`."""
+        """Return the certificate as the keys of `theory stability --json`."""
         return Proof(
             alpha=self.alpha,
             alpha_t_s=self.gains.alpha_t_s,
@@ -244,7 +246,7 @@ class Certificate(NamedTuple):
 
 
 def certify(gains: Gains, alpha: float, tau_max_s: float) -> Certificate:
-    """Check one loop for every mixture of RTTs up to τ̄."""
+    """Check one loop for all mixtures of RTTs up to τ̄."""
     built = maxnet.construct(gains, tau_max_s)
     checks = [falls(gains, tau_max_s), *premises(gains, tau_max_s, built.omega_rad_s, built.line)]
     limit = hull_limit(gains, mixture(tau_max_s))
@@ -252,7 +254,7 @@ def certify(gains: Gains, alpha: float, tau_max_s: float) -> Certificate:
 
 
 class CommonZero(NamedTuple):
-    """The largest zero z (rad/s) common to all flows that is stable, and the times it gives (s).
+    """The largest stable zero z (rad/s) common to all flows, and the resulting times (s).
 
     Flows become fair with the time constant `fair_common_s` = 1/z whatever their RTT; with z = η/τ
     of each flow's own it is τ/η, which at τ = αT is `fair_s`.

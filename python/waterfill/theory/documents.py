@@ -1,4 +1,4 @@
-"""The documents that `waterfill theory … --json` prints, except those of `theory stability`.
+"""JSON documents of `waterfill theory … --json`, except those of `theory stability`.
 
 Each has `command` and `protocol`, the contract's keys at the top (null where a law has no such
 quantity), and `rows`: the lines of the command's table.
@@ -43,7 +43,9 @@ _FRACTIONS = (0.5, 0.9, 0.99)
 
 
 class DocumentRow(Record):
-    """One line of a table: our value with its unit, and the paper's value with its place."""
+    """One line of a table: our value with its unit, and the paper's value with its place in the
+    paper.
+    """
 
     what: str
     value: Any
@@ -53,22 +55,22 @@ class DocumentRow(Record):
 
 
 def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = "") -> DocumentRow:
-    """Return one line of a document's `rows`."""
+    """Return one entry of a document's `rows`."""
     return DocumentRow(what=what, value=value, unit=unit, paper=paper, source=source)
 
 
 def same(given: Sequence[float], printed: Sequence[float]) -> bool:
-    """Return whether parameters equal a printed case, to rounding."""
+    """Return True if parameters equal those of a printed case, within rounding."""
     return all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(given, printed, strict=True))
 
 
 def margins_document(found: Margins) -> Document:
-    """Return margins, and whether the loop is stable, as a document's keys."""
+    """Return the keys of a document for a loop's margins and stability."""
     return {**found._asdict(), "stable": found.stable}
 
 
 def sampled_rows(limits: Mapping[str, float]) -> list[DocumentRow]:
-    """Return rows of AECP's delay margins with its sampling times."""
+    """Return the rows for AECP's delay margins with its sampling times."""
     names = {
         "continuous": "continuous source, T₂ = t_2",
         "exact": "exact source, T₁ = τ",
@@ -83,7 +85,7 @@ def sampled_rows(limits: Mapping[str, float]) -> list[DocumentRow]:
 
 @computed
 def margin(about: Subject, rtt_s: float | None) -> Document:
-    """Return `theory margin`: crossover, phase margin and delay margin of the loop of one RTT."""
+    """Return the document of `theory margin`: crossover and stability margins at one RTT."""
     makers = {
         "aecp": _aecp_margin,
         "maxnet": _maxnet_margin,
@@ -174,7 +176,7 @@ def _rcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
 
 
 class FlowInEquilibrium(Record):
-    """A flow entry in equilibrium; `ratio` is its rate ÷ its max-min share."""
+    """A flow entry in equilibrium. `ratio` is its rate ÷ its max-min rate."""
 
     name: str
     count: int
@@ -185,7 +187,7 @@ class FlowInEquilibrium(Record):
 
 
 class LinkInEquilibrium(Record):
-    """A link in XCP's equilibrium, with the share of its losses that is allocated again."""
+    """A link in XCP's equilibrium, with the fraction of its losses that is allocated again."""
 
     name: str
     utilization: float
@@ -206,7 +208,7 @@ class Equilibrium(Record):
 
 @computed
 def equilibrium_of(about: Subject) -> Equilibrium:
-    """Return `theory equilibrium`: XCP's and P-XCP's fixed point, max-min for all others."""
+    """Return the document of `theory equilibrium`: a fixed point for XCP and P-XCP, or max-min."""
     network, scenario = about.network, about.scenario
     assert network is not None
     assert scenario is not None
@@ -263,7 +265,7 @@ def equilibrium_of(about: Subject) -> Equilibrium:
 
 @computed
 def convergence(about: Subject, rtt_s: float) -> Document:
-    """Return `theory convergence`: how long a law takes, by its formulas and by its equations."""
+    """Return the document of `theory convergence`: a law's times by formula and by integration."""
     makers = {
         "aecp": _aecp_times,
         "maxnet": _maxnet_times,
@@ -275,7 +277,9 @@ def convergence(about: Subject, rtt_s: float) -> Document:
 
 
 def _aecp_times(values: params.Values, rtt_s: float) -> Document:
-    """Return times for 62500 packets/s and one flow that starts at the protocol's x_0 and r(0)."""
+    """Return AECP's times at 62,500 packets/s, for one flow that starts at the protocol's x_0 and
+    r(0).
+    """
     p = aecp.Params.of(values)
     g = p.gains
     capacity = 62500.0
@@ -374,7 +378,7 @@ def _vcp_times(values: params.Values, rtt_s: float) -> Document:
 
 @computed
 def encoding_of(about: Subject) -> Document:
-    """Return `theory encoding`: range and precision of the header's field."""
+    """Return the document of `theory encoding`: range and precision of the header field."""
     head = {"command": "encoding", "protocol": about.protocol}
     if about.protocol == "aecp":
         factor = encoding.aecp()

@@ -1,4 +1,4 @@
-"""Range and precision of header fields: MaxNet's price, AECP's factor."""
+"""Range and precision of header fields: MaxNet's price and AECP's factor."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PRECISION = 1e-5
 
 
 class Bits(NamedTuple):
-    """Bits of a price that a range and a precision of rates need."""
+    """Numbers of bits of a price for a given range and precision of rates."""
 
     integer: int
     fraction: int
 
 
 def bits_needed(t_s: float, x_max: float, x_min: float, epsilon: float) -> Bits:
-    """`[maxnet-2007:V]` Return B_i ≥ ⌈log₂(T·ln(x_max/x_min))⌉, B_f ≥ ⌈−log₂(T·ln(1 + ε))⌉."""
+    """`[maxnet-2007:V]` Return B_i = ⌈log₂(T·ln(x_max/x_min))⌉ and B_f = ⌈−log₂(T·ln(1 + ε))⌉."""
     return Bits(
         math.ceil(math.log2(t_s * math.log(x_max / x_min))),
         math.ceil(-math.log2(t_s * math.log1p(epsilon))),
@@ -33,22 +33,22 @@ def bits_needed(t_s: float, x_max: float, x_min: float, epsilon: float) -> Bits:
 
 
 def price_of(rate_bps: float, t_s: float, x_max: float) -> float:
-    """`[maxnet-2007:eq8]` Return D⁻¹(x) = −T·ln(x/x_max), in seconds."""
+    """`[maxnet-2007:eq8]` Return the price D⁻¹(x) = −T·ln(x/x_max) in seconds."""
     return -t_s * math.log(rate_bps / x_max)
 
 
 def rate_of(price_s: float, t_s: float, x_max: float) -> float:
-    """`[maxnet-2007:eq7]` Return D(q) = x_max·e^(−q/T), in bit/s."""
+    """`[maxnet-2007:eq7]` Return the rate D(q) = x_max·e^(−q/T) in bit/s."""
     return x_max * math.exp(-price_s / t_s)
 
 
 def rate_step(slope_per_s: float) -> float:
-    """Return the relative change of a rate ∝ e^(slope·q) per code: e^(slope·2⁻¹⁸) − 1."""
+    """Return the relative change of a rate ∝ e^(slope·q) per price code, e^(slope·2⁻¹⁸) − 1."""
     return math.expm1(slope_per_s * PRICE_STEP_S)
 
 
 def fairness_time_s(tau_s: float, alpha: float, eta: float, t_s: float) -> float:
-    """`[maxnet-2007:eq10]` Return ξ's time constant τ²/(αηT).
+    """`[maxnet-2007:eq10]` Return the time constant τ²/(αηT) of ξ (s).
 
     Below τ, ξ cancels the fast path.
     """
@@ -61,7 +61,7 @@ def shortest_rtt_s(alpha: float, eta: float, t_s: float) -> float:
 
 
 class FastPath(NamedTuple):
-    """The price field's precision at one RTT: steps of ln x and of x, ξ's time constant (s)."""
+    """Precision of the price field at one RTT: steps of ln x and x, and ξ's time constant (s)."""
 
     rtt_s: float
     log_rate_step: float
@@ -70,7 +70,7 @@ class FastPath(NamedTuple):
 
 
 def fast_path(rtt_s: float, alpha: float, eta: float, t_s: float) -> FastPath:
-    """Return the change on the fast path by one code, where ln x falls with slope α/τ."""
+    """Return the fast path's rate change per price code, at a slope of α/τ of ln x."""
     return FastPath(
         rtt_s,
         alpha / rtt_s * PRICE_STEP_S,
@@ -80,7 +80,7 @@ def fast_path(rtt_s: float, alpha: float, eta: float, t_s: float) -> FastPath:
 
 
 class PriceField(NamedTuple):
-    """MaxNet's price field for one set of parameters: its range, and its steps.
+    """Range and steps of MaxNet's price field for one set of parameters.
 
     Prices in s, rates in bit/s. `rate_step` is relative, in equilibrium; `fast_path` holds the
     steps while a rate changes, one entry per RTT asked for.
@@ -95,7 +95,7 @@ class PriceField(NamedTuple):
     fast_path: list[FastPath]
 
     def document(self) -> dict[str, Any]:
-        """Return the field as keys of `theory encoding --json`."""
+        """Return the price field as the keys of `theory encoding --json`."""
         needed = self.needed._asdict() | {"range_bps": list(_RANGE_BPS), "precision": _PRECISION}
         return {
             "bits": {"flag": 1, "integer": INTEGER_BITS, "fraction": FRACTION_BITS},
@@ -112,7 +112,7 @@ class PriceField(NamedTuple):
 
 
 def maxnet(p: Params, rtts_s: Iterable[float]) -> PriceField:
-    """Return range and precision of MaxNet's price field, the fast path's at each of these RTTs."""
+    """Return the range and precision of MaxNet's price field, with the fast path at each RTT."""
     return PriceField(
         needed=bits_needed(p.t_s, _RANGE_BPS[1], _RANGE_BPS[0], _PRECISION),
         rate_min_bps=rate_of(PRICE_MAX_S, p.t_s, p.x_max_bps),
@@ -125,7 +125,7 @@ def maxnet(p: Params, rtts_s: Iterable[float]) -> PriceField:
 
 
 class FactorField(NamedTuple):
-    """AECP's 16-bit factor: range in packets/s, relative step and largest relative rounding."""
+    """AECP's 16-bit factor: range (packets/s), relative step and maximum rounding error."""
 
     factor_min: float
     factor_max: float
@@ -133,12 +133,12 @@ class FactorField(NamedTuple):
     rounding: float
 
     def document(self) -> dict[str, Any]:
-        """Return the field as keys of `theory encoding --json`."""
+        """Return the factor field as the keys of `theory encoding --json`."""
         return {"bits": {"factor": 16}, **self._asdict()}
 
 
 def aecp() -> FactorField:
-    """Return range and precision of AECP's factor, 2^(code/1024 − 2) packets/s."""
+    """Return the range and precision of AECP's factor, 2^(code/1024 − 2) packets/s."""
     per_octave, lowest, codes = 1024, -2, 0xFFFF
     return FactorField(
         factor_min=2.0**lowest,

@@ -50,19 +50,21 @@ _ACK_CONVERGED = 1e-9
 
 
 class Gains(NamedTuple):
-    """α and γ, without a unit."""
+    """XCP's gains α and γ, without a unit."""
 
     alpha: float
     gamma: float
 
     @classmethod
     def of(cls, values: params.Values) -> Gains:
-        """Return the gains from the registry's values."""
+        """Return the gains read from the registry's values."""
         return cls(params.number(values, "alpha"), params.number(values, "gamma"))
 
 
 class FlowClass(NamedTuple):
-    """`number` identical flows: link indexes in order, weight, demand in bit/s (inf: none)."""
+    """A class of `number` identical flows: path as link indexes, weight, and demand (bit/s, or
+    inf).
+    """
 
     path: tuple[int, ...]
     weight: float
@@ -71,7 +73,7 @@ class FlowClass(NamedTuple):
 
 
 class FixedPoint(NamedTuple):
-    """The network's equilibrium.
+    """The equilibrium of a network of XCP flows.
 
     Per class: `rates_bps` of one flow, and `bottleneck`, the link that limits it (None: demand).
     Per link: `inputs_bps`, `limits_bps` (R; inf if no flow is bottlenecked there) and `losses_kept`
@@ -87,7 +89,7 @@ class FixedPoint(NamedTuple):
 
 
 class _Rules(NamedTuple):
-    """Feedback rule of a link: gains, protocol, and the residue step."""
+    """Rule for the feedback of a link: gains, protocol, and use of the residue step."""
 
     gains: Gains
     protocol: str
@@ -95,7 +97,7 @@ class _Rules(NamedTuple):
 
 
 class _Link(NamedTuple):
-    """A link's classes (indexes, weights, counts, `stated`), and other load, in bit/s."""
+    """A link's classes of flows (indexes, weights, counts, `stated`), and other load (bit/s)."""
 
     capacity: float
     other: float
@@ -106,7 +108,7 @@ class _Link(NamedTuple):
 
 
 class _Members(NamedTuple):
-    """Limits elsewhere (bit/s) of a link's classes, and whether each is upstream.
+    """Limits (bit/s) of a link's flow classes elsewhere, and flags for limits upstream.
 
     `before` and `others` are the limits of links upstream and of all other links, `demands` the
     classes' own, of which they state up to `stated`.
@@ -137,7 +139,7 @@ def solve(
     residue: bool = True,
     stated: Sequence[float] | None = None,
 ) -> FixedPoint:
-    """Find the fixed point.
+    """Find the fixed point of XCP, iXCP or P-XCP for classes of flows.
 
     `other_bps` is the load on each link that no router here controls. Without `residue` the draft's
     residue step is left out. `stated` has for each class up to how many times its demand it states
@@ -208,7 +210,7 @@ def _links(
 def _elsewhere(
     index: int, link: _Link, classes: Sequence[FlowClass], limits: Sequence[float]
 ) -> _Members:
-    """Return the limit of each of a link's classes at other links."""
+    """Return the limits of a link's flow classes at all other links."""
     caps, upstream, befores, others, demands = [], [], [], [], []
     for c in link.members:
         flow = classes[int(c)]
@@ -227,7 +229,7 @@ def _elsewhere(
 
 
 def _limit(link: _Link, members: _Members, rules: _Rules) -> tuple[float, float]:
-    """Return a link's R and s; R is inf if no flow is bottlenecked here."""
+    """Return a link's R and s. R is inf if no flow is bottlenecked at the link."""
 
     def balance(limit: float) -> _Balance:
         return _balance(link, members, limit, rules)
@@ -257,7 +259,7 @@ def _limit(link: _Link, members: _Members, rules: _Rules) -> tuple[float, float]
 
 
 def _balance(link: _Link, members: _Members, limit: float, rules: _Rules) -> _Balance:
-    """Apply eq. 1 to 3 and the residue step when a weight of 1 gets `limit`."""
+    """Apply eq. 1 to 3 and the residue step, with `limit` as the rate of a weight of 1."""
     gains, protocol = rules.gains, rules.protocol
     asked = link.weights * limit
     local = members.caps >= asked
@@ -293,7 +295,7 @@ def _balance(link: _Link, members: _Members, limit: float, rules: _Rules) -> _Ba
 
 
 def classes_of(network: Network) -> list[FlowClass]:
-    """Return one class per entry of a network."""
+    """Return one class of flows per entry of a network."""
     return [
         FlowClass(
             flow.forward, flow.weight, flow.limit_bps, flow.count,
@@ -309,7 +311,7 @@ def of_network(
     residue: bool = True,
     stated: Sequence[float] | None = None,
 ) -> FixedPoint:
-    """Find the fixed point of a network whose flows are all active and use `protocol`.
+    """Find the fixed point of a network in which all flows are active and use `protocol`.
 
     Capacity is a link's rate, or its own target's share of it. Other traffic (its mean rate) and
     acknowledgements are load that no router here controls. `residue` and `stated` as in `solve`.
@@ -343,7 +345,7 @@ def _of_network(
 
 
 class Response(NamedTuple):
-    """Response of a link's own flows to a change of its spare capacity in equilibrium.
+    """Response of a link's own flows to a change in spare capacity, in equilibrium.
 
     `idle` is the fraction of its capacity that is unused. `parts` maps each class bottlenecked here
     (its index among the network's entries) to the fraction of a change of φ = α(c − y) that one
@@ -355,7 +357,7 @@ class Response(NamedTuple):
 
 
 def responses(network: Network, gains: Gains, protocol: str) -> list[Response | None]:
-    """Return each link's response at the fixed point; None if no flow is bottlenecked there.
+    """Return each link's response at the fixed point, or None if no flow is bottlenecked there.
 
     A link shared by identical flows gives each 1/N of φ. If flows bottlenecked downstream leave it
     partly idle, then φ > 0, and more of it means less shuffling, h = γy − φ: gains do not change

@@ -1,4 +1,4 @@
-"""JetMax's stability and convergence: Zhang, Leonard and Loguinov 2006.
+"""Stability and convergence of JetMax: Zhang, Leonard and Loguinov 2006.
 
 With the set of flows that a link controls fixed, x(n) = x(n − D) − τ·(x(n − D) − g), and g does
 not depend on those flows' own rates. Every D the distance from g is multiplied by 1 − τ, whatever
@@ -11,17 +11,17 @@ import math
 
 
 def mode(tau: float) -> float:
-    """`[jetmax-2006:source]` Return 1 − τ, the factor on the distance to g per RTT."""
+    """`[jetmax-2006:source]` Return 1 − τ, the factor on a rate's distance to g per RTT."""
     return 1 - tau
 
 
 def stable(tau: float) -> bool:
-    """Return whether 0 < τ < 2."""
+    """Return True if JetMax is stable, which requires 0 < τ < 2."""
     return abs(mode(tau)) < 1
 
 
 def steps_to(fraction: float, tau: float) -> float:
-    """Return the RTTs until the distance is at most `fraction` of the initial one; inf if never."""
+    """Return the number of RTTs until the distance to g shrinks to `fraction`, or inf if never."""
     factor = abs(mode(tau))
     if factor == 0:
         return 1.0

@@ -1,4 +1,4 @@
-"""Frequency responses of any loop: stability margins, and Nyquist's test on convex hulls.
+"""Frequency responses of any loop: stability margins, and Nyquist's criterion on convex hulls.
 
 A loop is a function that takes an array of frequencies ω (rad/s) and returns L(jω), delays
 included. Feedback is negative: the closed loop is 1/(1 + L).
@@ -25,7 +25,7 @@ MAX_GAIN_MARGIN = 1000.0
 
 
 class Margins(NamedTuple):
-    """Margins of a loop: its distance from instability.
+    """Stability margins of a loop: its distance from instability.
 
     The phase margin (degrees) and the delay margin (s) are those of the crossover frequency (rad/s)
     with the smallest delay margin. The gain margin is a factor; inf above `MAX_GAIN_MARGIN`.
@@ -38,7 +38,7 @@ class Margins(NamedTuple):
 
     @property
     def stable(self) -> bool:
-        """True if the closed loop is stable, for a loop whose gain falls from above 1 to below."""
+        """True if the closed loop is stable, for a loop whose gain crosses 1 downwards."""
         return self.phase_margin_deg > 0 and self.gain_margin > 1
 
 
@@ -61,7 +61,7 @@ def margins(loop: Loop, low_rad_s: float, high_rad_s: float) -> Margins:
         return float(np.log(np.abs(loop(np.array([w]))[0])))
 
     def lag(w: float) -> float:
-        """Return the phase at w plus π, on the branch of the unwrapped grid."""
+        """Return the phase at ω = w plus π, on the branch of the unwrapped grid."""
         angle = float(np.angle(loop(np.array([w]))[0]))
         near = float(np.interp(w, omega, phase))
         return angle + 2 * math.pi * round((near - angle) / (2 * math.pi)) + math.pi
@@ -96,14 +96,14 @@ def support(points: Points, run: float) -> float:
 
 
 class Line(NamedTuple):
-    """The line run·y = x + intercept; `run` is 1/slope."""
+    """The line run·y = x + intercept, where `run` is 1/slope."""
 
     run: float
     intercept: float
 
     @property
     def slope(self) -> float:
-        """Slope dy/dx; inf if the line is vertical."""
+        """Slope dy/dx of the line. It is inf if the line is vertical."""
         return math.inf if self.run == 0 else 1 / self.run
 
 

@@ -1,4 +1,4 @@
-"""MaxNet's stability: maxnet-2007 §VIII.
+"""Stability of MaxNet: maxnet-2007 §VIII.
 
 The loop of flows with one RTT τ is αF(s, τ; 1) with F of eq. 13. Lemma 1 requires that the convex
 hull of all flows' F crosses the real axis to the right of −1/α. Algorithm 3 finds an α_max that
@@ -21,11 +21,11 @@ from waterfill.theory import loops, params
 from waterfill.theory.loops import Line, Margins, Points, Reals
 
 Average: TypeAlias = Literal["exponential", "sliding", "off"]
-"""Method by which the receiver averages prices over one RTT."""
+"""The receiver's method of averaging prices over one RTT."""
 
 
 class Params(NamedTuple):
-    """The protocol's parameters that its analysis uses: α, η, T, x_max, and the implementation's.
+    """MaxNet's parameters for the analysis: α, η, T, x_max, and those of the implementation.
 
     `average`: how the receiver averages prices. `dt_p_s`: how long a router holds a price.
     """
@@ -39,7 +39,7 @@ class Params(NamedTuple):
 
     @classmethod
     def of(cls, values: params.Values) -> Params:
-        """Return the parameters from the registry's values."""
+        """Return the parameters read from the registry's values."""
         average = values["average"]
         return cls(
             alpha=params.number(values, "alpha"),
@@ -52,7 +52,7 @@ class Params(NamedTuple):
 
 
 class Gains(NamedTuple):
-    """Parameters of F besides frequency and RTT; α itself only scales it.
+    """Parameters of F apart from frequency and RTT. α itself only scales F.
 
     `alpha_t_s` is αT in seconds, `eta` the zero's η. `average`: how the receiver averages
     prices over one RTT. `dt_p_s`: how long the router holds a price; 0 for eq. 13. `zero_rad_s` is
@@ -67,17 +67,19 @@ class Gains(NamedTuple):
 
 
 def eq13(p: Params) -> Gains:
-    """Return the loop of eq. 13."""
+    """Return the parameters of the loop of eq. 13."""
     return Gains(p.alpha * p.t_s, p.eta)
 
 
 def implemented(p: Params) -> Gains:
-    """Return the loop as implemented, with a gain of 1 for μ, since a link's `target` may be 1."""
+    """Return the parameters of the loop as implemented, with a gain of 1 for μ. A link's `target`
+    may be 1.
+    """
     return eq13(p)._replace(average=p.average, dt_p_s=p.dt_p_s)
 
 
 def response(gains: Gains, omega: Reals | float, tau_s: Reals | float) -> Points:
-    """`[maxnet-2007:eq13]` Return F(jω, τ; 1) for shapes that broadcast; eq. 11 if z is common.
+    """`[maxnet-2007:eq13]` Return F(jω, τ; 1) for broadcast shapes, or eq. 11 if z is common.
 
     F = e^(−sτ)/(sτ) · (sτ + zτ)/(sτ + zτ·αT/τ), zτ = η unless the zero is common.
     """
@@ -94,7 +96,7 @@ def response(gains: Gains, omega: Reals | float, tau_s: Reals | float) -> Points
 
 
 def averaging(phi: Reals, average: Average) -> Points:
-    """`[maxnet-2007:VI]` Return the factor of an average over one RTT at φ = ωτ.
+    """`[maxnet-2007:VI]` Return the frequency response of an average over one RTT at φ = ωτ.
 
     1/(1 + sτ) for an exponential average with weight dt/τ, (1 − e^(−sτ))/(sτ) for a sliding mean.
     """
@@ -104,13 +106,13 @@ def averaging(phi: Reals, average: Average) -> Points:
 
 
 def hold(omega: Reals, interval_s: float) -> Points:
-    """`[maxnet-2007:fig3]` Return (1 − e^(−s·dt))/(s·dt): a price is held for dt, or averaged."""
+    """`[maxnet-2007:fig3]` Return (1 − e^(−s·dt))/(s·dt), the response of a hold or a mean."""
     half = omega * interval_s / 2
     return np.asarray(np.sinc(half / math.pi) * np.exp(-1j * half), dtype=np.complex128)
 
 
 def phase(gains: Gains, omega: Reals | float, tau_s: float) -> Reals:
-    """`[maxnet-2007:eq15]` Return θ in radians, unwrapped: about −π/2 at low frequencies."""
+    """`[maxnet-2007:eq15]` Return the unwrapped phase θ (rad), about −π/2 at low frequencies."""
     omega = np.asarray(omega, dtype=np.float64)
     phi = omega * tau_s
     zero = gains.eta if gains.zero_rad_s is None else gains.zero_rad_s * tau_s
@@ -144,7 +146,7 @@ def omega_0(gains: Gains, tau_s: float) -> float:
 
 
 class Construction(NamedTuple):
-    """Algorithm 3 for one αT, η and τ̄: its threshold frequency, line and α_max.
+    """Algorithm 3 for one αT, η and τ̄: its threshold frequency, its line and its α_max.
 
     `spiral` and `tail` are points of S and T for a plot. `tau_cut_s` is Proposition 2's τ′: only
     RTTs above it can touch the line.
@@ -163,7 +165,7 @@ _CURVE = 4001
 
 
 def construct(gains: Gains, tau_max_s: float, slope: float | None = None) -> Construction:
-    """`[maxnet-2007:alg3]` Construct the line above spiral and tail, of `slope` if given.
+    """`[maxnet-2007:alg3]` Construct the line above spiral and tail, with a given `slope` if any.
 
     The algorithm does not fix the line: any line above both curves proves stability up to its own
     α_max. Without `slope` it is the line with the largest α_max.
@@ -187,7 +189,7 @@ def construct(gains: Gains, tau_max_s: float, slope: float | None = None) -> Con
 
 
 def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: bool) -> Line:
-    """Return the line with its two points of contact found to rounding, not on a grid."""
+    """Return a line whose two points of contact are exact to rounding rather than on a grid."""
     phi_0, top = omega * tau_max_s, math.log(tau_max_s)
     phis = np.linspace(phi_0, phi_0 + 2 * math.pi, 400)
     logs = np.linspace(top - 20, top, 2000)
@@ -216,7 +218,7 @@ def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: boo
 
 
 def _maximum(function: Callable[[Reals | float], Reals], grid: Reals) -> float:
-    """Return the maximum of a function: on the grid, then near the grid's best point."""
+    """Return the maximum of a function, searched on a grid and refined near its best point."""
     values = function(grid)
     i = int(np.argmax(values))
     around = (float(grid[max(0, i - 1)]), float(grid[min(len(grid) - 1, i + 1)]))
@@ -245,7 +247,7 @@ def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
 
 
 def loop_margins(gains: Gains, alpha: float, tau_s: float) -> Margins:
-    """Return the margins of αF for flows that all have the RTT τ."""
+    """Return the margins of the loop αF for flows that all have the RTT τ."""
     fast, slow = min(tau_s, gains.alpha_t_s), max(tau_s, gains.alpha_t_s)
     low = 1e-4 * min(1.0, gains.eta) * min(1 / slow, gains.alpha_t_s / tau_s**2)
     high = 100.0 / fast
@@ -253,12 +255,12 @@ def loop_margins(gains: Gains, alpha: float, tau_s: float) -> Margins:
 
 
 def compensator_gain(gains: Gains, tau_s: float) -> float:
-    """`[maxnet-2007:VIII.B]` Return κ/ν = αT/τ: the compensator leads above 1, lags below."""
+    """`[maxnet-2007:VIII.B]` Return κ/ν = αT/τ. The compensator leads above 1 and lags below 1."""
     return gains.alpha_t_s / tau_s
 
 
 def modes(gains: Gains, alpha: float, taus_s: Sequence[float]) -> Points:
-    """`[maxnet-2007:eq10]` Return the roots of flows with equal shares of one link, fastest first.
+    """`[maxnet-2007:eq10]` Return the roots for flows with equal shares of one link, fastest first.
 
     Without delay, average or hold, linearised at the equilibrium of a link whose target is all of
     it: q̇ = Σ(ξ_i − (α/τ_i)q)/n and ξ̇_i = (αz_i/τ_i)((Tα/τ_i − 1)q − Tξ_i), z_i = η/τ_i or the
@@ -277,7 +279,7 @@ def modes(gains: Gains, alpha: float, taus_s: Sequence[float]) -> Points:
 
 
 class Reclaimed(NamedTuple):
-    """Response of a flow alone to a small step of free capacity: fraction(t) = 1 − Σ
+    """Response of a single flow to a small step of free capacity: fraction(t) = 1 − Σ
     share·e^(rate·t).
 
     `fast_per_s` and `slow_per_s` are negative; the shares add up to 1.
@@ -289,7 +291,7 @@ class Reclaimed(NamedTuple):
     slow_share: float
 
     def after(self, time_s: float) -> float:
-        """Return the fraction of the step that the flow has after a time."""
+        """Return the fraction of the capacity step that the flow uses after a time."""
         return (
             1
             - self.fast_share * math.exp(self.fast_per_s * time_s)
@@ -298,7 +300,7 @@ class Reclaimed(NamedTuple):
 
 
 def reclaimed(p: Params, tau_s: float, target: float) -> Reclaimed:
-    """`[maxnet-2007:eq10]` Return the two modes of a flow's rate on a link with this target μ.
+    """`[maxnet-2007:eq10]` Return the two modes of a flow's rate on a link with the target μ.
 
     Linearised without delay: q̇ = μ(ξ − (α/τ)q), ξ̇ = (αη/τ²)((Tα/τ − 1)q − Tξ), from the
     equilibrium of a load that is gone. Their sum is −(μα/τ + αηT/τ²), their product μαη/τ².
@@ -313,5 +315,5 @@ def reclaimed(p: Params, tau_s: float, target: float) -> Reclaimed:
 
 
 def settling_s(gains: Gains, alpha: float, tau_s: float) -> float:
-    """Return the time constant of fairness, 1/z of the slow zero (z = η/τ, or the common z)."""
+    """Return the time constant of fairness (s), which is 1/z of the slow zero z."""
     return 1 / (gains.eta / tau_s if gains.zero_rad_s is None else gains.zero_rad_s)

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from waterfill.contract.network import ParamValue
 
 Values: TypeAlias = "Mapping[str, ParamValue | None]"
-"""Parameters of one protocol by name, in SI units; None for one that is not set."""
+"""Parameters of one protocol by name, in SI units. Unset parameters are None."""
 
 
 def number(values: Values, name: str) -> float:
-    """Return a parameter that is a number; raise TypeError if it is not one."""
+    """Return a numeric parameter; raise TypeError if its value is not a number."""
     value = values[name]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a number, got {value!r}")
@@ -20,5 +20,5 @@ def number(values: Values, name: str) -> float:
 
 
 def given(values: Values) -> dict[str, ParamValue]:
-    """Return the parameters that are set, as the core takes them."""
+    """Return the parameters that are set, in the form that the core takes."""
     return {name: value for name, value in values.items() if value is not None}

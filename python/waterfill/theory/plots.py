@@ -1,4 +1,4 @@
-"""Figures of the theory, as `waterfill theory … -o DIR` writes them. Same input, same bytes."""
+"""Figures of `waterfill theory … -o DIR`. The same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _chart(
     title: str, x_label: str, y_label: str, lines: Sequence[Line], *more: Guide | Mark | Span,
     **settings: Any,
 ) -> Chart:  # fmt: skip
-    """Return a chart with its lines, and its guides, marks and spans in any order."""
+    """Return a chart with its lines, guides, marks and spans."""
     return Chart(
         title, title, x_label, y_label, lines=lines,
         guides=[one for one in more if isinstance(one, Guide)],
@@ -54,7 +54,7 @@ def _chart(
 
 
 def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
-    """`[maxnet-2007:fig10]` Draw spiral, tail and line of Algorithm 3, one panel per loop."""
+    """`[maxnet-2007:fig10]` Draw Algorithm 3's spiral, tail and line, one panel per loop."""
     charts = []
     for title, gains in loops.items():
         built = maxnet.construct(gains, tau_max_s)
@@ -78,7 +78,7 @@ def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
 def lead_or_lag(
     gains: Gains, alpha: float, ratios: tuple[float, ...] = (4.0, 1.0, 0.25, 0.05)
 ) -> Figure:
-    """`[maxnet-2007:VIII.B]` Draw leading (αT/τ > 1) against lagging: phase, resonance, step.
+    """`[maxnet-2007:VIII.B]` Draw leading (αT/τ > 1) and lagging loops: phase, resonance, step.
 
     αT, α and η are fixed; the RTT is αT/ratio. Frequency and time are in units of the RTT.
     """
@@ -101,7 +101,7 @@ def lead_or_lag(
 
 
 def aecp_margin(g: aecp.Gains, t_2_s: float) -> Figure:
-    """Draw eq. 38's Nyquist curve at several RTTs, and the sampled loops' growth against τ."""
+    """Draw AECP's Nyquist curve at several RTTs, and the sampled loops' growth over τ."""
     bare = aecp.loop_margins(g)
     delay_s = bare.delay_margin_s
     omega = np.geomspace(0.2 * bare.crossover_rad_s, 40 * bare.crossover_rad_s, 3000)
@@ -126,7 +126,7 @@ def aecp_margin(g: aecp.Gains, t_2_s: float) -> Figure:
 def aecp_efficiency(
     g: aecp.Gains, link: aecp.Link, thetas: tuple[float, ...] = (0.5, 0.9, 0.99)
 ) -> Figure:
-    """Draw eq. 6 without delay, and Theorem 2's bounds."""
+    """Draw AECP's rates by eq. 6 without delay, and the bounds of Theorem 2."""
     ratio = link.capacity / (link.flows * link.x_0)
     bounds = {theta: aecp.efficiency_bounds_s(g, ratio, theta) for theta in thetas}
     last = 1.1 * max(high for _, high in bounds.values())
@@ -143,7 +143,7 @@ def aecp_efficiency(
 
 
 def region(alpha: float, beta: float, name: str) -> Figure:
-    """Draw the stable α and β of XCP's loop (RCP's with a standing queue), and the given point."""
+    """Draw the stable region of α and β of XCP, or RCP with a standing queue, and one point."""
     a, b = xcp.boundary(np.linspace(1e-3, math.pi / 2, 500))
     alphas = np.linspace(0, xcp.KATABI_ALPHA_MAX, 100)
     return _figure(_chart(
@@ -156,7 +156,7 @@ def region(alpha: float, beta: float, name: str) -> Figure:
 
 
 def vcp_margin(xi: float) -> Figure:
-    """Draw the phase margin of VCP's fluid model against κ."""
+    """Draw the phase margin of VCP's fluid model over κ."""
     kappas = np.linspace(0.02, 2.0, 100)
     margins = [vcp.loop_margins(float(k), 1.0).phase_margin_deg for k in kappas]
     here = vcp.kappa(xi)
@@ -170,7 +170,7 @@ def vcp_margin(xi: float) -> Figure:
 
 
 def abc_margin(delta_s: float) -> Figure:
-    """Draw the phase margin of ABC's fluid model against the RTT."""
+    """Draw the phase margin of ABC's fluid model over the RTT."""
     limit_s = delta_s / accel_brake.DELTA_GLOBAL
     rtts = np.linspace(0.0, 1.2 * delta_s / accel_brake.DELTA_LINEAR, 100)
     margins = [accel_brake.loop_margins(delta_s, float(t)).phase_margin_deg for t in rtts]
@@ -182,7 +182,7 @@ def abc_margin(delta_s: float) -> Figure:
 
 
 def jetmax_steps(tau: float) -> Figure:
-    """Draw a flow's remaining distance from its target per control interval."""
+    """Draw the remaining distance of a JetMax flow from its target after each control interval."""
     steps = np.arange(0, 13)
     lines = [
         _line(f"τ = {value:g}" + (" (overshoots)" if value > 1 else ""), steps,
@@ -195,7 +195,7 @@ def jetmax_steps(tau: float) -> Figure:
 
 
 def maxnet_steps(loops: dict[str, Gains], alpha: float, tau_s: float) -> Figure:
-    """Draw a flow's rate after capacity has grown by a factor e, in the linear loops."""
+    """Draw the rate of a MaxNet flow after capacity grows by a factor e, in the linear loops."""
     lines = []
     for (title, gains), colour in zip(loops.items(), (BLUE, RED), strict=True):
         step = tuning.step_response(gains, alpha, tau_s, 40 * max(tau_s, gains.alpha_t_s))
@@ -206,7 +206,7 @@ def maxnet_steps(loops: dict[str, Gains], alpha: float, tau_s: float) -> Figure:
 
 
 def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
-    """Draw MaxNet's rate step on the fast path, and ξ's time constant, against the RTT."""
+    """Draw MaxNet's rate step on the fast path and ξ's time constant over the RTT."""
     taus = np.geomspace(1e-6, 1.0, 300)
     steps = 100 * alpha / taus * encoding.PRICE_STEP_S
     fair = [encoding.fairness_time_s(float(x), alpha, eta, t_s) for x in taus]
@@ -224,7 +224,7 @@ def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
 
 
 def equilibrium(document: Equilibrium) -> Figure:
-    """Draw rates in equilibrium next to max-min, one pair of bars per entry of the scenario."""
+    """Draw equilibrium rates next to max-min rates, one pair of bars per scenario entry."""
     flows = document.flows[:40]
     lines = [
         Line(name, np.array([flow[key] for flow in flows]) / 1e6, colour, "bar")

@@ -1,4 +1,4 @@
-"""RCP's stability, on one link and link by link in a network.
+"""Stability of RCP, on one link and link by link in a network.
 
 R changes at (T/d̂)·(α(C − y) − βq/d̂)/C. With an empty queue the loop is α/(s·d̂) ·
 Σ(x_i/C)·e^(−sτ_i) over the flows bottlenecked here. The other flows do not respond, but they count
@@ -24,11 +24,11 @@ ALPHA_MAX_EMPTY = math.pi / 2
 
 
 def mean_rtt_s(rates_bps: Sequence[float], rtts_s: Sequence[float]) -> float:
-    """`[rcp-2006:d]` Return d̂, the mean RTT weighted by traffic."""
+    """`[rcp-2006:d]` Return d̂, the mean RTT (s) weighted by traffic."""
     pairs = zip(rates_bps, rtts_s, strict=True)
     return math.fsum(x * tau for x, tau in pairs) / math.fsum(rates_bps)
 
 
 def link_margins(gains: Gains, d_s: float, shares: Sequence[Share], *, queue: bool) -> Margins:
-    """Return the margins of one link's loop, with a standing queue or an empty one."""
+    """Return the margins of one link's loop, with a standing queue or an empty queue."""
     return xcp.loop_margins(gains.alpha, gains.beta if queue else 0.0, d_s, shares)

@@ -1,4 +1,4 @@
-"""AECP's loop with its sampling times, as an exact discrete system with a delay.
+"""The AECP loop with its sampling times, as an exact discrete-time system with delay.
 
 The router updates its factor every T₂ from the volume that arrived in that interval (eq. 49). The
 source updates its rate every T₁ = τ (eq. 48) or continuously (eq. 3). Let u and v be the deviations
@@ -39,14 +39,14 @@ _MIN_T_2_S = 0.01
 
 
 class Growth(NamedTuple):
-    """Growth of the slowest mode as a factor per second; below 1 if the loop is stable."""
+    """Growth of a loop's slowest mode as a factor per second, below 1 if the loop is stable."""
 
     tau_s: float
     per_s: float
 
 
 def growth(g: Gains, t_2_s: float, tau_s: float, source: str, offset: float = 0.5) -> Growth:
-    """Return the loop's growth at an RTT, rounded to T₂/100 for the sampled sources.
+    """Return the loop's growth at an RTT, which is rounded to T₂/100 for sampled sources.
 
     `offset` is the phase of the source's updates in units of T₂/100. It is between 0 and 1, so
     that they never coincide with the router's.
@@ -64,7 +64,7 @@ def growth(g: Gains, t_2_s: float, tau_s: float, source: str, offset: float = 0.
 def margin_s(
     g: Gains, t_2_s: float, source: str, longest_s: float = 2.0, offset: float = 0.5
 ) -> float:
-    """Return the largest τ up to which the loop is stable; inf if stable up to `longest_s`.
+    """Return the largest RTT (s) up to which the loop is stable, or inf if stable to `longest_s`.
 
     A scan in steps of T₂/10 finds where growth first reaches 1. Bisection refines it, to T₂/100 for
     the sampled sources, whose clocks make growth a rugged function of τ.
@@ -90,7 +90,7 @@ def margin_s(
 
 
 def _router(g: Gains, t_2_s: float, state: int, u: int, a: int, w: int, v: int) -> Reals:
-    """`[aecp-2010:eq49]` Linearised: v falls by βT₂·(a/T₂ + w/T), a = ∫u since the last update."""
+    """`[aecp-2010:eq49]` Return the router's linearised update: v decreases by βT₂·(a/T₂ + w/T)."""
     step = np.eye(state)
     step[v, a] -= g.beta
     step[v, w] -= g.beta * t_2_s / g.t_s
@@ -99,7 +99,7 @@ def _router(g: Gains, t_2_s: float, state: int, u: int, a: int, w: int, v: int) 
 
 
 def _continuous(g: Gains, t_2_s: float, tau_s: float) -> float:
-    """Return growth with eq. 3 at every instant, the router's steps τ late; the period is T₂.
+    """Return the growth for a source that applies eq. 3 continuously, over the router's period T₂.
 
     The state is u, a, w and the factors v in transit, newest first.
     """
@@ -130,7 +130,7 @@ def _continuous(g: Gains, t_2_s: float, tau_s: float) -> float:
 
 
 def _sampled(g: Gains, t_2_s: float, ticks: int, weight: float, offset: float) -> float:
-    """Return growth with eq. 48 every τ; the source uses the router's factor of one RTT before.
+    """Return the growth for a source that applies eq. 48 every τ, with a factor one RTT old.
 
     The state is u, a, w, v and the factor that the source will use next, read at its last update.
     """

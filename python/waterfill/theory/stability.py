@@ -1,4 +1,4 @@
-"""The documents of `waterfill theory stability`: laws by themselves, networks, and tuning."""
+"""JSON documents of `waterfill theory stability`: single laws, networks, and tuning."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax")
 
 @computed
 def document(about: Subject, max_rtt_s: float) -> Document:
-    """Return `theory stability`: of a law up to an RTT, or of a scenario's network."""
+    """Return the document of `theory stability`, for a law up to an RTT or for a scenario's
+    network.
+    """
     makers = {
         "maxnet": _maxnet,
         "aecp": _aecp,
@@ -136,7 +138,7 @@ def _maxnet_network(about: Subject) -> Document:
 
 
 def _rtts(about: Subject) -> list[float]:
-    """Return the network's different RTTs (s); raise InputError if one is zero."""
+    """Return the network's distinct RTTs (s); raise InputError if one is zero."""
     assert about.network is not None
     assert about.scenario is not None
     rtts = allocation.rtts_s(about.network)
@@ -146,7 +148,7 @@ def _rtts(about: Subject) -> list[float]:
 
 
 def _bottleneck_prices(flows: Sequence[allocation.Group], p: maxnet.Params) -> dict[int, float]:
-    """`[maxnet-2007:eq8]` Return each bottleneck's price (s) from the rate of its flows."""
+    """`[maxnet-2007:eq8]` Return the price (s) of each bottleneck, from the rate of its flows."""
     return {
         flow.bottleneck: encoding.price_of(flow.rate_bps, p.t_s, p.x_max_bps)
         for flow in flows
@@ -185,7 +187,9 @@ def _aecp(about: Subject, max_rtt_s: float) -> Document:
 
 
 class _Range(NamedTuple):
-    """The α between which XCP's loop, or RCP's with a standing queue, is stable; None if none."""
+    """Range of α in which XCP's loop, or RCP's with a standing queue, is stable. None if there is
+    none.
+    """
 
     low: float | None
     high: float | None
@@ -266,7 +270,7 @@ def _rcp(about: Subject, max_rtt_s: float) -> Document:
 
 
 class LinkLoop(NamedTuple):
-    """One bottleneck's own loop: d̂ (s), the fraction of its load that responds, its margins."""
+    """The loop of one bottleneck: d̂ (s), the responsive fraction of its load, its margins."""
 
     name: str
     mean_rtt_s: float
@@ -276,7 +280,7 @@ class LinkLoop(NamedTuple):
     standing_queue: Margins
 
     def document(self) -> Document:
-        """Return the loop as an entry of the key `links`."""
+        """Return the loop as an entry of the document's key `links`."""
         return {
             **self._asdict(),
             "empty_queue": margins_document(self.empty_queue),
@@ -285,7 +289,7 @@ class LinkLoop(NamedTuple):
 
 
 def _link_loops(about: Subject, *, queue: bool) -> list[LinkLoop]:
-    """Return each bottleneck's own loop in max-min equilibrium; coupling of links is left out.
+    """Return the loop of each bottleneck in max-min equilibrium, without coupling of links.
 
     XCP (`queue`) gives all flows of a link equal changes, RCP one rate, so weights are 1/N and x/C.
     d̂ is the mean over all of a link's traffic.
@@ -408,7 +412,9 @@ def _jetmax(about: Subject, max_rtt_s: float) -> Document:
 def tuning_document(
     about: Subject, tau_s: float, verify_s: float, eta: float, margin_deg: float
 ) -> Document:
-    """Return `theory stability maxnet --tune`: maxnet-2007 §VIII.E, with its certificates."""
+    """Return the document of `theory stability maxnet --tune`: maxnet-2007 §VIII.E, with
+    certificates.
+    """
     p = maxnet.Params.of(about.params)
     found = tuning.procedure(tau_s, verify_s, p, eta, margin_deg)
     real = found.implemented

@@ -1,4 +1,4 @@
-"""Subject of a `theory` command: a protocol by itself, or a scenario's network."""
+"""Subject of a `theory` command: a single protocol, or a scenario's network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLACEHOLDER: Mapping[str, Any] = {
 
 
 class Subject(NamedTuple):
-    """A protocol, its parameters in SI units, and a resolved network; None for a law by itself."""
+    """A protocol and its parameters in SI units. `network` is None for a law without a scenario."""
 
     protocol: str
     params: dict[str, ParamValue | None]
@@ -43,7 +43,7 @@ class Subject(NamedTuple):
 def parse(
     what: str, sets: Sequence[str], supported: Sequence[str], protocol: str | None = None
 ) -> Subject:
-    """Load the subject that a command's argument names: a supported protocol, or a scenario file.
+    """Load the subject that a command's argument names: a supported protocol or a scenario file.
 
     Raises InputError if it is neither, or if a parameter is wrong.
     """
@@ -85,7 +85,7 @@ def _subject(scenario: Scenario, protocol: str, network: Network | None) -> Subj
 
 
 def time_s(option: str, text: str) -> float:
-    """Return the time (s) that an option gives; raise InputError below `MIN_TIME_S`."""
+    """Return the time (s) in an option's text; raise InputError below `MIN_TIME_S`."""
     try:
         found = SPAN.parse(text)
     except ValueError as error:
@@ -97,7 +97,7 @@ def time_s(option: str, text: str) -> float:
 
 
 def computed(make: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Return a function whose numerical failures are InputErrors.
+    """Return a function that raises InputError when its numerical computation fails.
 
     Parameters may be as large as floats are; then an equation has no root, or its terms overflow.
     """

@@ -1,4 +1,4 @@
-"""MaxNet's tuning procedure (maxnet-2007 §VIII.E), and the step responses for its third step."""
+"""Tuning procedure of MaxNet (maxnet-2007 §VIII.E), with the step responses for its third step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_STEPS = 2_000_000
 
 
 class Tuned(NamedTuple):
-    """α and T (s) of step 2, with the margins at the RTT that was tuned for."""
+    """MaxNet's α and T (s) from step 2 of the procedure, with the margins at the tuned RTT."""
 
     alpha: float
     t_s: float
@@ -30,7 +30,7 @@ class Tuned(NamedTuple):
 def tune(
     tau_s: float, eta: float, average: Average, dt_p_s: float, phase_margin_deg: float
 ) -> Tuned:
-    """`[maxnet-2007:VIII.E]` Do steps 1 and 2: αT = τ, and α for the phase margin at τ.
+    """`[maxnet-2007:VIII.E]` Run steps 1 and 2: set αT = τ, and α for the phase margin at τ.
 
     The text requires Arg F > −3π/2 where |F| > 1; a margin of 45° above −π is −3π/4, used here.
     """
@@ -44,7 +44,7 @@ def tune(
 
 
 class Step(NamedTuple):
-    """A flow's ln x after capacity has grown by a factor e: times (s), ln x, and three readings.
+    """Step response of a flow's ln x after capacity grows by a factor e, with three readings.
 
     `two_thirds_s`: when it first reaches 2/3 of the step; `initial`: the fraction reached after six
     RTTs; `settled_s`: when it stays within 2 % for good. inf where it does not happen in time.
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -> Step:
-    """`[maxnet-2007:eq6]` Linearised: one flow of RTT τ on a link whose ln capacity steps by 1.
+    """`[maxnet-2007:eq6]` Return the linearised response of one flow to a step of 1 in ln capacity.
 
     ṗ = r − 1 with r = ln x; r = ξ − αq/τ; ξ̇ = (αη/τ²)((αT/τ − 1)q − Tξ); q is p one RTT ago,
     averaged over one RTT if the loop averages. ξ and the average are exact for a q held at its mean
@@ -108,7 +108,7 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
 
 
 class Trade(NamedTuple):
-    """Result of one η at one RTT (s): the readings of `Step`."""
+    """Step-response readings for one η at one RTT (s)."""
 
     eta: float
     rtt_s: float
@@ -120,7 +120,7 @@ class Trade(NamedTuple):
 def eta_table(
     tuned: Tuned, tau_s: float, average: Average, dt_p_s: float, etas: tuple[float, ...] = _ETAS
 ) -> list[Trade]:
-    """Compare values of η (step 3), at a quarter of the RTT that was tuned for and at all of it."""
+    """Compare values of η (step 3), at the tuned RTT and at a quarter of it."""
     rows = []
     for eta in etas:
         gains = Gains(tau_s, eta, average, dt_p_s)
@@ -131,7 +131,7 @@ def eta_table(
 
 
 class Tuning(NamedTuple):
-    """Result of the four steps for one loop: the parameters, η's trade-off, the certificate."""
+    """Result of the tuning procedure for one loop: parameters, trade-off of η, and certificate."""
 
     eta: float
     tuned: Tuned
@@ -140,11 +140,11 @@ class Tuning(NamedTuple):
 
     @property
     def params(self) -> dict[str, float]:
-        """The protocol's parameters that the procedure chose."""
+        """MaxNet's parameters as chosen by the procedure."""
         return {"alpha": self.tuned.alpha, "t": self.tuned.t_s, "eta": self.eta}
 
     def document(self) -> dict[str, Any]:
-        """Return the tuning as keys of `theory stability --tune --json`."""
+        """Return the tuning as the keys of `theory stability --tune --json`."""
         margins = self.tuned.margins
         return {
             "params": self.params,
@@ -157,7 +157,7 @@ class Tuning(NamedTuple):
 
 
 class Procedure(NamedTuple):
-    """The procedure's result for eq. 13, as in the paper, and for the loop as implemented."""
+    """Result of the tuning procedure for the paper's eq. 13 and for the loop as implemented."""
 
     rtt_s: float
     verify_rtt_s: float
@@ -166,7 +166,7 @@ class Procedure(NamedTuple):
     implemented: Tuning
 
     def document(self) -> dict[str, Any]:
-        """Return the result as the key `tune` of `theory stability --tune --json`."""
+        """Return the procedure's result as the key `tune` of `theory stability --tune --json`."""
         return {
             "rtt_s": self.rtt_s,
             "verify_rtt_s": self.verify_rtt_s,
@@ -179,7 +179,7 @@ class Procedure(NamedTuple):
 def procedure(
     tau_s: float, verify_s: float, p: Params, eta: float, phase_margin_deg: float
 ) -> Procedure:
-    """Tune for the RTT τ, and certify the result for every mixture of RTTs up to `verify_s`."""
+    """Tune MaxNet for the RTT τ; certify the result for all mixtures of RTTs to `verify_s`."""
 
     def one(average: Average, dt_p_s: float) -> Tuning:
         tuned = tune(tau_s, eta, average, dt_p_s, phase_margin_deg)

@@ -1,4 +1,4 @@
-"""VCP's stability: the fluid model of Xia, Subramanian, Stoica and Kalyanaraman 2005.
+"""Stability of VCP: the fluid model of Xia, Subramanian, Stoica and Kalyanaraman 2005.
 
 Multiplicative increase depends on the load factor, ξ(ρ) = κ·(1 − ρ)/ρ, beside an additive increase
 α: ẇ = (w·ξ(ρ(t − T)) + α)/T with ρ = Σw/(T·γC). On one link with one RTT T the equilibrium is
@@ -24,12 +24,12 @@ LOW_LOAD = 0.8
 
 
 def kappa(xi: float) -> float:
-    """Return κ of a multiplicative increase ξ at 80 % load: ξ = κ·(1 − ρ)/ρ."""
+    """Return κ for a multiplicative increase ξ at 80 % load, from ξ = κ·(1 − ρ)/ρ."""
     return xi * LOW_LOAD / (1 - LOW_LOAD)
 
 
 class Equilibrium(NamedTuple):
-    """The fluid model's equilibrium: load over γC, and the loop's gain there relative to κ."""
+    """Equilibrium of VCP's fluid model: load ÷ γC, and the loop's gain there relative to κ."""
 
     load: float
     gain: float
@@ -42,17 +42,17 @@ def equilibrium(kappa: float, additive: float) -> Equilibrium:
 
 
 def response(kappa: float, rtt_s: float, omega: Reals) -> Points:
-    """Return L(jω) = κ/(sT)·e^(−sT)."""
+    """Return the frequency response L(jω) = κ/(sT)·e^(−sT)."""
     s = 1j * np.asarray(omega, dtype=np.float64) * rtt_s
     return np.asarray(kappa / s * np.exp(-s), dtype=np.complex128)
 
 
 def loop_margins(kappa: float, rtt_s: float) -> Margins:
-    """Return the margins of κ/(sT)·e^(−sT)."""
+    """Return the margins of the loop κ/(sT)·e^(−sT)."""
     low_rad_s, high_rad_s = 1e-3 * kappa / rtt_s, 1e3 * kappa / rtt_s
     return loops.margins(lambda w: response(kappa, rtt_s, w), low_rad_s, high_rad_s)
 
 
 def increase_time_s(ratio: float, xi: float, interval_s: float) -> float:
-    """Return the time for MI to grow a window by `ratio`: ln ratio/ln(1 + ξ) intervals t_ρ."""
+    """Return the time (s) for MI to grow a window by `ratio`: ln ratio/ln(1 + ξ) intervals t_ρ."""
     return interval_s * math.log(ratio) / math.log1p(xi)

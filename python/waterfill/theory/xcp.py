@@ -1,4 +1,4 @@
-"""XCP's stability: the analysis of Katabi, Handley and Rohrs 2002.
+"""Stability of XCP: the analysis of Katabi, Handley and Rohrs 2002.
 
 One link, flows of one RTT d: ẏ = −(α/d)·(y(t − d) − c) − (β/d²)·q(t − d), q̇ = y − c. In units of
 d only α and β remain: L = (α·jφ + β)/(jφ)²·e^(−jφ), φ = ωd. RCP's loop with a standing queue is
@@ -22,19 +22,21 @@ KATABI_ALPHA_MAX = math.pi / (4 * math.sqrt(2))
 
 
 class Gains(NamedTuple):
-    """α and β, without a unit; RCP has the same two."""
+    """The gains α and β, without a unit, of XCP or RCP."""
 
     alpha: float
     beta: float
 
     @classmethod
     def of(cls, values: params.Values) -> Gains:
-        """Return the gains from the registry's values."""
+        """Return the gains read from the registry's values."""
         return cls(params.number(values, "alpha"), params.number(values, "beta"))
 
 
 class Share(NamedTuple):
-    """One part of a link's response: its weight, and the RTT (s) after which it arrives."""
+    """Weight of one group of flows in a link's response, and its RTT (s), the delay of the
+    response.
+    """
 
     weight: float
     tau_s: float
@@ -43,7 +45,7 @@ class Share(NamedTuple):
 def response(
     alpha: float, beta: float, d_s: float, omega: Reals, shares: Sequence[Share] = ()
 ) -> Points:
-    """`[katabi-2002:L]` Return (α/(sd) + β/(sd)²) · Σ weight·e^(−sτ) over the shares.
+    """`[katabi-2002:L]` Return the response (α/(sd) + β/(sd)²) · Σ weight·e^(−sτ) over the shares.
 
     Without shares the whole response arrives after d.
     """
@@ -53,7 +55,7 @@ def response(
 
 
 def loop_margins(alpha: float, beta: float, d_s: float, shares: Sequence[Share] = ()) -> Margins:
-    """Return the margins of the link's loop."""
+    """Return the stability margins of a link's loop."""
     longest = max((share.tau_s for share in shares), default=d_s)
     low = 1e-4 * min(alpha, math.sqrt(beta) if beta > 0 else alpha) / max(d_s, longest)
     high = 1e2 * max(alpha, math.sqrt(beta)) / d_s
@@ -69,7 +71,7 @@ def boundary(phi: Reals) -> tuple[Reals, Reals]:
 
 
 def alpha_range(beta: float) -> tuple[float, float]:
-    """Return the α between which the loop is stable at this β; (nan, nan) for β above 0.55."""
+    """Return the range of α in which the loop is stable at this β, or (nan, nan) above 0.55."""
     top = brentq(lambda phi: 2 - phi * math.tan(phi), 0.5, 1.5)  # where φ²·cos φ is largest
     if beta > top**2 * math.cos(top):
         return math.nan, math.nan
