@@ -50,7 +50,7 @@ pub(super) enum Start {
     Asking,
     /// Rising from `initial`, currently at `rate`, and last raised at `raised` (`None` before the first price).
     Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
-    /// Over, because MaxStart has reached the price's rate or no router answered.
+    /// MaxStart is over: its rate has reached the price's rate, or no router answered.
     Over,
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Mode {
     Asking,
     /// Sending at this start rate (`QSfinished = false`).
     QuickStart(Rate),
-    /// Over: the price sets the window.
+    /// QuickStart is over, and the price sets the window.
     Priced,
 }
 

@@ -224,8 +224,8 @@ fn averages_windows_and_rtts_over_the_range() {
     assert_eq!(waterfill_maxnet2006_base_rtt(u64::MAX, 1000), 16_777_000);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` Both versions decide alike whether the price rises slowly, except where a double rounds
-/// to the other side.
+/// `[tcp-maxnet-2006:fig5.4]` Both versions agree on slowly rising prices, except where a double rounds to the other
+/// side.
 #[test]
 fn fig5_4_over_the_range() {
     let mut random = numbers(5);
