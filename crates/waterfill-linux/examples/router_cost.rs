@@ -51,9 +51,9 @@ mod daemon {
 
     const REPEAT: u32 = 20_000;
     const ROUNDS: usize = 101;
-    /// Frames sent per round of a measurement in place.
+    /// Number of frames sent per round of an in-place measurement.
     const FRAMES: usize = 10_000;
-    /// Bytes sent over a TCP connection per round of a measurement in place.
+    /// Number of bytes sent over TCP per round of an in-place measurement.
     const STREAM_BYTES: usize = 50 << 20;
     const IN_PLACE_ROUNDS: usize = 31;
     /// Largest price that fits into MaxNet's option.

@@ -1,5 +1,5 @@
-//! Tests of the cohabitation program in the running kernel: its arithmetic against the same C code on this host, and
-//! its effects on packets. Without root, they are skipped.
+//! Tests of the cohabitation program in the running kernel. They check its arithmetic against the same C code on this
+//! host, and its effects on packets. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 

@@ -1,5 +1,7 @@
-//! Tests of CSIG's tags in the running kernel, with a domain of three routers between two hosts. A frame behind the
-//! domain's edge must have no tag, and every frame inside must have one. Without root, they are skipped.
+//! Tests of CSIG's tags in the running kernel, with a domain of three routers between two hosts.
+//!
+//! A frame behind the domain's edge must have no tag, and every frame inside must have one. Without root, they are
+//! skipped.
 
 #![cfg(feature = "daemon")]
 

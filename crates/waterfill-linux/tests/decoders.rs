@@ -1,7 +1,8 @@
-//! Tests that three decoders agree on each law's TCP option and on whole frames. They are a parser in Rust, the kernel
-//! programs' C code compiled for the host, and the programs in the running kernel. The last one needs root, is skipped
-//! without it, and decodes a quarter of the frames. DECODER_FRAMES sets the number of frames for each law, which is
-//! 4,000,000 in `make validate STUDY=decoders`.
+//! Tests that three decoders agree on each law's TCP option and on whole frames.
+//!
+//! They are a parser in Rust, the kernel programs' C code compiled for the host, and the programs in the running
+//! kernel. The last one needs root, is skipped without it, and decodes a quarter of the frames. DECODER_FRAMES sets the
+//! number of frames for each law, which is 4,000,000 in `make validate STUDY=decoders`.
 
 #![cfg(feature = "daemon")]
 
@@ -129,8 +130,10 @@ fn ip_at(frame: &[u8]) -> usize {
     at
 }
 
-/// Sends frames through a law's kernel programs and compares the verdicts with Rust's. The router must write the same
-/// value as the law's C code on the host, with a valid checksum. It must count every frame by its verdict.
+/// Sends frames through a law's kernel programs and compares the verdicts with Rust's.
+///
+/// The router must write the same value as the law's C code on the host, with a valid checksum. It must count every
+/// frame by its verdict.
 fn route_frames(decoder: &Decoder, kernel: &Kernel, form: &KernelProtocol, n: u64, seed: u128) {
     let mut frames = Frames::new(seed);
     let (law, sets) = (form.law(), form.recorded());

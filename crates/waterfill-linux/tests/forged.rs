@@ -1,6 +1,7 @@
-//! Tests of the host programs against forged options. Real connections run between two namespaces, over a path that
-//! rewrites options with valid checksums. Data arrive unchanged, senders stay within the configured limits, and
-//! connections recover when options are true again.
+//! Tests of the host programs against forged options.
+//!
+//! Real connections run between two namespaces, over a path that rewrites options with valid checksums. Data arrive
+//! unchanged, senders stay within the configured limits, and connections recover when options are true again.
 
 #![cfg(feature = "daemon")]
 
@@ -99,11 +100,11 @@ fn assert_checksums(network: &Network) {
 /// Effect of a forgery in all packets of a connection.
 #[derive(PartialEq)]
 enum Effect {
-    /// The connection falls back, as it does without the option.
+    /// Fallback of the connection, as without the option.
     FallsBack,
-    /// The forgery has no effect.
+    /// No effect on the connection.
     Unaffected,
-    /// The host uses the forged value.
+    /// Use of the forged value by the host.
     Used,
 }
 

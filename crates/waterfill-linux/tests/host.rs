@@ -1,5 +1,7 @@
-//! Tests of the host programs in the running kernel, over three namespaces in a row. The middle one changes options
-//! with a program in `bpf/test/path.bpf.c`. Both ends are this test program, started again in a namespace and a cgroup.
+//! Tests of the host programs in the running kernel, over three namespaces in a row.
+//!
+//! The middle one changes options with a program in `bpf/test/path.bpf.c`. Both ends are this test program, started
+//! again in a namespace and a cgroup.
 
 #![cfg(feature = "daemon")]
 

@@ -238,8 +238,8 @@ fn cookie() -> u64 {
     cookie
 }
 
-/// Starts connections that send until `end` is set: long ones with the law and with CUBIC, and repeated short ones with
-/// the law.
+/// Starts connections that send until `end` is set. Long ones use the law or CUBIC, and repeated short ones use the
+/// law.
 fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let serve = |at| {
         let end = Arc::clone(end);

@@ -16,9 +16,10 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prom
 /// Tools from the packages that the page installs, and tools with which this test isolates its own host.
 const TOOLS: [&str; 10] = ["ip", "tc", "ss", "sysctl", "iperf3", "curl", "prometheus", "promtool", "unshare", "mount"];
 
-/// Script that sets up an isolated host with its own mounts, processes, network and control groups. The test's group is
-/// the root of the control groups. The page waits a fixed time for people; here `sleep` is short, and `until_true`
-/// waits as long as necessary.
+/// Script that sets up an isolated host with its own mounts, processes, network and control groups.
+///
+/// The test's group is the root of the control groups. The page waits a fixed time for people; here `sleep` is short,
+/// and `until_true` waits as long as necessary.
 const HOST: &str = r#"
 mount -t proc proc /proc
 mount -t tmpfs run /run

@@ -8,9 +8,10 @@ mod requirements;
 
 use std::process::{Command, id};
 
-/// Script that sets up a router in a network namespace with its own pins, and defines helpers. `view` starts the live
-/// view in a terminal and waits until its keys are shown. `screen` prints the screen, and `after` prints the state of
-/// the terminal after the view has ended.
+/// Script that sets up a router in a network namespace with its own pins, and defines helpers.
+///
+/// `view` starts the live view in a terminal and waits until its keys are shown. `screen` prints the screen, and
+/// `after` prints the state of the terminal after the view has ended.
 const SETUP: &str = r#"
 mount -t bpf none "$FS"
 ip link set lo up

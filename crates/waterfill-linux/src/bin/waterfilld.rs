@@ -1,4 +1,4 @@
-//! `waterfilld`: MaxNet on this Linux host, as an end host and as a router.
+//! `waterfilld`: the daemon that runs MaxNet and other laws on this Linux host, as an end host and as a router.
 
 use std::process::ExitCode;
 

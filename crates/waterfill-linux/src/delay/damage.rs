@@ -169,7 +169,7 @@ impl LawOption {
     }
 }
 
-/// Position in a frame of a signal of up to 24 bits, with its codes for a zero rate and the maximum rate.
+/// Position in a frame of a signal of up to 24 bits, with its codes for zero and maximum rate.
 #[derive(Clone, Copy, Debug)]
 struct WireSignal {
     at: usize,

@@ -75,7 +75,7 @@ pub fn die_with_parent() -> io::Result<()> {
     Ok(()) // a parent that ended before this call has closed our standard input
 }
 
-/// Result of [`request_realtime`].
+/// Scheduling that [`request_realtime`] has obtained.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Scheduling {
     /// True if the process runs before every ordinary process.
@@ -199,7 +199,7 @@ pub fn ring_drops(fd: &OwnedFd) -> u64 {
     if got == 0 { u64::from(stats[1]) } else { 0 }
 }
 
-/// Sends frames through a bound socket. Returns how many the kernel accepted.
+/// Sends frames through a bound socket. Returns the number of frames that the kernel accepted.
 ///
 /// # Errors
 /// When it accepted none for another reason than a full buffer.

@@ -1,6 +1,7 @@
-//! A network interface as a TAP device. The process reads the frames that the kernel sends, and writes frames that
-//! arrive at the interface. The device is created here and may be moved to another network namespace. A frame's arrival
-//! time is the time of the read.
+//! A network interface as a TAP device.
+//!
+//! The process reads the frames that the kernel sends, and writes frames that arrive at the interface. The device is
+//! created here and may be moved to another network namespace. A frame's arrival time is the time of the read.
 #![expect(unsafe_code, reason = "ioctl on a union")]
 
 use std::fs::{File, OpenOptions};
@@ -52,7 +53,7 @@ impl Tap {
         }
     }
 
-    /// Sends frames in order. Returns how many the kernel accepted.
+    /// Sends frames in order. Returns the number of frames that the kernel accepted.
     ///
     /// # Errors
     /// When the device has failed.

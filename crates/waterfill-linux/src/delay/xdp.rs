@@ -130,7 +130,7 @@ impl Xdp {
         }
     }
 
-    /// Sends frames in order. Returns how many the kernel accepted.
+    /// Sends frames in order. Returns the number of frames that the kernel accepted.
     ///
     /// # Errors
     /// When the interface has failed.

@@ -25,7 +25,7 @@ pub(crate) struct Option {
     pub(crate) values: u32,
     pub(crate) forward: [u8; 16],
     pub(crate) echo: [u8; 16],
-    /// Bytes of the option that the kernel's search found; `length` is its result.
+    /// Bytes of the option that the kernel's search found. The search's result is `length`.
     pub(crate) raw: [u8; OPTION_MAX_BYTES],
     pub(crate) length: i32,
 }

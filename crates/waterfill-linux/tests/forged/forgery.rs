@@ -31,7 +31,7 @@ pub(crate) enum Forgery {
     SecondAfter,
     /// A second option with another value, before the true option.
     SecondBefore,
-    /// The same option, repeated as often as it fits.
+    /// The true option, repeated as often as it fits.
     Repeated,
     /// An option of the other kind, before the true option.
     OtherKindBefore,

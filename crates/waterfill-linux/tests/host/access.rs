@@ -1,4 +1,4 @@
-//! Tests of which users may select the law.
+//! Tests of the users that may select the law.
 
 use std::ffi::OsString;
 use std::process::Command;

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 
 use super::{BYTES, End, Network, SERVER, assert_priced, number};
 
-/// Returns the metrics at an address.
+/// Scrapes the metrics at an address and returns the response.
 fn scrape(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();

@@ -9,7 +9,7 @@ use super::table::{Align, table};
 use crate::daemon::kernel::law::{self, LINK_NAME, LawSignal, LoadableLaw};
 use crate::daemon::kernel::laws;
 
-/// A law as `--json` shows it.
+/// Entry of a law in the output of `--json`.
 #[derive(Debug, Serialize)]
 struct Entry {
     name: &'static str,

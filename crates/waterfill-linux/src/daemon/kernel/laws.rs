@@ -190,7 +190,7 @@ static LAWS: &[LoadableLaw] = &[
     },
 ];
 
-/// Returns a law by its name.
+/// Returns the law with this name, or an error that suggests known names.
 pub(crate) fn find(name: &str) -> Result<&'static LoadableLaw, String> {
     let found = LAWS.iter().find(|law| law.name == name);
     found.ok_or_else(|| unknown("law", name, LAWS.iter().map(|law| law.name)))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::reading::word;
 use super::values::{DemandTime, Device, Locator, Rate, Text, Tpid};
 
-/// CSIG tags at one device; needs Linux 6.6.
+/// Settings of CSIG tags at one device; needs Linux 6.6.
 #[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CsigOptions {

@@ -36,7 +36,7 @@ pub(crate) struct File {
     /// Metrics for Prometheus.
     #[serde(default, deserialize_with = "table")]
     pub(crate) metrics: MetricsOptions,
-    /// The log, on standard error.
+    /// Logging to standard error.
     #[serde(default, deserialize_with = "table")]
     pub(crate) log: LogOptions,
     /// Location of pinned kernel programs.
@@ -55,7 +55,7 @@ pub(crate) struct MetricsOptions {
     pub(crate) listen: Option<Address>,
 }
 
-/// The log, on standard error.
+/// Logging to standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LogOptions {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::network::Network;
 use super::values::{CongestionControl, Cookie, LawName, OptionKind, Text, assignment, assignments};
 
-/// One law on this end host.
+/// Settings of one law on this end host.
 #[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostOptions {
@@ -21,7 +21,7 @@ pub(crate) struct HostOptions {
     #[arg(long, value_name = "LAW", default_value_t)]
     #[serde(default)]
     pub(crate) law: LawName,
-    /// Parameter of the law, such as alpha=0.5; repeatable; listed by `waterfilld laws`
+    /// Parameter of the law, such as alpha=0.5 (repeatable; see `waterfilld laws`)
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(
@@ -37,19 +37,19 @@ pub(crate) struct HostOptions {
     #[arg(long, value_name = "NAME", default_value_t = default_fallback())]
     #[serde(default = "default_fallback")]
     pub(crate) fallback: CongestionControl,
-    /// Control only connections of this network namespace, by cookie (SO_NETNS_COOKIE); repeatable [default: all]
+    /// Control only connections of the network namespace with this cookie, SO_NETNS_COOKIE (repeatable) [default: all]
     #[arg(long = "netns-cookie", value_name = "N")]
     #[serde(default)]
     #[schemars(
         description = "Control only connections of these network namespaces, by cookie (SO_NETNS_COOKIE) [default: all]"
     )]
     pub(crate) netns_cookies: Vec<Cookie>,
-    /// Control only connections with hosts of this network, such as 10.0.0.0/8; repeatable [default: all]
+    /// Control only connections with hosts of this network, such as 10.0.0.0/8 (repeatable) [default: all]
     #[arg(long, value_name = "PREFIX")]
     #[serde(default)]
     #[schemars(description = "Control only connections with hosts of these networks [default: all]")]
     pub(crate) peers: Vec<Network>,
-    /// Let every user and network namespace select the law; by default only processes with CAP_NET_ADMIN may
+    /// Let every user and network namespace select the law, not only processes with CAP_NET_ADMIN
     #[arg(long)]
     #[serde(default)]
     pub(crate) unrestricted: bool,

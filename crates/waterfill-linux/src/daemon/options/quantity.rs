@@ -1,4 +1,4 @@
-//! Quantities as people write and read them: "622 Mbit/s", "1gbit", "14.5 ms", "250 kB".
+//! Parses and formats quantities, such as "622 Mbit/s", "1gbit", "14.5 ms" and "250 kB".
 //!
 //! Rates are stored in bit/s, volumes in bytes, times as `Duration`. The spelling is that of scenarios; rates may also be
 //! written as in `tc`, without "/s" and in lower case.
@@ -14,7 +14,7 @@ const LARGE: [(&str, i32); 6] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12
 // Both micro signs: U+00B5 is on keyboards, U+03BC is the Greek letter.
 const SMALL: [(&str, i32); 6] = [("", 0), ("m", -3), ("u", -6), ("\u{b5}", -6), ("\u{3bc}", -6), ("n", -9)];
 
-/// Parses a rate from 32 bit/s to 1 Pbit/s. Returns bit/s.
+/// Parses a rate from 32 bit/s to 1 Pbit/s, and returns it in bit/s.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     const FORM: &str = "must be a rate such as \"940 Mbit/s\" or \"1gbit\"";
     let (number, unit) = split(text).ok_or(FORM)?;

@@ -11,7 +11,7 @@ use super::values::{
     Device, LawName, Overhead, Rate, Target, Text, Volume, assignment, assignments, cohabit_assignment,
 };
 
-/// One law on one device of this router.
+/// Settings of one law on one device of this router.
 #[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "options of a device that do not depend on each other")]
@@ -26,7 +26,7 @@ pub(crate) struct RouterOptions {
     #[arg(long, value_name = "LAW", default_value_t)]
     #[serde(default)]
     pub(crate) law: LawName,
-    /// Parameter of the law, such as alpha=0.5; repeatable; listed by `waterfilld laws`
+    /// Parameter of the law, such as alpha=0.5 (repeatable; see `waterfilld laws`)
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(
@@ -57,7 +57,7 @@ pub(crate) struct RouterOptions {
     #[arg(long, value_name = "CONTROLLER", value_enum)]
     #[serde(default, deserialize_with = "optional_word")]
     pub(crate) cohabit: Option<CohabitController>,
-    /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
+    /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms (repeatable)
     #[arg(long = "cohabit-set", value_name = "NAME=VALUE", value_parser = cohabit_assignment)]
     #[serde(default, deserialize_with = "assignments")]
     #[schemars(

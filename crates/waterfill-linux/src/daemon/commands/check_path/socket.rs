@@ -1,4 +1,4 @@
-//! TCP sockets with a chosen congestion control, and the kernel's statistics of them.
+//! TCP sockets with a chosen congestion control, and the kernel's statistics of their connections.
 
 #![allow(unsafe_code, reason = "TCP_INFO and socket filters have no safe wrapper")]
 

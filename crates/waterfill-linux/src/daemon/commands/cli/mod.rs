@@ -94,7 +94,7 @@ pub(crate) struct RunCommand {
 /// Options of `waterfilld reload`.
 #[derive(Debug, Args)]
 pub(crate) struct ReloadCommand {
-    /// Control socket of the daemon: `path` in [control] of its file
+    /// Control socket of the daemon, which is the key `control.path` of its configuration file
     #[arg(long, value_name = "PATH", default_value = DEFAULT_CONTROL)]
     pub(crate) control: PathBuf,
     /// Configuration file of the daemon, whose key `control.path` names the socket
@@ -130,7 +130,7 @@ pub(crate) struct UnloadCommand {
     /// Unload only the router
     #[arg(long)]
     pub(crate) router: bool,
-    /// Unload only this device of the router; repeatable
+    /// Unload only this device of the router (repeatable)
     #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host")]
     pub(crate) devices: Vec<Device>,
     /// Unload only this law

@@ -29,7 +29,7 @@ pub(crate) struct HostCommand {
 /// Options of `waterfilld router`.
 #[derive(Debug, Args)]
 pub(crate) struct RouterCommand {
-    /// Device whose outgoing packets carry the signal; repeatable, each with its --rate
+    /// Device whose outgoing packets carry the signal (repeatable, each with its --rate)
     #[arg(long = "dev", value_name = "DEVICE", required = true)]
     devices: Vec<Device>,
     /// Rate of the link behind the device
@@ -44,13 +44,13 @@ pub(crate) struct RouterCommand {
 /// Options of `waterfilld csig`.
 #[derive(Debug, Args)]
 pub(crate) struct CsigCommand {
-    /// Device towards a neighbour that reads tags: frames leave with a tag; repeatable
+    /// Device towards a neighbour that reads tags, so that frames leave with a tag (repeatable)
     #[arg(long, value_name = "DEVICE")]
     inside: Vec<Device>,
-    /// Device at the domain's edge: frames leave without a tag, and arriving tags are ignored; repeatable
+    /// Device at the domain's edge, where frames leave without a tag and arriving tags are ignored (repeatable)
     #[arg(long, value_name = "DEVICE")]
     edge: Vec<Device>,
-    /// Device of a host in the domain: like --inside, and copies arriving prices into MaxNet's option; repeatable
+    /// Device of a host in the domain: works like --inside and copies arriving prices into MaxNet's option (repeatable)
     #[arg(long, value_name = "DEVICE")]
     end: Vec<Device>,
     /// Detach the CSIG programs from all devices
@@ -82,7 +82,7 @@ pub(crate) struct Common {
     log_limit: u64,
 }
 
-/// Options on the lifetime of the kernel programs and of this process.
+/// Options for the lifetime of the kernel programs and of this process.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Life {
     /// Pin nothing: the programs end with this process
@@ -91,7 +91,7 @@ pub(crate) struct Life {
     /// Exit after loading; the kernel programs keep running
     #[arg(long, conflicts_with = "line")]
     pub(crate) once: bool,
-    /// For programs: print {"ready":true}, then one JSON line of state per input line; exit at the end of the input
+    /// Print {"ready":true}, then one JSON line of state for each input line, and exit at the end of the input
     #[arg(long)]
     pub(crate) line: bool,
 }
@@ -127,7 +127,7 @@ impl RouterCommand {
         links.map(|(device, rate)| RouterOptions { device, rate, ..self.options.clone() })
     }
 
-    /// Returns the links to set up, at least one.
+    /// Returns the setups of all links. There is at least one link.
     pub(crate) fn setups(&self) -> Result<Vec<LinkSetup>> {
         self.options().map(|options| Ok(LinkSetup::of(&options, Names::Options)?)).collect()
     }

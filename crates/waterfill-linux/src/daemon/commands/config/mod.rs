@@ -1,4 +1,4 @@
-//! The configuration file of `waterfilld run`, and `waterfilld check`.
+//! Configuration of `waterfilld run`: reads and checks its file. Also contains the command `waterfilld check`.
 //!
 //! [`tables`] has its tables as the file spells them, [`values`] how their values are read, [`document`] where things are in
 //! the text. Settings that the command line has too are checked by [`crate::daemon::options`].

@@ -118,7 +118,7 @@ fn tags_name(device: &str) -> String {
 struct HostRole {
     host: Host,
     options: HostSetup,
-    /// True if nothing of this role was pinned before this process.
+    /// True if nothing of this role was pinned before this process loaded it.
     first: bool,
     _lock: Lock,
 }
@@ -130,7 +130,7 @@ struct RouterRole {
     /// Claims of devices, by device name.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, LinkSetup>,
-    /// True if nothing of this role was pinned before this process.
+    /// True if nothing of this role was pinned before this process loaded it.
     first: bool,
     _lock: Lock,
 }
@@ -141,7 +141,7 @@ struct CsigRole {
     /// Claims of devices, by device name.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, TagSetup>,
-    /// True if nothing of this role was pinned before this process.
+    /// True if nothing of this role was pinned before this process loaded it.
     first: bool,
     _lock: Lock,
 }
@@ -160,8 +160,8 @@ impl Loaded {
         Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new(), csig: None }
     }
 
-    /// Loads the wanted setup and unloads what an earlier process left pinned but the file no longer wants. Prices and
-    /// connections of an earlier process continue. On an error, its pins stay.
+    /// Loads the wanted setup, and unloads pinned programs of an earlier process that the file no longer wants. Prices
+    /// and connections continue. On an error, the earlier pins stay.
     pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
         self.try_apply(wanted).inspect_err(|_| self.remove_first())?;
         if let Some(role) = &mut self.csig {
@@ -200,7 +200,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Unloads the roles that had nothing pinned before this process.
+    /// Unloads the roles that had nothing pinned before this process loaded them.
     fn remove_first(&mut self) {
         if self.csig.take_if(|role| role.first).is_some() {
             clean_up(&self.pins, Role::Csig, true);
@@ -531,7 +531,7 @@ impl CsigRole {
     }
 }
 
-/// Removes what a failed first start of a role has left.
+/// Removes the remains of a role's failed first start.
 fn clean_up(pins: &Pins, role: Role, first: bool) {
     if first {
         if let Err(e) = roles::unload(role, pins) {

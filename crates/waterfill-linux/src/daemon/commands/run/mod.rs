@@ -188,7 +188,8 @@ impl Daemon {
         Ok(Snapshot { run: Some(status), ..self.loaded.summary()? })
     }
 
-    /// Reloads the file and applies the changes. Returns a description of them. On an error, nothing has changed.
+    /// Reloads the file and applies the changes. Returns a description of them. On an error, the running state is
+    /// unchanged.
     fn reload(&mut self) -> Result<String> {
         systemd::reloading();
         let result = self.try_reload();

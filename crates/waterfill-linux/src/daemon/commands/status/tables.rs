@@ -1,4 +1,4 @@
-//! Tables of the state, with a limited width.
+//! Text tables of links, connections and CSIG devices, with a limited width.
 
 use std::cmp::Reverse;
 use std::fmt::Write as _;

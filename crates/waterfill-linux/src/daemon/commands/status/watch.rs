@@ -42,7 +42,7 @@ const LEVELS: [char; 8] =
 /// Width of a load bar in characters.
 const BAR: usize = 8;
 
-/// Shows the live view until `q` or a signal.
+/// Shows the live view until the user types `q` or a signal arrives.
 pub(super) fn run(pins: Pins) -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

@@ -50,7 +50,8 @@ impl TagStatus {
     }
 }
 
-/// Returns the state of all devices in the maps, sorted by name. The program `reader` computes what a tag would carry.
+/// Returns the state of all devices in the maps, sorted by name. The program `reader` computes the value that a tag
+/// would carry.
 pub(super) fn tags(devices: &impl MapCore, counters: &impl MapCore, reader: &ProgramMut<'_>) -> Result<Vec<TagStatus>> {
     let mut tags = Vec::new();
     for key in devices.keys() {

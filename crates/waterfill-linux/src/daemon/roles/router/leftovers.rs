@@ -1,4 +1,4 @@
-//! Removes what a killed router without pins has left: its filter and clsact before tcx (Linux 6.6), and its shaper.
+//! Removes the remains of a killed router without pins: its filter and clsact before tcx (Linux 6.6), and its shaper.
 //!
 //! It is found in the kernel, by our handles and the program's name. A device that a running router has claimed, or to
 //! which a router's programs are pinned, is left alone.
@@ -15,8 +15,8 @@ use crate::daemon::kernel::{claim, hook, laws, pins, tc};
 /// Length of a program's name in the kernel in bytes (BPF_OBJ_NAME_LEN without the final zero).
 const NAME_BYTES: usize = 15;
 
-/// Removes what a killed router left on these devices of this network namespace, or on all devices if none is named.
-/// Returns the names of these devices.
+/// Removes the remains of a killed router on these devices of this network namespace, or on all devices if none is
+/// named. Returns the names of these devices.
 pub(crate) fn remove_leftovers(devices: &[String]) -> Result<Vec<String>> {
     let mut cleaned = Vec::new();
     for (device, shaped) in shaper::marked_devices()? {
@@ -61,7 +61,7 @@ fn is_program(name: &str) -> bool {
     name == &PROGRAM[..NAME_BYTES.min(PROGRAM.len())]
 }
 
-/// Returns true if a router is running on the device, or is pinned by its link or by its filter's map of links.
+/// Returns true if a router is running on the device, or is pinned by its link or its filter's map.
 fn is_in_use(device: &str, ifindex: u32, filter: Option<&tc::Filter>) -> Result<bool> {
     for law in laws::all() {
         if claim::is_claimed(law, device)? {

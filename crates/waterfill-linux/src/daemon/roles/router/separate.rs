@@ -134,8 +134,8 @@ mod tests {
 
     const MBPS: f64 = 1e6;
 
-    /// Returns the explicit capacity in Mbit/s and the explicit fraction of a link of 12 Mbit/s, after other traffic
-    /// sent at `rest_mbps` for 1000 s. The explicit share is 9 Mbit/s.
+    /// Returns the explicit capacity in Mbit/s and the explicit fraction of a link of 12 Mbit/s. Before, other traffic
+    /// has sent at `rest_mbps` for 1000 s, and the explicit share is 9 Mbit/s.
     fn after(division: &mut Division, rest_mbps: f64, waits: bool, present: bool) -> (f64, f64) {
         let mut state = CohabitState::default();
         state.setup.params.interval = 100_000;

@@ -134,8 +134,8 @@ pub(super) fn remove(device: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the devices of this network namespace that have clsact or the daemon's shaper. The value is true for a
-/// shaper.
+/// Returns the devices of this network namespace that have clsact or the daemon's shaper. The value is true if the
+/// device has the shaper.
 pub(super) fn marked_devices() -> Result<BTreeMap<String, bool>> {
     let qdiscs: Vec<Qdisc> = json("tc", &["-j", "qdisc", "show"])?;
     let mut marked = BTreeMap::new();
