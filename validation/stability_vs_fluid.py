@@ -1,4 +1,4 @@
-"""Compare linear stability analysis with fluid runs, on random networks, stable and unstable.
+"""Compare linear stability analysis with fluid runs on random networks, both stable and unstable.
 
 `draw` makes a scenario from a seed: one link or a row of up to three, flows over all of them and
 over each, RTTs and parameters at random over ranges that reach far into instability. `linear`
@@ -51,11 +51,11 @@ PROTOCOLS = ("maxnet", "rcp", "xcp", "aecp")
 STABLE, UNSTABLE, SPLIT = "stable", "unstable", "split"
 
 THIN = (0.8, 1.25)
-"""Factors on gains, and on delays, that do not change a verdict unless it is thin."""
+"""Factors on gains and on delays. A verdict that changes under one of them is called thin."""
 SWING = 0.02
-"""Peak-to-peak of a link's load over its capacity above which a run may be unstable …"""
+"""Peak-to-peak load of a link, relative to its capacity, above which a run may be unstable."""
 LASTING = 0.7
-"""… and above this fraction of the peak-to-peak in the fifth before."""
+"""Ratio of the last two fifths' peak-to-peak loads above which an oscillation is lasting."""
 
 # Modes that grow by less than this per longest RTT, or per the law's own longest time, are ignored:
 # an integrator has a pole at zero itself.
@@ -72,14 +72,18 @@ _IDLE = 1e-4
 
 
 class Local(NamedTuple):
-    """Flows bottlenecked at a link: their weight in its response, and their RTT (s)."""
+    """A group of flows bottlenecked at a link: their weight in the link's response, and their RTT
+    (s).
+    """
 
     weight: float
     tau_s: float
 
 
 class Link(NamedTuple):
-    """A bottleneck in equilibrium: its own flows, d̂ (s) of all traffic, whether it may fill."""
+    """A bottleneck link in equilibrium: its flows, the mean RTT d̂ (s) of all traffic, and whether
+    it fills.
+    """
 
     name: str
     flows: tuple[Local, ...]
@@ -88,16 +92,22 @@ class Link(NamedTuple):
 
 
 Loop: TypeAlias = Callable[[Points, float], Points]
-"""Returns L(s) at points of the right half plane, with all delays times a factor."""
+"""Function that returns the loop gain L(s) at points of the right half plane, with
+scaled delays.
+"""
 
 
 def hold(x: Points) -> Points:
-    """Return (1 − e^(−x))/x: a mean over an interval, or a value held for it; x = s·interval."""
+    """Return (1 − e^(−x))/x, the response of a mean over an interval or of a value held for it (x =
+    s·interval).
+    """
     return np.asarray(-np.expm1(-x) / x, dtype=np.complex128)
 
 
 def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -> Points:
-    """`[maxnet-2007:eq13]` Return αF without delay; unless `paper`, with averaging and hold."""
+    """`[maxnet-2007:eq13]` Return a flow's response αF without its delay. Unless `paper`, it
+    includes averaging and hold.
+    """
     x, alpha_t = s * tau_s, params["alpha"] * params["t"]
     value = params["alpha"] / x * (x + params["eta"]) / (x + params["eta"] * alpha_t / tau_s)
     if not paper:
@@ -110,7 +120,9 @@ def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool)
 
 
 def aecp_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -> Points:
-    """`[aecp-2010:eq3]` Return α/(s + α) without delay; unless `paper`, eq. 48 every τ."""
+    """`[aecp-2010:eq3]` Return a flow's response α/(s + α) without its delay. Unless `paper`, it
+    steps by eq. 48 every τ.
+    """
     alpha = params["alpha"]
     if paper:
         return np.asarray(alpha / (s + alpha), dtype=np.complex128)
@@ -121,10 +133,13 @@ def aecp_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -
 
 
 def loops_of(protocol: str, params: Mapping[str, Any], link: Link, *, paper: bool) -> list[Loop]:
-    """Return a link's loops, one per side of its equilibrium: the paper's, or as implemented."""
+    """Return a link's loop gains, one per side of its equilibrium, as in the paper or as
+    implemented.
+    """
 
     def respond(s: Points, late: float, window: bool) -> Points:
-        """Return the flows' response. A window is filled at once: W = τ·x only over a whole RTT.
+        """Return the total response of the link's flows. With `window`, bursts that fill a window
+        at once are included.
 
         That leads by half an RTT. It also keeps a burst's position for the next RTT, unless there
         is a standing queue, which sends packets evenly however they arrived.
@@ -174,7 +189,7 @@ def loops_of(protocol: str, params: Mapping[str, Any], link: Link, *, paper: boo
 
 
 def grows(loop: Loop, pace: Pace, gain: float, late: float) -> bool:
-    """Return whether 1 + gain·L has a zero right of `pace.growth`, by Nyquist along that line.
+    """Return True if 1 + gain·L has a zero to the right of `pace.growth`, by Nyquist's criterion.
 
     No loop has a pole there, so the argument of 1 + L returns to its start unless zeros are
     enclosed.
@@ -185,14 +200,16 @@ def grows(loop: Loop, pace: Pace, gain: float, late: float) -> bool:
 
 
 class Pace(NamedTuple):
-    """The growth (1/s) from which a mode counts, and the frequencies (rad/s) to look at."""
+    """Growth rate (1/s) from which a mode counts as unstable, and frequencies (rad/s)
+    to evaluate.
+    """
 
     growth: float
     omega: Reals
 
 
 def pace(protocol: str, params: Mapping[str, Any], link: Link) -> Pace:
-    """Return the growth and frequencies for a link's loops."""
+    """Return the growth rate and frequencies at which to evaluate a link's loops."""
     slowest = max(flow.tau_s for flow in link.flows)
     quickest = min(flow.tau_s for flow in link.flows)
     own = [params["alpha"], params["beta"], 1 / params["t"]] if protocol == "aecp" else []
@@ -208,7 +225,7 @@ def pace(protocol: str, params: Mapping[str, Any], link: Link) -> Pace:
 def link_verdict(
     protocol: str, params: Mapping[str, Any], link: Link, gain: float, late: float, *, paper: bool
 ) -> str:
-    """Return a link's verdict with gains and delays times a factor."""
+    """Return a link's verdict, with its gains and delays multiplied by factors."""
     loops = loops_of(protocol, params, link, paper=paper)
     at = pace(protocol, params, link)
     found = {grows(loop, at, gain, late) for loop in loops}
@@ -216,14 +233,16 @@ def link_verdict(
 
 
 def of_links(verdicts: Sequence[str]) -> str:
-    """Return a network's verdict from those of its bottlenecks."""
+    """Return a network's verdict from the verdicts of its bottlenecks."""
     if UNSTABLE in verdicts:
         return UNSTABLE
     return SPLIT if SPLIT in verdicts else STABLE
 
 
 def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
-    """Return a scenario's parameters and its bottlenecks in equilibrium: max-min, except XCP."""
+    """Return a scenario's parameters and its bottlenecks in max-min equilibrium, or
+    in XCP's own.
+    """
     known = protocols.load()
     protocol = str(scenario.protocol)
     core = resolve.to_core(scenario, known)
@@ -272,7 +291,7 @@ def _xcp_bottlenecks(
     flows: Sequence[allocation.Group],
     full: Sequence[bool],
 ) -> list[Link]:
-    """Return XCP's bottlenecks at its own fixed point, with how each flow responds to φ."""
+    """Return XCP's bottlenecks at its fixed point, with the response of each flow to φ."""
     found = []
     gains = equilibrium.Gains.of(params)
     for index, response in enumerate(equilibrium.responses(core, gains, "xcp")):
@@ -297,7 +316,7 @@ def _xcp_bottlenecks(
 
 @dataclass(frozen=True)
 class LinearVerdict:
-    """A scenario's verdict by linear analysis; `links` has that of each bottleneck."""
+    """A scenario's verdict by linear analysis. `links` holds the verdict of each bottleneck."""
 
     verdict: str
     thin: bool
@@ -310,7 +329,7 @@ class LinearVerdict:
 
 
 def linear(scenario: Scenario, *, paper: bool = False) -> LinearVerdict:
-    """Analyse a scenario's loops, as implemented or as in the paper."""
+    """Analyse the loops of a scenario, as implemented or as in the paper."""
     protocol = str(scenario.protocol)
     params, links = bottlenecks(scenario)
 
@@ -331,7 +350,7 @@ def linear(scenario: Scenario, *, paper: bool = False) -> LinearVerdict:
 
 @dataclass(frozen=True)
 class FluidVerdict:
-    """A fluid run's verdict.
+    """Verdict of a fluid run, with the load oscillations that it is based on.
 
     `before` and `swing` are the worst link's peak-to-peak in the last but one and the last fifth of
     the run, over its capacity; `links` has both of each bottleneck.
@@ -344,7 +363,7 @@ class FluidVerdict:
 
 
 def run(scenario: Scenario) -> FluidVerdict:
-    """Run a scenario as a fluid and read its verdict."""
+    """Run a scenario in the fluid model and return the verdict."""
     result = backends.run(scenario, on="fluid")
     duration_s = float(result.summary["duration_s"])
     swings: dict[str, list[float]] = {}
@@ -367,7 +386,7 @@ def run(scenario: Scenario) -> FluidVerdict:
 
 
 def _requested(result: Result, groups: Sequence[str]) -> tuple[NDArray[np.float64], Reals]:
-    """Return times, and the load (bit/s) that these entries' sources ask for: rate or window/τ."""
+    """Return sample times and the total load (bit/s) that some entries' sources request."""
     total: Reals = np.zeros(0)
     times: Reals = np.zeros(0)
     for flow in result.summary["flows"]:
@@ -388,13 +407,13 @@ def _requested(result: Result, groups: Sequence[str]) -> tuple[NDArray[np.float6
 
 
 class Range(NamedTuple):
-    """A range whose values are drawn evenly by their logarithms."""
+    """A range from which values are drawn uniformly on a logarithmic scale."""
 
     low: float
     high: float
 
     def draw(self, random: np.random.Generator) -> float:
-        """Draw one value."""
+        """Draw one value at random."""
         return float(np.exp(random.uniform(np.log(self.low), np.log(self.high))))
 
 
@@ -417,7 +436,9 @@ _SAMPLE_S = 0.01
 
 
 def draw(seed: int, names: Sequence[str] = PROTOCOLS) -> Scenario:
-    """Draw the scenario of a seed: a third have one link, half have a target below capacity."""
+    """Draw a random scenario from a seed. A third have one link, and half have a target below
+    capacity.
+    """
     random = np.random.default_rng([seed, 2007])
     protocol = str(random.choice(list(names)))
     hops = int(random.choice([1, 2, 3]))
@@ -466,7 +487,9 @@ def draw(seed: int, names: Sequence[str] = PROTOCOLS) -> Scenario:
 
 
 def _settling_time_s(protocol: str, longest_s: float) -> float:
-    """Return the time from the last start to the end: many of the slowest time constants."""
+    """Return the time from the last start to the end of a run, many times the slowest time
+    constant.
+    """
     return max(80.0 if protocol == "aecp" else 30.0, 200 * longest_s)
 
 
@@ -480,7 +503,7 @@ def _settling_s(scenario: Scenario) -> float:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts of one scenario: linear as implemented, linear as the paper has it, fluid."""
+    """Verdicts on one scenario: linear as implemented, linear as in the paper, and fluid."""
 
     scenario: str
     protocol: str | None
@@ -491,17 +514,17 @@ class Comparison:
 
     @property
     def clear(self) -> bool:
-        """True if the linear verdict as implemented is neither thin nor split."""
+        """True if the linear verdict of the implementation is neither thin nor split."""
         return self.linear.clear
 
     @property
     def agree(self) -> bool:
-        """True if the fluid verdict is the linear one as implemented."""
+        """True if the fluid verdict equals the linear verdict of the implementation."""
         return self.linear.verdict == self.fluid.verdict
 
 
 def compare(scenario: Scenario) -> Comparison:
-    """Analyse and run a scenario."""
+    """Analyse and run a scenario, and return the verdicts."""
     return Comparison(
         scenario=scenario.name,
         protocol=scenario.protocol,
@@ -513,12 +536,14 @@ def compare(scenario: Scenario) -> Comparison:
 
 
 def measure(case: Draw) -> Comparison:
-    """Analyse and run the scenario of a draw."""
+    """Analyse and run a random scenario, and return the verdicts."""
     return compare(draw(*case))
 
 
 def table(results: Sequence[Comparison]) -> list[Document]:
-    """Count, per protocol and for both linear loops, clear verdicts and those the fluid shares."""
+    """Count the clear linear verdicts and those that the fluid model confirms, by protocol and kind
+    of loop.
+    """
     rows = []
     for name in dict.fromkeys(result.protocol for result in results):
         mine = [result for result in results if result.protocol == name]
@@ -546,7 +571,9 @@ def _line(found: Comparison) -> str:
 
 
 def text(found: Mapping[Draw, Comparison]) -> str:
-    """Return how many clear verdicts the fluid shares, in all and by protocol."""
+    """Return the number of clear verdicts that the fluid model confirms, in total and
+    by protocol.
+    """
     clear = [one for one in found.values() if one.clear]
     agree = sum(one.agree for one in clear)
     head = (
@@ -557,7 +584,7 @@ def text(found: Mapping[Draw, Comparison]) -> str:
 
 
 def failed(found: Mapping[Draw, Comparison]) -> list[str]:
-    """Return the draws whose clear linear verdict is not the fluid's."""
+    """Return the draws whose clear linear verdict differs from the fluid verdict."""
     return [_line(one) for one in found.values() if one.clear and not one.agree]
 
 

@@ -1,4 +1,4 @@
-"""The harness of all studies: options, needs, kept runs, tables, figures and exit codes.
+"""Harness of all studies: options, needs, stored runs, tables, figures and exit codes.
 
 A study is a module with a `STUDY`, listed in `validation/__main__.py`. It says what it shows and
 what it costs, and gives its cases, how one is run and measured, and how the measurements are
@@ -58,14 +58,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Need:
-    """A feature that a host may lack; `lacks` describes it, such as "root, got user 1000"."""
+    """A requirement that a host may not meet. `lacks` describes what is missing, such as "root, got
+    user 1000".
+    """
 
     name: str
     lacks: Callable[[], str | None]
 
 
 def tool(program: str, install: str) -> Need:
-    """Return the need of a program; `install` is how to get it."""
+    """Return the need for a program. `install` describes how to install it."""
     return Need(program, lambda: None if shutil.which(program) else f"{program}: {install}")
 
 
@@ -89,7 +91,7 @@ CLANG = tool("clang", "apt-get install clang")
 
 
 def on_linux(*, http: bool = False, iperf: bool = True, held: bool = True) -> Need:
-    """Return the need of a kernel that can run scenarios, as root, with real traffic."""
+    """Return the need for root and a kernel that can run scenarios with real traffic."""
     return Need("root", lambda: checks.missing(http=http, iperf=iperf, held=held))
 
 
@@ -98,7 +100,8 @@ def on_linux(*, http: bool = False, iperf: bool = True, held: bool = True) -> Ne
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a study. Its default gives its type; a tuple is a list, `A,B`.
+    """A command-line option of a study, which has the type of its default. A tuple means a list,
+    `A,B`.
 
     A name without dashes is a list of words behind the study's name.
     """
@@ -112,7 +115,7 @@ class Option:
 
     @property
     def key(self) -> str:
-        """The option's name in the parsed options."""
+        """Name of the option among the parsed options."""
         return self.name.lstrip("-").replace("-", "_")
 
     def add(self, parser: argparse.ArgumentParser) -> None:
@@ -129,7 +132,7 @@ class Option:
                                 help=self.help)  # fmt: skip
 
     def _read(self, text: str) -> Any:
-        """Return the value of a text; raise argparse's error where it has none."""
+        """Convert an option's text to a value. Raises ArgumentTypeError if that is impossible."""
         many = isinstance(self.default, tuple) and self.type is None
         sample = next(iter(self.default), "") if many else self.default
         read = self.type or (str if sample is None else type(sample))
@@ -146,7 +149,7 @@ class Option:
             raise argparse.ArgumentTypeError(f"must be {kind}, got {text!r}") from None
 
     def check(self, value: Any) -> None:
-        """Raise InputError for a value that is not allowed."""
+        """Raise InputError if a value is not allowed."""
         known = self.choices() if callable(self.choices) else self.choices
         for one in value if isinstance(value, (tuple, list)) else [value]:
             if known and one is not None and one not in known:
@@ -158,7 +161,7 @@ class Option:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, as all of Waterfill's."""
+    """Argument parser that reports an error in one line, like the rest of Waterfill."""
 
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog.rpartition(' ')[2]}: {message}", file=sys.stderr)
@@ -166,7 +169,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def only(example: str) -> Option:
-    """Return the option that chooses cases by their names."""
+    """Return the option `--only`, which selects cases by name."""
     return Option("--only", "*", f"only cases whose names match, such as '{example}'")
 
 
@@ -175,7 +178,7 @@ def only(example: str) -> Option:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A scenario and the backend that runs it."""
+    """A scenario and the backend on which it runs."""
 
     scenario: Scenario
     on: str = "sim"
@@ -183,7 +186,7 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Report:
-    """The outcome of a study: text, files, and the requirements not met.
+    """Outcome of a study: text, files, and the requirements that were not met.
 
     `files` are further texts and `figures` further drawings of the output directory, by name; a
     drawing is called with the path without suffix.
@@ -198,7 +201,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Generic[C, R]):
-    """One study; see the module's docstring for its three forms.
+    """A study in one of the three forms that the module's docstring describes.
 
     `minutes` is its cost on two CPUs. `quick` overrides defaults of options under `--quick`.
     `valid` rejects a kept run or value, which is then repeated. `line` is the line of progress for
@@ -226,7 +229,7 @@ class Study(Generic[C, R]):
 
     @property
     def cost(self) -> str:
-        """The cost in words."""
+        """Duration of the study in words."""
         return f"{self.minutes:g} min" if self.minutes < 120 else f"{self.minutes / 60:.2g} h"
 
     @property
@@ -236,7 +239,7 @@ class Study(Generic[C, R]):
 
 
 def _report(study: Study[Any, Any], name: str, found: Mapping[Any, Any]) -> Report:
-    """Return the report of measured cases."""
+    """Return the report on measured cases."""
     assert study.table is not None
     if study.document is None:
         document: Any = [{"case": _title(c), "measured": r} for c, r in found.items()]
@@ -249,7 +252,7 @@ def _report(study: Study[Any, Any], name: str, found: Mapping[Any, Any]) -> Repo
 
 
 def _plain(value: Any) -> Any:
-    """Return a value made of dictionaries and lists only; properties count as fields."""
+    """Return a value converted to dictionaries and lists, with properties included as fields."""
     if is_dataclass(value) or hasattr(value, "_asdict"):
         mine = [f.name for f in fields(value)] if is_dataclass(value) else value._fields
         shown = {name: _plain(getattr(value, name)) for name in mine}
@@ -271,17 +274,17 @@ def failed_checks(result: Result) -> list[str]:
 
 
 def passed_checks(result: Result) -> bool:
-    """Return whether a run failed no check."""
+    """Return True if a run failed no check."""
     return not failed_checks(result)
 
 
 class NotKept(Exception):
-    """A run or value that is not kept, where only kept ones are wanted."""
+    """Raised when a run or value is not stored, where only stored ones are wanted."""
 
 
 @once
 def linux_code() -> str:
-    """Return a hash of everything that a run on linux depends on next to the scenario."""
+    """Return a hash of everything besides the scenario that a run on linux depends on."""
     package = Path(waterfill.__file__).parent / "testbed"
     files = [*sorted(package.rglob("*.py")), daemon.binary(), delayline.binary()]
     total = hashlib.sha256(platform.release().encode())
@@ -301,7 +304,7 @@ def results(
     *,
     kept: bool = False,
 ) -> dict[str, Result]:
-    """Return the results of all runs; those that are kept are not repeated.
+    """Return the results of all runs, without repeating stored runs.
 
     Raises KeyboardInterrupt after Ctrl-C, and with `kept` NotKept instead of running anything.
     """
@@ -337,7 +340,7 @@ def results(
 
 
 class Kept:
-    """Values of a study, each in a file under a hash of its key and of the code."""
+    """Store of a study's values, each in a file named by a hash of its key and of the code."""
 
     def __init__(self, name: str, module: str, more: str = "", row: Any = Any) -> None:
         code = hashlib.sha256(sources(module) + more.encode()).hexdigest()
@@ -349,14 +352,14 @@ class Kept:
         return self._folder / f"{digest[:32]}.json"
 
     def get(self, key: object) -> Any:
-        """Return the value of a key; raise NotKept if there is none."""
+        """Return the stored value of a key. Raises NotKept if there is none."""
         try:
             return self._row.validate_python(json.loads(self._path(key).read_bytes()))
         except (OSError, ValueError) as error:
             raise NotKept(str(key)) from error
 
     def put(self, key: object, value: Any) -> None:
-        """Keep a value, where the cache can be written."""
+        """Store a value, if the cache is writable."""
         path = self._path(key)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -366,7 +369,7 @@ class Kept:
 
 
 def sources(module: str) -> bytes:
-    """Return a hash of a module's source and of all that it imports from this package."""
+    """Return a hash of a module's source and of all modules that it imports from this package."""
     total, known, todo = hashlib.sha256(), {__name__}, [module]
     while todo:
         name = todo.pop()
@@ -389,7 +392,7 @@ def sources(module: str) -> bytes:
 
 
 def _measured(study: Study[C, R], name: str, options: Options) -> tuple[dict[C, R], list[str]]:
-    """Measure all cases, with a line of progress for each; return the rows and the failed runs."""
+    """Measure all cases, printing a line for each. Return the measurements and the failed runs."""
     assert study.cases is not None
     pattern = getattr(options, "only", "*")
     cases = [case for case in study.cases(options) if fnmatch(_title(case), pattern)]
@@ -440,7 +443,8 @@ def _by_runs(study: Study[Any, Any], cases: Iterable[Any], options: Options) -> 
 def _batches(
     cases: Iterable[tuple[Any, Mapping[str, StudyRun]]], kept: bool
 ) -> Iterator[list[tuple[Any, Mapping[str, StudyRun]]]]:
-    """Group the cases; one that runs on linux, in real time, is a group of its own.
+    """Yield cases in groups that can run together. A case on linux, in real time, is a group of its
+    own.
 
     Of kept runs each case is one, so that a case without a run leaves the others.
     """
@@ -477,7 +481,7 @@ def _by_value(study: Study[Any, Any], name: str, cases: Iterable[Any]) -> Outcom
 
 
 def _parsed(study: Study[Any, Any], name: str, arguments: Sequence[str]) -> Options:
-    """Return the options; raise InputError for a value that is not allowed."""
+    """Parse the options of a study. Raises InputError for a value that is not allowed."""
     parser = _Parser(prog=f"python -m validation {name}", description=study.shows)
     for option in study.options:
         option.add(parser)
@@ -509,7 +513,7 @@ def _lacks(study: Study[Any, Any], options: Options) -> str | None:
 
 
 def execute(study: Study[Any, Any], name: str, arguments: Sequence[str]) -> int:
-    """Run a study; return the exit code."""
+    """Run a study and return the exit code."""
     try:
         options = _parsed(study, name, arguments)
         lacking = _lacks(study, options)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 
 def markdown(head: str, rows: Iterable[Iterable[object]]) -> str:
-    """Return a table. `head` has its titles, as `law|rate:`; a colon marks a column of numbers."""
+    """Return a Markdown table. `head` lists the titles, as in `law|rate:`, where a colon marks a
+    column of numbers.
+    """
     titles = head.split("|")
     rule = "|".join("--:" if title.endswith(":") else "---" for title in titles)
     cells = [[title.removesuffix(":") for title in titles], *rows]

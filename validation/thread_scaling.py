@@ -1,4 +1,4 @@
-"""Estimate the speed of N threads that simulate one network with a CPU each.
+"""Estimate the speed of a simulation on N threads, if each thread had a CPU.
 
 The two networks of bench/networks.py, or the scenarios given, run on one thread and on each number
 of threads, on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU
@@ -34,18 +34,18 @@ SAMPLE_S = 0.002
 
 @dataclass
 class Cost:
-    """Times of a run."""
+    """Wall and CPU times of a run."""
 
     threads: int
     wall_s: float
     busiest_s: float
-    """CPU time of the thread that used most."""
+    """CPU time of the busiest thread, in seconds."""
     total_s: float
-    """CPU time of all threads."""
+    """CPU time of all threads, in seconds."""
 
 
 def cpu_times_s() -> dict[int, float]:
-    """Return the CPU time of each thread of this process, by its id."""
+    """Return the CPU time (s) of each thread of this process, by thread id."""
     found = {}
     for name in os.listdir("/proc/self/task"):
         try:
@@ -57,7 +57,7 @@ def cpu_times_s() -> dict[int, float]:
 
 
 def run(scenario: Scenario, threads: int) -> Cost:
-    """Run a scenario on up to this number of threads."""
+    """Run a scenario on up to `threads` threads and return its times."""
     resolved = resolve.to_core(scenario, protocols.load(), "sim")
     simulation = _core.Simulation(resolved)
     used = simulation.set_threads(threads) if threads > 1 else 1
@@ -84,7 +84,7 @@ def run(scenario: Scenario, threads: int) -> Cost:
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """Return the medians of runs with the same number of threads."""
+    """Return the median times of runs with the same number of threads."""
     walls, busiest, totals = zip(
         *((one.wall_s, one.busiest_s, one.total_s) for one in costs), strict=True
     )
@@ -93,7 +93,7 @@ def median(costs: Sequence[Cost]) -> Cost:
 
 
 def table(costs: Sequence[Cost]) -> str:
-    """Return a row for each number of threads, the first of them one."""
+    """Return a table with a row per number of threads, beginning with one thread."""
     alone = costs[0]
     faster = ((alone.wall_s / cost.wall_s, alone.busiest_s / cost.busiest_s) for cost in costs)
     rows = (
@@ -105,7 +105,7 @@ def table(costs: Sequence[Cost]) -> str:
 
 
 def work(options: Options) -> Report:
-    """Measure every network, each number of threads in turns."""
+    """Measure every network with each number of threads in turn."""
     parts = [f"{len(os.sched_getaffinity(0))} CPUs, load average {os.getloadavg()[0]:.1f}"]
     if not options.files:
         subprocess.run([sys.executable, ROOT / "bench" / "networks.py"], check=True)

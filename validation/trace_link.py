@@ -1,4 +1,4 @@
-"""A link that follows a trace, on the simulator and on the running kernel: rates side by side.
+"""Compare the simulator and the running kernel on a link whose rate follows a trace.
 
 Two flows of one law cross the shipped trace for a minute on each backend. The goals are the ratio
 of the mean rates and the correlation of the rates over 1 s.
@@ -49,7 +49,7 @@ def runs(protocol: str) -> dict[str, StudyRun]:
 
 
 def rates(result: Result) -> NDArray[np.float64]:
-    """Return the rate of both flows (bit/s) in each second of the window."""
+    """Return the total rate (bit/s) of both flows in each second of the measurement window."""
     flows = result.flows.to_pydict()
     found = np.zeros(TO_S + 1)
     for time_s, bps in zip(flows["time_s"], flows["rate_bps"], strict=True):
@@ -58,7 +58,7 @@ def rates(result: Result) -> NDArray[np.float64]:
 
 
 class TraceRow(NamedTuple):
-    """Mean rates on both backends (bit/s), and the correlation of the rates."""
+    """Mean rates on both backends (bit/s), and the correlation of the rates over time."""
 
     sim_bps: float
     linux_bps: float
@@ -66,23 +66,23 @@ class TraceRow(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The kernel's mean rate over the simulator's."""
+        """Ratio of the kernel's mean rate to the simulator's."""
         return self.linux_bps / self.sim_bps
 
     @property
     def good(self) -> bool:
-        """True if the goals are met."""
+        """True if both goals are met: the ratio of the mean rates and their correlation."""
         return abs(self.ratio - 1) <= RATIO and self.correlation >= CORRELATION
 
 
 def measure(_: str, results: Mapping[str, Result]) -> TraceRow:
-    """Compare the rates."""
+    """Compare a protocol's rates on both backends."""
     sim, linux = rates(results["sim"]), rates(results["linux"])
     return TraceRow(float(sim.mean()), float(linux.mean()), float(np.corrcoef(sim, linux)[0, 1]))
 
 
 def table(found: Mapping[str, TraceRow]) -> str:
-    """Return a line for each protocol."""
+    """Return a Markdown table with a row for each protocol."""
     lines = []
     for protocol, row in found.items():
         means = (f"{bps / 1e6:.2f} Mbit/s" for bps in row[:2])

@@ -1,4 +1,4 @@
-"""Cost and scaling of a sweep, and its results after any process is killed.
+"""Checks of sweeps: cost, scaling, and results after processes are killed.
 
 python -m validation.sweep.scale      two workers against one, and the overhead per point
 python -m validation.sweep.kills      workers, scheduler and front end killed at random

@@ -1,4 +1,4 @@
-"""A sweep over two hosts: network namespaces, with the scheduler in one and a worker in each.
+"""Run a sweep over two network namespaces, with the scheduler in one and a worker in each.
 
 The front end runs in the namespace without the scheduler. The answer is the number of points that
 each worker ran. The namespaces are removed in the end.
@@ -25,12 +25,12 @@ _PORT = 8786
 
 
 def ip(words: str) -> None:
-    """Run `ip` with these words."""
+    """Run the `ip` command with these arguments."""
     subprocess.run(["ip", *words.split()], check=True)
 
 
 def work(given: Options) -> Report:
-    """Run the sweep: both hosts must run points, and all must be there."""
+    """Run the sweep and check that both hosts ran points and that no point is missing."""
     names = [f"wfsweep{os.getpid()}{side}" for side in "ab"]
     running: list[subprocess.Popen[bytes]] = []
 

@@ -1,4 +1,4 @@
-"""Kill workers, points' processes, the scheduler and the front end of a sweep at random.
+"""Kill a sweep's workers, point processes, scheduler and front end at random.
 
 Whatever was killed (SIGKILL) is started again, as a person or a service manager would, the front
 end with the same command. In the end the dataset must hold exactly the points of the sweep, each
@@ -32,7 +32,7 @@ _LIMIT_S = 1800.0
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that the threads of a process started."""
+    """Return the child processes of a process and all its threads."""
     found = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # the thread has ended
@@ -41,7 +41,7 @@ def children(pid: int) -> list[int]:
 
 
 class Processes:
-    """The scheduler, two workers and the front end; each is started again when it has gone."""
+    """The scheduler, two workers and the front end of a sweep, each restarted after it dies."""
 
     def __init__(self, front: list[str], log: Path) -> None:
         python = [sys.executable, "-m"]
@@ -60,7 +60,9 @@ class Processes:
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def keep(self) -> bool:
-        """Start the processes that do not run; return False once the front end has ended itself."""
+        """Start the processes that are not running. Return False once the front end
+        has finished.
+        """
         for name, words in self._words.items():
             process = self.running.get(name)
             if process is not None and process.poll() is None:
@@ -72,7 +74,7 @@ class Processes:
         return True
 
     def end(self) -> None:
-        """End all of them."""
+        """Kill all processes that are still running."""
         for process in self.running.values():
             if process.poll() is None:
                 process.kill()
@@ -80,7 +82,7 @@ class Processes:
 
 
 def work(given: Options) -> Report:
-    """Run, kill, and compare the dataset with the expected one."""
+    """Run a sweep while killing its processes, and compare the dataset with the expected one."""
     chance = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""Two workers against one, in pairs, and the overhead per point.
+"""Measure the speed of two workers against one, and the overhead per point.
 
 Each pair runs the whole command twice, from the start of the interpreter to the figure: once with
 one worker, once with two. The points are CPU-bound, of some seconds each. Both CPUs should be idle:
@@ -31,7 +31,7 @@ _LOOP = "x = 0\nfor i in range(20_000_000): x += i"
 
 
 def pair(path: Path, folder: Path, points: int) -> tuple[float, float]:
-    """Return the wall times (s) with one and with two workers."""
+    """Return the wall times (s) of a sweep with one and with two workers."""
     times = []
     for workers in (1, 2):
         mine = folder / f"{time.time_ns()}"
@@ -43,7 +43,7 @@ def pair(path: Path, folder: Path, points: int) -> tuple[float, float]:
 
 
 def host() -> float:
-    """Return how much more two processes compute than one on this host, now: 2 when idle."""
+    """Return the speed of two processes relative to one on this host. It is 2 on an idle host."""
     times = []
     for count in (1, 2):
         started = time.perf_counter()
@@ -55,7 +55,9 @@ def host() -> float:
 
 
 def overhead(folder: Path, points: int) -> tuple[float, float, float]:
-    """Return wall time less the points' own, the front end's CPU time, and the points', in ms."""
+    """Return three times per point in ms: wall time besides the run, front end's CPU time, and run
+    time.
+    """
     path = scenario.write(folder, _SHORT)
     wall, cpu = time.perf_counter(), time.process_time()
     grid = {"link.l.delay": f"1..10 ms:{points}"}
@@ -68,7 +70,7 @@ def overhead(folder: Path, points: int) -> tuple[float, float, float]:
 
 
 def work(given: Options) -> Report:
-    """Measure the overhead, then pairs."""
+    """Measure the overhead per point, and then pairs of sweeps with one and two workers."""
     lines: list[str] = []
 
     def say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""The scenario that all checks of sweeps run, and the command line that runs it."""
+"""Scenario and command line shared by all checks of sweeps."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ count = 4
 
 
 def write(folder: Path, duration: str) -> Path:
-    """Write the scenario and return its path."""
+    """Write the scenario into a folder and return its path."""
     path = folder / "s.toml"
     path.write_text(TEXT.format(duration=duration), encoding="utf-8")
     return path
 
 
 def command(scenario: Path, points: int, folder: Path, *more: str) -> list[str]:
-    """Return the command of a sweep over delays, with this number of points, into a folder."""
+    """Return the command line of a sweep over `points` delays that writes into a folder."""
     grid = f"link.l.delay=1..10 ms:{points}"
     return [
         *(sys.executable, "-m", "waterfill", "sweep", str(scenario), "--grid", grid),

@@ -1,4 +1,4 @@
-"""A sweep by SLURM's jobs: Debian's slurm-wlm and munge, as two one-core nodes on this host.
+"""Run a sweep through SLURM, with Debian's slurm-wlm and munge as two one-core nodes on this host.
 
 Starts munged, slurmctld and two slurmd with files of its own in a temporary folder, runs the sweep
 with a cluster's file, and ends all of them. Services of the host are not touched.
@@ -73,13 +73,13 @@ def _path() -> str:
 
 
 def lacks() -> str | None:
-    """Return the parts of SLURM that this host lacks."""
+    """Return the SLURM programs that this host lacks, or None."""
     missing = [name for name in _PROGRAMS if shutil.which(name, path=_path()) is None]
     return f"{', '.join(missing)}: apt-get install slurm-wlm munge" if missing else None
 
 
 def work(given: Options) -> Report:
-    """Run the sweep: both nodes must run points, and all must be there."""
+    """Run the sweep and check that both nodes ran points and that no point is missing."""
     path = _path()
     running: list[subprocess.Popen[bytes]] = []
     with tempfile.TemporaryDirectory(prefix="waterfill-slurm-") as name:
@@ -151,7 +151,7 @@ def work(given: Options) -> Report:
 
 
 def _ready(environment: dict[str, str]) -> bool:
-    """Wait until both nodes are idle."""
+    """Wait until both SLURM nodes are idle. Return False if that takes too long."""
     for _ in range(120):
         words = ["sinfo", "-h", "-N", "-o", "%t"]
         ran = subprocess.run(words, env=environment, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Explicit flows and TCP on one queue of the running kernel.
+"""Measure how explicit flows and TCP share one queue of the running kernel.
 
 Ten MaxNet flows share 100 Mbit/s and 28 ms with three TCP flows, without the cohabitation module,
 with the paper's controller and with the improved one. A run that failed its checks is repeated by
@@ -40,7 +40,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class TcpShareCell:
-    """One run: a TCP, and the protection of the explicit flows from it."""
+    """One run: a TCP, and the mode in which explicit flows are protected from it."""
 
     tcp: str
     mode: str
@@ -48,11 +48,11 @@ class TcpShareCell:
 
     @property
     def name(self) -> str:
-        """The cell's name, also of its folder."""
+        """Name of the cell, which is also the name of its folder."""
         return f"{self.tcp}{'-ecn' if self.ecn else ''}-{self.mode}"
 
     def scenario(self) -> Scenario:
-        """Return the scenario to run."""
+        """Return the scenario of the cell."""
         link: Document = {
             "name": "l", "from": "a", "to": "b", "rate": f"{RATE_BPS / 1e6:g} Mbit/s",
             "delay": "14 ms", "buffer": "1 bdp", "target": TARGET,
@@ -73,7 +73,7 @@ class TcpShareCell:
 
 
 def cells(offered: Sequence[str]) -> list[TcpShareCell]:
-    """Return the cells that a kernel with these congestion controls can run."""
+    """Return the cells that a kernel offering these congestion controls can run."""
     tcps = [tcp for tcp in ("cubic", "bbr") if tcp in offered]
     found = [TcpShareCell(tcp, mode) for tcp in tcps for mode in MODES]
     return [*found, TcpShareCell("cubic", "improved", ecn=True)] if "cubic" in tcps else found
@@ -83,7 +83,7 @@ def cells(offered: Sequence[str]) -> list[TcpShareCell]:
 
 
 def class_rates(run: Result, name: str) -> np.ndarray:
-    """Return a class's rate in each sample of the judged time, bit/s."""
+    """Return the rate of a traffic class (bit/s) in each sample of the judged time."""
     table = run.flows
     time_s = table["time_s"].to_numpy()
     names = np.asarray(table["flow"].to_pylist())
@@ -95,14 +95,14 @@ def class_rates(run: Result, name: str) -> np.ndarray:
 
 
 def lowest(rates: np.ndarray) -> float:
-    """Return the lowest mean over any 20 s."""
+    """Return the lowest 20 s mean of a rate."""
     width = round(WINDOW_S / SAMPLE_S)
     sums = np.concatenate(([0.0], np.cumsum(rates)))
     return float((sums[width:] - sums[:-width]).min() / width)
 
 
 def measure(run: Result) -> Document:
-    """Return a run's shares, relative to the classes' fair shares, and its cost."""
+    """Return a run's rates, relative to the classes' fair shares, and its queue and losses."""
     usable = RATE_BPS * TARGET
     explicit, tcp = class_rates(run, "explicit"), class_rates(run, "tcp")
     link = run.summary["links"][0]
@@ -123,13 +123,13 @@ def measure(run: Result) -> Document:
 
 
 def meets(found: Document) -> bool:
-    """Return whether a run meets the improved controller's goals."""
+    """Return True if a run meets the goals of the improved controller."""
     kept = found["explicit_lowest"] >= EXPLICIT_GOAL and not found["gave_up"]
     return bool(kept and found["tcp"] >= TCP_GOAL)
 
 
 def table(found: Mapping[TcpShareCell, Document]) -> str:
-    """Return the runs as Markdown."""
+    """Return the runs as a Markdown table."""
     lines = []
     for cell, got in found.items():
         verdict = "met" if meets(got) else "missed"
@@ -149,7 +149,7 @@ def table(found: Mapping[TcpShareCell, Document]) -> str:
 
 
 def failed(found: Mapping[TcpShareCell, Document]) -> list[str]:
-    """Return the cells whose run is invalid or misses the improved controller's goals."""
+    """Return the cells whose run is invalid or misses the goals of the improved controller."""
     wrong = [f"{cell.name}: failed checks" for cell, got in found.items() if got["checks_failed"]]
     missed = [cell for cell, got in found.items() if cell.mode == "improved" and not meets(got)]
     return [*wrong, *(f"{cell.name}: misses the goals" for cell in missed)]

@@ -1,4 +1,4 @@
-"""Open many short MaxNet connections and check that each asks for prices.
+"""Open many short MaxNet connections and check that each requests prices.
 
 Real TCP crosses one link with the router program; both ends have the host program. Connections
 differ in who sends and in when TCP selects the law, as the fault that is looked for is a connection
@@ -56,29 +56,31 @@ def _select_again(connection: socket.socket, law: str) -> None:
 
 
 def _nothing(_connection: socket.socket, _law: str) -> None:
-    """Leave the law to the route."""
+    """Do nothing, so that the route selects the law."""
 
 
 @dataclass(frozen=True)
 class ConnectionKind:
-    """Way in which a connection is made, and the end that sends."""
+    """A way to open a connection, with the end that sends data."""
 
     name: str
     port: int = _RECEIVES
     before: Hook = _nothing
-    """Called before connect()."""
+    """Function to call before connect()."""
     during: Hook = _nothing
-    """Called during the handshake."""
+    """Function to call during the handshake."""
     opened: Hook = _nothing
-    """Function to call when the connection is open, before data."""
+    """Function to call when the connection is open, before data are sent."""
 
     @property
     def sender(self) -> Literal["client", "server"]:
-        """The end that sends."""
+        """End of the connection that sends data."""
         return "client" if self.port == _RECEIVES else "server"
 
     def senders(self, flows: Sequence[Document]) -> list[Document]:
-        """Return the sending ends of this kind's open connections from the daemon's list."""
+        """Return the sending ends of this kind's open connections, from the daemon's
+        list of flows.
+        """
         side = "remote" if self.sender == "client" else "local"
         mine = [flow for flow in flows if flow[side].endswith(f":{self.port}")]
         return [flow for flow in mine if flow["state"] == "established"]
@@ -98,23 +100,23 @@ CURL = "nginx and curl"
 
 @dataclass
 class Found:
-    """Observations of one type of connection."""
+    """Observations of one kind of connection."""
 
     name: str
     opened: int = 0
     seen: int = 0
-    """Open connections whose sender's state was read."""
+    """Open connections whose sender state was read."""
     asked: int = 0
-    """Connections whose requests were answered."""
+    """Connections whose price requests were answered."""
     priced: int = 0
-    """Connections whose law has applied an answer."""
+    """Connections whose law has applied a price."""
     fallbacks: Counter[str] = field(default_factory=Counter)
     odd: list[Document] = field(default_factory=list)
-    """The state of the first connections that did not ask."""
+    """States of the first connections that did not request prices."""
     counters: Document = field(default_factory=dict)
 
     def note(self, flows: Sequence[Document]) -> None:
-        """Add the senders' states while a batch is open."""
+        """Count the senders' states while a batch is open."""
         for flow in flows:
             self.seen += 1
             priced = "was priced" in flow["flags"]
@@ -127,7 +129,9 @@ class Found:
                 self.odd.append(flow)
 
     def faults(self) -> list[str]:
-        """Return the errors, one line each; none if every connection asked."""
+        """Return the errors as text, one line each. The list is empty if every connection requested
+        prices.
+        """
         wrong = []
         if self.counters.get("no_memory"):
             wrong.append(f"{self.counters['no_memory']} connections without memory for their state")
@@ -141,7 +145,7 @@ class Found:
         return wrong
 
     def to_dict(self) -> Document:
-        """Return the counts as plain data."""
+        """Return the counts as a dictionary."""
         return {"kind": self.name, "opened": self.opened, "seen": self.seen, "asked": self.asked,
                 "priced": self.priced,
                 "fallbacks": dict(self.fallbacks), "odd": self.odd, "counters": self.counters,
@@ -149,7 +153,7 @@ class Found:
 
 
 def difference(after: Document, before: Document) -> Document:
-    """Return the daemon's counters less earlier ones; fallbacks without a change are left out."""
+    """Return the increase of the daemon's counters, without fallbacks that did not change."""
     changed: Document = {k: after[k] - before[k] for k in after if k != "fallbacks"}
     fallbacks = {k: n - before["fallbacks"][k] for k, n in after["fallbacks"].items()}
     return changed | {"fallbacks": {k: n for k, n in fallbacks.items() if n}}
@@ -159,7 +163,7 @@ def difference(after: Document, before: Document) -> Document:
 
 
 def _serve(listeners: Sequence[socket.socket], law: str) -> None:
-    """Serve the three ports; never returns."""
+    """Serve the connections on all ports, and never return."""
     waiting = selectors.DefaultSelector()
     for listener in listeners:
         listener.setblocking(False)
@@ -192,7 +196,7 @@ def _serve(listeners: Sequence[socket.socket], law: str) -> None:
 
 
 def _batch(on: RunNetwork, stream: Stream, kind: ConnectionKind, count: int) -> list[socket.socket]:
-    """Open `count` connections and transfer their data; return them, still open."""
+    """Open `count` connections, transfer their data, and return them while they are still open."""
     wanted = len(_DONE) if kind.sender == "client" else SIZE_BYTES
     waiting = selectors.DefaultSelector()
     left: dict[socket.socket, int] = {}
@@ -299,7 +303,7 @@ def _hunt(connections: int, seconds: float, ip_version: int) -> list[Document]:
 
 
 def _senders(host: daemon.Daemon, kind: ConnectionKind) -> list[Document]:
-    """Return the state of a batch's senders, once all have a price or the wait is over."""
+    """Return the states of a batch's senders, once all have a price or a time limit has passed."""
     end_s = time.monotonic() + _ECHO_S
     while True:
         found = kind.senders(host.status()["flows"])
@@ -330,7 +334,7 @@ def _curl(stream: Stream, on: RunNetwork, count: int) -> None:
 
 
 def hunt(connections: int, seconds: float, ip_version: int = 4) -> list[Document]:
-    """Open connections of every kind in an own process tree; return the observations by kind.
+    """Open connections of every kind in a separate process tree. Return the observations by kind.
 
     Each entry has the keys of `Found.to_dict`. Ends after `seconds` with the connections so far.
     Raises RunError if the network cannot be built or a connection fails.
@@ -343,7 +347,7 @@ def _row(name: str, *values: int | str) -> str:
 
 
 def table(found: Sequence[Document]) -> str:
-    """Return a line for each kind, and one for all."""
+    """Return a text table with a line for each kind and one for all."""
     lines = [_row("kind", "opened", "started", "priced", "no init")]
     for one in found:
         counted = one["counters"]
@@ -358,7 +362,7 @@ def table(found: Sequence[Document]) -> str:
 
 
 def work(options: Options) -> Report:
-    """Open the connections."""
+    """Open the connections and report the observations."""
     found = hunt(options.connections, options.seconds, 6 if options.ipv6 else 4)
     faults = [f"{one['kind']}: {fault}" for one in found for fault in one["faults"]]
     return Report(table(found), found, faults)

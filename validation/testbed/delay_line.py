@@ -1,4 +1,4 @@
-"""Measure the delay line's accuracy for each way of receiving frames.
+"""Measure the accuracy of the delay line for each way of receiving frames.
 
 A probe (`waterfill-delay probe`) sends
 numbered frames through the line and compares the delay of each with the configured one. It also
@@ -37,12 +37,12 @@ _LADDER = tuple(round(50_000 * 1.25**n) for n in range(16))
 
 
 def measure(way: str) -> Document:
-    """Measure one way of receiving frames, in a process tree of its own."""
+    """Measure one way of receiving frames, in a separate process tree."""
     return dict(isolated(way, lambda: _Bench(way).document()))
 
 
 def carried(report: Document, frames_per_s: int) -> bool:
-    """Return whether a path carried a rate, by the probe's report of `_STEP_NS`."""
+    """Return True if a path carried a rate, according to the probe's report."""
     frames = frames_per_s * _STEP_NS * 1e-9
     return bool(
         report["sent"] >= _MIN_RECEIVED * frames
@@ -52,7 +52,8 @@ def carried(report: Document, frames_per_s: int) -> bool:
 
 
 def highest_rate(probe: Callable[[int], Document]) -> Document:
-    """Probe rising rates; return the last one that was carried and the first that was not.
+    """Probe increasing rates. Return the last rate that the path carried and the first that it did
+    not.
 
     They are the keys `ceiling` (None if there is none) and `fails_at` (absent if all were carried).
     """
@@ -169,7 +170,7 @@ def table(found: list[Document]) -> str:
 
 
 def work(options: Options) -> Report:
-    """Measure each way, about 20 s for one."""
+    """Measure each chosen way of receiving frames, which takes about 20 s per way."""
     found = []
     for way in options.ways:
         print(f"measuring {way}: about 20 s", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The cost of faults on the kernel and on the simulator.
+"""Compare the cost of faults on the kernel and on the simulator.
 
 Two flows share a link of 20 Mbit/s with an RTT of 40 ms and a buffer of one bandwidth-delay
 product. A fault acts from 5 to 8 s of a run of 14 s, which is compared with the run without it, on
@@ -36,7 +36,7 @@ DISTURBED = ("delay line", "clock", "sampling", "drops elsewhere")
 
 @dataclass(frozen=True)
 class Pair:
-    """The cost of a fault on the kernel and on the simulator.
+    """Costs of one fault on the kernel and on the simulator.
 
     `failed` are the checks that the run on the kernel failed, `left_s` is when the first flow left
     its law for CUBIC, `why` are the reasons of all flows that did.
@@ -50,24 +50,24 @@ class Pair:
 
 
 def faults_of(protocol: str) -> list[Fault]:
-    """Return the faults that the kernel can run and that concern a protocol."""
+    """Return the faults that the kernel can run and that affect a protocol."""
     names = [name for _, group in GROUPS for name in group]
     mine = [FAULTS[name] for name in names if protocol in FAULTS[name].on]
     return [one for one in mine if one.name not in LIES or protocol not in NO_LIES]
 
 
 def text_of(protocol: str, fault: Fault | None) -> str:
-    """Return the scenario of a run."""
+    """Return the scenario of a run with a fault, or without one, as TOML."""
     return faults.scenario_text(protocol, fault, end_s=SHORT.end_s)
 
 
 def undisturbed(result: Result) -> bool:
-    """Return whether no check says that the host disturbed a run."""
+    """Return True if no check reports that the host disturbed a run."""
     return not any(name in DISTURBED for name in failed_checks(result))
 
 
 def cases(options: Options) -> list[FaultCase]:
-    """Return the faults that concern the chosen protocols."""
+    """Return the cases of the chosen protocols, one for each fault that affects them."""
     return [
         FaultCase(protocol, fault.name)
         for protocol in options.protocols
@@ -76,7 +76,7 @@ def cases(options: Options) -> list[FaultCase]:
 
 
 def runs(case: FaultCase) -> dict[str, StudyRun]:
-    """Return the runs with the fault and without, on both backends."""
+    """Return the runs with and without the fault on both backends."""
     texts = {
         "fault": text_of(case.protocol, FAULTS[case.fault]),
         "plain": text_of(case.protocol, None),
@@ -109,7 +109,7 @@ def measure(case: FaultCase, results: Mapping[str, Result]) -> Pair:
 
 
 def cells(pair: Pair | None) -> list[str]:
-    """Return the cells of one fault in a protocol's row: kernel, stroke, simulator."""
+    """Return the table cells of one fault in a protocol's row, as kernel / simulator."""
     if pair is None:
         return [""] * 4
     found = [
@@ -122,12 +122,12 @@ def cells(pair: Pair | None) -> list[str]:
 
 
 def tables(found: Mapping[FaultCase, Pair]) -> str:
-    """Return one table for each group of faults, and the checks that failed."""
+    """Return one table for each group of faults, followed by the failed checks."""
     return f"{faults.grouped(found, '####', GROUPS, cells)}\n{checked(list(found.values()))}"
 
 
 def checked(pairs: Sequence[Pair]) -> str:
-    """Return how often each check failed, and why flows left their law."""
+    """Return the number of failures of each check, and the reasons why flows left their law."""
     counts = Counter(name for pair in pairs for name in pair.failed)
     disturbed = sum(any(name in DISTURBED for name in pair.failed) for pair in pairs)
     said = ", ".join(f"{name} {count}" for name, count in counts.most_common()) or "none"

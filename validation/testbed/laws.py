@@ -1,4 +1,4 @@
-"""Compare every law that the daemon has with the simulator and the fluid model.
+"""Compare all laws of the daemon with the simulator and the fluid model.
 
 Each law runs alone on two bottlenecks: one long flow and two short ones on each link. It must give
 every flow the simulator's mean rate within 5 %, in real numbers and with the kernel's integers. So
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WITHIN = 0.05
-"""Largest deviation of a flow's mean rate from the simulator's."""
+"""Largest allowed relative deviation of a flow's mean rate from the simulator's."""
 
 # Where a law runs: the backend, and whether with the kernel's integers.
 PLACES: Mapping[str, tuple[str, bool]] = {
@@ -47,7 +47,7 @@ _TITLES = {"sim": "simulator", "sim-kernel": "its integers", "fluid": "fluid", "
 
 @dataclass(frozen=True, eq=False)
 class LawCase:
-    """An experiment: one law in one scenario, in equilibrium in the measure window."""
+    """One law in one scenario, which is in equilibrium during the measurement window."""
 
     name: str
     law: str
@@ -56,10 +56,10 @@ class LawCase:
     settle_s: float
     measure_s: float
     group: str = ""
-    """The figure that compares it with others; empty: none."""
+    """Name of the figure that compares this case with others, or empty for none."""
 
     def scenario(self, place: str) -> Scenario:
-        """Return the scenario for a place of PLACES."""
+        """Return the scenario for one of `PLACES`."""
         _, integers = PLACES[place]
         params = {"arithmetic": integers_of(self.law)} if integers else {}
         end_s = self.settle_s + self.measure_s
@@ -77,7 +77,7 @@ class LawCase:
 
     @property
     def panel(self) -> Panel:
-        """The rates of all flows over time, in intervals of 0.5 s."""
+        """Figure panel with the rates of all flows over time, averaged over intervals of 0.5 s."""
         flows = self.scenario("sim").flow
         names = [f"{f.name}[{i}]" if f.count > 1 else f.name for f in flows for i in range(f.count)]
         return Panel("rate (Mbit/s)", "flows", names, "rate_bps", 1e6, 0.5)
@@ -103,7 +103,9 @@ _SETTLE_S = {"aecp": 30.0, "vcp": 30.0}
 
 
 def _fig1(law: str, flows: int) -> LawCase:
-    """Return ixcp-2007's Fig. 1 at 0.4 of its rates: n long flows, one over the first link."""
+    """Return ixcp-2007's Fig. 1 at 0.4 times its rates: `flows` long flows, and one over the first
+    link only.
+    """
     document = {
         "packet_size": "1000 B",
         "link": [
@@ -123,7 +125,9 @@ def _fig1(law: str, flows: int) -> LawCase:
 
 
 def _thesis() -> list[LawCase]:
-    """Return Fig. 10 to 13 of the thesis at a tenth of their rates; means while all flows send."""
+    """Return the thesis's Fig. 10 to 13 at a tenth of their rates, measured while all
+    flows send.
+    """
     link = {"name": "link", "from": "a", "to": "b", "rate": "100 Mbit/s", "delay": "14 ms",
             "buffer": "1 bdp"}  # fmt: skip
     first = {"name": "first", "path": ["link"]}
@@ -162,12 +166,12 @@ def _thesis() -> list[LawCase]:
 
 
 def integers_of(law: str) -> str:
-    """Return the word of `arithmetic` that runs the kernel's integers; records have it."""
+    """Return the value of the parameter `arithmetic` that selects the kernel's integers."""
     return "kernel-host" if law == "maxnet" else "kernel"
 
 
 def cases() -> list[LawCase]:
-    """Return an experiment for each of the daemon's laws, and the papers' experiments."""
+    """Return a case for each of the daemon's laws, and the papers' experiments."""
     found = [
         LawCase(
             law, law, f"{law} on two bottlenecks", _TWO_BOTTLENECKS, _SETTLE_S.get(law, 15.0), 15.0
@@ -187,7 +191,7 @@ Runs = Mapping[str, Result]
 
 
 def document(case: LawCase, runs: Runs) -> Document:
-    """Return every flow's mean rates by place, in bit/s, and whether the kernel's agree."""
+    """Return every flow's mean rates (bit/s) by place, and True if the kernel's rates agree."""
     rates = {place: group_rates(run) for place, run in runs.items()}
     flows: list[Document] = [
         {"flow": flow.name if flow.count == 1 else f"{flow.name}, mean of {flow.count}",
@@ -207,7 +211,7 @@ def document(case: LawCase, runs: Runs) -> Document:
 
 
 def draw(found: Mapping[LawCase, Runs], stem: Path) -> None:
-    """Draw the rates over time of each case, and those of each group in one figure."""
+    """Draw the rates of each case over time, and those of each group of cases in one figure."""
     groups: dict[str, dict[LawCase, Runs]] = {}
     for case, runs in found.items():
         figure = maxnet_plots.curves(case.title, [case.panel], runs)
@@ -219,7 +223,7 @@ def draw(found: Mapping[LawCase, Runs], stem: Path) -> None:
 
 
 def group_rates(run: Result) -> dict[str, float]:
-    """Return the mean rate of each group's flows, in bit/s."""
+    """Return the mean rate (bit/s) of the flows in each group."""
     groups: dict[str, list[float]] = {}
     for flow in run.summary["flows"]:
         groups.setdefault(flow["group"], []).append(flow["rate_bps"] or 0.0)
@@ -230,7 +234,7 @@ def group_rates(run: Result) -> dict[str, float]:
 
 
 def table(documents: Sequence[Document]) -> str:
-    """Return all rates as Markdown: Mbit/s, one row for each flow."""
+    """Return all rates in Mbit/s as a Markdown table with one row per flow."""
     lines = []
     for document in documents:
         notes = [f"checks failed: {', '.join(document['checks_failed'])}"] * bool(
@@ -248,7 +252,9 @@ def _mbps(rate_bps: float | None) -> str:
 
 
 def _off(off: Mapping[str, float]) -> str:
-    """Return how far the kernel is from the simulator, and from the simulator's integers."""
+    """Return the kernel's relative deviations from the simulator, with real numbers and with
+    integers.
+    """
     if not off:
         return "–"
     words = ", ".join(f"{value:+.1%}" for value in off.values())
@@ -256,7 +262,7 @@ def _off(off: Mapping[str, float]) -> str:
 
 
 def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
-    """Draw the rates of several cases, two in a row."""
+    """Draw the rates of several cases, two per row."""
     from matplotlib.figure import Figure
 
     rows = (len(runs) + 1) // 2
@@ -276,7 +282,7 @@ def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
 
 
 def failed(found: Mapping[LawCase, Runs]) -> list[str]:
-    """Return the cases that do not agree, or whose run on linux is invalid."""
+    """Return the cases whose rates disagree or whose run on linux is invalid."""
     documents = [document(case, runs) for case, runs in found.items()]
     return [f"{one['case']}: {', '.join(one['checks_failed']) or 'rates differ'}"
             for one in documents if one["checks_failed"] or not one["agrees"]]  # fmt: skip

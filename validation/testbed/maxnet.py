@@ -35,13 +35,13 @@ _UNITS = {"": 1.0, "%": 0.01, "ms": 1e-3, "ns": 1e-9, "Mbit/s": 1e6}
 
 
 def drops_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Return the packets that a link's queue dropped in a window."""
+    """Return the number of packets that a link's queue dropped in a time window."""
     _, drops = sampled(result, "links", link, "drops", start_s, stop_s)
     return float(drops.sum()) if len(drops) else None
 
 
 def unequal(result: Result, *, flows: list[str], start_s: float, stop_s: float) -> float | None:
-    """Return the largest deviation of these flows' mean rates from their mean, relative to it."""
+    """Return the largest relative deviation of some flows' mean rates from their common mean."""
     rates = [flow_measures.rate_over(result, flow=f, start_s=start_s, stop_s=stop_s) for f in flows]
     known = np.array([rate for rate in rates if rate is not None])
     if len(known) < len(flows) or not known.mean():
@@ -53,7 +53,7 @@ _OWN: Mapping[str, Callable[..., float | None]] = {"drops_over": drops_over, "un
 
 
 def measured(result: Result, name: str, args: Mapping[str, object]) -> float | None:
-    """Return a measure of a run by the measure's name, in SI units."""
+    """Return a measure of a run in SI units, by the name of the measure."""
     own = _OWN.get(name)
     function: Callable[..., float | None] = own or MEASURES[name].function
     return function(result, **args)
@@ -66,14 +66,14 @@ Runs = Mapping[str, Result]
 
 
 class MaxnetCase(NamedTuple):
-    """A cell or a special experiment by its name, and the factor on its times."""
+    """A cell or special experiment by name, with a factor on its times."""
 
     name: str
     times: float
 
     @property
     def cell(self) -> MaxnetCell:
-        """The cell."""
+        """Cell of this case, with scaled times."""
         return _cells()[self.name].shorter(self.times)
 
 
@@ -83,7 +83,7 @@ def _cells() -> dict[str, MaxnetCell]:
 
 
 def runs(case: MaxnetCase) -> dict[str, StudyRun]:
-    """Return the cell's runs by backend, and those of other cells that its goals refer to."""
+    """Return the cell's runs by backend, and runs of other cells that its goals refer to."""
     found: dict[str, StudyRun] = {
         on: StudyRun(case.cell.scenario(on), on) for on in case.cell.backends
     }
@@ -100,13 +100,15 @@ def _key(of: Of) -> str:
 
 
 def value(case: MaxnetCase, of: Of, runs: Runs) -> float | None:
-    """Return a measure of a run; None where the law or the backend has no such value."""
+    """Return a measure of a run, or None if the law or the backend does not provide it."""
     where = case._replace(name=of.cell).cell if of.cell else case.cell
     return measured(runs[_key(of)], of.measure, where.arguments(of))
 
 
 def verdict(case: MaxnetCase, goal: Goal, runs: Runs) -> Document:
-    """Return a goal's measured value, its reference, and whether it is met (None: unknown)."""
+    """Return the measured value, reference and verdict of a goal. The verdict is None
+    if unknown.
+    """
     got = value(case, goal.what, runs)
     reference = value(case, goal.to, runs) if isinstance(goal.to, Of) else goal.to
     return {"goal": goal.name, "unit": goal.unit, "kind": goal.kind, "measured": got,
@@ -115,7 +117,7 @@ def verdict(case: MaxnetCase, goal: Goal, runs: Runs) -> Document:
 
 
 def document(found: Mapping[MaxnetCase, Runs]) -> Document:
-    """Return every cell's verdicts, and which checks its run on linux failed."""
+    """Return the verdicts of every cell, and the checks that its run on linux failed."""
     return {
         case.name: {
             "title": case.cell.title, "differs": case.cell.differs, "times": case.times,
@@ -127,7 +129,7 @@ def document(found: Mapping[MaxnetCase, Runs]) -> Document:
 
 
 def draw(found: Mapping[MaxnetCase, Runs], stem: Path) -> None:
-    """Draw each cell's curves, and the rates of every law over loss."""
+    """Draw the curves of each cell, and every law's rates against the loss probability."""
     points: dict[str, list[tuple[float, str, float]]] = {}
     losses = {maxnet_cells.loss_name(loss): loss for loss in maxnet_cells.LOSSES}
     for case, runs in found.items():
@@ -144,7 +146,7 @@ def draw(found: Mapping[MaxnetCase, Runs], stem: Path) -> None:
 
 
 def met(goal: Goal, got: float | None, reference: float | None) -> bool | None:
-    """Return whether a goal is met; None if it has no reference or no measured value."""
+    """Return True if a goal is met, or None without a reference or a measured value."""
     if goal.kind == "shown" or got is None or reference is None or not math.isfinite(got):
         return None
     wanted = reference * goal.scale
@@ -157,7 +159,7 @@ def met(goal: Goal, got: float | None, reference: float | None) -> bool | None:
 
 
 def table(document: Document) -> str:
-    """Return all goals as Markdown: one heading per cell, one row per goal."""
+    """Return all goals as Markdown, with one heading per cell and one row per goal."""
     lines = []
     for name, cell in document.items():
         lines += [f"## {name}: {cell['title']}", ""]
@@ -199,7 +201,7 @@ def _asked(goal: Document) -> str:
 
 
 def special(case: MaxnetCase) -> list[Document]:
-    """Return the goals of an experiment that no scenario can express."""
+    """Return the goals of a special experiment, which no scenario can express."""
     lacking = maxnet_special.missing(case.name)
     if lacking is not None:
         raise RunError(f"{case.name} needs {lacking}")
@@ -222,7 +224,7 @@ def _named(names: Mapping[str, Any], options: Options) -> list[MaxnetCase]:
 
 
 def failed(document: Document) -> list[str]:
-    """Return the goals that are missed and the runs that failed a check."""
+    """Return the missed goals and the runs that failed a check."""
     wrong = [f"{name}: failed checks: {', '.join(cell['checks_failed'])}"
              for name, cell in document.items() if cell["checks_failed"]]  # fmt: skip
     return wrong + [

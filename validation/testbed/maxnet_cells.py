@@ -1,4 +1,4 @@
-"""MaxNet's experiments in the testbed, as data: scenarios, measures and goals.
+"""Data of MaxNet's testbed experiments: scenarios, measures and goals.
 
 A cell is one scenario, run by the kernel, the simulator and, if all of it has a fluid form, the
 fluid model. Laws that are compared use the same path one after the other in one run, so that the
@@ -40,18 +40,18 @@ LOSSES = (0.0, 0.0005, 0.001, 0.0015, 0.002, 0.0025)
 
 @dataclass(frozen=True)
 class Of:
-    """A measure of a run; times in `args` are the scenario's, in seconds."""
+    """A measure of a run. Times in `args` are seconds of the scenario."""
 
     measure: str
     args: Mapping[str, Any]
     backend: Backend = "linux"
     cell: str | None = None
-    """The cell whose run is measured; None for the goal's own."""
+    """Name of the cell whose run is measured, or None for the goal's own cell."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One value, and its reference: none, a constant, or another run's value.
+    """A measured value with its reference, which is a constant, another run's value or none.
 
     `near`: within the fraction `within` of it; `least`, `most`: bounds.
     """
@@ -68,7 +68,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Panel:
-    """One axis of a cell's figure: a column of these flows, links or sources of traffic."""
+    """One axis of a cell's figure, which shows a column of some flows, links or traffic sources."""
 
     y_label: str
     which: Literal["flows", "links", "traffic"]
@@ -81,20 +81,20 @@ class Panel:
 
 @dataclass(frozen=True)
 class MaxnetCell:
-    """One scenario with its goals and its figure."""
+    """One scenario with its goals and figure."""
 
     name: str
     title: str
     source: Document | str
-    """A scenario, or the path of the paper's experiment that has it."""
+    """A scenario, or the path of a paper's experiment that contains it."""
     sets: Sequence[str] = ()
     goals: Sequence[Goal] = ()
     panels: Sequence[Panel] = ()
     backends: Sequence[Backend] = ("sim", "fluid", "linux")
     differs: str = ""
-    """Differences of the scenario from the paper's."""
+    """Differences between this scenario and the paper's."""
     times: float = 1.0
-    """Factor on the scenario's times: below 1 for a trial."""
+    """Factor on the scenario's times, which is below 1 for a trial."""
 
     def scenario(self, backend: Backend) -> Scenario:
         """Return the cell's scenario for a backend.
@@ -132,7 +132,7 @@ class MaxnetCell:
         return from_toml(of.to_toml(), f"<{self.name}>", self.sets)
 
     def _shorter(self, of: Scenario) -> list[str]:
-        """Return overrides that scale every time of the scenario, except delays and RTTs."""
+        """Return overrides that scale every time in the scenario, except delays and RTTs."""
 
         def text(seconds: float) -> str:
             return f"{seconds * self.times:.6g} s"
@@ -152,7 +152,7 @@ class MaxnetCell:
         return replace(self, times=times)
 
     def arguments(self, of: Of) -> dict[str, Any]:
-        """Return a measure's arguments, with times scaled as the cell's."""
+        """Return the arguments of a measure, with times scaled like the cell's."""
         found = dict(of.args)
         for key in ("start_s", "stop_s", "at_s"):
             if key in found:
@@ -172,7 +172,7 @@ def _window(start_s: float, stop_s: float) -> dict[str, float]:
 
 
 def like_sim(flow: str, start_s: float, stop_s: float, which: str = "") -> Goal:
-    """Return the goal that a flow's mean rate equals the simulator's."""
+    """Return the goal that a flow has the same mean rate as in the simulator."""
     args = {"flow": flow} | _window(start_s, stop_s)
     name = f"rate of {which or flow}, {start_s:g}–{stop_s:g} s, against the simulator's"
     return Goal(name, Of("rate_over", args), "Mbit/s", "near",
@@ -184,7 +184,9 @@ def _column(which: str, name: str, column: str, start_s: float, stop_s: float) -
 
 
 def mean_rtt(flow: str, start_s: float, stop_s: float, base_s: float | None = RTT_S) -> Goal:
-    """Return the goal that a flow's mean RTT is near its base; only shown without a base."""
+    """Return the goal that a flow's mean RTT is near its base RTT. Without `base_s` the RTT is only
+    shown.
+    """
     what = Of("price_mean", _column("flows", flow, "rtt_s", start_s, stop_s))
     if base_s is None:
         return Goal(f"RTT of {flow}", what, "ms")
@@ -196,7 +198,9 @@ def mean_rtt(flow: str, start_s: float, stop_s: float, base_s: float | None = RT
 
 
 def _in_turn(laws: Mapping[str, str], each_s: float, gap_s: float) -> tuple[list[Document], float]:
-    """Return one flow per law on the same path, one after the other, and the last one's end."""
+    """Return one flow per law, which follow one another on the same path, and the end of the last
+    flow.
+    """
     flows, start_s = [], 0.0
     for name, protocol in laws.items():
         flows.append(
@@ -292,7 +296,7 @@ def _loss(loss: float) -> MaxnetCell:
 
 
 def loss_name(loss: float) -> str:
-    """Return the name of the cell of a loss probability."""
+    """Return the name of the cell with a given loss probability."""
     return f"fig14-{loss * 1e4:g}e-4"
 
 
@@ -407,7 +411,7 @@ def _cross_traffic() -> MaxnetCell:
 
 
 def cells() -> list[MaxnetCell]:
-    """Return every cell, short ones first."""
+    """Return every cell, in order of duration."""
     return [
         _one_flow("100 Mbit/s", "100M", "1500 B"),
         _one_flow("500 Mbit/s", "500M", _JUMBO),

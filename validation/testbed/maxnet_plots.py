@@ -1,4 +1,4 @@
-"""Figures of MaxNet's experiments: the curves of kernel, simulator and fluid model.
+"""Figures of MaxNet's experiments, with curves from the kernel, the simulator and the fluid model.
 
 A flow has one colour on all backends. The kernel's line is wide and pale, the simulator's thin and
 dark on top of it, the fluid's dotted.
@@ -37,7 +37,7 @@ _MARKERS = {"linux": "o", "sim": "x"}
 
 
 def curves(title: str, panels: Sequence[Panel], runs: Mapping[str, Result]) -> Figure:
-    """Draw panels, one above the other, with every backend in each."""
+    """Draw panels below one another, each with the curves of every backend."""
     from matplotlib.figure import Figure
 
     rows = len(panels)
@@ -56,7 +56,7 @@ def curves(title: str, panels: Sequence[Panel], runs: Mapping[str, Result]) -> F
 
 
 def panel(axis: Any, shown: Panel, runs: Mapping[str, Result]) -> None:
-    """Draw the lines of every backend."""
+    """Draw the curves of every backend into one panel."""
     for backend in _BACKENDS:
         if backend in runs:
             _lines(axis, shown, backend, runs[backend])
@@ -67,7 +67,7 @@ def panel(axis: Any, shown: Panel, runs: Mapping[str, Result]) -> None:
 
 
 def _legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
-    """Return one entry for each flow's colour, and one for each backend's kind of line."""
+    """Return legend entries for each flow's colour and each backend's line style."""
     from matplotlib.lines import Line2D
 
     colours = {line.get_gid(): line.get_color() for axis in grid for line in axis.lines}
@@ -103,7 +103,7 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
 
 
 def losses(points: Mapping[str, Sequence[tuple[float, str, float]]]) -> Figure:
-    """Draw mean rates over loss probability, one colour per law.
+    """Draw mean rates against the loss probability, in one colour per law.
 
     `points` maps a law to its (loss probability, backend, bit/s).
     """

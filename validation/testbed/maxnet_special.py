@@ -1,4 +1,4 @@
-"""MaxNet's experiments that no scenario can express: offloads, many flows, crashes, hostile paths.
+"""MaxNet experiments that no scenario can express: offloads, many flows, crashes, hostile paths.
 
 Each is a function of a factor on its times that returns goals as `maxnet.verdict` does. All run in
 a process tree of `isolate`, on a network that a scenario describes, with traffic of their own.
@@ -57,7 +57,7 @@ def goal(
     name: str, measured: float | None, unit: str = "", *, least: float | None = None,
     most: float | None = None, near: float | None = None, within: float = 0.0,
 ) -> Document:  # fmt: skip
-    """Return a goal: a measured value, and its reference, if any."""
+    """Return a goal as a document, with its measured value and its reference, if any."""
     kind, reference, ok = "shown", None, None
     if least is not None:
         kind, reference = "least", least
@@ -76,12 +76,14 @@ def goal(
 
 
 def run(name: str, times: float = 1.0) -> list[Document]:
-    """Run one experiment in a process tree of its own; raise RunError if it fails."""
+    """Run one experiment in a separate process tree. Raises RunError if it fails."""
     return list(isolated(name, lambda: SPECIALS[name][1](times)))
 
 
 def isolated(name: str, function: Callable[[], Any]) -> Any:
-    """Call a function in a process tree of its own, which may be nested in another."""
+    """Call a function in a separate process tree, which may be nested in another, and return its
+    result.
+    """
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_inside, args=(function, theirs))
     process.start()
@@ -112,7 +114,7 @@ def _inside(function: Callable[[], Any], answer: Any) -> None:
 
 
 def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) -> RunNetwork:
-    """Build a scenario's network; it is removed with the process tree."""
+    """Build the network of a scenario, which is removed with the process tree."""
     scenario = from_dict({"protocol": LAW, "params": {LAW: {"mu": TARGET}}} | document)
     resolved = backend.resolve(scenario)
     names = kernel.congestion(kernel.offered(), protocols.load(), daemon.run_name())
@@ -122,12 +124,14 @@ def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) 
 
 
 def streams(on: RunNetwork, first: int = 0) -> list[Running]:
-    """Return every stream's processes, not started; `first` makes their numbers unique."""
+    """Return the processes of every stream without starting them. `first` is the first process
+    number.
+    """
     return [Running(stream, on.topology, first + n) for n, stream in enumerate(on.plan.streams)]
 
 
 def listen(running: Running) -> None:
-    """Start a stream's server and wait until it listens."""
+    """Start the server of a stream and wait until it listens."""
     running.prepare()
     end_s = time.monotonic() + 10
     while not running.ready:
@@ -144,7 +148,9 @@ def _sender(on: RunNetwork, stream: Stream) -> netlink.TcpInfo | None:
 
 
 def goodput(on: RunNetwork, running: Running, seconds: float, warm_s: float = _WARM_S) -> Document:
-    """Measure a greedy flow's goodput (bit/s) after its start-up, retransmissions, RTT and CPU."""
+    """Measure a greedy flow after its start-up: goodput (bit/s), retransmissions, RTT
+    and CPU load.
+    """
     listen(running)
     running.start()
     time.sleep(warm_s)
@@ -163,7 +169,7 @@ def goodput(on: RunNetwork, running: Running, seconds: float, warm_s: float = _W
 
 
 def _ticks(before: Document, after: Document) -> float:
-    """Return the fraction of all CPU time that was not idle between two samples."""
+    """Return the fraction of CPU time between two samples that was not idle."""
     spent = {k: after["cpu_ticks"][k] - before["cpu_ticks"][k] for k in before["cpu_ticks"]}
     return float(1 - (spent["idle"] + spent["iowait"]) / max(1, sum(spent.values())))
 
@@ -178,7 +184,7 @@ def _modes(on: RunNetwork) -> list[Document]:
 
 
 def ten_gigabit(times: float) -> list[Document]:
-    """Compare MaxNet's goodput with CUBIC's over one 10 Gbit/s hop, with packets of 64 kB.
+    """Compare the goodput of MaxNet and CUBIC over one 10 Gbit/s hop, with packets of 64 kB.
 
     The target is the whole link, as CUBIC's is. The router counts a header for each segment of a
     super-packet, the shaper one for all: that alone is 4 %.
@@ -213,7 +219,7 @@ def ten_gigabit(times: float) -> list[Document]:
 
 
 def crowd(slower: int) -> Callable[[float], list[Document]]:
-    """Return the experiment of 500 flows at 1 Gbit/s and 28 ms, or `slower` times slower.
+    """Return the experiment with 500 flows at 1 Gbit/s and 28 ms, slowed down `slower` times.
 
     Each has a window of 4.4 packets.
     """
@@ -269,7 +275,7 @@ def _crowd(times: float, slower: int) -> list[Document]:
 
 
 def _clients(running: Running) -> list[subprocess.Popen[bytes]]:
-    """Start a host's iperf3 clients, one per second, each with its own server."""
+    """Start the iperf3 clients of a host, one per second, each with a separate server."""
     found = []
     stream = running.stream
     for n in range(_CLIENTS):
@@ -293,7 +299,7 @@ def _setting(name: str, value: str) -> None:
 
 
 def _acked(on: RunNetwork) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return {(host, port): (bytes acknowledged, payload of a full packet)} of data connections."""
+    """Return acknowledged bytes and full-packet payload of data connections, by (host, port)."""
     found = {}
     for stream in on.plan.streams:
         with on.topology.namespace(stream.source).entered():
@@ -305,7 +311,7 @@ def _acked(on: RunNetwork) -> dict[tuple[int, int], tuple[int, int]]:
 
 
 def _wait_for_flows(on: RunNetwork, count: int) -> None:
-    """Wait until `count` flows send, or for a minute; the number is a goal of its own."""
+    """Wait until `count` flows send, but at most for a minute."""
     end_s = time.monotonic() + 60
     while len(_acked(on)) < count and time.monotonic() < end_s:
         time.sleep(0.2)
@@ -320,7 +326,7 @@ def _link_bytes(on: RunNetwork) -> int:
 
 
 class Pinned(Laws):
-    """Daemons whose programs stay loaded when they are killed and started again."""
+    """Daemons whose programs stay loaded while a daemon is killed and restarted."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -331,23 +337,23 @@ class Pinned(Laws):
         self.kills = 0
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """Start a daemon that pins its programs in a folder of its own."""
+        """Start a daemon that pins its programs in a separate folder."""
         pins = self.folder / str(len(self._started))
         kept = [w for w in arguments if w != "--no-pin"] + ["--pins", str(pins)]
         self._started.append((namespace, kept))
         return super().start(namespace, kept)
 
     def everyone(self) -> list[Daemon]:
-        """Return all daemons, in the order of their start."""
+        """Return all daemons in order of their start."""
         return [*self.hosts, *(daemon for daemon, _ in self.routers)]
 
     def kill(self, number: int) -> None:
-        """Kill one with SIGKILL."""
+        """Kill the daemon of this number with SIGKILL."""
         self.everyone()[number].kill()
         self.kills += 1
 
     def restart(self, number: int) -> None:
-        """Start a killed daemon again with the same arguments."""
+        """Restart a killed daemon with the same arguments."""
         namespace, arguments = self._started[number]
         new = super().start(namespace, arguments)
         new.wait()
@@ -359,7 +365,9 @@ class Pinned(Laws):
 
 
 def download(times: float) -> list[Document]:
-    """Download 1 GB with curl over two links that mark and drop, killing each daemon in turn."""
+    """Download 1 GB with curl over two marking and dropping links, while each daemon in turn is
+    killed.
+    """
     size = round(1e9 * times)
     links = [
         {"name": "l1", "from": "r1", "to": "r2", "rate": "400 Mbit/s", "delay": "5 ms",
@@ -434,10 +442,10 @@ def _fill(path: Path, size: int) -> str:
 
 
 class SendersOnly(Laws):
-    """Laws of which only senders have the daemon."""
+    """Laws whose daemon runs only on the sending hosts."""
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
-        """Return the source alone."""
+        """Return the hosts of a stream that run the daemon, which is only its source."""
         return (stream.source,)
 
 
@@ -458,7 +466,7 @@ def _attach_middlebox(on: RunNetwork, program: str) -> None:
 
 
 def _clang() -> str | None:
-    """Return the compiler of BPF programs that the daemon's build would use."""
+    """Return the clang that the daemon's build would use for BPF programs, or None."""
     names = os.environ.get("CLANG", "clang-19 clang-18 clang-17 clang-16 clang-15 clang").split()
     return next((name for name in names if shutil.which(name)), None)
 
@@ -472,7 +480,7 @@ def _do(command: list[str]) -> None:
 
 
 def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **link: Any) -> Document:
-    """Time two downloads under MaxNet, with one under CUBIC before and one after, on a new path.
+    """Time two downloads under MaxNet between two under CUBIC, on a new path.
 
     Also returns why MaxNet's downloads had no price, and how many had one.
     """
@@ -496,7 +504,9 @@ def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **lin
 
 
 def _download(on: RunNetwork, running: Running, times: float, found: Document) -> float:
-    """Return a download's seconds; note its connection's state after about a quarter of it."""
+    """Return the duration (s) of a download, and record its connection's state after about a
+    quarter of it.
+    """
     running.start()
     began = time.monotonic()
     looked = not running.stream.loaded
@@ -517,7 +527,9 @@ def _download(on: RunNetwork, running: Running, times: float, found: Document) -
 
 
 def hostile(box: str | None, **more: Any) -> Callable[[float], list[Document]]:
-    """Return the experiment of a path without the option, without a peer or without a price."""
+    """Return the experiment on a path that lacks the option, the peer's daemon or a
+    router's price.
+    """
 
     def experiment(times: float) -> list[Document]:
         # Downloads of one kind differ by 10 % and more, so the median counts. Every path is new, so
@@ -545,7 +557,7 @@ def hostile(box: str | None, **more: Any) -> Callable[[float], list[Document]]:
 
 @contextmanager
 def run_time_statistics() -> Iterator[None]:
-    """Make the kernel count the run time of BPF programs while the context is open."""
+    """Enable the kernel's run-time statistics of BPF programs while the context is open."""
     number = {"x86_64": 321, "aarch64": 280}.get(platform.machine())
     if number is None:
         raise RuntimeError(f"the system call number of bpf() on {platform.machine()} is unknown")
@@ -575,7 +587,7 @@ def _bpftool() -> str:
 
 
 def _spent(before: Mapping[int, Document], ids: set[int]) -> tuple[int, int]:
-    """Return run time (ns) and runs of these programs since `before`."""
+    """Return the run time (ns) and the number of runs of some programs since `before`."""
     now = _programs()
     totals = [0, 0]
     for number in ids:
@@ -586,7 +598,9 @@ def _spent(before: Mapping[int, Document], ids: set[int]) -> tuple[int, int]:
 
 
 def cost(times: float) -> list[Document]:
-    """Measure 1 Gbit/s of 1500-byte packets over one hop, with the router's program and without."""
+    """Measure the CPU cost of 1 Gbit/s of 1500-byte packets over one hop, with and without the
+    router program.
+    """
     seconds, found = 8 * times, []
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "1 Gbit/s", "buffer": "1 MB"}
     # A stream's ports can be used once, so each measurement has its own hosts.
@@ -638,7 +652,7 @@ SPECIALS: Mapping[str, tuple[str, Callable[[float], list[Document]]]] = {
 
 
 def missing(name: str) -> str | None:
-    """Return a requirement of an experiment that this host lacks; None if there is none."""
+    """Return a requirement of an experiment that this host lacks, or None."""
     lacking = checks.missing()
     if lacking is None and name in ("stripped", "syn-dropped") and _clang() is None:
         return "clang 15 or newer, got none"

@@ -1,4 +1,4 @@
-"""Compare a router's SCONE advice with max-min shares.
+"""Compare the SCONE advice of a router with max-min shares.
 
 MaxNet's TCP flows share
 one link of the testbed, whose router program gives advice. After a start-up, datagrams with a SCONE
@@ -39,12 +39,12 @@ HALF_STEP = 10 ** (1 / 40)
 
 
 def rate_bps(signal: int) -> float:
-    """Return the rate of a signal."""
+    """Return the rate (bit/s) that a SCONE signal stands for."""
     return 1e5 * math.pow(10, signal / 20)
 
 
 def packet() -> bytes:
-    """Return a SCONE packet without advice, and the start of a short packet behind it."""
+    """Return a SCONE packet without advice, followed by the start of a short-header packet."""
     destination = bytes([1, 2, 3, 4])
     version = (_UNKNOWN & 1) << 31 | _VERSION
     ids = bytes([len(destination), *destination, 0])
@@ -53,21 +53,21 @@ def packet() -> bytes:
 
 
 def signal(data: bytes) -> int:
-    """Return the signal of a datagram that begins with a SCONE packet."""
+    """Return the SCONE signal of a datagram that begins with a SCONE packet."""
     return (data[0] & 0x3F) << 1 | data[1] >> 7
 
 
 class Advising(Laws):
-    """Routers that give advice."""
+    """Laws whose routers also give SCONE advice."""
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """Start a daemon, a router's with advice."""
+        """Start a daemon, with advice if it is a router's."""
         more = ["--scone"] if arguments[0] == "router" else []
         return super().start(namespace, [*arguments, *more])
 
 
 def scenario(flows: int) -> Document:
-    """Return the scenario of one row."""
+    """Return the scenario for one number of flows."""
     link = {
         "name": "link", "from": "a", "to": "b", "buffer": "1 bdp",
         "rate": f"{RATE_BPS / 1e6} Mbit/s", "delay": f"{RTT_MS / 2} ms",
@@ -79,7 +79,7 @@ def scenario(flows: int) -> Document:
 
 
 def observe(flows: int, seconds: float) -> Document:
-    """Run one row in the present process tree."""
+    """Run the scenario in the present process tree and return the advice observed by probes."""
     on: RunNetwork = bed(scenario(flows), laws=Advising)
     running = streams(on)
     for one in running:
@@ -127,7 +127,7 @@ def _probe(on: RunNetwork, seconds: float) -> list[int]:
 
 
 def judged(row: Document) -> Document:
-    """Return a row with its advice and its ratio to the share."""
+    """Return a table row with the advice, its ratio to the max-min share, and the verdict."""
     advice_bps = rate_bps(int(statistics.median_low(row["signals"])))
     ratio = advice_bps / row["share_bps"]
     near = sum(abs(math.log(rate_bps(n) / row["share_bps"])) <= math.log(HALF_STEP) + 1e-9
@@ -151,14 +151,14 @@ def table(rows: Sequence[Document]) -> str:
 
 
 class SconeCase(NamedTuple):
-    """A number of flows, and for how long probes cross."""
+    """A number of flows, with the time (s) during which probes are sent."""
 
     flows: int
     seconds: float
 
 
 def measure(case: SconeCase) -> Document:
-    """Run one row in a process tree of its own."""
+    """Run the scenario of a case in a separate process tree, and judge the advice."""
     return judged(isolated(f"{case.flows} flows", partial(observe, *case)))
 
 

@@ -1,4 +1,4 @@
-"""Compare the kernel's TCPs with the simulator's, cell by cell.
+"""Compare the kernel's TCPs with the simulator's in a grid of scenarios.
 
 A cell is one scenario under one protocol, run on both backends. A run on linux that failed its
 checks is no result and is repeated by the next call.
@@ -59,7 +59,7 @@ CASES: dict[str, Document] = {
 
 @dataclass(frozen=True)
 class TcpTableCell:
-    """One scenario under one protocol; `length_s` replaces its length."""
+    """One scenario under one protocol. `length_s` overrides the length of the run."""
 
     case: str
     rate: str
@@ -68,11 +68,11 @@ class TcpTableCell:
 
     @property
     def name(self) -> str:
-        """The name of its file, which `--only` matches."""
+        """Name of the cell, which `--only` matches."""
         return f"{self.case}-{self.rate}-{self.protocol}"
 
     def seconds(self) -> float:
-        """Return the length of a run: until 100 losses are expected, at least 60 s."""
+        """Return the length of a run (s): at least 60 s, and long enough for about 100 losses."""
         if self.length_s is not None:
             return self.length_s
         loss = CASES[self.case].get("loss")
@@ -85,7 +85,7 @@ class TcpTableCell:
         return max(MIN_S, float(math.ceil(LOSSES / float(loss) / packets_per_s)))
 
     def scenario(self, seed: int = 0) -> Document:
-        """Return the scenario as a dictionary; it is measured over its last two thirds.
+        """Return the scenario as a dictionary. It is measured over the last two thirds of the run.
 
         With seed 0 all flows start at once, with others each at a random time in the first RTT.
         """
@@ -117,12 +117,12 @@ class TcpTableCell:
 
 
 def cells(length_s: float | None = None) -> list[TcpTableCell]:
-    """Return all cells, the slow rate first."""
+    """Return all cells, with the slow rate first."""
     return [TcpTableCell(c, r, p, length_s) for r in RATES for c in CASES for p in PROTOCOLS]
 
 
 def figures(run: Mapping[str, Any]) -> Document:
-    """Return the quantities of a run to compare.
+    """Return the quantities of a run that are compared.
 
     That is mean rates by group (bit/s), the link's mean queue (bytes), the first flow's mean RTT
     (s), and how many packets were lost at random in which time (s).
@@ -143,7 +143,7 @@ def figures(run: Mapping[str, Any]) -> Document:
 
 
 def verdict(sims: Sequence[Document], linux: Document, rate_bps: float) -> Document:
-    """Compare one run on linux with the mean of several of the simulator, all as `figures`.
+    """Compare a run on linux with the mean of several simulator runs, all given as `figures`.
 
     Differences of rates are relative to the simulator's mean; delays are in s.
     """
@@ -171,7 +171,7 @@ def verdict(sims: Sequence[Document], linux: Document, rate_bps: float) -> Docum
 
 
 def window_of_loss(found: Document, packet_bytes: int) -> float:
-    """Return a flow's mean window (packets) times the square root of the loss rate.
+    """Return a flow's mean window (packets) times the square root of its loss rate.
 
     For Reno it is √(3/2) for any RTT and loss rate [Mathis, Semke, Mahdavi, Ott 1997].
     """
@@ -200,7 +200,7 @@ def _cells(found: Document) -> list[object]:
 
 
 def word(found: Document) -> str:
-    """Return the verdict as a few words for the table."""
+    """Return the verdict in a few words, for the table."""
     apart = {name: found[f"{name}_within_spread"] for name in ("rate", "delay")
              if not found[f"{name}_ok"]}  # fmt: skip
     if not apart:
@@ -214,7 +214,7 @@ def word(found: Document) -> str:
 
 @dataclass(frozen=True)
 class Sides:
-    """Comparison of a cell's runs, and the checks that the run on linux failed."""
+    """Quantities from both backends for one cell, and the checks that the run on linux failed."""
 
     sims: Sequence[Document]
     linux: Document
@@ -222,14 +222,14 @@ class Sides:
 
 
 def runs(cell: TcpTableCell) -> dict[str, StudyRun]:
-    """Return the run on linux and those of the simulator, by their seeds."""
+    """Return the run on linux, and the simulator's runs by seed."""
     source = f"<{cell.name}>"
     found = {str(n): StudyRun(from_dict(cell.scenario(n), source)) for n in range(1, SEEDS + 1)}
     return {**found, "linux": StudyRun(from_dict(cell.scenario(), source), "linux")}
 
 
 def measure(_: TcpTableCell, results: Mapping[str, Result]) -> Sides:
-    """Return the quantities to compare."""
+    """Return the quantities to compare in one cell."""
     linux = results["linux"]
     sims = [figures(result.summary) for name, result in results.items() if name != "linux"]
     return Sides(sims, figures(linux.summary), failed_checks(linux))
@@ -246,7 +246,7 @@ LOSSES_HEAD = (
 
 
 def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
-    """Yield the rows of the table."""
+    """Yield the rows of the main table, one per cell."""
     for cell, sides in found.items():
         if sides.failed:
             shown: list[object] = [*[""] * 7, f"failed checks: {', '.join(sides.failed)}"]
@@ -256,7 +256,7 @@ def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
 
 
 def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
-    """Yield the rows of the second table: one Reno or CUBIC flow under random loss."""
+    """Yield the rows of the loss table, with one Reno or CUBIC flow under random loss each."""
     for cell, sides in found.items():
         if CASES[cell.case].get("loss") is None or cell.protocol == "bbr" or sides.failed:
             continue
@@ -272,7 +272,7 @@ def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
 
 
 def failed(found: Mapping[TcpTableCell, Sides]) -> list[str]:
-    """Return the cells that neither agree nor are within the spread."""
+    """Return the cells that neither agree nor differ by less than the spread."""
     lines = zip(found, rows(found), strict=True)
     return [c.name for c, cells in lines if not str(cells[-1]).endswith(("yes", "spread"))]
 

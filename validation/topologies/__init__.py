@@ -1,4 +1,4 @@
-"""Run explicit laws on the Topology Zoo and SNDlib, and compare with max-min.
+"""Run the explicit laws on networks of the Topology Zoo and SNDlib, and compare them with max-min.
 
 Networks are the 203 of the Topology Zoo with gravity demands and the 26 of SNDlib with their own,
 as the package topohub has them; the busiest link is asked for 1.5 of its rate (`cases`). Each law

@@ -1,4 +1,4 @@
-"""The networks, their traffic, and the setting in which every law runs."""
+"""Networks, their traffic, and the settings in which every law runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SAMPLE_S = 0.2
 
 @dataclass(frozen=True)
 class TopologyCase:
-    """A scenario with its network, and each flow's exact share in bit/s."""
+    """A scenario with its network, and each flow's exact max-min share in bit/s."""
 
     name: str
     law: str
@@ -48,13 +48,13 @@ class TopologyCase:
     network: Network
     shares_bps: list[float]
     demands: int
-    """Number of demands of the network, including those left out."""
+    """Number of the network's demands, including omitted demands."""
     kept: float
-    """The share of their volume that the flows have."""
+    """Fraction of the demands' total volume that the flows carry."""
 
 
 def names(group: str) -> list[str]:
-    """Return topohub's networks of a group, as GROUP/NAME."""
+    """Return the names of topohub's networks in a group, as GROUP/NAME."""
     spec = find_spec("topohub")
     if spec is None or spec.origin is None:
         return []
@@ -63,13 +63,13 @@ def names(group: str) -> list[str]:
 
 
 def laws() -> list[str]:
-    """Return the explicit laws of the fluid backend."""
+    """Return the names of the explicit laws that the fluid backend supports."""
     known = protocols.load().values()
     return [law.name for law in known if law.kind == "explicit" and "fluid" in law.backends]
 
 
 def build(name: str, law: str, duration_s: float) -> TopologyCase:
-    """Return a law's scenario on a network; raise InputError for a name that no network has."""
+    """Return a law's scenario on a network. Raises InputError for an unknown network."""
     # Rates of the Zoo's links are up to 100 Gbit/s; errors depend on ratios only.
     options = Options(rate_bps=RATE_BPS, pairs=PAIRS, load=LOAD, seed=SEED, duration_s=duration_s)
     document = read_toml(text(imported("topohub", name, options), law, SEED))
@@ -91,7 +91,7 @@ def build(name: str, law: str, duration_s: float) -> TopologyCase:
 
 
 def keep_largest(document: Document) -> float:
-    """Keep the largest `MAX_FLOWS` demands; return their share of the volume."""
+    """Keep the largest `MAX_FLOWS` demands and return their fraction of the total volume."""
     flows = document["flow"]
     demand = {flow["name"]: RATE.parse(flow["demand"]) for flow in flows}
     largest = set(sorted(demand, key=lambda name: -demand[name])[:MAX_FLOWS])
@@ -100,7 +100,9 @@ def keep_largest(document: Document) -> float:
 
 
 def set_rates(document: Document) -> None:
-    """Give a network of many flows faster links, and scale demands to `LOAD` of the busiest."""
+    """Speed up the links of a network with many flows, and scale demands to `LOAD` on the busiest
+    link.
+    """
     rate_bps = RATE_BPS * max(1.0, len(document["flow"]) / PAIRS)
     for link in document["link"]:
         link["rate"] = RATE.format(rate_bps)
@@ -114,7 +116,7 @@ def set_rates(document: Document) -> None:
 
 
 def set_delays(document: Document) -> None:
-    """Shorten long RTTs and lengthen short links, and pad short RTTs at the sources."""
+    """Shorten long RTTs, lengthen short links, and pad short RTTs at the sources."""
     longest_s = max(graph.base_rtts(from_dict(document)).values())
     scale = min(1.0, MAX_RTT_S / longest_s)
     for link in document["link"]:
@@ -125,7 +127,7 @@ def set_delays(document: Document) -> None:
 
 
 def exact(network: Network) -> list[float]:
-    """Return each flow's exact max-min share in bit/s while all are active."""
+    """Return each flow's exact max-min share in bit/s while all flows are active."""
     targets = protocols.targets(network.params)
     lives = maxmin.lives_of(network)
     rates = maxmin.mean_rates(network, targets, lives, lives)

@@ -1,4 +1,4 @@
-"""Reasons for flows off their max-min shares, one for every exception, with its evidence.
+"""Reasons why flows are off their max-min shares, with evidence for each exception.
 
 The first of these that holds, for a flow that is off by more than `WITHIN`:
 
@@ -57,7 +57,7 @@ STARTS_S = 4.0
 
 @dataclass(frozen=True)
 class Reason:
-    """Reason why a flow is off.
+    """Reason why one flow is off its max-min share.
 
     `evidence` is what the reason's name says: a distance, drift or change.
     """
@@ -69,7 +69,7 @@ class Reason:
 
 
 def explain(record: Record) -> list[Reason]:
-    """Return a reason for each flow that is off."""
+    """Return a reason for each flow that is off its max-min share."""
     off = np.flatnonzero(np.abs(record.errors) > WITHIN).tolist()
     if not off:
         return []
@@ -83,7 +83,8 @@ def explain(record: Record) -> list[Reason]:
 
 
 def second(reason: Reason, move: float, drift: float) -> Reason:
-    """Return the reason of an exception that has none yet.
+    """Return a reason for an exception that has none yet, from its sensitivity to starts or from
+    drift.
 
     `move` is how far its rate moves with other starts, `drift` the network's largest drift.
     """
@@ -95,7 +96,7 @@ def second(reason: Reason, move: float, drift: float) -> Reason:
 
 
 def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) -> list[Reason]:
-    """Return a reason per flow of `off`; `predicted` has distances to models by reason."""
+    """Return a reason for each flow in `off`. `predicted` holds distances to models, by reason."""
     near = {"rtt": NEAR_RTT, "overload": NEAR_OVERLOAD}
     rates, demands = np.array(record.rates_bps), np.array(record.demands_bps)
     draining = running.exceeds(rates, demands)
@@ -119,7 +120,7 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
 
 
 def models(record: Record, case: TopologyCase) -> dict[str, Reals]:
-    """Return each flow's relative distance from its law's models, by reason."""
+    """Return each flow's relative distance from the models of its law, by reason."""
     rates = np.array(record.rates_bps)
     if record.law in MAXNETS:
         # Only if some flow's RTT exceeds what it knows by as much as the flow is off.
@@ -142,7 +143,9 @@ def models(record: Record, case: TopologyCase) -> dict[str, Reals]:
 
 
 def by_rtt(record: Record) -> Reals:
-    """Return MaxNet's rates: the smaller of the demand and D(price) × base RTT / RTT."""
+    """Return the rates that MaxNet predicts: the smaller of the demand and D(price) × base RTT /
+    RTT.
+    """
     values = running.law_params(record.law)
     t, x_max = params.number(values, "t"), params.number(values, "x_max")
     signal = {name: np.array(values) for name, values in record.signals.items()}
@@ -151,7 +154,7 @@ def by_rtt(record: Record) -> Reals:
 
 
 def fixed_points(record: Record, case: TopologyCase) -> tuple[FixedPoint, FixedPoint]:
-    """Return the law's fixed point, and the one without the draft's residue step."""
+    """Return a law's fixed points with and without the draft's residue step."""
     gains = equilibrium.Gains.of(running.law_params(record.law))
     signal = {name: np.array(values) for name, values in record.signals.items()}
     stated = signal["window_bits"] / np.maximum(signal["rtt_s"] * np.array(record.rates_bps), 1.0)
@@ -164,7 +167,7 @@ def fixed_points(record: Record, case: TopologyCase) -> tuple[FixedPoint, FixedP
 
 
 def together(rates: Reals, point: FixedPoint) -> Reals:
-    """Return how far the flows of a flow's bottleneck together are from the fixed point.
+    """Return the relative distance of each bottleneck's total rate from the fixed point, by flow.
 
     The order of packets in an interval moves rate from one of them to another. It is infinite for
     a flow that is alone, or that its demand limits.
@@ -179,7 +182,8 @@ def together(rates: Reals, point: FixedPoint) -> Reals:
 
 
 def overload_constant_bps(record: Record) -> float:
-    """Return the median over flows below their demand of rate × share of overloaded intervals.
+    """Return the median of rate × fraction of overloaded intervals, over the flows below their
+    demand.
 
     If additive increase filled all of the time, it would be α·s/t_d² · t_rho/(1 − β): a window of
     w packets grows by α·(rtt/t_d)² per RTT and shrinks to β·w.
@@ -190,20 +194,26 @@ def overload_constant_bps(record: Record) -> float:
 
 
 def counting_error(record: Record) -> Reals:
-    """Return one overload over the number that was counted in the last half of the run."""
+    """Return the relative error of counting overloads: one over the count in the last half of the
+    run.
+    """
     intervals = record.ended_s / 2 / cases.SAMPLE_S
     return np.asarray(1 / np.maximum(np.array(record.signals["overload"]) * intervals, 1.0))
 
 
 def by_overload(record: Record) -> Reals:
-    """Return VCP's rates: the smaller of the demand and the constant / overloaded share."""
+    """Return VCP's predicted rates: the smaller of the demand and the constant / overloaded
+    fraction.
+    """
     shares = np.maximum(np.array(record.signals["overload"]), 1e-9)
     rates = overload_constant_bps(record) / shares
     return np.asarray(np.fmin(rates, np.array(record.demands_bps)))
 
 
 def moved(record: Record, case: TopologyCase) -> Reals:
-    """Return the largest change of each flow's equilibrium rate with two other orders of starts."""
+    """Return the largest relative change of each flow's rate when flows start in two
+    other orders.
+    """
     rates = np.maximum(np.array(record.rates_bps), 1.0)
     number = len(rates)
     changes = np.zeros(number)

@@ -1,4 +1,4 @@
-"""The tables: each law against max-min, its exceptions by reason, and every exception."""
+"""Tables that compare each law with max-min, summarize the exceptions, and list every exception."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ EVIDENCE = {
 
 
 def summary(rows: Iterable[Explained]) -> str:
-    """Return a line per law: networks, flows within 2 %, the worst flow, reasons with counts."""
+    """Return a table with a row per law: networks, flows within 2 %, the worst flow, and
+    exceptions.
+    """
     lines: list[list[object]] = []
     for law, mine in by_law(rows).items():
         errors = {record.network: abs(record.errors) for record, _ in mine}
@@ -41,7 +43,9 @@ def summary(rows: Iterable[Explained]) -> str:
 
 
 def evidence(rows: Iterable[Explained]) -> str:
-    """Return a line per law and reason: how many flows, and the median and largest evidence."""
+    """Return a table with a row per law and reason: number of flows, and median and largest
+    evidence.
+    """
     lines: list[list[object]] = []
     for law, mine in by_law(rows).items():
         for name in REASONS:
@@ -57,7 +61,7 @@ def evidence(rows: Iterable[Explained]) -> str:
 
 
 def exceptions(rows: Iterable[Explained]) -> str:
-    """Return every exception as a line of comma-separated values."""
+    """Return every exception as a row of CSV."""
     lines = ["law,network,ended_s,flow,error,reason,evidence"]
     lines += [
         f'{record.law},{record.network},{record.ended_s:g},"{x.flow}",{x.error:.4f},{x.reason},{x.evidence:.5f}'
@@ -67,7 +71,7 @@ def exceptions(rows: Iterable[Explained]) -> str:
 
 
 def by_law(rows: Iterable[Explained]) -> Mapping[str, list[Explained]]:
-    """Return the rows of each law, in order."""
+    """Return the rows grouped by law, in order."""
     found: defaultdict[str, list[Explained]] = defaultdict(list)
     for row in rows:
         found[row[0].law].append(row)
@@ -75,6 +79,6 @@ def by_law(rows: Iterable[Explained]) -> Mapping[str, list[Explained]]:
 
 
 def counted(rows: Iterable[Explained]) -> str:
-    """Return the reasons with their counts."""
+    """Return the reasons with the number of exceptions of each."""
     counts = Counter(x.reason for _, reasons in rows for x in reasons)
     return ", ".join(f"{name} {counts[name]}" for name in REASONS if counts[name]) or "none"

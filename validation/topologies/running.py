@@ -1,4 +1,4 @@
-"""One run: advance the fluid model until no rate drifts, and record the result."""
+"""Advance the fluid model on one network until no rate drifts, and record the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAWTEETH_END_S = 480.0
 
 @dataclass(frozen=True)
 class Record:
-    """A run's result; lists have one entry per flow. `rates_bps` are means over the last fifth.
+    """Result of a run, with one list entry per flow. `rates_bps` are means over the last fifth.
 
     `before_bps` are those over the fifth before, `swings` the standard deviation over the mean of
     the samples in the last fifth. `signals` are per flow too: what a reason needs as evidence.
@@ -55,28 +55,32 @@ class Record:
 
     @property
     def errors(self) -> Reals:
-        """Return each flow's relative distance from its max-min share, with its sign."""
+        """Signed relative distances of each flow from its max-min share."""
         return np.asarray(np.array(self.rates_bps) / np.array(self.shares_bps) - 1)
 
     @property
     def drifts(self) -> Reals:
-        """Return each flow's relative change from one fifth to the next."""
+        """Relative change of each flow's rate from one fifth of the run to the next."""
         return drift(np.array(self.before_bps), np.array(self.rates_bps))
 
 
 def drift(before: Reals, after: Reals) -> Reals:
-    """Return the relative change per flow; 1 for a flow that stops or starts."""
+    """Return the relative change of each flow's rate, which is 1 for a flow that
+    stops or starts.
+    """
     larger = np.maximum(np.maximum(before, after), 1e-9)
     return np.asarray(np.abs(after - before) / larger)
 
 
 def is_settled(before: Reals, after: Reals, demands: Reals) -> bool:
-    """Return whether no rate drifts and no flow is above its demand."""
+    """Return True if no rate drifts and no flow exceeds its demand."""
     return bool(np.max(drift(before, after)) <= MAX_DRIFT) and not exceeds(after, demands)
 
 
 def price_drift(law: str, flows: dict[str, Reals]) -> float:
-    """Return the largest relative change of MaxNet's D at a flow's price; 0 without one."""
+    """Return the largest relative change of MaxNet's demand D(price) for any flow, or 0 for other
+    laws.
+    """
     price = flows.get(f"{law}.price")
     if price is None:
         return 0.0
@@ -85,17 +89,17 @@ def price_drift(law: str, flows: dict[str, Reals]) -> float:
 
 
 def law_params(law: str) -> params.Values:
-    """Return the law's parameters, all defaults."""
+    """Return the default parameters of a law."""
     return protocols.with_defaults([law], {}, protocols.load())[law]
 
 
 def exceeds(rates: Reals, demands: Reals) -> bool:
-    """Return whether a flow is above its demand, because it sends older data."""
+    """Return True if a flow exceeds its demand because it sends older data."""
     return bool(np.any(rates > demands * (1 + MAX_DRIFT)))
 
 
 def run(case: TopologyCase) -> Record:
-    """Run a case until it is settled, or to the last of `ENDS_S`."""
+    """Run a case until it is settled, or until the last of `ENDS_S`."""
     started_s = time.perf_counter()
     fluid = _core.Fluid(case.network, STEP_S)
     demands = np.array([flow.limit_bps for flow in case.network.flows])
@@ -128,13 +132,17 @@ def run(case: TopologyCase) -> Record:
 
 
 def fifth(samples: Reals, which: int) -> Reals:
-    """Return the samples (rows) of the last fifth, or of the `which`-th from the end."""
+    """Return the samples (rows) of the last fifth of a run, or of the `which`-th fifth from the
+    end.
+    """
     length = len(samples) // 5
     return samples[len(samples) - which * length : len(samples) - (which - 1) * length]
 
 
 def series(fluid: Any, which: str, entries: int) -> dict[str, Reals]:
-    """Return the columns of reals, each with a row per sample and a column per flow or link."""
+    """Return the floating-point columns of a time series, with rows per sample and columns per flow
+    or link.
+    """
     found = {}
     for name, (kind, data) in fluid.series(which).items():
         if kind == "f64" and name != "time_s":
@@ -147,7 +155,7 @@ def series(fluid: Any, which: str, entries: int) -> dict[str, Reals]:
 def signals(
     case: TopologyCase, flows: dict[str, Reals], links: dict[str, Reals]
 ) -> dict[str, list[float]]:
-    """Return the means that reasons need: over the last fifth, for VCP over the last half."""
+    """Return each flow's mean signals that reasons use, over the last fifth, or half for VCP."""
     found = {
         "rtt_s": fifth(flows["rtt_s"], 1).mean(axis=0),
         "window_bits": 8 * fifth(flows["window_bytes"], 1).mean(axis=0),

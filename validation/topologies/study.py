@@ -1,4 +1,4 @@
-"""The study of real networks; the package's docstring describes it."""
+"""Study of real networks, described in the package's docstring."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from validation.topologies.running import Record
 
 
 class TopologyStudyCase(NamedTuple):
-    """A law on a network."""
+    """One law on one network."""
 
     network: str
     law: str
 
 
 class Explained(NamedTuple):
-    """A run with the reasons of its exceptions."""
+    """A run, with reasons for the flows that are off their max-min shares."""
 
     record: Record
     reasons: list[Reason]
 
 
 def chosen(options: Options) -> list[TopologyStudyCase]:
-    """Return every chosen law on every chosen network."""
+    """Return a case for every chosen law on every chosen network."""
     names = [name for group in cases.GROUPS for name in cases.names(group)]
     return [TopologyStudyCase(name, law) for name in names for law in options.laws or cases.laws()]
 
@@ -52,7 +52,7 @@ def rows(found: Mapping[TopologyStudyCase, Explained]) -> list[report.Explained]
 
 
 def failed(found: Mapping[TopologyStudyCase, Explained]) -> list[str]:
-    """Return the exceptions without a reason."""
+    """Return the exceptions that have no reason."""
     return [
         f"{case.network} {case.law}: {one.flow} is {one.error:+.1%} off, unexplained"
         for case, row in found.items()
