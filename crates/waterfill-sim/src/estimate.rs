@@ -36,7 +36,7 @@ pub fn estimate(network: &Network) -> Estimate {
     estimate
 }
 
-/// Adds the memory of packets on wires and in queues, and their events.
+/// Adds the memory of packets on wires and in queues, and the events that these packets cause.
 fn add_packets(estimate: &mut Estimate, network: &Network, entries: &[EntryTraffic<'_>]) {
     let packet_bytes = QUEUED_BYTES as f64 + size_of::<Cargo>() as f64;
     for entry in entries {

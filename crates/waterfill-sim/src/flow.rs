@@ -46,7 +46,7 @@ pub(crate) enum Owner {
     Nobody,
 }
 
-/// Both ends of a connection.
+/// Sender, receiver and route of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) owner: Owner,
@@ -67,7 +67,7 @@ pub(crate) struct Flow {
 // An idle flow takes one kilobyte with its laws; what else it needs is allocated when it is used.
 const _: () = assert!(size_of::<Flow>() <= 1024);
 
-/// Parts from which a new connection is built.
+/// Components of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSetup<'a> {
     pub(crate) owner: Owner,

@@ -32,7 +32,7 @@ pub struct Acknowledgement {
 }
 
 impl HostPair {
-    /// Creates both ends before the first data packet.
+    /// Creates a sender and a receiver before the first data packet.
     #[must_use]
     pub fn new(retransmission: Retransmission, delayed_ack: bool) -> Self {
         let spec = ReceiverSpec {

@@ -83,7 +83,7 @@ pub(crate) struct Link {
     view: LinkView,
     /// Capacity of the whole link. Router laws may see only part of it.
     capacity: Rate,
-    /// Rate of the transmitter; above the capacity only if there is a shaper.
+    /// Rate of the transmitter, above the capacity only if there is a shaper.
     line: Rate,
     shaper: Option<Box<Shaper>>,
     /// True if the link only drops packets beyond its buffer: no discipline, shaper, fault, outage or change of delay.
@@ -102,7 +102,7 @@ pub(crate) struct Link {
     /// True if another thread's part of the network takes the packets over. The head then has no event of its own.
     exported: bool,
     ring: Ring<Queued>,
-    /// Headers and echoes of the packets in the ring, if any of their protocols has one.
+    /// Headers and echoes of the packets in the ring; `None` if no protocol uses them.
     cargo: Option<Box<Ring<Cargo>>>,
     backlog: Backlog,
     /// Time at which the transmitter becomes free.
@@ -440,7 +440,7 @@ impl Link {
         starts > now && !self.limit.admits(self.backlog, u64::from(bytes))
     }
 
-    /// Starts the transmission of the packet that was put on the wire last, or counts it as waiting.
+    /// Starts the transmission of the newest packet in the ring, or counts it as waiting.
     #[expect(clippy::inline_always, reason = "as for `enqueue`")]
     #[inline(always)]
     fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16, role: Role) {
@@ -451,7 +451,7 @@ impl Link {
         }
     }
 
-    /// Counts the packet that was put on the wire last as waiting until `starts`.
+    /// Counts the newest packet in the ring as waiting until `starts`.
     fn wait(&mut self, now: Instant, starts: Instant, bytes: u16) {
         let Backlog { bytes: waiting, packets } = self.backlog;
         self.change_backlog(now, Backlog { bytes: waiting + u64::from(bytes), packets: packets + 1 });
@@ -550,7 +550,7 @@ impl Link {
         arrives
     }
 
-    /// Returns the packet's arrival time, moved behind all earlier packets if needed.
+    /// Returns a packet's arrival time, moved behind all earlier packets if needed.
     fn keep_order(&mut self, arrives: Instant) -> Instant {
         let arrives = match &mut self.variation {
             Some(variation) => variation.keep_order(arrives, self.transmission.1),
@@ -564,7 +564,7 @@ impl Link {
         self.faults.as_ref().map_or(arrives, |faults| faults.released(arrives))
     }
 
-    /// Draws the faults of the packet that was put into the ring last.
+    /// Draws the faults of the newest packet in the ring.
     fn draw_faults(&mut self) {
         if let (Some(faults), Some(queued)) = (&mut self.faults, self.ring.newest_mut()) {
             if faults.impair(queued.role, &mut queued.flags) {
@@ -649,7 +649,7 @@ impl Link {
         }
     }
 
-    /// Takes over the scheduler's backlog and share, and counts its drops and marks.
+    /// Copies the scheduler's backlog and link share, and counts its drops and marks.
     fn update_from_scheduler(&mut self, now: Instant) {
         if let Queue::Scheduler(scheduler) = &self.queue {
             self.meter.change_queue(now, self.backlog, scheduler.backlog());
@@ -663,7 +663,7 @@ impl Link {
         self.meter.count_drops(std::mem::take(&mut self.outcome.drops));
     }
 
-    /// Takes the head out, at the time it arrives at the far end.
+    /// Removes and returns the packet at the head when it arrives at the far end.
     #[expect(clippy::inline_always, reason = "one caller on the packet path")]
     #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Instant) -> Packet {
@@ -678,7 +678,7 @@ impl Link {
         packet
     }
 
-    /// Returns a copy of the packet that [`Link::deliver`] takes out next, or [`Link::deliver_reordered`].
+    /// Returns a copy of the next packet that [`Link::deliver`] or [`Link::deliver_reordered`] returns.
     #[cold]
     pub(crate) fn next_delivered(&mut self, now: Instant, reordered: bool) -> Option<Packet> {
         self.advance(now);
@@ -689,28 +689,29 @@ impl Link {
         self.ring.front().map(|queued| queued.packet(cargo))
     }
 
-    /// Returns the arrival time of the head, and its sequence number.
+    /// Returns the arrival time and sequence number of the packet at the head.
     pub(crate) fn head(&self) -> Option<(Instant, u64)> {
         self.ring.front().map(|queued| (queued.arrives, queued.order))
     }
 
-    /// Returns flow and role of the packet that is delivered next, unless it belongs to a traffic source.
+    /// Returns the flow and role of the packet at the head, or `None` if it belongs to a traffic source.
     #[inline]
     pub(crate) fn next_flow(&self) -> Option<(u32, Role)> {
         self.ring.front().map(|queued| (queued.flow, queued.role)).filter(|&(_, role)| role != Role::Traffic)
     }
 
-    /// Lets the caller take packets over with [`Link::deliver`] before they arrive: no event stands for them here.
+    /// Marks the link as exported. The caller takes packets with [`Link::deliver`] before they arrive, and no events
+    /// are scheduled for them here.
     pub(crate) fn export(&mut self) {
         self.exported = true;
     }
 
-    /// Returns whether [`Link::export`] was called.
+    /// Returns true if [`Link::export`] was called.
     pub(crate) const fn is_exported(&self) -> bool {
         self.exported
     }
 
-    /// Returns when the next packet arrives, at the earliest; `NEVER` if there is none.
+    /// Returns the earliest arrival time of the next packet, or `NEVER` if there is none.
     pub(crate) fn next_arrival(&self) -> Instant {
         match self.ring.front() {
             Some(head) => head.arrives,
@@ -719,7 +720,7 @@ impl Link {
         }
     }
 
-    /// Takes in a packet of the exported link that this one stands for; returns whether it is now the head.
+    /// Imports a packet from the exported copy of this link. Returns true if the packet is now at the head.
     pub(crate) fn import(&mut self, packet: Packet, arrives: Instant, order: u64) -> bool {
         self.ring.push(Queued::new(&packet, arrives, arrives, order));
         if let Some(cargo) = &mut self.cargo {
@@ -728,7 +729,7 @@ impl Link {
         self.ring.len() == 1
     }
 
-    /// Gives the packets whose sequence number is above `after` the number from `number`.
+    /// Applies `number` to every sequence number above `after`.
     pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
         // A FIFO's numbers increase along the ring; a scheduler sends in another order.
         let fifo = matches!(self.queue, Queue::Fifo(_));
@@ -740,13 +741,13 @@ impl Link {
         self.queue.renumber(after, number);
     }
 
-    /// Brings the statistics up to `now`.
+    /// Updates the statistics up to `now`.
     fn update_statistics(&mut self, now: Instant) {
         self.advance(now);
         self.meter.integrate_queue(now, self.backlog);
     }
 
-    /// Returns the statistics since the reading `before`, which becomes the current one, and the largest queue.
+    /// Returns the statistics since the reading `before`, and the largest queue. The current reading replaces `before`.
     pub(crate) fn sample(&mut self, now: Instant, before: &mut Reading) -> (Span, u64) {
         self.update_statistics(now);
         let reading = self.meter.read();
@@ -755,19 +756,19 @@ impl Link {
         (span, self.meter.take_sample_max(self.backlog.bytes))
     }
 
-    /// Opens the summary's window.
+    /// Opens the summary's measurement window.
     pub(crate) fn open_window(&mut self, now: Instant) {
         self.update_statistics(now);
         self.meter.open_window(self.backlog);
     }
 
-    /// Closes the summary's window.
+    /// Closes the summary's measurement window.
     pub(crate) fn close_window(&mut self, now: Instant) {
         self.update_statistics(now);
         self.meter.close_window();
     }
 
-    /// Returns the statistics of the window, up to `now` if it is still open.
+    /// Returns the statistics of the measurement window, up to `now` if the window is still open.
     pub(crate) fn result(&mut self, now: Instant) -> LinkResult {
         self.update_statistics(now);
         self.meter.result()
@@ -781,7 +782,7 @@ impl Link {
     }
 }
 
-/// A packet as router laws see it. An echo passes as load: no router writes on the way back.
+/// Returns a packet as router laws see it. An echo only counts as load, because no router writes on the reverse path.
 fn passing(now: Instant, bytes: u16, role: Role, cargo: &mut Cargo) -> Passing<'_, AnyHeader> {
     let header = match cargo {
         Cargo::Header(header) => Some(header),

@@ -30,7 +30,7 @@ pub(crate) struct Reading {
 #[derive(Clone, Copy, Debug, Default)]
 struct Capacity {
     rate: Rate,
-    /// Time of the last change.
+    /// Time of the capacity's last change.
     since: Instant,
     /// Integral of the capacity up to `since`, in bits.
     bits_before: f64,
@@ -71,7 +71,7 @@ pub(crate) struct Meter {
     line: Rate,
     /// Totals at the last reading, stored separately because packets change little of them.
     now: Box<Reading>,
-    /// End of the transmission that started last.
+    /// Finish time of the latest transmission.
     service_ends: Instant,
     started_bytes: u64,
     /// Sum of all changes of the queue, each times its time: bytes and packets times picoseconds.
@@ -81,7 +81,7 @@ pub(crate) struct Meter {
     bucket: (Range<u64>, Range<u64>),
     /// Maximum backlog since the last [`Meter::settle_max`].
     max: Backlog,
-    /// Bits that were not sent of packets dropped in transmission.
+    /// Unsent bits of packets that were dropped in transmission.
     abandoned_bits: f64,
     sample_max_bytes: u64,
     window: Option<Box<Window>>,

@@ -68,7 +68,7 @@ impl Flags {
     pub(crate) const MARKED: Self = Self(1 << 4);
     /// Flag of an acknowledgement that reports a mark (ECE).
     pub(crate) const REPORTS_MARK: Self = Self(1 << 5);
-    /// Flag of data after the sender has reduced its window (CWR).
+    /// Flag of data that reports a reduction of the sender's window (CWR).
     pub(crate) const REDUCED: Self = Self(1 << 6);
     /// Flag of a packet that arrives with other contents at the end of its current wire.
     pub(crate) const ALTERED: Self = Self(1 << 7);
@@ -131,7 +131,7 @@ impl SackId {
     pub(crate) const NONE: Self = Self(u32::MAX);
 }
 
-/// Up to three blocks of received packet numbers (RFC 2018, as with timestamps).
+/// Up to three blocks of received packet numbers, the limit with timestamps (RFC 2018).
 pub(crate) type Blocks = [(u64, u64); 3];
 
 /// Arena of selective acknowledgements. Slots are used only while packets are missing.

@@ -28,13 +28,13 @@ enum Cause {
 #[derive(Clone, Debug)]
 pub(crate) struct Recovery {
     mode: Retransmission,
-    /// Number below which all packets have arrived.
+    /// Packet number below which all packets have arrived.
     una: u64,
     /// Number of the next new packet.
     next: u64,
-    /// Number below which packets that have not arrived are lost.
+    /// Packet number below which packets that have not arrived are lost.
     lost_edge: u64,
-    /// Number below which lost packets have been sent again.
+    /// Packet number below which lost packets have been sent again.
     resend_next: u64,
     /// Scoreboard beyond `una`; `None` while it is empty, which is the usual state.
     gaps: Option<Box<Gaps>>,
@@ -45,7 +45,7 @@ pub(crate) struct Recovery {
     recovered_at: Option<(u64, Cause)>,
     /// Number of duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
     duplicates: u64,
-    /// Number up to which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
+    /// Packet number up to which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
     ignore_duplicates_to: Option<u64>,
     /// True if `una` is sent again whatever the window: as a fast retransmit, or after a partial acknowledgement.
     fast_retransmit: bool,

@@ -40,9 +40,9 @@ const RTT_TICK_BITS: u32 = 16;
 /// Indices of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowIndex {
-    /// Index among the engine's flows.
+    /// Index of the flow among the engine's flows.
     pub(crate) flow: u32,
-    /// Index in the flow's group.
+    /// Index of the flow in its group.
     pub(crate) index: u32,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct FlowIndex {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
     pub(crate) flow: u32,
-    /// Index in the flow's group.
+    /// Index of the flow in its group.
     pub(crate) index: u32,
     pub(crate) incarnation: u16,
     packet_bytes: u16,
@@ -361,7 +361,7 @@ impl Sender {
         }
     }
 
-    /// Returns true if the host ignores this acknowledgement or loss; the answer to its SYN is never ignored. If a
+    /// Returns true if the host ignores this acknowledgement or loss. The answer to its SYN is never ignored. If a
     /// timeout has changed the window, the law's window applies again.
     #[cold]
     fn ignores(&mut self, now: Instant, kind: PacketKind) -> bool {

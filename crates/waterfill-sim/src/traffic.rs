@@ -46,7 +46,7 @@ pub(crate) struct Traffic {
     pub(crate) bytes_total: u64,
     /// Number of bytes received up to the last sample.
     pub(crate) sampled_bytes: u64,
-    /// State of a source of flows.
+    /// State of the flows, for a source of flows.
     pub(crate) web: Option<Box<WebFlows>>,
     /// Index of the access link, for a source of packets.
     pub(crate) access: Option<u32>,
@@ -95,7 +95,7 @@ pub(crate) struct FlowTotals {
     pub(crate) timeouts: u64,
     pub(crate) payload_counted: u64,
     pub(crate) completed: u64,
-    /// Completion times, from SYN to last byte, of flows that started in the summary's window.
+    /// Completion times, from SYN to last byte, of flows that started in the measurement window.
     pub(crate) completion: CompletionTimes,
 }
 
@@ -291,7 +291,7 @@ impl CompletionTimes {
         (self.count > 0).then(|| self.max.as_secs())
     }
 
-    /// Returns a quantile in seconds, to within 1/64 and not above the maximum.
+    /// Returns a quantile of the completion times in seconds, to within 1/64 and not above the maximum.
     pub(crate) fn quantile_s(&self, q: f64) -> Option<f64> {
         let ticks = self.ticks.quantile(q)?;
         Some((ticks * TICK_PS as f64 * 1e-12).min(self.max.as_secs()))

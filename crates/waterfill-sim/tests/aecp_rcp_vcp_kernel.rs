@@ -38,8 +38,8 @@ fn scenario(protocol: &str, rates_mbps: &[f64], flows: &[(&[u32], f64, f64)], du
     network(duration_s, links, flows.collect())
 }
 
-/// Asserts that both versions agree: flow rates within `rate`, relatively, and utilizations within `utilization`.
-/// Returns the rates of both versions in Mbit/s.
+/// Asserts that both versions agree: flow rates within the relative tolerance `rate`, utilizations within
+/// `utilization`. Returns the rates of both versions in Mbit/s.
 fn agreement(n: Network, protocol: &str, rate: f64, utilization: f64) -> [Vec<f64>; 2] {
     let both = run_both(n, protocol);
     let rates = both

@@ -170,7 +170,7 @@ const OPTIONS: [(&str, u8, usize, usize); 9] = [
     ("jetmax", 8, 17, 16),
 ];
 
-/// Returns the type and the value of a segment's option of an explicit law.
+/// Returns the type and value of the option of an explicit law in a segment, if it is present.
 fn law_option(packet: &Packet) -> Option<(u8, &[u8])> {
     let end = 20 + usize::from(packet.bytes[32] >> 4) * 4;
     let mut options = &packet.bytes[40..end];

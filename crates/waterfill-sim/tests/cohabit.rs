@@ -122,7 +122,7 @@ fn estimates_agree_with_the_exact_count() {
     }
 }
 
-/// §6: inspecting half of the packets halves the work and does not change the shares.
+/// Inspecting half of the packets halves the work and does not change the shares (§6).
 #[test]
 fn inspecting_half_of_the_packets_is_enough() {
     let of = |inspect: f64, replace: f64| {
@@ -224,7 +224,7 @@ fn the_explicit_weight_sets_the_shares() {
     assert!(explicit > 0.9 * 37.5 && tcp > 0.75 * 12.5 && tcp < 1.05 * 12.5, "{explicit} {tcp}");
 }
 
-/// Capacity that explicit flows do not use goes to TCP.
+/// Capacity that explicit flows do not use is lent to TCP.
 #[test]
 fn an_unused_share_is_lent() {
     let mut n = dumbbell(&cohabit(improved(), nred(), 0.02), 0.02, ("xcp", 1), ("sack", 2));
@@ -264,7 +264,7 @@ fn with_one_queue_per_class_each_class_gets_its_share() {
     }
 }
 
-/// TCP's queue, a bandwidth-delay product at two fifths of the rate, does not delay explicit flows.
+/// TCP's queue of one bandwidth-delay product, at two fifths of the link's rate, does not delay explicit flows.
 #[test]
 fn explicit_flows_keep_their_low_delay() {
     let s = run(&dumbbell(&separate(), 0.02, ("maxnet", 3), ("sack", 2))).1;

@@ -150,7 +150,7 @@ fn the_last_sample_is_at_the_end() {
     assert_eq!(times.iter().copied().step_by(2).collect::<Vec<_>>(), [0.3, 0.6, 0.9, 1.0]);
 }
 
-/// One MaxNet flow fills a link to μ with almost no queue, over four decades of rate.
+/// One MaxNet flow fills a link to its target μ with almost no queue, over four decades of rate.
 #[test]
 fn maxnet_holds_its_target() {
     for (rate_bps, delay_s) in [(1e7, 0.05), (1e8, 0.01), (1e9, 0.0145), (1e10, 0.02)] {

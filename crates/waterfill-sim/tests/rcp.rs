@@ -67,8 +67,8 @@ fn fig_12_with_forty_nine_others_switches() {
     assert!(late.min < 1.0 && late.max > 75.0, "{late:?}");
 }
 
-/// "MaxNet has been confirmed to be stable for this network" of Fig. 12. Flow 1 gets 90 % of 155/2 Mbit/s with one
-/// other flow, and 139.5 − 90 Mbit/s with 9 or 49.
+/// MaxNet is stable on Fig. 12's network, as the paper says: "MaxNet has been confirmed to be stable for this network".
+/// Flow 1 gets 90 % of 155/2 Mbit/s with one other flow, and 139.5 − 90 Mbit/s with 9 or 49.
 ///
 /// A window of one packet at 4 ms is 3 Mbit/s: 49 others cannot go below it, so they fill L3 and leave 139.5 − 100.
 #[test]

@@ -147,7 +147,7 @@ fn a_change_to_the_same_values_changes_nothing() {
     assert_eq!(plain.ledger(), changed.ledger());
 }
 
-/// Explicit laws follow the capacity: at half the rate their flows have half, and at the full rate all again.
+/// Explicit laws follow the capacity: at half the rate their flows get half, and at the full rate they get all again.
 #[test]
 fn explicit_laws_follow_the_rate() {
     for (protocol, _) in kernel_protocols() {

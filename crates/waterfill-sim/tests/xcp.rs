@@ -101,9 +101,9 @@ fn xcp_settles_there_with_either_header_and_from_below() {
     }
 }
 
-/// iXCP gives the short flow its share without drops. From ixcp-2007 §4.1: "more than 97 % link utilization; the short
-/// flow's rate is more than 90 % of its max-min rate". From below the short flow grows by its N-th part of φ, which is
-/// slow.
+/// iXCP gives the short flow its share without drops. The paper states "more than 97 % link utilization; the short
+/// flow's rate is more than 90 % of its max-min rate" (ixcp-2007 §4.1). From below the short flow grows by its N-th
+/// part of φ, which is slow.
 #[test]
 fn ixcp_gives_the_short_flow_its_share() {
     for (n, first, duration_s) in
@@ -129,9 +129,9 @@ fn ixcp_with_windows_of_one_packet_grows_slowly() {
     assert_close(mbps(&summary, 0), SHORT_SHARE * (1.0 - mean_gap), 0.05);
 }
 
-/// With `claim = "least-feedback"`, long flows that keep naming the first link reduce the short flow's rate. It settles
-/// where φ alone compensates for shuffling: α(55 − x) = γ·x. With `shuffle = "draft"` this is the literal reading of
-/// §3.
+/// With `claim = "least-feedback"`, long flows that keep naming the first link reduce the short flow's rate. The rate
+/// settles where φ alone compensates for shuffling: α(55 − x) = γ·x. With `shuffle = "draft"` this is the literal
+/// reading of §3.
 #[test]
 fn ixcp_as_printed_misses_the_share_with_many_flows() {
     for shuffle in ["paired", "draft"] {

@@ -50,7 +50,7 @@ pub struct CaptureOptions {
 /// Totals of a capture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CaptureReport {
-    /// Packets in the file.
+    /// Number of packets in the file.
     pub packets: u64,
     /// Size of the file, in bytes.
     pub bytes: u64,

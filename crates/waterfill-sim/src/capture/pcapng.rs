@@ -95,7 +95,7 @@ impl<W: Write> Writer<W> {
         self.block(INTERFACE, body)
     }
 
-    /// Adds names of IPv4 addresses.
+    /// Adds a block with names of IPv4 addresses.
     pub(super) fn names(&mut self, names: impl Iterator<Item = (u32, String)>) -> io::Result<()> {
         let mut body = Vec::new();
         for (address, name) in names {
@@ -106,7 +106,7 @@ impl<W: Write> Writer<W> {
         self.block(NAMES, body)
     }
 
-    /// Adds a packet.
+    /// Adds a packet block.
     pub(super) fn packet(&mut self, packet: &Captured<'_>) -> io::Result<()> {
         let comment = packet.comment.map_or(0, |comment| option_bytes(comment.len()) + 4);
         let total = (32 + padded(packet.bytes.len()) + comment) as u32;
@@ -136,7 +136,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds the statistics of an interface.
+    /// Adds a block with the statistics of an interface.
     pub(super) fn statistics(
         &mut self,
         interface: u32,
@@ -167,7 +167,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&PADDING[..padded(bytes.len()) - bytes.len()])
     }
 
-    /// Writes a block, with an end-of-options marker after its body.
+    /// Writes a block, with an end-of-options marker at the end of its body.
     fn block(&mut self, kind: u32, mut body: Vec<u8>) -> io::Result<()> {
         body.extend([0; 4]);
         let total = (body.len() + 12) as u32;

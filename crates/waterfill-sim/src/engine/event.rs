@@ -234,7 +234,7 @@ impl Events {
         (place + 1 < self.first[0]).then_some(place)
     }
 
-    /// Returns the next event.
+    /// Returns the next event, if there is one.
     #[inline]
     pub(super) fn peek(&self) -> Option<Timed> {
         let root = &self.tree[1];

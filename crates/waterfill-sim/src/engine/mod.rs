@@ -35,7 +35,7 @@ use arrivals::arrival_row;
 use event::Events;
 use parallel::{Journal, Parallel};
 
-/// A packet-level simulation.
+/// Packet-level simulation of a network.
 #[derive(Debug)]
 pub struct Simulation {
     network: Network,
@@ -85,7 +85,7 @@ pub struct Simulation {
 pub struct Ledger {
     /// Packets sent by hosts and traffic sources.
     pub sent: u64,
-    /// Copies made on wires that deliver packets twice.
+    /// Packet copies made on wires that deliver packets twice.
     pub duplicated: u64,
     /// Packets delivered at the end of their path.
     pub delivered: u64,

@@ -35,7 +35,7 @@ pub(super) struct Variation {
     up: bool,
     /// Current rate, also while the link is down.
     rate: Rate,
-    /// Arrival time of the packet that was put on the wire last.
+    /// Arrival time of the newest packet on the wire.
     last_arrives: Instant,
     /// Lead of the routers' clock, in picoseconds.
     clock_ahead_ps: i64,

@@ -122,7 +122,7 @@ impl Codel {
     }
 }
 
-/// CoDel as the only queue of a link; packets that exceed the buffer limit are dropped.
+/// CoDel as the only queue of a link. Packets that exceed the buffer limit are dropped.
 #[derive(Debug)]
 pub(super) struct CodelQueue {
     law: Codel,

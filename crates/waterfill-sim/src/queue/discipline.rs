@@ -170,7 +170,7 @@ pub(crate) struct LinkShare {
     pub(crate) bytes: u64,
 }
 
-/// Packets in order of arrival.
+/// First-in-first-out queue of waiting packets.
 #[derive(Debug, Default)]
 pub(super) struct Fifo {
     pub(super) packets: VecDeque<Waiting>,

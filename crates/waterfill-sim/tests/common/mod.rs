@@ -73,7 +73,7 @@ pub fn run_until(network: &Network, s: f64) -> Simulation {
     sim
 }
 
-/// Returns a column of a series.
+/// Returns a column of a series, given its name.
 pub fn column<'a>(series: &'a Series, name: &str) -> &'a [f64] {
     let index = series.names().iter().position(|n| n == name);
     &series.columns()[index.unwrap_or_else(|| panic!("no column {name} in {:?}", series.names()))]

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Number of polls before a thread sleeps. They take about 50 µs, longer than most waits if each thread has a CPU.
+/// Number of polls before a thread sleeps. These polls take about 50 µs, longer than most waits if each thread has a
+/// CPU.
 const SPINS: u32 = 1_500;
 
 /// Duration of one sleep.

@@ -125,8 +125,7 @@ impl Simulation {
         self.parallel.as_ref().map_or(&[], |parallel| &parallel.others)
     }
 
-    /// Returns the earliest time at which an event of this part is due or a packet of a cut link
-    /// arrives.
+    /// Returns the earlier of this part's next event and its next arrival over a cut link.
     fn next_event(&self, exported: &[u32]) -> Instant {
         let arrivals = exported.iter().map(|&l| self.links[l as usize].next_arrival());
         arrivals.chain(self.agenda.peek().map(|entry| entry.time)).min().unwrap_or(Instant::NEVER)

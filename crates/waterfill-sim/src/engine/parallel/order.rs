@@ -1,4 +1,4 @@
-//! Sequence numbers within a window. Each thread assigns its own numbers, which are then replaced by those that a
+//! Sequence numbers within a window. Each thread assigns its own numbers, which are then replaced by the numbers that a
 //! single thread would assign.
 //!
 //! Two events of one time are handled in the order of their sequence numbers, which the engine gives out as events are

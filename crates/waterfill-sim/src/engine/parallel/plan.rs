@@ -49,7 +49,7 @@ pub(super) struct Plan {
     pub(super) traffic: Vec<(usize, usize)>,
     /// Lookahead: minimum time from a packet's start on a cut link to its arrival.
     pub(super) lookahead: Duration,
-    /// Predicted seconds of wall time per simulated second.
+    /// Predicted wall time per simulated second, in seconds.
     pub(super) predicted: f64,
 }
 
@@ -177,7 +177,7 @@ impl Layout {
         }
     }
 
-    /// Returns the best division into this number of parts.
+    /// Returns the best division into `parts` parts, if there is one.
     fn divide(&self, parts: usize) -> Option<Plan> {
         let mut delays: Vec<Duration> = self.delays.iter().map(|&(delay, _)| delay).filter(|d| !d.is_zero()).collect();
         delays.sort_unstable();
@@ -345,7 +345,7 @@ impl Graph {
     }
 }
 
-/// Disjoint sets of numbers.
+/// Disjoint sets of node numbers (union-find).
 #[derive(Debug)]
 struct Sets(Vec<usize>);
 

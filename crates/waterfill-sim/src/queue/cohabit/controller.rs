@@ -67,7 +67,7 @@ pub(super) struct Measured {
     /// Fair share of the explicit class (eq. 3). `tcp_share` is the fair share of the TCP class (eq. 4).
     pub(super) explicit_share: Rate,
     pub(super) tcp_share: Rate,
-    /// True if both classes sent in the interval.
+    /// True if both classes sent packets in the interval.
     pub(super) both: bool,
     /// True if both classes count as present.
     pub(super) present: bool,
@@ -285,7 +285,7 @@ const REACTION_INTERVALS: f64 = 2.0;
 /// Parameters of the improved controller.
 #[derive(Clone, Copy, Debug)]
 struct Tuning {
-    /// Ratio of the reference rate to the class's share.
+    /// Ratio of the TCP class's reference rate to its share.
     aim: f64,
     /// Integral gain K_i, in 1/s.
     integral: f64,

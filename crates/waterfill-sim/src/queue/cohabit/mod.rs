@@ -133,7 +133,7 @@ pub(crate) struct Cohabit {
     seen: PerClass<Option<Instant>>,
     /// Input volume of traffic without congestion control.
     other: Volume,
-    /// Average rate of `other`.
+    /// Average rate of traffic without congestion control.
     other_rate: Rate,
     flows: PerClass<f64>,
     weight: f64,

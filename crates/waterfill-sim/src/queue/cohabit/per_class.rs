@@ -29,7 +29,7 @@ use super::{Class, Cohabit, PerClass};
 use crate::packet::Packet;
 use crate::queue::discipline::{Arrival, Backlog, Fifo, LinkShare, QueueContext, QueueOutcome, Scheduler, Waiting};
 
-/// Averaging time of the other class's need, in seconds, equal to that for the improved controller's error.
+/// Averaging time of the non-explicit class's need, in seconds, as for the improved controller's error.
 const AVERAGE_S: f64 = 0.5;
 /// Minimum part of the capacity for a class. Laws divide by this part, and a class without one could never send again.
 const MIN_PART: f64 = 0.01;
@@ -47,9 +47,9 @@ pub(in crate::queue) struct PerClassQueue {
     clock: f64,
     /// Explicit class's part of the capacity, while both classes have flows.
     part: Option<f64>,
-    /// Average rate that the other class needs.
+    /// Average rate that the non-explicit class needs.
     need: Rate,
-    /// True if the other class has had packets waiting since the control interval began.
+    /// True if the non-explicit class has had packets waiting since the control interval began.
     wanting: bool,
     /// Capacity that the explicit laws see.
     explicit_capacity: Rate,
@@ -60,7 +60,8 @@ fn class_of(packet: &Packet) -> Class {
     Class::of(packet).unwrap_or(Class::Tcp)
 }
 
-/// Returns the rate that the other class needs: its share if it always had packets waiting, otherwise its sending rate.
+/// Returns the rate that the non-explicit class needs: its share if it always had packets waiting, otherwise its
+/// sending rate.
 fn needed(wanting: bool, sent: Rate, share: Rate) -> Rate {
     if wanting { share } else { sent.min(share) }
 }
