@@ -17,7 +17,7 @@ const TCP_CHECKSUM: usize = 16;
 /// TCP option that ends the list. [`NOTHING`] fills the list.
 const END: u8 = 0;
 const NOTHING: u8 = 1;
-/// Kind of the laws' option as an experiment with [`EXID`]. [`PAPER`] is its kind in the papers (bpf/wire.h).
+/// Experimental kind of the laws' option, used with [`EXID`]. [`PAPER`] is its kind in the papers (bpf/wire.h).
 const EXPERIMENT: u8 = 253;
 const EXID: [u8; 2] = [0x57, 0x46];
 const PAPER: u8 = 42;

@@ -36,7 +36,7 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(exit_code_number(error))
 }
 
-/// Returns the number of the exit code.
+/// Returns the exit code of an error as a number.
 pub(crate) fn exit_code_number(error: &anyhow::Error) -> u8 {
     if error.is::<UserError>() { UserError::CODE } else { 1 }
 }

@@ -231,7 +231,7 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Sends bytes to the socket and returns everything that it answers.
+    /// Sends bytes to the socket and returns the complete answer.
     fn ask(path: &Path, bytes: &[u8]) -> String {
         let mut client = UnixStream::connect(path).unwrap();
         let _ = client.write_all(bytes); // may close before it has read all
