@@ -1,4 +1,4 @@
-"""`python -m waterfill`: the command, where its script is not on the path."""
+"""Entry point of `python -m waterfill`, which runs the command `waterfill`."""
 
 from waterfill.cli import main
 

@@ -1,4 +1,4 @@
-"""The Rust core: laws, simulator and fluid model. Plain data and columns cross, in SI units."""
+"""The Rust core: laws, simulator and fluid model. Values are plain data in SI units."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ __all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
 
 @type_check_only
 class Progress(TypedDict):
-    """Progress of a run: simulated time, events handled, packets forwarded by links."""
+    """Progress of a run: simulated time, events handled, and packets forwarded by links."""
 
     now_s: float
     events: int
@@ -18,7 +18,7 @@ class Progress(TypedDict):
 
 @type_check_only
 class Estimate(TypedDict):
-    """Expected needs of a run, and the scenario's keys that cause the largest parts.
+    """Estimated cost of a run, with the keys of the scenario that contribute most to it.
 
     `events` counts other work too, such as routers' timers, in units of an event; `cpu_s` is
     seconds of one CPU.
@@ -31,10 +31,10 @@ class Estimate(TypedDict):
     cpu_s: float
 
 def version() -> str:
-    """The core's version, the same as the package's."""
+    """Returns the version of the core, which is also the package's."""
 
 def protocols() -> list[dict[str, Any]]:
-    """Describes every protocol: name, kind, backends, header_bytes, params, signals …"""
+    """Returns the description of each protocol, with its kind, backends, params and signals."""
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
     """Returns each protocol's target utilization under parameters such as `{"maxnet": {"mu": 1}}`.
@@ -49,7 +49,7 @@ class Simulation:
     def __new__(
         cls, network: Network, law: object = None, check: Callable[[], object] | None = None
     ) -> Simulation:
-        """Builds the network; flows of `own` run a law, a `waterfill.PythonLaw`.
+        """Builds the network. Flows of the protocol `own` run `law`, a `waterfill.PythonLaw`.
 
         `check` is called some twenty times a second while the run is built and advances; what it
         or a signal's handler raises is raised here or by `advance`, and the run stays stopped.
@@ -58,7 +58,7 @@ class Simulation:
         """
 
     def set_threads(self, threads: int | None = None) -> int:
-        """Divides a run that has not begun among up to `threads` threads; returns how many it uses.
+        """Divides a run that has not begun among up to `threads` threads; returns the number used.
 
         None takes what is predicted to be the fastest on this host. The results do not depend on
         it. A run that records packets stays on one thread.
@@ -67,53 +67,53 @@ class Simulation:
     def start_capture(
         self, file: Path, snaplen: int, limit_bytes: int, links: Sequence[int]
     ) -> None:
-        """Records the packets of these link directions (all if empty) in a pcapng file.
+        """Records the packets of these link directions, or of all if empty, in a pcapng file.
 
         Raises ValueError with one sentence when the file cannot be written.
         """
 
     def finish_capture(self) -> tuple[int, int, float | None] | None:
-        """Ends the capture: packets, bytes, and the time at which its limit was reached.
+        """Ends the capture; returns packets, bytes, and the time at which its limit was reached.
 
         Raises ValueError with one sentence when the file could not be written.
         """
 
     def log_steps(self, limit: int, law: str | None = None) -> None:
-        """Logs up to `limit` steps of laws from now on, of one law or of all; on one thread."""
+        """Logs up to `limit` further steps of one law or of all laws, on one thread."""
 
     def steps(self) -> dict[str, Any] | None:
-        """The log of steps, None without one; `waterfill.runs.steps.to_table` reads it."""
+        """Returns the log of steps for `waterfill.runs.steps.to_table`, or None without a log."""
 
     def advance(self, until_s: float, events: int = ...) -> bool:
-        """Runs up to that simulated time, the GIL released; may be called in slices.
+        """Runs up to a simulated time without holding the GIL. May be called in slices.
 
         On one thread also only up to `events` events. Returns whether more is due up to that time.
         Slices change no result.
         """
 
     def estimate(self) -> Estimate:
-        """Estimate for the whole run, made when it was built."""
+        """Returns the estimated cost of the whole run, computed when it was built."""
 
     def progress(self) -> Progress:
-        """Progress of the run."""
+        """Returns the progress of the run."""
 
     def summary(self) -> dict[str, Any]:
-        """Returns the summary so far, a `contract.summary.CoreSummary` once read."""
+        """Returns the summary so far, to be read as a `contract.summary.CoreSummary`."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]
     ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
-        """The samples so far: column → (type, little-endian buffer); NaN stands for null."""
+        """Returns the samples so far: column → (type, little-endian buffer). NaN means null."""
 
     def arrivals(self) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
-        """The flows that traffic sources have started so far, a row each, as in `series`.
+        """Returns the flows that traffic sources have started so far, in the format of `series`.
 
         traffic (index), index (within the source), start_s, size_bytes, completed_s.
         """
 
 @final
 class Fluid:
-    """One run of the fluid model; everything but its building as in `Simulation`."""
+    """One run of the fluid model. Its methods work like those of `Simulation`."""
 
     def __new__(
         cls,
@@ -121,34 +121,34 @@ class Fluid:
         step_s: float | None = None,
         check: Callable[[], object] | None = None,
     ) -> Fluid:
-        """Builds the network; without `step_s` the step fits it.
+        """Builds the network. Without `step_s`, the core chooses a step that fits.
 
         Raises ValueError with one sentence when it cannot run.
         """
 
     def log_steps(self, limit: int, law: str | None = None) -> None:
-        """Logs up to `limit` steps of laws from now on, of one law or of all."""
+        """Logs up to `limit` further steps of one law or of all laws."""
 
     def steps(self) -> dict[str, Any] | None:
-        """The log of steps, None without one; `waterfill.runs.steps.to_table` reads it."""
+        """Returns the log of steps for `waterfill.runs.steps.to_table`, or None without a log."""
 
     def advance(self, until_s: float, events: int = ...) -> bool:
-        """Steps up to that simulated time, the GIL released; may be called in slices.
+        """Steps up to a simulated time without holding the GIL. May be called in slices.
 
         Also only up to `events` events, a step undivided. Returns whether more is due up to that
         time.
         """
 
     def estimate(self) -> Estimate:
-        """Estimate for the whole run, made when it was built."""
+        """Returns the estimated cost of the whole run, computed when it was built."""
 
     def progress(self) -> Progress:
-        """Progress of the run; `packet_hops` as if the fluid were packets."""
+        """Returns the progress of the run. `packet_hops` counts the fluid in packets."""
 
     def summary(self) -> dict[str, Any]:
-        """Returns the summary so far, a `contract.summary.CoreSummary` once read."""
+        """Returns the summary so far, to be read as a `contract.summary.CoreSummary`."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]
     ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
-        """The samples so far: column → (type, little-endian buffer); NaN stands for null."""
+        """Returns the samples so far: column → (type, little-endian buffer). NaN means null."""

@@ -27,7 +27,7 @@ Level: TypeAlias = "str | Mapping[str, Any]"
 
 
 class LinkKeys(TypedDict, total=False):
-    """Keys of a link; numbers have their unit in the name, texts have it in the text."""
+    """Keys of a link. Numbers have their unit in the key's name, texts in the value."""
 
     rate_bps: Number
     delay_s: Number
@@ -73,7 +73,7 @@ class _RoutedKeys(TypedDict, total=False):
 
 
 class FlowKeys(_RoutedKeys, total=False):
-    """Keys of a flow; numbers have their unit in the name, texts have it in the text."""
+    """Keys of a flow. Numbers have their unit in the key's name, texts in the value."""
 
     count: int
     stagger: str
@@ -93,7 +93,7 @@ class FlowKeys(_RoutedKeys, total=False):
 
 
 class TrafficKeys(_RoutedKeys, total=False):
-    """Keys of a source of traffic; numbers have their unit in the name, texts in the text."""
+    """Keys of a traffic source. Numbers have their unit in the key's name, texts in the value."""
 
     count: int
     rate: str
@@ -113,7 +113,7 @@ class TrafficKeys(_RoutedKeys, total=False):
 
 
 class RootKeys(TypedDict, total=False):
-    """Keys of the scenario itself; numbers have their unit in the name, texts in the text."""
+    """Keys of the scenario itself. Numbers have the unit in the key's name, texts in the value."""
 
     duration: str
     duration_s: Number
@@ -135,7 +135,7 @@ class RootKeys(TypedDict, total=False):
 
 
 class Scenario:
-    """A scenario written in Python: links, flows, traffic and parameters, then a run.
+    """A scenario written in Python: links, flows, traffic and parameters, ready to run.
 
     Keys are those of a scenario file (docs/scenario.toml). A quantity is a text with its unit
     (`rate="10 Mbit/s"`) or a number in SI units under the key with its suffix (`rate_bps=1e7`,
@@ -161,7 +161,7 @@ class Scenario:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Scenario:
-        """Read a scenario file, to change it; raise InputError as `waterfill.load`.
+        """Read a scenario file in order to change it; raise InputError like `waterfill.load`.
 
         Files that it names (traces, sizes) are still looked for beside it.
         """
@@ -177,7 +177,7 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, text: str) -> Scenario:
-        """Read the text of a scenario file; raise InputError as `waterfill.load`."""
+        """Read the text of a scenario file; raise InputError like `waterfill.load`."""
         from waterfill.scenario.loading import from_toml, read_toml
 
         checked = from_toml(text, SOURCE)
@@ -191,7 +191,7 @@ class Scenario:
         return f"<Scenario {self._document['name']!r}: {counts}>"
 
     def set(self, **keys: Unpack[RootKeys]) -> Self:
-        """Set keys of the scenario itself: `duration`, `protocol`, `seed`, `measure` …
+        """Set keys of the scenario itself, such as `duration`, `protocol`, `seed` or `measure`.
 
         >>> import waterfill
         >>> waterfill.Scenario("s").set(duration_s=20, seed=3).to_dict()
@@ -209,7 +209,7 @@ class Scenario:
         delay: str | None = None,
         **keys: Unpack[LinkKeys],
     ) -> Self:
-        """Add a link from one node to another; by default the reverse direction too.
+        """Add a link from one node to another, by default with its reverse direction.
 
         `rate` is needed, as a text or as `rate_bps`. Further keys as in [[link]].
         """
@@ -243,7 +243,9 @@ class Scenario:
         path: Sequence[str] | None = None,
         **keys: Unpack[TrafficKeys],
     ) -> Self:
-        """Add a source of traffic: "cbr", "poisson", "onoff" or "web". Keys as in [[traffic]]."""
+        """Add a traffic source: "cbr", "poisson", "onoff" or "web". It takes the keys of
+        [[traffic]].
+        """
         given = {"kind": kind, "name": name, "from": from_, "to": to, "path": path, **keys}
         return self._add("traffic", name or kind, given)
 
@@ -253,11 +255,11 @@ class Scenario:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a copy of the scenario as a dictionary shaped as the file is; unchecked."""
+        """Return an unchecked copy of the scenario as a dictionary in the structure of the file."""
         return copy.deepcopy(self._document)
 
     def to_toml(self) -> str:
-        """Return the scenario as the text of a file, with the keys that were written.
+        """Return the scenario as TOML text, with only the keys that were set.
 
         Raises InputError where the scenario is wrong.
         """
@@ -276,13 +278,13 @@ class Scenario:
         return "\n\n".join(texts) + "\n"
 
     def checked(self) -> document.Scenario:
-        """Return the checked scenario, every default filled in; raise InputError."""
+        """Return the checked scenario with all defaults; raise InputError if it is invalid."""
         from waterfill.scenario.loading import from_dict
 
         return from_dict(self._document, self._source)
 
     def check(self, on: str = "sim") -> dict[str, Any]:
-        """Check the scenario without a run; return its values in SI units.
+        """Check the scenario without running it; return its values in SI units.
 
         Raises InputError for what is wrong, or what the backend cannot run.
         """
@@ -304,7 +306,7 @@ class Scenario:
 
     @property
     def source(self) -> str:
-        """The file that it was read from, else `<scenario>`; messages name it."""
+        """File that the scenario was read from, or `<scenario>`. Messages name it."""
         return self._source
 
     def compare(
@@ -313,7 +315,7 @@ class Scenario:
         on: str = "sim",
         laws: Mapping[str, PythonLaw] | None = None,
     ) -> Comparison:
-        """Run the scenario under several protocols, by default all explicit ones, in turn.
+        """Run the scenario under several protocols in turn, by default all explicit ones.
 
         `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol
         use each in turn. `laws` are laws in Python by name, which are then protocols as well.
@@ -355,7 +357,7 @@ class Scenario:
 
 
 def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return keys as a file writes them: numbers with a suffix as texts, None left out."""
+    """Return keys in file form: numbers with a suffix become texts, and None is left out."""
     written: dict[str, Any] = {}
     for name, value in given.items():
         if value is None:
@@ -381,7 +383,7 @@ def _key(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    """Return a value in one line of TOML, which `tomli_w` spreads over several."""
+    """Return a value as one line of TOML, unlike `tomli_w`, which uses several lines."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, (list, tuple)):
@@ -393,7 +395,7 @@ def _value(value: Any) -> str:
 
 @cache
 def _forms(section: str) -> dict[str, tuple[str, Any]]:
-    """Return key and writer of each name with a suffix: rate_bps, delay_s, buffer_packets …"""
+    """Return the key and the writer for each suffixed name, such as rate_bps or delay_s."""
     from waterfill.scenario.document import SECTIONS
     from waterfill.scenario.document import Scenario as Model
     from waterfill.scenario.units import Buffer, Quantity

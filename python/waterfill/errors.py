@@ -41,7 +41,9 @@ class InputError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run that failed although its input is valid: one line, exit 1."""
+    """Error of a run that failed although its input is valid. The command prints one line and exits
+    with 1.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
@@ -63,7 +65,7 @@ def shown(value: Any) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Cut a text to `limit` characters, the last of which is then `…`."""
+    """Shorten a text to at most `limit` characters, ending in `…` if it was cut."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -87,7 +89,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def typing_errors(one: str, other: str) -> int:
-    """Count the letters to insert, delete, replace or swap with their neighbour, capped at 3.
+    """Count the typing errors between two words, up to 3. Errors are insertions, deletions,
+    replacements and swaps of neighbours.
 
     The metric is the optimal string alignment distance.
     """

@@ -1,4 +1,4 @@
-"""Series cut into intervals of one length, for charts: means, peaks, sums or both extremes."""
+"""Time series cut into intervals of one length, for charts: means, peaks, sums and minima."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ Matrix = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Grid:
-    """Intervals ((i − 1)·width, i·width] of a run, in seconds."""
+    """Consecutive time intervals ((i − 1)·width, i·width] of a run, in seconds."""
 
     width_s: float
     count: int
 
     @property
     def middles_s(self) -> Series:
-        """The middles of the intervals."""
+        """Midpoints of the intervals (s)."""
         middles: Series = (np.arange(self.count, dtype=np.float64) + 0.5) * self.width_s
         return middles
 
     def place(self, time_s: Series) -> npt.NDArray[np.int64]:
-        """Return the interval of each sample's time (its end)."""
+        """Return the index of the interval that contains each sample, by the sample's end time."""
         found = np.ceil(time_s / self.width_s - 1e-6).astype(np.int64) - 1
         return np.clip(found, 0, self.count - 1)
 
 
 def grid_of(result: Result, most: int, fewest: int) -> Grid:
-    """Return a run's intervals: as long as its largest base RTT, `fewest` to `most` of them.
+    """Return `fewest` to `most` intervals of a run, as long as its largest base RTT if possible.
 
     They are multiples of the time between samples, where that is shorter than the run.
     """
@@ -51,7 +51,7 @@ def grid_of(result: Result, most: int, fewest: int) -> Grid:
 
 
 def grid_with(result: Result, width_s: float) -> Grid:
-    """Return a run's intervals of about `width_s`, at least one sample."""
+    """Return intervals of a run with about the given width, each at least one sample long."""
     duration_s = float(result.summary.duration_s)
     sample_s = result.network.sample_s
     if 0 < sample_s < duration_s:
@@ -60,7 +60,7 @@ def grid_with(result: Result, width_s: float) -> Grid:
 
 
 class Binned:
-    """One table of a run by name and interval; its rows are sorted once for all columns."""
+    """One table of a run by name and interval. Its rows are sorted once for all columns."""
 
     def __init__(self, result: Result, which: Which, names: Sequence[str], grid: Grid) -> None:
         table: pa.Table = getattr(result, which)
@@ -80,14 +80,14 @@ class Binned:
         return numbers(self._table, column)[self._kept], self._cell
 
     def sums(self, column: str) -> Matrix:
-        """Return sums, shape (names, intervals); zero without a sample."""
+        """Return a column's sums, of shape (names, intervals); zero without a sample."""
         values, cell = self._values(column)
         size = self._shape[0] * self._shape[1]
         found = np.bincount(cell, np.nan_to_num(values), size).astype(np.float64)
         return found.reshape(self._shape)
 
     def means(self, column: str, *, null_is_zero: bool = False) -> Matrix:
-        """Return means, shape (names, intervals); NaN where there is no sample.
+        """Return a column's means, of shape (names, intervals); NaN without a sample.
 
         A null is left out, or counts as zero.
         """
@@ -101,11 +101,11 @@ class Binned:
         return means.reshape(self._shape)
 
     def peaks(self, column: str) -> Matrix:
-        """Return largest values, shape (names, intervals); NaN where there is no sample."""
+        """Return a column's maxima, of shape (names, intervals); NaN without a sample."""
         return self._extreme(column, np.fmax)
 
     def lows(self, column: str) -> Matrix:
-        """Return smallest values, shape (names, intervals); NaN where there is no sample."""
+        """Return a column's minima, of shape (names, intervals); NaN without a sample."""
         return self._extreme(column, np.fmin)
 
     def _extreme(self, column: str, choose: np.ufunc) -> Matrix:

@@ -1,4 +1,4 @@
-"""Charts as data: lines, bands, heat maps, and the text of axes, legends and notes.
+"""Charts as data: lines, bands and heat maps, with the text of axes, legends and notes.
 
 What a chart shows is decided here and in the modules that make charts; how it looks is decided by
 its renderer: `waterfill.analysis.draw` with matplotlib, `waterfill.report.charts` for the script of
@@ -22,20 +22,22 @@ from waterfill.analysis.series import Series
 Role: TypeAlias = Literal[
     "line", "thin", "share", "step", "points", "marked", "limit", "sample", "bar"
 ]
-"""Role of a line, which decides its style. A `thin` line is next to another; a `share` is a max-min
-share, grey and behind; a `step` line is a distribution; `marked` has a marker at each point; a
-`limit` is a wide bound; a `sample` is single values, small and grey.
+"""Role of a line, which decides its style. A `thin` line accompanies another line. A `share` is a
+max-min share, grey and in the background. A `step` line is a distribution. A `marked` line has a
+marker at each point. A `limit` is a wide bound. A `sample` shows single values, small and grey.
 """
 
 Units: TypeAlias = Sequence[tuple[float, str]]
-"""Units in rising order: size and name."""
+"""Units of one quantity as (size, name), in ascending order."""
 
 COLOURS = 7
-"""Colours of every palette: blue, red, green, pink, orange, light blue, black (white on dark)."""
+"""Number of colours in a palette: blue, red, green, pink, orange, light blue, black (white on
+dark).
+"""
 
 BLUE, RED, GREEN, PINK, ORANGE, LIGHT_BLUE, BLACK = range(COLOURS)
 GREY = -1
-"""Colour of a reference, such as max-min shares; only bars may have it."""
+"""Colour of a reference, such as max-min shares. Only bars may have it."""
 
 # A flow named after a colour has it: "red-blue" in blue would mislead.
 _NAMED = {
@@ -53,7 +55,7 @@ _WIDE = 20.0
 
 @dataclass(frozen=True)
 class Line:
-    """One series: its name, its values (NaN: none), its place in the palette, its role.
+    """One line of a chart: its name, its values (NaN for gaps), its colour index and its role.
 
     `x` is the chart's where it is None; `low` and `high` are the edges of a band around the values.
     """
@@ -69,7 +71,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """Many series as their median, the middle 80 % and all; shape of each: (intervals,).
+    """Summary of many series in each interval: median, middle 80 % and range.
 
     `min_of` and `max_of` name the series that are lowest and highest in each interval, `count` is
     the number of series.
@@ -89,7 +91,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Heat:
-    """A value for each pair of two quantities; `values` has the shape (y, x), NaN: none.
+    """Heat map: a value for each pair of two quantities, of shape (y, x). NaN means no value.
 
     `low` and `high` are the ends of the scale of colours.
     """
@@ -104,7 +106,7 @@ class Heat:
 
 @dataclass(frozen=True)
 class Guide:
-    """A straight line through a whole chart, upright at `x` or level at `y`.
+    """A straight line across a whole chart, vertical at `x` or horizontal at `y`.
 
     Grey without a name, else in the palette's `colour`.
     """
@@ -117,7 +119,7 @@ class Guide:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of the x axis, shaded: where a theorem holds."""
+    """A shaded range of the x axis, such as the range in which a theorem holds."""
 
     name: str
     low: float
@@ -127,7 +129,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Mark:
-    """A point, named in the legend or by a text next to it; without `dot` only the text."""
+    """A point with a name in the legend or a text next to it. Without `dot`, it is only a text."""
 
     x: float
     y: float
@@ -138,7 +140,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart; `key` identifies it among others of its page and names its content.
+    """One chart as data. `key` identifies it among the charts of its page.
 
     `method` says how values were combined, such as "means of 0.1 s", `more` what follows it in a
     note. `ticks` are words in place of the numbers 0, 1, 2 … of the x axis,
@@ -175,19 +177,21 @@ class Chart:
 
     @property
     def note(self) -> str:
-        """Method by which the values were made, as a sentence."""
+        """The method by which the chart's values were computed, as a sentence."""
         text = f"{self.method}{self.more}"
         return f"{text[:1].upper()}{text[1:]}." if text else ""
 
     def x_of(self, line: Line) -> Series:
-        """Return the x values of one of the lines."""
+        """Return the x values of one of the chart's lines."""
         return self.x if line.x is None else line.x
 
 
 def bands_of(
     groups: Mapping[str, Sequence[int]], values: Matrix, names: Sequence[str]
 ) -> list[Band]:
-    """Return a band for each group of rows of `values`, shape (names, intervals), with values."""
+    """Return a band for each group of rows that has values. `values` has the shape (names,
+    intervals).
+    """
     found = []
     for colour, (group, rows) in enumerate(groups.items()):
         mine = values[list(rows)]
@@ -207,7 +211,7 @@ def bands_of(
 
 
 def colours_of(names: Sequence[str]) -> list[int]:
-    """Return each line's place in the palette; lines named after a colour have that one.
+    """Return the colour index of each line. A line named after a colour has that colour.
 
     A name counts by its first word, as in "red-blue". Lines of one colour differ in their dashes.
     """
@@ -227,17 +231,17 @@ def colours_of(names: Sequence[str]) -> list[int]:
 
 
 def scale(largest: float, units: Units) -> tuple[float, str]:
-    """Return the unit in which the largest value is at least 1, the smallest unit if none is."""
+    """Return the largest unit in which the largest value is at least 1, or the smallest unit."""
     return next((unit for unit in reversed(units) if largest >= unit[0]), units[0])
 
 
 def wide(values: Iterable[float]) -> bool:
-    """Return whether an axis of these values should be logarithmic: positive, over a wide range."""
+    """Return True if an axis should be logarithmic: all values are positive, over a wide range."""
     there = list(values)
     return min(there) > 0 and max(there) / min(there) > _WIDE
 
 
 def largest(values: Matrix) -> float:
-    """Return the largest finite value; zero without one."""
+    """Return the largest finite value, or zero if there is none."""
     there = values[np.isfinite(values)]
     return float(there.max()) if there.size else 0.0

@@ -1,4 +1,4 @@
-"""Compare the runs of one scenario under several protocols.
+"""Comparison of runs of one scenario under several protocols.
 
 The figures of a run are under "compare" in its document. Those of the whole run cover the summary's
 window (`measure_s`). Settling and start-up times cover the whole life of every flow, until it has
@@ -71,7 +71,7 @@ DOCUMENT = "compare.json"
 
 
 def select(names: str | None, on: str, known: protocols.Protocols | None = None) -> list[str]:
-    """Return the protocols to compare: those of a list "a,b,c", by default all explicit ones.
+    """Return the protocols in a list "a,b,c", or by default all explicit protocols.
 
     Raises InputError for a name that is unknown or does not run on the backend.
     """
@@ -100,7 +100,7 @@ def load_each(
     on: str = "sim",
     laws: Mapping[str, PythonLaw] | None = None,
 ) -> dict[str, Scenario]:
-    """Load the scenario once per protocol, which the flows that name none use.
+    """Load the scenario once per protocol. Flows that name no protocol use that one.
 
     `laws` are laws in Python by name. Raises InputError for any error in one of the scenarios,
     before any has run, and when every flow names its protocol: all runs would be the same.
@@ -114,7 +114,7 @@ def each(
     on: str,
     laws: Mapping[str, PythonLaw] | None = None,
 ) -> dict[str, Scenario]:
-    """Build the scenario of each protocol, and check that a backend runs it; as `load_each`."""
+    """Build the scenario of each protocol, and check that the backend can run it."""
     scenarios = {}
     for name in names:
         scenario = build(name)
@@ -129,7 +129,7 @@ def each(
 def on_each(
     names: str | None, on: Sequence[str], laws: Mapping[str, PythonLaw] | None = None
 ) -> list[str]:
-    """Return the protocols to compare on several backends, as `select`, that run on all.
+    """Return the selected protocols that run on all of several backends.
 
     `laws` are laws in Python by name. Raises InputError as `select`, and when none remains.
     """
@@ -145,7 +145,7 @@ def on_each(
 
 
 def bottleneck(results: Mapping[str, Result], allocations: Mapping[str, Allocation]) -> str:
-    """Return the name of the common bottleneck of all runs, as the module's docstring defines."""
+    """Return the name of the bottleneck link common to all runs, as defined in the module docs."""
     first = next(iter(results.values()))
     names = [link.name for link in first.summary.links]
     weights = [math.fsum(a.bound_s[i] for a in allocations.values()) for i in range(len(names))]
@@ -161,7 +161,7 @@ def bottleneck(results: Mapping[str, Result], allocations: Mapping[str, Allocati
 
 
 def average_s(result: Result) -> float:
-    """Return the averaging time for settling: 1 s, or 1/20 of a run below 20 s.
+    """Return the averaging time for settling (s): 1 s, or 1/20 of a run shorter than 20 s.
 
     At least one sample.
     """
@@ -178,7 +178,8 @@ def settling_s(
     packet_bytes: float = 0.0,
     completed: bool = False,
 ) -> float | None:
-    """Return the longest time a flow took to settle at its max-min share (s; infinity: never).
+    """Return the longest time (s) that a flow took to settle at its max-min share. Infinity means
+    never.
 
     `time_s` are the ends of samples, `rate_bps` the rates at the receiver (shape (samples,)),
     `spans` the flow's shares over its life. Time counts from the flow's start and from each change
@@ -217,7 +218,7 @@ def settling_s(
 def start_up_s(
     time_s: Series, rate_bps: Series, spans: Spans, *, start_s: float, completed: bool = False
 ) -> float | None:
-    """Return the time from a flow's SYN to the end of its first sample at half its share (s).
+    """Return the time (s) from a flow's SYN to the end of its first sample at half its share.
 
     Arguments as in `settling_s`; the share is that at the sample's end. Infinity without such a
     sample; None without any sample, or when the flow had `completed` before.
@@ -233,7 +234,7 @@ def start_up_s(
 
 
 def figures(result: Result, allocated: Allocation, link: str) -> Figures:
-    """Return the figures to compare of one run whose bottleneck is `link`."""
+    """Return the comparison figures of one run whose bottleneck is `link`."""
     flows = [
         _flow_figures(result, allocated, i, *samples) for i, samples in enumerate(_rates_of(result))
     ]
@@ -292,7 +293,7 @@ def _flow_figures(
 
 
 def _rates_of(result: Result) -> list[tuple[Series, Series]]:
-    """Return sample times and rates of every flow, in the summary's order, in one pass."""
+    """Return the sample times and rates of every flow, in the summary's order."""
     table = result.flows
     time_s, rate_bps = series.numbers(table, "time_s"), series.numbers(table, "rate_bps")
     flow = table["flow"].combine_chunks().indices.to_numpy()
@@ -305,7 +306,7 @@ def _rates_of(result: Result) -> list[tuple[Series, Series]]:
 def _extremes(
     flows: Sequence[FlowFigures], key: str
 ) -> tuple[tuple[float | None, str | None], tuple[float | None, str | None]]:
-    """Return (value, flow) of a figure's minimum and maximum; the first flow if equal."""
+    """Return (value, flow) of a figure's minimum and maximum, with the first of equal flows."""
     there = [(flow[key], flow.name) for flow in flows if flow[key] is not None]
     if not there:
         return (None, None), (None, None)
@@ -322,14 +323,14 @@ def _never(flows: Sequence[FlowFigures], counts: Sequence[int], key: str) -> int
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs of one scenario by protocol, the allocation of each, and their common bottleneck."""
+    """Runs of one scenario by protocol, with their max-min allocations and common bottleneck."""
 
     results: dict[str, Result]
     allocations: dict[str, Allocation]
     bottleneck: str
 
     def _repr_html_(self) -> str:
-        """Show the comparison in a notebook: one row per protocol."""
+        """Return the comparison as an HTML table for a notebook, with one row per protocol."""
         rows = [
             (name, figures(result, self.allocations[name], self.bottleneck))
             for name, result in self.results.items()
@@ -338,7 +339,7 @@ class Comparison:
         return notebook.table(tables.Table("", title, tables.RUNS, rows), len(rows))
 
     def document(self) -> ComparisonDocument:
-        """Return the runs' summaries with their figures."""
+        """Return the comparison's document: the runs' summaries with their figures."""
         return ComparisonDocument(runs={
             name: ComparedRun.read({
                 **result.summary,
@@ -348,7 +349,7 @@ class Comparison:
         })  # fmt: skip
 
     def write(self, document: ComparisonDocument, folder: Path) -> None:
-        """Write DIR/<protocol>/ as for a single run, compare.json, compare.png and .svg.
+        """Write DIR/<protocol>/ as for a single run, and compare.json, compare.png and compare.svg.
 
         Where flows have a size, also transfers.png and .svg; of several seeds seeds.png and .svg.
         Raises InputError for the first that cannot be written; the others are written.
@@ -362,7 +363,7 @@ class Comparison:
     def write_into(
         self, folder: Path, document: ComparisonDocument, figures: bool = True
     ) -> list[WriteError]:
-        """Write the files of `write` into a Stage's folder; return why some cannot be written.
+        """Write the files of `write` into a Stage's folder; return the errors of failed files.
 
         A run is written whole or not at all; a figure of it may be missing.
         """
@@ -398,14 +399,14 @@ class Comparison:
         return errors
 
     def figure(self) -> Figure:
-        """Return the figure of rates and the bottleneck's queue, a panel per run."""
+        """Return the figure of rates and the bottleneck's queue, with one panel per run."""
         from waterfill.analysis import plots
 
         return plots.comparison(self.results, self.bottleneck, self.allocations)
 
 
 def of(results: Mapping[str, Result]) -> Comparison:
-    """Return the comparison of these runs, at least one, all of one scenario."""
+    """Return the comparison of one or more runs, all of one scenario."""
     allocations = {name: shares.allocation(result) for name, result in results.items()}
     return Comparison(dict(results), allocations, bottleneck(results, allocations))
 
@@ -413,7 +414,7 @@ def of(results: Mapping[str, Result]) -> Comparison:
 def over_seeds(
     comparison: Comparison, first_seed: int, others: Mapping[int, Mapping[str, Figures]]
 ) -> OverSeeds:
-    """Return the results of a comparison over several seeds, to add to its document.
+    """Return a comparison's results over several seeds, to be added to its document.
 
     `others` are the figures of each further seed, by protocol; seeds that lack one are left out.
     Where all seeds of each protocol have the same figures, nothing is drawn at random, and there is
@@ -436,13 +437,13 @@ def over_seeds(
 
 
 def is_comparison(directory: str | os.PathLike[str]) -> bool:
-    """Return whether `Comparison.write` wrote this directory."""
+    """Return True if `Comparison.write` wrote this directory."""
     recover(Path(directory))
     return (Path(directory) / DOCUMENT).exists()
 
 
 def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
-    """Read the runs of a directory that `Comparison.write` wrote; nothing is simulated.
+    """Read the runs in a directory written by `Comparison.write`. Nothing is simulated.
 
     Raises InputError when a file of it is missing, damaged or of an older version.
     """
@@ -467,7 +468,7 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
 
 
 def differences(runs: Mapping[str, Summary]) -> list[BackendDifference]:
-    """Compare each further backend with the first, one row per figure.
+    """Compare each further backend with the first one, with one row per figure.
 
     `runs` is {"protocol@backend": run}. A flow's queueing delay is its mean RTT less the base RTT.
     """
@@ -496,7 +497,7 @@ def _difference(a: float | None, b: float | None, relative: bool) -> float | Non
 
 
 def _figures_of(run: Summary) -> list[tuple[str, str, bool, float | None]]:
-    """Return (quantity, unit, whether the difference is relative, value) in a fixed order."""
+    """Return a run's figures as (quantity, unit, relative, value), in a fixed order."""
     found: list[tuple[str, str, bool, float | None]] = []
     for flow in run.flows:
         rtt = flow.rtt_ms

@@ -1,4 +1,4 @@
-"""The documents of comparisons: `compare --json`, and the figures of each run in it."""
+"""JSON documents of comparisons: `compare --json`, and the figures of each run in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waterfill.contract.summary import Spread, Summary
 
 
 class ShareRatio(Record):
-    """Smallest and largest rate ÷ max-min share of a run's flows."""
+    """Smallest and largest ratio of rate to max-min share among a run's flows."""
 
     worst: float | None
     worst_flow: str | None
@@ -33,7 +33,7 @@ class StartUp(Record):
 
 
 class FlowFigures(Record):
-    """Figures of one flow."""
+    """Comparison figures of one flow."""
 
     name: str
     share_ratio: float | None
@@ -42,7 +42,7 @@ class FlowFigures(Record):
 
 
 class Figures(Record):
-    """Figures to compare of one run, in SI units; None: no samples. Infinite: never.
+    """Comparison figures of one run, in SI units. None means no samples, infinity never.
 
     `utilization` and `queue_bytes` are those of the bottleneck in the summary's window, `drops`
     those of all links in the window, `jain_index` that of the rates in the window. `share_ratio` is
@@ -64,13 +64,13 @@ class Figures(Record):
 
 
 class ComparedRun(Summary):
-    """A run's summary with its figures."""
+    """A run's summary with its comparison figures."""
 
     compare: Figures
 
 
 class Estimate(Record):
-    """A quantity over seeds: one value per seed, their mean and its interval.
+    """A quantity over seeds: its value for each seed, their mean, and its confidence interval.
 
     A value is None where a run has none (a flow that never settled); the mean and the interval are
     then None too.
@@ -82,7 +82,7 @@ class Estimate(Record):
 
 
 class Difference(Record):
-    """Two protocols in one quantity: mean of first − second, and the corrected p-value."""
+    """Difference of two protocols in one quantity: mean of first − second, corrected p-value."""
 
     quantity: str
     first: str
@@ -121,7 +121,7 @@ class BackendDifference(Record):
 
 
 class ComparisonDocument(Record):
-    """The document of `compare --json`; keys of several seeds or backends have a default."""
+    """The document of `compare --json`. Keys of several seeds or backends have a default."""
 
     runs: dict[str, ComparedRun]
     seeds: list[int] | None = None
@@ -130,5 +130,5 @@ class ComparisonDocument(Record):
     differences: list[BackendDifference] | None = None
 
     def of_seeds(self) -> OverSeeds | None:
-        """Return the results over several seeds; None for a single one."""
+        """Return the results over several seeds, or None for a single seed."""
         return None if self.over_seeds is None else OverSeeds.read(self)

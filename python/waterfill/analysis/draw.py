@@ -1,4 +1,4 @@
-"""Charts drawn with matplotlib, and figures written as PNG, SVG or PDF: same input, same bytes.
+"""Charts drawn with matplotlib and written as PNG, SVG or PDF. Equal input gives equal bytes.
 
 Colours are Okabe and Ito's without yellow, which white paper hides: distinguishable with any colour
 vision. Dashes differ too, for black-and-white prints. pyplot is not used: no windows, no global
@@ -48,18 +48,18 @@ _SIZES = (1.0, 40.0)
 
 
 def style(place: int) -> dict[str, Any]:
-    """Return colour and dashes of a place in the palette; 28 differ from each other."""
+    """Return the colour and dashes of a palette index. Up to 28 indexes look different."""
     turn, colour = divmod(place, len(_COLOURS))
     return {"color": _COLOURS[colour], "linestyle": _DASHES[(colour + turn) % len(_DASHES)]}
 
 
 def named_styles(names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return colour and dashes of lines; one that is named after a colour has it."""
+    """Return the colour and dashes of each line. A line named after a colour has that colour."""
     return [style(place) for place in charts.colours_of(names)]
 
 
 def printable(text: str) -> str:
-    """Return a text for a figure: XML has no control characters, U+FFFE and U+FFFF."""
+    """Return a text for a figure, without characters that XML does not allow."""
     return "".join(
         "\ufffd"
         if c < " " or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff"
@@ -88,7 +88,7 @@ def figure(
     share: Literal["", "x", "both"] = "x",
     heights: Sequence[float] | None = None,
 ) -> Figure:
-    """Draw charts in a grid, row by row; None leaves a place empty.
+    """Draw charts in a grid, row by row. None leaves a position empty.
 
     `share` gives all charts one x axis, and with "both" those with the same `y_label` one y axis.
     A figure of one column has the charts' x label once. `heights` are the rows' shares.
@@ -131,7 +131,7 @@ def figure(
 
 
 def _labels(grid: Any, found: Sequence[Chart | None], columns: int, shared: bool) -> None:
-    """Label the axes; where all charts share x, below the lowest chart of each column."""
+    """Label the axes. A shared x axis is labelled only below the lowest chart of each column."""
     for place, chart in enumerate(found):
         if chart is None:
             continue
@@ -172,7 +172,7 @@ def _legend(axis: Any, where: Legend, corner: str) -> None:
 
 
 def _draw(axis: Any, chart: Chart, norm: Any) -> None:
-    """Draw everything of a chart but its title, its labels and its legend."""
+    """Draw the content of a chart, without its title, labels and legend."""
     _guides(axis, [guide for guide in chart.guides if not guide.name])
     for span in chart.spans:
         axis.axvspan(span.low, span.high, color=_COLOURS[span.colour], alpha=0.15, label=span.name)
@@ -210,7 +210,7 @@ def _guides(axis: Any, guides: Sequence[Guide]) -> None:
 
 
 def _axes(axis: Any, chart: Chart) -> None:
-    """Set scales, limits and ticks."""
+    """Set the scales, limits and ticks of a chart's axes."""
     if _lies(chart):
         axis.set_ylim(len(chart.ticks) - 0.5, -0.5)
         axis.set_yticks(range(len(chart.ticks)), [_plain(text) for text in chart.ticks])
@@ -245,7 +245,7 @@ def _axes(axis: Any, chart: Chart) -> None:
 
 
 def _lies(chart: Chart) -> bool:
-    """Return whether to draw a chart of named points sideways, so that the names fit."""
+    """Return True if a chart of named points is drawn sideways, so that the names fit."""
     return bool(chart.ticks) and all(line.role in ("points", "sample") for line in chart.lines)
 
 
@@ -298,7 +298,7 @@ def _bars(axis: Any, line: Line, place: int, count: int) -> None:
 
 
 def _band(axis: Any, chart: Chart, band: Band) -> None:
-    """Draw the median of a band's series, the middle 80 % of them and all."""
+    """Draw a band: the median of its series, the middle 80 % and the range."""
     label = f"{band.name} (median; bands: 80 % and all of {band.count})"
     look = style(band.colour)
     axis.plot(chart.x, band.median, label=_plain(label), linewidth=1.4, **look)
@@ -321,7 +321,7 @@ def _colour_bar(made: Figure, norm: Any, label: str) -> None:
 
 
 def _heat(axis: Any, heat: Heat, norm: Any) -> None:
-    """Draw cells of one size, labelled with their values: grids need not be even."""
+    """Draw a heat map as rectangles of one size, labelled with their values."""
     axis.imshow(heat.values, origin="lower", aspect="auto", cmap=_MAP, norm=norm)
     for set_ticks, texts in ((axis.set_xticks, heat.x), (axis.set_yticks, heat.y)):
         places = range(0, len(texts), -(-len(texts) // _MAX_TICKS))
@@ -338,7 +338,7 @@ def _heat(axis: Any, heat: Heat, norm: Any) -> None:
 
 
 def resize(figure: Figure, size: str) -> None:
-    """Give a figure a size "WIDTHxHEIGHT" in inches, such as "7x3".
+    """Set the size of a figure from a text "WIDTHxHEIGHT" in inches, such as "7x3".
 
     Raises InputError for another text, and for a size out of range or too small for its panels.
     """
@@ -360,7 +360,7 @@ def resize(figure: Figure, size: str) -> None:
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-    """Write `stem`.png, `stem`.svg and so on atomically and return their paths.
+    """Write a figure to `stem`.png, `stem`.svg and so on atomically; return their paths.
 
     Raises InputError for an unknown format and when one cannot be written.
     """

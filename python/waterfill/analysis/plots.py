@@ -26,7 +26,7 @@ KINDS = ("overview", "rates", "queues")
 
 
 def plot(result: Result, kind: str = "overview") -> Figure:
-    """Plot a run, simulated now or loaded: `overview` (all there is), `rates` or `queues`.
+    """Plot an `overview` of a run, its `rates` or its `queues`. The run may be new or loaded.
 
     Returns a matplotlib Figure, which notebooks show; `figure.savefig("rates.pdf")` writes it.
     Raises InputError for another kind.
@@ -51,7 +51,7 @@ def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:
 
 
 def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None) -> Figure:
-    """Plot the peaks per `average_s` of the queues of these links, by default of the largest."""
+    """Plot the queue peaks per `average_s` of these links, or by default of the longest queues."""
     found = RunCharts(result, PRINT, average_s=average_s)
     return _column(result, [found.queues(links=links or ())])
 
@@ -67,7 +67,7 @@ def overview(result: Result) -> Figure:
 
 
 def _column(result: Result, panels: Sequence[Chart], title: str = "") -> Figure:
-    """Draw charts over time one above the other, the first with the title."""
+    """Draw charts over time, one above the other, and the title above the first chart."""
     first, *others = panels
     titled = [replace(first, title=title or result.summary.scenario)]
     titled += [replace(chart, title="") for chart in others]
@@ -77,7 +77,7 @@ def _column(result: Result, panels: Sequence[Chart], title: str = "") -> Figure:
 def comparison(
     results: Mapping[str, Result], link: str, allocations: Mapping[str, Allocation]
 ) -> Figure:
-    """Plot rates with their max-min shares and the queue of `link`, side by side on one scale."""
+    """Plot the rates and max-min shares of several runs, and the queue of `link`, on one scale."""
     runs = {name: RunCharts(result, PRINT) for name, result in results.items()}
     for name, run in runs.items():
         run.allocation = allocations[name]
@@ -100,7 +100,7 @@ def comparison(
 
 
 def over_seeds(document: OverSeeds) -> Figure:
-    """Plot means with 95 % intervals and each seed's value, a panel per quantity.
+    """Plot means with 95 % intervals and the value of each seed, with one panel per quantity.
 
     A quantity that a seed lacks has no mean.
     """
@@ -113,7 +113,7 @@ def over_seeds(document: OverSeeds) -> Figure:
 
 
 def slowdowns(tables: Mapping[str, pa.Table]) -> Figure:
-    """Plot the slowdowns of transfers (`Result.transfers`) by name: of a protocol, or of a run.
+    """Plot the slowdowns of transfers (`Result.transfers`), by name of protocol or run.
 
     Left the distribution, right the median and the 99th percentile by size, in up to ten bins of
     equally many flows. Unfinished flows have no slowdown: a distribution ends below 1 by them.

@@ -45,7 +45,7 @@ TOLERANCE = 0.10
 
 
 def mathis_window(p: float) -> float:
-    """Return Reno's mean window (packets) under one loss in 1/p packets [mathis-1997:eq3].
+    """Return Reno's mean window (packets) at one loss per 1/p packets [mathis-1997:eq3].
 
     Without delayed acknowledgements.
     """
@@ -62,7 +62,7 @@ def padhye_window(p: float, rtt_s: float, rto_s: float, b: int = 1) -> float:
 
 
 def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> float:
-    """Return CUBIC's mean window (packets) [rfc9438:eq5], or its Reno-friendly one if larger.
+    """Return CUBIC's mean window (packets) [rfc9438:eq5], or the Reno-friendly one if larger.
 
     The Reno-friendly estimate is AIMD(3(1 − β)/(1 + β), β), whose mean is Mathis's [rfc9438:§4.3].
     """
@@ -74,34 +74,34 @@ def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> f
 
 
 class _Window(Protocol):
-    """A window law without a network: packets and seconds."""
+    """Interface of a window law without a network. Units are packets and seconds."""
 
     cwnd: float
 
     def grow(self, rtt_s: float) -> None:
-        """Apply one RTT of congestion avoidance, every packet acknowledged."""
+        """Apply one RTT of congestion avoidance in which every packet is acknowledged."""
 
     def reduce(self) -> None:
-        """Apply the reduction of a loss episode."""
+        """Apply the window reduction of a loss episode."""
 
 
 class RenoWindow:
-    """Reno: one packet more per RTT; half after a loss."""
+    """Window law of Reno: one more packet per RTT, and half the window after a loss."""
 
     def __init__(self) -> None:
         self.cwnd = 10.0
 
     def grow(self, rtt_s: float) -> None:
-        """[rfc5681:eq3]"""
+        """[rfc5681:eq3] Increase the window by one packet."""
         self.cwnd += 1.0
 
     def reduce(self) -> None:
-        """[rfc5681:eq4]"""
+        """[rfc5681:eq4] Halve the window, to at least two packets."""
         self.cwnd = max(self.cwnd / 2, 2.0)
 
 
 class CubicWindow:
-    """CUBIC of RFC 9438 §4.2–4.7, updated once per RTT."""
+    """Window law of CUBIC by RFC 9438 §4.2–4.7, updated once per RTT."""
 
     c, beta = 0.4, 0.7
 
@@ -111,7 +111,7 @@ class CubicWindow:
         self._w_est = self._prior = self.cwnd
 
     def grow(self, rtt_s: float) -> None:
-        """[rfc9438:eq1] to [rfc9438:eq4]"""
+        """[rfc9438:eq1] to [rfc9438:eq4] Grow the window to the cubic or Reno-friendly target."""
         self._since_s += rtt_s
         # The target is the curve's value one RTT ahead, at most 1.5 times the window.
         target = self.c * (self._since_s - self._k) ** 3 + self._w_max
@@ -120,7 +120,9 @@ class CubicWindow:
         self.cwnd = max(self._w_est, min(max(target, self.cwnd), 1.5 * self.cwnd))
 
     def reduce(self) -> None:
-        """[rfc9438:eq2], [rfc9438:§4.6], [rfc9438:§4.7]"""
+        """[rfc9438:eq2], [rfc9438:§4.6], [rfc9438:§4.7] Reduce the window by β, with fast
+        convergence.
+        """
         self._prior = self.cwnd
         fast = self.cwnd < self._w_max
         self._w_max = self.cwnd * (1 + self.beta) / 2 if fast else self.cwnd
@@ -139,7 +141,7 @@ def monte_carlo(
     seed: int = 1,
     rto_min_s: float = RTO_MIN_S,
 ) -> float:
-    """Return the mean window (packets) of a window law under independent losses.
+    """Return the mean window (packets) of a window law under independent losses, by simulation.
 
     Simulates RTT by RTT. An episode is: packets until the first loss; one more RTT, in which the
     loss is detected; the reduction; one RTT of recovery, and one more per retransmission that is
@@ -208,7 +210,7 @@ def monte_carlo(
 
 @dataclass(frozen=True)
 class LossCase:
-    """One case of a table: its setting, and the mean windows (packets)."""
+    """One case of a response table: its settings and its mean windows (packets)."""
 
     protocol: str
     loss: Loss
@@ -227,7 +229,7 @@ class LossCase:
 
     @property
     def error(self) -> float:
-        """Relative difference from the reference."""
+        """Relative difference of the mean window from the reference."""
         return self.window / self.reference - 1
 
     @property
@@ -300,7 +302,7 @@ def scenario(protocol: str, loss: Loss, p: float, rtt_s: float, losses: int) -> 
 
 @dataclass(frozen=True)
 class Point:
-    """The parameters of a case: protocol, kind of loss, loss rate, RTT."""
+    """Parameters of a response case: protocol, kind of loss, loss rate and RTT."""
 
     protocol: str
     loss: Loss
@@ -312,7 +314,7 @@ class Point:
 
 
 def case_of(point: Point, summary: Summary) -> LossCase:
-    """Return the case of a finished run."""
+    """Return the response case that a finished run has measured."""
     flow, link = summary.flows[0], summary.links[0]
     p, rtt_s, cubic = point.p, point.rtt_s, point.protocol == "cubic"
     closed = (
@@ -344,7 +346,9 @@ def cells(
     losses: int = 300,
     progress: Callable[[str, Tick], None] | None = None,
 ) -> list[LossCase]:
-    """Run every case of the tables on all CPUs; return them in order. Ctrl-C skips the rest."""
+    """Run all cases of the response tables on all CPUs; return them in order. Ctrl-C skips the
+    rest.
+    """
     points = [
         Point(protocol, loss, p, rtt_s)
         for protocol, loss in tables

@@ -1,4 +1,4 @@
-"""The charts of runs: rates, queues, signals, RTTs, utilization, drops, completion times."""
+"""Charts of runs: rates, queues, signals, RTTs, utilization, drops and completion times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TIME = "time (s)"
 
 @dataclass(frozen=True)
 class Medium:
-    """Room of a medium, and its units.
+    """Capacity of a medium (print, page or screen): limits on intervals and lines, and units.
 
     A chart over time has up to `intervals` intervals, and at least `fewest` however long the RTTs
     are. Up to `lines` flows are lines, more are bands by group; more groups than `bands` are one
@@ -51,7 +51,7 @@ class Medium:
     rates: Units
     volumes: Units
     means: bool = False
-    """True to draw a queue's means next to its peaks."""
+    """True if a chart shows a queue's means next to its peaks."""
 
 
 PRINT = Medium(100, 20, 8, 8, charts.RATES[1:2], charts.VOLUMES[1:3])
@@ -61,7 +61,7 @@ SCREEN = Medium(240, 240, charts.COLOURS, charts.COLOURS, charts.RATES[1:2], ())
 
 @dataclass
 class RunCharts:
-    """The charts of a run; `prefix` begins their keys.
+    """The charts of one run. `prefix` begins their keys.
 
     `average_s` sets the length of intervals over time; 0 draws each sample. `max_picked_numbers`
     limits the series that a reader can add by name.
@@ -82,29 +82,29 @@ class RunCharts:
 
     @cached_property
     def allocation(self) -> Allocation:
-        """The max-min shares over time."""
+        """The max-min allocation of the run over time."""
         return shares.allocation(self.result)
 
     @cached_property
     def flows(self) -> Binned:
-        """The flows' samples by interval."""
+        """Samples of the flows, by interval."""
         names = [flow.name for flow in self.result.summary.flows]
         return Binned(self.result, "flows", names, self.grid)
 
     @cached_property
     def links(self) -> Binned:
-        """The links' samples by interval."""
+        """Samples of the links, by interval."""
         names = [link.name for link in self.result.summary.links]
         return Binned(self.result, "links", names, self.grid)
 
     def all(self) -> list[Chart]:
-        """Return the charts that this run has something for, in a page's order."""
+        """Return all charts for which this run has data, in the order of a page."""
         found = [self.rates(), self.queues(), *self.signals(), self.rtts(), self.utilization(),
                  self.drops(), *self.completion()]  # fmt: skip
         return [chart for chart in found if chart is not None and (chart.lines or chart.bands)]
 
     def rates(self, *, with_shares: bool = True, max_bps: float = 0.0) -> Chart:
-        """Return the rates of flows and traffic, with the max-min shares behind.
+        """Return the chart of rates of flows and traffic, with max-min shares in the background.
 
         With `max_bps` it is a small chart whose axis reaches that rate.
         """
@@ -131,7 +131,7 @@ class RunCharts:
         )  # fmt: skip
 
     def queues(self, *, links: Sequence[str] = (), max_bytes: float = 0.0) -> Chart:
-        """Return peaks of the longest queues, or of those of `links`, on a given axis."""
+        """Return the chart of queue peaks, of the longest queues or of the given `links`."""
         peaks = self.links.peaks("queue_max_bytes")
         packets = [(float(self.result.network.packet_bytes), "packets")]
         units = self.medium.volumes or packets
@@ -155,7 +155,7 @@ class RunCharts:
         )  # fmt: skip
 
     def signals(self, *, first: bool = False) -> list[Chart]:
-        """Return a chart for each column that routers announce or sources compute.
+        """Return a chart for each signal that routers announce or sources compute.
 
         With `first` one per protocol: the first that its routers have, else its sources.
         """
@@ -200,7 +200,7 @@ class RunCharts:
         )  # fmt: skip
 
     def rtts(self) -> Chart:
-        """Return the flows' RTTs."""
+        """Return the chart of the flows' RTTs."""
         values = self.flows.means("rtt_s")
         unit, label = charts.scale(charts.largest(values), charts.TIMES)
         lines, bands, picks = self._of_flows(values / unit)
@@ -210,7 +210,7 @@ class RunCharts:
         )  # fmt: skip
 
     def utilization(self) -> Chart:
-        """Return the utilization of the busiest links."""
+        """Return the chart of the utilization of the busiest links."""
         values = 100 * self.links.means("utilization")
         rows = self._busiest(values)
         lines = [Line(self.links.names[row], values[row], i) for i, row in enumerate(rows)]
@@ -220,7 +220,7 @@ class RunCharts:
         )  # fmt: skip
 
     def drops(self) -> Chart | None:
-        """Return the packets dropped or lost on links; None where there are none."""
+        """Return the chart of packets dropped or lost on links, or None if there are none."""
         dropped = self.links.sums("drops") + self.links.sums("lost")
         rows = [row for row in range(len(dropped)) if dropped[row].any()]
         if not rows:
@@ -234,24 +234,24 @@ class RunCharts:
         )  # fmt: skip
 
     def completion(self) -> list[Chart]:
-        """Return the distributions of completion times and slowdowns where flows have a size."""
+        """Return the distributions of completion times and slowdowns, if any flows have a size."""
         if not self.result.network.has_transfers:
             return []
         return distributions(by_source(self.result.transfers), self.prefix)
 
     def highest_bps(self) -> float:
-        """Return the largest rate that the chart of rates shows."""
+        """Return the maximum rate (bit/s) in the chart of rates."""
         return charts.largest(self.flows.means("rate_bps", null_is_zero=True))
 
     def highest_bytes(self, link: str) -> float:
-        """Return the largest queue of a link."""
+        """Return the maximum queue length of a link (bytes)."""
         return charts.largest(self.links.peaks("queue_max_bytes")[self.links.names.index(link)])
 
     # --- parts -----------------------------------------------------------------------------
 
     @property
     def _span(self) -> str:
-        """The length of an interval as text; empty where each sample is drawn."""
+        """Length of an interval as text, empty if each sample is drawn."""
         return "" if self.average_s == 0 else f"{self.grid.width_s:.3g} s"
 
     @property
@@ -277,7 +277,7 @@ class RunCharts:
     def _of_flows(
         self, values: Matrix, others: Sequence[str] = ()
     ) -> tuple[list[Line], list[Band], dict[str, Series]]:
-        """Return lines of few flows, else bands by group with lines to add by name.
+        """Return lines for few flows, or bands by group with lines that a reader can add by name.
 
         `others` are further lines of the chart: a flow named after a colour takes it from them.
         """
@@ -329,7 +329,7 @@ class RunCharts:
         return found
 
     def _busiest(self, values: Matrix) -> list[int]:
-        """Return the rows with the largest values, in order; nearly idle ones are left out."""
+        """Return the rows with the largest values, in order, without nearly idle ones."""
         peaks = [charts.largest(row) for row in values]
         highest = max(peaks, default=0.0)
         # Reverse links carry acknowledgements only.
@@ -338,7 +338,7 @@ class RunCharts:
         return [row for row in worth if row in kept]
 
     def _most_used(self, rows: Sequence[int]) -> list[int]:
-        """Return up to as many of these links as a chart has: all, or the most utilized first.
+        """Return as many of these links as a chart can show, the most utilized ones first.
 
         The utilization is that of the summary's window, where bottlenecks are at their target.
         """
@@ -362,7 +362,7 @@ def _how(bands: Sequence[Band]) -> str:
 
 
 def _unit_of(column: str) -> str:
-    """Return the unit of a protocol's signal; empty for a number without one."""
+    """Return the unit of a protocol's signal, or an empty text for a number without a unit."""
     unit = protocols.units().get(column, "")
     return "" if unit == "1" else unit
 
@@ -371,7 +371,7 @@ def _unit_of(column: str) -> str:
 
 
 def side_by_side(runs: Mapping[str, RunCharts], link: str) -> dict[str, list[Chart]]:
-    """Return small charts of rates and of a link's queue for each run, on one scale."""
+    """Return small charts of rates and of one link's queue for each run, on a common scale."""
     max_bps = max(run.highest_bps() for run in runs.values()) or 1.0
     max_bytes = max(run.highest_bytes(link) for run in runs.values()) or 1.0
     return {
@@ -384,14 +384,14 @@ def side_by_side(runs: Mapping[str, RunCharts], link: str) -> dict[str, list[Cha
 
 
 def by_source(table: pa.Table) -> dict[str, pa.Table]:
-    """Return a run's transfers by their source, of the first sources."""
+    """Return a run's transfers as one table per source, for the first sources."""
     sources = np.array(table["source"].to_pylist())
     names = list(dict.fromkeys(sources.tolist()))[:_MAX_LINKS]
     return {name: table.filter(sources == name) for name in names}
 
 
 def distributions(tables: Mapping[str, pa.Table], prefix: str = "") -> list[Chart]:
-    """Return the distributions of completion times and slowdowns, a line per table of transfers.
+    """Return the distributions of completion times and slowdowns, with one line per table.
 
     Unfinished flows have no value: a distribution ends below 1 by them.
     """
@@ -421,7 +421,7 @@ def distributions(tables: Mapping[str, pa.Table], prefix: str = "") -> list[Char
 
 
 def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
-    """Return the median and the 99th percentile of slowdowns by size, in equally filled bins."""
+    """Return the chart of median and 99th-percentile slowdowns by size, in equally filled bins."""
     lines: list[Line] = []
     for colour, (name, table) in enumerate(tables.items()):
         sizes, slowdown = numbers(table, "size_bytes"), numbers(table, "slowdown")
@@ -446,7 +446,7 @@ _NOWHERE = Estimate(values_=[], mean=None, interval=None)
 
 
 def over_seeds(document: OverSeeds) -> list[Chart]:
-    """Return a chart per quantity: each run's mean with its 95 % interval, and each seed's value.
+    """Return a chart per quantity with each run's mean, its 95 % interval and each seed's value.
 
     A quantity that a seed lacks has no mean.
     """

@@ -1,4 +1,4 @@
-"""Statistics of a comparison over several seeds: means, intervals, significance.
+"""Statistics of a comparison over several seeds: means, intervals and significance.
 
 A figure's interval is that of Student's t at 95 %. Two protocols are compared by a paired t-test
 over the seeds, since both meet the same random events; p-values of all pairs of one quantity are
@@ -31,7 +31,7 @@ def seeds(first: int, count: int) -> list[int]:
 
 
 def quantities(figures: Figures) -> dict[str, float | None]:
-    """Return the quantities compared over seeds, from a run's `compare.figures`."""
+    """Return the quantities that are compared over seeds, from a run's comparison figures."""
     found: dict[str, float | None] = {
         "utilization": figures.utilization,
         "queue_bytes.mean": figures.queue_bytes.mean,
@@ -76,7 +76,7 @@ def estimates(runs: Mapping[str, Sequence[Figures]]) -> dict[str, dict[str, Esti
 
 
 def differences(found: Mapping[str, Mapping[str, Estimate]]) -> list[Difference]:
-    """Compare all pairs of protocols in every quantity that all seeds of both have."""
+    """Compare all pairs of protocols in each quantity that is known for all seeds of both."""
     rows: list[Difference] = []
     names = list(found)
     for quantity in next(iter(found.values()), {}):

@@ -1,4 +1,4 @@
-"""Time series of a run: columns, windows, means, settling.
+"""Time series of a run: columns, windows, means and settling.
 
 Times are simulated seconds from the start of the run, windows are (start, stop] at the resolution
 of the scenario's `sample`. Arrays have the shape (samples,).
@@ -26,13 +26,13 @@ EPSILON_S = 1e-9
 
 
 def numbers(table: pa.Table, column: str) -> Series:
-    """Return a column as floats, shape (rows,); NaN where it is null."""
+    """Return a column of a table as floats, of shape (rows,). Null becomes NaN."""
     values: Series = table[column].to_numpy().astype(np.float64, copy=False)
     return values
 
 
 def samples(result: Result, which: Which, name: str, column: str) -> tuple[Series, Series]:
-    """Return sample times (s) and one column of one flow, link or source, shape (samples,).
+    """Return the sample times (s) and one column of a flow, link or source, of shape (samples,).
 
     Raises KeyError when the run has none of that name.
     """
@@ -41,12 +41,12 @@ def samples(result: Result, which: Which, name: str, column: str) -> tuple[Serie
 
 
 def rate_series(result: Result, flow: str) -> tuple[Series, Series]:
-    """Return a flow's rate (bit/s) at every sample time of the run, zero without a sample."""
+    """Return a flow's rate (bit/s) at every sample time of the run, or zero without a sample."""
     return flow_series(result, flow, "rate_bps")
 
 
 def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]:
-    """Return a column of a flow at every sample time of the run, zero without a sample.
+    """Return a column of a flow at every sample time of the run, or zero without a sample.
 
     Raises KeyError when the run has no such flow or column.
     """
@@ -62,13 +62,13 @@ def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]
 def between(
     time_s: Series, values: NDArray[Any], start_s: float, stop_s: float
 ) -> tuple[Series, NDArray[Any]]:
-    """Return the samples of a window: times and values."""
+    """Return the times and values of the samples in a time window."""
     inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
     return time_s[inside], values[inside]
 
 
 def mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float | None:
-    """Return the mean of a column in a window, NaN counted as 0; None without a sample."""
+    """Return the mean of a column in a time window, with NaN as 0, or None without a sample."""
     _, inside = between(time_s, values, start_s, stop_s)
     return float(np.nan_to_num(inside).mean()) if len(inside) else None
 
@@ -76,7 +76,7 @@ def mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float
 def means(
     time_s: Series, values: Series, average_s: float, start_s: float, stop_s: float
 ) -> tuple[Series, Series]:
-    """Return the ends and values of the means over `average_s` that lie wholly in a window.
+    """Return the ends and values of all means over `average_s` that fit in a time window.
 
     With `average_s` = 0 each mean is one sample.
     """
@@ -85,7 +85,7 @@ def means(
 
 
 def trailing(time_s: Series, values: Series, average_s: float) -> Series:
-    """Return the mean of the last `average_s` up to each sample; of fewer samples at the start."""
+    """Return the mean over the last `average_s` at each sample, or over less time at the start."""
     between_s = step_s(time_s)
     count = max(1, round(average_s / between_s)) if between_s > 0 else 1
     if count == 1:
@@ -100,7 +100,7 @@ def trailing(time_s: Series, values: Series, average_s: float) -> Series:
 def intervals(
     time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
 ) -> tuple[Series, Series]:
-    """Return means (or maxima) over intervals of `average_s`, at the intervals' middles."""
+    """Return means or maxima over intervals of `average_s`, at the midpoints of the intervals."""
     values = np.nan_to_num(values)
     if average_s <= 0 or not len(values):
         return time_s, values
@@ -114,12 +114,12 @@ def intervals(
 
 
 def step_s(time_s: Series) -> float:
-    """Return the time between two samples (s); 0 with fewer than two."""
+    """Return the time between two samples (s), or 0 with fewer than two samples."""
     return float(time_s[1] - time_s[0]) if len(time_s) > 1 else 0.0
 
 
 def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
-    """Return the first time from which every sample is inside; infinity if the last is not.
+    """Return the first time from which all samples are inside, or infinity if the last is not.
 
     Both arguments have the shape (samples,), at least one sample.
     """
@@ -138,7 +138,7 @@ Entry = TypeVar("Entry", bound=_Named)
 
 
 def named(entries: Iterable[Entry], name: str) -> Entry:
-    """Return the flow, link or source of this name; raise KeyError without it."""
+    """Return the flow, link or source with this name; raise KeyError if there is none."""
     for entry in entries:
         if entry.name == name:
             return entry

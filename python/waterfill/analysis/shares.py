@@ -1,4 +1,4 @@
-"""Exact max-min shares over a run, for the flows active at each time."""
+"""Exact max-min shares over a run, for the flows that are active at each time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAME = 1e-9
 
 
 class Spans(NamedTuple):
-    """Spans of time (from, to] with one max-min share each: s, s, bit/s, shape (spans,).
+    """Time spans (from, to] (s) with one max-min share (bit/s) each, as arrays of shape (spans,).
 
     Spans are consecutive, with a share of zero where there is none; neighbours differ.
     """
@@ -31,14 +31,14 @@ class Spans(NamedTuple):
     share_bps: Series
 
     def within(self, from_s: float, to_s: float) -> Spans:
-        """Return the spans cut to [from_s, to_s]."""
+        """Return the spans cut to the time range [from_s, to_s]."""
         met = (self.to_s > from_s) & (self.from_s < to_s)
         starts_s = np.maximum(self.from_s[met], from_s)
         ends_s = np.minimum(self.to_s[met], to_s)
         return Spans(starts_s, ends_s, self.share_bps[met])
 
     def at(self, time_s: Series) -> Series:
-        """Return the share at each of these times (ends of samples); zero outside."""
+        """Return the share (bit/s) at each of these sample times, or zero outside all spans."""
         if not len(self.to_s):
             return np.zeros(len(time_s))
         index = np.searchsorted(self.to_s, time_s - 1e-9)
@@ -48,7 +48,7 @@ class Spans(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The exact max-min allocation over a run, for the flows active at each time.
+    """The exact max-min allocation over a run, for the flows that are active at each time.
 
     `classes` are the shares of each class of flows; `of_flow` and `lives` the class and the life
     [start, end) (s) of every entry of the summary's flows; `bound_s` per link the flow-seconds in
@@ -61,12 +61,12 @@ class Allocation:
     bound_s: list[float]
 
     def of(self, flow: int) -> Spans:
-        """Return the shares of a flow over its life; `flow` is its index in the summary."""
+        """Return the shares of a flow over its life. `flow` is its index in the summary."""
         return self.classes[self.of_flow[flow]].within(*self.lives[flow])
 
 
 def allocation(result: Result) -> Allocation:
-    """Compute the max-min allocation of a run: `maxmin.intervals` over its flows' lives."""
+    """Compute the max-min allocation of a run over the lives of its flows."""
     end_s = _end_s(result)
     lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary.flows)]
     targets = protocols.targets(result.network.params)

@@ -1,4 +1,4 @@
-"""Tables as data: columns with units and forms, for terminals and pages.
+"""Tables as data: columns with units and formats, for terminals and pages.
 
 `waterfill.cli.tables` prints them, `waterfill.report` and the studio put them on pages. A column
 of the same quantity is stated once, here.
@@ -25,7 +25,7 @@ TablePlace: TypeAlias = Literal["terminal", "page"]
 
 
 class TableCell(NamedTuple):
-    """One cell: its text, the number to sort by (None: sort by text), and a class of its own."""
+    """One table cell: its text, the number to sort by (None for its text), and its style class."""
 
     text: str
     number: float | None = None
@@ -37,7 +37,7 @@ NONE = TableCell("–", -math.inf)
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One column: its name and unit, and the function that returns a row's value.
+    """One table column: its name and unit, and the function that returns a row's value.
 
     Numbers are divided by `size`, the column's unit in units of the value. `form` is the format on
     a terminal, where decimals align, or a function that chooses it; `page` is the format on a page.
@@ -63,7 +63,7 @@ class Column(Generic[Row]):
         return "\n".join(filter(None, (self.short or self.name, self.unit)))
 
     def cell(self, row: Row, place: TablePlace) -> TableCell:
-        """Return a row's cell."""
+        """Return the cell of a row in this column."""
         value = self.value(row)
         if isinstance(value, TableCell):
             return value
@@ -84,7 +84,7 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """One table; the first column names the row."""
+    """One table, whose first column names the rows."""
 
     key: str
     title: str
@@ -93,7 +93,7 @@ class Table(Generic[Row]):
     note: str = ""
 
     def shown(self, place: TablePlace) -> list[Column[Row]]:
-        """Return the columns that a place has."""
+        """Return the columns that a terminal or a page shows."""
         return [
             column for column in self.columns
             if column.where in (None, place)
@@ -105,7 +105,7 @@ class Table(Generic[Row]):
 
 
 class LinkRow(NamedTuple):
-    """A link of a run: its measurements, and its specification where it is known."""
+    """A link of a run: its measurements, and its specification if known."""
 
     measured: LinkSummary
     spec: LinkSpec | None = None
@@ -189,7 +189,7 @@ SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of com
 # --- comparisons -------------------------------------------------------------------------------
 
 Compared: TypeAlias = "tuple[str, Figures]"
-"""A run's name and its figures."""
+"""A run's name and its comparison figures."""
 
 
 def _kilo(value: float) -> str:
@@ -246,7 +246,7 @@ MOVED: Sequence[Column[Compared]] = (
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity over seeds: its key in a comparison, its name in text, heading, label and unit."""
+    """A quantity compared over seeds: its key, name, heading, label and unit."""
 
     key: str
     name: str
@@ -256,11 +256,11 @@ class Quantity:
     size: float = 1.0
     form: str = ".2f"
     drawn: bool = False
-    """True if the figure of the seeds has a panel for it."""
+    """True if the figure of the seeds has a panel for the quantity."""
 
     @property
     def axis(self) -> str:
-        """The label of an axis."""
+        """Label of an axis for the quantity, with its unit."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 
@@ -282,7 +282,7 @@ OVER_SEEDS = (
 
 
 def over_seeds(runs: Mapping[str, Mapping[str, Estimate]], note: str = "") -> Table[Any]:
-    """Return the table of means and intervals over the seeds, a row for each of `runs`."""
+    """Return the table of means and intervals over the seeds, with one row per run."""
     there = set(next(iter(runs.values())))
     columns: list[Column[tuple[str, Mapping[str, Estimate]]]] = [
         Column("run", lambda run: run[0], short="protocol")
@@ -298,14 +298,14 @@ def over_seeds(runs: Mapping[str, Mapping[str, Estimate]], note: str = "") -> Ta
 
 
 def all_same(runs: Mapping[str, Mapping[str, Estimate]]) -> bool:
-    """Return whether all seeds of each run gave the same values."""
+    """Return True if all seeds of each run gave the same values."""
     return all(len(set(found.values_)) == 1 for run in runs.values() for found in run.values())
 
 
 def _interval(
     one: Quantity, place: TablePlace
 ) -> Callable[[tuple[str, Mapping[str, Estimate]]], TableCell]:
-    """Return the function that writes a quantity's mean with its 95 % interval."""
+    """Return the function that formats a quantity's mean with its 95 % interval."""
 
     def cell(run: tuple[str, Mapping[str, Estimate]]) -> TableCell:
         found = run[1].get(one.key)

@@ -1,4 +1,4 @@
-"""Positions of a network's nodes in a drawing; the same network has the same positions."""
+"""Positions of a network's nodes in a drawing. Equal networks have equal positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Points: TypeAlias = npt.NDArray[np.float64]
 
 
 def layout(edges: Sequence[tuple[str, str]]) -> Mapping[str, Points]:
-    """Return x and y of each node, neighbours about one apart, nodes in the order of the edges.
+    """Return the position of each node in the order of the edges. Neighbours are about one apart.
 
     A chain is a line that its first edge follows to the right. Other networks get the layout of
     Kamada and Kawai, turned so that its longest extent lies across and the first node is on the
@@ -43,7 +43,7 @@ def _layout(edges: tuple[tuple[str, str], ...]) -> Mapping[str, Points]:
 
 
 def _component(graph: Any, members: Sequence[int]) -> Points:
-    """Return the positions of a connected graph's nodes, in their order."""
+    """Return the positions of a connected graph's nodes, in the order of `members`."""
     import networkx as nx
 
     degrees = [graph.degree(node) for node in members]
@@ -69,7 +69,7 @@ def _component(graph: Any, members: Sequence[int]) -> Points:
 
 
 def rate_text(rate_bps: float) -> str:
-    """Return a rate with its unit: 622 Mbit/s."""
+    """Return a rate as text with its unit, such as 622 Mbit/s."""
     for size, unit in ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if rate_bps >= size:
             return f"{rate_bps / size:.4g} {unit}"

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 Quantity: TypeAlias = Literal["slowdown", "completion_s"]
 
 EDGES_BYTES = (10e3, 100e3, 1e6, 10e6)
-"""Sizes between bins: 10 and 100 kB, 1 and 10 MB."""
+"""Limits between size bins (bytes): 10 kB, 100 kB, 1 MB and 10 MB."""
 
 
 class Spread(Record):
-    """Mean and percentiles; None without a completed flow."""
+    """Mean and percentiles of transfers, or None without a completed flow."""
 
     mean: float | None
     p50: float | None
@@ -37,7 +37,7 @@ class Spread(Record):
 
 
 class SizeBin(Record):
-    """Transfers of more than `above_bytes` and up to `to_bytes` (None: any) of payload."""
+    """Transfers with a payload above `above_bytes` and up to `to_bytes`, or any above for None."""
 
     above_bytes: float
     to_bytes: float | None
@@ -48,7 +48,7 @@ class SizeBin(Record):
 
 
 def spread(values: Series) -> Spread:
-    """Return the mean and the percentiles of the values that are there (NaN is none)."""
+    """Return the mean and the percentiles of all values that are not NaN."""
     found = np.sort(values[np.isfinite(values)]).tolist()
     mean = math.fsum(found) / len(found) if found else None
     p50, p90, p99 = (percentile(found, percent) for percent in (50, 90, 99))
@@ -56,7 +56,7 @@ def spread(values: Series) -> Spread:
 
 
 class Overall(Record):
-    """A summary of all transfers of a run."""
+    """Summary of all transfers of a run."""
 
     flows: int
     unfinished: int
@@ -65,7 +65,7 @@ class Overall(Record):
 
 
 def overall(table: pa.Table) -> Overall:
-    """Return counts, completion times and slowdowns of all transfers of a table."""
+    """Return the number, completion times and slowdowns of all transfers in a table."""
     took_s = values(table, "completion_s")
     return Overall(
         flows=len(took_s),
@@ -76,7 +76,7 @@ def overall(table: pa.Table) -> Overall:
 
 
 def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list[SizeBin]:
-    """Return a row for each bin of sizes that has flows, then one for all if there are several.
+    """Return a row for each size bin that has flows, and one for all sizes if there are several.
 
     `edges_bytes` rise; the first bin begins at 0, the last has no end.
     """
@@ -102,7 +102,7 @@ def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list
 
 
 def cdf(table: pa.Table, of: Quantity = "slowdown") -> pa.Table:
-    """Return the distribution of a column in two columns: `of`, rising, and `share`.
+    """Return the distribution of a column as two columns: `of`, ascending, and `share`.
 
     `share` is the fraction of all flows in the table, unfinished ones included, with at most this
     value: where flows are unfinished it ends below 1.
@@ -116,5 +116,5 @@ def cdf(table: pa.Table, of: Quantity = "slowdown") -> pa.Table:
 
 
 def values(table: pa.Table, column: str) -> Series:
-    """Return a column as real numbers, NaN for null."""
+    """Return a column of a table as real numbers. Null becomes NaN."""
     return np.asarray(table[column].to_numpy(), dtype=np.float64)

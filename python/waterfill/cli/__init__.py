@@ -1,4 +1,4 @@
-"""The command `waterfill`: its commands, tables, live display and console."""
+"""The `waterfill` command: its subcommands, tables, live display and console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and the examples in their help."""
+"""Arguments and options that several commands share, and help examples."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def examples(*lines: str) -> str:
-    """Return the examples at the end of a command's help, one line each."""
+    """Return examples for the end of a command's help, one per line."""
     # \b keeps click from filling the lines into a paragraph.
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def place(text: str) -> Path:
-    """Return the path that a word of the command line names.
+    """Return the path given as a command-line argument; refuse an empty one.
 
     An empty one, of a variable that is not set, is no name of the current directory.
     """
@@ -74,7 +74,7 @@ NewFile = Annotated[
 
 
 def quantity(option: str, kind: Quantity, text: str | None) -> float:
-    """Return the value of an option in SI units, 0 if it is not given; raise InputError."""
+    """Return the value of an option in SI units, or 0 if it is not given; raise InputError."""
     try:
         return 0.0 if text is None else kind.parse(text)
     except ValueError as error:
@@ -82,7 +82,7 @@ def quantity(option: str, kind: Quantity, text: str | None) -> float:
 
 
 def overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:
-    """Return all assignments, those of --protocol and --seed included; later ones win."""
+    """Return all assignments, including those of --protocol and --seed. Later ones win."""
     chosen = [] if protocol is None else [f"protocol={protocol}"]
     chosen += sets or []
     return chosen if seed is None else [*chosen, f"seed={seed}"]

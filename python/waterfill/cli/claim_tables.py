@@ -38,7 +38,9 @@ def _verdict(claim: Judged) -> TableCell:
 
 
 def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
-    """Return one experiment's claims: the paper's value, ours, the verdict; then remarks."""
+    """Return tables of one experiment's claims, with paper values, our values, verdicts and
+    remarks.
+    """
     notes = [Text(f"{claim.id}: {text}") for claim in judged if (text := remark(claim))]
     head = [Text(title, style="bold")]
     if is_short(judged):

@@ -1,4 +1,4 @@
-"""Shell completion: names of protocols, backends, formats and so on, and keys for --set."""
+"""Shell completion for names of protocols, backends, formats and others, and for --set keys."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _rules() -> Iterable[str]:
 
 
 def _one(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Complete one of the names."""
+    """Return a completer for one of these names."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]
@@ -64,7 +64,7 @@ def _one(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 
 
 def _several(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Complete the last of some names that commas separate; each is named once."""
+    """Return a completer for the last of several comma-separated names, without repetition."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",")
@@ -87,7 +87,7 @@ rule = _one(_rules)
 
 
 def assignment(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete the key of KEY=VALUE: the scenario's own links and flows, and parameters of laws."""
+    """Complete the key of KEY=VALUE with the scenario's links and flows and laws' parameters."""
     if "=" in incomplete:
         return []
     # Where the last option has no value yet, the words that are no options are not yet assigned.
@@ -116,7 +116,7 @@ def _keys(scenario: object) -> Iterator[str]:
 
 
 def _content(scenario: object) -> dict[str, Any]:
-    """Return the content of the file, or nothing if it is missing or not yet valid."""
+    """Return the content of a scenario file, or an empty dictionary if it is missing or invalid."""
     from waterfill.scenario.loading import read_toml
 
     try:

@@ -1,4 +1,4 @@
-"""Writes text, tables and JSON to standard output; a closed pipe ends the command quietly.
+"""Output of text, tables and JSON to standard output. A closed pipe ends the command quietly.
 
 `settle` corrects what libraries would take from the environment.
 """
@@ -29,7 +29,7 @@ _MIN_COLUMNS, _MAX_COLUMNS = 40, 1000
 
 
 def settle() -> None:
-    """Correct the variables that libraries read, before they are imported.
+    """Correct environment variables before the libraries that read them are imported.
 
     A size of the terminal that is none is left to be asked of the terminal. Figures are written to
     files, so no backend for windows is loaded; where settings cannot be kept is no news to a user.
@@ -75,13 +75,13 @@ def print_text(text: str) -> None:
 
 
 def discard_output() -> None:
-    """Discard further output of the interpreter to standard output when it exits."""
+    """Discard further output to standard output, including the interpreter's at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _output() -> Iterator[None]:
-    """Exit quietly when the reader of standard output has gone (`… | head`)."""
+    """Exit quietly if the reader of standard output has gone (`… | head`)."""
     try:
         yield
     except OSError as error:
@@ -92,21 +92,21 @@ def _output() -> Iterator[None]:
 
 
 def unwritable(error: OSError) -> RunError:
-    """Return an error that standard output cannot be written; discard the rest of the output."""
+    """Return the error for a failed write to standard output; discard all further output."""
     discard_output()
     reason = "it is closed" if error.errno == errno.EBADF else error.strerror
     return RunError(f"standard output: cannot be written: {reason}")
 
 
 class Unwritten:
-    """The failed writes of a command, which are reported when its answer has been printed."""
+    """Failed writes of a command, which are reported after its answer has been printed."""
 
     def __init__(self) -> None:
         self.errors: list[WriteError] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Keep a WriteError that is raised inside, and go on after it."""
+        """Collect a WriteError that is raised in this context, and continue after it."""
         from waterfill.runs.files import WriteError
 
         try:
@@ -115,7 +115,7 @@ class Unwritten:
             self.errors.append(error)
 
     def report(self) -> bool:
-        """Print one sentence for each on standard error; return whether there are any."""
+        """Print each error as one sentence on standard error; return True if there are any."""
         for error in self.errors:
             print(error, file=sys.stderr)
         return bool(self.errors)

@@ -1,4 +1,4 @@
-"""Commands that write scenarios from other descriptions: `import` and `generate`."""
+"""Commands that create scenarios from other descriptions: `import` and `generate`."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ _MAX_LOAD = 1_000_000
 
 
 def _check(written: str, source: str) -> None:
-    """Raise InputError, with the option that sets the key, if a run would refuse the scenario."""
+    """Raise InputError with the responsible option if a run would refuse the scenario."""
     from waterfill.network import protocols
     from waterfill.scenario.loading import from_toml
 

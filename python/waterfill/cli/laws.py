@@ -74,7 +74,7 @@ def response(
 
 
 def verify() -> None:
-    """Name the command that replaces this one."""
+    """Report that `verify` has been removed, with the command that replaces it."""
     command = "make validate STUDY=certificates OPTIONS=LOG"
     why = f"is not part of the package any more; in a checkout, run {command}"
     raise InputError("verify", "", why)

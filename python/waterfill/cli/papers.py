@@ -115,7 +115,7 @@ def reproduce(
 
 
 def _write_pages(base: Path, chosen: Sequence[Experiment], unwritten: Unwritten) -> None:
-    """Write the pages of all experiments."""
+    """Write the report pages of all experiments."""
     from waterfill.report import reproduction
 
     with unwritten.collected():
@@ -126,7 +126,7 @@ def _write_pages(base: Path, chosen: Sequence[Experiment], unwritten: Unwritten)
 def _list(
     chosen: Sequence[Experiment], verdict: str | None, match: str | None, *, json: bool
 ) -> None:
-    """Print the claims of experiments, those that `--verdict` and `--match` select."""
+    """Print the claims of experiments that `--verdict` and `--match` select."""
     from waterfill.papers import output as written
 
     kept = written.matching(chosen, verdict, match)
@@ -137,7 +137,7 @@ def _list(
 
 
 def _conclude(judged: list[Judged], *, json: bool) -> None:
-    """Print all claims as JSON, or how many have each verdict."""
+    """Print all judged claims as JSON, or the number of claims with each verdict."""
     from waterfill.papers import output as written
     from waterfill.papers.claims.text import is_short
 
@@ -150,7 +150,7 @@ def _conclude(judged: list[Judged], *, json: bool) -> None:
 
 
 def _unexpected(judged: list[Judged]) -> bool:
-    """Print the claims without their expected verdict; return whether there are any."""
+    """Print the claims that lack their expected verdict; return True if there are any."""
     changed = [claim for claim in judged if claim.verdict != claim.expect]
     for claim in changed:
         print(f"{claim.path}: {claim.verdict}, expected {claim.expect}", file=sys.stderr)

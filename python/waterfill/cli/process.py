@@ -1,4 +1,4 @@
-"""The command's process: its three streams, and how signals end it.
+"""Process of the command: its standard streams, and its handling of signals.
 
 Ctrl-C, SIGTERM and SIGHUP end a run early, with what there is; wherever nothing listens, and at
 the second signal, they end the process at once, after what was being written has been removed.
@@ -26,7 +26,7 @@ _received: list[int] = []
 
 
 def begin() -> None:
-    """Install the handlers of signals, and see to it that all three streams are there."""
+    """Install the signal handlers, and open any missing standard stream."""
     for number in _ENDING:
         if _signal.getsignal(number) is not _signal.SIG_IGN:  # ignored: nohup, or in background
             _signal.signal(number, _end)
@@ -36,7 +36,7 @@ def begin() -> None:
 
 
 def finish() -> None:
-    """Let a signal that comes now end the process without any other code: all is done."""
+    """Make signals end the process at once from now on, because the command's work is done."""
     for number in _ENDING:
         if _signal.getsignal(number) is _end:
             _signal.signal(number, lambda n, _, leave=os._exit: leave(_SIGNALLED + n))
@@ -48,7 +48,7 @@ def _ignore() -> None:
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code of a command that ended with `code`: of the signal, if one ended it."""
+    """Return the exit code for a command that ended with `code`, or by a signal."""
     return _SIGNALLED + _received[0] if code == INTERRUPTED and _received else code
 
 
@@ -81,7 +81,7 @@ def _leave() -> None:
 
 
 class _Lossy(io.RawIOBase):
-    """Standard error that drops unwritable text: the answer and the files matter more."""
+    """Raw standard error that drops unwritable text, so that the answer and files are not lost."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -107,7 +107,7 @@ class _Lossy(io.RawIOBase):
 
 
 def _open_streams() -> None:
-    """Open the streams that the caller closed, before one of our own files gets their number."""
+    """Open the standard streams that the caller closed, before other files take their numbers."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""The command `report`: one page about a directory of results."""
+"""The command `report`, which writes one page about a directory of results."""
 
 from __future__ import annotations
 

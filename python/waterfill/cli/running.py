@@ -1,4 +1,4 @@
-"""Commands that run a scenario, `run` and `compare`, and `plot`, which draws their results."""
+"""The commands `run` and `compare`, which run a scenario, and `plot`, which draws their results."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _stage(output: Path) -> Stage:
 
 
 def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
-    """Write a run's files and figures; the files without a figure that cannot be written."""
+    """Write a run's files and figures. A figure that cannot be written is left out."""
     from waterfill.analysis import draw, plots
 
     with unwritten.collected():
@@ -197,7 +197,7 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
 
 
 def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit: str) -> bool:
-    """Print gaps of a run's records on standard error; return whether one has failed."""
+    """Print gaps in a run's capture or step log on standard error; return True if one failed."""
     said = {}
     if capture is not None and capture.failed is not None:
         said[capture.file] = capture.failed
@@ -311,7 +311,7 @@ def _further_seeds(
     unwritten: Unwritten,
     own: Mapping[str, PythonLaw],
 ) -> dict[int, dict[str, Figures]]:
-    """Run all scenarios with these seeds; return the figures of each run that ended, by seed.
+    """Run all scenarios with further seeds; return the figures of each completed run, by seed.
 
     With a folder each run is written to FOLDER/<protocol>/seed-<seed>.
     """
@@ -384,7 +384,7 @@ def plot(
 
 
 def _laws(file: Path | None) -> dict[str, PythonLaw]:
-    """Return the laws of a Python file; none without a file."""
+    """Return the laws in a Python file, or none without a file."""
     if file is None:
         return {}
     from waterfill.runs import laws
@@ -395,7 +395,7 @@ def _laws(file: Path | None) -> dict[str, PythonLaw]:
 def _laws_of(
     own: Mapping[str, PythonLaw], scenarios: Mapping[str, Scenario]
 ) -> dict[str, dict[str, PythonLaw]]:
-    """Return each scenario's Python laws; scenarios without one are left out."""
+    """Return the Python laws of each scenario, without scenarios that use none."""
     if not own:
         return {}
     from waterfill.runs import laws
@@ -407,7 +407,7 @@ def _laws_of(
 def _used(
     own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None
 ) -> dict[str, PythonLaw]:
-    """Return the laws that the scenarios use; warn of a file of which they use none."""
+    """Return the laws that the scenarios use; warn if they use none of the file's laws."""
     if not own:
         return {}
     from waterfill.runs import laws
@@ -422,7 +422,7 @@ def _used(
 
 
 def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) -> Capture:
-    """Check the options of a capture; raise InputError for the first that is wrong."""
+    """Check the options of a packet capture; raise InputError for the first wrong one."""
     from waterfill.runs.capture import FILE_NAME, MAX_SNAPLEN, MIN_SNAPLEN, Capture
     from waterfill.scenario.units import VOLUME
 
@@ -436,7 +436,7 @@ def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) ->
 
 
 def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | None:
-    """Check the options of a log of steps; raise InputError for the first that is wrong."""
+    """Check the options of a step log; raise InputError for the first wrong one."""
     if rows is None:
         if law is not None:
             why = "needs --log-steps ROWS, of which it selects one law's"
@@ -453,7 +453,7 @@ def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | 
 
 
 def _failed(*summaries: Summary) -> bool:
-    """Print the failed checks of these runs on standard error; return whether there are any."""
+    """Print the failed checks of these runs on standard error; return True if there are any."""
     failed = False
     for summary in summaries:
         for check in summary.checks or ():

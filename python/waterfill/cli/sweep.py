@@ -1,4 +1,4 @@
-"""The command `sweep`: one scenario at many points, on the workers of a Dask cluster."""
+"""The command `sweep`, which runs a scenario at many points on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def sweep(
 
 
 def _end(done: Sweep, chosen: list[str], json: bool) -> None:
-    """Print a sweep's results; exit as the sweep ended."""
+    """Print a sweep's results, and exit with the code for its outcome."""
     unwritten = Unwritten()
     if done.unwritten is not None:
         unwritten.errors.append(done.unwritten)
@@ -153,7 +153,7 @@ def _end(done: Sweep, chosen: list[str], json: bool) -> None:
 
 
 def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) -> None:
-    """Print the table and write the figure."""
+    """Print the table of a sweep and write its figure."""
     from waterfill.cli import sweep_table
 
     if len(done) and not unwritten.errors and not done.interrupted:

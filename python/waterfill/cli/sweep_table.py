@@ -1,4 +1,4 @@
-"""The answer of `sweep` as tables and as a JSON document."""
+"""Results of `sweep` as tables and as a JSON document."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _SAME = 1e-9
 
 
 def document(sweep: Sweep, columns: Sequence[str]) -> Document:
-    """Return the answer as plain data: combinations with means and intervals, and boundaries."""
+    """Return a sweep's results as plain data: combinations with means and intervals, and
+    boundaries.
+    """
     return {
         "directory": str(sweep.plan.folder),
         "points": sweep.expected,
@@ -123,7 +125,7 @@ def _boundaries(sweep: Sweep) -> list[Table | Text]:
 
 
 def _header(name: str, unit: str) -> str:
-    """Return a key with its parts, and its unit, on lines of their own."""
+    """Return a column heading with the parts of a key and its unit on separate lines."""
     return "\n".join([*name.replace(".", ".\n").split("\n"), *([unit] if unit else [])])
 
 

@@ -1,4 +1,4 @@
-"""Results as rich tables that fit 80 columns and need no colour."""
+"""Results as rich tables that fit 80 columns and do not depend on colour."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
 def printed(
     columns: Sequence[Column[Row]], rows: Sequence[Row], *, tight: bool = False, **more: Any
 ) -> Table:
-    """Return a table for a terminal: numbers right, texts left and folded where they are long.
+    """Return a table for a terminal, with numbers aligned right, and long texts folded.
 
     A `tight` table has separators only, and a first column that is never folded.
     """
@@ -66,7 +66,7 @@ def _head(summary: Summary) -> Text:
 
 
 def run(summary: Summary) -> list[Table | Text]:
-    """Return the tables of a run: flows (or groups), links, traffic, completion times."""
+    """Return the tables of a run: flows or groups, links, traffic, and completion times."""
     parts: list[Table | Text] = [_head(summary)]
     if summary.interrupted_at_s is not None:
         parts.append(Text(f"interrupted at {summary.interrupted_at_s:g} s", style="yellow"))
@@ -139,7 +139,7 @@ def _groups(flows: Sequence[FlowSummary]) -> Table:
 
 
 def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> Table:
-    """Return completion times, one row per source or group: name, started, completed, times."""
+    """Return the table of completion times, with one row per source or group."""
 
     def time(key: str, row: tuple[str, int, int, Times]) -> float | None:
         found: float | None = row[3][key]
@@ -159,12 +159,12 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> T
 
 
 def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
-    """Return the slowdowns of a run's transfers by size, and a note; nothing without flows."""
+    """Return the table of a run's slowdowns by size and a note, or nothing without flows."""
     return [printed(model.TRANSFERS, rows), Text(model.SLOWDOWN)] if rows else []
 
 
 def response(found: Sequence[LossCase]) -> list[Table | Text]:
-    """Return one table per protocol and kind of loss: mean windows and their references."""
+    """Return one table per protocol and kind of loss, with mean windows and their references."""
     from waterfill.analysis.response import MIN_WINDOW, TOLERANCE
 
     parts: list[Table | Text] = []
@@ -210,7 +210,7 @@ def _response_columns(reference: str, others: Sequence[str]) -> list[Column[Loss
 
 
 def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
-    """Return one table of all runs, one row per run, and notes that define its columns.
+    """Return a table with one row per run, and notes that define its columns.
 
     `runs` is {protocol: run}, at least one.
     """
@@ -238,7 +238,7 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
 
 
 def over_seeds(document: OverSeeds) -> list[Table | Text]:
-    """Return means and intervals over the seeds, one row per protocol, and the differences."""
+    """Return tables of means and intervals over the seeds and of differences between protocols."""
     runs, rows = document.over_seeds, document.differences_over_seeds
     count = len(document.seeds)
     if count > 1 and not rows and model.all_same(runs):
@@ -265,7 +265,7 @@ def over_seeds(document: OverSeeds) -> list[Table | Text]:
 
 
 def effective(document: Document) -> list[Table | Text]:
-    """Return a checked scenario: backends, links, flows, traffic, parameters in force."""
+    """Return tables of a checked scenario: backends, links, flows, traffic and parameters."""
     start_s, stop_s = document["measure_s"]
     parts: list[Table | Text] = [
         Text(
@@ -331,14 +331,14 @@ _EFFECTIVE_TRAFFIC: Sequence[Column[Document]] = (
 def _listed(
     columns: Sequence[Column[Document]], rows: Sequence[Document], what: str
 ) -> list[Table | Text]:
-    """Return the table of the first rows, and how many others there are."""
+    """Return a table of the first rows, and a note with the number of other rows."""
     left = len(rows) - _MAX_ROWS
     others = [Text(f"… and {left} other {what}; --json lists all.")] if left > 0 else []
     return [printed(columns, rows[:_MAX_ROWS]), *others]
 
 
 def maxmin(document: Document) -> list[Table | Text]:
-    """Return one table: interval, flow, exact max-min rate, bottleneck link."""
+    """Return the table of intervals, flows, exact max-min rates and bottleneck links."""
     rows: list[tuple[str, str, Document]] = []
     for interval in document["intervals"]:
         times = (f"{interval['from_s']:g}", f"{interval['to_s']:g}")
@@ -356,7 +356,7 @@ def maxmin(document: Document) -> list[Table | Text]:
 
 
 def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
-    """Return one line per protocol, and where to find its parameters."""
+    """Return a table with one row per protocol, and a note on where to find parameters."""
     columns: Sequence[Column[ProtocolInfo]] = (
         Column("protocol", lambda protocol: protocol.name),
         Column("kind", lambda protocol: TableCell(
@@ -370,7 +370,7 @@ def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
 
 
 def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
-    """Return for each protocol a line of text and a table of its parameters."""
+    """Return a line of text and a table of parameters for each protocol."""
     parts: list[Table | Text] = []
     for protocol in known:
         head = Text(protocol.name, style="bold")
@@ -421,7 +421,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
 
 
 def differences(rows: Sequence[BackendDifference]) -> list[Table | Text]:
-    """Return the results of two backends side by side, for up to `MAX_LINES` flows."""
+    """Return a table of the results on two backends side by side, for up to `MAX_LINES` flows."""
     if not rows:
         return []
     columns: list[Column[BackendDifference]] = [
@@ -450,7 +450,7 @@ def _difference(row: BackendDifference) -> TableCell:
 
 
 def _readable(unit: str) -> tuple[float, str]:
-    """Return the scale of the unit that tables use for this one, and its name after a space."""
+    """Return the scale and the name of the unit that tables use instead of this one."""
     scale, name = {"bit/s": (1e6, "Mbit/s"), "B": (1e3, "kB")}.get(unit, (1.0, unit))
     return scale, f" {name}" if name else ""
 

@@ -289,7 +289,7 @@ def _answer(
     output: Path | None,
     figures: Callable[[], Figures],
 ) -> None:
-    """Print a document or its tables; with DIR also write theory.json and the figures."""
+    """Print a document or its tables. With a directory, also write theory.json and the figures."""
     unwritten = Unwritten()
     if output is not None:
         from waterfill.analysis import draw

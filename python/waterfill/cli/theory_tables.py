@@ -22,7 +22,7 @@ from waterfill.theory.documents import (
 
 
 class _Document(Record):
-    """A document as far as all commands but `equilibrium` have the same keys."""
+    """The keys that the documents of all `theory` commands except `equilibrium` share."""
 
     command: str
     protocol: str
@@ -31,7 +31,7 @@ class _Document(Record):
 
 
 def rows(document: dict[str, Any]) -> list[Table | Text]:
-    """Return the document's rows (quantity, our value, the paper's) and its certificates."""
+    """Return a table of quantities with our values and the paper's, and tables of certificates."""
     head = _Document.read(document)
     about = head.scenario or head.protocol
     parts: list[Table | Text] = [
@@ -95,7 +95,7 @@ _LINKS: Sequence[Column[LinkInEquilibrium]] = (
 
 
 def equilibrium(document: Equilibrium) -> list[Table | Text]:
-    """Return the flows, one row per entry, with their max-min shares; then the links."""
+    """Return a table of flow entries with their max-min shares, and a table of links."""
     head = f"{document.scenario}: equilibrium of {document.protocol} ({document.model})"
     parts: list[Table | Text] = [
         Text(one_line(head), style="bold"),

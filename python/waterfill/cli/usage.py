@@ -1,4 +1,4 @@
-"""Errors of a command line in one sentence: the option, the value and what to type."""
+"""Command-line errors in one sentence: the option, the value and the text to type."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 
 class CommandGroup(TyperGroup):
-    """The group of all commands; raises InputError for a wrong command line."""
+    """The group of all commands, which raises InputError for a wrong command line."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the options before the command."""
+        """Parse the options in front of the command's name."""
         with _one_sentence():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        """Parse the rest and run the command."""
+        """Parse the rest of the command line and run the command."""
         with _one_sentence():
             return super().invoke(ctx)
 
@@ -43,7 +43,7 @@ def _one_sentence() -> Iterator[None]:
 
 
 def explain(error: Any, words: Sequence[str]) -> tuple[str, str, str]:
-    """Return the wrong option or command, the problem, and what to type.
+    """Return the wrong option or command, the problem with it, and the text to type.
 
     `error` is a usage error of typer; `words` is the command line, which has the wrong value.
     """
@@ -85,7 +85,7 @@ def _name(param: Any) -> str:
 
 
 def _given(names: Sequence[str], words: Sequence[str]) -> str | None:
-    """Return the last value of an option on the command line."""
+    """Return the last value of an option on the command line, or None if it has none."""
     found = None
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")
