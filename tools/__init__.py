@@ -1,1 +1,3 @@
-"""Programs that set up, check and document the project; run by make, not shipped."""
+"""Programs that set up, check and document the project. Make runs them, and they are
+not shipped.
+"""

@@ -290,7 +290,7 @@ def _body(lines: list[str]) -> str:
 
 
 def plain_links(text: str) -> str:
-    """Turn links to Rust items into plain code; keep links to addresses."""
+    """Turn links to Rust items into plain code, and keep links to addresses."""
 
     def turn(match: re.Match[str]) -> str:
         if match["code"] is not None:

@@ -118,7 +118,7 @@ def _paragraph(text: str) -> str:
 
 
 def first_lines(paths: list[Path]) -> Iterator[FirstLine]:
-    """Yield the first lines of these files, in order."""
+    """Yield the first lines of the given files, in order."""
     for path in paths:
         read = python_lines if path.suffix in (".py", ".pyi") else rust_lines
         for number, text in read(path):
@@ -126,7 +126,7 @@ def first_lines(paths: list[Path]) -> Iterator[FirstLine]:
 
 
 def tracked(folders: list[str]) -> list[Path]:
-    """Return the Python and Rust files of these folders, except files that git ignores."""
+    """Return the Python and Rust files in the given folders, except files that git ignores."""
     patterns = [f"{folder}/*.{suffix}" for folder in folders for suffix in ("py", "pyi", "rs")]
     listed = subprocess.run(
         [

@@ -1,4 +1,4 @@
-"""Check the licences of pinned Python packages, as installed: part of `make lint`.
+"""Check the licences of all installed Python packages that are pinned, as part of `make lint`.
 
 Names each package whose licence is not known to permit what we publish under, and exits 1. A
 package that is pinned but not installed here, as one for another platform, is only counted.

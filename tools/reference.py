@@ -71,7 +71,7 @@ def filled(text: str) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a Markdown table with these headings and rows."""
+    """Return a Markdown table with the given headings and rows."""
     names = list(head)
     lines = [names, ["---"] * len(names), *([cell(entry) for entry in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -140,7 +140,7 @@ def _default(key: str, schema: Mapping[str, Any], required: Iterable[str]) -> st
 
 
 def keys_page(schema: Mapping[str, Any]) -> str:
-    """Return the page of all keys of a scenario, from its JSON Schema."""
+    """Return the reference page of all scenario keys, from the scenario's JSON Schema."""
     out = [
         _MADE.format(source="python/waterfill/scenario/document.py"),
         "# Keys of a scenario",
@@ -255,7 +255,7 @@ def _set_to(param: TyperArgument | TyperOption) -> str:
 
 
 def claims_page(experiments: Iterable[Experiment]) -> str:
-    """Return the page of all claims of these experiments."""
+    """Return the reference page of all claims of the given experiments."""
     known = list(experiments)
     counts: dict[str, Counter[str]] = {}
     for experiment in known:

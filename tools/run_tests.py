@@ -1,4 +1,4 @@
-"""Run every test suite that this host can run; the last line is the totals.
+"""Run every test suite that this host supports, and print the totals last.
 
 Before the totals it prints what was skipped and why. Run by `make test` with .venv's interpreter.
 Exits 1 when a test failed or when none ran.
@@ -29,7 +29,7 @@ class Outcome:
     skipped: Counter[str] = field(default_factory=Counter)  # "test: why" → number of tests
 
     def add(self, other: Outcome) -> Outcome:
-        """Add the counts of another outcome and return this one."""
+        """Add the counts of another suite to this outcome, which is returned."""
         self.passed += other.passed
         self.failed += other.failed
         self.skipped.update(other.skipped)

@@ -76,7 +76,7 @@ class Trace(NamedTuple):
     rates: traces.Trace
 
     def mean_bps(self, seconds: float) -> float:
-        """Return the trace's mean rate over a run of this length."""
+        """Return the trace's mean rate over its first `seconds`."""
         changes = [*self.rates.until(seconds), (seconds, 0.0)]
         bits = (rate * (to - at) for (at, rate), (to, _) in itertools.pairwise(changes))
         return math.fsum(bits) / seconds
@@ -290,7 +290,7 @@ def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
 
 
 def cases(options: Options) -> list[TraceCase]:
-    """Return every trace under every scheme."""
+    """Return a case for every trace under every scheme."""
     of = load(options.traces, options.seconds, 1e-3 * options.bin)
     public = options.traces is not None
     return [TraceCase(trace, scheme, options.seconds, public) for trace in of for scheme in SCHEMES]

@@ -70,7 +70,7 @@ class CohabitCell:
 
     @property
     def name(self) -> str:
-        """Name of the cell in messages, such as `xcp × reno, 20 ms, 10+3`."""
+        """Name of the scenario in messages, such as `xcp × reno, 20 ms, 10+3`."""
         counts = f"{self.explicit_flows}+{self.tcp_flows}"
         return f"{self.explicit} × {self.tcp}, {self.rtt_ms} ms, {counts}"
 
@@ -88,7 +88,7 @@ class CohabitCell:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Measurements of a cell in one mode, and whether it meets the requirements."""
+    """Measurements of a scenario in one protection mode, with the verdict."""
 
     explicit_share: float
     """Smallest 20 s mean of the explicit flows' rate, relative to their fair share."""
@@ -102,8 +102,8 @@ class Verdict:
 
 
 def cells(short: bool = False) -> list[CohabitCell]:
-    """Return all 624 cells, or with `short` 24 that include every protocol, RTT and number of
-    flows.
+    """Return the grid of 624 scenarios, or with `short` 24 that cover every protocol, RTT and
+    number of flows.
     """
     if not short:
         grid = product(EXPLICIT, TCPS, RTTS_MS, COUNTS)
@@ -117,7 +117,7 @@ def cells(short: bool = False) -> list[CohabitCell]:
 
 
 def scenario(cell: CohabitCell, mode: str, short: bool = False) -> Scenario:
-    """Return a cell's scenario in one protection mode of `MODES`."""
+    """Return the scenario of a grid cell in one protection mode of `MODES`."""
     link: Document = {
         "name": "bottleneck",
         "from": "r1",
@@ -133,8 +133,8 @@ def scenario(cell: CohabitCell, mode: str, short: bool = False) -> Scenario:
 
 
 def alone(cell: CohabitCell, target: float, short: bool = False) -> Scenario:
-    """Return a scenario of a cell's TCP flows alone, on a link with the rate of their
-    fair share.
+    """Return the scenario of a grid cell's TCP flows alone, on a link with the rate of their fair
+    share.
     """
     rate_bps = target * RATE_BPS * cell.tcp_flows / (cell.explicit_flows + cell.tcp_flows)
     link: Document = {
@@ -188,7 +188,7 @@ def _scenario(cell: CohabitCell, link: Document, flows: list[Document], short: b
 
 
 def judge(cell: CohabitCell, result: Result, tcp_alone: Result) -> Verdict:
-    """Judge a run of a cell. `tcp_alone` is the run of the cell's TCP flows alone."""
+    """Judge the run of a grid cell. `tcp_alone` is the run of the cell's TCP flows alone."""
     start_s, stop_s = result.summary["measure_s"]
     flows = result.summary["flows"]
     fair_bps = sum(flow["max_min_bps"] or 0.0 for flow in flows if flow["group"] == "explicit")
@@ -208,8 +208,8 @@ def judge(cell: CohabitCell, result: Result, tcp_alone: Result) -> Verdict:
 
 
 def class_rate(result: Result, group: str, time_s: Series) -> Series:
-    """Return the summed rate (bit/s) of a group's flows at these times, or 0 when
-    none is active.
+    """Return the total rate (bit/s) of a group's flows at the given times, or 0 when no flow is
+    active.
     """
     total_bps = np.zeros(len(time_s))
     for flow in result.summary["flows"]:
@@ -247,7 +247,7 @@ def _class_bps(result: Result, group: str) -> float:
 
 
 class CohabitCase(NamedTuple):
-    """A cell with its protection modes. `short` shortens its runs."""
+    """A grid cell with the protection modes to run. `short` shortens the runs."""
 
     cell: CohabitCell
     modes: Sequence[str]
@@ -255,7 +255,7 @@ class CohabitCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the cell."""
+        """Name of the grid cell in messages."""
         return self.cell.name
 
 
@@ -263,12 +263,12 @@ Found = Mapping[CohabitCase, Mapping[str, Verdict]]
 
 
 def cases(options: Options) -> list[CohabitCase]:
-    """Return the cases of the chosen cells and modes."""
+    """Return the grid's cases with the chosen protection modes."""
     return [CohabitCase(c, options.modes, options.short) for c in cells(options.short)]
 
 
 def runs(case: CohabitCase) -> dict[str, StudyRun]:
-    """Return a cell's run in each mode and a run of its TCP flows alone."""
+    """Return the runs of a grid cell in each protection mode, and a run of its TCP flows alone."""
     cell, modes, short = case
     target = protocols.targets({}).get(cell.explicit, 1.0)
     found = {mode: StudyRun(scenario(cell, mode, short)) for mode in modes}
@@ -276,7 +276,7 @@ def runs(case: CohabitCase) -> dict[str, StudyRun]:
 
 
 def measure(case: CohabitCase, results: Mapping[str, Result]) -> dict[str, Verdict]:
-    """Judge a cell in each protection mode."""
+    """Judge a grid cell in each protection mode."""
     return {mode: judge(case.cell, results[mode], results["alone"]) for mode in case.modes}
 
 
@@ -290,7 +290,9 @@ def _line(cell: CohabitCell, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def table(found: Found) -> str:
-    """Return one line per cell, followed by the number of passing cells in each mode."""
+    """Return one line per grid cell, followed by the number of passing cells in each protection
+    mode.
+    """
     modes = next(iter(found)).modes
     titles = [f"{mode} (explicit, link, tcp, lost)" for mode in modes]
     lines = [" | ".join([f"{'':36}", *titles])]
@@ -302,7 +304,9 @@ def table(found: Found) -> str:
 
 
 def failed(found: Found) -> list[str]:
-    """Return the failing cells in the improved mode, or in the last chosen mode without it."""
+    """Return the grid cells that fail in the improved mode or, if it was not chosen, in the last
+    mode.
+    """
     modes = next(iter(found)).modes
     mode = "improved" if "improved" in modes else modes[-1]
     return [f"{case.cell.name} fails" for case, got in found.items() if not got[mode].good]

@@ -117,7 +117,7 @@ HEADERS = (*EXPLICIT, *MARKED)
 
 
 def faults_at(times: Times) -> tuple[Fault, ...]:
-    """Return every fault, timed for a run with these times."""
+    """Return every fault, timed for runs with the given times."""
     from_s, until_s = times.from_s, times.until_s
     down_s = 2.0
 
@@ -303,7 +303,7 @@ def cases(options: Options) -> list[FaultCase]:
 
 
 def runs(case: FaultCase) -> dict[str, StudyRun]:
-    """Return a run with the fault and one without."""
+    """Return a run with the fault and a run without the fault."""
     (fault,) = (one for one in FAULTS if one.name == case.fault)
     with_fault = scenario_text(case.protocol, fault)
     plain = scenario_text(case.protocol, None, fault)

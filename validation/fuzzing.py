@@ -1,4 +1,4 @@
-"""Run fuzz targets by libFuzzer and keep their corpus: `make fuzz`.
+"""Run fuzz targets with libFuzzer and maintain their corpora: `make fuzz`.
 
     python -m validation.fuzzing TARGET [--seconds 60] | minimise TARGET …
     python -m validation.fuzzing all [--share 1.0] [TARGET …] | page | sanitize
@@ -69,7 +69,7 @@ PYTHON = Program(
 
 @cache
 def rust() -> Program:
-    """Build the program of all targets in Rust."""
+    """Build the program that contains all Rust fuzz targets."""
     built = subprocess.run([ROOT / "tools/fuzz.sh"], stdout=subprocess.PIPE, text=True, check=True)
     command = (str(ROOT / built.stdout.strip()),)
     return Program(command, ROOT / "fuzz/corpus", ("-timeout=20", "-rss_limit_mb=2048"), True)
@@ -206,8 +206,8 @@ def host() -> str:
 
 
 def run_all(names: Iterable[str], share: float) -> bool:
-    """Run the targets in turns, one time slice each, until all have done their share
-    of executions.
+    """Run the targets in turns, one time slice each, until each has had its number of
+    executions.
     """
     known = targets(rust())
     chosen = list(names) or list(known)

@@ -83,8 +83,8 @@ class Course:
 
 @dataclass(frozen=True)
 class Response:
-    """Response to one change of the link. `recovered_s` is None if the rate did not recover in this
-    phase.
+    """Response to one change of the link. `recovered_s` is None if the rate did not recover within
+    the phase.
     """
 
     recovered_s: float | None
@@ -152,7 +152,7 @@ def left_s(result: Result) -> float | None:
 
 
 class EventCase(NamedTuple):
-    """A law and the backend that runs it."""
+    """A law with the backend that runs it."""
 
     protocol: str
     on: str

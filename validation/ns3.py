@@ -78,14 +78,14 @@ class Ns3Cell:
 
     @property
     def name(self) -> str:
-        """Name of the cell: its law and network."""
+        """Name of the scenario in words: its law and network."""
         rtts = " and ".join(f"{rtt_s * 1e3:g}" for rtt_s in self.rtts_s)
         flows = "one flow" if self.is_alone else f"{self.count} flows each"
         return f"{self.law}: {flows}, {rtts} ms, loss {self.loss:g}"
 
     @property
     def is_alone(self) -> bool:
-        """True if the cell has only one flow."""
+        """True if the scenario has only one flow."""
         return len(self.rtts_s) * self.count == 1
 
     @property
@@ -117,8 +117,8 @@ def expected_window(law: str, loss: float, rtt_s: float) -> float:
 
 
 def cells(laws: Iterable[str], losses: int) -> list[Ns3Cell]:
-    """Return the cells of each law: single flows at every RTT and loss rate, then four flows on a
-    full link.
+    """Return the scenarios of each law: single flows at every RTT and loss rate, then four flows on
+    a full link.
 
     `losses` are the random losses that a flow is to have in its measured time; on a full link at
     the highest rate of loss, below it the queue sees to them.
@@ -174,7 +174,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured quantity of a cell in both simulators."""
+    """One quantity of a dumbbell scenario, measured in both simulators."""
 
     law: str
     name: str
@@ -262,7 +262,7 @@ def driver(name: str) -> Need:
 
 
 def arguments(cell: Ns3Cell) -> list[str]:
-    """Return the command-line arguments of ns-3's dumbbell program for a cell."""
+    """Return the command-line arguments of the ns-3 program that runs a dumbbell scenario."""
     start_s, end_s = cell.measure_s
     values = {
         **NS3[cell.law],
@@ -279,7 +279,7 @@ def arguments(cell: Ns3Cell) -> list[str]:
 
 
 def ns3_document(cell: Ns3Cell) -> Document:
-    """Return the output of ns-3's dumbbell program for a cell, from the cache if possible."""
+    """Return the output of the ns-3 program for a dumbbell scenario, from the cache if possible."""
     program = DRIVERS / "dumbbell"
     given = arguments(cell)
     key = hashlib.sha256(program.read_bytes() + "\n".join(given).encode()).hexdigest()
@@ -306,7 +306,9 @@ def ns3_side(cell: Ns3Cell, document: Document) -> Side:
 
 
 def scenario(cell: Ns3Cell, params: Mapping[str, Any]) -> Document:
-    """Return a cell as a scenario, with every option spelled out that ns-3 receives."""
+    """Return Waterfill's scenario of a dumbbell, with every option spelled out that
+    ns-3 receives.
+    """
     start_s, end_s = cell.measure_s
     link = {
         "name": "bottleneck",
@@ -378,7 +380,7 @@ def runs(cell: Ns3Cell) -> dict[str, StudyRun]:
 
 
 def measure(cell: Ns3Cell, results: Mapping[str, Result]) -> list[Figure]:
-    """Compare both simulators in one cell. CUBIC is also shown as shipped if ns-3 lacks its
+    """Compare both simulators on one dumbbell. CUBIC is also shown as shipped if ns-3 lacks its
     Reno-friendly region.
     """
     document = ns3_document(cell)
@@ -397,7 +399,7 @@ def measure(cell: Ns3Cell, results: Mapping[str, Result]) -> list[Figure]:
 
 
 def chosen(options: Options) -> list[Ns3Cell]:
-    """Return the cells of the chosen laws."""
+    """Return the dumbbell scenarios of the chosen laws."""
     return cells(options.laws, options.losses)
 
 

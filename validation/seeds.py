@@ -94,7 +94,7 @@ class SeedRow:
 
     @property
     def single_runs(self) -> OverSeeds | None:
-        """Range of the values of single runs, or None if the claim has no such range."""
+        """Range of the values of single runs, or None if the claim has no range."""
         values = [value for value in self.singles if value is not None]
         if len(self.singles) == len(self.measured) or len(values) < max(2, len(self.singles)):
             return None
@@ -170,7 +170,7 @@ def _tally(verdicts: Sequence[str]) -> str:
 
 
 def summary(found: Sequence[SeedRow], seeds: Sequence[int]) -> str:
-    """Return the numbers of claims and of those that depend on the seed, as a sentence."""
+    """Return a sentence with the number of claims and the number that depends on the seed."""
     random = sum(row.random for row in found)
     changed = sum(not row.same for row in found)
     return (

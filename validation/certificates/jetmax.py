@@ -224,7 +224,7 @@ class Source(SourceChecker):
         return after
 
     def _patient(self, step: Step, since_when: int, urgent: bool | None) -> bool:
-        """True if the flow has received lower rates for long enough to leave."""
+        """Return True if the flow has received lower rates for long enough to leave its router."""
         doubted = max(step.time - since_when, 0)
         soon, late = (
             doubted >= self.interval,

@@ -39,7 +39,7 @@ _STEPS_PER_RTT = 16
 
 
 def lacks(params: Params) -> str | None:
-    """Return the first parameter setting that these equations do not support, or None."""
+    """Return the first parameter setting that MaxNet's equations do not support, or None."""
     return "average = sliding" if params["average"] == "sliding" else unsupported(params)
 
 

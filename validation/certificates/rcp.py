@@ -108,7 +108,7 @@ class Router(PartChecker):
         return Expected({}, self._written(step) if writes else self._untouched(step))
 
     def _mean_rtt(self, step: Step, capacity: Real) -> dict[str, object]:
-        """Return the mean RTT d̂, moved towards this interval's mean by T/d̂ of the difference
+        """Return the mean RTT d̂, moved towards the interval's mean by T/d̂ of the difference
         (`d`).
         """
         timed, old = number(step.before["timed"]), number(step.before["mean_rtt"])

@@ -243,7 +243,7 @@ class Packed:
 
 
 def agrees(expected: object, found: Value) -> bool:
-    """Return True if a logged value agrees with the expected one, within its error bound."""
+    """Return True if a logged value agrees with the expected value, within its error bound."""
     if isinstance(expected, (Real, Single)):
         return isinstance(found, float) and expected.accepts(found)
     if isinstance(expected, Whole):

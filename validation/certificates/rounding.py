@@ -188,7 +188,7 @@ def _ln(value: Fraction) -> Fraction:
 
 
 def exp(x: Number) -> Real:
-    """Return eˣ."""
+    """Return eˣ with its error bound."""
     r = real(x)
     value = _exp(r.value)
     magnitude = size(value)
@@ -206,7 +206,7 @@ def ln(x: Number) -> Real:
 
 
 def power(x: Number, y: Number) -> Real:
-    """Return xʸ for x > 0."""
+    """Return xʸ with its error bound, for x > 0."""
     a, b = real(x), real(y)
     log = _ln(a.value)
     value = _exp(log * b.value)
@@ -216,7 +216,7 @@ def power(x: Number, y: Number) -> Real:
 
 
 def log2(x: Number) -> Real:
-    """Return log₂ x."""
+    """Return log₂ x with its error bound."""
     r = real(x)
     value = _ln(r.value) / _ln(Fraction(2))
     low = size(r.value) - r.error
@@ -224,7 +224,7 @@ def log2(x: Number) -> Real:
 
 
 def exp2(x: Number) -> Real:
-    """Return 2ˣ."""
+    """Return 2ˣ with its error bound."""
     r = real(x)
     value = _exp(r.value * _ln(Fraction(2)))
     magnitude = size(value)
@@ -232,7 +232,7 @@ def exp2(x: Number) -> Real:
 
 
 def expm1(x: Number) -> Real:
-    """Return eˣ − 1."""
+    """Return eˣ − 1 with its error bound."""
     r = real(x)
     value = _exp(r.value) - 1
     return Real(value, ((1.0 + size(value)) * r.error + 2 * UNIT * size(value)) * _UP)

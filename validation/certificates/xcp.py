@@ -93,7 +93,7 @@ class Congestion:
     def written(
         self, rtt: object, second: object, feedback: object, names: tuple[object, ...]
     ) -> Packed:
-        """Return the expected header with these fields."""
+        """Return the expected header with the given fields."""
         frame = self.family.frame(_FALK if self.falk else _KATABI, True)
         return Packed(self.family.data_form(self.falk), *frame, rtt, second, feedback, *names)
 

@@ -64,7 +64,7 @@ _ABOUT = {
 
 @cache
 def _made() -> Path:
-    """Return a folder with one valid directory of each kind."""
+    """Return a folder with a valid run, comparison, sweep and reproduction."""
     root = Path(tempfile.mkdtemp(prefix="waterfill-fuzz-made-"))
     result = backends.run(from_toml(RUN))
     result.write(root / "run")

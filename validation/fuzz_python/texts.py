@@ -276,7 +276,7 @@ def tables(data: bytes, folder: Path) -> None:
 
 
 def _part(make: Any, quoted: str) -> Any:
-    """Read a part of a scenario, with its PartError turned into an InputError."""
+    """Read one key of a scenario, turning a PartError into an InputError."""
 
     def one() -> Any:
         try:

@@ -154,7 +154,7 @@ class Apt:
         return self._run("apt-cache", "pkgnames", prefix).split()
 
     def download(self, name: str, folder: Path) -> None:
-        """Download a package."""
+        """Download a package into a folder."""
         self._run("apt-get", "download", name, cwd=folder)
 
 

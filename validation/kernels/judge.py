@@ -53,7 +53,9 @@ def sentence(line: str) -> str:
 
 
 def command(name: str, fact: str | None) -> Check:
-    """Judge a command: exit code 0 works, 2 with a sentence is a refusal, and any other fails."""
+    """Judge a command: exit code 0 means that it works, 2 with a sentence is a refusal, any other a
+    failure.
+    """
     code, line = exit_of(fact)
     if code == 0:
         return Check(name, "works")

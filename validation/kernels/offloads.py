@@ -1,4 +1,5 @@
-"""Turn off the offloads of network devices in this namespace: `python offloads.py DEVICE ...`.
+"""Turn off the offloads of network devices in the present namespace: `python offloads.py DEVICE
+...`.
 
 The delay line takes frames before a network card would complete their checksums or cut them into
 segments. A file of its own, as `ip netns exec` starts it and not every host has ethtool.
@@ -16,7 +17,7 @@ _COMMANDS = (0x17, 0x1F, 0x24, 0x2C)
 
 
 def main() -> None:
-    """Switch all offloads off, one device after the other.
+    """Switch off all offloads of every device on the command line.
 
     Raises OSError if the kernel refuses.
     """

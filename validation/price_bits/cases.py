@@ -33,7 +33,7 @@ class Code(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Law parameters that select this encoding."""
+        """Law parameters that select the encoding."""
         if not self.bits:
             return {}
         found: dict[str, Any] = {"code_bits": self.bits}
@@ -91,7 +91,7 @@ class PriceRow(NamedTuple):
 
 
 def all_cases(laws: Iterable[str] = LAWS) -> list[PriceCase]:
-    """Return all cases of these laws, except those that do not settle within a run."""
+    """Return all cases of the given laws, except cases that do not settle within a run."""
     return [
         PriceCase(law, code, rtt_ms, network)
         for law in laws

@@ -79,7 +79,8 @@ def predicted(row: PriceRow) -> float:
 
 
 def gain_margin(law: str, tau_s: float) -> float:
-    """Return the gain margin of a law's control loop at one RTT. RCP's is computed without a queue.
+    """Return the gain margin of a law's control loop at one RTT. RCP's loop is taken without a
+    queue.
 
     With one, RCP's defaults (β > √2·α²) are beyond the loop's linear stability with any code.
     """
@@ -98,7 +99,7 @@ def bound(row: PriceRow) -> float:
 
 
 def claims(rows: Rows) -> list[Claim]:
-    """Judge all claims on these measurements."""
+    """Judge all claims on the given measurements."""
     all_laws = tuple(dict.fromkeys(case.law for case in rows))
 
     def off(row: PriceRow) -> float:

@@ -107,7 +107,7 @@ class BitVectors:
         return not a if isinstance(a, bool) else z3.Not(a)
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return the conditions of a state that is reached under any of these alternatives."""
+        """Return the conditions of a state that is reached under any of several alternatives."""
         return (z3.Or(*(z3.And(*alternative) for alternative in alternatives)),)
 
     def assume(self, state: State, condition: Any) -> None:

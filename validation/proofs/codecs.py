@@ -100,8 +100,8 @@ def _prices() -> Iterator[Theorem]:
 
 
 def _bisection() -> bool:
-    """Prove that fixed_rate_code() ends between a fast enough code and a too slow one, for any
-    decoder.
+    """Prove that fixed_rate_code() ends between a code that is fast enough and the next, slower
+    code, for any decoder.
     """
     domain = Integers()
     decode = z3.Function("decode", z3.IntSort(), z3.IntSort())

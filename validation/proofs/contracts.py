@@ -237,7 +237,9 @@ FACTOR_EXPONENTS = (24, 151)
 
 
 def factor(domain: Integers, low: int = 0, high: int = FACTOR_EXPONENTS[1]) -> Number:
-    """Return any factor of float.h: 0, or an exponent in this range with a 24-bit mantissa."""
+    """Return any factor of float.h: 0, or a 24-bit mantissa with an exponent from
+    `low` to `high`.
+    """
     number = domain._fresh("factor", 0, (high << 32) + FACTOR_MANTISSA, (), [])
     exponent, mantissa = z3.Int(f"e!{domain._count}"), z3.Int(f"m!{domain._count}")
     number.facts += [

@@ -24,7 +24,7 @@ Route = frozenset[int]
 
 
 def networks(links: int, flows: int) -> Iterator[tuple[Route, ...]]:
-    """Yield the routes of all networks with these numbers of links and flows, up to renumbering.
+    """Yield the routes of all networks with given numbers of links and flows, up to renumbering.
     Every link is used.
     """
     routes = [
@@ -48,7 +48,7 @@ def networks(links: int, flows: int) -> Iterator[tuple[Route, ...]]:
 def equilibrium(
     network: tuple[Route, ...], capacities: list[z3.ArithRef], rates: list[z3.ArithRef], name: str
 ) -> list[z3.BoolRef]:
-    """Return the conditions under which these rates are an equilibrium of a network."""
+    """Return the conditions under which given rates are an equilibrium of a network."""
     demand = z3.Function("D", z3.RealSort(), z3.RealSort())
     links = len(capacities)
     prices = [z3.Real(f"p{name}{link}") for link in range(links)]

@@ -93,7 +93,7 @@ class Number:
 
     @property
     def constant(self) -> int | None:
-        """Value of the number, or None if it is not known."""
+        """Value of the number if it is known, or None."""
         return self.low if self.low == self.high else None
 
 
@@ -135,7 +135,7 @@ class _Lemmas:
         self._solver.set("timeout", QUERY_MS)
 
     def prove(self, op: str, x: Number, y: Number, low: int, high: int) -> None:
-        """Prove that an operation on these intervals has a result in [low, high]."""
+        """Prove that an operation on two intervals has a result in [low, high]."""
         key = (op, x.low, x.high, y.low, y.high, low, high)
         if key in self._proved:
             return
@@ -200,7 +200,7 @@ class Integers:
     # ------------------------------------------------------------ numbers
 
     def constant(self, value: int, kind: Type) -> Number:
-        """Return a constant."""
+        """Return a constant of a type."""
         number = Number(value, value, value)
         number.shift = 64 if value == 0 else (value & -value).bit_length() - 1
         return number
@@ -693,7 +693,7 @@ class Integers:
         return condition
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return the conditions of a state that is reached under any of these alternatives."""
+        """Return the conditions of a state that is reached under any of several alternatives."""
         if len(alternatives) == 2 and all(len(one) == 1 for one in alternatives):
             first, second = alternatives[0][0], alternatives[1][0]
             if first.if_true == second.if_false and first.if_false == second.if_true:

@@ -99,7 +99,7 @@ class Domain(Protocol):
         ...
 
     def any_of(self, alternatives: list[list[Any]]) -> tuple[Any, ...]:
-        """Return the conditions of a state that is reached under any of these alternatives."""
+        """Return the conditions of a state that is reached under any of several alternatives."""
         ...
 
 

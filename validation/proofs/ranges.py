@@ -669,7 +669,7 @@ LAWS: dict[str, ProofLaw] = {
 
 
 def setup(domain: Integers, name: str, low: int, high: int, law: ProofLaw) -> Number:
-    """Return any number in a field's range, or any factor if the field is one."""
+    """Return any number in a field's range, or any factor if the field holds a factor."""
     if name in law.factors:
         return contracts.factor(domain, 0, law.factors[name])
     return domain.variable(name, low, high)

@@ -38,7 +38,7 @@ def on_flows(key: str, value: str, traffic: bool = False) -> tuple[Change, ...]:
 
 
 def access(rate: str) -> tuple[Change, ...]:
-    """Return the changes that give every host an access link of this rate."""
+    """Return the changes that give every host an access link of a given rate."""
     return on_flows("access_rate", rate, traffic=True)
 
 

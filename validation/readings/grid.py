@@ -1,4 +1,4 @@
-"""Grid of readings of a paper, with its cells and their judged claims."""
+"""Grid of readings of a paper: its cells, and the judged claims of each cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Change:
     claim: str = "*"
 
     def judged(self, experiment: str, claim: Claim) -> Claim:
-        """Return a claim with this change applied, or unchanged if the patterns do not match."""
+        """Return a claim with the change applied, or unchanged if the patterns do not match."""
         if not fnmatch.fnmatchcase(experiment, self.experiment):
             return claim
         if not fnmatch.fnmatchcase(claim.id, self.claim):
@@ -43,7 +43,7 @@ class Change:
         return claim.model_copy(update={"measure": measure, "args": {**claim.args, **self.args}})
 
     def applied(self, experiment: str, run: ExperimentRun) -> ExperimentRun:
-        """Return a run with this change applied, or unchanged if the patterns do not match."""
+        """Return a run with the change applied, or unchanged if the patterns do not match."""
         if not fnmatch.fnmatchcase(experiment, self.experiment):
             return run
         if not fnmatch.fnmatchcase(run.name, self.run):
@@ -55,9 +55,7 @@ class Change:
 def options(
     key: str, *values: str, as_is: str | None = None, run: str = "*"
 ) -> dict[str, tuple[Change, ...]]:
-    """Return readings that set a key to each of these values. `as_is` is the experiments' present
-    value.
-    """
+    """Return one reading for each value of a key. `as_is` is the experiments' present value."""
     return {
         value: () if value == as_is else (Change((f"{key}={value}",), run=run),) for value in values
     }

@@ -32,7 +32,9 @@ def _interfaces(rate: str) -> tuple[Change, ...]:
 
 
 def _hosts(rate: str) -> tuple[Change, ...]:
-    """Return the changes to hosts with this link rate, in both experiments on transient queues."""
+    """Return the changes to hosts with a given link rate, in both experiments on
+    transient queues.
+    """
     flows = tuple(f'flow.{flow}.access_rate="{rate}"' for flow in ("old", "new"))
     return (
         Change(flows, run="[0-9]*", experiment="*/maxstart"),

@@ -20,12 +20,12 @@ FLOWS = {
 
 
 def experiments(*names: str) -> tuple[str, ...]:
-    """Return the paths of these experiments of the thesis."""
+    """Return the paths of the given experiments of the thesis."""
     return tuple(f"tcp-maxnet-2006/{name}" for name in names)
 
 
 def paced(*names: str) -> tuple[Change, ...]:
-    """Return the changes that pace all flows of these experiments."""
+    """Return the changes that pace all flows of the given experiments."""
     return tuple(
         Change(
             tuple(f"flow.{flow}.pacing=true" for flow in FLOWS[name]),
@@ -41,7 +41,7 @@ def rateinc(value: float) -> tuple[Change, ...]:
 
 
 def depth_of(ms: float) -> tuple[Change, ...]:
-    """Return the changes to token buckets that hold this duration of traffic at their rates."""
+    """Return the changes to token buckets that hold a given duration of traffic at their rates."""
     rates = {"averaging": 500e6, "three-flows": 400e6}
     return tuple(
         Change((f'{BUCKET}.depth="{ms / 1e3 * rate / 8e3:g} kB"',), experiment=f"*/{name}")

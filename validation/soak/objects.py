@@ -88,7 +88,7 @@ def component(objects: dict[Id, Object], first: Collection[Id]) -> set[Id]:
 
 
 def scan(law: str, folder: Path, pids: Collection[int]) -> Found:
-    """Return the BPF objects of a law, of a folder of pins, and of some processes."""
+    """Return the BPF objects that belong to a law, a folder of pins or a set of processes."""
     objects = _all()
     first = {id for path in _files(folder) if (id := _pinned(path)) is not None}
     for pid in pids:

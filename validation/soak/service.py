@@ -1,6 +1,4 @@
-"""The daemon under test, which is started, reloaded, killed and stopped as an
-operator would do it.
-"""
+"""Control of the daemon under test: start, reload, kill and stop, as an operator would do it."""
 
 from __future__ import annotations
 
@@ -110,7 +108,7 @@ class Service:
         return self._process is not None and self._process.poll() is not None
 
     def start(self, target: float) -> None:
-        """Start the daemon and wait until it is ready. Raises ServiceError."""
+        """Start the daemon and wait until it is ready. Raises ServiceError if it does not start."""
         self._write(configuration(self._settings, self._cookies, target))
         self._ready.clear()
         environment = {**os.environ, "NOTIFY_SOCKET": str(self._settings.folder / "notify")}

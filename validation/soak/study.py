@@ -262,7 +262,7 @@ def soak(course: Course) -> SoakRun:
 
 
 def course_of(options: study.Options) -> Course:
-    """Return the course of a soak with these command-line options."""
+    """Return the course of a soak with the given command-line options."""
     course = SHORT if options.short else HOUR
     if options.seconds is not None:
         course = replace(course, seconds=options.seconds)

@@ -65,7 +65,7 @@ class SoakRun:
 
 @dataclass
 class Criterion:
-    """A requirement, its measurement, and whether it is met."""
+    """A requirement with its measurement and verdict."""
 
     name: str
     measured: str

@@ -30,7 +30,7 @@ _SERIOUS = re.compile(
 
 @dataclass
 class Sample:
-    """One sample of the daemon and the kernel. A value is None if this host does not show it."""
+    """One sample of the daemon and the kernel. A value is None if the host does not show it."""
 
     time_s: float
     life: int

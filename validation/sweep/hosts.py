@@ -25,7 +25,7 @@ _PORT = 8786
 
 
 def ip(words: str) -> None:
-    """Run the `ip` command with these arguments."""
+    """Run the `ip` command with the given arguments."""
     subprocess.run(["ip", *words.split()], check=True)
 
 

@@ -55,7 +55,7 @@ def host() -> float:
 
 
 def overhead(folder: Path, points: int) -> tuple[float, float, float]:
-    """Return three times per point in ms: wall time besides the run, front end's CPU time, and run
+    """Return three times per point in ms: overhead of wall time, the front end's CPU time, and run
     time.
     """
     path = scenario.write(folder, _SHORT)

@@ -48,11 +48,11 @@ class TcpShareCell:
 
     @property
     def name(self) -> str:
-        """Name of the cell, which is also the name of its folder."""
+        """Name of the run, which is also the name of its folder."""
         return f"{self.tcp}{'-ecn' if self.ecn else ''}-{self.mode}"
 
     def scenario(self) -> Scenario:
-        """Return the scenario of the cell."""
+        """Return the scenario of the run."""
         link: Document = {
             "name": "l", "from": "a", "to": "b", "rate": f"{RATE_BPS / 1e6:g} Mbit/s",
             "delay": "14 ms", "buffer": "1 bdp", "target": TARGET,
@@ -73,7 +73,7 @@ class TcpShareCell:
 
 
 def cells(offered: Sequence[str]) -> list[TcpShareCell]:
-    """Return the cells that a kernel offering these congestion controls can run."""
+    """Return all runs that are possible on a kernel with the given congestion controls."""
     tcps = [tcp for tcp in ("cubic", "bbr") if tcp in offered]
     found = [TcpShareCell(tcp, mode) for tcp in tcps for mode in MODES]
     return [*found, TcpShareCell("cubic", "improved", ecn=True)] if "cubic" in tcps else found
@@ -149,7 +149,7 @@ def table(found: Mapping[TcpShareCell, Document]) -> str:
 
 
 def failed(found: Mapping[TcpShareCell, Document]) -> list[str]:
-    """Return the cells whose run is invalid or misses the goals of the improved controller."""
+    """Return the runs that are invalid or that miss the goals of the improved controller."""
     wrong = [f"{cell.name}: failed checks" for cell, got in found.items() if got["checks_failed"]]
     missed = [cell for cell, got in found.items() if cell.mode == "improved" and not meets(got)]
     return [*wrong, *(f"{cell.name}: misses the goals" for cell in missed)]

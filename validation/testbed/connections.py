@@ -78,7 +78,7 @@ class ConnectionKind:
         return "client" if self.port == _RECEIVES else "server"
 
     def senders(self, flows: Sequence[Document]) -> list[Document]:
-        """Return the sending ends of this kind's open connections, from the daemon's
+        """Return the sending ends of open connections of the kind, from the daemon's
         list of flows.
         """
         side = "remote" if self.sender == "client" else "local"
@@ -334,7 +334,8 @@ def _curl(stream: Stream, on: RunNetwork, count: int) -> None:
 
 
 def hunt(connections: int, seconds: float, ip_version: int = 4) -> list[Document]:
-    """Open connections of every kind in a separate process tree. Return the observations by kind.
+    """Open connections of every kind in a separate process tree. Return the observations of each
+    kind.
 
     Each entry has the keys of `Found.to_dict`. Ends after `seconds` with the connections so far.
     Raises RunError if the network cannot be built or a connection fails.
@@ -347,7 +348,7 @@ def _row(name: str, *values: int | str) -> str:
 
 
 def table(found: Sequence[Document]) -> str:
-    """Return a text table with a line for each kind and one for all."""
+    """Return a text table with a line for each kind of connection and one for all."""
     lines = [_row("kind", "opened", "started", "priced", "no init")]
     for one in found:
         counted = one["counters"]

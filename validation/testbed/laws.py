@@ -191,7 +191,9 @@ Runs = Mapping[str, Result]
 
 
 def document(case: LawCase, runs: Runs) -> Document:
-    """Return every flow's mean rates (bit/s) by place, and True if the kernel's rates agree."""
+    """Return every flow's mean rates (bit/s) by entry of `PLACES`, and the verdict on the kernel's
+    rates.
+    """
     rates = {place: group_rates(run) for place, run in runs.items()}
     flows: list[Document] = [
         {"flow": flow.name if flow.count == 1 else f"{flow.name}, mean of {flow.count}",

@@ -66,14 +66,14 @@ Runs = Mapping[str, Result]
 
 
 class MaxnetCase(NamedTuple):
-    """A cell or special experiment by name, with a factor on its times."""
+    """A MaxNet experiment by name, with a factor on its times."""
 
     name: str
     times: float
 
     @property
     def cell(self) -> MaxnetCell:
-        """Cell of this case, with scaled times."""
+        """Scenario and goals of the experiment, with scaled times."""
         return _cells()[self.name].shorter(self.times)
 
 
@@ -83,7 +83,9 @@ def _cells() -> dict[str, MaxnetCell]:
 
 
 def runs(case: MaxnetCase) -> dict[str, StudyRun]:
-    """Return the cell's runs by backend, and runs of other cells that its goals refer to."""
+    """Return an experiment's runs by backend, and other experiments' runs that its
+    goals refer to.
+    """
     found: dict[str, StudyRun] = {
         on: StudyRun(case.cell.scenario(on), on) for on in case.cell.backends
     }
@@ -117,7 +119,7 @@ def verdict(case: MaxnetCase, goal: Goal, runs: Runs) -> Document:
 
 
 def document(found: Mapping[MaxnetCase, Runs]) -> Document:
-    """Return the verdicts of every cell, and the checks that its run on linux failed."""
+    """Return the verdicts of every experiment, and the checks that failed in the run on linux."""
     return {
         case.name: {
             "title": case.cell.title, "differs": case.cell.differs, "times": case.times,
@@ -129,7 +131,7 @@ def document(found: Mapping[MaxnetCase, Runs]) -> Document:
 
 
 def draw(found: Mapping[MaxnetCase, Runs], stem: Path) -> None:
-    """Draw the curves of each cell, and every law's rates against the loss probability."""
+    """Draw the curves of each experiment, and every law's rates against the loss probability."""
     points: dict[str, list[tuple[float, str, float]]] = {}
     losses = {maxnet_cells.loss_name(loss): loss for loss in maxnet_cells.LOSSES}
     for case, runs in found.items():
@@ -159,7 +161,7 @@ def met(goal: Goal, got: float | None, reference: float | None) -> bool | None:
 
 
 def table(document: Document) -> str:
-    """Return all goals as Markdown, with one heading per cell and one row per goal."""
+    """Return all goals as Markdown, with one heading per experiment and one row per goal."""
     lines = []
     for name, cell in document.items():
         lines += [f"## {name}: {cell['title']}", ""]

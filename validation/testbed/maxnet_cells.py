@@ -46,7 +46,7 @@ class Of:
     args: Mapping[str, Any]
     backend: Backend = "linux"
     cell: str | None = None
-    """Name of the cell whose run is measured, or None for the goal's own cell."""
+    """Name of the experiment whose run is measured, or None for the goal's own experiment."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Goal:
 
 @dataclass(frozen=True)
 class Panel:
-    """One axis of a cell's figure, which shows a column of some flows, links or traffic sources."""
+    """One axis of an experiment's figure, which shows a column of some flows, links or traffic
+    sources.
+    """
 
     y_label: str
     which: Literal["flows", "links", "traffic"]
@@ -81,7 +83,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class MaxnetCell:
-    """One scenario with its goals and figure."""
+    """A MaxNet experiment: one scenario with its goals and figure."""
 
     name: str
     title: str
@@ -97,7 +99,7 @@ class MaxnetCell:
     """Factor on the scenario's times, which is below 1 for a trial."""
 
     def scenario(self, backend: Backend) -> Scenario:
-        """Return the cell's scenario for a backend.
+        """Return the experiment's scenario for a backend.
 
         All backends pace MaxNet, as the kernel does. The simulator runs the kernel's law with what
         its host program adds. The fluid has only MaxNet's flows.
@@ -148,11 +150,11 @@ class MaxnetCell:
         return sets
 
     def shorter(self, times: float) -> MaxnetCell:
-        """Return the cell with scaled times, for a trial run on this host."""
+        """Return the experiment with scaled times, for a trial run on this host."""
         return replace(self, times=times)
 
     def arguments(self, of: Of) -> dict[str, Any]:
-        """Return the arguments of a measure, with times scaled like the cell's."""
+        """Return the arguments of a measure, with times scaled like the experiment's."""
         found = dict(of.args)
         for key in ("start_s", "stop_s", "at_s"):
             if key in found:
@@ -296,7 +298,7 @@ def _loss(loss: float) -> MaxnetCell:
 
 
 def loss_name(loss: float) -> str:
-    """Return the name of the cell with a given loss probability."""
+    """Return the name of the experiment with a given loss probability."""
     return f"fig14-{loss * 1e4:g}e-4"
 
 
@@ -411,7 +413,7 @@ def _cross_traffic() -> MaxnetCell:
 
 
 def cells() -> list[MaxnetCell]:
-    """Return every cell, in order of duration."""
+    """Return all experiments that a scenario can express, short ones first."""
     return [
         _one_flow("100 Mbit/s", "100M", "1500 B"),
         _one_flow("500 Mbit/s", "500M", _JUMBO),

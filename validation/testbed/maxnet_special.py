@@ -348,7 +348,7 @@ class Pinned(Laws):
         return [*self.hosts, *(daemon for daemon, _ in self.routers)]
 
     def kill(self, number: int) -> None:
-        """Kill the daemon of this number with SIGKILL."""
+        """Kill a daemon, given by number, with SIGKILL."""
         self.everyone()[number].kill()
         self.kills += 1
 

@@ -39,7 +39,7 @@ HALF_STEP = 10 ** (1 / 40)
 
 
 def rate_bps(signal: int) -> float:
-    """Return the rate (bit/s) that a SCONE signal stands for."""
+    """Return the rate (bit/s) that a SCONE signal represents."""
     return 1e5 * math.pow(10, signal / 20)
 
 
@@ -61,7 +61,7 @@ class Advising(Laws):
     """Laws whose routers also give SCONE advice."""
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """Start a daemon, with advice if it is a router's."""
+        """Start a daemon, which gives advice if it runs on a router."""
         more = ["--scone"] if arguments[0] == "router" else []
         return super().start(namespace, [*arguments, *more])
 

@@ -68,7 +68,7 @@ class TcpTableCell:
 
     @property
     def name(self) -> str:
-        """Name of the cell, which `--only` matches."""
+        """Name of the scenario, which `--only` matches."""
         return f"{self.case}-{self.rate}-{self.protocol}"
 
     def seconds(self) -> float:
@@ -117,7 +117,7 @@ class TcpTableCell:
 
 
 def cells(length_s: float | None = None) -> list[TcpTableCell]:
-    """Return all cells, with the slow rate first."""
+    """Return all scenarios of the grid, with the slow rate first."""
     return [TcpTableCell(c, r, p, length_s) for r in RATES for c in CASES for p in PROTOCOLS]
 
 
@@ -214,7 +214,7 @@ def word(found: Document) -> str:
 
 @dataclass(frozen=True)
 class Sides:
-    """Quantities from both backends for one cell, and the checks that the run on linux failed."""
+    """Quantities of one scenario on both backends, and the checks that the run on linux failed."""
 
     sims: Sequence[Document]
     linux: Document
@@ -229,7 +229,7 @@ def runs(cell: TcpTableCell) -> dict[str, StudyRun]:
 
 
 def measure(_: TcpTableCell, results: Mapping[str, Result]) -> Sides:
-    """Return the quantities to compare in one cell."""
+    """Return the quantities of one scenario's runs that are compared."""
     linux = results["linux"]
     sims = [figures(result.summary) for name, result in results.items() if name != "linux"]
     return Sides(sims, figures(linux.summary), failed_checks(linux))
@@ -246,7 +246,7 @@ LOSSES_HEAD = (
 
 
 def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
-    """Yield the rows of the main table, one per cell."""
+    """Yield the rows of the main table, one per scenario."""
     for cell, sides in found.items():
         if sides.failed:
             shown: list[object] = [*[""] * 7, f"failed checks: {', '.join(sides.failed)}"]
@@ -272,7 +272,7 @@ def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
 
 
 def failed(found: Mapping[TcpTableCell, Sides]) -> list[str]:
-    """Return the cells that neither agree nor differ by less than the spread."""
+    """Return the scenarios whose results neither agree nor differ by less than the spread."""
     lines = zip(found, rows(found), strict=True)
     return [c.name for c, cells in lines if not str(cells[-1]).endswith(("yes", "spread"))]
 

@@ -83,8 +83,7 @@ def explain(record: Record) -> list[Reason]:
 
 
 def second(reason: Reason, move: float, drift: float) -> Reason:
-    """Return a reason for an exception that has none yet, from its sensitivity to starts or from
-    drift.
+    """Return a reason for an unexplained exception, based on its sensitivity to starts or on drift.
 
     `move` is how far its rate moves with other starts, `drift` the network's largest drift.
     """

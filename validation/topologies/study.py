@@ -46,7 +46,7 @@ def measure(case: TopologyStudyCase) -> Explained:
 
 
 def rows(found: Mapping[TopologyStudyCase, Explained]) -> list[report.Explained]:
-    """Return the rows of the tables, law by law."""
+    """Return the results in order of laws, for the tables."""
     laws = cases.laws()
     return sorted(found.values(), key=lambda row: laws.index(row[0].law))
 

@@ -148,7 +148,9 @@ def window_max(p: State, s: State) -> int:
 
 
 def send(p: State, s: State, rate: int) -> None:
-    """Set the window τ x, between one packet and `max_wnd`, and the rate that it allows."""
+    """Set the window τ x, between one packet and `max_wnd`, and the rate that this
+    window allows.
+    """
     window = rate * s["base_rtt"] // _BIT_US
     s["window"] = min(max(window, s["packet"]), window_max(p, s))
     s["rate"] = rate if s["window"] == window else s["window"] * _BIT_US // s["base_rtt"]

@@ -82,8 +82,8 @@ def growth(s: State, arrived: int, queue: int) -> int:
 
 
 def averaged(s: State, timed: int, rtt_bytes: int) -> None:
-    """Move the mean RTT d towards the mean over this interval's bytes, by T/d of the difference.
-    The first mean replaces d.
+    """Move the mean RTT d towards the mean over an interval's bytes, by T/d of the difference. The
+    first mean replaces d.
     """
     if not timed:
         return

@@ -175,7 +175,7 @@ def xi_scaled(p: State, rtt: int) -> int:
 
 def alpha_rate(p: State, rtt: int) -> int:
     """Return the scaled AI increment α (rtt/t_d)² in units of 2⁻³² packets (`AI-scaling`). Outside
-    20 to 500 ms it is linear in the RTT.
+    20 to 500 ms the increment is linear in the RTT.
     """
     t_d = 8 * (p["t_d"] or 1)
     if rtt <= _AI_SHORT:

@@ -1,1 +1,1 @@
-"""Sources of steps of the laws' fixed-point C: kernel logs, random calls and mutants."""
+"""Steps of the laws' fixed-point C, from kernel logs, random calls and mutants."""

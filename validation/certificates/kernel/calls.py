@@ -1,4 +1,6 @@
-"""Call the laws' fixed-point C, compiled for the host, from Python, to repeat logged calls."""
+"""Python interface to the laws' fixed-point C, compiled for the host, which can repeat logged
+calls.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +88,8 @@ def packed(layout: log.Layout, values: dict[str, Any], size: int) -> Any:
 
 
 def again(law: CompiledLaw, step: Step) -> Step:
-    """Repeat a logged call from its logged state, and return the step that this
-    library produces.
+    """Repeat a logged call from its logged state, and return the step that the compiled law
+    produces.
     """
     inputs: dict[str, Any] = dict(step.inputs)
     before: dict[str, Any] = dict(step.before)

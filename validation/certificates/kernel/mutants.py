@@ -91,7 +91,7 @@ class Body:
 
 
 def reached(law: str, roles: Sequence[str]) -> list[Body]:
-    """Return the bodies of all functions that the logged calls of these roles reach."""
+    """Return the bodies of all functions that the logged calls of the given roles reach."""
     bodies: dict[str, Body] = {}
     files = (_LIKE.get(law, f"{law}.h"), "fixed.h", "float.h")
     for file in files:
@@ -250,7 +250,7 @@ def cases(options: Options) -> list[KernelCase]:
 
 
 def measure(case: KernelCase) -> str:
-    """Return the outcome of a mutant."""
+    """Judge a mutant and return the outcome."""
     steps = _steps(case.law, case.logs)
     return tried(case.law, case.mutant, steps, _drawn(case.law, case.drawn))
 

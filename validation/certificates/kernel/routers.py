@@ -109,7 +109,7 @@ def recorded(law: str, steps: int, folder: Path, seed: int = 1) -> list[Path]:
 def record(
     options: Sequence[str], given: tuple[str, int, int, random.Random], file: Path, folder: Path
 ) -> None:
-    """Load a router with these options, run the program on packets, and write the log."""
+    """Load a router with the given options, run the program on packets, and write the log."""
     namespace = f"wfcert{os.getpid()}"
     inside = ["nsenter", f"--net=/run/netns/{namespace}"]
     output = folder / "router.log"

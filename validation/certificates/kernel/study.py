@@ -18,7 +18,7 @@ from waterfill.runs.files import make_directory
 
 
 def work(options: Options) -> Report:
-    """Log the steps of each law's routers and hosts, and check them."""
+    """Log the steps of each law's routers and hosts, and check the logs."""
     rows, failed = [], []
     with tempfile.TemporaryDirectory(prefix="waterfill-certificates-") as name:
         folder = Path(name)

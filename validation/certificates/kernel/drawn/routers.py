@@ -115,7 +115,7 @@ def vcp(state: State) -> None:
 
 
 def maxnet(state: State) -> None:
-    """Limit a random MaxNet state like one of MaxNet 2006, and limit the age of its promise."""
+    """Limit a random MaxNet state as for MaxNet 2006, and limit the age of the promised rate."""
     maxnet2006(state)
     state["promised_age"] = min(state["promised_age"], EXP_MAX)
 
