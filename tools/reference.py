@@ -78,7 +78,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def expected(schema: Mapping[str, Any]) -> str:
-    """Describe in a few words which values a schema allows."""
+    """Describe the values that a schema allows, in a few words."""
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:

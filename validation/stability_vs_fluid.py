@@ -81,8 +81,8 @@ class Local(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A bottleneck link in equilibrium: its flows, the mean RTT d̂ (s) of all traffic, and whether
-    it fills.
+    """A bottleneck link in equilibrium, with its flows and the mean RTT d̂ (s) of all traffic.
+    `full` is true if the link may fill.
     """
 
     name: str
@@ -541,9 +541,7 @@ def measure(case: Draw) -> Comparison:
 
 
 def table(results: Sequence[Comparison]) -> list[Document]:
-    """Count the clear linear verdicts and those that the fluid model confirms, by protocol and kind
-    of loop.
-    """
+    """Count all clear linear verdicts and the confirmed ones, by protocol and kind of loop."""
     rows = []
     for name in dict.fromkeys(result.protocol for result in results):
         mine = [result for result in results if result.protocol == name]

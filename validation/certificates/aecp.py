@@ -137,7 +137,7 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of an AECP receiver, which echoes the factor (§5.2)."""
+    """Return the equations of an AECP receiver, which echoes the factor (§5.2)."""
     return EchoLast(struct.pack(_FORM, _TCP, _UNWRITTEN), lambda data: data)
 
 

@@ -116,7 +116,7 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of a JetMax receiver, which echoes x, p, g, R_S and R_N."""
+    """Return the equations of a JetMax receiver, which echoes x, p, g, R_S and R_N."""
 
     def echo_of(data: bytes) -> bytes:
         rate, _, loss, target, _, bottleneck, following = struct.unpack(_DATA, data)

@@ -1,4 +1,4 @@
-"""Laws with equations here, and the check of a log file."""
+"""Laws that have equations in this package, and the check of a log file."""
 
 from __future__ import annotations
 

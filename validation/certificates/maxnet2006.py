@@ -118,7 +118,7 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of a MaxNet 2006 receiver, which echoes the last field."""
+    """Return the equations of a MaxNet 2006 receiver, which echoes the last field."""
     return EchoLast(wire(0, 0), lambda data: wire(fields_of(data)[1], 0))
 
 

@@ -151,7 +151,7 @@ class Router(PartChecker):
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of an RCP receiver, which echoes the rate in the header."""
+    """Return the equations of an RCP receiver, which echoes the rate in the header."""
 
     def echo_of(data: bytes) -> bytes:
         rate, _, _ = struct.unpack(_FORM, data)

@@ -1,4 +1,4 @@
-"""Receivers that copy the last header into the echo, as most laws have."""
+"""Receivers that copy the last header into the echo, as in most laws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from validation.certificates.replay import Check, Expected, Params, PartChecker,
 
 
 class EchoLast(PartChecker):
-    """Check of a receiver that echoes the last header, and `first` before any data."""
+    """Equations of a receiver that echoes the last header, and `first` before any data."""
 
     def __init__(self, first: bytes, echo_of: Callable[[bytes], bytes]) -> None:
         self.first = first
@@ -28,7 +28,7 @@ class EchoLast(PartChecker):
 
 
 def keeps_last(name: str) -> Callable[[Params], Check]:
-    """Return the maker of a check for a C receiver that stores the last 24-bit field as `name`."""
+    """Return a maker of equations for a C receiver that stores the last 24-bit field as `name`."""
 
     def receive(step: Step) -> Expected:
         return Expected({name: field24(step.inputs["value"])})

@@ -41,7 +41,7 @@ _CALLS = frozenset(
 
 
 def by_call(**checks: Check) -> Check:
-    """Return a check that applies the check named after the step's call."""
+    """Return equations that choose among `checks` by the name of a step's call."""
 
     def check(step: Step) -> Expected:
         return checks[step.call](step)
@@ -65,7 +65,9 @@ class PartChecker:
 
 
 class SourceChecker(PartChecker):
-    """Equations of a source whose state does not change on events, unless a law overrides that."""
+    """Equations of a source. Events do not change the source's state unless a law overrides
+    `_on_event`.
+    """
 
     def _limit(self, step: Step) -> Mapping[str, object]:
         """Return the limits on the source's sending after a step."""
@@ -84,7 +86,7 @@ def unsupported(params: Params) -> str | None:
 
 @dataclass(frozen=True)
 class LawChecker:
-    """Equations of a law: makers of the checks of its router, receiver and source.
+    """Equations of a law's router, receiver and source, each made from the law's parameters.
 
     `lacks` returns the first parameter setting that the equations do not support, or None.
     """

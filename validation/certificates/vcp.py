@@ -105,7 +105,7 @@ def level(load_factor: float) -> int:
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of a VCP receiver, which echoes the load code."""
+    """Return the equations of a VCP receiver, which echoes the load code."""
     return EchoLast(byte(_LOW), lambda data: data)
 
 

@@ -32,7 +32,7 @@ RTO_MIN_S = 0.01
 
 @dataclass(frozen=True)
 class Fabric:
-    """A data-center network, with the times at which counting begins, arrivals stop and the run
+    """A data-centre network, with the times at which counting begins, arrivals stop and the run
     ends.
     """
 

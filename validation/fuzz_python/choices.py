@@ -37,7 +37,7 @@ class Choices:
         return number % max(1, count)
 
     def pick(self, values: Sequence[T]) -> T:
-        """Pick one of the values."""
+        """Return one of the given values."""
         return values[self.below(len(values))]
 
     def chance(self, one_in: int) -> bool:

@@ -1,4 +1,4 @@
-"""Number domain of C's own semantics: wrapping bit-vectors, or plain numbers where all are known.
+"""Number domain with C's wrapping semantics: bit-vectors, or plain numbers if all values are known.
 
 `run()` with plain numbers is an interpreter of the syntax tree, which `differential` compares with
 compiled C.

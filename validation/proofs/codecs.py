@@ -192,8 +192,8 @@ def _names(terms: list[Any]) -> set[Any]:
 
 
 def _segment(index: int, slope: int) -> bool:
-    """Prove that the table's value falls within a segment, and by how much per step. With the scale
-    2^32 the value is doubled.
+    """Prove that the table's value falls within a segment, and bound the fall per step. With the
+    scale 2^32 the value is doubled.
     """
     table = unit("fixed.h").tables["fixed_exp2"]
     domain = Integers()

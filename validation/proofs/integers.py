@@ -298,8 +298,8 @@ class Integers:
         )
 
     def agree(self, values: Iterable[Any]) -> None:
-        """Record whether all known facts can hold together, because a contradiction would prove
-        anything.
+        """Record an obligation that all known facts can hold together, because a contradiction
+        proves anything.
         """
         guard = self._at.live.guard
         formulas = self._cone([*values, *guard], 1_000_000)

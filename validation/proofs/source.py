@@ -1,4 +1,4 @@
-"""Proof of a bound on how far a MaxNet source's rate exceeds the rate that its price allows.
+"""Proofs of a bound on the excess of a MaxNet source's rate over the rate that the price allows.
 
 The price q allows D(q) = x_max e^(-q/T) [maxnet-2007:eq7]. A source sends x_max e^(xi - alpha
 q/tau) [maxnet-2007:eq6a], which is D(q) e^(xi - xi*), where xi* = alpha q/tau - q/T. So it exceeds

@@ -1,4 +1,4 @@
-"""Measure how explicit flows and TCP share one queue of the running kernel.
+"""Measure the rates of explicit flows and TCP on one queue of the running kernel.
 
 Ten MaxNet flows share 100 Mbit/s and 28 ms with three TCP flows, without the cohabitation module,
 with the paper's controller and with the improved one. A run that failed its checks is repeated by

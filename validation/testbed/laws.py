@@ -284,7 +284,7 @@ def overview(runs: Mapping[LawCase, Mapping[str, Result]]) -> Figure:
 
 
 def failed(found: Mapping[LawCase, Runs]) -> list[str]:
-    """Return the cases whose rates disagree or whose run on linux is invalid."""
+    """Return the cases whose rates differ from the simulator's or whose run on linux is invalid."""
     documents = [document(case, runs) for case, runs in found.items()]
     return [f"{one['case']}: {', '.join(one['checks_failed']) or 'rates differ'}"
             for one in documents if one["checks_failed"] or not one["agrees"]]  # fmt: skip

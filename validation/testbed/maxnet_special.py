@@ -114,7 +114,7 @@ def _inside(function: Callable[[], Any], answer: Any) -> None:
 
 
 def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) -> RunNetwork:
-    """Build the network of a scenario, which is removed with the process tree."""
+    """Build a scenario's network. The network is removed with the process tree."""
     scenario = from_dict({"protocol": LAW, "params": {LAW: {"mu": TARGET}}} | document)
     resolved = backend.resolve(scenario)
     names = kernel.congestion(kernel.offered(), protocols.load(), daemon.run_name())
@@ -445,7 +445,7 @@ class SendersOnly(Laws):
     """Laws whose daemon runs only on the sending hosts."""
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
-        """Return the hosts of a stream that run the daemon, which is only its source."""
+        """Return the hosts of a stream that run the daemon: only the source."""
         return (stream.source,)
 
 

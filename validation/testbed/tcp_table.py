@@ -122,7 +122,7 @@ def cells(length_s: float | None = None) -> list[TcpTableCell]:
 
 
 def figures(run: Mapping[str, Any]) -> Document:
-    """Return the quantities of a run that are compared.
+    """Return the quantities of a run that are compared with other runs.
 
     That is mean rates by group (bit/s), the link's mean queue (bytes), the first flow's mean RTT
     (s), and how many packets were lost at random in which time (s).
@@ -229,7 +229,7 @@ def runs(cell: TcpTableCell) -> dict[str, StudyRun]:
 
 
 def measure(_: TcpTableCell, results: Mapping[str, Result]) -> Sides:
-    """Return the quantities of one scenario's runs that are compared."""
+    """Return the quantities of one scenario's runs on both backends, for comparison."""
     linux = results["linux"]
     sims = [figures(result.summary) for name, result in results.items() if name != "linux"]
     return Sides(sims, figures(linux.summary), failed_checks(linux))

@@ -53,7 +53,7 @@ def place_of(rate: int) -> int:
 
 
 def router(_: Params) -> Check:
-    """Return the check of an AECP router (§5.3)."""
+    """Return the equations of an AECP router (§5.3)."""
 
     def ceiling(s: State) -> int:
         """Return the position of the largest rate: C, or C + q₀/T, eq. 2's equilibrium load with an
@@ -121,7 +121,7 @@ def router(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Return the check of an AECP source (§5.2), which updates once per RTT or on each
+    """Return the equations of an AECP source (§5.2), which updates once per RTT or on each
     acknowledgement.
     """
 

@@ -68,7 +68,7 @@ def delta(size: int, rate_code: int, weight: int) -> int:
 
 
 def router(_: Params) -> Check:
-    """Return the check of a JetMax router (`membership`, `W`, `fair-rate` and `loss`)."""
+    """Return the equations of a JetMax router (`membership`, `W`, `fair-rate` and `loss`)."""
 
     def within(s: State, rate: int) -> int:
         """Return the rate that a router writes, limited to between 1 bit/s and γC."""
@@ -152,8 +152,8 @@ def router(_: Params) -> Check:
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of a JetMax receiver, which echoes the latest header's rates,
-    R_S and R_N.
+    """Return the equations of a JetMax receiver, which echoes the latest header's rates, R_S and
+    R_N.
     """
 
     def receive(step: Step) -> Expected:
@@ -169,7 +169,7 @@ def receiver(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Return the check of a JetMax source (`source` and `switching`)."""
+    """Return the equations of a JetMax source (`source` and `switching`)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)

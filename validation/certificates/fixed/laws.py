@@ -1,4 +1,6 @@
-"""Laws whose fixed-point versions have equations here, with the layouts of their C structures."""
+"""Laws whose fixed-point versions have equations in this package, with the layouts of their C
+structures.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def since(then: int, now: int) -> int:
 
 
 def router(_: Params) -> Check:
-    """Return the check of a MaxNet router (Fig. 3)."""
+    """Return the equations of a MaxNet router (Fig. 3)."""
 
     def intervals(s: State, n: int, arrived: int, queue: int) -> State:
         # Fig. 3: y_dt + Q dt_p/T₀ in 2⁻¹⁶ bytes; eq. 3 for n intervals, at least p_min.
@@ -125,7 +125,7 @@ def router(_: Params) -> Check:
 
 
 def receiver(_: Params) -> Check:
-    """Return the check of a MaxNet receiver (§VI)."""
+    """Return the equations of a MaxNet receiver (§VI)."""
 
     def receive(step: Step) -> Expected:
         s, inputs = dict(step.before), step.inputs
@@ -158,7 +158,9 @@ def receiver(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Return the check of a MaxNet source (Fig. 2 and §IV.B, with the kernel hosts' additions)."""
+    """Return the equations of a MaxNet source (Fig. 2 and §IV.B, with the kernel
+    hosts' additions).
+    """
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)

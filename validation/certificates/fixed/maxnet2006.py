@@ -55,7 +55,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def router(_: Params) -> Check:
-    """Return the check of a MaxNet 2006 router (eq. 7, and the start rate of §3.1.2)."""
+    """Return the equations of a MaxNet 2006 router (eq. 7, and the start rate of §3.1.2)."""
 
     def moved(s: State, price: int, arrival_rate: int) -> Expected:
         """Return the results of an update: the price, at least p_min, and the codes for the next
@@ -102,7 +102,7 @@ def router(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Return the check of a MaxNet 2006 source (Fig. 5)."""
+    """Return the equations of a MaxNet 2006 source (Fig. 5)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)

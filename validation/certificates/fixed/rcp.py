@@ -102,7 +102,7 @@ def averaged(s: State, timed: int, rtt_bytes: int) -> None:
 
 
 def router(_: Params) -> Check:
-    """Return the check of an RCP router, which updates R of rcp-2006 once per interval T."""
+    """Return the equations of an RCP router, which updates R of rcp-2006 once per interval T."""
 
     def tick(step: Step) -> Expected:
         s: State = dict(step.before)
@@ -162,7 +162,7 @@ def rtt_us(code: int) -> int:
 
 
 def source(_: Params) -> Check:
-    """Return the check of an RCP source, which is paced at the path's R and states its RTT."""
+    """Return the equations of an RCP source, which is paced at the path's R and states its RTT."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)

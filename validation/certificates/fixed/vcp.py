@@ -49,7 +49,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def router(_: Params) -> Check:
-    """Return the check of a VCP router (`load-factor` and `code`)."""
+    """Return the equations of a VCP router (`load-factor` and `code`)."""
 
     def weigh(s: State, queue: int, weight: int) -> int:
         """Return the persistent queue q̃ moved towards a mean sample by a fraction (2⁻³²), with the
@@ -121,7 +121,7 @@ def router(_: Params) -> Check:
 
 
 def source(_: Params) -> Check:
-    """Return the check of a VCP source (`MI`, `AI` and `MD` with their scaling)."""
+    """Return the equations of a VCP source (`MI`, `AI` and `MD` with their scaling)."""
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)

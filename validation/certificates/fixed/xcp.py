@@ -194,7 +194,7 @@ def scaled(gain: int, x: int, lowered_x: int, us: int) -> int:
 
 
 def router(form: Form) -> Check:
-    """Return the check of a router (ixcp-2007 §2.1 and §3, with the residues of
+    """Return the equations of a router (ixcp-2007 §2.1 and §3, with the residues of
     draft-falk-xcp-spec).
     """
 

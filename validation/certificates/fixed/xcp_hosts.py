@@ -36,7 +36,7 @@ def layouts(local: bool) -> Mapping[str, Layout]:
 
 
 def receiver(local: bool) -> Check:
-    """Return the check of an XCP receiver, which sums all changes of the window (XCP-r). With
+    """Return the equations of an XCP receiver, which sums all changes of the window (XCP-r). With
     `local`, the receiver also keeps iXCP's next bottleneck.
     """
 
@@ -61,7 +61,7 @@ def receiver(local: bool) -> Check:
 
 
 def source(local: bool) -> Check:
-    """Return the check of an XCP source, which sets the window to max{cwnd + feedback, s}
+    """Return the equations of an XCP source, which sets the window to max{cwnd + feedback, s}
     (katabi-2002). With `local`, the source also keeps the bottleneck that iXCP's packets name.
     """
 

@@ -76,8 +76,8 @@ LATER = frozenset(("frozen_until", "adding_until"))
 
 
 def maxnet(s: State, draw: random.Random) -> None:
-    """Limit the start rate's initial value to the start rate. Half of the sources also have a price
-    and a rate high enough to keep it.
+    """Limit `start_initial` to the start rate. Half of the sources also have a price and a rate
+    high enough to keep the price.
     """
     if "start_rate" in s:
         s["start_initial"] = min(s["start_initial"], s["start_rate"])
