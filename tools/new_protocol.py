@@ -141,9 +141,9 @@ def _with_values(capture: str, variant: str) -> str:
 
 def _with_entry(laws: str, name: str) -> str:
     """Return the daemon's table of laws with an entry for the new law."""
-    before, after = laws.split("];\n\n/// Returns a law by its name.\n")
+    before, after = laws.split("];\n\n/// Returns the law ")
     entry = DAEMON_ENTRY.replace("@name@", name)
-    return f"{before}{entry}];\n\n/// Returns a law by its name.\n{after}"
+    return f"{before}{entry}];\n\n/// Returns the law {after}"
 
 
 def _with_module(modules: str, name: str) -> str:
