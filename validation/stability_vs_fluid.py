@@ -105,8 +105,8 @@ def hold(x: Points) -> Points:
 
 
 def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -> Points:
-    """`[maxnet-2007:eq13]` Return a flow's response αF without its delay. Unless `paper`, it
-    includes averaging and hold.
+    """`[maxnet-2007:eq13]` Return a flow's response αF without delay. Unless `paper`, averaging and
+    hold are included.
     """
     x, alpha_t = s * tau_s, params["alpha"] * params["t"]
     value = params["alpha"] / x * (x + params["eta"]) / (x + params["eta"] * alpha_t / tau_s)
@@ -120,7 +120,7 @@ def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool)
 
 
 def aecp_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -> Points:
-    """`[aecp-2010:eq3]` Return a flow's response α/(s + α) without its delay. Unless `paper`, it
+    """`[aecp-2010:eq3]` Return a flow's response α/(s + α) without delay. Unless `paper`, the rate
     steps by eq. 48 every τ.
     """
     alpha = params["alpha"]

@@ -56,8 +56,8 @@ class Family:
     """True for P-XCP, where spare bandwidth is scaled up."""
 
     def data_form(self, falk: bool) -> str:
-        """Return the `struct` format of a data packet's header. In iXCP it includes two bottleneck
-        names.
+        """Return the `struct` format of a data packet's header, which in iXCP includes two
+        bottleneck names.
         """
         return (">4BIIi4x" if falk else ">4Bfff4x") + ("II4x" if self.named else "4x")
 

@@ -82,7 +82,7 @@ def document(given: Any, choices: Choices, most: int = 4) -> Any:
 
 
 def _step(root: Any, choices: Choices) -> Any:
-    """Change a document at one point."""
+    """Change one random value or key of a document."""
     holder, place = _place(root, choices)
     kind = choices.below(12)
     if holder is None:

@@ -52,7 +52,7 @@ def _features(runs: Sequence[KernelRun]) -> str:
 
 
 def _laws(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with those of the laws merged into one, which lists the laws that fail to
+    """Return the checks, with all checks of laws merged into one that lists the laws that fail to
     load.
     """
     names = {f"`{role} --law {law}`" for role in ("router", "host") for law in LAWS}

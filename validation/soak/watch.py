@@ -62,7 +62,9 @@ class Watch:
     def __init__(
         self, service: Service, network: Network, law: str, folder: Path, memory: Path | None
     ) -> None:
-        """Prepare to sample. `folder` holds the pins, and `memory` is the control group to read."""
+        """Create the sampler. `folder` holds the pins, and `memory` is the control
+        group to read.
+        """
         self._service, self._network = service, network
         self._law, self._folder, self._memory = law, folder, memory
         self._start_s = time.monotonic()

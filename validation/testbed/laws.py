@@ -59,7 +59,7 @@ class LawCase:
     """Name of the figure that compares this case with others, or empty for none."""
 
     def scenario(self, place: str) -> Scenario:
-        """Return the scenario for one of `PLACES`."""
+        """Return the case's scenario for one entry of `PLACES`."""
         _, integers = PLACES[place]
         params = {"arithmetic": integers_of(self.law)} if integers else {}
         end_s = self.settle_s + self.measure_s

@@ -60,7 +60,9 @@ def router(_: Params) -> Check:
         return int(s["queue"]) + (step_by if far >= 0 else -step_by)
 
     def code(s: State) -> None:
-        """Set the load factor (λ + κ_q q̃)/(γ C t_ρ), and its code with levels at 80 and 100 %."""
+        """Set the load factor (λ + κ_q q̃)/(γ C t_ρ), and the load code, with levels at 80 and 100
+        %.
+        """
         arrived = min(s["arrived"], _BYTES_MAX) << 8
         load = min(arrived + s["queue"] * s["kappa_q"] // 1000, _VOLUME_MAX)
         volume = s["volume"]

@@ -245,7 +245,7 @@ def xcp_value(syn: bool, draw: random.Random) -> bytes:
 
 
 def router_program(pid: int) -> str:
-    """Return the number of the router program that a daemon has loaded."""
+    """Return the id of the router program that a daemon has loaded."""
     for info in Path(f"/proc/{pid}/fdinfo").iterdir():
         for line in info.read_text().splitlines():
             name, _, number = line.partition(":")
