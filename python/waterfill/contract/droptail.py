@@ -1,4 +1,4 @@
-"""The queue that most links have, and lengths of queues."""
+"""The drop-tail queue, which most links have, and queue lengths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Level: TypeAlias = Bytes | Packets
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Droptail:
-    """First in, first out; packets are marked above `mark_at`."""
+    """First-in, first-out queue, which marks packets above `mark_at`."""
 
     kind: Literal["droptail"] = "droptail"
     mark_at: Level | None

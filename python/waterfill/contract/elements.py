@@ -1,4 +1,4 @@
-"""Parts of the network that most scenarios have not: queue disciplines, faults, random sizes.
+"""Less common elements of a network: queue disciplines, faults and random sizes.
 
 They are apart from `network`, and loaded when a scenario has one: building these classes would
 take a tenth of the time in which a command starts.
@@ -16,7 +16,7 @@ from waterfill.contract.droptail import Droptail, Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """Always the same value."""
+    """Distribution with a constant value."""
 
     distribution: Literal["constant"] = "constant"
     mean: float
@@ -24,7 +24,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential:
-    """An exponential distribution."""
+    """Exponential distribution."""
 
     distribution: Literal["exponential"] = "exponential"
     mean: float
@@ -32,7 +32,7 @@ class Exponential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pareto:
-    """A Pareto distribution, conditioned on not exceeding `max` where there is one."""
+    """Pareto distribution, conditioned on not exceeding `max` if one is given."""
 
     distribution: Literal["pareto"] = "pareto"
     mean: float
@@ -42,7 +42,7 @@ class Pareto:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Empirical:
-    """A cumulative distribution, linear between points (value, probability up to it)."""
+    """Cumulative distribution, linear between points (value, probability up to the value)."""
 
     distribution: Literal["empirical"] = "empirical"
     points: tuple[tuple[float, float], ...]
@@ -55,7 +55,7 @@ DistributionSpec: TypeAlias = Constant | Exponential | Pareto | Empirical
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Red:
-    """Random early detection, and CHOKe, which has the same parameters."""
+    """Random early detection (RED) or CHOKe, which has the same parameters."""
 
     kind: Literal["red", "choke"]
     min_threshold: Level
@@ -68,7 +68,7 @@ class Red:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodelSpec:
-    """Controlled delay: the parameters, for one queue or for each of many."""
+    """Parameters of controlled delay (CoDel), for a single queue or for each of many queues."""
 
     target_s: float
     interval_s: float
@@ -77,14 +77,14 @@ class CodelSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codel(CodelSpec):
-    """Controlled delay."""
+    """Controlled-delay queue (CoDel)."""
 
     kind: Literal["codel"] = "codel"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FqCodel:
-    """Controlled delay per flow."""
+    """Queue with controlled delay for each flow (FQ-CoDel)."""
 
     kind: Literal["fq_codel"] = "fq_codel"
     codel: CodelSpec
@@ -94,21 +94,21 @@ class FqCodel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Off:
-    """Controller that counts flows and drops nothing."""
+    """Cohabitation controller that counts flows and drops nothing."""
 
     kind: Literal["off"] = "off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachInterval:
-    """Application of the factor once per control interval."""
+    """Schedule that applies the paper's factor once per control interval."""
 
     kind: Literal["interval"] = "interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPacket:
-    """Application of the factor for each packet of a class."""
+    """Schedule that applies the paper's factor for each packet of a class."""
 
     kind: Literal["packet"] = "packet"
     packets: Literal["all", "explicit", "tcp"]
@@ -116,7 +116,7 @@ class EachPacket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPeriod:
-    """Application of the factor once per period of time."""
+    """Schedule that applies the paper's factor once per fixed period."""
 
     kind: Literal["period"] = "period"
     period_s: float
@@ -127,7 +127,7 @@ Update: TypeAlias = EachInterval | EachPacket | EachPeriod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """The paper's controller: two fixed factors."""
+    """Cohabitation controller of the paper, with two fixed factors."""
 
     kind: Literal["paper"] = "paper"
     initial: float
@@ -139,7 +139,7 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improved:
-    """The improved controller: a factor that follows the error, and a limit on bursts."""
+    """Improved cohabitation controller: a factor that follows the error, and a limit on bursts."""
 
     kind: Literal["improved"] = "improved"
     aim: float
@@ -150,14 +150,14 @@ class Improved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Separate:
-    """One queue per class."""
+    """Cohabitation with one queue per class."""
 
     kind: Literal["separate"] = "separate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """Remembers every flow."""
+    """Flow counter that remembers every flow."""
 
     kind: Literal["exact"] = "exact"
     period_s: float
@@ -165,7 +165,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sred:
-    """SRED's zombie list."""
+    """Flow counter with SRED's zombie list."""
 
     kind: Literal["sred"] = "sred"
     size: int
@@ -177,7 +177,7 @@ class Sred:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nred:
-    """NRED's Bloom filter."""
+    """Flow counter with NRED's Bloom filter."""
 
     kind: Literal["nred"] = "nred"
     levels: int
@@ -192,7 +192,7 @@ Estimator: TypeAlias = Exact | Sred | Nred
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cohabit:
-    """First in, first out, with explicit flows protected from TCP."""
+    """First-in, first-out queue that protects explicit flows from TCP."""
 
     kind: Literal["cohabit"] = "cohabit"
     controller: Controller
@@ -212,7 +212,7 @@ QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Cohabit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Independent:
-    """Independent loss of each packet."""
+    """Independent loss of each packet, with probability `p`."""
 
     kind: Literal["independent"] = "independent"
     p: float
@@ -220,7 +220,7 @@ class Independent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GilbertElliott:
-    """Losses come in bursts: a chain of two states."""
+    """Loss in bursts, as a Markov chain of a good and a bad state."""
 
     kind: Literal["gilbert-elliott"] = "gilbert-elliott"
     p: float
@@ -242,7 +242,7 @@ LossSpec: TypeAlias = Independent | GilbertElliott | Periodic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReorderSpec:
-    """A share of the packets arrives `delay_s` late."""
+    """Reordering in which a fraction of the packets arrives `delay_s` late."""
 
     share: float
     delay_s: float
@@ -250,21 +250,21 @@ class ReorderSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """Packets lose the header of their protocol."""
+    """Fault that removes the protocol's header from packets."""
 
     kind: Literal["strip"] = "strip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrupt:
-    """Inversion of one random bit of a packet's header."""
+    """Fault that inverts one random bit of a packet's header."""
 
     kind: Literal["corrupt"] = "corrupt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lie:
-    """A router replaces the congestion signal."""
+    """Fault in which a router replaces the congestion signal."""
 
     kind: Literal["lie"] = "lie"
     value: Literal["zero", "max", "random"]
@@ -272,7 +272,7 @@ class Lie:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Holding of packets until a release, every `every_s`."""
+    """Fault that holds packets and releases them together every `every_s`."""
 
     kind: Literal["hold"] = "hold"
     every_s: float
@@ -280,7 +280,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpec:
-    """A fault of a link direction, which befalls a share of its packets."""
+    """A fault of a link direction, which affects a fraction of its packets."""
 
     from_s: float
     until_s: float
@@ -290,21 +290,21 @@ class FaultSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverLie:
-    """The receiver reports the best that its protocol can express."""
+    """Fault in which the receiver reports the best signal that its protocol can express."""
 
     kind: Literal["lie"] = "lie"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignore:
-    """The source keeps its rate and window."""
+    """Fault in which the source keeps its rate and window."""
 
     kind: Literal["ignore"] = "ignore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockStep:
-    """The source's clock jumps."""
+    """Fault in which the source's clock jumps."""
 
     kind: Literal["clock"] = "clock"
     step_s: float
@@ -321,7 +321,9 @@ class HostFaultSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShaperSpec:
-    """A token bucket in front of a transmitter of `line_bps`; a zero timer adds continuously."""
+    """A token bucket in front of a transmitter of `line_bps`. A zero timer adds tokens
+    continuously.
+    """
 
     line_bps: float
     depth_bytes: float

@@ -1,4 +1,4 @@
-"""The resolved network as the engines take it: SI units, routes as indexes of link directions.
+"""The resolved network for the engines, in SI units and with routes as link-direction indexes.
 
 Every class here is a struct or a variant of the crate `waterfill-network`, with the same fields;
 the core refuses a field that either side lacks. `network.resolve` builds them from a scenario.
@@ -35,7 +35,8 @@ ParamValue: TypeAlias = float | str | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkChange:
-    """Changes of a link direction at a time; None leaves a value as it is. Zero holds the queue.
+    """Changes of a link direction at a given time. None leaves a value unchanged; a zero rate holds
+    the queue.
 
     `restart` starts the laws of its router anew; `clock_step_s` moves the clock that they see.
     """
@@ -50,19 +51,19 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class BufferSpec:
-    """The largest backlog of a link, the packet in service excluded."""
+    """Maximum backlog of a link, excluding the packet in service."""
 
     unit: Literal["bytes", "packets"]
     size: int
 
     def as_bytes(self, packet_bytes: int) -> int:
-        """Return the size in bytes, of packets of `packet_bytes`."""
+        """Return the buffer size in bytes, for packets of `packet_bytes`."""
         return self.size if self.unit == "bytes" else self.size * packet_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
-    """One link direction; `routers` are the protocols whose law runs here, None means all.
+    """One link direction. `routers` are the protocols whose law runs on it, or None for all.
 
     `rate_bps` is the capacity that router laws see, with a shaper the bucket's rate. Rate and delay
     are those at the start; `changes` are in order of time.
@@ -116,7 +117,9 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
 
     @property
     def limit_bps(self) -> float:
-        """The most that one flow can send (bit/s): its demand or its access; inf without either."""
+        """Maximum sending rate of one flow (bit/s): its demand or access rate, or inf without
+        either.
+        """
         return min((r for r in (self.demand_bps, self.access_bps) if r is not None), default=inf)
 
     def start_of_s(self, index: int) -> float:
@@ -141,7 +144,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodSpec:
-    """Durations of an on–off source's on and off periods, which alternate."""
+    """Distributions of an on–off source's alternating on and off periods."""
 
     on_s: Constant | Exponential | Pareto
     off_s: Constant | Exponential | Pareto
@@ -149,7 +152,7 @@ class PeriodSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSpec:
-    """A route of a source's flows, with the padding at its access and its base RTT."""
+    """A route of a traffic source's flows, with its access padding and base RTT."""
 
     forward: tuple[int, ...]
     reverse: tuple[int, ...]
@@ -159,7 +162,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalSpec:
-    """Flows that arrive as a Poisson process; of `flow`, count, size and times are ignored.
+    """Flows that arrive as a Poisson process. Count, size and times of `flow` are ignored.
 
     An arrival draws one group of `routes`, and a different route in it for each of `fan_in` flows.
     Without routes all flows take that of `flow`.
@@ -173,7 +176,7 @@ class ArrivalSpec:
 
     @property
     def ways(self) -> list[RouteSpec]:
-        """Return all routes that the flows may take, in the order in which the core counts them."""
+        """Return all routes that the flows may take, in the core's order."""
         if self.routes:
             return [route for group in self.routes for route in group]
         flow = self.flow
@@ -183,7 +186,7 @@ class ArrivalSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficSpec:
-    """A source of uncontrolled packets, or of finite flows."""
+    """A source of uncontrolled packets or of finite flows."""
 
     name: str
     kind: Literal["cbr", "poisson", "onoff", "web"]
@@ -199,7 +202,7 @@ class TrafficSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A resolved network.
+    """The resolved network of a scenario.
 
     A duplex link is two entries of `links`, the reverse after the forward.
     """
@@ -219,11 +222,11 @@ class Network:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Network:
-        """Read the output of `to_dict`; raise ValueError for another version."""
+        """Read a network from the output of `to_dict`; raise ValueError for another version."""
         return _adapter().validate_python(document)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, for JSON."""
+        """Return the network as plain dictionaries and lists, for JSON."""
         document: dict[str, Any] = plain(self)
         return document
 
@@ -234,7 +237,7 @@ class Network:
 
     @property
     def arriving(self) -> list[FlowSpec]:
-        """Common properties of the flows of each source of flows, in the sources' order."""
+        """Common properties of the flows of each traffic source that starts flows, in order."""
         return [source.flows.flow for source in self.traffic if source.flows is not None]
 
 

@@ -1,4 +1,4 @@
-"""Records: JSON objects with typed attributes, declared once where they are made.
+"""Records: JSON objects with typed attributes, declared once.
 
 A document of the package (a run's summary, the testbed's answer, a sweep's plan) is a tree of
 records. A record is a dictionary, so that it prints, pickles and goes to `json` as it is; each key
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_):
-        """Return the class as it is: only type checkers read the decorator."""
+        """Return the class unchanged, because only type checkers use this decorator."""
         return lambda cls: cls
 
 
@@ -54,13 +54,13 @@ _Reader: TypeAlias = Callable[[Any], Any]
 
 @dataclass_transform(kw_only_default=True)
 class Record(dict[str, Any]):
-    """A JSON object whose declared keys are attributes; the module's docstring says how."""
+    """A JSON object whose declared keys are also attributes."""
 
     __required_keys__: ClassVar[frozenset[str]] = frozenset()
     __optional_keys__: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        """Turn each declared key into a property, which returns the default of an absent key."""
+        """Turn each declared key into a property, which returns the default for an absent key."""
         required, optional = set(cls.__required_keys__), set(cls.__optional_keys__)
         for name in inspect.get_annotations(cls):
             key = name.rstrip("_")
@@ -89,7 +89,7 @@ class Record(dict[str, Any]):
 
 
 def _init_by_name(record: Record, **values: Any) -> None:
-    """Build a record of a class that has names with an underscore at the end."""
+    """Build a record from keywords, whose names may end in an underscore."""
     record.update((name.rstrip("_"), value) for name, value in values.items())
 
 
@@ -111,13 +111,13 @@ def hints(record: type[Record]) -> dict[str, Any]:
 
 @cache
 def _readers(record: type[Record]) -> list[tuple[str, _Reader]]:
-    """Return the keys whose values hold records, each with the function that reads them."""
+    """Return each key whose values hold records, with the function that reads those values."""
     found = ((name, _reader(hint)) for name, hint in hints(record).items())
     return [(name, reader) for name, reader in found if reader is not None]
 
 
 def _reader(hint: Any) -> _Reader | None:
-    """Return the function that reads values of a type; None if they hold no record."""
+    """Return the function that reads values of a type, or None if they hold no record."""
     if isinstance(hint, type) and issubclass(hint, Record):
         return lambda value: hint.read(value) if isinstance(value, dict) else value
     origin, inside = get_origin(hint), get_args(hint)

@@ -1,4 +1,4 @@
-"""Check values read from JSON against the shape of a record; report the first problem."""
+"""Check of values read from JSON against the shape of a record, up to the first problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST = sys.float_info.max
 
 
 def wrong(value: Any, shape: Any, key: str = "") -> tuple[str, str] | None:
-    """Return the first key whose value does not fit, and the problem with the value."""
+    """Return the first key whose value does not fit the shape, and the problem with the value."""
     if shape is Any:
         return None
     if isinstance(shape, type) and issubclass(shape, Record):
@@ -97,7 +97,7 @@ def _join(key: str, name: str) -> str:
 
 @cache
 def _fields(shape: Any) -> list[tuple[str, Any, frozenset[type]]]:
-    """Return the keys of a record, each with its type and the classes that fit as they are."""
+    """Return the keys of a record, each with its type and the classes that need no check."""
     return [(name, hint, _plain(hint)) for name, hint in hints(shape).items()]
 
 

@@ -1,4 +1,4 @@
-"""The summary of a run as a document, as `run --json` prints it, and the core's part of it.
+"""The summary of a run as a document for `run --json`, and the part that the core provides.
 
 The core's part is `waterfill_network::summary` in Rust. Times are in seconds and rates in bit/s
 unless a key says otherwise; None stands where there was nothing to measure.
@@ -14,7 +14,7 @@ from waterfill.contract.record import Record
 
 
 class Spread(Record):
-    """A queue's length over time: mean, 99th percentile, largest."""
+    """Queue length over time: mean, 99th percentile and maximum."""
 
     mean: float
     p99: float
@@ -22,7 +22,7 @@ class Spread(Record):
 
 
 class Rtts(Record):
-    """RTTs in milliseconds; `base` is propagation and padding."""
+    """RTTs in milliseconds. `base` is propagation delay and padding."""
 
     base: float
     mean: float | None
@@ -31,7 +31,7 @@ class Rtts(Record):
 
 
 class Times(Record):
-    """Completion times in milliseconds, of `count` flows."""
+    """Completion times of `count` flows, in milliseconds."""
 
     count: int
     mean: float | None
@@ -43,7 +43,7 @@ class Times(Record):
 
 
 class CoreFlow(Record):
-    """One flow; `count` where an entry stands for several identical ones (large fluid runs)."""
+    """Statistics of one flow, or of `count` identical flows in large fluid runs."""
 
     name: str
     group: str
@@ -63,13 +63,13 @@ class CoreFlow(Record):
 
 
 class FlowSummary(CoreFlow):
-    """One flow with its time-averaged max-min share."""
+    """Statistics of one flow, with its time-averaged max-min share."""
 
     max_min_bps: float | None
 
 
 class LinkSummary(Record):
-    """One link direction."""
+    """Statistics of one link direction."""
 
     name: str
     utilization: float
@@ -81,7 +81,7 @@ class LinkSummary(Record):
 
 
 class TrafficSummary(Record):
-    """One source of traffic; a source of flows also has the keys with a default."""
+    """Statistics of one traffic source. Keys with a default belong to sources of flows."""
 
     name: str
     kind: str
@@ -99,7 +99,7 @@ class TrafficSummary(Record):
 
 
 class EngineSummary(Record):
-    """Work done; `step_s` and later keys are the fluid model's."""
+    """Work done by an engine. `step_s` and later keys are the fluid model's."""
 
     packet_hops: int
     wall_s: float
@@ -111,17 +111,17 @@ class EngineSummary(Record):
 
 
 class Engine(EngineSummary):
-    """Work done, and how fast; not for a run in real time."""
+    """Work done by an engine, with its speed unless the run was in real time."""
 
     packet_transmissions_per_s: float | None = None
 
 
 CLOCKED = ("wall_s", "packet_transmissions_per_s")
-"""Keys of `engine` that differ between two runs of one seed."""
+"""Keys of `engine` that differ between two runs with the same seed."""
 
 
 class CoreSummary(Record):
-    """Statistics of an engine."""
+    """Statistics of a run, as an engine of the core returns them."""
 
     flows: list[CoreFlow]
     links: list[LinkSummary]
@@ -130,7 +130,7 @@ class CoreSummary(Record):
 
 
 class GroupSummary(Record):
-    """Completion times of the flows of a group with a `size`."""
+    """Completion times of a group of flows with a `size`."""
 
     name: str
     flows: int
@@ -139,7 +139,7 @@ class GroupSummary(Record):
 
 
 class StepCheck(Record):
-    """The comparison of a fluid run with one of half the step."""
+    """Comparison of a fluid run with a run of half the time step."""
 
     step_s: float
     half_step_s: float | None
@@ -148,7 +148,7 @@ class StepCheck(Record):
 
 
 class Check(Record):
-    """One check of a run on linux: whether the measurement can be trusted."""
+    """One check of a run on linux, which shows if the measurement can be trusted."""
 
     name: str
     ok: bool
@@ -157,14 +157,14 @@ class Check(Record):
 
 
 class LawSummary(Record):
-    """A law in Python: the names of its header's fields, and the utilization that it aims at."""
+    """A law in Python: the names of its header fields, and its target utilization."""
 
     header: list[str]
     target: float
 
 
 class Summary(Record):
-    """The document of `run --json`; keys with a default are there in the cases that they name.
+    """The document of `run --json`. Keys with a default are present only if they apply.
 
     `version` is that of the Waterfill that ran it, which results of 0.2.0 and before lack; `laws`
     are those in Python.
@@ -191,7 +191,7 @@ class Summary(Record):
 
     @property
     def end_s(self) -> float:
-        """The time at which the run ended: its duration unless it was interrupted."""
+        """Time at which the run ended (s): its duration unless it was interrupted."""
         return self.duration_s if self.interrupted_at_s is None else self.interrupted_at_s
 
 
@@ -200,7 +200,7 @@ REQUIRED = tuple(sorted(Summary.__required_keys__))
 
 
 class KernelParam(Record):
-    """A parameter's form in the kernel: its member of `struct law_params`, and the member's scale.
+    """A parameter in the kernel: its member of `struct law_params`, and the member's scale.
 
     `min` and `max`, in SI units, are None where only the type limits the number. `supported` says
     which values the C code supports, where it does not support all.
@@ -214,7 +214,7 @@ class KernelParam(Record):
 
 
 class ParamEntry(Record):
-    """One parameter in the core's list of protocols."""
+    """A parameter of a protocol in the core's list of protocols."""
 
     name: str
     unit: str
@@ -226,7 +226,7 @@ class ParamEntry(Record):
 
 
 class SignalEntry(Record):
-    """One signal in the core's list of protocols."""
+    """A signal of a protocol in the core's list of protocols."""
 
     name: str
     unit: str
@@ -234,14 +234,14 @@ class SignalEntry(Record):
 
 
 class KernelMember(Record):
-    """One member of a law's `struct law_params`, in C's order."""
+    """A member of a law's `struct law_params`, in the order of the C code."""
 
     name: str
     bytes: int
 
 
 class KernelEntry(Record):
-    """A law's C code: its number and the sizes of its values on the wire, and its parameters."""
+    """C code of a law: its number, the wire sizes of its values, and its parameters."""
 
     number: int
     forward_bytes: int
@@ -250,7 +250,7 @@ class KernelEntry(Record):
 
 
 class ProtocolEntry(Record):
-    """One protocol in the core's list."""
+    """A protocol in the core's list of protocols."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""Networks and traffic that others describe, and networks by rule, as scenario files.
+"""Scenario files from networks and traffic in other formats, and from networks built by rule.
 
 Reading order: `layout` (links, flows, routes), `writing` (the scenario's text), `traffic` (who
 sends to whom), `rules` (fat-tree, leaf-spine, …), a reader per format (`graph`, `sndlib`, `hpcc`,

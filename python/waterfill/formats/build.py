@@ -1,4 +1,4 @@
-"""Turn a format or rule with its options into a layout with traffic."""
+"""Construction of a layout with traffic from a format or a rule and its options."""
 
 from __future__ import annotations
 
@@ -31,27 +31,32 @@ MAX_WEIGHED = 4_000_000
 
 @dataclass(frozen=True)
 class Options:
-    """Choices that the formats leave open."""
+    """Options for choices that the formats leave open."""
 
     rate_bps: float = 1e9
-    """Rate of links whose source gives none."""
+    """Rate (bit/s) of links whose source gives none."""
     delay_s: float = 1e-3
-    """One-way delay of links whose source gives no length."""
+    """One-way delay (s) of links whose source gives no length."""
     unit_bps: float = 1e6
-    """Unit of capacities and demands in SNDlib files."""
+    """Unit (bit/s) of capacities and demands in SNDlib files."""
     pattern: str | None = None
-    """One of PATTERNS; None: the file's own traffic, else gravity, or in a rule's network
-    permutation."""
+    """Traffic pattern, one of PATTERNS. The default None is the file's own traffic or gravity, and
+    permutation for rules.
+    """
     flows: Path | None = None
-    """A file of flows instead: HPCC's own kind for `hpcc`, else CSV."""
+    """File of flows to use instead of a pattern, in HPCC's format for `hpcc` and CSV for all
+    others.
+    """
     pairs: int | None = None
-    """Pairs of gravity, senders of incast."""
+    """Number of pairs in gravity traffic, or of senders in an incast."""
     load: float | None = None
-    """Load of the busiest link after scaling; None: 1.5 for gravity, otherwise unscaled."""
+    """Load of the busiest link after scaling. The default None is 1.5 for gravity and no scaling
+    for all others.
+    """
     sizes: str | None = None
-    """Sizes of flows that arrive at random; None: each pair has flows from the start."""
+    """Sizes of flows that arrive at random. With None, each pair has flows from the start."""
     count: int = 1
-    """Flows per pair."""
+    """Number of flows per pair."""
     size_bytes: int | None = None
     duration_s: float | None = None
     seed: int = 1
@@ -103,7 +108,7 @@ def _trace(source: str, options: Options) -> tuple[Layout, Demands]:
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its kind of source, and its reader."""
+    """An import format, with its title and its reader."""
 
     title: str
     read: Callable[[str, Options], tuple[Layout, Demands]]
@@ -122,7 +127,7 @@ FORMATS: Mapping[str, Format] = {
 
 @dataclass(frozen=True)
 class Rule:
-    """A network by rule: the names of its sizes, and how it is made."""
+    """A rule that builds a network, with the names of its size arguments."""
 
     title: str
     sizes: tuple[str, ...]
@@ -146,7 +151,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def imported(name: str, source: str, options: Options) -> Layout:
-    """Read a format's source and give it traffic. Raises InputError."""
+    """Read the source of a format and add traffic; raise InputError if it is invalid."""
     if name not in FORMATS:
         raise InputError("import", name, f"unknown format{nearest(name, FORMATS)}")
     layout, demands = FORMATS[name].read(source, options)
@@ -161,7 +166,7 @@ def imported(name: str, source: str, options: Options) -> Layout:
 
 
 def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
-    """Make a rule's network and give it traffic. Raises InputError."""
+    """Build the network of a rule and add traffic; raise InputError for invalid sizes."""
     if name not in RULES:
         raise InputError("generate", name, f"unknown rule{nearest(name, RULES)}")
     rule = RULES[name]
@@ -186,7 +191,7 @@ _USUAL = {"wan": "gravity", "parking-lot": "all-to-all"}
 
 
 def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
-    """Raise InputError for a number of the source that is too large in the scenario's units."""
+    """Raise InputError for a number of the source that a scenario cannot hold."""
     for link in layout.links:
         if not (math.isfinite(link.rate_bps) and math.isfinite(link.delay_s)):
             got = f"{link.rate_bps:g} bit/s and {link.delay_s:g} s"
@@ -260,7 +265,7 @@ def _add_traffic(
 
 
 def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
-    """Return the source of flows that arrive at random. Raises InputError."""
+    """Return the source of flows that arrive at random; raise InputError for invalid options."""
     assert options.sizes is not None
     if pattern not in ARRIVING:
         known = ", ".join(ARRIVING)

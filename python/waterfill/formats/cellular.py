@@ -1,4 +1,4 @@
-"""A trace of rates as a network: one link that follows it, and a flow over it.
+"""Reader of rate traces as a network: one link that follows the trace, and flows over it.
 
 The file is a list of delivery opportunities, as mahimahi's, or a CSV of times and rates.
 """

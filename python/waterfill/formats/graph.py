@@ -1,4 +1,4 @@
-"""Topologies as graphs: GML and GraphML files (the Topology Zoo's), and the package topohub.
+"""Topologies as graphs: GML and GraphML files, as of the Topology Zoo, and the package topohub.
 
 A Topology Zoo node has Longitude and Latitude, an edge LinkSpeedRaw in bit/s; both may be missing.
 Edges of other files may have a length in km and a rate as text with a unit. topohub has the lengths
@@ -37,14 +37,14 @@ _NAMES = frozenset({"id", "key", "label", "LinkLabel", "name"})
 
 @dataclass(frozen=True)
 class Defaults:
-    """Default rate and delay of a link without its own."""
+    """Default rate and delay for links that lack their own."""
 
     rate_bps: float
     delay_s: float
 
 
 def gml(path: Path, defaults: Defaults) -> Layout:
-    """Read a GML file. Raises InputError."""
+    """Read the topology of a GML file; raise InputError if it is invalid."""
     source = Source.read(path)
     try:
         # By label, two nodes of one name would be an error; the Zoo has them.
@@ -58,7 +58,7 @@ def gml(path: Path, defaults: Defaults) -> Layout:
 
 
 def graphml(path: Path, defaults: Defaults) -> Layout:
-    """Read a GraphML file. Raises InputError."""
+    """Read the topology of a GraphML file; raise InputError if it is invalid."""
     source = Source.read(path)
     if "<!ENTITY" in source.text:
         raise source.wrong(None, "GraphML must not have entities")
@@ -73,7 +73,7 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
 
 
 def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str], float]]:
-    """Return a network of the package topohub, as `topozoo/Abilene`, and its demands.
+    """Return a network of the package topohub and its demands, such as `topozoo/Abilene`.
 
     Raises InputError if the package or the network is missing.
     """
@@ -161,7 +161,9 @@ def _number(value: object) -> float | None:
 
 
 def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
-    """Return an edge's rate and its attribute: LinkSpeedRaw in bit/s, or text with a unit."""
+    """Return an edge's rate (bit/s) and the name of its attribute, LinkSpeedRaw or a text with a
+    unit.
+    """
     raw_bps = _number(edge.get("LinkSpeedRaw"))
     if raw_bps is not None:
         return raw_bps, "LinkSpeedRaw"
@@ -176,7 +178,7 @@ def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
 def _length_km(
     a: Mapping[str, Any], b: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> tuple[float | None, str | None]:
-    """Return an edge's length and its attribute, or the length of the great circle."""
+    """Return an edge's length (km) and the name of its attribute, or the great-circle distance."""
     for key in _LENGTHS:
         length_km = _number(edge.get(key))
         if length_km is not None:
@@ -198,7 +200,7 @@ def _place(node: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def great_circle_km(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Return the distance of two places, (longitude, latitude) in degrees, on a sphere."""
+    """Return the great-circle distance (km) of two places, (longitude, latitude) in degrees."""
     (x, u), (y, v) = ((math.radians(p[0]), math.radians(p[1])) for p in (a, b))
     # Haversine: exact for near places too.
     square = math.sin((v - u) / 2) ** 2 + math.cos(u) * math.cos(v) * math.sin((y - x) / 2) ** 2

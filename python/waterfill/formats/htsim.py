@@ -1,4 +1,4 @@
-"""htsim's connection matrices (.cm) on a fat-tree or leaf-spine of our own.
+"""Connection matrices of htsim (.cm), on a fat-tree or leaf-spine network built by rule.
 
 `Nodes N`, `Connections M`, then `SOURCE->SINK [id I] start PS size BYTES [prio P]` for each; times
 are picoseconds. Connections that a trigger starts have no start of their own and are refused.
@@ -15,7 +15,7 @@ _IGNORED = ("id", "prio", "send_done_trigger", "recv_done_trigger")
 
 
 def read(path: Path) -> tuple[int, list[tuple[tuple[int, int], float, int | None]]]:
-    """Return the number of hosts, and ends, start (s) and size (bytes; None: unlimited) of flows.
+    """Return the number of hosts, and the ends, start (s) and size (bytes, or None) of each flow.
 
     Raises InputError.
     """

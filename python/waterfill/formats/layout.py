@@ -1,4 +1,4 @@
-"""Links, flows and the routes between them, before they are a scenario."""
+"""Links, flows and their routes, before they become a scenario."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cached_property
 import networkx as nx
 
 Router = Callable[[str, str, random.Random], tuple[str, ...] | None]
-"""Start, end, and the chance that decides between equal routes."""
+"""Function from start, end and random generator to a route. The generator breaks ties."""
 # Light in fibre: two thirds of its speed in vacuum.
 SPEED_KM_PER_S = 200_000.0
 
 
 @dataclass(frozen=True)
 class LinkPlan:
-    """A duplex link."""
+    """A duplex link of a layout."""
 
     name: str
     start: str
@@ -26,12 +26,12 @@ class LinkPlan:
     delay_s: float
     loss: float = 0.0
     rate_trace: str | None = None
-    """A file of the forward direction's rates over time."""
+    """File with the rates of the forward direction over time."""
 
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """A flow, or `count` equal ones."""
+    """A flow of a layout, or `count` equal flows."""
 
     name: str
     start: str
@@ -45,7 +45,7 @@ class FlowPlan:
 
 @dataclass(frozen=True)
 class SourcePlan:
-    """Flows that arrive between all hosts in a pattern, of random sizes."""
+    """A source of flows of random sizes that arrive between all hosts in a pattern."""
 
     pattern: str
     load: float
@@ -55,33 +55,33 @@ class SourcePlan:
 
 @dataclass
 class Layout:
-    """A network with its traffic, and notes on both for a reader of the scenario."""
+    """A network with its traffic, and notes on both for readers of the scenario."""
 
     name: str
     links: list[LinkPlan]
     hosts: list[str]
-    """The nodes that traffic may start and end at, in order."""
+    """Nodes at which traffic may start and end, in order."""
     flows: list[FlowPlan] = field(default_factory=list)
     sources: list[SourcePlan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Comment lines on the source of each value and on assumptions."""
+    """Comment lines on the sources of values and on assumptions."""
     duration_s: float = 30.0
     packet_bytes: int = 1500
 
     own_route: Router | None = None
-    """Precomputed routes of a rule's network, for rules whose networks take long to search."""
+    """Route function of a rule's network, for rules whose networks take long to search."""
 
     @cached_property
     def route(self) -> Router:
-        """Return the links between two nodes; None if there is no way."""
+        """Function that returns the links between two nodes, or None if they are not connected."""
         return self.own_route or Routes(self.links).between
 
 
 class Routes:
-    """Routes with the fewest links, then the smallest delay; ties are drawn from a seed."""
+    """Routes with the fewest links, then the smallest delay. A seed decides between equal ones."""
 
     def __init__(self, links: Iterable[LinkPlan]) -> None:
-        """Compute nothing yet."""
+        """Store the links. Routes are computed on request."""
         self._graph = nx.MultiGraph()
         for link in links:
             # One number orders routes by links first: no route has 10^6 s of delay.
@@ -89,7 +89,7 @@ class Routes:
         self._before: dict[str, Mapping[str, list[str]]] = {}
 
     def between(self, start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
-        """Return the links of a route; None if there is none."""
+        """Return the links of a route between two nodes, or None if there is no route."""
         if start not in self._graph:
             return None  # a node without links
         if start not in self._before:
@@ -118,12 +118,12 @@ def _shortest(edges: Mapping[str, Mapping[str, float]]) -> float:
 
 
 def delay_s(length_km: float) -> float:
-    """Return the propagation delay of a fibre of this length."""
+    """Return the propagation delay (s) of a fibre of this length (km)."""
     return length_km / SPEED_KM_PER_S
 
 
 def names_of(wanted: Iterable[str]) -> list[str]:
-    """Return names that a scenario accepts, each once: `.[]:="` and white space become `-`."""
+    """Return unique names that a scenario accepts, with `.[]:="` and white space as `-`."""
     seen: dict[str, int] = {}
     found = []
     for text in wanted:

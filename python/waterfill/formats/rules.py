@@ -1,4 +1,4 @@
-"""Networks by rule: fat-tree, leaf-spine, torus, dumbbell, parking lot, and a random WAN.
+"""Networks built by rule: fat-tree, leaf-spine, torus, dumbbell, parking lot, and random WAN.
 
 Hosts of data-centre networks have links of their own; in the others traffic starts at the nodes.
 """
@@ -74,7 +74,8 @@ def leaf_spine(
     leaves: int, spines: int, hosts: int, rate_bps: float, link_delay_s: float,
     uplink_bps: float | None = None,
 ) -> Layout:  # fmt: skip
-    """Return leaves with `hosts` hosts each, every leaf joined to every spine.
+    """Return a leaf-spine network, with `hosts` hosts per leaf and a link from each leaf to each
+    spine.
 
     `uplink_bps` None: as much upwards from a leaf as its hosts have. Raises ValueError if a number
     is below 1, or for more links than `MAX_LINKS`.
@@ -111,7 +112,7 @@ def leaf_spine(
 
 
 def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layout:
-    """Return a two-dimensional torus.
+    """Return a two-dimensional torus of nodes.
 
     Raises ValueError if a side is shorter than 3, or for more than 2000 nodes.
     """
@@ -131,7 +132,7 @@ def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layo
 
 
 def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
-    """Return pairs of hosts, s0 and d0 and so on, on both sides of one link.
+    """Return a dumbbell: pairs of hosts, s0 and d0 and so on, on both sides of one link.
 
     Raises ValueError unless there are 1 to 1000 pairs.
     """
@@ -147,7 +148,7 @@ def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
 
 
 def parking_lot(hops: int, rate_bps: float, link_delay_s: float) -> Layout:
-    """Return a chain of links, whose nodes are n0, n1 and so on.
+    """Return a parking lot: a chain of links with the nodes n0, n1 and so on.
 
     Raises ValueError unless there are 1 to 200 links.
     """

@@ -1,4 +1,4 @@
-"""SNDlib's networks with their demands, in its native format and in XML (sndlib.zib.de, 1.0).
+"""SNDlib networks with their demands, in the native format or in XML (sndlib.zib.de, 1.0).
 
 NODES have places, in degrees or in units of a plane; LINKS a capacity that is installed, and
 modules that may be added; DEMANDS a value each, in the unit of the capacities.
@@ -26,18 +26,18 @@ _SPACE = "{http://sndlib.zib.de/network}"
 
 @dataclass
 class _Network:
-    """Content common to both formats."""
+    """Content of an SNDlib network, common to both formats."""
 
     nodes: dict[str, tuple[float, float]]
     links: list[tuple[str, str, float, list[float]]]
-    """Ends, installed capacity, capacities of the modules."""
+    """Links as two end nodes, installed capacity, and capacities of the modules."""
     demands: list[tuple[str, str, float]]
 
 
 def read(
     path: Path, defaults: Defaults, unit_bps: float
 ) -> tuple[Layout, dict[tuple[str, str], float]]:
-    """Read a network; `unit_bps` is the unit of its capacities and demands. Raises InputError.
+    """Read an SNDlib network. `unit_bps` is the unit of capacities and demands. Raises InputError.
 
     A link has its installed capacity, else the largest module's, else the default.
     """

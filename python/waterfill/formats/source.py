@@ -1,4 +1,4 @@
-"""A file to import: its text, and errors that name its lines."""
+"""A text file to import, with errors that name its lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _MAX_BYTES = 1 << 28
 
 
 class Source:
-    """A text file; `wrong` makes the error for one of its lines."""
+    """A text file to import. `wrong` builds the error for one of its lines."""
 
     def __init__(self, path: Path, text: str) -> None:
-        """Take a text that has been read."""
+        """Store a text that has already been read."""
         self.path, self.text = path, text
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """Read a file as UTF-8. Raises InputError."""
+        """Read a file as UTF-8; raise InputError if that fails."""
         try:
             if path.exists() and not path.is_file():  # a device or a FIFO may have no end
                 raise InputError(str(path), "", "not a regular file")
@@ -37,18 +37,18 @@ class Source:
             raise InputError(str(path), "", f"cannot read the file: {reason}") from None
 
     def wrong(self, line: int | None, message: str) -> InputError:
-        """Return the error of a line, numbered from 1, or of the whole file with None."""
+        """Return the error for a line, numbered from 1, or for the whole file with None."""
         return InputError(str(self.path), "" if line is None else f"line {line}", message)
 
     def whole(self, line: int, what: str, text: str, minimum: int = 0) -> int:
-        """Return a whole number of at least `minimum`. Raises InputError."""
+        """Parse a whole number of at least `minimum`; raise InputError for any other text."""
         value = digits(text)
         if value is None or value < minimum:
             raise self.wrong(line, f"{what} must be a whole number, got {shown(text)}")
         return value
 
     def number(self, line: int, what: str, text: str, minimum: float = 0.0) -> float:
-        """Return a finite number of at least `minimum`. Raises InputError."""
+        """Parse a finite number of at least `minimum`; raise InputError for any other text."""
         try:
             value = float(text)
         except ValueError:

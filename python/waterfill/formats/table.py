@@ -1,4 +1,4 @@
-"""Flows from a CSV file with a header: source, sink, and optionally start, size, demand, count.
+"""Flows from a CSV file with columns source, sink, and optional start, size, demand and count.
 
 Numbers without a unit are seconds, bytes and bit/s; values with one are read as in a scenario.
 """
@@ -24,7 +24,7 @@ _ALL = ("source", "sink", *_COLUMNS, "count")
 
 @dataclass(frozen=True)
 class TableRow:
-    """One line of the file."""
+    """One line of a CSV file of flows."""
 
     ends: tuple[str, str]
     start_s: float = 0.0
@@ -34,7 +34,7 @@ class TableRow:
 
 
 def read(path: Path, layout: Layout) -> list[TableRow]:
-    """Read the flows between hosts of a network. Raises InputError."""
+    """Read the CSV file of flows between a network's hosts; raise InputError if it is invalid."""
     source = Source.read(path)
     reader = csv.DictReader(io.StringIO(source.text), skipinitialspace=True)
     columns = [name.strip() for name in reader.fieldnames or []]

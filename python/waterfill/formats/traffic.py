@@ -1,4 +1,4 @@
-"""Pairs of senders and receivers: permutation, all-to-all, incast, and gravity."""
+"""Pairs of senders and receivers: permutation, all-to-all, incast and gravity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
-    """Return `senders` random hosts that send to one random host."""
+    """Return pairs of `senders` random senders, all with the same random receiver."""
     if not 1 <= senders < len(hosts):
         raise ValueError(f"must be 1 to {len(hosts) - 1} senders, got {senders}")
     chosen = random.Random(f"incast/{seed}").sample(list(hosts), senders + 1)
@@ -25,7 +25,7 @@ def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
 
 
 def gravity(weights: Mapping[str, float], count: int | None, seed: int) -> list[tuple[Pair, float]]:
-    """Return pairs with the product of their weights: all, or `count` drawn by that product."""
+    """Return pairs with the product of their weights: all pairs, or `count` drawn in proportion."""
     pairs = [((a, b), weights[a] * weights[b]) for a, b in all_to_all(list(weights))]
     pairs = [(pair, product) for pair, product in pairs if product > 0]
     if count is None or count >= len(pairs):
@@ -39,7 +39,7 @@ def gravity(weights: Mapping[str, float], count: int | None, seed: int) -> list[
 
 
 def node_weights(layout: Layout) -> dict[str, float]:
-    """Return each host's weight for gravity: the capacity of its links, bit/s."""
+    """Return each host's weight for gravity traffic: the capacity of its links (bit/s)."""
     total: defaultdict[str, float] = defaultdict(float)
     for link in layout.links:
         total[link.start] += link.rate_bps
@@ -51,7 +51,7 @@ def flows(
     layout: Layout, pairs: Iterable[Pair], seed: int, *, size_bytes: int | None = None,
     count: int = 1, demands_bps: Mapping[Pair, float] | None = None,
 ) -> list[FlowPlan]:  # fmt: skip
-    """Return a flow for each pair that a route joins, named `SOURCE>SINK`."""
+    """Return a flow, named `SOURCE>SINK`, for each pair that has a route."""
     found = []
     seen: Counter[Pair] = Counter()
     for index, (start, end) in enumerate(pairs):
@@ -67,7 +67,7 @@ def flows(
 
 
 def scaled(layout: Layout, plans: Sequence[FlowPlan], load: float) -> list[FlowPlan]:
-    """Scale all demands by one factor, such that the busiest direction of a link has this load."""
+    """Scale all demands by one factor that gives the busiest link direction this load."""
     rates = {link.name: link.rate_bps for link in layout.links}
     ends = {link.name: (link.start, link.end) for link in layout.links}
     offered: defaultdict[tuple[str, bool], float] = defaultdict(float)

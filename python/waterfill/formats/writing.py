@@ -1,4 +1,4 @@
-"""A layout as the text of a scenario file that a person can read and change."""
+"""Conversion of a layout to the readable text of a scenario file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from waterfill.scenario.units import RATE, TIME, VOLUME
 
 
 def text(layout: Layout, protocol: str, seed: int) -> str:
-    """Return the scenario: one block for each link and each flow, with the notes above."""
+    """Return the text of a scenario: notes, then one block for each link and each flow."""
     return "\n".join(_lines(layout, protocol, seed)) + "\n"
 
 

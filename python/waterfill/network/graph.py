@@ -22,7 +22,9 @@ _HOP = 1 << 80
 
 
 class Direction(NamedTuple):
-    """One direction of a link; `back` is the index of the other, None on a simplex link."""
+    """One direction of a link. `back` is the index of the reverse direction, None on a simplex
+    link.
+    """
 
     link: Link
     name: str
@@ -37,7 +39,7 @@ class Direction(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A flow's route: direction indexes of data and of acknowledgements, and times in seconds.
+    """A flow's route: link-direction indexes for data and acknowledgements, and times (s).
 
     `pad_s` is the delay added at the source's access in each direction; the base RTT includes it.
     """
@@ -53,7 +55,7 @@ _Ends: TypeAlias = tuple[str | None, str | None, tuple[str, ...] | None, tuple[s
 
 
 class Graph:
-    """The graph of a scenario's links, and the routes over it.
+    """The graph of a scenario's links, which finds the routes over them.
 
     Directions keep the file's order, each link followed by its reverse.
     """
@@ -86,15 +88,15 @@ class Graph:
         self._patterns: dict[int, list[list[Route]]] = {}
 
     def routes(self) -> list[Route]:
-        """Return the routes of all [[flow]]s, in order; raise InputError where there is none."""
+        """Return the routes of all [[flow]]s, in order; raise InputError if one has no route."""
         return list(map(self._route, self.scenario.flow, self._flow_keys))
 
     def route(self, index: int) -> Route:
-        """Return the route of the index-th [[flow]]; raise InputError if there is none."""
+        """Return the route of the index-th [[flow]]; raise InputError if it has no route."""
         return self._route(self.scenario.flow[index], self._flow_keys[index])
 
     def web_route(self, index: int) -> Route | None:
-        """Return the route of the index-th [[traffic]]'s flows; None for a source of packets."""
+        """Return the route of the index-th [[traffic]]'s flows, or None for a source of packets."""
         traffic = self.scenario.traffic[index]
         if not traffic.starts_flows:
             return None
@@ -103,7 +105,8 @@ class Graph:
         return self._route(traffic, self.scenario.key("traffic", index))
 
     def pattern_routes(self, index: int) -> list[list[Route]]:
-        """Return the routes of the index-th [[traffic]], which has a pattern, in its groups.
+        """Return the routes of the index-th [[traffic]], which has a pattern, by group of the
+        pattern.
 
         A route between two hosts is one of the shortest, drawn from the seed. Raises InputError
         where there is none.
@@ -133,7 +136,7 @@ class Graph:
         return self.scenario.traffic[index].hosts or patterns.ends(self._hops())
 
     def capacity_bps(self, index: int) -> float:
-        """Return the rate (bit/s) of which the index-th [[traffic]]'s load is a share.
+        """Return the capacity (bit/s) to which the load of the index-th [[traffic]] is relative.
 
         On one path it is that of the slowest link. With a pattern it is what its hosts can send,
         or what the only receiver of an incast can receive.
@@ -151,7 +154,7 @@ class Graph:
         return [patterns.Hop(d.start, d.end, d.link.capacity) for d in self.directions]
 
     def _drawn(self, traffic: Traffic, key: str, pair: patterns.Pair) -> Route:
-        """Return a route between two hosts of a pattern."""
+        """Return a random shortest route between two hosts of a pattern."""
         start, end = pair
         chance = random.Random(f"route/{self.scenario.seed}/{start}/{end}")
         forward = self._shortest(start, end, f"{key}.hosts", chance)
@@ -171,7 +174,7 @@ class Graph:
         return Route(forward, reverse, 0.0, own_s)
 
     def _route(self, flow: Flow | Traffic, key: str) -> Route:
-        """Return the route of a flow; without padding the same object for all alike."""
+        """Return the route of a flow. Equal flows without padding share one object."""
         path, back = flow.path, flow.return_path
         ends = (
             flow.from_,
@@ -186,7 +189,7 @@ class Graph:
         return way if flow.rtt is None else self._padded(flow, key, way)
 
     def _padded(self, flow: Flow | Traffic, key: str, way: Route) -> Route:
-        """Return a route with the padding that the flow's `rtt` asks for."""
+        """Return a route with the padding that the flow's `rtt` requires."""
         forward, reverse, _, own_s = way
         if flow.rtt is None:
             return way
@@ -199,7 +202,7 @@ class Graph:
         return Route(forward, reverse, max(0.0, (flow.rtt - own_s) / 2), flow.rtt)
 
     def _reverse(self, flow: Flow | Traffic, key: str, forward: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the directions of the acknowledgements of data that cross these."""
+        """Return the link directions of acknowledgements for data on a forward route."""
         start, end = self._starts[forward[0]], self._ends[forward[-1]]
         if flow.return_path is not None:
             return self._walk(flow.return_path, end, start, f"{key}.return_path")
@@ -216,7 +219,7 @@ class Graph:
         return found
 
     def forward(self, entry: Flow | Traffic, key: str) -> tuple[int, ...]:
-        """Return the directions that an entry's data cross: its `path`, else the shortest route."""
+        """Return the link directions for an entry's data: its `path`, or the shortest route."""
         if entry.from_ is not None and entry.from_ == entry.to:
             message = f"must differ from `from`, got {shown(entry.to)}"
             raise self.scenario.error(f"{key}.to", message)
@@ -238,7 +241,7 @@ class Graph:
     def _walk(
         self, names: list[str], start: str | None, end: str | None, key: str
     ) -> tuple[int, ...]:
-        """Return the directions of a path that names its links.
+        """Return the link directions of a path that names its links.
 
         A host that is no link's end is joined to the path's end by its access link.
         """
@@ -283,7 +286,7 @@ class Graph:
         )
 
     def _wrong_names(self, names: list[str], key: str) -> InputError:
-        """Return the error of a path that names a link twice, or an unknown link."""
+        """Return the error for a path that names a link twice or names an unknown link."""
         for i, name in enumerate(names):
             if name not in self._named:
                 known = nearest(name, (link.name for link in self.scenario.link))
@@ -294,7 +297,7 @@ class Graph:
 
     @cached_property
     def _leaving(self) -> dict[str, list[Step]]:
-        """Return the directions that leave each node, for routes that no path names."""
+        """Return the link directions that leave each node, for flows without a path."""
         leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
         for i, d in enumerate(self.directions):
             leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.delay * 1e12)))
@@ -303,7 +306,7 @@ class Graph:
     def _shortest(
         self, start: str, end: str, key: str, chance: random.Random | None = None
     ) -> tuple[int, ...] | None:
-        """Find the route with fewest hops, then smallest delay.
+        """Find the route with the fewest hops, and among those the one with the smallest delay.
 
         `chance` decides between equal ones; without it they raise InputError.
         """
@@ -332,7 +335,7 @@ def _no_route(start: str, end: str) -> str:
 
 
 def base_rtts(scenario: Scenario) -> dict[str, float]:
-    """Return the base RTT (s) of every [[flow]] by name: propagation and padding, both ways."""
+    """Return the base RTT (s) of every [[flow]] by name: two-way propagation delay and padding."""
     graph = Graph(scenario)
     names = (flow.name for flow in scenario.flow)
     return {n: route.base_rtt_s for n, route in zip(names, graph.routes(), strict=True)}

@@ -1,4 +1,4 @@
-"""A link's queue, faults and changes: from a scenario's keys to specifications."""
+"""Specifications of a link's queue, faults and changes, resolved from a scenario's keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DROPTAIL = Droptail(mark_at=None)
 
 
 def droptail(link: Link) -> Droptail:
-    """Resolve the queue of a drop-tail link; `queues` has the others."""
+    """Resolve the queue of a drop-tail link. `queues` resolves all other disciplines."""
     return _DROPTAIL if link.mark_at is None else Droptail(mark_at=level(link.mark_at))
 
 
@@ -42,7 +42,7 @@ def loss_model(link: Link) -> elements.LossSpec | None:
 
 
 def shaper(link: Link) -> elements.ShaperSpec | None:
-    """Resolve the token bucket of a link, which is in both directions."""
+    """Resolve the token bucket of a link, which acts in both directions."""
     if link.shaper is None:
         return None
     from waterfill.contract.elements import ShaperSpec
@@ -52,7 +52,7 @@ def shaper(link: Link) -> elements.ShaperSpec | None:
 
 
 def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[LinkChange, ...]]:
-    """Return a direction's rate at the start (bit/s), and its changes in order of time."""
+    """Return the initial rate (bit/s) of a link direction, and its changes in order of time."""
     if all(x is None for x in (link.event, link.fault, link.rate_trace, link.rate_trace_reverse)):
         return link.capacity, ()
     found: dict[float, LinkChange] = {}
@@ -78,13 +78,13 @@ def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[
 
 
 def of_direction(link: Link, forward: bool) -> list[LinkFault]:
-    """Return the faults of one direction of a link."""
+    """Return the faults that affect one direction of a link."""
     directions = ("forward" if forward else "reverse", "both")
     return [fault for fault in link.fault or () if fault.direction in directions]
 
 
 def faults(link: Link, forward: bool, duration_s: float) -> tuple[elements.FaultSpec, ...]:
-    """Resolve the faults of a direction's packets; a restart and a clock's step are changes."""
+    """Resolve the packet faults of a link direction, without restarts and clock steps."""
     mine = [one for one in of_direction(link, forward) if one.kind not in ("restart", "clock")]
     if not mine:
         return ()
@@ -144,7 +144,7 @@ def reorder(link: Link, packet_bytes: int) -> elements.ReorderSpec | None:
 
 
 def level(length: Buffer) -> Level:
-    """Return a queue length in bytes or packets."""
+    """Convert a queue length to the core's form, in bytes or packets."""
     if length.unit == "packets":
         return Packets(length.amount)
     return Bytes(length.amount)

@@ -25,7 +25,9 @@ from waterfill.contract.summary import CoreFlow
 
 
 class FlowClass(NamedTuple):
-    """Equal flows: link indexes of their path, weight, demand or access in bit/s (inf: none)."""
+    """A class of equal flows: path as link indexes, weight, and demand or access rate (bit/s, or
+    inf).
+    """
 
     path: tuple[int, ...]
     weight: float
@@ -33,14 +35,14 @@ class FlowClass(NamedTuple):
 
 
 class Share(NamedTuple):
-    """One flow's rate in bit/s and its bottleneck link; None where the demand limits it."""
+    """Rate of one flow (bit/s) and its bottleneck link, or None if its demand limits it."""
 
     rate_bps: float
     bottleneck: int | None
 
 
 class Interval(NamedTuple):
-    """A time [from, to) (s) with constant shares, one per class; None for an idle class."""
+    """A time interval [from, to) (s) with constant shares, one per class (None if idle)."""
 
     from_s: float
     to_s: float
@@ -50,7 +52,7 @@ class Interval(NamedTuple):
 def solve(
     capacity_bps: Sequence[float], classes: Sequence[FlowClass], counts: Sequence[int]
 ) -> list[Share | None]:
-    """Return the share of one flow of each class when counts[c] flows of class c are active.
+    """Return the share of one flow of each class, with counts[c] active flows of class c.
 
     `capacity_bps` has one entry per link; negative ones count as zero. The result has one entry
     per class, None where the count is zero. Ties between bottlenecks go to the demand, then to
@@ -140,7 +142,7 @@ def offered_bps(source: TrafficSpec) -> float:
 
 
 def acknowledgements_bps(network: Network, rates_bps: Sequence[float]) -> list[float]:
-    """Return the load of acknowledgements on each link (bit/s) for these rates per flow entry."""
+    """Return the load of acknowledgements on each link (bit/s), for a rate of each flow entry."""
     load = [0.0] * len(network.links)
     for flow, rate in zip(network.flows, rates_bps, strict=True):
         each = rate * network.ack_bytes / network.packet_bytes
@@ -152,7 +154,7 @@ def acknowledgements_bps(network: Network, rates_bps: Sequence[float]) -> list[f
 
 
 def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
-    """Return the classes of flows, and the class of every single flow (entries expanded)."""
+    """Return all classes of flows, and the index of each single flow's class."""
     indexes: dict[FlowClass, int] = {}
     of_flow: list[int] = []
     for flow in network.flows:
@@ -162,7 +164,7 @@ def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
 
 
 def lives_of(network: Network) -> list[tuple[float, float]]:
-    """Return the scheduled [start, stop) (s) of every single flow, rounded to picoseconds."""
+    """Return the scheduled life [start, stop) (s) of each single flow, rounded to picoseconds."""
     return [
         (round(flow.start_of_s(i), 12), flow.stop_s)
         for flow in network.flows
@@ -171,7 +173,7 @@ def lives_of(network: Network) -> list[tuple[float, float]]:
 
 
 def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
-    """Return [start, end) (s) of the flows of a run's summary; a completed flow has ended."""
+    """Return the life [start, end) (s) of each flow in a run's summary, up to its completion."""
     lives = []
     for flow in flows:
         ends = (flow.stop_s, flow.completed_s)
@@ -180,13 +182,15 @@ def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
 
 
 def windows_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float] | None]:
-    """Averaging window [from, to) in seconds of the flows' rates in a run's summary."""
+    """Return the averaging window [from, to) (s) of each flow's rate in a run's summary."""
     windows = (flow.active_s for flow in flows)
     return [None if window is None else (window[0], window[1]) for window in windows]
 
 
 def rate_steps(link: LinkSpec) -> list[tuple[float, float]]:
-    """Return (time, rate) (s, bit/s) of every step of a link's rate; zero while it is down."""
+    """Return (time, rate) (s, bit/s) for each step of a link's rate, which is zero while it is
+    down.
+    """
     rate_bps, up = link.rate_bps, True
     steps = [(0.0, rate_bps)]
     for change in link.changes:
@@ -204,7 +208,7 @@ def intervals(
     lives: Sequence[tuple[float, float]],
     span_s: tuple[float, float],
 ) -> Iterator[Interval]:
-    """Yield the allocation over `span_s`, split where a flow, packet source or rate changes.
+    """Yield the allocation over `span_s`, split at each change of a flow, packet source or rate.
 
     `lives` has [start, end) (s) of every single flow. Shares are by class (`classes_of`).
     """
@@ -251,7 +255,7 @@ def mean_rates(
     active: Sequence[tuple[float, float] | None],
     lives: Sequence[tuple[float, float]],
 ) -> list[float | None]:
-    """Return the time mean of every single flow's max-min share (bit/s) over its own window.
+    """Return the time average of each flow's max-min share (bit/s) over its own window.
 
     `active` has each flow's window [from, to) (s), within its [start, end) in `lives`, or None.
     The result is None where the window is None or empty. The cost is one solution by classes per

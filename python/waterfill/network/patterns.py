@@ -1,4 +1,4 @@
-"""Pairs of senders and receivers among the hosts of a network, and their capacity.
+"""Patterns of sender and receiver pairs among a network's hosts, and the hosts' capacity.
 
 Importers and generators write the same patterns as flows; `[[traffic]]` has them as a key.
 """
@@ -14,7 +14,7 @@ Pair = tuple[str, str]
 
 
 def permutation(hosts: Sequence[str], seed: int) -> list[Pair]:
-    """Return a pair for each host, such that each receives once and none from itself."""
+    """Return a pair for each host as sender. Each host receives once, and never from itself."""
     if len(hosts) < 2:
         return []
     chance = random.Random(f"permutation/{seed}")
@@ -26,12 +26,12 @@ def permutation(hosts: Sequence[str], seed: int) -> list[Pair]:
 
 
 def all_to_all(hosts: Sequence[str]) -> list[Pair]:
-    """Return every ordered pair of hosts."""
+    """Return all ordered pairs of different hosts."""
     return [(a, b) for a in hosts for b in hosts if a != b]
 
 
 def groups(pattern: str, hosts: Sequence[str], to: str | None, seed: int) -> list[list[Pair]]:
-    """Return a pattern's pairs in groups; an arrival draws one group, then its flows from that.
+    """Return the pairs of a pattern in groups. An arrival draws one group and its flows from it.
 
     An incast has a group for each receiver: `to`, or every host.
     """
@@ -44,7 +44,7 @@ def groups(pattern: str, hosts: Sequence[str], to: str | None, seed: int) -> lis
 
 
 class Hop(NamedTuple):
-    """A link direction: where it begins and ends, and its rate (bit/s)."""
+    """A link direction: its start node, its end node and its rate (bit/s)."""
 
     start: str
     end: str
@@ -52,7 +52,7 @@ class Hop(NamedTuple):
 
 
 def ends(hops: Iterable[Hop]) -> list[str]:
-    """Return the nodes with a link to one other node only, or all nodes if none is like that."""
+    """Return the nodes with links to only one other node, or all nodes if there are none."""
     beside: defaultdict[str, set[str]] = defaultdict(set)
     for hop in hops:
         beside[hop.start].add(hop.end)
@@ -62,7 +62,7 @@ def ends(hops: Iterable[Hop]) -> list[str]:
 
 
 def capacity_bps(hops: Iterable[Hop], hosts: Sequence[str]) -> float:
-    """Return the rate at which all hosts together can send beyond their first switch (bit/s).
+    """Return the total rate (bit/s) at which all hosts can send beyond their first switch.
 
     That is the sum over first switches of the rate of their hosts' links, or of the links from the
     switch onwards if that is less: across a bisection no host gets more. Hosts with several

@@ -1,4 +1,4 @@
-"""The protocols as the Rust registry describes them.
+"""Descriptions of the protocols, as the Rust registry provides them.
 
 No code here names a protocol. Functions that need the descriptions take them as an argument
 (`Protocols`), so that tests can pass a literal table.
@@ -34,7 +34,7 @@ class ParamInfo:
     kernel: KernelParam | None = field(default=None, hash=False)
 
     def parse(self, value: object) -> ParamValue:
-        """Parse a scenario's value and return it in SI units; raise ValueError for a wrong one."""
+        """Parse a scenario's value to SI units; raise ValueError for a wrong value."""
         if self.unit == "flag":
             if not isinstance(value, bool):
                 raise ValueError(f"must be true or false, got {shown(value)}")
@@ -68,7 +68,7 @@ _NUMBERS: Mapping[str, Callable[[object], float]] = {
 
 @dataclass(frozen=True)
 class ProtocolInfo:
-    """One protocol: its name, its backends, the size of its header, its parameters.
+    """One protocol: its name, its backends, the size of its header, and its parameters.
 
     `signals` are the series that its router and source record. `paced` says whether packets are
     paced with the default parameters, unless a flow's `pacing` says otherwise.
@@ -86,7 +86,7 @@ class ProtocolInfo:
     kernel: KernelEntry | None = field(default=None, hash=False)
 
     def param(self, name: str) -> ParamInfo:
-        """Return the parameter of that name; raise ValueError if there is none."""
+        """Return the parameter with this name; raise ValueError if there is none."""
         for param in self.params:
             if param.name == name:
                 return param
@@ -95,11 +95,11 @@ class ProtocolInfo:
 
 
 Protocols: TypeAlias = Mapping[str, ProtocolInfo]
-"""Protocols by name."""
+"""Descriptions of protocols by name."""
 
 
 def from_registry(entries: Iterable[Mapping[str, Any]]) -> dict[str, ProtocolInfo]:
-    """Read the registry's list of protocols; by name, in the registry's order."""
+    """Read the registry's list of protocols. Return them by name, in the registry's order."""
     found = map(ProtocolEntry.read, entries)
     return {entry.name: _protocol(entry) for entry in found}
 
@@ -132,7 +132,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
 
 @cache
 def units() -> MappingProxyType[str, str]:
-    """Return the unit of each protocol's signals by the column's name, such as maxnet.price."""
+    """Return the units of all protocols' signals by column name, such as maxnet.price."""
     from waterfill import _core
 
     entries = map(ProtocolEntry.read, _core.protocols())
@@ -142,7 +142,7 @@ def units() -> MappingProxyType[str, str]:
 
 @cache
 def load() -> MappingProxyType[str, ProtocolInfo]:
-    """Return the protocols of this build of the core, read once and not to be changed."""
+    """Return the protocols in this build of the core as an immutable mapping, read only once."""
     from waterfill import _core
 
     return MappingProxyType(from_registry(_core.protocols()))
@@ -161,7 +161,7 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
 def with_defaults(
     used: Iterable[str], params: Mapping[str, Mapping[str, ParamValue]], protocols: Protocols
 ) -> dict[str, dict[str, ParamValue | None]]:
-    """Return every parameter of the protocols used, in SI units: the set value or the default."""
+    """Return all parameters of the protocols in use, in SI units, with defaults for unset ones."""
     return {
         name: {p.name: params.get(name, {}).get(p.name, p.default) for p in protocols[name].params}
         for name in dict.fromkeys(used)

@@ -1,4 +1,4 @@
-"""Queues other than drop-tail: from a scenario's keys to specifications, every parameter given."""
+"""Specifications of queues other than drop-tail, resolved from a scenario's keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UPDATES: Mapping[str, spec.Update] = {
 
 
 def resolve(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
-    """Resolve the queue of a link; `largest_rtt_s` is the largest base RTT that crosses it."""
+    """Resolve the queue of a link. `largest_rtt_s` is the largest base RTT of its flows."""
     if link.queue == "cohabit":
         return _cohabit(queue_params.read(link.queue_params or {}), largest_rtt_s)
     values = links.read_queue(link.queue, link.queue_params or {})

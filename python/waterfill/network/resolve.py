@@ -1,4 +1,4 @@
-"""Resolves a scenario to the network that the core runs: links, flows, traffic, parameters.
+"""Resolution of a scenario to the network that the core runs.
 
 Routes are those of `graph`. Errors in routes and protocols are `InputError`s.
 """
@@ -53,7 +53,7 @@ PERIOD_SHAPE = 1.5
 
 @uncollected()
 def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> Network:
-    """Resolve a scenario to the network that an engine takes.
+    """Resolve a scenario to the network that an engine runs.
 
     Raises InputError for a key that the backend does not support, an unknown protocol or
     parameter, and a flow or traffic without a route.
@@ -192,7 +192,7 @@ def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
 
 
 def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: float) -> BufferSpec:
-    """Return a link's buffer, in packets where it is given in packets, else in bytes."""
+    """Return a link's buffer size in packets if the scenario gives packets, or in bytes."""
     buffer = link.buffer
     amount = buffer.amount
     if buffer.unit == "bdp" and amount > 0:
@@ -212,7 +212,7 @@ def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: fl
 def _link(
     link: Link, buffer: BufferSpec, packet_bytes: int, largest_rtt_s: float, duration_s: float
 ) -> LinkSpec:
-    """Return the forward direction of a link."""
+    """Return the specification of a link's forward direction."""
     rate_bps, changes = links.changes(link, True, duration_s)
     return LinkSpec(
         name=link.name,
@@ -241,7 +241,9 @@ def _queue(link: Link, largest_rtt_s: float) -> QueueSpec:
 
 
 def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> LinkSpec:
-    """Return the reverse direction: queue and shaper act both ways, a bad wire forward only."""
+    """Return the specification of a link's reverse direction, with the forward direction's queue
+    and shaper.
+    """
     rate_bps, changes = links.changes(link, False, duration_s)
     return LinkSpec(
         name=name,
@@ -262,7 +264,7 @@ def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> L
 
 
 def _jitter(flow: Flow, key: str, largest_s: float, seed: int) -> tuple[float, ...]:
-    """Return a random time in [0, largest_s] per flow, by seed, flow and key."""
+    """Return a random time in [0, largest_s] for each flow, derived from seed, flow and key."""
     draw = random.Random(f"{seed} {flow.name} {key}")  # independent of the core's streams
     return tuple(draw.uniform(0.0, largest_s) for _ in range(flow.count))
 
@@ -298,7 +300,7 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
 
 
 def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterator[TrafficSpec]:
-    """Yield the sources of one entry: `count` of them, named NAME[0], NAME[1] …"""
+    """Yield the `count` sources of one [[traffic]] entry, named NAME[0], NAME[1] and so on."""
     scenario = graph.scenario
     traffic, key = scenario.traffic[index], scenario.key("traffic", index)
     name = scenario.traffic_name(index)
@@ -366,7 +368,7 @@ def _distribution(given: Distribution) -> DistributionSpec:
 def _web_flow(
     traffic: Traffic, name: str, protocol: str, route: Route, scenario: Scenario
 ) -> FlowSpec:
-    """Common properties of the flows of a source; each flow has its own start and size."""
+    """Return the common properties of a source's flows. Each flow has its own start and size."""
     like = Flow.model_construct(
         name=name,
         initial_window=10 if traffic.initial_window is None else traffic.initial_window,

@@ -1,4 +1,4 @@
-"""The max-min shares of a scenario over its whole run, for `waterfill maxmin`."""
+"""The max-min shares of a scenario over its duration, for `waterfill maxmin`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def document(
     protocols: Protocols | None = None,
     targets: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Return {intervals: [{from_s, to_s, flows: [{name, rate_bps, bottleneck}]}]}.
+    """Return the document {intervals: [{from_s, to_s, flows: [{name, rate_bps, bottleneck}]}]}.
 
     Each interval lists its active flows; a bottleneck is a link's name or "demand". `targets` is
     {protocol: target}; `protocols` and `targets` default to the core's.
@@ -54,7 +54,7 @@ def document(
 
 
 def _flow_names(network: Network) -> list[str]:
-    """Return the name of every single flow: `long`, or `long[0]`, `long[1]` … with a count."""
+    """Return the name of each single flow: `long`, or `long[0]` and so on for a group."""
     return [
         flow.name if flow.count == 1 else f"{flow.name}[{i}]"
         for flow in network.flows
