@@ -1,4 +1,4 @@
-"""The papers' experiments: claims, the measures they use, verdicts and the report.
+"""Experiments of papers: their claims, measures, verdicts and report.
 
 Reading order: `measures` (what a claim can measure), `figures` (what an experiment can draw),
 `claims` (the file, and its verdicts), `reproduce` (runs everything), `output` (what is written),

@@ -1,4 +1,4 @@
-"""The plots that claims.toml can name: papers' figures with their own labels and axes."""
+"""Plots that claims.toml can name: figures of papers with their own labels and axes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TIME = "time (s)"
 
 @dataclass(frozen=True)
 class Plot:
-    """One plot that claims.toml can name: the function, and the kind of its first argument.
+    """One plot that claims.toml can name: its function, and the kind of its first argument.
 
     As for `Measure`: one run, all runs by name, or nothing.
     """
@@ -52,7 +52,7 @@ def _means(
     result: Result, which: Which, columns: tuple[str, float], average_s: float,
     labels: Mapping[str, str],
 ) -> list[Line]:  # fmt: skip
-    """Return a line of means for each flow or link of `labels` (name: label)."""
+    """Return a line of means for each flow or link in `labels` (name: label)."""
     column, unit = columns
     found = []
     colours = colours_of(list(labels)) if which == "flows" else list(range(len(labels)))
@@ -71,7 +71,7 @@ def rates_of(
     labels: list[str] | None = None,
     most_bps: float = 0.0,
 ) -> Figure:
-    """Draw the rates of these flows as means of 1 s; `most_bps` limits the axis."""
+    """Draw the rates of these flows as means over 1 s. `most_bps` limits the axis."""
     named = dict(zip(flows, labels or flows, strict=False))
     lines = _means(result, "flows", ("rate_bps", 1e6), 1.0, named)
     ends = (0.0, result.summary.duration_s)
@@ -80,7 +80,7 @@ def rates_of(
 
 
 def utilizations(result: Result, *, links: list[str], title: str = "") -> Figure:
-    """Draw the utilization of these links as means of 1 s."""
+    """Draw the utilization of these links as means over 1 s."""
     named = dict(zip(links, links, strict=True))
     lines = _means(result, "links", ("utilization", 0.01), 1.0, named)
     ends = (0.0, result.summary.duration_s)
@@ -89,7 +89,7 @@ def utilizations(result: Result, *, links: list[str], title: str = "") -> Figure
 
 
 class SignalLine(Record):
-    """A line of a panel: a column of a flow or link; `run` if there are several runs.
+    """One line of a signal panel: a column of a flow or link, and its run if there are several.
 
     `average_s` draws means.
     """
@@ -103,7 +103,7 @@ class SignalLine(Record):
 
 
 class SignalPanel(Record):
-    """A panel of signals over time; `unit` is the value of 1 on the axis."""
+    """One panel of signals over time. `unit` is the value of 1 on the axis."""
 
     lines: list[SignalLine]
     y_label: str
@@ -123,7 +123,7 @@ def signals(
     start_s: float = 0.0,
     stop_s: float | None = None,
 ) -> Figure:
-    """Draw columns against time, one panel each, `columns` side by side.
+    """Draw signals over time, with one panel for each entry and `columns` panels side by side.
 
     `panels` are as in `SignalPanel`; `start_s` and `stop_s` (default: the run's end) bound them.
     """
@@ -160,7 +160,7 @@ def _thinned(time_s: Series, values: Series, average_s: float) -> tuple[Series, 
 
 
 def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Figure:
-    """Draw a flow's window in packets over time, one line per run."""
+    """Draw a flow's window (packets) over time, with one line per run."""
     lines = []
     for colour, (name, result) in enumerate(runs.items()):
         rows = result.samples("flows", flow)
@@ -173,13 +173,13 @@ def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Fi
 
 
 class MeasureCall(Record):
-    """A measure that needs no run, and its arguments."""
+    """A measure that needs no run, with its arguments."""
 
     measure: str
     args: dict[str, Any] | None = None
 
     def value(self, **more: Any) -> float | None:
-        """Return the measure's value."""
+        """Return the value of the measure."""
         found: float | None = SINGLE[self.measure].function(**more, **(self.args or {}))
         return found
 
@@ -201,7 +201,7 @@ def sweep(
     log_y: bool = False,
     title: str = "",
 ) -> Figure:
-    """Draw a measure against the varied quantity, one line per template; computed lines are thin.
+    """Draw a measure over the varied quantity, one line per template. Computed lines are thin.
 
     `computed` names measures that need no run: {label: {measure = …, args = …}}, called with `x`
     too. `marks` names measures whose value is an x, drawn as vertical lines. Values are divided by
@@ -271,7 +271,7 @@ def by_place(
     y_label: str,
     y_unit: float = 1.0,
 ) -> Figure:
-    """Draw a measure at several places, one line per run: {label: run}.
+    """Draw a measure at several places of the network, with one line per run.
 
     `places` are the measure's arguments at each `x`.
     """
@@ -283,7 +283,7 @@ def by_place(
 
 
 def maxnet_construction(*, alpha_t_s: float, eta: float, max_rtt_s: float, title: str) -> Figure:
-    """`[maxnet-2007:fig10]` Draw spiral, tail and line."""
+    """`[maxnet-2007:fig10]` Draw the spiral, tail and line of Algorithm 3 for one loop."""
     return theory_plots.construction({title: Gains(alpha_t_s, eta)}, max_rtt_s)
 
 

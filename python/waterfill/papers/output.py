@@ -1,4 +1,4 @@
-"""Output of `reproduce`: runs, claims.json and figures, the document of `--json`."""
+"""Output of `reproduce`: runs, claims.json, figures, and the document of `--json`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from waterfill.runs.result import Document, Result, to_json
 
 
 def document(judged: Iterable[Judged]) -> Document:
-    """Return the document of `reproduce --json`: the claims, and how many have each verdict."""
+    """Return the document of `reproduce --json`: the claims, and their number by verdict."""
     claims = list(judged)
     counts = Counter(claim.verdict for claim in claims)
     return {
@@ -31,7 +31,7 @@ def document(judged: Iterable[Judged]) -> Document:
 def matching(
     chosen: Iterable[Experiment], verdict: str | None = None, text: str | None = None
 ) -> list[tuple[Experiment, Claim]]:
-    """Return the claims with this expected verdict and this text in their line, in any case.
+    """Return the claims with this expected verdict whose line contains this text, in any case.
 
     Raises InputError for an unknown verdict.
     """
@@ -48,12 +48,12 @@ def matching(
 
 
 def line(experiment: Experiment, claim: Claim) -> str:
-    """Return a claim's line of `reproduce --list`."""
+    """Return the line of a claim in `reproduce --list`."""
     return f"{experiment.path}/{claim.id}  {claim.statement}"
 
 
 def claim_list(chosen: Iterable[tuple[Experiment, Claim]]) -> Document:
-    """Return the document of `reproduce --list --json`: the claims, not measured."""
+    """Return the document of `reproduce --list --json`, which lists unmeasured claims."""
     return {"claims": [state(experiment, claim) for experiment, claim in chosen]}
 
 
@@ -63,7 +63,7 @@ def write(
     judged: Iterable[Judged],
     folder: Path,
 ) -> tuple[list[Path], list[WriteError]]:
-    """Write an experiment's runs, claims.json and figures, all at once.
+    """Write the runs, claims.json and figures of an experiment, all at once.
 
     A single run is written into `folder` itself, several into folders of their names, with the seed
     after those of the first sample. Figures show the first sample. Returns the figures' paths, and

@@ -1,4 +1,4 @@
-"""Run papers' experiments: all runs of all experiments concurrently, each one once.
+"""Concurrent execution of papers' experiments, in which equal scenarios run only once.
 
 Runs are independent, so the longest start first and all CPUs are busy until the end. Runs in the
 cache are not repeated. An experiment is judged and written as soon as its last run ends.
@@ -27,7 +27,7 @@ _Key: TypeAlias = tuple[str, int, str]
 
 @dataclass
 class Reproduction:
-    """The finished experiments by path: their judged claims and the paths of their figures.
+    """Finished experiments by path, with their judged claims and the paths of their figures.
 
     `unwritten` says why files of some of them could not be written.
     """
@@ -39,7 +39,7 @@ class Reproduction:
 
 
 def title(experiment: Experiment, run: str, seed: int | None = None) -> str:
-    """Return a run's name in progress and messages, with its seed if there are several."""
+    """Return the name of a run for progress and messages, with its seed if there are several."""
     name = experiment.path if len(experiment.runs) == 1 else f"{experiment.path} {run}"
     return name if seed is None else f"{name} seed {seed}"
 
@@ -55,7 +55,7 @@ def reproduce(
     progress: Callable[[str, Tick], None] | None = None,
     done: Callable[[Experiment, list[Judged], list[Path]], None] | None = None,
 ) -> Reproduction:
-    """Run the experiments, judge their claims, and write data and figures to their folders.
+    """Run experiments, judge their claims, and write data and figures to their folders.
 
     Without `folder_of` nothing is written. `seed` replaces every scenario's own; an experiment of
     several seeds derives them from it. `planned` is called once with the runs to do, as
@@ -87,7 +87,7 @@ def reproduce(
     found = Reproduction()
 
     def finish(experiments: Iterable[Experiment]) -> None:
-        """Judge and write the experiments whose runs are all there."""
+        """Judge and write the experiments for which all runs are complete."""
         for experiment in experiments:
             own = [key for key in wanted if key[0] == experiment.path]
             if experiment.path in found.claims or not all(key in results for key in own):
@@ -123,7 +123,7 @@ def reproduce(
 
 
 def _equal(wanted: Mapping[_Key, Scenario]) -> dict[_Key, list[_Key]]:
-    """Return all runs of equal scenarios by the first of them: readings repeat runs."""
+    """Group runs with equal scenarios under the first of them, because equal runs are repeated."""
     equal: dict[str, list[_Key]] = {}
     for key, scenario in wanted.items():
         equal.setdefault(scenario.to_toml(), []).append(key)
@@ -131,7 +131,7 @@ def _equal(wanted: Mapping[_Key, Scenario]) -> dict[_Key, list[_Key]]:
 
 
 def _longest_first(scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
-    """Sort by the amount of work, largest first: seconds × bit/s of the links."""
+    """Sort scenarios by work, largest first: duration (s) × total rate of links (bit/s)."""
 
     def work(scenario: Scenario) -> float:
         return scenario.duration * sum(link.capacity for link in scenario.link)

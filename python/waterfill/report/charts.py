@@ -23,7 +23,7 @@ _QUANTILES = ("low", "tenth", "median", "ninetieth", "high")
 
 
 def payload(chart: Chart) -> Document:
-    """Return the data from which the page's script draws a chart."""
+    """Return the data that the page's script needs to draw a chart."""
     found: Document = {
         "title": chart.title,
         "x_label": chart.x_label,
@@ -49,7 +49,7 @@ def _heat(heat: Heat) -> Document:
 
 
 def numbers(chart: Chart) -> list[tuple[str, list[str]]]:
-    """Return min, mean, max and last value of each series as text, by name."""
+    """Return the min, mean, max and last value of each series in a chart as text, by name."""
     series = [(line.name, line.y) for line in chart.lines]
     series += [(f"{_name(band)}, median", band.median) for band in chart.bands]
     if chart.heat is not None:
@@ -61,7 +61,7 @@ def numbers(chart: Chart) -> list[tuple[str, list[str]]]:
 
 
 def rounded(values: Iterable[float]) -> list[float | None]:
-    """Return numbers with five digits; None for those that are not finite."""
+    """Return numbers rounded to five digits. Numbers that are not finite become None."""
     return [float(f"{v:.{_DIGITS}g}") if math.isfinite(v) else None for v in map(float, values)]
 
 
@@ -100,7 +100,7 @@ def _band(band: Band) -> dict[str, Any]:
 
 
 def _regular(x: Series) -> Any:
-    """Return evenly spaced numbers as first, step and count, others as they are."""
+    """Return evenly spaced numbers as first, step and count, and any other numbers unchanged."""
     if len(x) > 2 and np.allclose(np.diff(x), x[1] - x[0], rtol=1e-6, atol=0):
         step = float(x[-1] - x[0]) / (len(x) - 1)
         return {"first": float(f"{x[0]:.9g}"), "step": float(f"{step:.9g}"), "count": len(x)}

@@ -1,4 +1,4 @@
-"""Checks of the documents that a page is made from: who wrote them is not known.
+"""Checks of the documents that a page is built from, because anyone may have written them.
 
 A document is compared with the types of `waterfill.contract`, so that a page is made of what it
 says or not at all: each failure is one sentence that names the file, the key and the problem.
@@ -23,7 +23,7 @@ Read = TypeVar("Read", bound=Record)
 
 
 class Comparison(Record):
-    """The document of `compare --json`, as far as its page needs it."""
+    """The document of `compare --json`, with only the keys that its page needs."""
 
     runs: dict[str, Any]
     seeds: list[int] | None = None
@@ -32,13 +32,13 @@ class Comparison(Record):
 
 
 class SweepDraw(Record):
-    """Ranges of a sweep whose points are drawn at random, as far as its page needs them."""
+    """Ranges of a sweep with randomly drawn points, with only the keys that its page needs."""
 
     samples: int = 0
 
 
 class Sweep(Record):
-    """A sweep's document, as far as its page needs it."""
+    """The document of a sweep, with only the keys that its page needs."""
 
     columns: list[list[str]]
     axes: dict[str, str]
@@ -84,7 +84,7 @@ def sweep(path: Path) -> Sweep:
 
 
 def claims(path: Path) -> list[Judged]:
-    """Read the claims of a claims.json; raise InputError unless `reproduce` writes such ones."""
+    """Read the claims of a claims.json; raise InputError unless it is as `reproduce` writes it."""
     found = document(path, _Claims).claims
     extra = {name for claim in found for name in claim} - hints(Judged).keys()
     if extra:
@@ -97,7 +97,7 @@ def claims(path: Path) -> list[Judged]:
 
 
 def run(folder: Path) -> StoredResult:
-    """Read a run's directory; raise InputError unless its summary is as `run -o` writes it."""
+    """Read a run's directory; raise InputError unless its summary is valid output of `run -o`."""
     document(folder / SUMMARY, Summary)
     found = load_run(folder)
     summary, path = found.summary, str(folder / SUMMARY)
@@ -119,7 +119,7 @@ def run(folder: Path) -> StoredResult:
 
 
 def document(path: Path, shape: type[Read]) -> Read:
-    """Read a JSON document as this record; raise InputError for any other."""
+    """Read a JSON document as a record of the given class; raise InputError if it does not fit."""
     try:
         text = read_text(path)
         found = json.loads(text)

@@ -1,4 +1,4 @@
-"""Page of a comparison: one table, the runs side by side, then each in a tab."""
+"""Page of a comparison: one table, the runs side by side, and each run in a tab."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Panel(NamedTuple):
-    """One run of the comparison, in a tab of its own."""
+    """One run of the comparison, in a separate tab."""
 
     name: str
     facts: list[tuple[str, str]]
@@ -79,7 +79,7 @@ def content(folder: Path) -> Document:
 
 
 def overview(comparison: Comparison) -> Table:
-    """Return the table of all runs: a row each."""
+    """Return the table of all runs in a comparison, with one row per run."""
     sized = any(result.network.has_transfers for result in comparison.results.values())
     rows = [(name, run.compare) for name, run in comparison.document().runs.items()]
     note = (

@@ -1,4 +1,4 @@
-"""Pages as HTML: jinja2's templates with autoescape, one file that needs no other.
+"""Pages as single HTML files, built from jinja2 templates with autoescape.
 
 A page's script and style are in it; plotly's script is compressed, and the browser inflates it. A
 content security policy allows these two scripts by their hashes and nothing else, so that a name in
@@ -32,7 +32,7 @@ _MAX_QUOTED = 300_000
 
 
 def render(template: str, content: Document) -> str:
-    """Return a page: `content` in the template of this name."""
+    """Return a page as HTML, built from a template and its `content`."""
     charts: list[Chart] = content["charts"]
     page_script = _static("page.js")
     policy = (
@@ -57,7 +57,7 @@ def render(template: str, content: Document) -> str:
 
 
 def payload(charts: Iterable[Chart]) -> Markup:
-    """Return charts as JSON that is safe in a script element: no `<`, `>` or `&` in it."""
+    """Return charts as JSON that is safe in a script element, without `<`, `>` or `&`."""
     document = {chart.key: data.payload(chart) for chart in charts}
     text = to_json(document, indent=None)
     for character in "<>&\u2028\u2029":
@@ -82,7 +82,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _quoted(text: str) -> str:
-    """Return a text, cut with a note where it is too long for a page."""
+    """Return a text, cut and with a note if it is too long for a page."""
     if len(text) <= _MAX_QUOTED:
         return text
     left = len(text) - _MAX_QUOTED

@@ -1,4 +1,4 @@
-"""The page of reproduced experiments: each claim's verdict with its figure and its reasons.
+"""Page of reproduced experiments, with the verdict, figure and reasons of each claim.
 
 `write` makes `report.html`, which needs no other file and no network, and `report.md`, which links
 to the figures beside it. Both read what `reproduce` writes: DIR/PAPER/EXPERIMENT with claims.json,
@@ -35,7 +35,7 @@ _MAX_FIGURE_BYTES = 5_000_000
 
 @dataclass(frozen=True)
 class Entry:
-    """One experiment as found on disk: its judged claims and its figures."""
+    """One experiment as found on disk, with its judged claims and its figures."""
 
     experiment: Experiment
     claims: list[Judged]
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def anchor(self) -> str:
-        """The name of its place on the page."""
+        """Name of the experiment's HTML anchor on the page."""
         return self.experiment.path.replace("/", "-")
 
 
@@ -102,12 +102,12 @@ def write(root: Path, entries: Sequence[Entry]) -> list[Path]:
 
 
 def counts(claims: Iterable[Judged]) -> Counter[str]:
-    """Count the claims with each verdict."""
+    """Return the number of claims with each verdict."""
     return Counter(claim.verdict for claim in claims)
 
 
 def _summary(entries: Sequence[Entry]) -> str:
-    """Return how many claims have each verdict; those of short versions are counted apart."""
+    """Return a text with the number of claims by verdict, separately for short versions."""
     every = [claim for entry in entries for claim in entry.claims]
     full = [claim for claim in every if claim.short is None]
     short = [claim for claim in every if claim.short is not None]
@@ -128,7 +128,7 @@ def _tally(claims: Sequence[Judged]) -> str:
 
 
 def _short_note(entries: Sequence[Entry]) -> str:
-    """Return a sentence that names the experiments whose verdicts are of short versions."""
+    """Return a sentence that names the experiments with verdicts of short versions."""
     named = [entry.experiment.path for entry in entries if is_short(entry.claims)]
     short = sum(claim.short is not None for entry in entries for claim in entry.claims)
     if not named:
@@ -148,7 +148,7 @@ def _papers(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def content(entries: Sequence[Entry]) -> Document:
-    """Return the data of the template `reproduction.html.j2`."""
+    """Return the data of the template `reproduction.html.j2` for these experiments."""
     return {
         "title": "What the papers say, and whether it holds",
         "subtitle": f"{_summary(entries)}.",
@@ -201,7 +201,7 @@ def _image(figure: Path) -> Document:
 
 
 def _beside(entry: Entry) -> list[tuple[Path | None, list[Judged]]]:
-    """Return the claims by the figure that shows them, figures without claims last."""
+    """Return an experiment's claims grouped by figure, with figures without claims last."""
     of_name = {path.stem: path for path in entry.figures}
     there = [figure for figure in entry.experiment.figures if figure.name in of_name]
     known = {claim.id: claim for claim in entry.experiment.claims}
@@ -216,7 +216,7 @@ def _beside(entry: Entry) -> list[tuple[Path | None, list[Judged]]]:
 
 
 def figure_of(source: str, claim: Claim | None, figures: Sequence[Figure]) -> Figure | None:
-    """Return the figure of an experiment that a claim's number belongs to; None without any.
+    """Return the experiment's figure that shows a claim's number, or None if no figure does.
 
     The paper's number of the figure counts most ("Fig. 5 (a)" and `figure-5a-utilization`), then
     the run that both show, then what is measured. The first of equal ones is taken.
@@ -238,13 +238,13 @@ def figure_of(source: str, claim: Claim | None, figures: Sequence[Figure]) -> Fi
 
 
 def _numbers(source: str) -> set[tuple[str, str]]:
-    """Return the figures that a source names, as number and letter."""
+    """Return the figures that a claim's source names, each as number and letter."""
     found = re.findall(r"Figs?\.\s*(\d+)\s*\(?([a-z]?)\b\)?", source)
     return {(number, letter) for number, letter in found}
 
 
 def _same_kind(claim: Claim, figure: Figure) -> bool:
-    """Return whether a measure and a plot are of the same quantity."""
+    """Return True if a claim's measure and a figure's plot show the same quantity."""
     if claim.measure is None:
         return False
     if figure.args.get("measure") == claim.measure:
@@ -254,7 +254,7 @@ def _same_kind(claim: Claim, figure: Figure) -> bool:
 
 
 def _quantity(text: str) -> str | None:
-    """Return the first quantity that a name speaks of: a share of a queue is of a queue."""
+    """Return the first quantity in a name, such as "queue", or None if there is none."""
     text = text.replace("share", "rate")
     return next((word for word in ("queue", "utiliz", "rate") if word in text), None)
 
@@ -263,7 +263,7 @@ def _quantity(text: str) -> str | None:
 
 
 def markdown(root: Path, entries: Sequence[Entry]) -> str:
-    """Return the Markdown page; figures are links relative to `root`."""
+    """Return the Markdown page, whose figures are links relative to `root`."""
     text = ["# What the papers say, and whether it holds", "", f"{_summary(entries)}.", ""]
     if note := _short_note(entries):
         text += [f"**{note}**", ""]
@@ -291,5 +291,5 @@ def markdown(root: Path, entries: Sequence[Entry]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text for a cell of a Markdown table: one line, no tags."""
+    """Return a text for a cell of a Markdown table, on one line and without HTML tags."""
     return html.escape(one_line(text), quote=False).replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""Page of one run: facts, topology, charts, tables, configuration."""
+"""Page of one run: facts, topology, charts, tables and configuration."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def content(folder: Path) -> Document:
 
 
 def scenario_path(folder: Path, inside: str = "") -> str:
-    """Return the path of the scenario in a directory, relative to that directory's parent.
+    """Return the path of a directory's scenario, relative to the directory's parent.
 
     Bytes of the name that are not UTF-8 become �.
     """
@@ -76,7 +76,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
 
 
 def result_tables(result: Result, prefix: str = "") -> list[Table]:
-    """Return the tables of a run: flows, links, traffic, completion times by size."""
+    """Return the tables of a run: flows, links, traffic, and completion times by size."""
     summary = result.summary
     spec = {link.name: link for link in result.network.links}
     links = [LinkRow(link, spec.get(link.name)) for link in summary.links]
@@ -94,7 +94,7 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
 
 
 def configuration(scenario: Scenario, result: Result, command: str) -> Document:
-    """Return the scenario as run, and every value that was in force, with the command."""
+    """Return a run's scenario, all values in force, and the command that repeats the run."""
     summary = result.summary
     found = effective.in_force(scenario, laws=summary.laws)
     found |= {"params": summary.params, "file": "scenario.toml"}

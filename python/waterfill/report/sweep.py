@@ -1,4 +1,4 @@
-"""Page of a sweep: each figure over the axes, and the points."""
+"""Page of a sweep: charts of each figure over the axes, and a table of points."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COST = {"wall_s", "memory_bytes"}
 
 
 class Panel(NamedTuple):
-    """The charts of one figure."""
+    """The charts of one figure of a sweep."""
 
     name: str
     meaning: str
@@ -86,7 +86,7 @@ def _scenario(path: Path) -> str:
 
 
 def _points(folder: Path, about: checks.Sweep) -> pa.Table:
-    """Return the points' table; raise InputError unless it has the document's columns."""
+    """Return the table of a sweep's points; raise InputError if it lacks a document's column."""
     import pyarrow as pa
 
     try:

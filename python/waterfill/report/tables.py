@@ -1,4 +1,4 @@
-"""Tables of a page: cells with the number to sort by, the text to read, and the row's name."""
+"""Tables of a page, whose cells hold the text to read and the number to sort by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_ROWS = 2000
 
 
 class Table(NamedTuple):
-    """One table; the first column names the row. `total` counts the rows that there are."""
+    """One table, whose first column names the rows. `total` counts all rows, shown or not."""
 
     key: str
     title: str
@@ -24,14 +24,14 @@ class Table(NamedTuple):
 
     @property
     def numeric(self) -> list[bool]:
-        """True for each column of numbers."""
+        """List with True for each column of numbers."""
         return [
             any(row[i].number is not None for row in self.rows) for i in range(len(self.columns))
         ]
 
 
 def of(found: model.Table[Any], prefix: str = "") -> Table:
-    """Return a page's table of a model's, with the columns that pages have."""
+    """Convert a table of the analysis to a table of a page, with the columns for pages."""
     columns = found.shown("page")
     names = [column.heading("page") for column in columns]
     rows = [[column.cell(row, "page") for column in columns] for row in found.rows[:MAX_ROWS]]

@@ -1,4 +1,4 @@
-"""The topology of a run as SVG: nodes, links, and how busy each direction was.
+"""The topology of a run as SVG: nodes, links, and the load of each direction.
 
 Positions are those of `waterfill.analysis.topology`.
 """
@@ -31,7 +31,7 @@ REVERSE = ":rev"
 
 
 class Node(NamedTuple):
-    """A node in the picture, in pixels; the label is empty where there are many."""
+    """A node in the picture, in pixels. Its label is empty if there are many nodes."""
 
     name: str
     x: float
@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """One direction of a link, in pixels; `level` counts the steps of the scale of loads."""
+    """One direction of a link, in pixels. `level` is its step on the scale of loads."""
 
     name: str
     x1: float
@@ -56,7 +56,7 @@ class Arrow(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A topology ready to draw."""
+    """A topology that is ready to be drawn."""
 
     width: float
     height: float
@@ -66,11 +66,11 @@ class Picture(NamedTuple):
 
 
 LEVELS = (0.05, 0.3, 0.6, 0.8, 0.95)
-"""Utilizations between the steps of the scale of loads."""
+"""Utilizations that separate the steps of the scale of loads."""
 
 
 def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
-    """Return the picture of a scenario's links with the loads of a run."""
+    """Return the picture of a scenario's links, with the loads of a run."""
     load = {link.name: link.utilization for link in links}
     edges = scenario.link
     left_out = 0
@@ -122,7 +122,7 @@ def _px(value: float) -> float:
 def _arrow(
     name: str, a: Points, b: Points, turn: int, width: float, load: float, text: str, label: str
 ) -> Arrow:
-    """Return a direction's arrow, on the left of the line between its nodes as it travels."""
+    """Return the arrow of a link direction, on the left of the line between its nodes."""
     along = b - a
     length = float(np.hypot(*along)) or 1.0
     unit = along / length
@@ -138,7 +138,7 @@ def _arrow(
 
 
 def _on_page(points: Points) -> tuple[Points, float, float]:
-    """Return positions in pixels, and the width and height of the picture."""
+    """Return node positions in pixels, and the width and height of the picture."""
     if not len(points):
         return points, _MIN_WIDTH, _MIN_HEIGHT
     extent = np.maximum(np.ptp(points, axis=0), 1e-9)

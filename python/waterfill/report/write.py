@@ -1,4 +1,4 @@
-"""`waterfill report`: detect the kind of a directory, and write its page."""
+"""Writer of `waterfill report`, which detects a directory's kind and writes its page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = "report.html"
 
 
 def write(directory: Path) -> list[Path]:
-    """Write the report of a directory into it; return the paths of its files.
+    """Write the report of a directory into the directory; return the paths of the files.
 
     Raises InputError when the directory is none that Waterfill wrote, or is damaged.
     """

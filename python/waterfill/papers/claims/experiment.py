@@ -27,11 +27,11 @@ class Experiment:
 
     @property
     def path(self) -> str:
-        """PAPER/EXPERIMENT, as on the command line."""
+        """Path PAPER/EXPERIMENT of the experiment, as on the command line."""
         return f"{self.paper}/{self.name}"
 
     def scenarios(self, short: bool = False, sets: Iterable[str] = ()) -> dict[str, Scenario]:
-        """Load the scenarios of its runs, by run; `sets` apply after the runs' own overrides.
+        """Load the scenarios of the experiment's runs by name, with `sets` as further overrides.
 
         Raises InputError if one of them is wrong.
         """
@@ -41,7 +41,7 @@ class Experiment:
         }
 
     def samples(self, short: bool = False, seed: int | None = None) -> list[dict[str, Scenario]]:
-        """Load the experiment's scenarios once per seed, each by run; short versions have one seed.
+        """Load the scenarios of the experiment's runs once per seed, or once for a short version.
 
         `seed` replaces every scenario's own. Raises InputError if a scenario is wrong.
         """
@@ -59,7 +59,8 @@ class Experiment:
 
 
 def seeds(seed: int, count: int) -> list[int]:
-    """Return the seeds of an experiment's runs: 1 … n for seed 1, n + 1 … 2n for seed 2, ….
+    """Return the seeds of an experiment's runs: 1 to n for seed 1, n + 1 to 2n for seed 2, and so
+    on.
 
     So two seeds have no run in common. Those of seed 0 are at the end of the range.
     """

@@ -1,4 +1,4 @@
-"""Find the experiments and read their claims.toml; errors in it are InputErrors."""
+"""Loading of experiments from their claims.toml. Errors in the file are InputErrors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ else:
 
 
 def papers_folder() -> Path:
-    """Return the folder of the experiments, which a wheel contains and a checkout has as `papers/`.
+    """Return the folder of the experiments, inside the wheel or `papers/` of a checkout.
 
     Raises InputError if there is none.
     """
@@ -40,7 +40,7 @@ def papers_folder() -> Path:
 
 
 def experiments(root: Path | None = None) -> list[Experiment]:
-    """Load every experiment below `root` (default: `papers_folder()`), sorted by path.
+    """Load all experiments below `root` (default: `papers_folder()`), sorted by path.
 
     Raises InputError if a claims.toml is wrong.
     """
@@ -49,7 +49,7 @@ def experiments(root: Path | None = None) -> list[Experiment]:
 
 
 def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment]:
-    """Return the experiments that PAPER or PAPER/EXPERIMENT names, in the order of `known`.
+    """Return the experiments named by PAPER or PAPER/EXPERIMENT, in the order of `known`.
 
     Raises InputError for a name that is neither.
     """
@@ -110,7 +110,7 @@ def load(file: Path) -> Experiment:
 def _runs(
     grid: Mapping[str, Sequence[object]], single: Sequence[ExperimentRun], sets: Sequence[str] = ()
 ) -> list[ExperimentRun]:
-    """Return the grid's runs, then the single ones; the plain scenario if there are neither."""
+    """Return the grid's runs followed by the single runs, or one run of the plain scenario."""
     found = []
     if grid:
         for values in itertools.product(*grid.values()):
@@ -203,7 +203,7 @@ def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
 def _checked_args(
     function: Callable[..., Any], of: str, args: Mapping[str, Any], file: str, key: str
 ) -> dict[str, Any]:
-    """Return the arguments, converted to the types of the function's signature."""
+    """Return the arguments of a measure or plot, converted to the types of its signature."""
     known, types = _parameters(function, of)
     for name in args:
         if name not in known:
@@ -225,7 +225,7 @@ def _checked_args(
 def _parameters(
     function: Callable[..., Any], of: str
 ) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, TypeAdapter[Any]]]:
-    """Return the arguments of a measure or plot other than the results, by name, with their types.
+    """Return the parameters of a measure or plot by name, without the results, and their types.
 
     Kept, since to make these types costs more than all else of reading a claim.
     """
@@ -237,7 +237,7 @@ def _parameters(
 
 
 def _key(raw: Mapping[str, Any], location: Sequence[str | int]) -> str:
-    """Return `claim.rise.unit` for ("claim", 0, "unit"): entries are named by id or name."""
+    """Return a key path such as `claim.rise.unit` for ("claim", 0, "unit")."""
     steps: list[str] = []
     node: Any = raw
     for step in location:

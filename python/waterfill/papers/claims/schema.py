@@ -1,4 +1,4 @@
-"""The keys of a claims.toml: figures, runs, the short version, claims with their tolerances."""
+"""Keys of a claims.toml: figures, runs, the short version, and claims with their tolerances."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Table(BaseModel):
 
 
 class Figure(_Table):
-    """One [[figure]]: a plot, written to NAME.png and NAME.svg."""
+    """One [[figure]]: a plot that is written to NAME.png and NAME.svg."""
 
     name: _Id
     plot: str
@@ -62,7 +62,7 @@ class Figure(_Table):
 
 
 class ExperimentRun(_Table):
-    """One [[run]]: a scenario file of the folder, with overrides."""
+    """One [[run]]: a scenario file of the experiment's folder, with overrides."""
 
     name: _Text
     scenario: _Text = "scenario.toml"
@@ -70,14 +70,14 @@ class ExperimentRun(_Table):
 
 
 class Short(_Table):
-    """[short]: overrides of the short version, and the grid points that it keeps."""
+    """The [short] table: overrides of the short version, and the grid points that it keeps."""
 
     set: list[str] = []
     grid: dict[str, list[str | int | float | bool]] = {}
 
 
 class OverSeeds(_Table):
-    """The recorded range of single runs, each with its own seed, in the claim's unit."""
+    """Recorded range of a claim over single runs with different seeds, in the claim's unit."""
 
     runs: int = Field(ge=2)
     least: float
@@ -90,11 +90,11 @@ class OverSeeds(_Table):
         return self
 
     def spans(self, boundaries: Iterable[float]) -> bool:
-        """Return whether one of these boundaries lies within the range."""
+        """Return True if one of these boundaries is within the range."""
         return any(self.least < boundary < self.most for boundary in boundaries)
 
     def contains(self, value: float) -> bool:
-        """Return whether a value lies within the range, its limits included."""
+        """Return True if a value is within the range, including its limits."""
         return self.least <= value <= self.most
 
 
@@ -108,7 +108,7 @@ def boundaries(relation: Relation, value: float, tolerance: float) -> tuple[floa
 
 
 class Claim(_Table):
-    """One [[claim]]; its keys are explained in the package's docstring."""
+    """One [[claim]]. The package's docstring explains its keys."""
 
     id: _Id
     source: _Text
@@ -128,7 +128,7 @@ class Claim(_Table):
 
     @property
     def tolerance_in_unit(self) -> float | None:
-        """The largest accepted distance from the paper's value, in `unit`; None without one."""
+        """Maximum accepted distance from the paper's value, in `unit`, or None without a value."""
         if self.paper_value is None:
             return None
         if isinstance(self.tolerance, str):
@@ -137,7 +137,7 @@ class Claim(_Table):
 
 
 class File(_Table):
-    """A whole claims.toml."""
+    """The content of a whole claims.toml."""
 
     title: _Text
     seeds: Annotated[int, Field(ge=1)] = 1

@@ -1,4 +1,4 @@
-"""A judged claim as text: its two values, and a remark on its verdict."""
+"""Judged claims as text: the paper's and the measured value, and a remark on the verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from waterfill.papers.claims.verdict import Judged
 
 
 def remark(claim: Judged) -> str:
-    """Return the reason why a verdict differs from the paper or is in doubt; empty if neither.
+    """Return the reason why a verdict differs from the paper or is in doubt, or an empty text.
 
     For a random claim it adds the range of single runs, for a short version what it changed.
     """
@@ -28,17 +28,17 @@ SHORT_TITLE = "short version: shorter runs of fewer cases, not the paper's exper
 
 
 def is_short(claims: Iterable[Judged]) -> bool:
-    """Return whether any of these verdicts is of a short version."""
+    """Return True if any of these verdicts belongs to a short version."""
     return any(claim.short is not None for claim in claims)
 
 
 def claim_cells(claim: Judged) -> tuple[str, str]:
-    """Return the paper's value and the measured one as text."""
+    """Return the paper's value and the measured value of a claim as text."""
     return paper_value(claim).strip(), measured_value(claim).strip()
 
 
 def paper_value(claim: Judged) -> str:
-    """Return the paper's value with relation, tolerance and unit; a dash without one."""
+    """Return the paper's value with its relation, tolerance and unit, or a dash without a value."""
     if claim.paper_value is None:
         return "–"
     sign = "" if claim.relation == "=" else f"{claim.relation} "
@@ -47,7 +47,7 @@ def paper_value(claim: Judged) -> str:
 
 
 def measured_value(claim: Judged) -> str:
-    """Return the measured value with its unit; "never" or a dash without one."""
+    """Return the measured value with its unit, or "never" or a dash without a value."""
     if claim.measured is None:
         return "never" if claim.verdict == "differs" else "–"
     return f"{claim.measured:.4g} {_unit(claim)}"

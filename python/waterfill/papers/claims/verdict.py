@@ -1,4 +1,4 @@
-"""Measure a claim on its runs and judge it.
+"""Measurement of a claim on its runs, and the verdict on it.
 
 For a random scenario an experiment runs with several seeds, and a claim's value is the mean over
 them. A paper prints the value of one run, without its seed. If single runs of one scenario fall on
@@ -34,7 +34,7 @@ from waterfill.runs.result import Result
 
 
 class SeedRange(Record):
-    """The recorded range of single runs, each with its own seed."""
+    """Recorded range of a claim's value over single runs with different seeds."""
 
     runs: int
     least: float
@@ -42,7 +42,7 @@ class SeedRange(Record):
 
 
 class Statement(Record):
-    """Properties of a claim that are known before the run; values are in `unit`."""
+    """Properties of a claim that are known before the run. Values are in `unit`."""
 
     id: str
     paper: str
@@ -59,19 +59,19 @@ class Statement(Record):
 
     @property
     def path(self) -> str:
-        """PAPER/EXPERIMENT/CLAIM."""
+        """Path PAPER/EXPERIMENT/CLAIM of the claim."""
         return f"{self.paper}/{self.experiment}/{self.id}"
 
     @property
     def boundaries(self) -> tuple[float, ...]:
-        """The measured values at which the verdict changes; none without a paper's value."""
+        """Measured values at which the verdict changes. Empty if the paper gives no value."""
         if self.paper_value is None or self.tolerance is None:
             return ()
         return boundaries(self.relation, self.paper_value, self.tolerance)
 
 
 class Judged(Statement):
-    """A claim with its verdict: an entry of `reproduce --json` and of claims.json.
+    """A claim with its verdict, as an entry of `reproduce --json` and of claims.json.
 
     `measured` is the mean of `values`, which has one value per seed. None is not measured, or never
     reached if the verdict is *differs*. `short` lists what a short version changed, as
@@ -87,7 +87,7 @@ class Judged(Statement):
 def judge(
     experiment: Experiment, samples: Sequence[Mapping[str, Result]], short: bool = False
 ) -> list[Judged]:
-    """Judge an experiment's claims, in the file's order.
+    """Judge the claims of an experiment, in the order of the file.
 
     Each sample holds all runs by name, one sample per seed. Raises InputError if a claim names a
     flow or link that its run does not have.
@@ -117,7 +117,7 @@ def _judge_one(
 
 
 def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
-    """Return the short version's changes of a claim: "key=value" pairs, runs left out, seeds.
+    """Return the short version's changes for a claim: "key=value" pairs, omitted runs, and seeds.
 
     Only the runs that the claim's measure reads count; without a measure nothing does.
     """
@@ -160,7 +160,7 @@ def state(experiment: Experiment, claim: Claim) -> Statement:
 
 
 def measure(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> float | None:
-    """Measure a claim on one sample, in `unit`; None if it cannot be measured, inf for never."""
+    """Measure a claim on one sample, in `unit`. None means not measurable, inf means never."""
     if claim.measure is None or claim.unit is None:
         return None
     chosen = MEASURES[claim.measure]
@@ -175,13 +175,13 @@ def measure(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> fl
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean over seeds, which may be infinite; None if a value is missing."""
+    """Return the mean over seeds, which may be infinite, or None if a value is missing."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known and len(known) == len(values) else None
 
 
 def verdict(claim: Claim, measured: float | None, recorded: bool = True) -> Verdict:
-    """Return the verdict on a value in `unit`; inf means never reached, None not measured.
+    """Return the verdict on a value in `unit`. Inf means never reached, None not measured.
 
     `recorded` is whether `over_seeds` applies: the record is of full-length runs, not short ones.
     """
@@ -201,5 +201,5 @@ def verdict(claim: Claim, measured: float | None, recorded: bool = True) -> Verd
 
 
 def _finite(value: float | None) -> float | None:
-    """Return None for infinity, which JSON lacks."""
+    """Return a value, with infinity replaced by None because JSON lacks it."""
     return value if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Measures of claims: small named functions from a run to one value in SI units.
+"""Measures of claims: small named functions that return one value in SI units.
 
 `claims.toml` names a measure and its arguments; `registry.MEASURES` lists them all, each with its
 dimension. A flow's rate is what its receiver gets, headers included, and zero where it has no

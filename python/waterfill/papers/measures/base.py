@@ -1,4 +1,4 @@
-"""One measure: the function, its dimension, and its arguments."""
+"""Definition of a measure: its function, its dimension, and its arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Window: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: the function, the dimension of its value, and the kind of its first argument.
+    """One measure: its function, its value's dimension, and the kind of its first argument.
 
     `of` is "run" for one run, "runs" for all runs of the experiment by name, and "nothing" for a
     computation, whose arguments are all keywords.
@@ -25,12 +25,12 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """The function's name, which claims.toml uses."""
+        """Name of the measure's function, which claims.toml uses."""
         return self.function.__name__
 
 
 def by_name(*measures: Measure) -> dict[str, Measure]:
-    """Return the measures by name; raise ValueError if two have the same."""
+    """Return the measures by name; raise ValueError if two have the same name."""
     named = {measure.name: measure for measure in measures}
     if len(named) != len(measures):
         raise ValueError("two measures have the same name")

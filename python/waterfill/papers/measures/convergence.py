@@ -1,4 +1,4 @@
-"""Measures of AECP's equations: its theorems, its choice of parameters, its delay margin.
+"""Measures of AECP's equations: its theorems, its choice of parameters, and its delay margin.
 
 Arguments α and β are in 1/s, T in s, rates in packets/s; the equations are in
 `waterfill.theory.aecp`.
@@ -21,8 +21,8 @@ def efficiency_excess(
     side: Literal["lower", "upper"],
     q_0: float = 100.0,
 ) -> float:
-    """Return the distance of eq. 6's time to θ-efficiency from a bound of Theorem 2; negative
-    outside.
+    """Return the distance (s) of eq. 6's time to θ-efficiency from a bound of Theorem 2. It is
+    negative outside the bounds.
 
     Without delay, with §4.3's parameters.
     """
@@ -35,7 +35,7 @@ def efficiency_excess(
 
 
 def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "follows"]) -> float:
-    """Return a closed form of Theorem 3's time less eq. 30's, integrated; `ratio` = C/(N·x₀)."""
+    """Return a closed form of Theorem 3's time minus the time of the integrated eq. 30 (s)."""
     from waterfill.theory import aecp
 
     gains = aecp.tuned(2.0)
@@ -44,7 +44,7 @@ def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "f
 
 
 def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
-    """`[aecp-2010:eq42]` Return eq. 38's β (1/s) or T (s) with the PI controller for T₀ = 1/α.
+    """`[aecp-2010:eq42]` Return β (1/s) or T (s) of eq. 38 with the PI controller for T₀ = 1/α.
 
     Eq. 38 is K₀/T_i · (1 + τs)/(s²(1 + T₀s)) with K₀ = 1, so T = τ and β = τ/T_i.
     """
@@ -67,7 +67,7 @@ def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
 
 
 def delay_margin(*, alpha: float, beta: float, t: float) -> float:
-    """`[aecp-2010:eq38]` Return the RTT at which the loop, with its delay, becomes unstable."""
+    """`[aecp-2010:eq38]` Return the RTT (s) at which the loop with its delay becomes unstable."""
     from waterfill.theory import aecp
 
     return aecp.loop_margins(aecp.Gains(alpha, beta, t)).delay_margin_s
@@ -81,7 +81,7 @@ def sampled_delay_margin(
     t_2: float,
     source: Literal["continuous", "exact", "printed", "clamped"],
 ) -> float:
-    """`[aecp-2010:eq49]` Return the RTT up to which the loop with its sampling times is stable.
+    """`[aecp-2010:eq49]` Return the RTT (s) up to which the loop with sampling times is stable.
 
     T₁ = τ; `source` is one of `waterfill.theory.sampled`.
     """

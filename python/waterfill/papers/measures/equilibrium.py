@@ -1,4 +1,4 @@
-"""Measures of a network's equilibrium: against its fixed point, and how equal its flows are."""
+"""Measures of a network's equilibrium: distance from its fixed point, and equality of flows."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ if TYPE_CHECKING:
 
 
 def rest_utilization(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
-    """Return the first link's utilization with `x` long flows over all links and a short one."""
+    """Return the first link's equilibrium utilization with `x` long flows and one short flow."""
     return _rest(x, capacity_bps, protocol)[1] / capacity_bps[0]
 
 
 def rest_rate(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
-    """Return the rate of the short flow there."""
+    """Return the short flow's equilibrium rate (bit/s), next to `x` long flows over all links."""
     return _rest(x, capacity_bps, protocol)[0]
 
 
 def rest_share(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
-    """Return the short flow's rate over its max-min share, for a first link wider than others."""
+    """Return the short flow's equilibrium rate ÷ its max-min share, on a first link wider than
+    others.
+    """
     share_bps = capacity_bps[0] - min(capacity_bps[1:])
     return _rest(x, capacity_bps, protocol)[0] / share_bps
 
 
 def _rest(count: float, capacity_bps: list[float], protocol: str) -> tuple[float, float]:
-    """Return the short flow's rate and the first link's input in equilibrium, in bit/s."""
+    """Return the short flow's rate and the first link's input in equilibrium (bit/s)."""
     from waterfill.theory.equilibrium import FlowClass, Gains, solve
 
     flows = [
@@ -50,7 +52,7 @@ def _rest(count: float, capacity_bps: list[float], protocol: str) -> tuple[float
 
 
 def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
-    """Return `rate_bps` of a flow in the summary over its rate at the network's fixed point."""
+    """Return a flow's rate in the summary ÷ its rate at the network's fixed point."""
     from waterfill.theory.equilibrium import Gains, of_network
 
     entries = [entry.name for entry in result.network.flows]
@@ -63,19 +65,19 @@ def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
 
 
 def group_share(result: Result, *, group: str, share_bps: float) -> float | None:
-    """Return the mean rate of a group's flows in the summary, over their share."""
+    """Return the mean rate of a group's flows in the summary ÷ their share."""
     rates = _rates(result, group)
     return None if rates is None else float(rates.mean()) / share_bps
 
 
 def group_error(result: Result, *, group: str, share_bps: float) -> float | None:
-    """Return the largest |rate − share| / share of a group's flows in the summary."""
+    """Return the largest |rate − share| / share among a group's flows in the summary."""
     rates = _rates(result, group)
     return None if rates is None else float(np.abs(rates - share_bps).max()) / share_bps
 
 
 def group_spread(result: Result, *, group: str) -> float | None:
-    """Return standard deviation over mean of the rates of a group's flows in the summary."""
+    """Return the standard deviation ÷ mean of the rates of a group's flows in the summary."""
     rates = _rates(result, group)
     return None if rates is None else float(rates.std() / rates.mean())
 
@@ -83,7 +85,7 @@ def group_spread(result: Result, *, group: str) -> float | None:
 def rate_variation(
     result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
 ) -> float | None:
-    """Return standard deviation over mean of a flow's rate in a window, means of `average_s`."""
+    """Return the standard deviation ÷ mean of a flow's rate in a window, from `average_s` means."""
     rows = result.samples("flows", flow)
     time_s, rate_bps = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
     _, inside = series.means(time_s, rate_bps, average_s, start_s, stop_s)
@@ -93,7 +95,7 @@ def rate_variation(
 def rest_time(
     result: Result, *, flow: str, at_s: float, stop_s: float, average_s: float, fraction: float
 ) -> float | None:
-    """Return the time from `at_s` until a rate first reaches `fraction` of its final value.
+    """Return the time (s) from `at_s` until a rate first reaches `fraction` of its final value.
 
     That is its mean over the last quarter of the window; rates are means of `average_s`, at their
     ends.
@@ -111,7 +113,7 @@ def rest_time(
 
 
 def queue_packets_of(result: Result, *, link: str) -> float | None:
-    """Return the mean of `queue_packets` of a link in the summary, without the one in service."""
+    """Return the mean queue of a link in the summary (packets), without the packet in service."""
     for entry in result.summary.links:
         if entry.name == link:
             return float(entry.queue_packets.mean)
@@ -119,7 +121,7 @@ def queue_packets_of(result: Result, *, link: str) -> float | None:
 
 
 def queue_share_of(result: Result, *, link: str, rtt_s: float) -> float | None:
-    """Return the mean queue of a link in the summary as a fraction of its rate × `rtt_s`."""
+    """Return the mean queue of a link in the summary ÷ (its rate × `rtt_s`)."""
     for entry in result.summary.links:
         if entry.name == link:
             mean_bytes = float(entry.queue_bytes.mean)
@@ -128,7 +130,7 @@ def queue_share_of(result: Result, *, link: str, rtt_s: float) -> float | None:
 
 
 def loss_of(result: Result, *, link: str, packet_bytes: float) -> float | None:
-    """Return packets dropped at a link over those that arrived, in the summary's window.
+    """Return the packets dropped at a link ÷ the packets that arrived, in the summary's window.
 
     What it carried counts in packets of `packet_bytes`, acknowledgements by their size.
     """
@@ -154,12 +156,12 @@ def _rates(result: Result, group: str) -> series.Series | None:
 
 
 def header_growth(*, protocol: str, over: str, where: list[str]) -> float:
-    """Return the bytes by which a protocol's headers exceed another's: of "data", of "ack"."""
+    """Return the bytes by which a protocol's "data" or "ack" headers exceed another protocol's."""
     return _header_growth(protocol, over, where)
 
 
 def header_growth_share(*, protocol: str, over: str, packet_bytes: float) -> float:
-    """Return both headers' growth over the size of a packet."""
+    """Return the growth of a protocol's data and ack headers over another's, ÷ the packet size."""
     return _header_growth(protocol, over, ["data", "ack"]) / packet_bytes
 
 

@@ -1,4 +1,4 @@
-"""Measures of flows: rates, rise and settling times, RTTs, windows."""
+"""Measures of flows: rates, rise and settling times, RTTs and windows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Return the mean rate of a flow in a window."""
+    """Return the mean rate of a flow in a time window (bit/s)."""
     return mean(*rate_series(result, flow), start_s, stop_s)
 
 
 def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float) -> float | None:
-    """Return the sum of the mean rates of a group's flows in a window."""
+    """Return the sum of the mean rates of a group's flows in a time window (bit/s)."""
     names = [entry.name for entry in result.summary.flows if entry.group == group]
     if not names:
         raise KeyError(group)
@@ -43,7 +43,7 @@ def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float
 def start_inequality(
     result: Result, *, flow: str, group: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return |mean rate of a flow ÷ that of a group's flows − 1| in a window."""
+    """Return |mean rate of a flow ÷ mean rate of a group's flows − 1| in a time window."""
     names = [entry.name for entry in result.summary.flows if entry.group == group]
     rate_bps = mean(*rate_series(result, flow), start_s, stop_s)
     others_bps = group_rate_over(result, group=group, start_s=start_s, stop_s=stop_s)
@@ -55,7 +55,7 @@ def start_inequality(
 def class_rate_over(
     result: Result, *, groups: list[str], start_s: float, stop_s: float
 ) -> float | None:
-    """Return the sum of `group_rate_over` of these groups."""
+    """Return the sum of the mean rates of several groups' flows in a time window (bit/s)."""
     rates = [group_rate_over(result, group=g, start_s=start_s, stop_s=stop_s) for g in groups]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if len(known) == len(rates) else None
@@ -64,7 +64,7 @@ def class_rate_over(
 def share_error(
     result: Result, *, shares_bps: Mapping[str, float], start_s: float, stop_s: float
 ) -> float | None:
-    """Return the largest |mean rate − share| / share of the flows in a window."""
+    """Return the largest |mean rate − share| / share among the flows in a time window."""
     errors = []
     for flow, share_bps in shares_bps.items():
         mean_bps = rate_over(result, flow=flow, start_s=start_s, stop_s=stop_s)
@@ -84,7 +84,7 @@ def rise_time(
     fraction: float = 0.9,
     average_s: float = 0.0,
 ) -> float | None:
-    """Return the time from `at_s` until the rate has first covered `fraction` of a step.
+    """Return the time (s) from `at_s` until the rate has first covered `fraction` of a step.
 
     The step is from `before_bps` to `target_bps`, up or down. The rate is one sample, at the
     sample's end. With `average_s` it is a centred mean over that time, which adds no delay.
@@ -109,7 +109,8 @@ def step_time(
     after_s: Window,
     fraction: float = 0.9,
 ) -> float | None:
-    """Return `rise_time` between two levels of the run itself: the mean rates in two windows.
+    """Return the `rise_time` (s) between two levels of the run itself, the mean rates in two
+    windows.
 
     So the time does not depend on whether the levels are those of the paper.
     """
@@ -132,7 +133,7 @@ def take_up_time(
     average_s: float,
     before_s: float = 2.0,
 ) -> float | None:
-    """Return the time from `at_s` after which `flow` uses `fraction` of the rate freed by `giver`.
+    """Return the time (s) from `at_s` until `flow` uses `fraction` of the rate freed by `giver`.
 
     Both are relative to the mean rates in the `before_s` up to `at_s`; rates are centred means over
     `average_s`. Infinity if the flow uses less in the last mean before `stop_s`.
@@ -190,7 +191,7 @@ def settle_time(
     band: float,
     average_s: float,
 ) -> float | None:
-    """Return the time from `start_s` after which every flow stays within `band` of its share.
+    """Return the time (s) from `start_s` after which every flow stays within `band` of its share.
 
     `band` is relative. Rates are means of `average_s` wholly inside the window, at their end, so
     the value is at least `average_s`. Infinity if a flow ends outside.
@@ -215,7 +216,7 @@ def rate_swings(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """Count a rate's moves from above its share's band to below it, and back.
+    """Count the moves of a rate from above its share's band to below the band, and back.
 
     The band is share × (1 ± `band`), the rate a mean of `average_s` inside the window. A rate that
     settles has none; each full oscillation between bottlenecks has two.
@@ -228,12 +229,12 @@ def rate_swings(
 
 
 def rate_of(result: Result, *, flow: str) -> float | None:
-    """Return `rate_bps` of a flow in the summary: full packets received in the measure window."""
+    """Return a flow's rate in the summary (bit/s): full packets received in the measured window."""
     return named(result.summary.flows, flow).rate_bps
 
 
 def group_rate(result: Result, *, flows: list[str]) -> float | None:
-    """Return the sum of the rates of these groups of flows in the summary."""
+    """Return the sum of the rates of several groups' flows in the summary (bit/s)."""
     known = {entry.group for entry in result.summary.flows}
     for group in flows:
         if group not in known:
@@ -242,7 +243,7 @@ def group_rate(result: Result, *, flows: list[str]) -> float | None:
 
 
 def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:
-    """Return `base`, `mean`, `p50` or `p99` of a flow's RTT in the measure window."""
+    """Return `base`, `mean`, `p50` or `p99` of a flow's RTT in the measured window (s)."""
     rtt: float | None = named(result.summary.flows, flow).rtt_ms[quantile]
     return None if rtt is None else rtt / 1e3
 
@@ -250,7 +251,7 @@ def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None
 def mean_window_packets(
     result: Result, *, flow: str, packet_bytes: float, rtt_s: float
 ) -> float | None:
-    """Return a flow's mean window in packets of `packet_bytes`, as rate × RTT."""
+    """Return a flow's mean window, rate × RTT, in packets of `packet_bytes`."""
     rate_bps = rate_of(result, flow=flow)
     return None if rate_bps is None else rate_bps * rtt_s / (8 * packet_bytes)
 
@@ -258,14 +259,14 @@ def mean_window_packets(
 def window_max_packets(
     result: Result, *, flow: str, packet_bytes: float, start_s: float, stop_s: float
 ) -> float | None:
-    """Return the largest sample of a flow's window in a time window, in packets."""
+    """Return the largest sample of a flow's window within a time window (packets)."""
     time_s, window_bytes = samples(result, "flows", flow, "window_bytes")
     _, inside = between(time_s, window_bytes, start_s, stop_s)
     return float(np.nanmax(inside)) / packet_bytes if len(inside) else None
 
 
 def reduction_interval(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Return the mean time between reductions of a flow's window by a fifth or more.
+    """Return the mean time (s) between reductions of a flow's window by a fifth or more.
 
     None with fewer than two reductions in the time window.
     """

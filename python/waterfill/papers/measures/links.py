@@ -1,4 +1,4 @@
-"""Measures of links: queues, utilization, drops, changes of the bottleneck."""
+"""Measures of links: queues, utilization, drops, and changes of the bottleneck."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def queue_mean(result: Result, *, link: str, windows_s: list[Window]) -> float | None:
-    """Return the largest of a link's mean queues in these windows."""
+    """Return the largest of a link's mean queues in several time windows (bytes)."""
     series = samples(result, "links", link, "queue_bytes")
     means = [mean(*series, *window) for window in windows_s]
     known = [mean for mean in means if mean is not None]
@@ -39,13 +39,13 @@ def queue_mean(result: Result, *, link: str, windows_s: list[Window]) -> float |
 def queue_share(
     result: Result, *, link: str, rtt_s: float, windows_s: list[Window]
 ) -> float | None:
-    """Return `queue_mean` as a fraction of the link's rate × `rtt_s`."""
+    """Return a link's `queue_mean` ÷ (its rate × `rtt_s`)."""
     mean_bytes = queue_mean(result, link=link, windows_s=windows_s)
     return None if mean_bytes is None else mean_bytes * 8 / (capacity_bps(result, link) * rtt_s)
 
 
 def queue_max(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Return the largest queue of a link in a window, without the packet in service."""
+    """Return the maximum queue of a link in a window (bytes), without the packet in service."""
     time_s, queue_bytes = samples(result, "links", link, "queue_max_bytes")
     _, queue_bytes = between(time_s, queue_bytes, start_s, stop_s)
     return float(queue_bytes.max()) if len(queue_bytes) else None
@@ -54,7 +54,7 @@ def queue_max(result: Result, *, link: str, start_s: float, stop_s: float) -> fl
 def arrival_excess(
     result: Result, *, link: str, rtt_s: float, at_s: float, stop_s: float
 ) -> float | None:
-    """Return the largest mean arrival rate of one RTT after `at_s`, over a link's rate, less 1.
+    """Return the largest mean arrival rate over one RTT after `at_s`, ÷ the link's rate, minus 1.
 
     What arrives is what is served and what the queue grows by, for links without drops. A sample
     has the mean queue, so the windows start anywhere in a sample: the mean over those starts. The
@@ -76,7 +76,7 @@ def arrival_excess(
 def peak_prominence(
     result: Result, *, start_s: float, stop_s: float, links: list[str]
 ) -> float | None:
-    """Return the largest queue of these links in a window ÷ their largest outside it."""
+    """Return the maximum queue of these links in a time window ÷ their maximum outside it."""
     table = pa.concat_tables([result.samples("links", name) for name in links])
     time_s = numbers(table, "time_s")
     queue_bytes = numbers(table, "queue_max_bytes")
@@ -88,14 +88,14 @@ def peak_prominence(
 
 
 def utilization_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Return bits serialised in a window ÷ (rate × window), of all packets on the link."""
+    """Return the bits that a link transmits in a time window ÷ (its rate × the window)."""
     return mean(*samples(result, "links", link, "utilization"), start_s, stop_s)
 
 
 def fill_time(
     result: Result, *, link: str, at_s: float, utilization: float, average_s: float = 0.0
 ) -> float | None:
-    """Return the time from `at_s` until a link's mean utilization first reaches `utilization`."""
+    """Return the time (s) from `at_s` until a link's utilization first reaches `utilization`."""
     time_s, used = samples(result, "links", link, "utilization")
     time_s, used = between(time_s, trailing(time_s, used, average_s), at_s, math.inf)
     if not len(time_s):
@@ -107,7 +107,7 @@ def fill_time(
 def utilization_error(
     result: Result, *, link: str, target: float, windows_s: list[Window], average_s: float
 ) -> float | None:
-    """Return the largest |utilization − target| / target of a link, means of `average_s`.
+    """Return a link's largest |utilization − target| / target, from means of `average_s`.
 
     Each mean lies wholly inside a window.
     """
@@ -147,12 +147,12 @@ def bottleneck_switches(
 
 
 def utilization_of(result: Result, *, link: str) -> float | None:
-    """Return `utilization` of a link in the summary."""
+    """Return the utilization of a link in the summary."""
     return named(result.summary.links, link).utilization
 
 
 def last_sample(result: Result, *, link: str, column: str) -> float | None:
-    """Return the last sample of a link's column, of a counter its total; None without it."""
+    """Return the last sample of a link's column (a counter's total), or None without one."""
     if column not in result.links.column_names:
         return None
     values = samples(result, "links", link, column)[1]
@@ -160,5 +160,5 @@ def last_sample(result: Result, *, link: str, column: str) -> float | None:
 
 
 def drops_of(result: Result, *, link: str) -> float | None:
-    """Return the packets that found a link's buffer full in the measure window."""
+    """Return the number of packets that found a link's buffer full in the measured window."""
     return float(named(result.summary.links, link).drops)

@@ -1,4 +1,4 @@
-"""Measures over several runs of one experiment: a measure of one run, compared."""
+"""Measures over several runs of one experiment, which compare a measure between runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ratio(
     args: dict[str, Any],
     to_args: dict[str, Any] | None = None,
 ) -> float | None:
-    """Return a measure of the run `of` over the same measure of the run `to`."""
+    """Return a measure of the run `of` ÷ the same measure of the run `to`."""
     function = SINGLE[measure].function
     above = function(runs[of], **args)
     below = function(runs[to], **(args if to_args is None else to_args))
@@ -36,7 +36,7 @@ def ratio(
 def largest_of(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
-    """Return the largest value of a measure of a ratio over several runs."""
+    """Return the largest value of a ratio measure over several runs."""
     values = _each(runs, measure, of, args)
     return max(values) if values else None
 
@@ -44,7 +44,7 @@ def largest_of(
 def smallest_of(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
-    """Return the smallest value of a measure of a ratio over several runs."""
+    """Return the smallest value of a ratio measure over several runs."""
     values = _each(runs, measure, of, args)
     return min(values) if values else None
 
@@ -52,7 +52,7 @@ def smallest_of(
 def _each(
     runs: Mapping[str, Result], measure: str, of: list[str], args: dict[str, Any]
 ) -> list[float]:
-    """Return a measure of each of these runs; empty if one of them cannot be measured."""
+    """Return a measure of each of several runs, or nothing if one run cannot be measured."""
     values = [SINGLE[measure].function(runs[name], **args) for name in of]
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
@@ -61,28 +61,28 @@ def _each(
 def ratio_difference(
     runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
 ) -> float | None:
-    """Return a measure of a ratio in the run `of` less the same in the run `to`."""
+    """Return a ratio measure of the run `of` minus the same measure of the run `to`."""
     return _difference(runs, measure, of, to, args)
 
 
 def time_difference(
     runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
 ) -> float | None:
-    """Return a measure of a time in the run `of` less the same in the run `to`."""
+    """Return a time measure (s) of the run `of` minus the same measure of the run `to`."""
     return _difference(runs, measure, of, to, args)
 
 
 def count_rate_difference(
     runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
 ) -> float | None:
-    """Return a measure of a count per second in the run `of` less the same in the run `to`."""
+    """Return a measure in 1/s of the run `of` minus the same measure of the run `to`."""
     return _difference(runs, measure, of, to, args)
 
 
 def largest_rise(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
-    """Return the largest rise of a ratio from one run to the next; negative if it falls."""
+    """Return the largest increase of a ratio measure from one run to the next."""
     function = SINGLE[measure].function
     values = [function(runs[name], **args) for name in of]
     known = [value for value in values if value is not None]
@@ -90,7 +90,7 @@ def largest_rise(
 
 
 def drops_in_runs(runs: Mapping[str, Result], *, of: list[str] | None = None) -> float | None:
-    """Return the packets that all queues dropped in these runs (default: all), start to end."""
+    """Return the number of packets that all queues dropped in these runs (default: all runs)."""
     tables = [runs[name].links for name in (of or runs)]
     return sum(float(np.nansum(numbers(table, "drops"))) for table in tables)
 

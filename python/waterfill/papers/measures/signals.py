@@ -1,4 +1,4 @@
-"""Measures of the columns that a run samples: prices, ξ, windows, RTTs.
+"""Measures of sampled columns of a run: prices, ξ, windows and RTTs.
 
 `which` says whose column it is: "flows" or "links". Values are taken as sampled; what has no
 sample (a flow before its start) is left out. A column that the run does not have (another
@@ -32,21 +32,21 @@ Whose: TypeAlias = Literal["flows", "links"]
 def price_mean(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return the mean of a column of prices, which are times, in a window."""
+    """Return the mean (s) of a column of prices, which are times, in a time window."""
     return _mean(result, which, name, column, start_s, stop_s)
 
 
 def signal_mean(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return the mean of a column without a unit, such as ξ, in a window."""
+    """Return the mean of a column without a unit, such as ξ, in a time window."""
     return _mean(result, which, name, column, start_s, stop_s)
 
 
 def signal_spread(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return the standard deviation of a column over its mean, in a window."""
+    """Return the standard deviation ÷ mean of a column in a time window."""
     _, values = sampled(result, which, name, column, start_s, stop_s)
     return float(values.std() / abs(values.mean())) if len(values) and values.mean() else None
 
@@ -61,7 +61,7 @@ def signal_error(
     start_s: float,
     stop_s: float,
 ) -> float | None:
-    """Return the relative distance of a column's mean in a window from a value."""
+    """Return the relative distance from `value` of a column's mean in a time window."""
     mean = _mean(result, which, name, column, start_s, stop_s)
     return None if mean is None else abs(mean / value - 1)
 
@@ -69,7 +69,7 @@ def signal_error(
 def signal_presence(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return the fraction of a column's samples in a window that are above zero."""
+    """Return the fraction of a column's samples in a time window that are above zero."""
     _, values = sampled(result, which, name, column, start_s, stop_s)
     return float((values > 0).mean()) if len(values) else None
 
@@ -77,7 +77,7 @@ def signal_presence(
 def count_rate(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Return the growth per second, in a window, of a column that counts from the run's start."""
+    """Return the mean growth per second of a counter column in a time window."""
     time_s, values = sampled(result, which, name, column, start_s, stop_s)
     if len(values) < 2:
         return None
@@ -94,7 +94,7 @@ def signal_dip(
     stop_s: float,
     before_s: float = 1.0,
 ) -> float | None:
-    """Return the smallest sample after `at_s` over the mean of the `before_s` before it."""
+    """Return a column's smallest sample after `at_s` ÷ its mean over the `before_s` before."""
     before = _mean(result, which, name, column, at_s - before_s, at_s)
     _, values = sampled(result, which, name, column, at_s, stop_s)
     return float(values.min()) / before if before and len(values) else None
@@ -111,7 +111,8 @@ def signal_settle(
     at_s: float,
     stop_s: float,
 ) -> float | None:
-    """Return the time from `at_s` after which a column stays within `band` (relative) of a value.
+    """Return the time (s) from `at_s` after which a column stays within a relative `band` of
+    `value`.
 
     Infinity when the last sample is outside.
     """
@@ -124,7 +125,7 @@ def signal_settle(
 def queue_clears(
     result: Result, *, link: str, at_s: float, stop_s: float, most_bytes: float
 ) -> float | None:
-    """Return the time from `at_s` after which a link's queue stays at or below `most_bytes`."""
+    """Return the time (s) from `at_s` after which a link's queue stays at or below `most_bytes`."""
     time_s, peak_bytes = sampled(result, "links", link, "queue_max_bytes", at_s, stop_s)
     if not len(peak_bytes):
         return None
@@ -132,7 +133,7 @@ def queue_clears(
 
 
 def rtt_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Return the largest sample of a flow's RTT in a window."""
+    """Return the largest sample of a flow's RTT in a time window (s)."""
     _, rtt_s = sampled(result, "flows", flow, "rtt_s", start_s, stop_s)
     return float(rtt_s.max()) if len(rtt_s) else None
 
@@ -146,7 +147,7 @@ def rate_max(
     average_s: float,
     column: str = "rate_bps",
 ) -> float | None:
-    """Return the largest mean of `average_s` of a flow's rate that lies wholly in a window.
+    """Return the largest mean over `average_s` of a flow's rate in a time window (bit/s).
 
     `column` is `rate_bps`, at the receiver, or `pacing_bps`, from the sender's feedback.
     """
@@ -163,7 +164,7 @@ def rate_min(
     average_s: float,
     column: str = "rate_bps",
 ) -> float | None:
-    """Return the smallest mean of `average_s` of a flow's rate that lies wholly in a window."""
+    """Return the smallest mean over `average_s` of a flow's rate in a time window (bit/s)."""
     rates = _means(result, flow, average_s, start_s, stop_s, column)
     return float(rates.min()) if len(rates) else None
 
@@ -178,7 +179,7 @@ def rate_excess(
     average_s: float,
     column: str = "rate_bps",
 ) -> float | None:
-    """Return the relative excess of the largest mean of `average_s` of a rate over a share."""
+    """Return the relative excess of a flow's largest mean rate over `average_s` above its share."""
     most_bps = rate_max(
         result,
         flow=flow,
@@ -200,7 +201,7 @@ def rate_span(
     average_s: float,
     column: str = "rate_bps",
 ) -> float | None:
-    """Return the range of the means of `average_s` of a rate in a window, relative to `of_bps`."""
+    """Return the range of a flow's mean rates over `average_s` in a time window ÷ `of_bps`."""
     rates = _means(result, flow, average_s, start_s, stop_s, column)
     return float(rates.max() - rates.min()) / of_bps if len(rates) else None
 
@@ -214,13 +215,13 @@ def rate_error(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """Return the largest |rate − share| / share of means of `average_s` wholly in a window."""
+    """Return the largest |rate − share| / share of a flow's mean rates in a time window."""
     rates = _means(result, flow, average_s, start_s, stop_s)
     return float(np.abs(rates - share_bps).max()) / share_bps if len(rates) else None
 
 
 def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Return the range of the summed pacing rates of a link's flows, relative to the link's rate.
+    """Return the range of the summed pacing rates of a link's flows ÷ the link's rate.
 
     What sources ask for, before queues round it off; a flow without a pacing rate asks for none.
     """
@@ -238,7 +239,7 @@ def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> f
 def header_bytes(
     result: Result, *, flow: str, packet_bytes: int = 1500, framing_bytes: int = 0
 ) -> float | None:
-    """Return the bytes of a full packet that are neither payload nor the 40 B of TCP/IP.
+    """Return the bytes of a full packet that are neither payload nor TCP/IP's 40 B.
 
     From the flow's goodput over its rate, so in a window without losses. `framing_bytes` of the
     header are not counted, such as a TCP option's kind and length.
@@ -252,7 +253,7 @@ def header_bytes(
 
 
 def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
-    """Return times and values of a column's samples; empty if the run lacks the column."""
+    """Return the times and values of a column's samples. Empty if the run lacks the column."""
     rows = result.samples(which, name)
     if column not in rows.column_names:
         return np.empty(0), np.empty(0)
@@ -264,7 +265,7 @@ def sampled_column(result: Result, which: Whose, name: str, column: str) -> tupl
 def sampled(
     result: Result, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> tuple[Series, Series]:
-    """Return `sampled_column` in a window."""
+    """Return the times and values of a column's samples in a time window."""
     time_s, values = sampled_column(result, which, name, column)
     inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
     return time_s[inside], values[inside]

@@ -1,4 +1,4 @@
-"""The measures of one run, and those that are computed from their arguments alone."""
+"""Measures of one run, and measures computed from their arguments alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures that need no run: the theory and the wire formats, for papers' parameters.
+"""Measures that need no run: theory and wire formats at a paper's parameters.
 
 Every argument is a keyword. Rates are in bit/s, times in s; angular frequencies come out as a
 phase ω·τ or as 1/ω where the claim is about one.
@@ -21,12 +21,12 @@ def _built(alpha_t_s: float, eta: float, max_rtt_s: float, slope: float | None) 
 
 
 def maxnet_threshold(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """`[maxnet-2007:eq14]` Return ω̲ = ω₀(τ̄), rad/s: below it Nyquist curves are below the axis."""
+    """`[maxnet-2007:eq14]` Return the threshold frequency ω̲ = ω₀(τ̄) (rad/s) of MaxNet."""
     return maxnet.omega_0(Gains(alpha_t_s, eta), max_rtt_s)
 
 
 def maxnet_threshold_phase(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """Return ω̲·τ̄: 1 where the threshold is the 1/τ̄ of a common zero's proof."""
+    """Return MaxNet's threshold phase ω̲·τ̄, which is 1 at the threshold 1/τ̄ of a common zero."""
     return max_rtt_s * maxnet.omega_0(Gains(alpha_t_s, eta), max_rtt_s)
 
 
@@ -38,7 +38,7 @@ def maxnet_slope(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
 def maxnet_alpha_max(
     *, alpha_t_s: float, eta: float, max_rtt_s: float, slope: float | None = None
 ) -> float:
-    """`[maxnet-2007:alg3]` Return α_max of the best line, or of a line of this slope."""
+    """`[maxnet-2007:alg3]` Return α_max of the best line, or of a line with the given slope."""
     return _built(alpha_t_s, eta, max_rtt_s, slope).alpha_max
 
 
@@ -61,7 +61,7 @@ def maxnet_hull_limit(
 def maxnet_single_limit(
     *, alpha_t_s: float, eta: float, rtt_s: float, common_rtt_s: float
 ) -> float:
-    """`[maxnet-2007:eq11]` Return the α beyond which flows of one RTT are unstable, by Nyquist.
+    """`[maxnet-2007:eq11]` Return the α above which flows of one RTT are unstable, by Nyquist.
 
     The zero is η/`common_rtt_s`, that of a flow with this other RTT.
     """
@@ -71,14 +71,14 @@ def maxnet_single_limit(
 
 @lru_cache(maxsize=4)
 def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """Return the largest zero z common to all flows, rad/s, that Lemma 1 allows up to τ̄."""
+    """Return the largest zero z (rad/s) common to all flows that Lemma 1 allows up to τ̄."""
     return certificate.common_zero(Gains(alpha_t_s, eta), alpha, max_rtt_s).zero_rad_s
 
 
 def maxnet_fairness(
     *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
 ) -> float:
-    """Return the time constant with which flows on one link reach their rates, common zero z."""
+    """Return the time constant (s) with which flows with a common zero z reach their rates."""
     gains = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
     return float(-1 / maxnet.modes(gains, alpha, rtts_s)[-1].real)
 
@@ -86,7 +86,7 @@ def maxnet_fairness(
 def maxnet_fairness_gain(
     *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
 ) -> float:
-    """Return the speed-up of flows with z = η/τ over flows with a common z."""
+    """Return the speed-up of flows with their own z = η/τ over flows with a common z."""
     own = maxnet.modes(Gains(alpha_t_s, eta), alpha, rtts_s)[-1].real
     common = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
     return float(own / maxnet.modes(common, alpha, rtts_s)[-1].real)
@@ -96,7 +96,7 @@ def maxnet_fairness_gain(
 
 
 def maxstart_bound(*, x: float, mu: float) -> float:
-    """Return max(0, (1 + 1/N)μ − 1) for N = `x`: the overload when one more flow starts."""
+    """Return the overload max(0, (1 + 1/N)μ − 1) when one flow joins N = `x` flows."""
     return max(0.0, (1 + 1 / x) * mu - 1)
 
 
@@ -104,22 +104,23 @@ def maxstart_bound(*, x: float, mu: float) -> float:
 
 
 def price_integer_bits(*, x_max_bps: float, x_min_bps: float, t_s: float = 1.0) -> float:
-    """`[maxnet-2007:V]` Return the bits before the point for this range of rates."""
+    """`[maxnet-2007:V]` Return the number of integer bits of a price for this range of rates."""
     return encoding.bits_needed(t_s, x_max_bps, x_min_bps, 1e-5).integer
 
 
 def price_fraction_bits(*, epsilon: float, t_s: float = 1.0) -> float:
-    """`[maxnet-2007:V]` Return the bits after the point for rate steps of at most 1 + ε."""
+    """`[maxnet-2007:V]` Return the number of fraction bits of a price for rate steps to 1 + ε."""
     return encoding.bits_needed(t_s, 1e15, 32.0, epsilon).fraction
 
 
 def rate_bits(*, x_max_bps: float) -> float:
-    """Return the bits of a whole number of bit/s up to x_max."""
+    """Return the number of bits of a rate field that counts whole bit/s up to x_max."""
     return math.ceil(math.log2(x_max_bps))
 
 
 def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
-    """`[maxnet-2007:eq7]` Return a price field's smallest or largest rate: codes 2²³ − 1, 1.
+    """`[maxnet-2007:eq7]` Return the smallest or largest rate (bit/s) that a price field can
+    express.
 
     Code 0 is what no router wrote.
     """
@@ -128,12 +129,12 @@ def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
 
 
 def price_rate_step(*, slope_per_s: float) -> float:
-    """Return the step of a rate ∝ e^(−slope·q) per code: 1/T in equilibrium, α/τ before."""
+    """Return the relative step per price code of a rate ∝ e^(−slope·q)."""
     return encoding.rate_step(slope_per_s)
 
 
 def least_price_code(*, t_s: float, x_max_bps: float, rate_bps: float) -> float:
-    """`[tcp-maxnet-2006:eq11]` Return p_min of a link in units of 2⁻¹⁸ s, rounded."""
+    """`[tcp-maxnet-2006:eq11]` Return p_min of a link as a rounded price code (2⁻¹⁸ s)."""
     return round(encoding.price_of(rate_bps, t_s, x_max_bps) / encoding.PRICE_STEP_S)
 
 
