@@ -133,7 +133,7 @@ class Fluid:
         """Returns the log of steps for `waterfill.runs.steps.to_table`, or None without a log."""
 
     def advance(self, until_s: float, events: int = ...) -> bool:
-        """Steps up to a simulated time without holding the GIL. May be called in slices.
+        """Advances to a simulated time without holding the GIL. May be called in slices.
 
         Also only up to `events` events, a step undivided. Returns whether more is due up to that
         time.

@@ -100,7 +100,7 @@ def load_each(
     on: str = "sim",
     laws: Mapping[str, PythonLaw] | None = None,
 ) -> dict[str, Scenario]:
-    """Load the scenario once per protocol. Flows that name no protocol use that one.
+    """Load the scenario once per protocol, which its flows without a protocol then use.
 
     `laws` are laws in Python by name. Raises InputError for any error in one of the scenarios,
     before any has run, and when every flow names its protocol: all runs would be the same.

@@ -119,7 +119,7 @@ def step_s(time_s: Series) -> float:
 
 
 def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
-    """Return the first time from which all samples are inside, or infinity if the last is not.
+    """Return the first time from which `inside` stays true, or infinity if the last is false.
 
     Both arguments have the shape (samples,), at least one sample.
     """

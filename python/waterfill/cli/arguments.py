@@ -74,7 +74,7 @@ NewFile = Annotated[
 
 
 def quantity(option: str, kind: Quantity, text: str | None) -> float:
-    """Return the value of an option in SI units, or 0 if it is not given; raise InputError."""
+    """Return an option's value in SI units, or 0 if not given; raise InputError if it is wrong."""
     try:
         return 0.0 if text is None else kind.parse(text)
     except ValueError as error:

@@ -28,7 +28,7 @@ def protocols(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the protocols, or the parameters of those named."""
+    """List the protocols, or the parameters of the given protocols."""
     from waterfill.cli import tables
     from waterfill.runs import backends
 

@@ -101,14 +101,14 @@ class Off:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachInterval:
-    """Schedule that applies the paper's factor once per control interval."""
+    """Cohabitation schedule that applies the paper's factor once per control interval."""
 
     kind: Literal["interval"] = "interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPacket:
-    """Schedule that applies the paper's factor for each packet of a class."""
+    """Cohabitation schedule that applies the paper's factor for each packet of a class."""
 
     kind: Literal["packet"] = "packet"
     packets: Literal["all", "explicit", "tcp"]
@@ -116,7 +116,7 @@ class EachPacket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPeriod:
-    """Schedule that applies the paper's factor once per fixed period."""
+    """Cohabitation schedule that applies the paper's factor once per fixed period."""
 
     kind: Literal["period"] = "period"
     period_s: float

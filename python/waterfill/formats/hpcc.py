@@ -67,7 +67,7 @@ def topology(path: Path) -> Layout:
 
 
 def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]]:
-    """Read a flow file: ends, start (s) and size (bytes) of each flow; raise InputError."""
+    """Read the ends, start (s) and size (bytes) of each flow in a flow file. Raises InputError."""
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))

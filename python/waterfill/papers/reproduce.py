@@ -123,7 +123,7 @@ def reproduce(
 
 
 def _equal(wanted: Mapping[_Key, Scenario]) -> dict[_Key, list[_Key]]:
-    """Group runs with equal scenarios under the first of them, because equal runs are repeated."""
+    """Group runs with equal scenarios under the first of them, so that each scenario runs once."""
     equal: dict[str, list[_Key]] = {}
     for key, scenario in wanted.items():
         equal.setdefault(scenario.to_toml(), []).append(key)

@@ -1,4 +1,4 @@
-"""Interface of a backend: state its options, check a scenario, run it."""
+"""Interface of a backend, which checks and runs scenarios, and the options of a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PLAIN = RunOptions()
 
 @runtime_checkable
 class Backend(Protocol):
-    """Interface of a backend, which runs scenarios. `waterfill.runs.backends` lists them all."""
+    """Interface of a backend that runs scenarios. `waterfill.runs.backends` lists all backends."""
 
     measures_host: ClassVar[bool] = False
     """True if a run measures this host, so that two runs must not overlap."""

@@ -29,7 +29,7 @@ class RouterLaw(Protocol):
     """Interface of a router's law in Python. A run creates one instance per link direction."""
 
     def on_arrival(self, link: Any, passing: Any) -> None:
-        """Count a packet as load, and update `passing.header` (None for other protocols)."""
+        """Count a packet as load, and update `passing.header`, None in other protocols' packets."""
         ...
 
 
@@ -51,7 +51,7 @@ class SourceLaw(Protocol):
 
 @dataclass(frozen=True)
 class PythonLaw:
-    """A law of your own, for `waterfill.run(…, laws={"name": law})`, on sim only.
+    """A user's own law, for `waterfill.run(…, laws={"name": law})` on sim only.
 
     `source` and `router` are classes with the calls of the traits in
     crates/waterfill-laws/src/protocol.rs, `receiver` too; without one the last header is echoed.

@@ -297,9 +297,9 @@ class Link(Table):
     ) = None
     """Target utilization; default: the smallest target of the protocols on the link."""
     routers: list[str] | None = None
-    """Protocols whose router law runs on the link, both directions; default: all in use there."""
+    """Protocols with a router law on the link, in both directions; default: all that use it."""
     queue: Literal["droptail", "red", "codel", "fq_codel", "choke", "cohabit"] = "droptail"
-    """Queue discipline."""
+    """Queue discipline of the link."""
     queue_params: (
         Annotated[
             dict[str, Any], BeforeValidator(_queue_params), WithJsonSchema(links.queue_schema())
@@ -361,11 +361,11 @@ class _Routed(Table):
     path: list[str] | None = None
     """Links of the path, each in either direction, or NAME:rev; default: the shortest route."""
     start: Annotated[float, TIME] = 0.0
-    """Start time (s)."""
+    """Start time of the flow or traffic (s)."""
     stop: Annotated[float, TIME] | None = None
-    """Stop time (s); default: the end of the run."""
+    """Stop time of the flow or traffic (s); default: the end of the run."""
     return_path: list[str] | None = None
-    """Links of the acknowledgements; default: the reverse path, or if none the shortest route."""
+    """Links of the acknowledgements; default: the reverse path if any, or the shortest route."""
     protocol: str | None = None
     """Protocol of the flows; default: the scenario's."""
     rtt: Annotated[float, replace(SPAN, example="80 ms")] | None = None
@@ -388,7 +388,7 @@ class Flow(_Routed):
         Field(ge=1, le=MAX_FLOWS),
         BeforeValidator(lambda v: whole(v, minimum=1, maximum=MAX_FLOWS)),
     ] = 1
-    """Number of flows."""
+    """Number of flows in the group."""
     stagger: Annotated[float, TIME] = 0.0
     """Interval (s) between starts: flow i starts at start + i × stagger."""
     start_jitter: Annotated[float, TIME] = 0.0
@@ -416,7 +416,7 @@ class Traffic(_Routed):
     """One [[traffic]]: packets without congestion control, or flows that arrive at random."""
 
     name: Name | None = None
-    """Name; default: the kind of traffic, with an index if several entries have the same kind."""
+    """Name of the source; default: its kind, with an index if several have the same kind."""
     kind: Literal["cbr", "poisson", "onoff", "web"]
     """Kind of traffic. cbr: a packet every packet_size / rate. onoff: cbr in random periods.
     poisson: packets at a mean rate, or flows at an arrival_rate. web: flows."""
@@ -428,8 +428,9 @@ class Traffic(_Routed):
         ]
         | None
     ) = None
-    """Number of equal sources of packets, each with this rate and its own random stream; default:
-    1."""
+    """Number of equal sources of packets, each with the entry's rate and its own random stream;
+    default: 1.
+    """
     rate: Annotated[float, RATE] | None = None
     """Offered rate of packets (bit/s). For onoff, this is the rate while the source is on."""
     on: Annotated[float, replace(SPAN, example="500 ms")] | None = None
@@ -576,9 +577,7 @@ class Scenario(Table):
         )
 
     def to_toml(self) -> str:
-        """Return the scenario as TOML, with the default of every omitted key and all overrides
-        applied.
-        """
+        """Return the scenario as TOML, with all defaults and all overrides applied."""
         run = self.model_copy(update={"measure": list(self.measure_s)})
         document = run.model_dump(by_alias=True, exclude_none=True)
         for section in ("flow", "traffic", "params"):

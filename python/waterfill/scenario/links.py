@@ -214,7 +214,7 @@ def read_loss(given: object) -> dict[str, Any]:
 
 
 def read_late(given: object) -> dict[str, float]:
-    """Return `share` and, if given, `delay` (s) of late packets; raise PartError if invalid."""
+    """Return `share` and, if given, `delay` (s) of late packets; raise PartError for wrong ones."""
     if isinstance(given, Mapping):
         return _read(_LATE, given, "")
     if isinstance(given, (int, float)) and not isinstance(given, bool):

@@ -164,7 +164,7 @@ def read(params: Mapping[str, Any]) -> Cohabit:
 
 
 def schema() -> Document:
-    """Return the JSON Schema of a cohabit queue's `queue_params`, in which keys are independent."""
+    """Return the JSON Schema of a cohabit queue's `queue_params`. Keys are not checked together."""
     owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
     properties = {
         "controller": {"enum": [*CONTROLLERS], "default": "improved"},

@@ -1,4 +1,4 @@
-"""Published distributions of flow sizes in data centres: points (bytes, share of flows up to it).
+"""Published distributions of flow sizes in data centres, as points (bytes, cumulative fraction).
 
 The points are read off the figures of the papers, at the places at which the literature reads them.
 Sizes between two points are uniform.

@@ -28,7 +28,7 @@ _STILL_NOTE = '<p class="wf-note">At rest: no term moves the law at this moment.
 
 @dataclass(frozen=True)
 class Term:
-    """A term's role at one moment: its key in the equation, if it matters, and a sentence on its
+    """A term's role at one moment: its key in the equation, a relevance flag, and a sentence on its
     value.
     """
 

@@ -265,7 +265,7 @@ class Cluster:
         return self.client is not None
 
     def connected(self) -> bool:
-        """Return True while the client is connected to its scheduler."""
+        """Return True if the client is connected to its scheduler."""
         return self.client is not None and self.client.status == "running"
 
     def threads(self) -> int:

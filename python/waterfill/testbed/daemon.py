@@ -319,7 +319,7 @@ class Laws:
         self._planned: list[tuple[Daemon, float]] = []
 
     def load(self) -> None:
-        """Load the laws for all hosts. Load them before the hosts' routes, which name them."""
+        """Load the laws for all hosts. This precedes the hosts' routes, which name the laws."""
         streams = [stream for stream in self._plan.streams if stream.loaded]
         for protocol in dict.fromkeys(stream.protocol for stream in streams):
             mine = [stream for stream in streams if stream.protocol == protocol]

@@ -98,7 +98,7 @@ class Counters(NamedTuple):
 
 
 class QueueState(NamedTuple):
-    """Statistics of a queue. Its bytes are IP bytes if our size table is attached."""
+    """Statistics of a queue. Bytes are IP bytes if the testbed's size table is attached."""
 
     bytes: int
     packets: int

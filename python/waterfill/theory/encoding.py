@@ -70,7 +70,7 @@ class FastPath(NamedTuple):
 
 
 def fast_path(rtt_s: float, alpha: float, eta: float, t_s: float) -> FastPath:
-    """Return the fast path's rate change per price code, at a slope of α/τ of ln x."""
+    """Return the fast path's rate change per price code, where ln x has the slope α/τ."""
     return FastPath(
         rtt_s,
         alpha / rtt_s * PRICE_STEP_S,

@@ -123,7 +123,9 @@ class _Members(NamedTuple):
 
 
 class _Balance(NamedTuple):
-    """A link's input, the net change of a flow at its limit R, and the fraction s of losses."""
+    """Balance of a link: its input (bit/s), the net change of a flow at its limit R, and the
+    fraction s of losses.
+    """
 
     y: float
     change: float
@@ -229,7 +231,7 @@ def _elsewhere(
 
 
 def _limit(link: _Link, members: _Members, rules: _Rules) -> tuple[float, float]:
-    """Return a link's R and s. R is inf if no flow is bottlenecked at the link."""
+    """Return a link's rate limit R and loss fraction s. R is inf if the link limits no flow."""
 
     def balance(limit: float) -> _Balance:
         return _balance(link, members, limit, rules)

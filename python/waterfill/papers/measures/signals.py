@@ -94,7 +94,7 @@ def signal_dip(
     stop_s: float,
     before_s: float = 1.0,
 ) -> float | None:
-    """Return a column's smallest sample after `at_s` ÷ its mean over the `before_s` before."""
+    """Return a column's smallest sample after `at_s` ÷ its mean in the `before_s` up to `at_s`."""
     before = _mean(result, which, name, column, at_s - before_s, at_s)
     _, values = sampled(result, which, name, column, at_s, stop_s)
     return float(values.min()) / before if before and len(values) else None
