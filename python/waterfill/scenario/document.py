@@ -506,7 +506,7 @@ class Scenario(Table):
     measure: Annotated[list[Annotated[float, TIME]], Field(min_length=2, max_length=2)] | None = (
         None
     )
-    """Time window [from, to] of the summary; default: the last third of the run."""
+    """Time window [from, to] (s) of the summary; default: the last third of the run."""
     sample: Annotated[float, replace(SPAN, example="100 ms")] = 0.1
     """Sampling interval of the time series (s)."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0

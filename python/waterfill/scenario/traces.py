@@ -26,7 +26,7 @@ from waterfill.scenario.units import MAX_TIME_S, RATE, SPAN, TIME, digits
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
 OPPORTUNITY_BITS = 12_000
-"""Volume of one delivery opportunity, one line of the list: 1500 bytes."""
+"""Volume of one delivery opportunity (bits), equal to 1500 bytes."""
 
 DEFAULT_BIN_S = 0.1
 MAX_POINTS = 10**6

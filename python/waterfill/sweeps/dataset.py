@@ -317,7 +317,7 @@ def _open_own(path: Path) -> int:
 
 
 def _journal(folder: Path, columns: Columns, schema: pa.Schema, known: set[str]) -> pa.Table:
-    """Return a journal's rows without those of known keys, and without an incomplete last line."""
+    """Return the journal's rows with keys that are not yet known, without a torn last line."""
     import pyarrow as pa
 
     rows = (row for row in _journal_rows(folder, columns) if row["key"] not in known)

@@ -99,9 +99,7 @@ class Base:
         return str(Path(self.source).absolute())
 
     def identity(self) -> str:
-        """Return a hash of all that the points have in common: text, named files, overrides and
-        code.
-        """
+        """Return a hash of the points' common input: text, named files, overrides and code."""
         digest = hashlib.sha256()
         parts = [self.text, self.on, cache.version(), *self.sets]
         digest.update(json.dumps(parts).encode())

@@ -1,4 +1,4 @@
-"""Front end of a run: starts the process tree, follows its output, and ensures that it ends."""
+"""Front end of a run, which starts the process tree, follows its output, and ensures its end."""
 
 from __future__ import annotations
 

@@ -297,7 +297,7 @@ def _balance(link: _Link, members: _Members, limit: float, rules: _Rules) -> _Ba
 
 
 def classes_of(network: Network) -> list[FlowClass]:
-    """Return one class of flows per entry of a network."""
+    """Return one class of flows per flow entry of a network."""
     return [
         FlowClass(
             flow.forward, flow.weight, flow.limit_bps, flow.count,

@@ -72,9 +72,7 @@ def eq13(p: Params) -> Gains:
 
 
 def implemented(p: Params) -> Gains:
-    """Return the parameters of the loop as implemented, with a gain of 1 for μ. A link's `target`
-    may be 1.
-    """
+    """Return the parameters of the loop as implemented, with μ = 1, the largest `target`."""
     return eq13(p)._replace(average=p.average, dt_p_s=p.dt_p_s)
 
 

@@ -78,7 +78,7 @@ def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s:
 def maxnet_fairness(
     *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
 ) -> float:
-    """Return the time constant (s) with which flows with a common zero z reach their rates."""
+    """Return the time constant (s) of flows with a common zero z, as they approach their rates."""
     gains = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
     return float(-1 / maxnet.modes(gains, alpha, rtts_s)[-1].real)
 
