@@ -13,7 +13,8 @@ pub mod testing;
 
 use std::process::ExitCode;
 
-/// Runs the command line. The exit code is 0 on success, 1 if the kernel refused, and 2 if the user can fix the cause.
+/// Runs the command line. The exit code is 0 on success, 2 for an error that the user can fix, and 1 for any other
+/// error.
 #[must_use]
 pub fn main() -> ExitCode {
     share_one_arena();

@@ -27,7 +27,7 @@ pub fn config(text: &str) -> Result<String, String> {
     Config::parse(Path::new("f.toml"), text).map(|config| config.summary()).map_err(|why| one_line(&why))
 }
 
-/// Parses a command line. Its first word is the name of the program.
+/// Parses a command line. The first word is the name of the program.
 ///
 /// # Errors
 /// The exit code and what is printed.

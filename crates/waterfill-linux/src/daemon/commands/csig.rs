@@ -1,4 +1,4 @@
-//! `waterfilld csig`: loads the programs that add CSIG tags at devices.
+//! `waterfilld csig`: loads the programs that add CSIG tags at devices, or detaches them.
 
 use std::io::{self, BufRead as _};
 

@@ -64,7 +64,7 @@ impl HttpRequest {
     }
 }
 
-/// Binds the server's socket. A failure is the user's error and names the option or key `name`.
+/// Binds the server's socket. A failure is a user error that names the option or key `name`.
 pub(crate) fn listen(name: &str, address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| user_error(format!("{name} {address}: {e}")))
 }

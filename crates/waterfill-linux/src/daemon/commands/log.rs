@@ -30,7 +30,8 @@ static LIMIT: Mutex<Option<MessageLimit>> = Mutex::new(None);
 static JSON: AtomicBool = AtomicBool::new(false);
 static LEVEL: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Starts the log as text, at the level that RUST_LOG sets. Messages are not limited until [`configure`].
+/// Starts the log as text, at the level of RUST_LOG or, by default, `info`. Messages are not limited until
+/// [`configure`].
 pub(crate) fn start() {
     let (filter, handle) = reload::Layer::new(filter("info"));
     let _ = LEVEL.set(handle); // a process starts it once
@@ -113,7 +114,7 @@ fn admit(event: &Event<'_>) -> bool {
     admitted
 }
 
-/// Limit on the messages that each place in the program logs in an interval.
+/// Limit on the messages that each call site of the program logs in an interval.
 struct MessageLimit {
     burst: u32,
     interval: Duration,
@@ -122,7 +123,7 @@ struct MessageLimit {
     waits: bool,
 }
 
-/// Messages from one place in the program in the current interval.
+/// Messages from one call site of the program in the current interval.
 struct MessageKind {
     since: Instant,
     logged: u32,
@@ -153,7 +154,8 @@ impl MessageLimit {
         false
     }
 
-    /// Returns the number of suppressed messages of each place with an example, and resets the counts.
+    /// Returns the number of suppressed messages of each call site that has any, with an example, and resets the
+    /// counts.
     fn take(&mut self) -> Vec<(u64, String)> {
         self.waits = false;
         let some = self.kinds.values_mut().filter(|kind| kind.suppressed > 0);

@@ -23,7 +23,8 @@ use crate::daemon::roles::scone::SconeStatus;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Answers GET /metrics with the current state, in the OpenMetrics format if the client accepts it.
+/// Answers GET /metrics with the current state, in the OpenMetrics format if the client accepts it. Other requests
+/// receive an error.
 pub(crate) fn respond(request: &HttpRequest, snapshot: impl FnOnce() -> Result<Snapshot, String>) -> HttpResponse {
     let answer = |status, content_type, body| HttpResponse { status, content_type, body };
     match request.path() {
@@ -81,7 +82,7 @@ struct FallbackLabel {
     reason: String,
 }
 
-/// Labels of a quantile; `at` names it.
+/// Labels of a quantile; `at` is the quantile's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QuantileLabel {
     at: &'static str,

@@ -1,4 +1,4 @@
-//! Commands of `waterfilld`. Each reads its options, uses the roles, and prints the result.
+//! Commands of `waterfilld`. Each reads its options, does its work, and prints the result.
 
 mod check_path;
 pub(crate) mod cli;

@@ -27,7 +27,7 @@ mod start {
     static LOOK: extern "C" fn() = look;
 }
 
-/// Prints the output of a command. A closed pipe is no error, because its reader wants no more.
+/// Prints the output of a command. A closed pipe is not an error, because its reader needs no more output.
 pub(crate) fn print(text: &str) -> Result<()> {
     if CLOSED.load(Ordering::Relaxed) {
         bail!("standard output: cannot be written: it is closed");

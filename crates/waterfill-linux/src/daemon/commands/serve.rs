@@ -40,7 +40,7 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// A possible change of network devices.
     Devices,
-    /// Time to divide links that have a queue per class between their classes.
+    /// Request to divide the rate of each link that has a queue per class among its classes.
     Divide,
     /// A signal that ends the process.
     Signal(Signal),
@@ -60,7 +60,7 @@ impl Loaded {
         }
     }
 
-    /// Reads the state as the metrics show it, without a list of connections.
+    /// Reads the state for the metrics, without a list of connections.
     fn summary(&self) -> Result<Snapshot> {
         match self {
             Self::Host(host) => Snapshot::summed([host].into_iter(), std::iter::empty(), None),
@@ -99,7 +99,8 @@ pub(crate) fn router(command: &RouterCommand) -> Result<()> {
     })
 }
 
-/// Loads a role's programs and serves requests until the end. `router` is the command whose rates may change.
+/// Loads a role's programs and serves requests until the end. `router` is the command of a router whose link rates may
+/// change.
 fn serve(
     common: &Common,
     role: Role,

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
 
-/// Blocks the signals in this thread and returns them, for the one thread that waits for them.
+/// Blocks SIGTERM, SIGINT and SIGHUP in this thread. Returns these signals for the thread that waits for them.
 ///
 /// Threads inherit the mask, so the signals are blocked before the first thread starts.
 pub(crate) fn block() -> Result<SigSet> {

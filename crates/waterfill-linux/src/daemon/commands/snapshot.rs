@@ -1,4 +1,4 @@
-//! State of links and connections at one moment, as `--line`, `status` and the metrics show it.
+//! State of links and connections at one moment, shown by `--line`, `status` and the metrics.
 
 use std::collections::BTreeSet;
 
@@ -41,8 +41,8 @@ pub(crate) struct Snapshot {
 pub(crate) struct RunStatus {
     /// Time at which the daemon started, in seconds since 1970.
     pub(crate) started_s: f64,
-    /// Number of reloads that were applied. `refused` counts those with a wrong file, and `failed` those undone because
-    /// the kernel refused a change.
+    /// Number of reloads that were applied. `refused` counts reloads with a wrong file. `failed` counts reloads that
+    /// failed for another reason.
     pub(crate) applied: u64,
     pub(crate) refused: u64,
     pub(crate) failed: u64,
@@ -74,7 +74,7 @@ impl Snapshot {
         Ok(out)
     }
 
-    /// Reads the state of loaded programs as the metrics show it, with sums over connections and no list of them.
+    /// Reads the state of loaded programs for the metrics, with sums over connections instead of a list.
     pub(crate) fn summed<'a>(
         hosts: impl Iterator<Item = &'a Host>,
         routers: impl Iterator<Item = &'a Router>,

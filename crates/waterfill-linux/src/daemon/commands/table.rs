@@ -37,9 +37,9 @@ pub(crate) fn table(head: impl AsRef<[(&'static str, Align)]>, rows: &[impl AsRe
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) align: Align,
-    /// Rank at which the column is dropped, highest first; 0 means never.
+    /// Rank for dropping columns: the column with the highest rank is dropped first, and rank 0 is never dropped.
     pub(crate) rank: u8,
-    /// Minimum width to which cells may be shortened; 0 means that they may not.
+    /// Minimum width to which cells may be shortened; 0 forbids shortening.
     pub(crate) shortest: usize,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn fitted(columns: &[Column], rows: &[Vec<String>], width: Option<usi
     table(head, &rows.iter().map(cut).collect::<Vec<_>>())
 }
 
-/// Formats a table as [`fitted`] does, but drops column `less` rather than the first one, if that is enough.
+/// Formats a table as [`fitted`] does, but first tries to drop column `less` in place of the first column.
 pub(crate) fn fitted_without(less: &str, columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
     let (first, rank) = columns.first().map_or(("", 0), |column| (column.name, column.rank));
     let ranked = columns.iter().map(|column| if column.name == less { Column { rank, ..*column } } else { *column });
@@ -96,7 +96,7 @@ pub(crate) fn fitted_without(less: &str, columns: &[Column], rows: &[Vec<String>
     if text.starts_with(first) { text } else { fitted(columns, rows, width) }
 }
 
-/// Replaces the middle of a text that is longer than `width` by an ellipsis.
+/// Replaces the middle of a text that is longer than `width` with an ellipsis.
 pub(crate) fn shortened(text: &str, width: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= width {

@@ -15,8 +15,8 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 use super::interface::{Attachment, read_name, write_name};
 use crate::daemon::options::error::user_error;
 
-/// Device types of linux/if_arp.h whose packets start with an Ethernet header. In [`IP`], packets start with the IP
-/// header.
+/// Device types of linux/if_arp.h whose packets start with an Ethernet header. Packets of the types in [`IP`] start
+/// with the IP header.
 const ETHERNET: [u16; 2] = [1, 772];
 const IP: [u16; 6] = [512, 519, 768, 769, 776, 0xfffe];
 const ETHERNET_BYTES: u32 = 14;
@@ -76,7 +76,7 @@ const LINK_MESSAGES: u32 = 1;
 const SETTLING_TIME: Duration = Duration::from_millis(20);
 
 /// Starts a thread that calls `changed` at once, and whenever a device of this namespace appears, changes or
-/// disappears. It ends when `changed` returns false.
+/// disappears. The thread ends when `changed` returns false.
 pub(crate) fn watch(mut changed: impl FnMut() -> bool + Send + 'static) -> Result<()> {
     let open = || {
         let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;

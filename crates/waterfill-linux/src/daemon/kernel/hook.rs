@@ -19,11 +19,11 @@ use super::tc;
 /// added. The handle thus records what to remove, even without the daemon that added the filter.
 const FILTER: u32 = 0x5746;
 const FILTER_AND_CLSACT: u32 = 0x5747;
-/// Priorities of the daemon's filter: the first of all, and one for devices where other filters have the first. Older
-/// versions of the daemon used only the second.
+/// Priorities of the daemon's filter. The first is preferred, and the second is for devices where another filter has
+/// the first. Older versions of the daemon used only the second.
 const PRIORITIES: [u32; 2] = [1, FILTER];
-/// Name of CSIG's program at egress, truncated to 15 bytes as in the kernel. The program runs behind the router's by
-/// intention.
+/// Name of CSIG's program at egress, truncated to 15 bytes as in the kernel. The program is meant to run after the
+/// router's program.
 pub(crate) const CSIG_PROGRAM: &str = "waterfill_csig_";
 /// Maximum number of programs on one hook of a device (BPF_MPROG_MAX of the kernel).
 const MAX_PROGRAMS: usize = 64;
@@ -54,7 +54,8 @@ pub(crate) fn attach_last(program: &ProgramMut<'_>, ifindex: u32) -> Result<Opti
     attach_at(program, ifindex, libbpf_sys::BPF_F_AFTER)
 }
 
-/// Attaches a program by a tcx link at the position that `flags` name: the head or the tail of all programs.
+/// Attaches a program by a tcx link before or after all others, as `flags` selects. Returns `None` if the kernel has no
+/// tcx.
 fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Option<Link>> {
     let options = libbpf_sys::bpf_tcx_opts {
         sz: size_of::<libbpf_sys::bpf_tcx_opts>() as libbpf_sys::size_t,
@@ -76,7 +77,7 @@ fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Optio
     }
 }
 
-/// Returns the programs around program `ours` at a device's tcx egress, or `None` if it is not there.
+/// Returns the programs around program `ours` at a device's tcx egress, or `None` if `ours` is not attached.
 pub(crate) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
     let ids = program_ids(ifindex)?;
     let names = ids.iter().map(|id| program_name(*id)).collect();
@@ -126,7 +127,7 @@ fn program_name(id: u32) -> String {
     name.unwrap_or_else(|| format!("program {id}"))
 }
 
-/// Returns the filters around the daemon's at a device's clsact egress, or `None` if it is not there.
+/// Returns the filters around the daemon's at a device's clsact egress, or `None` if the daemon has no filter there.
 pub(crate) fn filter_chain(device: &str) -> Result<Option<Chain>> {
     let filters = tc::egress_filters(device)?;
     let at = filters.iter().position(is_ours);

@@ -24,9 +24,9 @@ pub(crate) struct LoadableLaw {
     pub(crate) host: &'static [u8],
     /// Object file of the law's router programs.
     pub(crate) router: &'static [u8],
-    /// Signals that a link of this law shows.
+    /// Signals that the daemon shows for a link of this law.
     pub(crate) link: &'static [LawSignal],
-    /// Signals that a connection of this law shows.
+    /// Signals that the daemon shows for a connection of this law.
     pub(crate) source: &'static [LawSignal],
     /// Signal that the receiver of a connection echoes.
     pub(crate) echoed: LawSignal,
@@ -38,7 +38,7 @@ pub(crate) struct LoadableLaw {
 pub(crate) struct LawWords {
     /// Value that routers write, as in "no router on the path writes …".
     pub(crate) value: &'static str,
-    /// Observation that contradicts a bottleneck router that writes, as in "packets are lost while …".
+    /// Observation that shows that the bottleneck's router does not write, as in "packets are lost while …".
     pub(crate) unmoved: &'static str,
     /// Name of the mode "priced" in tables.
     pub(crate) controlled: &'static str,
@@ -139,7 +139,7 @@ impl LoadableLaw {
         self.kernel().has_param(LINK_NAME)
     }
 
-    /// Returns the default target of links, if the target is no member of `struct law_params`.
+    /// Returns the default target of links if the target is not a member of `struct law_params`, and `None` otherwise.
     pub(crate) fn link_target(&self) -> Option<f64> {
         let of = |info: &ParamInfo| info.kernel.is_some_and(|form| form.place == KernelPlace::LinkTarget);
         self.protocol().params_list().iter().any(of).then(|| self.protocol().params().target())
@@ -165,8 +165,8 @@ impl LoadableLaw {
         format!("bpf_{}", self.name)
     }
 
-    /// Encodes parameter values and the defaults of all others as bytes of `struct law_params`. `device` is the link's
-    /// device, or `None` for a host.
+    /// Encodes the given parameter values, and defaults for all other parameters, as bytes of `struct law_params`.
+    /// `device` is the link's device, or `None` for a host.
     pub(crate) fn encode(&self, values: &[(String, String)], device: Option<&str>) -> Result<Vec<u8>, Wrong> {
         let mut numbers = self.valid(values)?.kernel_numbers();
         if self.names_links() {

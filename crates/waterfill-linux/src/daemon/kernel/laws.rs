@@ -1,5 +1,5 @@
-//! Table of all laws, with the signals that each law shows for links and connections. Their parameters are defined in
-//! the registry.
+//! Table of all laws, with the signals that each law shows for links and connections. The registry defines the laws'
+//! parameters.
 //!
 //! To add a law, add its entry here; build.rs compiles every law of the kernel folder.
 
@@ -12,7 +12,7 @@ const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, conve
     LawSignal { name, title, unit, convert }
 }
 
-/// Converts a fixed-point number with `BITS` fractional bits.
+/// Converts a fixed-point number with `BITS` fractional bits to floating point.
 fn parts_of<const BITS: i32>(raw: u64) -> f64 {
     raw as f64 / 2_f64.powi(BITS)
 }
@@ -61,7 +61,7 @@ const fn words(value: &'static str, unmoved: &'static str) -> LawWords {
 const PRICE: LawWords = LawWords { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
 const FEEDBACK: LawWords = words("feedback", "the feedback is not negative");
 
-/// Signals of links that XCP and its variants show.
+/// Link signals that XCP and its variants show.
 const XCP_LINK: &[LawSignal] = &[
     signal("interval_s", "interval", SignalUnit::Seconds, micros),
     signal("spare_bps", "spare", SignalUnit::One, signed_parts_of::<0>),

@@ -23,7 +23,7 @@ use crate::daemon::options::error::user_error;
 
 /// Usual mount point of the BPF file system, a folder that the kernel provides.
 const MOUNT_POINT: &str = "/sys/fs/bpf";
-/// Source name of a mount that the daemon made, from which `unload` recognises it.
+/// Source name of mounts that the daemon made, by which `unload` recognises them.
 const SOURCE: &str = "waterfill";
 
 /// Role of a daemon on its host.
@@ -52,7 +52,7 @@ impl Role {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PinNames {
     pub(crate) role: Role,
-    /// Names, or paths relative to the folder of all pins.
+    /// Names of pins, or paths relative to the folder of all pins.
     pub(crate) names: &'static [&'static str],
     /// Prefixes of names that end with the index of a device, such as `device-`.
     pub(crate) by_device: &'static [&'static str],
@@ -69,7 +69,7 @@ impl PinNames {
 #[derive(Clone, Debug)]
 pub(crate) struct Pins {
     folder: Option<PathBuf>,
-    /// Folder that contains the folder of this law, unless the law is the default.
+    /// Parent of the law's folder, or `None` for the default law.
     parent: Option<PathBuf>,
 }
 
@@ -117,7 +117,8 @@ impl Pins {
         Self { folder: self.folder.as_ref().map(|folder| folder.join(law.name)), parent: self.folder.clone() }
     }
 
-    /// Opens pins like [`Pins::open`], but mounts nothing. Returns `None` if no BPF file system is mounted.
+    /// Opens pins as [`Pins::open`] does, but mounts nothing. Returns `None` if no folder is given and no BPF file
+    /// system is mounted.
     pub(crate) fn find(folder: Option<PathBuf>) -> Result<Option<Self>> {
         let folder = match folder {
             Some(folder) => check_folder(&folder)?,
@@ -235,7 +236,7 @@ fn names_in(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns true if a BPF file system has no entries except those of a new one.
+/// Returns true if a BPF file system has no entries except `maps.debug` and `progs.debug`, which the kernel creates.
 fn is_empty(mount: &Path) -> std::io::Result<bool> {
     let mut names = fs::read_dir(mount)?.map(|entry| entry.map(|entry| entry.file_name()));
     names.try_fold(true, |empty, name| name.map(|name| empty && (name == "maps.debug" || name == "progs.debug")))

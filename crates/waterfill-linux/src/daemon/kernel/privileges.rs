@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 
 use crate::daemon::options::error::user_error;
 
-/// Number and name of a capability, as in linux/capability.h. CAP_SYS_ADMIN includes the two of BPF.
+/// Number and name of a capability, as in linux/capability.h. CAP_SYS_ADMIN includes CAP_PERFMON and CAP_BPF.
 const CAP_NET_ADMIN: (u32, &str) = (12, "CAP_NET_ADMIN");
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: (u32, &str) = (38, "CAP_PERFMON");

@@ -1,4 +1,4 @@
-//! Kernel features that the host and router roles need, and the substitutes for missing ones.
+//! Kernel features that the daemon's roles need, and the substitutes for missing ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ impl System {
         self.features.iter().any(|feature| feature.name == name && feature.present)
     }
 
-    /// Checks that the kernel has the features that a role needs, and that this process may load it.
+    /// Checks that the kernel has the features that a role needs, and that this process may load programs.
     pub(crate) fn check(&self, role: Role) -> Result<()> {
         let missing: Vec<String> = self
             .features
@@ -185,13 +185,13 @@ impl System {
         privileges::check()
     }
 
-    /// Returns the root of the control groups, which includes all connections.
+    /// Returns the root of the version 2 control groups, which includes all connections. Fails if none are mounted.
     pub(crate) fn cgroup(&self) -> Result<PathBuf> {
         self.cgroup2.clone().ok_or_else(|| user_error("host needs control groups of version 2, but none are mounted"))
     }
 }
 
-/// Returns the number of arguments that the kernel passes to cong_control.
+/// Returns the number of arguments that the kernel passes to cong_control, or `None` if its type is unknown.
 fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
     let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops")?;
     let field = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
@@ -249,8 +249,8 @@ mod tests {
         assert!(why.contains("tcx") && why.contains("clsact"), "{why}");
     }
 
-    /// A kernel that lacks needed helpers, such as Debian 11's, is refused in one sentence. Its verifier would say no
-    /// more than "invalid argument".
+    /// A kernel that lacks needed helpers, such as Debian 11's, is refused in one sentence. The kernel's verifier would
+    /// say no more than "invalid argument".
     #[test]
     fn a_kernel_without_what_the_programs_call_is_refused_in_one_sentence() {
         let why = System::with(&["type information (BTF)", CLSACT]).check(Role::Router).unwrap_err().to_string();

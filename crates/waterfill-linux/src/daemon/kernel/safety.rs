@@ -17,8 +17,8 @@ const PRIVATE: u32 = 0o700;
 const WRITTEN_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Creates a folder of mode 0700 with its missing parents, or removes others' permissions on it. Fails if another user
-/// could replace the folder or write into it.
+/// Creates a folder of mode 0700 with its missing parents. On an existing folder, removes others' permissions. Fails if
+/// another user could replace the folder or write into it.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     let missing: Vec<_> = folder.ancestors().take_while(|path| !path.exists()).collect();
     for path in missing.into_iter().rev() {

@@ -55,12 +55,12 @@ impl Filter {
         self.kind == "bpf" && its == Some(&format!("{handle:#x}"))
     }
 
-    /// Returns the id of the filter's program.
+    /// Returns the id of the filter's program, or `None` if the filter has no program.
     pub(crate) fn program_id(&self) -> Option<u32> {
         self.options.as_ref()?.prog.as_ref()?.id
     }
 
-    /// Returns the name of the filter's program, or the filter's kind and priority.
+    /// Returns the name of the filter's program, or the filter's kind and priority if no program name is known.
     pub(crate) fn name(&self) -> String {
         let program = self.options.as_ref().and_then(|options| options.prog.as_ref()?.name.clone());
         program.unwrap_or_else(|| format!("{} filter of priority {}", self.kind, self.pref))
@@ -100,7 +100,7 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(program: &str, arguments: &[&
     serde_json::from_str(&text).with_context(|| format!("{program} {}: unexpected JSON", arguments.join(" ")))
 }
 
-/// Runs a program of iproute2 and returns its output. The program is also searched outside of PATH.
+/// Runs a program of iproute2 and returns its output. The program is searched in PATH, /usr/sbin and /sbin.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     for folder in ["", "/usr/sbin/", "/sbin/"] {
         let output = match Command::new(format!("{folder}{program}")).args(arguments).output() {

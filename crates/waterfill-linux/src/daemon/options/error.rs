@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
 /// An error that the user can fix: wrong input, or a missing feature of this host. It ends the process with exit code
-/// 2, and any other error with 1.
+/// 2. Other errors have exit code 1.
 #[derive(Debug)]
 pub(crate) struct UserError(String);
 

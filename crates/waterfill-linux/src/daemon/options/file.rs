@@ -114,7 +114,7 @@ pub(crate) enum LogFormat {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PinsOptions {
-    /// Directory on a BPF file system. Default: waterfill on the mounted one.
+    /// Directory on a BPF file system. Default: waterfill on the mounted BPF file system.
     pub(crate) directory: Option<PathBuf>,
 }
 

@@ -24,7 +24,7 @@ impl Names {
         }
     }
 
-    /// Returns the name of a setting that is turned on, with its value in a file.
+    /// Returns the text that turns a setting on: an option, or a key with the value `true`.
     pub(crate) fn given(self, key: &str) -> String {
         match self {
             Self::Keys => format!("{key} = true"),
@@ -48,7 +48,8 @@ pub(crate) const KNOWN: &str = "; known: ";
 /// Maximum number of typing errors for which a known name is suggested.
 const MAX_TYPING_ERRORS: usize = 2;
 
-/// Returns the message about an unknown name. It suggests a known name at most two typing errors away, or lists all.
+/// Returns the message about an unknown name. The message suggests a known name at most two typing errors away, or
+/// lists all known names.
 ///
 /// A typing error inserts, deletes or replaces a letter, or swaps two neighbours (optimal string alignment).
 pub(crate) fn unknown<'a>(what: &str, word: &str, known: impl IntoIterator<Item = &'a str>) -> String {

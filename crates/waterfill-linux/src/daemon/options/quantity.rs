@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-/// Minimum rate that the law's fields can encode, in bit/s.
+/// Minimum rate that the laws' fields can encode, in bit/s.
 pub(crate) const MIN_RATE_BPS: u64 = 32;
-/// Maximum rate that the law's fields can encode, in bit/s.
+/// Maximum rate that the laws' fields can encode, in bit/s.
 pub(crate) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 
 const LARGE: [(&str, i32); 6] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15)];
@@ -101,7 +101,7 @@ pub(crate) fn show_volume(bytes: u64) -> String {
     show(bytes as f64, "B", &LARGE)
 }
 
-/// Formats a count, from 100,000 on with three significant digits.
+/// Formats a count. A count of 100,000 or more has three significant digits.
 pub(crate) fn show_count(count: u64) -> String {
     if count < 100_000 { count.to_string() } else { show(count as f64, "", &LARGE) }
 }

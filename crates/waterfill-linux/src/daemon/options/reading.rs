@@ -1,5 +1,5 @@
-//! Deserializers for tables, words and values of the file. They convert no other types, and their errors say what to
-//! write.
+//! Deserializers for tables, words and values of the file. They do not convert between types, and their errors say what
+//! to write.
 
 use std::borrow::Cow;
 use std::fmt;

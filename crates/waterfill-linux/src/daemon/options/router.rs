@@ -80,8 +80,8 @@ pub(crate) struct RouterOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CohabitController {
-    /// Controller of the paper: two fixed factors
+    /// Controller of xcp-tcp-2008: the drop probability is multiplied by one of two fixed factors
     Paper,
-    /// Improved controller, which follows the error
+    /// Improved controller: the factor follows the error of TCP's rate
     Improved,
 }

@@ -25,11 +25,12 @@ use crate::daemon::kernel::skeleton::scone::{SconeSkel, SconeSkelBuilder};
 use crate::daemon::options::error::user_error;
 use crate::daemon::options::quantity;
 
-/// Name of the programs in the kernel, truncated to 15 bytes. They run behind the router's by intention.
+/// Name of the programs in the kernel, truncated to 15 bytes. The programs are meant to run behind the router's
+/// program.
 pub(crate) const PROGRAM: &str = "waterfill_scone";
 
 /// Returns the rule for computing the fair rate from a law's first signal, or `None` if the signal does not determine
-/// it.
+/// the fair rate.
 fn rule(law: &LoadableLaw) -> Option<(SconeRule, u32)> {
     match law.name {
         "maxnet" | "maxnet2006" => Some((SconeRule::SCONE_DEMAND, 0)),
@@ -122,7 +123,7 @@ impl Scone {
         Ok(Self { skeleton, links: BTreeMap::new() })
     }
 
-    /// Closes the link of a device. The caller detaches it by its pin.
+    /// Closes the link of a device. The caller detaches the link by its pin.
     pub(crate) fn forget(&mut self, ifindex: u32) {
         self.links.remove(&ifindex);
     }

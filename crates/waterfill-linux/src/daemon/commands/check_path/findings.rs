@@ -26,7 +26,7 @@ fn bad(check: &'static str, text: impl Into<String>) -> Finding {
 const USUAL_MTU: u32 = 1500;
 /// Initial TTLs that operating systems use.
 const FIRST_TTLS: [u8; 4] = [32, 64, 128, 255];
-/// Minimum number of segments from which rare losses of the option can be judged.
+/// Minimum number of segments needed to judge rare losses of the option.
 const SHARE_SEGMENTS: u32 = 20;
 
 /// Returns the findings about the path, in the order of the checks. Checks after a failed one are left out. `served` is

@@ -26,10 +26,10 @@ use crate::daemon::options::quantity::{show_rate, show_time};
 use findings::Finding;
 use watch::{Connection, Watch};
 
-/// First words of a connection that sends data to `check-path --serve`.
+/// Start of the line that a connection sends to `check-path --serve` before its data.
 const SEND: &str = "waterfill-check send";
 const REPORT: &str = "waterfill-check report";
-/// Time limit for connecting. A SYN with the option may be lost once or twice.
+/// Time limit for connecting, long enough for one or two lost SYNs.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time for which one write waits for buffer space.
@@ -127,7 +127,8 @@ fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
     found.ok_or_else(|| user_error(format!("{host}: no such host; type the name or address of the far end")))
 }
 
-/// Sends data with a law, then asks the far end for its packet counts.
+/// Sends data with a law, then asks the far end for its packet counts. If the connection fails, only the error is
+/// reported.
 fn measure(command: &CheckPathCommand, law: &str, to: SocketAddr, watch: &Watch) -> Result<Measured> {
     let mut measured = Measured {
         congestion_control: law.to_owned(),

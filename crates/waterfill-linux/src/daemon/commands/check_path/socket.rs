@@ -87,8 +87,8 @@ pub(super) fn info(stream: &TcpStream) -> io::Result<Info> {
 /// Bytes kept of each packet, enough for all headers. Keeping no more lets more packets fit the socket's buffer.
 pub(super) const HEADERS_BYTES: u32 = 256;
 
-/// Restricts a packet socket to the TCP packets of one port. It passes IPv4 without fragments and IPv6 without
-/// extension headers. The socket's packets begin with the IP header.
+/// Restricts a packet socket to the TCP packets of one port. The filter passes IPv4 packets without fragments and IPv6
+/// packets without extension headers. The socket's packets begin with the IP header.
 pub(super) fn filter_port(socket: BorrowedFd<'_>, port: u16) -> io::Result<()> {
     let port = u32::from(port);
     let op = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };

@@ -18,7 +18,8 @@ const FORMER: [(&str, &str, &str, Option<&str>); 12] = [
     ("router", "--promise", "promise", Some("true")),
 ];
 
-/// Replaces former options with `--set`. Returns the new arguments, and a hint for each replaced option.
+/// Replaces former MaxNet options with `--set`, unless the arguments name another law. Returns the new arguments, and a
+/// hint for each replaced option.
 ///
 /// With another law they stay and are refused, as in earlier releases.
 pub(super) fn replace(arguments: impl IntoIterator<Item = OsString>) -> (Vec<OsString>, Vec<String>) {

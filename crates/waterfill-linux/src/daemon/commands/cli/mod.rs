@@ -70,7 +70,7 @@ pub(crate) enum Command {
 /// The option `--pins` of all commands that load or read kernel programs.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PinsOption {
-    /// Directory for pinned programs, on a BPF file system [default: waterfill on the mounted one]
+    /// Directory for pinned programs, on a BPF file system [default: waterfill on the mounted BPF file system]
     #[arg(long, value_name = "DIR")]
     pub(crate) pins: Option<PathBuf>,
 }
@@ -221,7 +221,7 @@ fn span(text: &str) -> Result<Duration, String> {
     fits.then_some(span).ok_or_else(|| form.into())
 }
 
-/// Parses the arguments of this process. If it prints help, the version or an error, it returns the exit code.
+/// Parses the arguments of this process. Returns the exit code after printing help, the version or an error.
 pub(crate) fn parse() -> Result<Command, ExitCode> {
     let (arguments, hints) = former::replace(std::env::args_os());
     for hint in hints {

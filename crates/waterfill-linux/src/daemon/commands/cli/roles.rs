@@ -44,7 +44,7 @@ pub(crate) struct RouterCommand {
 /// Options of `waterfilld csig`.
 #[derive(Debug, Args)]
 pub(crate) struct CsigCommand {
-    /// Device towards a neighbour that reads tags, so that frames leave with a tag (repeatable)
+    /// Device towards a neighbour that reads tags: frames leave with a tag (repeatable)
     #[arg(long, value_name = "DEVICE")]
     inside: Vec<Device>,
     /// Device at the domain's edge, where frames leave without a tag and arriving tags are ignored (repeatable)
@@ -97,12 +97,12 @@ pub(crate) struct Life {
 }
 
 impl Common {
-    /// Returns the address of the metrics server.
+    /// Returns the address of the metrics server, or `None` if metrics are off.
     pub(crate) fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.map(|address| address.0)
     }
 
-    /// Returns the target of the step log.
+    /// Returns the target of the step log, or `None` if the log is off.
     pub(crate) fn steps(&self) -> Option<Target> {
         self.log_steps.clone().map(|file| Target { file, limit: self.log_limit })
     }

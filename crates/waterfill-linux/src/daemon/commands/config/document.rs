@@ -35,7 +35,7 @@ struct FilePlace {
 }
 
 impl Document<'_> {
-    /// Refuses dates. No key has a date, and the parser would pass it on as a table.
+    /// Refuses dates. No key takes a date, but the parser would accept a date as a table.
     pub(super) fn check_dates(&self) -> Result<(), String> {
         let Some(date) = self.places().into_iter().find(|place| place.is_date) else { return Ok(()) };
         let what = format!("{} {}: must not be a date", date.path, self.shown(&date.value));

@@ -1,4 +1,4 @@
-//! Configuration of `waterfilld run`: reads and checks its file. Also contains the command `waterfilld check`.
+//! Reads and checks the configuration file of `waterfilld run`. Also contains the command `waterfilld check`.
 //!
 //! [`tables`] has its tables as the file spells them, [`values`] how their values are read, [`document`] where things are in
 //! the text. Settings that the command line has too are checked by [`crate::daemon::options`].
@@ -96,7 +96,7 @@ impl Config {
         user_error(document.at(table, wrong))
     }
 
-    /// Checks that the settings fit together. An error names its table, such as `router.1`.
+    /// Checks that the settings fit together. An error includes the table of the setting, such as `router.1`.
     fn check(&self) -> Result<(), (String, Wrong)> {
         check_socket_path(&self.control)
             .map_err(|why| ("control".into(), Wrong::new("path", format!("path {}: {why}", self.control.display()))))?;

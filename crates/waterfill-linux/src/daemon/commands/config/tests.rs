@@ -233,8 +233,8 @@ fn every_key(root: &Value) -> Vec<(String, String, Value)> {
     out
 }
 
-/// Returns a description of the fault if a file is not refused as `f.toml:LINE: PATH VALUE: PROBLEM`. The sentence must
-/// use only words of the file.
+/// Returns a description of the fault if a file is not refused as `f.toml:LINE: PATH VALUE: PROBLEM`. The problem must
+/// be stated without Rust terms.
 fn wrong_refusal(text: &str, line: usize, path: &str) -> Option<String> {
     let Err(got) = parse(text) else { return Some(format!("accepted: {text}")) };
     let rest = got.strip_prefix(&format!("f.toml:{line}: {path} ")).and_then(|rest| rest.rsplit_once(": must "));

@@ -28,7 +28,7 @@ use crate::daemon::options::file::check_socket_path;
 
 /// Time limit for receiving a client's line, and for sending the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// Maximum time for which a client waits for the answer. A reload of many devices starts `tc` for each.
+/// Maximum time for which a client waits for the answer. A reload starts `tc` for each device.
 const ANSWER_TIME: Duration = Duration::from_secs(120);
 /// Maximum length of a client's line in bytes.
 const MAX_LINE_BYTES: usize = 256;

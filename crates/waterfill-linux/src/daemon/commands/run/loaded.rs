@@ -387,12 +387,12 @@ impl Loaded {
         }
     }
 
-    /// Returns true if a device has a queue per class.
+    /// Returns true if any device has a queue per class.
     pub(super) fn divides(&self) -> bool {
         self.routers.values().any(|role| role.router.divides())
     }
 
-    /// Divides each link that has a queue per class between its classes.
+    /// Divides the rate of each link that has a queue per class among its classes.
     pub(super) fn divide(&mut self) {
         for role in self.routers.values_mut() {
             role.router.divide();
@@ -403,7 +403,7 @@ impl Loaded {
         !self.hosts.is_empty()
     }
 
-    /// Returns the number of fallbacks by law and reason.
+    /// Returns the number of fallbacks by law and reason. A law whose counters cannot be read is left out.
     pub(super) fn counters(&self) -> Vec<(&'static str, BTreeMap<String, u64>)> {
         let read = |(name, role): (&&'static str, &HostRole)| match role.host.counters() {
             Ok(counters) => Some((*name, counters.fallbacks)),
@@ -415,7 +415,7 @@ impl Loaded {
         self.hosts.iter().filter_map(read).collect()
     }
 
-    /// Reads the state of all loaded programs as the metrics show it.
+    /// Reads the state of all loaded programs for the metrics.
     pub(super) fn summary(&self) -> Result<Snapshot> {
         let (hosts, routers) = (self.hosts.values(), self.routers.values());
         let csig = self.csig.as_ref().map(|role| &role.csig);
@@ -531,7 +531,7 @@ impl CsigRole {
     }
 }
 
-/// Removes the remains of a role's failed first start.
+/// Unloads a role whose first start failed. Does nothing if `first` is false.
 fn clean_up(pins: &Pins, role: Role, first: bool) {
     if first {
         if let Err(e) = roles::unload(role, pins) {

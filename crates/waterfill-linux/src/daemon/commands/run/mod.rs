@@ -31,7 +31,7 @@ use loaded::{Loaded, Wanted};
 
 /// Interval at which fallbacks are counted for the log.
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
-/// Minimum number of fallbacks for one reason per interval that are logged.
+/// Minimum number of fallbacks for one reason in an interval that is logged.
 const BURST: u64 = 10;
 
 /// A request to the thread that owns the loaded programs.
@@ -94,7 +94,7 @@ pub(crate) fn run(command: &RunCommand) -> Result<()> {
     result
 }
 
-/// Binds the socket for metrics that a configuration asks for.
+/// Binds the metrics socket at `address`. An error names the configuration file and its key.
 fn listen(config: &Config, address: SocketAddr) -> Result<TcpListener> {
     http::listen(&format!("{}: metrics.listen", config.file.display()), address)
 }
@@ -182,14 +182,14 @@ impl Daemon {
         }
     }
 
-    /// Reads the state of all loaded programs as the metrics show it.
+    /// Reads the state of all loaded programs for the metrics.
     fn summary(&self) -> Result<Snapshot> {
         let status = RunStatus { missing: self.loaded.missing().len(), ..self.status.clone() };
         Ok(Snapshot { run: Some(status), ..self.loaded.summary()? })
     }
 
-    /// Reloads the file and applies the changes. Returns a description of them. On an error, the running state is
-    /// unchanged.
+    /// Reloads the file and applies the changes. Returns a description of the changes. After an error, the previous
+    /// setup is restored if possible.
     fn reload(&mut self) -> Result<String> {
         systemd::reloading();
         let result = self.try_reload();

@@ -66,7 +66,7 @@ pub(super) fn alive() {
     notify(&[NotifyState::Watchdog]);
 }
 
-/// Returns the interval at which [`alive`] is expected, or `None` without a watchdog.
+/// Returns the interval at which to call [`alive`], or `None` without a watchdog.
 pub(super) fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|limit| limit / 2)
 }

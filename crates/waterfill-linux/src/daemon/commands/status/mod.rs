@@ -57,7 +57,7 @@ pub(crate) fn run(command: &StatusCommand) -> Result<()> {
     }
 }
 
-/// Replaces the load of each link in the last interval by the load since an earlier snapshot.
+/// Replaces each link's load in the last interval by its load since an earlier snapshot, if that snapshot has the link.
 ///
 /// A link has the time at which it was read: a snapshot also lists connections, which takes as long as the load's window.
 fn measure_load(now: &mut Snapshot, before: &Snapshot) {

@@ -117,7 +117,7 @@ fn link_table(law: &LoadableLaw, links: &[&LinkStatus], width: Option<usize>) ->
     out
 }
 
-/// Formats the value that a device's tags would carry now.
+/// Formats the value that a device's tags would carry now, or [`NONE`] without a value.
 pub(super) fn tag_value(tags: &TagStatus) -> String {
     tags.value.map_or_else(|| NONE.into(), |value| tags.signal.show(value))
 }

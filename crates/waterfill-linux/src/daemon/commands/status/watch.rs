@@ -34,7 +34,7 @@ use crate::daemon::roles::router::LinkStatus;
 
 /// Maximum time for which the view waits for a key or a signal.
 const KEY_INTERVAL: Duration = Duration::from_millis(100);
-/// Number of values in a link's history of its signal.
+/// Maximum number of values in the history of a link's signal.
 const COURSE: usize = 16;
 /// Characters for the heights of a signal history.
 const LEVELS: [char; 8] =
@@ -236,7 +236,7 @@ impl Order {
 /// Contents of the live view, and its settings.
 struct View {
     state: Snapshot,
-    /// Last signals of each link, by law and device.
+    /// History of each link's first signal, by law and device.
     courses: BTreeMap<(&'static str, String), VecDeque<f64>>,
     order: Order,
     filter: String,
@@ -477,8 +477,8 @@ fn bar(load: f64) -> String {
     format!("{text:<BAR$}")
 }
 
-/// Formats values as heights between their minimum and maximum. If they differ by less than a thousandth, the heights
-/// stay low.
+/// Formats values as heights between their minimum and maximum. If the values differ by less than a thousandth, the
+/// heights stay low.
 fn course(values: &VecDeque<f64>) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -32,7 +32,8 @@ pub(crate) use status::TagStatus;
 
 /// Names of the pinned maps.
 const MAPS: [&str; 4] = ["devices", "counters", "saved", "next"];
-/// Prefixes of pinned links, in the order of attachment. A neighbour may tag frames before this host does.
+/// Prefixes of pinned links, in the order of attachment. The program for arriving frames is attached first because a
+/// neighbour may tag frames before this host does.
 const DIRECTIONS: [&str; 2] = ["in", "out"];
 const PINS: PinNames = PinNames { role: Role::Csig, names: &MAPS, by_device: &["in-", "out-"] };
 /// Length of an Ethernet header in bytes. Every device can send a frame of its MTU with this header and a VLAN tag.
@@ -99,7 +100,7 @@ impl Csig {
         own.into_iter().map(|map| Ok(MapHandle::try_from(map)?)).collect()
     }
 
-    /// Returns the router's maps that the programs read. Without a router, the programs have maps of their own.
+    /// Returns the maps of links that the programs read. Without a router, the programs have maps of their own.
     fn router_maps(&self) -> Result<Vec<MapHandle>> {
         let maps = &self.skeleton.maps;
         [&maps.links, &maps.slots, &maps.cpus].into_iter().map(|map| Ok(MapHandle::try_from(map)?)).collect()
@@ -115,7 +116,7 @@ impl Csig {
         Ok(())
     }
 
-    /// Moves the programs that push tags behind all others, which would not find IP behind a tag.
+    /// Moves the programs that push tags behind all other programs, which would not find the IP header behind a tag.
     pub(crate) fn keep_last(&mut self) -> Result<()> {
         let is_last = |ifindex: u32, link: &Link| {
             // The device may have gone.
@@ -160,7 +161,7 @@ impl Csig {
     }
 
     /// Attaches the programs to a device, or changes their configuration. Returns false if the device does not exist;
-    /// [`Csig::follow`] attaches it later.
+    /// [`Csig::follow`] attaches the programs later.
     pub(crate) fn set_device(&mut self, setup: &TagSetup) -> Result<bool> {
         let device = setup.device();
         let then = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);
@@ -183,8 +184,8 @@ impl Csig {
         }
     }
 
-    /// Detaches the programs from devices of an earlier start that this one does not follow. Returns the names of these
-    /// devices.
+    /// Detaches the programs from devices of an earlier start that this process does not follow. Returns the names of
+    /// these devices.
     pub(crate) fn forget_others(&mut self) -> Result<Vec<String>> {
         let here = namespace()?;
         let (mut others, mut names) = (pinned_links(&self.pins)?, Vec::new());
@@ -293,7 +294,7 @@ impl Csig {
         Ok(maps.csig_devices.update(&key, config.as_bytes(), MapFlags::ANY)?)
     }
 
-    /// Returns the configuration of a device.
+    /// Returns the configuration of a device, or `None` if the device has none.
     fn configured(&self, ifindex: u32) -> Result<Option<CsigDevice>> {
         let found = self.skeleton.maps.csig_devices.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY)?;
         Ok(found.and_then(|bytes| CsigDevice::from_prefix(&bytes)))

@@ -1,5 +1,5 @@
-//! Measures the cost of a scrape of 10,000 connections, as sums and as a list. Run it by name: `ulimit -n 30000; cargo
-//! test -p waterfill-linux --features daemon --lib -- --ignored --nocapture scrape_cost`.
+//! Measures the cost of a scrape of 10,000 connections, as sums and as a list. Run the test by name: `ulimit -n 30000;
+//! cargo test -p waterfill-linux --features daemon --lib -- --ignored --nocapture scrape_cost`.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;

@@ -1,4 +1,5 @@
-//! Servers that do not answer the option because they listened before its program was attached (`bpf/listeners.inc.h`).
+//! Servers that do not answer the option because they listened before the option's program was attached
+//! (`bpf/listeners.inc.h`).
 
 use anyhow::{Context as _, Result, ensure};
 use libbpf_rs::{Iter, Link, Object};

@@ -72,8 +72,8 @@ const MAPS: [(&str, &str); 6] = [
     (NAMESPACES, "namespaces"),
     (PEERS, "peers"),
 ];
-/// Map that contains the law's `struct tcp_congestion_ops`. [`LAW_NAME`] and [`LAW_FLAGS`] are positions in it
-/// (bpf/kernel_tcp.h).
+/// Map that contains the law's `struct tcp_congestion_ops`. [`LAW_NAME`] and [`LAW_FLAGS`] are positions in the map's
+/// value (bpf/kernel_tcp.h).
 const LAW_MAP: &str = "waterfill_law";
 const LAW_NAME: Range<usize> = 48..64;
 const LAW_FLAGS: Range<usize> = 64..68;
@@ -174,7 +174,7 @@ impl Host {
         Ok(host)
     }
 
-    /// Makes servers answer that listened before the programs were loaded. Later servers answer anyway.
+    /// Enables the option for servers that listened before the programs were loaded. Later servers need no such step.
     fn enable_listeners(&self) {
         if let Err(e) = listeners::enable(&self.object) {
             tracing::warn!("servers that listened before do not answer the option until they are restarted: {e:#}");
@@ -182,7 +182,7 @@ impl Host {
     }
 
     /// Changes the setup of loaded programs. Connections keep their state and apply new values with the next packet,
-    /// unless programs must be replaced. `pins` are those of the load.
+    /// unless programs must be replaced. `pins` are the pins that the programs were loaded with.
     pub(crate) fn change(&mut self, pins: &Pins, before: &HostSetup, now: &HostSetup) -> Result<()> {
         let fixed = |setup: &HostSetup| (setup.name.clone(), setup.cgroup.clone(), setup.options.unrestricted);
         if fixed(before) == fixed(now) {
@@ -200,8 +200,8 @@ impl Host {
         parse_records(self.law, &bytes)
     }
 
-    /// Returns the servers of this network namespace that do not answer the option because they listened before it was
-    /// loaded.
+    /// Returns the servers of this network namespace that do not answer the option because they listened before the
+    /// programs were loaded.
     pub(crate) fn silent_listeners(&self) -> Result<Vec<String>> {
         Ok(listeners::read(&self.listeners)?.into_iter().map(|listener| listener.address).collect())
     }
@@ -242,7 +242,7 @@ pub(crate) fn pinned_silent_listeners(pins: &Pins) -> Result<Vec<String>> {
     Ok(listeners::parse(&bytes)?.into_iter().map(|listener| listener.address).collect())
 }
 
-/// Reads the output of a pinned iterator program. Returns `None` if it is not pinned.
+/// Reads the output of a pinned iterator program. Returns `None` if the program is not pinned.
 fn read_pinned(pins: &Pins, name: &str) -> Result<Option<Vec<u8>>> {
     let Some(path) = pins.path(name).filter(|path| path.exists()) else { return Ok(None) };
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;

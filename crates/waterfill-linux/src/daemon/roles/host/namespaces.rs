@@ -12,8 +12,8 @@ use nix::sched::{CloneFlags, setns};
 
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Calls `visit` in every network namespace that this process finds, first in its own, with a name for messages.
-/// Returns the number of namespaces that it may not enter.
+/// Calls `visit` with a name for messages in every network namespace that this process finds and may enter, first in
+/// its own. Returns the number of namespaces that the process may not enter.
 pub(super) fn visit(visit: impl FnMut(&str) + Send) -> Result<usize> {
     // A thread of its own, because it changes its namespace.
     thread::scope(|scope| scope.spawn(|| visit_all(visit)).join().map_err(|_| anyhow!("a thread ended early"))?)

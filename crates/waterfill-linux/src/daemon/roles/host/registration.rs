@@ -14,8 +14,8 @@ use nix::errno::Errno;
 /// Maximum time that the kernel takes to free a congestion control's name after its last pin is gone.
 const NAME_RELEASE_TIME: Duration = Duration::from_secs(2);
 
-/// Registers the law `map` under `name` and pins it at `pin`. It replaces an older law that is pinned there, whose
-/// connections keep their programs. With `linked`, the name exists all the time.
+/// Registers the law `map` under `name` and pins it at `pin`. An older law pinned there is replaced, and its
+/// connections keep their programs. With `linked`, the kernel swaps the laws without a gap if it can.
 pub(super) fn register(pin: Option<&Path>, name: &str, map: &mut MapMut<'_>, linked: bool) -> Result<Link> {
     let old = pin.filter(|pin| pin.exists());
     let taken = |e: &libbpf_rs::Error| e.kind() == ErrorKind::AlreadyExists;

@@ -34,7 +34,7 @@ const STATE: usize = 8;
 /// Fixed-point scale of the kernel's fractions. [`LOG_SCALE`] is the scale of its logarithms.
 const FRACTION: f64 = (1_u64 << 32) as f64;
 const LOG_SCALE: f64 = (1_u64 << 34) as f64;
-/// Name of the program in the kernel, truncated to 15 bytes. The program runs before the router's by intention.
+/// Name of the program in the kernel, truncated to 15 bytes. The program is meant to run before the router's program.
 pub(super) const PROGRAM: &str = "waterfill_cohab";
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -57,7 +57,7 @@ pub(crate) struct CohabitParams {
     pub(crate) update: Update,
 }
 
-/// Event at which the paper's controller applies its factor.
+/// Event at which the controller of xcp-tcp-2008 applies its factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
     Interval,
@@ -213,8 +213,7 @@ pub(crate) struct CohabitStatus {
     /// Admitted rate of explicit flows in the last control interval, in bit/s.
     pub(crate) explicit_bps: u64,
     pub(crate) tcp_bps: u64,
-    /// Rate of traffic without congestion control, in bit/s. It is subtracted from the usable capacity before the
-    /// classes share it.
+    /// Rate of traffic without congestion control, in bit/s. The two classes share the rest of the usable capacity.
     pub(crate) other_bps: u64,
     pub(crate) explicit_share_bps: u64,
     /// Fair share of TCP in bit/s, including the rate that explicit flows lend to it.
@@ -294,7 +293,7 @@ impl Cohabit {
         Ok(Self { skeleton, links: BTreeMap::new() })
     }
 
-    /// Closes the link of a device. The caller detaches it by its pin.
+    /// Closes the link of a device. The caller detaches the link by its pin.
     pub(super) fn forget(&mut self, ifindex: u32) {
         self.links.remove(&ifindex);
     }

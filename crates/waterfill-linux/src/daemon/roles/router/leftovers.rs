@@ -1,4 +1,5 @@
-//! Removes the remains of a killed router without pins: its filter and clsact before tcx (Linux 6.6), and its shaper.
+//! Removes the remains of a killed router without pins: its shaper and, on kernels before Linux 6.6, its filter and
+//! clsact.
 //!
 //! It is found in the kernel, by our handles and the program's name. A device that a running router has claimed, or to
 //! which a router's programs are pinned, is left alone.
@@ -61,7 +62,7 @@ fn is_program(name: &str) -> bool {
     name == &PROGRAM[..NAME_BYTES.min(PROGRAM.len())]
 }
 
-/// Returns true if a router is running on the device, or is pinned by its link or its filter's map.
+/// Returns true if a router is running on the device, or if its link or its filter's map is pinned.
 fn is_in_use(device: &str, ifindex: u32, filter: Option<&tc::Filter>) -> Result<bool> {
     for law in laws::all() {
         if claim::is_claimed(law, device)? {

@@ -120,8 +120,8 @@ impl Router {
         Ok(router)
     }
 
-    /// Loads the programs with the pinned map, or with a new one. Without `mark`, it only reads: it neither loads the
-    /// packet program nor changes pins.
+    /// Loads the programs with the pinned map, or with a new one. Without `mark`, the packet program is not loaded and
+    /// no pin is changed.
     fn open(law: &'static LoadableLaw, pins: &Pins, mark: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(law.router)?;
         if steps.is_some() {
@@ -197,7 +197,8 @@ impl Router {
         self.apply_modules(setup, None)
     }
 
-    /// Attaches the modules that a link's setup asks for. A module that the setup `before` had in the same form stays.
+    /// Attaches the modules that a link's setup asks for, and detaches all others. A module that the setup `before` had
+    /// in the same form stays.
     fn apply_modules(&mut self, setup: &LinkSetup, before: Option<&LinkSetup>) -> Result<()> {
         let ifindex = if_nametoindex(setup.device())?;
         let header = header_bytes(setup.device())?;
@@ -216,7 +217,7 @@ impl Router {
     }
 
     /// Attaches the program to a device, or applies changes of its setup. Returns false if the device does not exist;
-    /// [`Router::follow`] attaches it later.
+    /// [`Router::follow`] attaches the program later.
     pub(crate) fn set_device(&mut self, setup: &LinkSetup) -> Result<bool> {
         let device = setup.device();
         let before = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).map(|(before, _)| before.clone());
@@ -230,7 +231,8 @@ impl Router {
         Ok(true)
     }
 
-    /// Changes the rate of an attached device's link. The link keeps its signal, and no program is attached again.
+    /// Changes the rate of an attached device's link. The link keeps its signal. No program is attached again unless
+    /// the link has a shaper or a module.
     pub(crate) fn set_rate(&mut self, setup: &LinkSetup) -> Result<()> {
         let device = setup.device();
         let ifindex = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);
@@ -272,8 +274,8 @@ impl Router {
         unload_device(&self.pins, device)
     }
 
-    /// Detaches the program from devices of an earlier start that this one does not follow. Returns the names of these
-    /// devices.
+    /// Detaches the program from devices of an earlier start that this process does not follow. Returns the names of
+    /// these devices.
     pub(crate) fn forget_others(&mut self) -> Result<Vec<String>> {
         let here = namespace()?;
         let found = attachments(&MapHandle::try_from(&self.map()?)?)?;
@@ -408,8 +410,8 @@ impl Router {
         Ok(ifindex)
     }
 
-    /// Returns the programs around the router's at a device. Listing filters runs `tc`, so it is skipped without
-    /// `filters`.
+    /// Returns the programs around the router's at a device. Without `filters`, the filters of clsact are left out
+    /// because listing them runs `tc`.
     fn chain(&self, ifindex: u32, filters: bool) -> Result<Chain> {
         let attachment = self.show(ifindex)?.attachment;
         if attachment.namespace != namespace()? {
@@ -513,7 +515,7 @@ impl Router {
         Ok(links)
     }
 
-    /// Returns the state of all links, sorted by device name. It is cheap because it runs no other program.
+    /// Returns the state of all links, sorted by device name, without the filters of clsact. It does not run `tc`.
     pub(crate) fn links(&self) -> Result<Vec<LinkStatus>> {
         self.list(false)
     }
@@ -557,7 +559,7 @@ enum Hook {
     Filter,
 }
 
-/// Opens the pinned maps with the state of links. Returns no maps if nothing is pinned.
+/// Opens the pinned maps with the state of links. Returns no maps if any of them is missing.
 pub(crate) fn pinned_maps(pins: &Pins) -> Result<Vec<MapHandle>> {
     let paths: Option<Vec<_>> = [LINKS].into_iter().chain(STATE).map(|name| paths::map(pins, name)).collect();
     let paths = paths.filter(|paths| paths.iter().all(|path| path.exists())).unwrap_or_default();

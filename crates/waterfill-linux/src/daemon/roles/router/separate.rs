@@ -23,7 +23,7 @@ const MIN_PART: f64 = 0.01;
 const PRESENCE_NS: u64 = 2_000_000_000;
 /// Fraction of the link for each class before both classes have been seen.
 const EQUAL_PART: f64 = 0.5;
-/// Minimum change of a fraction of the link for which the queues are set again.
+/// Minimum change of a class's fraction of the link for which the queues are set again.
 const STEP: f64 = 0.005;
 
 /// Division of a link between explicit packets and all others.
@@ -95,7 +95,8 @@ impl Router {
         self.followed.values().any(|(setup, _)| setup.options.separate)
     }
 
-    /// Divides each device that has a queue per class, by its module's measurements. Errors are logged.
+    /// Divides the rate of each device that has a queue per class, according to its module's measurements. Errors are
+    /// logged.
     pub(crate) fn divide(&mut self) {
         for (setup, ifindex) in self.followed.clone().into_values() {
             if setup.options.separate && ifindex != 0 {

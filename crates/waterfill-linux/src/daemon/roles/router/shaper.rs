@@ -19,7 +19,7 @@ use serde::Deserialize;
 use crate::daemon::kernel::tc::{Qdisc, json, qdiscs, run};
 use crate::daemon::options::error::user_error;
 
-/// Handle of the daemon's qdisc, from which it is recognised.
+/// Handle by which the daemon recognises its qdisc.
 const HANDLE: &str = "5746:";
 /// Class identifiers of the queues for explicit and for other packets, as in a packet's priority.
 pub(super) const QUEUES: (u32, u32) = (0x5746_0001, 0x5746_0002);
@@ -49,7 +49,7 @@ struct Device {
     mtu: u64,
 }
 
-/// Installs or changes the shaper of a device. Changing it keeps its packets. Fails if the device has another root
+/// Installs or changes the shaper of a device. A change keeps the queued packets. Fails if the device has another root
 /// qdisc.
 pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     if let Some(other) = qdiscs(device)?.into_iter().find(|q| q.root && q.handle != "0:" && q.handle != HANDLE) {
@@ -101,7 +101,8 @@ pub(super) fn divide(device: &str, shaping: &Shaping, explicit_part: f64) -> Res
     class(device, "5746:3", "5746:2", [rate_bps - explicit_bps, rate_bps], frame, "1")
 }
 
-/// Adds or changes a class of htb. `rates` are its own rate and its maximum rate with what other classes leave.
+/// Adds or changes a class of htb. `rates` are the rate of the class and its maximum rate, which includes capacity that
+/// other classes leave unused.
 fn class(device: &str, parent: &str, id: &str, rates: [u64; 2], frame: u64, priority: &str) -> Result<()> {
     let [rate, ceil] = rates.map(|rate| format!("{rate}bit"));
     let [burst, cburst] = rates.map(|rate| bucket_bytes(rate, frame).to_string());

@@ -68,7 +68,7 @@ pub(crate) struct LinkStatus {
 }
 
 impl LinkStatus {
-    /// Converts the kernel's answers to a request.
+    /// Converts a request with the kernel's answers to the state of a link.
     pub(crate) fn of(law: &'static LoadableLaw, answer: &Request, chain: Chain) -> Self {
         let values: Vec<(&LawSignal, f64)> =
             law.link.iter().zip(answer.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();

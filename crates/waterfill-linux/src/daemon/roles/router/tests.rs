@@ -488,7 +488,7 @@ fn a_device_that_comes_back_keeps_its_price() {
     assert_eq!((link.ifindex, link.device.as_str()), (if_nametoindex("wf0").unwrap(), "wf0"));
 }
 
-/// Pins a map of links with another version's layout. It has a shaper on each device, and a filter on the first one.
+/// Pins a map of links with another version's layout. Each device has a shaper, and the first one also has a filter.
 fn pin_another_layout(pins: &Pins, devices: &[&str]) {
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,

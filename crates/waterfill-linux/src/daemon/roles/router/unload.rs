@@ -76,7 +76,7 @@ pub(super) fn restore(map: &MapHandle, ifindex: u32, attachment: &Attachment) ->
     Ok(())
 }
 
-/// Reads the attachment of each link, whose layout is the same in all versions.
+/// Reads the attachment of each link. The layout of an attachment is the same in all versions.
 pub(super) fn attachments(map: &MapHandle) -> Result<BTreeMap<u32, Attachment>> {
     let mut out = BTreeMap::new();
     for key in map.keys() {
@@ -88,7 +88,7 @@ pub(super) fn attachments(map: &MapHandle) -> Result<BTreeMap<u32, Attachment>> 
     Ok(out)
 }
 
-/// Converts a key of the map to a device index.
+/// Converts a key of the map of links to a device index.
 pub(super) fn ifindex(key: &[u8]) -> u32 {
     key.try_into().map_or(0, u32::from_ne_bytes)
 }
