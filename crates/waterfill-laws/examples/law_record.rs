@@ -1,4 +1,4 @@
-//! Records calls of a law's C code compiled for the host, each with the hash of all state after it.
+//! Records calls of a law's C code compiled for the host. Each record has the hash of all state after the call.
 //!
 //! A test compares the records with calls of the same C code in a loaded kernel program. `kernel/replay.h` defines the
 //! records and makes their calls.
@@ -43,7 +43,7 @@ enum Call {
 
 /// Number of kinds of calls.
 pub const CALLS: usize = Call::HostTimeOut as usize + 1;
-/// Number of words in a record, and number of records between two starts.
+/// Number of words in a record. `EPISODE` is the number of records between two starts.
 const WORDS: usize = 12;
 const EPISODE: u64 = 4096;
 /// Size of a full packet in bytes.
@@ -67,7 +67,8 @@ impl<W: std::io::Write> Recorder<'_, W> {
         (self.seed >> 33) % n
     }
 
-    /// Makes a call and writes its record. Returns the call's first result and the value that it wrote.
+    /// Makes a call, and writes its record until `count` records are written. Returns the call's first result and the
+    /// value that it wrote.
     fn call(&mut self, call: u64, inputs: &[u64], value: Wire) -> std::io::Result<(u64, Wire)> {
         let mut record: Record = [0; WORDS];
         record[0] = call;
@@ -126,7 +127,7 @@ impl Connection {
     }
 }
 
-/// Writes `count` records of a law. The records are the same for every call.
+/// Writes `count` records of a law. The same arguments give the same records.
 ///
 /// # Errors
 /// An error from writing to `out`.
@@ -184,7 +185,7 @@ pub fn record(name: &str, count: u64, out: &mut impl std::io::Write) -> std::io:
     Ok(())
 }
 
-/// Sends a SYN to the receiver and returns its echo.
+/// Sends a SYN to the receiver and returns the receiver's echo.
 fn handshake<W: std::io::Write>(r: &mut Recorder<'_, W>, source: &Connection) -> std::io::Result<Wire> {
     let asked = r.make(Call::Request, &[])?.1;
     let cpu = r.random(2);

@@ -1,4 +1,4 @@
-//! Calls a law and writes the log of its steps. The calls are the same for every law and every build.
+//! Calls a law and writes the log of its steps. Every build makes the same calls.
 //!
 //! `cargo run -p waterfill-laws --example law_steps -- LAW ROWS [NAME=VALUE ...]` sets parameters in SI units. It writes a
 //! line of JSON for the fields of each part and call, then one for each step. `validation/certificates/mutants.py`
@@ -17,8 +17,8 @@ use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnyRo
 use waterfill_laws::steps::{CALLS, LISTS, LawPart, ON_EVENT, StepLog};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
-/// Maximum rows of one episode, and maximum timers at one time. The limit on timers ends a law whose timer never
-/// advances.
+/// Maximum number of log rows in one episode. `TIMERS` is the maximum number of timers at one time, which ends a law
+/// whose timer never advances.
 const EPISODE: usize = 700;
 const TIMERS: u32 = 1000;
 const FLOWS: usize = 3;
@@ -211,7 +211,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Passes arrived acknowledgements to the source, and sometimes an event.
+    /// Passes arrived acknowledgements to the source, and sometimes reports an event to the source.
     fn acknowledge(&mut self, flow: &mut Flow) {
         while let Some((at, sent, echo)) = flow.echoes.front().copied().filter(|(at, ..)| *at <= self.now) {
             flow.echoes.pop_front();

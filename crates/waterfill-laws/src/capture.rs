@@ -11,13 +11,14 @@ use crate::registry::{AnyEcho, AnyHeader, AnyParams};
 pub struct Values {
     law: &'static KernelLaw,
     packet_bytes: f64,
-    /// State of XCP in real numbers: the RTT that data stated last, and the sum of all echoes, which a kernel returns.
+    /// RTT that an XCP data packet stated last, in seconds. `total` is the sum of all echoes, which a kernel returns.
     rtt_s: f64,
     total: f64,
 }
 
 impl Values {
-    /// Creates the converter for a connection with packets of this size; `None` for a protocol without an option.
+    /// Creates the converter for a connection with packets of this size. Returns `None` for a protocol without an
+    /// option.
     #[must_use]
     pub fn new(params: &AnyParams, packet_bytes: u16) -> Option<Self> {
         let law = params.protocol().law()?;
@@ -144,8 +145,8 @@ impl Values {
     }
 }
 
-/// Returns the value of an AECP factor. The factor's code counts from the slowest rate, and the kernel's value from the
-/// fastest.
+/// Returns the kernel's value of an AECP factor. Codes count up from the slowest rate; kernel values count up from the
+/// fastest rate.
 fn aecp(header: aecp::Header) -> Value {
     of_u24(u32::from(u16::MAX - header.factor.code()))
 }
@@ -156,12 +157,13 @@ fn of_u24(word: u32) -> Value {
     value
 }
 
-/// Returns a link's name in the 16 bits of iXCP's option value.
+/// Returns a link's identifier in the 16 bits of iXCP's option value. Larger identifiers become 65,535.
 fn name(identifier: u32) -> [u8; 2] {
     u16::try_from(identifier).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// Returns −ln(R / 10¹⁵ bit/s) in units of 2⁻¹⁸, rounded down, as the C function `fixed_rate_code()` does.
+/// Returns the code −ln(R / 10¹⁵ bit/s) in units of 2⁻¹⁸, rounded down and limited to 1 … 2²³ − 1. The C function
+/// `fixed_rate_code()` does the same.
 fn rate_code(rate: crate::units::Rate) -> u32 {
     let code = (-(rate.as_bps() / 1e15).ln() * f64::from(1 << 18)).floor();
     code.clamp(1.0, f64::from((1 << 23) - 1)) as u32
@@ -195,7 +197,8 @@ fn jetmax_rates(rate: f32, share: f64, target: f32) -> Value {
     value
 }
 
-/// Returns the rate share for a JetMax loss value: s = (1 − p) x / w, or 0 if no router has proposed one.
+/// Returns the rate share s = (1 − p) x / w for a JetMax loss p, at least 1. Returns 0 if no router has proposed a
+/// share.
 fn share(rate: f32, loss: f32, weight: f64, next: u8) -> f64 {
     let proposed = (1.0 - f64::from(loss)) * f64::from(rate) / weight;
     if next > 0 && proposed.is_finite() { proposed.max(1.0) } else { 0.0 }

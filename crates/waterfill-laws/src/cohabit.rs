@@ -101,9 +101,9 @@ mirror! {
     }
 }
 
-/// Number of the paper's controller: C's `COHABIT_PAPER`.
+/// Number of the controller of xcp-tcp-2008: C's `COHABIT_PAPER`.
 pub const PAPER: u32 = 1;
-/// Number of the improved controller: C's `COHABIT_IMPROVED`.
+/// Number of the controller that improves on xcp-tcp-2008: C's `COHABIT_IMPROVED`.
 pub const IMPROVED: u32 = 2;
 /// Number of the class of explicit flows: C's `COHABIT_EXPLICIT`.
 pub const EXPLICIT: usize = 0;

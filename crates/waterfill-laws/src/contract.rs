@@ -24,7 +24,8 @@ fn with(law: &str, settings: &str) -> AnyParams {
     params
 }
 
-/// Returns the name of the parameter that is out of its limits with these settings.
+/// Returns the name of the parameter that these settings put out of its limits, or `None` if all values are within
+/// them.
 fn refused(law: &str, settings: &str) -> Option<String> {
     with(law, settings).validate().err().map(|error| error.0.split_once(':').expect("name: reason").0.to_owned())
 }
@@ -250,7 +251,7 @@ fn parameters_have_the_limits_that_they_state() {
     }
 }
 
-/// The target of a law is its own parameter or, without one, the full capacity of a link.
+/// The target utilization of a law is a parameter of the law, or 1 if the law has no such parameter.
 #[test]
 fn targets_are_the_laws_own() {
     for (law, settings, target) in [
@@ -288,7 +289,7 @@ fn laws_of_rates_are_paced() {
     }
 }
 
-/// Arithmetics that need packets do not run on fluid, which has no packets for a law to count or a host to pace.
+/// A law needs packets if its arithmetic counts them or if a host paces them. The fluid model has no packets.
 #[test]
 fn arithmetics_that_need_packets() {
     for (law, form) in kernel_protocols() {
@@ -329,8 +330,8 @@ struct Exchange {
     log: StepLog,
 }
 
-/// Path over a link of 100 Mbit/s, with the load as a fraction of that rate. The link has another rate, in bit/s, in
-/// the second half of the test.
+/// Path over a link of 100 Mbit/s whose rate is `later`, in bit/s, in the second half of the test. The load is a
+/// fraction of 100 Mbit/s.
 struct Path {
     load: f64,
     later: f64,
@@ -411,7 +412,7 @@ fn laws_show_the_signals_that_they_list() {
     }
 }
 
-/// Both arithmetics show the same numbers after the same second of packets.
+/// Real and kernel arithmetic show the same numbers after the same second of packets.
 ///
 /// The loads are below and above the link's rate, also after that rate has changed, and with a target of one half.
 #[test]
@@ -503,7 +504,8 @@ fn logs_have_the_state_by_its_names() {
     }
 }
 
-/// XCP's routers follow the RTT that packets state, in both arithmetics. Other laws use their own intervals.
+/// XCP's routers follow the RTT that packets state, in real and in kernel arithmetic. Other laws use their own
+/// intervals.
 #[test]
 fn control_intervals_are_the_stated_rtt() {
     for law in explicit() {
@@ -517,7 +519,7 @@ fn control_intervals_are_the_stated_rtt() {
     }
 }
 
-/// Returns a state word's values after each call of one part of a law.
+/// Returns a state word's values after each call of a law's router, receiver or source.
 fn words(log: &StepLog, law: &str, part: LawPart, name: &str) -> Vec<u64> {
     let fields = log.fields();
     log.with_rows(|rows| {

@@ -20,7 +20,7 @@ mirror! {
         code: u32,
         /// Identity of the last writer: 6 bits in the compact tag, 15 in the wide tag.
         locator: u32,
-        /// Trim flag: 1 if the packet was trimmed, so that no hop updates the tag.
+        /// Trim flag: 1 if the packet was trimmed. Hops leave the tag of a trimmed packet unchanged.
         trimmed: u32,
     }
 }
@@ -119,7 +119,7 @@ impl Tag {
 }
 
 impl Bands {
-    /// Creates the compact tag's 32 bands, which divide `from..to` into equal widths within one unit.
+    /// Creates the compact tag's 32 bands, which divide `from..to` into widths that differ by at most one unit.
     #[must_use]
     pub fn compact(from: u64, to: u64) -> Self {
         let width = to.saturating_sub(from);

@@ -60,7 +60,8 @@ impl Unit {
 const LARGE: &[(&str, i32)] = &[("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0)];
 const SMALL: &[(&str, i32)] = &[("", 0), ("m", -3), ("µ", -6), ("n", -9), ("p", -12)];
 
-/// Formats a number with the first prefix for which the number is at least 1. All digits are kept.
+/// Formats a number with the largest prefix for which it is at least 1, or without a prefix if there is none. 15
+/// significant digits are kept.
 fn with_prefix(n: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     let zero = ("", 0);
     let fits = |(_, exponent): &&(&str, i32)| n.abs() >= 10_f64.powi(*exponent) * (1.0 - 1e-12);
@@ -132,7 +133,8 @@ impl ParamType for Duration {
             _ => None,
         }
     }
-    /// Returns the duration in the kernel's unit. Halves are rounded up, which binary seconds would not show.
+    /// Returns the duration in the kernel's unit. Halves are rounded up, which floating-point seconds would not
+    /// guarantee.
     fn kernel_number(&self, form: &KernelForm) -> u64 {
         let unit_ps = (1e12 / form.scale) as u64;
         (self.as_ps() + unit_ps / 2) / unit_ps
@@ -182,7 +184,7 @@ impl std::fmt::Display for ParamError {
 impl std::error::Error for ParamError {}
 
 impl ParamError {
-    /// Appends the value of the parameter, unless the message already contains it.
+    /// Appends the parameter's value to the message, unless the message already contains a value.
     #[must_use]
     pub fn with_value<P: Params>(self, params: &P) -> Self {
         let name = self.0.split(':').next().unwrap_or_default();
@@ -199,7 +201,7 @@ impl ParamError {
     }
 }
 
-/// Returns a value as a message quotes it: a word in quotes, or a number with its unit.
+/// Returns a value as a message quotes it: a word in quotes, a number with its unit, or a flag.
 #[must_use]
 pub fn shown(unit: Unit, value: &Value) -> String {
     match value {
@@ -254,7 +256,7 @@ pub fn require(ok: bool, name: &str, wanted: &str) -> Result<(), ParamError> {
     if ok { Ok(()) } else { Err(ParamError(format!("{name}: must be {wanted}"))) }
 }
 
-/// Declares a protocol's parameters: a struct with defaults that can be listed and set by name.
+/// Declares a protocol's parameters: a struct whose fields have defaults and can be listed and set by name.
 ///
 /// A parameter is one statement: its name, type, default and the default's source. If the law's C code has it, its form
 /// there follows after the word `kernel`, made by a function of [`kernel_form`] such as

@@ -113,8 +113,8 @@ pub enum Ecn {
     Off,
     /// Classic ECN of RFC 3168: the receiver repeats a mark until the sender reports a reduction.
     Classic,
-    /// Accurate ECN of RFC 8257: the receiver reports the mark of each packet. This mode is on unless the scenario
-    /// disables it.
+    /// DCTCP's ECN feedback (RFC 8257): the receiver reports the mark of each packet. This mode is on unless the
+    /// scenario disables it.
     Accurate,
 }
 
@@ -135,7 +135,7 @@ pub trait Protocol: Sized {
     /// Law at the sending host.
     type Source: Source<Self>;
 
-    /// Checks that these parameters can control this link.
+    /// Checks that a law with these parameters can control this link.
     ///
     /// # Errors
     /// Names the first parameter that cannot, and what was expected.
@@ -150,7 +150,7 @@ pub trait Protocol: Sized {
     }
 }
 
-/// Header or echo with its bytes on the wire, so that the simulation uses exactly what would be sent.
+/// Header or echo that is encoded into its bytes on the wire and decoded from them.
 pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     /// Size of the header in bytes.
     const BYTES: usize;
@@ -159,8 +159,7 @@ pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     /// Decodes a header. Returns `None` if the bytes are invalid: too few, NaN or a negative rate.
     fn decode(bytes: &[u8]) -> Option<Self>;
 
-    /// True if a field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum over its
-    /// packets.
+    /// True if a field is summed over the packets of a fluid's parcel, as XCP's feedback is.
     ///
     /// Any other field (a price, a rate) is the same in every part of a parcel.
     const EXTENSIVE: bool = false;

@@ -166,8 +166,8 @@ fn a_path_ends_with_its_worst_hop() {
     assert!(tag.update(2, 30, 1) && tag.locator == 1);
 }
 
-/// Codes keep the order of values, max Q(v) = Q(max v). So a path's code belongs to its worst value for any number of
-/// hops.
+/// Codes keep the order of values: max Q(v) = Q(max v). A path's code therefore belongs to its worst value, for any
+/// number of hops.
 #[test]
 fn codes_keep_the_order_of_values() {
     let (compact, wide) = (Bands::compact(77, 1_000_003), Bands::wide(4096, 3));

@@ -165,7 +165,8 @@ impl Source {
         self.set_limit();
     }
 
-    /// Processes a loss or a timeout. With the host's program, the new limit applies from the next acknowledgement.
+    /// Processes a loss or a timeout, and ignores other events. With the host's program, the new limit applies from the
+    /// next acknowledgement.
     pub fn on_event(&mut self, event: Event) {
         match event {
             Event::Loss => self.law.loss(&self.params, &mut self.state),

@@ -294,7 +294,7 @@ impl KernelLaw {
     pub fn mark(&self, link: &mut Words, cpu: &mut Words, packet: &Packet, value: &mut Value) -> bool {
         call!(self.mark(link.of_mut(self.link), cpu.of_mut(self.cpu), packet, value)) != 0
     }
-    /// Returns true if marking a SYN needs the link's lock, from C's `law_syn_needs_lock`.
+    /// Returns true if [`KernelLaw::mark`] needs the link's lock for a SYN, from C's `law_syn_needs_lock`.
     #[must_use]
     pub fn syn_needs_lock(&self, link: &Words) -> bool {
         call!(self.syn_needs_lock(link.of(self.link))) != 0
@@ -358,12 +358,13 @@ impl KernelLaw {
     pub fn reduce(&self, source: &mut Words, shift: u32) {
         call!(self.reduce(source.of_mut(self.source), shift));
     }
-    /// Returns a mark of the path's signal for [`KernelLaw::tightens`], from C's `law_evidence`.
+    /// Returns a snapshot of the path's signal for [`KernelLaw::tightens`], from C's `law_evidence`.
     #[must_use]
     pub fn evidence(&self, source: &Words) -> u64 {
         call!(self.evidence(source.of(self.source)))
     }
-    /// Returns true if the path's signal has tightened since the mark `evidence`, `us` µs ago, from C's `law_tightens`.
+    /// Returns true if the path's signal has tightened since the snapshot `evidence`, taken `us` µs ago, from C's
+    /// `law_tightens`.
     #[must_use]
     pub fn tightens(&self, source: &Words, evidence: u64, us: u64) -> bool {
         call!(self.tightens(source.of(self.source), evidence, us)) != 0

@@ -80,7 +80,7 @@ pub trait RunsInKernel: Protocol {
     fn control_interval(_signals: &[u64; SIGNALS]) -> Option<Duration> {
         None
     }
-    /// Returns parameters for tests that record the law's calls. Each set selects different code.
+    /// Returns sets of parameters for tests that record the law's calls. Each set selects different code.
     fn recorded() -> Vec<Self::Params> {
         vec![Self::Params::default()]
     }
@@ -147,7 +147,7 @@ pub(crate) fn scaled(value: f64, scale: f64) -> u32 {
     (value * scale).round() as u32
 }
 
-/// Returns a time in whole microseconds.
+/// Returns a time in whole microseconds, rounded down.
 fn clock_us(now: Instant) -> u64 {
     now.as_ps() / 1_000_000
 }

@@ -68,7 +68,7 @@ pub fn encode_syn_ack(law: &KernelLaw, request: &Value, answer: &Value) -> Optio
 /// Padding byte between TCP options.
 const NOP: u8 = 1;
 
-/// Direction of a law's traffic to which a value belongs.
+/// Type of the packets that carry a law's value: data packets or acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carries {
     /// Value carried by data packets.
@@ -85,7 +85,7 @@ impl Carries {
         }
     }
 
-    /// Returns the number of bytes that the value adds to a segment.
+    /// Returns the number of bytes that the value's option adds to a segment.
     #[must_use]
     pub const fn segment_bytes(self, law: &KernelLaw) -> usize {
         (VALUE_AT + self.value_bytes(law)).next_multiple_of(4)

@@ -13,7 +13,7 @@ pub struct Router {
     params: Words,
     link: Words,
     cpu: Words,
-    /// Sums of the CPU at the last tick, and sums of the arrivals since then.
+    /// Sums of the CPU at the last tick. `sums` counts the arrivals of the interval that ended at that tick.
     counted: Words,
     sums: Words,
     capacity_bps: u64,

@@ -153,8 +153,8 @@ fn the_exponential_over_every_code() {
     assert_eq!(before, 12); // 10¹⁵ · e⁻³²
 }
 
-/// `[tcp-maxnet-2006:3.3]` Codes of start rates differ from the law's codes by at most one, and the next code is
-/// slower.
+/// `[tcp-maxnet-2006:3.3]` Codes of start rates differ from the law's codes by at most one. The next code represents a
+/// slower rate.
 #[test]
 fn start_rates_in_codes() {
     let x_max = Rate::from_bps(X_MAX as f64);

@@ -169,7 +169,7 @@ impl KernelForm {
     }
 }
 
-/// Returns the word that a choice's value represents.
+/// Returns the word that a choice's value represents, or an empty string if the value represents none.
 ///
 /// A choice that used to be a flag accepts `true` for its first word and `false` for its last.
 fn word_of(unit: Unit, value: &Value) -> &str {

@@ -7,7 +7,7 @@ use super::params::Params;
 use super::sliding::Sliding;
 use super::{Abc, Mark};
 
-/// Router of one link direction; marks each departing packet.
+/// Router law of one link direction, which writes "accelerate" or "brake" into departing packets.
 #[derive(Clone, Debug)]
 pub struct Router {
     eta: f64,

@@ -18,7 +18,7 @@ pub(super) struct Sliding {
 }
 
 impl Sliding {
-    /// Creates a window of length `window`, as if `rate` had passed until now, the start of the run.
+    /// Creates a window of length `window`, as if data had passed at `rate` before the start of the run.
     pub(super) fn new(window: Duration, rate: Rate) -> Self {
         let length = window / PARTS as u64;
         let mut parts = Box::new([rate * length; PARTS]);

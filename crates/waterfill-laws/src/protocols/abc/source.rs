@@ -9,7 +9,7 @@ use crate::units::{Instant, Volume};
 use super::params::{Fallback, Params};
 use super::{Abc, Mark};
 
-/// Source with two windows: one that every acknowledgement changes, and CUBIC's.
+/// Source with the window that every acknowledgement changes and, unless the fallback is off, CUBIC's window.
 #[derive(Clone, Debug)]
 pub struct Source {
     packet: Volume,

@@ -161,7 +161,8 @@ fn router() -> Router {
     Router::new(&Params::default(), &link(12e6, 0.0))
 }
 
-/// `[abc-2020:eq1, eq2]` A full link has a target of 98 % of its rate, and an idle link accelerates every packet.
+/// `[abc-2020:eq1, eq2]` A full link has a target of 98 % of its rate. An idle link accelerates all packets after the
+/// first.
 #[test]
 fn a_router_compares_departures_with_capacity() {
     let mut busy = router();
@@ -202,7 +203,7 @@ fn a_router_follows_the_capacity_within_a_window() {
     close(router.target_rate.as_bps(), 0.98 * 6e6, 1e-9);
 }
 
-/// A link that has a queue but sends nothing for 10 ms reports half its rate as μ, because that is half of T.
+/// A link that has a queue but sends nothing for 10 ms reports half its rate as μ, because 10 ms are half of T.
 #[test]
 fn an_outage_is_no_capacity() {
     let mut router = router();
@@ -286,8 +287,8 @@ fn acknowledge(source: &mut Source, mark: Mark, in_flight: f64) -> f64 {
     source.limit().window.expect("a window") / PACKET
 }
 
-/// `[abc-2020:eq3, window]` Both windows start at ten packets. One acknowledgement adds 1 in slow start and 1.1 for an
-/// accelerate.
+/// `[abc-2020:eq3, window]` Both windows start at ten packets. An "accelerate" adds 1 packet to CUBIC's window in slow
+/// start, and 1.1 packets to ABC's.
 #[test]
 fn the_smaller_window_holds() {
     let mut both = source(&Params::default());

@@ -6,7 +6,7 @@ use super::{Aecp, Params, rate_at};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 
-/// Number of places per code; one place is 2⁻³² octaves.
+/// Number of fixed-point steps per code of the rate factor. A code is 2⁻¹⁰ octaves and a step is 2⁻³² octaves.
 pub(super) const PLACES_PER_CODE: f64 = (1u64 << 22) as f64;
 /// Wire value of code 0 (`AECP_VALUE_MAX`).
 const VALUE_OF_SLOWEST: u32 = 0xffff;

@@ -146,7 +146,7 @@ impl Factor {
     /// Factor of the largest rate, 2^61.998 packets/s.
     pub const LARGEST: Self = Self(0xfffe);
 
-    /// Returns the nearest code to a place on the factor's scale, and the rounding remainder in codes.
+    /// Returns the nearest code to a position on the factor's logarithmic scale, and the rounding remainder in codes.
     fn nearest(place: f64) -> (Self, f64) {
         // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
         let factor = Self((place + 0.5) as u16).min(Self::LARGEST);
@@ -165,7 +165,7 @@ impl Factor {
     }
 }
 
-/// `[aecp-2010:fig4]` Returns the place of a rate on the factor's scale, in codes.
+/// `[aecp-2010:fig4]` Returns the position of a rate on the factor's logarithmic scale, in codes.
 fn place_of(rate: f64) -> f64 {
     (rate / SLOWEST).log2() * STEPS_PER_OCTAVE
 }
@@ -175,7 +175,7 @@ fn fastest() -> f64 {
     rate_at(f64::from(Factor::LARGEST.0))
 }
 
-/// `[aecp-2010:fig4]` Returns the rate at a place on the factor's scale, in packets/s.
+/// `[aecp-2010:fig4]` Returns the rate at a position on the factor's logarithmic scale, in packets/s.
 fn rate_at(place: f64) -> f64 {
     SLOWEST * (place / STEPS_PER_OCTAVE).exp2()
 }

@@ -23,7 +23,7 @@ pub struct Router {
     rounding: Rounding,
     /// Factor r, a real number in packets/s.
     pub(super) r: f64,
-    /// Place of r on the factor's scale, as written into packets.
+    /// Position of r on the factor's logarithmic scale, in codes, as written into packets.
     place: f64,
     carriage: Carriage,
     /// Remainder, in codes, that rounding has left out of the codes written so far.
@@ -92,7 +92,7 @@ impl crate::protocol::Router<Aecp> for Router {
         router
     }
 
-    /// Counts the packet and lowers its factor (§5.3, between sampling points).
+    /// Counts the packet, and lowers its factor to the link's if that is smaller (§5.3, between sampling points).
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         if let Some(header) = passing.header.as_deref_mut() {

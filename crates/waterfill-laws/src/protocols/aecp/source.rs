@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::{Form, Params, SourceKind, SourceStep, WindowRtt};
 use super::{Aecp, Factor, Header};
 
-/// Source that moves its rate towards the factor once per RTT.
+/// Source that moves its rate towards the factor, once per RTT or once per acknowledgement.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,
