@@ -79,7 +79,7 @@ pub trait Provider: Send + Sync {
 
 /// Router law defined by a program, with the methods of [`protocol::Router`].
 pub trait RouterLaw: Send + Sync {
-    /// Marks an arriving packet; see [`protocol::Router::on_arrival`].
+    /// Handles a packet on arrival; see [`protocol::Router::on_arrival`].
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>);
     /// Returns the time of the next timer; see [`protocol::Router::poll_at`].
     fn poll_at(&self) -> Instant;
@@ -91,7 +91,7 @@ pub trait RouterLaw: Send + Sync {
 
 /// Receiver law defined by a program, with the methods of [`protocol::Receiver`].
 pub trait ReceiverLaw: Send + Sync {
-    /// Receives a data packet; see [`protocol::Receiver::on_data`].
+    /// Handles an arriving SYN or data packet; see [`protocol::Receiver::on_data`].
     fn on_data(&mut self, received: &Received<OwnFields>);
     /// Returns the echo of an acknowledgement; see [`protocol::Receiver::echo`].
     fn echo(&mut self, now: Instant) -> OwnFields;
@@ -103,11 +103,11 @@ pub trait ReceiverLaw: Send + Sync {
 pub trait SourceLaw: Send + Sync {
     /// Returns the header of a packet to send; see [`protocol::Source::stamp`].
     fn stamp(&mut self, sending: &Sending) -> OwnFields;
-    /// Receives an acknowledgement; see [`protocol::Source::on_ack`].
+    /// Handles an arriving acknowledgement; see [`protocol::Source::on_ack`].
     fn on_ack(&mut self, ack: &Ack<OwnFields>);
     /// Handles an event such as a loss; see [`protocol::Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
-    /// Returns the present window and pacing rate; see [`protocol::Source::limit`].
+    /// Returns the current window and pacing rate; see [`protocol::Source::limit`].
     fn limit(&self) -> SendLimit;
     /// Copies the law with its state.
     fn boxed(&self) -> Box<dyn SourceLaw>;

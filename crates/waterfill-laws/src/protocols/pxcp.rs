@@ -81,10 +81,10 @@ impl xcp::Family for PXcp {
     type Rule = Scaled;
 }
 
-/// Rule that multiplies spare bandwidth by the ratio of all flows to those that are bottlenecked here.
+/// Rule that multiplies spare bandwidth by the ratio of all flows to the flows that are bottlenecked here.
 #[derive(Clone, Debug, Default)]
 pub struct Scaled {
-    /// Sum of X over all packets that left; `lowered_x` is the sum over those whose feedback this router lowered.
+    /// Sum of X over all packets that left. `lowered_x` is the sum over the packets whose feedback this router lowered.
     left_x: f64,
     lowered_x: f64,
 }

@@ -91,7 +91,7 @@ impl Params {
         crate::params::Params::validate(&self.router())
     }
 
-    /// Returns the parameters of the MaxNet router inside.
+    /// Returns the parameters of the MaxNet router that gives the advice.
     fn router(&self) -> maxnet::Params {
         let Self { x_max, t, mu, dt_p, t_0, .. } = *self;
         maxnet::Params { x_max, t, mu, dt_p, t_0, ..maxnet::Params::default() }

@@ -52,7 +52,8 @@ impl xcp::Rule for Names {
         self.shuffle.part(gain, loss)
     }
 
-    /// `[ixcp-2007:3]` Names this link, or none, in a packet whose feedback this router has lowered.
+    /// `[ixcp-2007:3]` Writes this link, or the sender's access link, as next bottleneck into a packet whose feedback
+    /// this router has lowered.
     fn mark_lowered(&self, header: &mut Header, full: bool) {
         header.next_bottleneck = if self.claim == Claim::LeastFeedback || full { self.id } else { ACCESS };
     }

@@ -63,8 +63,8 @@ fn eight_bytes_more_out_and_four_back() {
     assert_eq!((Echo::decode(&out), Echo::decode(&out[..23])), (Some(echo), None));
 }
 
-/// `[ixcp-2007:eq1, eq3]` All packets together fill the link with 96 Mbit/s, so that φ = 0 and h = γ·72 Mbit/s. The
-/// local flow gains and loses all of h, and the other flow nothing.
+/// `[ixcp-2007:eq1, eq3]` All packets together fill the link of 96 Mbit/s, which gives φ = 0 and h = γ·72 Mbit/s. The
+/// local flow gains and loses all of h; the other flow gains and loses nothing.
 #[test]
 fn eq3_shuffles_local_flows_only() {
     let mut router = router_after(1200e3, Claim::FullLink);
@@ -83,7 +83,8 @@ fn eq3_shuffles_local_flows_only() {
     assert!(feedback.abs() < 1.0, "{feedback}");
 }
 
-/// `[ixcp-2007:3]` The link with the smaller feedback becomes the bottleneck; by default, only a full link does.
+/// `[ixcp-2007:3]` A link that gives smaller feedback becomes the next bottleneck. By default, the link must also be
+/// full.
 #[test]
 fn the_smaller_feedback_names_the_bottleneck() {
     for (bytes, claim, named) in [
@@ -115,8 +116,8 @@ fn a_packet_shuffles_by_what_is_left() {
     }
 }
 
-/// `[ixcp-2007:2.1, 3]` Four packets with small windows use up the gains from shuffling, because each takes a quarter
-/// as C_p·X. The next local packet of the draft still loses γ of itself; a paired one no longer takes part.
+/// `[ixcp-2007:2.1, 3]` Four packets with small windows use up the gains from shuffling, a quarter each. The next local
+/// packet still loses γ of itself in draft shuffling, and takes no part in paired shuffling.
 #[test]
 fn paired_shuffling_ends_with_the_gains() {
     for (shuffle, left) in [(Shuffle::Paired, 0.0), (Shuffle::Draft, -100.0)] {
@@ -157,7 +158,8 @@ fn a_source_names_what_the_acknowledgement_names() {
     assert_eq!(named_after(2), (2, ACCESS));
 }
 
-/// The parts of a parcel divide its feedback, which is a sum over packets, and all keep the link identifiers.
+/// The parts of a parcel divide the parcel's feedback, which is a sum over packets. Each part keeps the link
+/// identifiers.
 #[test]
 fn parts_divide_the_feedback_and_keep_the_names() {
     let of = |feedback, bottleneck| {

@@ -35,9 +35,9 @@ pub struct Source {
 }
 
 impl Source {
-    /// Returns true if the flow should join the router that an acknowledgement proposes. It joins soon if its rate is
-    /// clearly above the proposed one, and otherwise after a longer time of lower proposals. Meanwhile [`capped`] keeps
-    /// its rate from rising above them.
+    /// Returns true if the flow should join the router that an acknowledgement proposes. A flow joins soon if its rate
+    /// is clearly above the proposed one, and otherwise after a longer time of lower proposals. Meanwhile [`capped`]
+    /// keeps the flow's rate from rising above the proposals.
     fn leaves(&mut self, before: Rate, proposed: Rate, now: Instant) -> bool {
         let doubted = now.since(*self.doubted_since.get_or_insert(now));
         let patience =
@@ -141,7 +141,7 @@ pub(super) fn rate_next(before: Rate, target: Rate, tau: f64) -> Rate {
     before - tau * (before - target)
 }
 
-/// Returns the time until a target fully counts the flow: the rest of an interval, a whole interval, and an RTT.
+/// Returns an upper bound of the time until a router's target fully counts the flow: an RTT and two intervals.
 pub(super) fn until_counted(rtt: Duration, interval: Duration) -> Duration {
     rtt + interval * 2
 }
@@ -151,8 +151,8 @@ pub(super) fn share(loss: f64, rate: f64) -> f64 {
     (1.0 - loss) * rate
 }
 
-/// `[jetmax-2006:switching]` Returns true if another router's share is below the target by more than a factor. It is
-/// always true for a flow without a target, whose router has left the path.
+/// `[jetmax-2006:switching]` Returns true if another router's share is below the target by more than the fraction
+/// `factor`. Also returns true for a flow without a target, whose router has left the path.
 pub(super) fn is_less(proposed: Rate, target: Rate, factor: f64) -> bool {
     target <= Rate::ZERO || proposed < (1.0 - factor) * target
 }

@@ -238,8 +238,8 @@ fn a_source_waits_until_it_is_counted_and_then_follows_the_target() {
     close(pacing(&source), 0.4 * 480e3 + 0.6 * 40e6, 1e-9);
 }
 
-/// A flow joins a router that offers a third less than the flow sends after one interval. Its rate follows when that
-/// router has counted the flow.
+/// After one interval, a flow joins a router that offers a third less than the flow sends. The flow's rate follows once
+/// that router has counted the flow.
 #[test]
 fn a_source_switches_and_waits_again() {
     let mut source = opened(1.0, 50.0);
@@ -317,8 +317,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(message.starts_with("urgent: "), "{message}");
 }
 
-/// The window holds two RTTs at the rate and one packet, so that pacing limits the rate. The first rate is the initial
-/// window of 15 kB over 40 ms plus two intervals of 100 ms.
+/// The window holds one packet and two RTTs at the pacing rate. The first rate is the initial window of 15 kB over 40
+/// ms plus two intervals of 100 ms.
 #[test]
 fn a_window_of_two_rtts_bounds_what_is_in_flight() {
     let connection = crate::testing::connection();

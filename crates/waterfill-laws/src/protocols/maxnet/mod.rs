@@ -180,7 +180,7 @@ pub fn real(code: u32) -> f64 {
     f64::from(code) / SCALE
 }
 
-/// Returns the code of a price for packets, in the law's own encoding or in the carriage's.
+/// Returns the code of a price for packets. A code of few bits (`code_bits`) first rounds the price.
 pub(super) fn carried(price: f64, x_max: Rate, t: f64, carriage: &mut Carriage) -> u32 {
     quantise(carriage.carry(price, |price| demand(price, x_max, t), |rate| demand_inverse(rate, x_max, t)))
 }

@@ -63,14 +63,15 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     }
 }
 
-/// `[maxnet-2007:VI]` Returns the average after a new price, which moves it by the weight dt/τ, at most 1.
+/// `[maxnet-2007:VI]` Returns the average after a new price with the weight dt/τ, which is limited to 1.
 pub(in crate::protocols) fn averaged(average: f64, price: f64, weight: f64) -> f64 {
     average + weight.min(1.0) * (price - average)
 }
 
 /// Number of parts that a sliding mean distinguishes in one RTT.
 const PARTS: usize = 64;
-/// Number of slots: the full parts of one RTT, the oldest slot (partly outside it), and the newest (not yet full).
+/// Number of slots: the full parts of one RTT, the oldest slot (partly outside the RTT), and the newest slot (not yet
+/// full).
 const SLOTS: usize = PARTS + 2;
 
 /// `[maxnet-2007:VI]` Mean of the prices of the last RTT, each weighted by the time since the previous price.

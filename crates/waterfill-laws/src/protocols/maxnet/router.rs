@@ -21,7 +21,7 @@ pub struct Router {
     pub(super) arrived: Volume,
     /// Arrival rate y over the last full dt_p, or its average over `load_average`.
     arrival_rate: AveragedLoad,
-    /// Sum of the promised start rates that have not arrived as load yet (only with `promise`).
+    /// Sum of the promised start rates, which decays over T₀ (only with `promise`).
     promised: Rate,
     next_update: Instant,
 }
@@ -45,7 +45,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         }
     }
 
-    /// Raises the packet's price, or lowers its start rate (Fig. 3, step 2).
+    /// Counts the packet, and raises its price or lowers its start rate (Fig. 3, step 2).
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         match passing.header.as_deref_mut() {
@@ -129,7 +129,8 @@ pub(in crate::protocols) fn price_next(
     (price + arrived / capacity - mu * dt_p).max(price_min)
 }
 
-/// `[maxnet-2007:IV.B]` Returns the spare capacity (μ + (1 − μ)/4)·C − y, which is negative if the load exceeds it.
+/// `[maxnet-2007:IV.B]` Returns the spare capacity (μ + (1 − μ)/4)·C − y, which is negative if y is above the first
+/// term.
 pub(super) fn spare_capacity(mu: f64, capacity: Rate, arrival_rate: Rate) -> Rate {
     capacity * (mu + (1.0 - mu) / 4.0) - arrival_rate
 }

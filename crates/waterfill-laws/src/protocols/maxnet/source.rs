@@ -30,8 +30,8 @@ pub struct Source {
     pacing: Option<Rate>,
 }
 
-/// Numbers that depend only on the base RTT. They are computed when it changes, because the divisions would double the
-/// cost of an acknowledgement.
+/// Numbers that depend only on the base RTT. They are computed when the base RTT changes, because the divisions would
+/// double the cost of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     base_rtt: Duration,
@@ -50,7 +50,7 @@ pub(super) enum Start {
     Asking,
     /// Rising from `initial`, currently at `rate`, and last raised at `raised` (`None` before the first price).
     Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
-    /// MaxStart is over: its rate has reached the price's rate, or no router answered.
+    /// MaxStart is over: its rate has reached the price's rate, or the source received no start rate.
     Over,
 }
 
@@ -109,7 +109,7 @@ impl Source {
         self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, gain);
     }
 
-    /// Returns the rate to use: MaxStart's rate while it is below the price's rate.
+    /// Returns the rate to use: MaxStart's rate while it is below the price's rate, and the price's rate afterwards.
     fn start_or_price_rate(&mut self, now: Instant) -> Rate {
         let base_rtt = self.path.base_rtt;
         if let Start::Rising { initial, rate, raised } = &mut self.start {

@@ -175,8 +175,8 @@ fn vi_average_over_one_rtt() {
     assert_eq!(at(125, Field::Price(quantise(6.0)), None), Field::Price(quantise(5.25)));
 }
 
-/// The parameter `average` is read as a word or as a flag. Results keep the flag, because it had only two values at
-/// first.
+/// The parameter `average` is read as a word or as a flag. Results keep the flag, because the parameter had only two
+/// values at first.
 #[test]
 fn average_is_a_word_or_a_flag() {
     let word = |word: &str| Value::Word(word.to_owned());
@@ -194,8 +194,8 @@ fn average_is_a_word_or_a_flag() {
     assert_eq!((Average::from_value(&word("on")), Average::from_value(&Value::Number(1.0))), (None, None));
 }
 
-/// `[maxnet-2007:VI]` After a price has risen by one, the sliding mean follows linearly and reaches it after one RTT.
-/// The exponential average would be at 5.25, 5.4375 and 5.68 instead.
+/// `[maxnet-2007:VI]` After a price has risen by one, the sliding mean rises linearly and reaches the price after one
+/// RTT. The exponential average would be at 5.25, 5.4375 and 5.68 instead.
 #[test]
 fn vi_sliding_mean_over_one_rtt() {
     let mut receiver = Receiver::new(&Params { average: Average::Sliding, ..Params::default() });
@@ -364,7 +364,7 @@ fn maxstart_rises_for_two_rtts() {
 }
 
 /// `[maxnet-2007:IV.B]` MaxStart ends "as soon as the MaxStart rate exceeds the price rate", also when the price's rate
-/// falls below it. It also ends five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
+/// falls below MaxStart's. It also ends five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
 #[test]
 fn maxstart_ends_where_the_price_rate_falls_below_it() {
     let mut source = Source::new(&Params::default(), &connection());

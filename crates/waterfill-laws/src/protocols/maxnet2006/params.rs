@@ -1,4 +1,4 @@
-//! Parameters of the thesis's law (§4.2 and §4.3).
+//! Parameters of the 2006 thesis's law (§4.2 and §4.3).
 
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};

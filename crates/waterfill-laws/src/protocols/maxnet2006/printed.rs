@@ -1,5 +1,5 @@
-//! The law in the integers that the thesis prints (§4.1, §4.3). Prices have units of 2⁻¹⁸, parameters are in
-//! thousandths, times in milliseconds, and windows in whole packets. The table has no interpolation.
+//! MaxNet's law in the integers that the 2006 thesis prints (§4.1, §4.3). Prices have units of 2⁻¹⁸ s, parameters are
+//! in thousandths, times in milliseconds, and windows in whole packets. The table has no interpolation.
 //!
 //! Every division truncates towards zero, after all multiplications, as §4.1's example has it. The kernel version
 //! ([`super::fixed_point`]) keeps 16 more bits of prices and ξ, and interpolates.
@@ -123,7 +123,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 }
 
-/// Source of the thesis's law, in integers.
+/// Source of the 2006 thesis's law, in integers.
 #[derive(Clone, Debug)]
 pub struct Source {
     numbers: Numbers,

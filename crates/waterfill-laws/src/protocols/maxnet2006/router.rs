@@ -1,4 +1,4 @@
-//! Router law of the thesis in real numbers.
+//! Router law of the 2006 thesis in real numbers.
 
 use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};

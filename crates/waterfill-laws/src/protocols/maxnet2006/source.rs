@@ -1,4 +1,4 @@
-//! Source law of the thesis in real numbers (Fig. 5).
+//! Source law of the 2006 thesis in real numbers (Fig. 5).
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
@@ -41,10 +41,10 @@ pub(super) struct PriceState {
     base_rtt: Duration,
     /// Time of the last price.
     last_price_at: Instant,
-    /// Time of the last step 3; `acks` counts the acknowledgements since.
+    /// Time of the last step 3 of Fig. 5; `acks` counts the acknowledgements since then.
     updated: Instant,
     acks: u32,
-    /// Time of the last step 4; `last_price` is the price at that time ("lastq").
+    /// Time of the last step 4 of Fig. 5; `last_price` is the price at that time ("lastq").
     raised: Instant,
     last_price: f64,
 }
@@ -61,8 +61,8 @@ impl Source {
         self.set_window(rate, base_rtt);
     }
 
-    /// Updates ξ and the window for a price. The first price is step 2 of Fig. 5 (`[tcp-maxnet-2006:fig5.2]`), later
-    /// ones step 3.
+    /// Updates ξ and the window for a price. The first price is step 2 of Fig. 5 (`[tcp-maxnet-2006:fig5.2]`), and
+    /// later prices are step 3.
     fn on_price(&mut self, price: f64, now: Instant, base_rtt: Duration) {
         let Params { alpha, eta, t, .. } = self.params;
         let (t, tau) = (t.as_secs(), base_rtt.as_secs());

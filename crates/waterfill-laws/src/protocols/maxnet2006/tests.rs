@@ -1,4 +1,5 @@
-//! Tests of the thesis's law: equations checked by hand, then router and source, in real and fixed-point arithmetic.
+//! Tests of the 2006 thesis's law: equations checked by hand, then router and source, in real and fixed-point
+//! arithmetic.
 
 use super::params::Arithmetic;
 use super::router::granted;
@@ -137,8 +138,8 @@ fn a_rising_price_holds_the_start_rate() {
     }
 }
 
-/// `[tcp-maxnet-2006:4.5]` After a quarter of an RTT the average moves by a quarter of the change; without averaging it
-/// moves by all of it.
+/// `[tcp-maxnet-2006:4.5]` After a quarter of an RTT the average moves by a quarter of the change. Without averaging it
+/// moves by the whole change.
 #[test]
 fn the_source_averages_over_an_rtt() {
     for (average, then) in [(true, 0.75), (false, 0.9)] {

@@ -17,7 +17,8 @@ impl Marking {
         Self { every, since: 0.0 }
     }
 
-    /// `[tcp-maxnet-2006:6]` Returns the field to mark if this packet is the n-th since the last mark, or a SYN.
+    /// `[tcp-maxnet-2006:6]` Returns the field to mark if the packet is a SYN or the n-th since the last mark. Returns
+    /// `None` for all other packets.
     #[expect(clippy::inline_always, reason = "one test per packet where every packet is marked")]
     #[inline(always)]
     pub(super) fn field<'a>(&mut self, passing: &'a mut Passing<'_, Header>) -> Option<&'a mut Field> {
@@ -26,7 +27,7 @@ impl Marking {
         (self.every == 1 || matches!(field, Field::StartRate(_)) || self.is_due(packets)).then_some(field)
     }
 
-    /// Returns the packets since the last mark.
+    /// Returns the number of packets since the last mark.
     pub(super) const fn since(&self) -> f64 {
         self.since
     }

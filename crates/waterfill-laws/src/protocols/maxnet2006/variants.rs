@@ -6,7 +6,7 @@ use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, Router, SendLim
 use crate::state::StateFields;
 use crate::units::Instant;
 
-/// Law in real numbers or in the thesis's integers.
+/// Law of the 2006 thesis, in real numbers or in the thesis's integers.
 #[derive(Clone, Debug)]
 pub enum Printable<R, P> {
     /// The law in real numbers.

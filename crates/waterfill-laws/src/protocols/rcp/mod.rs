@@ -113,7 +113,7 @@ impl Protocol for Rcp {
 pub struct WireRate(f32);
 
 impl WireRate {
-    /// No limit, which a source asks for.
+    /// Absence of a limit, which a source requests.
     pub const UNLIMITED: Self = Self(f32::INFINITY);
 
     /// Returns the wire rate nearest to a rate.

@@ -32,7 +32,7 @@ pub struct Router {
     measured: bool,
     /// Volume that arrived in the current T.
     arrived: Volume,
-    /// Volume of the arrivals that carried an RTT, and the sum of those RTTs times their bytes.
+    /// Volume of the arrivals that carried an RTT, and the sum of these RTTs weighted by bytes.
     timed: (Volume, f64),
     /// Time T between the last update and the next.
     interval: Duration,

@@ -7,7 +7,7 @@ use crate::units::{Duration, Rate, Volume};
 use super::params::Params;
 use super::{Echo, Header, Rcp, WireRate};
 
-/// Source that sends at the rate it receives.
+/// Source that sends at the rate that the last acknowledgement returned.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,

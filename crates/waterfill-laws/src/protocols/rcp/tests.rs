@@ -20,7 +20,7 @@ fn link(queue_bytes: f64) -> LinkView {
 }
 
 /// `[rcp-2006:R]` The spare rate at 60 of 100 Mbit/s and 62.5 kB of queue is 0.4·40 − 5 = 11 Mbit/s. An interval of T =
-/// 10 ms applies a tenth of it, because d̂ = 0.1 s.
+/// 10 ms applies a tenth of the spare rate, because d̂ = 0.1 s.
 #[test]
 fn r_step() {
     let spare = spare(bps(1e8), bps(6e7), Volume::from_bytes(62_500.0), 0.4, 1.0, 0.1);
@@ -74,7 +74,7 @@ fn a_router_lowers_requests_to_its_first_rate() {
 }
 
 /// A waiting packet leaves with the rate of its arrival or of its departure, depending on `writes`. A router that
-/// writes at arrival does not ask for departures.
+/// writes at arrival needs no calls at departures.
 #[test]
 fn a_waiting_packet_receives_the_older_or_the_newer_rate() {
     let rate = |writes| {

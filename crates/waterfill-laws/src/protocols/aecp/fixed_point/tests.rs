@@ -40,8 +40,8 @@ fn router_r(router: &AnyRouter) -> f64 {
     Signals::of(|probe| router.observe(probe)).get("r")
 }
 
-/// `[aecp-2010:eq49, eq2, eq4]` Both routers compute the same r within the precision of the scales, and the same codes
-/// within one.
+/// `[aecp-2010:eq49, eq2, eq4]` The real and the fixed-point router compute the same r within the precision of the
+/// scales, and the same codes within one.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);

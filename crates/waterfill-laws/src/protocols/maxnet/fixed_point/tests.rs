@@ -1,6 +1,6 @@
-//! Comparison of the C code of MaxNet with the law in real numbers. Each equation is compared over its range, then
-//! router, receiver and source as a whole. Every bound is the quantisation that `kernel/maxnet.h` states, propagated
-//! through the equation. Where errors add up, the bound is updated step by step.
+//! Comparison of the C code of MaxNet with the law in real numbers. The tests compare each equation over its range, and
+//! then router, receiver and source as a whole. Every bound is the quantisation that `kernel/maxnet.h` states,
+//! propagated through the equation. Where errors add up, the bound is updated step by step.
 
 use super::*;
 use crate::kernel::{KernelLimit as Allowed, Tcp, Value, Words, scaled};
@@ -98,7 +98,7 @@ fn kind_of(code: Code) -> PacketKind {
     if matches!(code, Code::StartRate(_)) { PacketKind::Syn } else { PacketKind::Data }
 }
 
-/// Returns the field of a packet after the router in real numbers has marked it. Only a SYN asks for a start rate.
+/// Returns the field of a packet after the router in real numbers has written to it. Only a SYN asks for a start rate.
 fn mark(router: &mut maxnet::Router, price: Code) -> Code {
     let (mut header, now, volume, kind) = (Header { price }, Instant::ZERO, Volume::ZERO, kind_of(price));
     router.on_arrival(&view(1e9), &mut Passing { now, volume, packets: 0.0, kind, header: Some(&mut header) });
@@ -146,7 +146,7 @@ fn tick(link: &mut Words, bytes: u64, queue: u64) {
     law.tick(link, &sums, queue);
 }
 
-/// Marks a packet; returns its field.
+/// Lets the C router write a packet's field, and returns the field.
 fn mark_link(link: &mut Words, field: u32, syn: bool) -> u32 {
     let law = MaxNet::law();
     let (mut value, syn) = (value_with(field), u32::from(syn));
@@ -368,7 +368,7 @@ fn another_capacity_by_hand() {
 }
 
 /// One price step by hand agrees with the C code. 125 kB take 1 ms at 1 Gbit/s, 130 kB of queue count as 1 kB, and
-/// p_min is the paper's.
+/// p_min is 0.4·ln 10⁶.
 #[test]
 fn fig3_one_interval() {
     let mut router = fixed_router(&Params::default(), &view(1e9));
@@ -396,8 +396,8 @@ fn target_times_over_the_range() {
     }
 }
 
-/// A call for n idle intervals has bit for bit the result of n calls for one. Prices rise, fall, stay constant and
-/// reach both ends, also with promises.
+/// A call for n idle intervals has bit for bit the result of n calls for one interval. Prices rise, fall, stay constant
+/// and reach both limits, with and without promises.
 #[test]
 fn idle_is_as_many_ticks_of_nothing() {
     let mut random = numbers(6);
@@ -465,9 +465,9 @@ fn data_get_prices_and_syns_start_rates() {
 
 // ---------------------------------------------------------------------------------- receiver
 
-/// `[maxnet-2007:VI]` Both receivers have the same average over 10⁵ packets with drifting and jumping prices, start
-/// rates, gaps and shrinking RTT samples. The errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add up, and decay with
-/// the average.
+/// `[maxnet-2007:VI]` The real and the fixed-point receiver have the same average over 10⁵ packets with drifting and
+/// jumping prices, start rates, gaps and shrinking RTT samples. The errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add
+/// up, and decay with the average.
 #[test]
 fn the_fixed_point_receiver_follows_the_law() {
     let mut random = numbers(8);
@@ -516,7 +516,7 @@ fn the_fixed_point_receiver_follows_the_law() {
 }
 
 /// `[maxnet-2007:VI]` Code 1003 a quarter of an RTT after code 1000 gives an average of 1000.75, rounded to 1001.
-/// Without averaging, and before the first RTT sample, it gives 1003.
+/// Without averaging, and before the first RTT sample, the result is 1003.
 #[test]
 fn vi_average_to_the_nearest_code() {
     let law = MaxNet::law();
@@ -537,8 +537,8 @@ fn vi_average_to_the_nearest_code() {
 
 // ---------------------------------------------------------------------------------- source
 
-/// After MaxStart, both sources compute the same ξ, rates and windows in 10⁵ acknowledgements, also when the RTT
-/// changes. The bound of ξ is the sum of the errors that each step adds, with their decay.
+/// After MaxStart, the real and the fixed-point source compute the same ξ, rates and windows in 10⁵ acknowledgements,
+/// also when the RTT changes. The bound of ξ is the sum of the errors that each step adds, with their decay.
 #[test]
 fn the_fixed_point_source_follows_the_law() {
     let mut random = numbers(9);
@@ -595,8 +595,8 @@ fn the_fixed_point_source_follows_the_law() {
     }
 }
 
-/// During MaxStart, both sources are in the same state at the same rate. The bound is 1 bit/s per rise, and twice the
-/// error of the exponential.
+/// During MaxStart, the real and the fixed-point source are in the same state at the same rate. The bound is 1 bit/s
+/// per rise, and twice the error of the exponential.
 #[test]
 fn the_fixed_point_maxstart_follows_the_law() {
     let mut random = numbers(10);
@@ -698,7 +698,7 @@ fn maxstart_ends_at_the_slowest_rates() {
 }
 
 /// `[tcp-maxnet-2006:eq12]` A new base RTT without an echo keeps the rate, and the window follows. Without
-/// compensation, the rate is eq. 6a of the old ξ.
+/// compensation, eq. 6a with the old ξ gives the rate.
 #[test]
 fn a_new_base_rtt_without_an_echo() {
     let price = quantise(demand_inverse(Rate::from_bps(9e8), Rate::from_bps(1e15), 0.4));
@@ -735,8 +735,8 @@ fn a_new_base_rtt_without_an_echo() {
     }
 }
 
-/// At 600 kbit/s two packets take 40 ms, so that tau is 80 ms on a path with an RTT of 20 ms. It stays until a pair
-/// takes more than tau, or less than a quarter of tau.
+/// At 600 kbit/s two packets take 40 ms, and tau is 80 ms on a path with an RTT of 20 ms. This tau stays until a pair
+/// of packets takes more than tau, or less than a quarter of tau.
 #[test]
 fn tau_covers_pairs_of_packets_in_steps_of_two() {
     let tau = |rate: u64, before: u32, rtt: u32| waterfill_maxnet_host_tau(rate, before, 1500, rtt);
@@ -782,8 +782,8 @@ fn a_weight_scales_the_prices_rate() {
 
 // ---------------------------------------------------------------------------------- all together
 
-/// Any valid parameters and any calls keep every number in its range, even with fields and times that no law gives. A
-/// later price still changes the window.
+/// Any valid parameters and any calls keep every number in its range, even with fields and times that no law produces.
+/// A later price still changes the window.
 #[test]
 fn no_calls_leave_the_ranges() {
     let law = MaxNet::law();

@@ -1,5 +1,5 @@
-//! Comparison of the C code of the thesis's law with the law in real numbers. Each equation is compared over its range,
-//! then router and source as a whole. Every bound is the quantisation that `kernel/maxnet2006.h` states.
+//! Comparison of the C code of the 2006 thesis's law with the law in real numbers. The tests compare each equation over
+//! its range, and then router and source as a whole. Every bound is the quantisation that `kernel/maxnet2006.h` states.
 
 use super::*;
 use crate::kernel::{Tcp, Words as CWords};
@@ -306,7 +306,7 @@ fn another_capacity_by_hand() {
     assert!((price_of(&fixed) - expected).abs() < 0.05 / 262_144.0, "{}", price_of(&fixed));
 }
 
-/// After QuickStart, the same prices at the same times give the same windows in both sources.
+/// After QuickStart, the same prices at the same times give the same windows in the real and the fixed-point source.
 #[test]
 fn the_fixed_point_source_follows_the_law() {
     let params = Params { quickstart: false, ..Params::default() };
@@ -338,8 +338,8 @@ fn the_fixed_point_source_follows_the_law() {
     }
 }
 
-/// During QuickStart, both sources have the same window while the rate is granted, raised, held by a rising price, and
-/// ended.
+/// During QuickStart, the real and the fixed-point source have the same window while the rate is granted, raised, held
+/// by a rising price, and ended.
 #[test]
 fn the_fixed_point_quickstart_follows_the_law() {
     let params = Params::default();
