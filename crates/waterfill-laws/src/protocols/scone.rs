@@ -266,7 +266,7 @@ impl Probe for Price {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     period: Duration,
-    /// Time of the last arrival of each signal; `None` if it never arrived.
+    /// Time of the last arrival of each signal; `None` if the signal has not arrived.
     last: Box<[Option<Instant>; UNKNOWN as usize]>,
     lowest: u8,
 }
@@ -311,7 +311,8 @@ impl crate::protocol::Source<Scone> for Source {
         Self { cubic, interval: params.interval, sent: 0, next: Instant::ZERO, advice: None }
     }
 
-    /// `[scone:packet]` Returns a SCONE packet without advice, if one is due.
+    /// `[scone:packet]` Returns a header with a SCONE packet without advice if one is due, and otherwise an empty
+    /// header.
     fn stamp(&mut self, sending: &Sending) -> Header {
         crate::protocol::Source::<Tcp<cubic::Cubic>>::stamp(&mut self.cubic, sending);
         // A QUIC handshake must be over: SCONE packets are negotiated.

@@ -120,7 +120,7 @@ pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Bic {
     params: Params,
-    /// Window at the last loss; zero before the first.
+    /// Window w_max that BIC searches for, in packets; zero before the first loss.
     w_max: f64,
 }
 

@@ -145,7 +145,7 @@ pub fn next_w_max(cwnd: f64, w_max: f64, beta: f64, fast_convergence: bool) -> f
 }
 
 /// `[rfc9438:eq5]` Returns the mean window in packets under one loss every 1/`loss` packets, at an RTT of `rtt`
-/// seconds. It holds outside the Reno-friendly region.
+/// seconds. The formula holds outside the Reno-friendly region.
 #[must_use]
 pub fn mean_window(params: &Params, loss: f64, rtt: f64) -> f64 {
     (params.aggressiveness * (3.0 + params.beta) / (4.0 * (1.0 - params.beta))).powf(0.25) * (rtt / loss).powf(0.75)
@@ -158,7 +158,7 @@ struct Stage {
     epoch: Instant,
     /// Time K from the start of the stage to the plateau, in seconds.
     k: f64,
-    /// Reno's window, in packets.
+    /// Window W_est that Reno would have, in packets.
     w_est: f64,
 }
 
@@ -170,7 +170,7 @@ pub struct Cubic {
     alpha: f64,
     hystart: HyStart,
     stage: Option<Stage>,
-    /// Window of the plateau; zero before the first loss.
+    /// Window of the plateau (W_max), in packets; zero until the first loss or the first congestion avoidance.
     w_max: f64,
     /// Window at the last reduction, or at the end of a slow start without a loss.
     cwnd_prior: f64,
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(next_w_max(80.0, 100.0, 0.7, false), 80.0);
     }
 
-    /// `[rfc9438:decrease]` After the reduction the window follows the cubic and reaches the plateau after K.
+    /// `[rfc9438:decrease]` After the reduction the window follows the cubic function and reaches the plateau after K.
     #[test]
     fn rfc9438_a_stage_goes_from_the_reduction_to_the_plateau_in_k() {
         // One acknowledgement of a whole window each RTT, RTT 100 ms, after a loss at 1000.

@@ -144,8 +144,8 @@ mod tests {
     use crate::protocols::tcp::testing::tcp;
     use crate::units::Duration;
 
-    /// `[rfc8257:M, alpha, cwnd]` A quarter of marks moves α from 1 to 0.953125, and a mark reduces the window by half
-    /// of α.
+    /// `[rfc8257:M, alpha, cwnd]` With a quarter of the packets marked, α falls from 1 to 0.953125. A mark reduces the
+    /// window by the fraction α/2.
     #[test]
     fn rfc8257_by_hand() {
         assert_eq!(marked_share(3.0, 12.0), 0.25);

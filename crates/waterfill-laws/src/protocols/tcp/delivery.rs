@@ -77,7 +77,7 @@ impl Wire for Note {
 pub struct RateSample {
     /// Number of packets that had been delivered when the acknowledged packet left (rs.prior_delivered).
     pub prior_delivered: u64,
-    /// Delivery rate in packets/s; `None` if the interval is shorter than any RTT.
+    /// Delivery rate in packets/s; `None` if the interval is shorter than the minimum RTT.
     pub rate: Option<f64>,
     /// True if the application left the path idle during the sample.
     pub app_limited: bool,
@@ -119,14 +119,14 @@ impl Estimator {
         Note::new(self.delivered as u64, self.delivered_time, send_elapsed, self.is_app_limited())
     }
 
-    /// `[delivery-rate:app-limited]` Marks samples as limited by the application until all packets now in flight are
+    /// `[delivery-rate:app-limited]` Counts samples as limited by the application until all packets now in flight are
     /// delivered.
     pub fn limit_by_application(&mut self, in_flight: f64) {
         self.app_limited_until = (self.delivered + in_flight).max(1.0);
     }
 
-    /// `[delivery-rate:ack]` Records the arrival of another `acked` packets and returns a rate sample. `note` belongs
-    /// to the newest of these packets.
+    /// `[delivery-rate:ack]` Records the arrival of another `acked` packets. Returns a rate sample, or `None` without
+    /// new packets or without the sender's note. `note` belongs to the newest of these packets.
     pub fn on_ack(&mut self, acked: f64, note: &Note, times: Times) -> Option<RateSample> {
         if acked <= 0.0 {
             return None;
@@ -184,8 +184,8 @@ mod tests {
         estimator.on_ack(1.0, note, times).expect("it was noted")
     }
 
-    /// `[delivery-rate:rate, ack]` A rate is the number of packets delivered between sending and acknowledgement,
-    /// divided by the time between.
+    /// `[delivery-rate:rate, ack]` A rate is the number of packets delivered between a packet's departure and its
+    /// acknowledgement, divided by the time between them.
     #[test]
     fn a_rate_is_what_was_delivered_over_the_time_it_took() {
         let mut e = Estimator::default();

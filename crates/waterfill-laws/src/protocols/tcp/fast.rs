@@ -98,7 +98,7 @@ pub struct Fast {
     base_rtt: Duration,
     /// Estimated number of the flow's own packets in the queue.
     backlog: f64,
-    /// True if the present acknowledgement ended a round.
+    /// True if the current acknowledgement ended a round.
     ended: bool,
 }
 

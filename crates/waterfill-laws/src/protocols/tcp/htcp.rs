@@ -127,8 +127,8 @@ pub struct Htcp {
     /// Packets acknowledged since `counted_from`.
     counted: f64,
     counted_from: Instant,
-    /// Smoothed throughput in packets/s. `largest` is its maximum since the last loss, and `before` its maximum up to
-    /// that loss.
+    /// Smoothed throughput in packets/s. `largest` is the maximum since the last loss, and `before` is the maximum
+    /// between the last two losses.
     throughput: f64,
     largest: f64,
     before: f64,

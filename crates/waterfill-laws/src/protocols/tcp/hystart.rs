@@ -1,4 +1,4 @@
-//! HyStart: ends the first slow start when the delay grows, before packets are lost.
+//! HyStart ends the first slow start when the delay grows, before packets are lost.
 //!
 //! # Law
 //! - `[rfc9406:thresh]` RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms))
@@ -101,7 +101,7 @@ pub struct HyStart {
     /// Start of the round; `train` is the time of the last acknowledgement in the train (both for `classic`).
     round_start: Instant,
     train: Instant,
-    /// True if slow start is to end.
+    /// True if slow start must end.
     leave: bool,
 }
 
@@ -123,7 +123,7 @@ impl HyStart {
         }
     }
 
-    /// Returns true while slow start grows more slowly and waits for more samples.
+    /// Returns true in conservative slow start, which grows more slowly and waits for more samples of the delay.
     #[must_use]
     pub fn is_conservative(&self) -> bool {
         self.conservative.is_some()
@@ -193,7 +193,8 @@ impl HyStart {
         }
     }
 
-    /// Grows the window in slow start, like [`crate::protocols::tcp::TcpLaw::slow_start`].
+    /// Grows the window in slow start and returns the packets left over, like
+    /// [`crate::protocols::tcp::TcpLaw::slow_start`].
     pub fn grow(&mut self, window: &mut Window, acked_packets: f64) -> f64 {
         if std::mem::take(&mut self.leave) {
             self.conservative = None;

@@ -32,7 +32,7 @@ pub mod westwood;
 pub const SSTHRESH_MIN: f64 = 2.0;
 /// Window after a timeout, in packets (RFC 5681 §3.1, "loss window").
 pub const LOSS_WINDOW: f64 = 1.0;
-/// Maximum window in packets, so that no law can overflow. 10⁹ packets are 100 Tbit/s at an RTT of 0.1 s.
+/// Maximum window in packets, which prevents overflow in any law. 10⁹ packets are 100 Tbit/s at an RTT of 0.1 s.
 pub const WINDOW_MAX: f64 = 1e9;
 
 /// Congestion window of RFC 5681, in packets.
@@ -40,7 +40,7 @@ pub const WINDOW_MAX: f64 = 1e9;
 pub struct Window {
     /// Maximum number of packets in flight.
     pub cwnd: f64,
-    /// Threshold below which the window grows by slow start; infinite before the first loss.
+    /// Threshold below which the window grows by slow start; infinite until a loss or the law first sets it.
     pub ssthresh: f64,
     /// Initial window.
     pub initial: f64,
@@ -218,7 +218,7 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
     }
 }
 
-/// Law under test and the acknowledgements that it receives.
+/// Helpers that create the law under test and acknowledge its packets.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;

@@ -465,8 +465,8 @@ fn data_get_prices_and_syns_start_rates() {
 
 // ---------------------------------------------------------------------------------- receiver
 
-/// `[maxnet-2007:VI]` The real and the fixed-point receiver have the same average over 10⁵ packets with drifting and
-/// jumping prices, start rates, gaps and shrinking RTT samples. The errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add
+/// `[maxnet-2007:VI]` The real and the fixed-point receiver have the same average over 10⁵ packets. Prices drift and
+/// jump, start rates and gaps occur, and RTT samples shrink. The errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add
 /// up, and decay with the average.
 #[test]
 fn the_fixed_point_receiver_follows_the_law() {

@@ -124,8 +124,8 @@ fn a_rising_price_holds_the_start_rate() {
     }
 }
 
-/// `[tcp-maxnet-2006:4.5]` After a quarter of an RTT the average has moved by a quarter of the change, and after a
-/// whole RTT by the whole change.
+/// `[tcp-maxnet-2006:4.5]` After a quarter of an RTT the average has moved by a quarter of the change. After a whole
+/// RTT it has moved by the whole change.
 #[test]
 fn the_source_averages_over_an_rtt() {
     for (average, then) in [(true, 0.75), (false, 0.9)] {

@@ -68,8 +68,8 @@ fn codes_of_rtts() {
     assert_eq!(rtt_of(stated(Duration::from_millis(60_000))), 1 << 23);
 }
 
-/// `[rcp-2006:R, d, path]` The real and the fixed-point router agree on d̂ within 2·10⁻⁶, on R within the precision of
-/// its steps, and on codes within 3.8·10⁻⁶ of R.
+/// `[rcp-2006:R, d, path]` The real and the fixed-point router agree on d̂, R and codes. The tolerances are 2·10⁻⁶ for
+/// d̂, the precision of its steps for R, and 3.8·10⁻⁶ of R for codes.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);

@@ -4,11 +4,11 @@ use crate::units::{Duration, Instant};
 
 /// Number of rounds for which a maximum rate is valid (BtlBwFilterLen, bbr-00 §4.1.1.2).
 pub(super) const ROUNDS: usize = 10;
-/// Time that a send_quantum covers; `QUANTUM_MAX` is its largest size in bytes (bbr-00 §4.2.2).
+/// Time that a send_quantum covers; `QUANTUM_MAX` is the largest send_quantum in bytes (bbr-00 §4.2.2).
 pub(super) const QUANTUM: Duration = Duration::from_millis(1);
 pub(super) const QUANTUM_MAX: f64 = 65_535.0;
-/// Rate, in bit/s, below which a send_quantum may be a single packet. Above, it has at least two packets (bbr-00
-/// §4.2.2).
+/// Rate, in bit/s, below which a send_quantum may be a single packet. At higher rates, it has at least two packets
+/// (bbr-00 §4.2.2).
 pub(super) const QUANTUM_OF_ONE: f64 = 1.2e6;
 
 /// Maximum of the delivery rate over the last [`ROUNDS`] rounds.
@@ -36,10 +36,11 @@ impl MaxFilter {
 /// bbr_update_ack_aggregation). Without an allowance for these bursts, the sender would be silent between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
-    /// Largest excess in packets, in the present window of rounds and in the previous one.
+    /// Largest excess in packets, in the current window of rounds and in the previous window.
     extra: [f64; 2],
     rounds: u32,
-    /// Time since which acknowledgements have arrived faster than the bandwidth; `acked` counts their packets.
+    /// Time since which acknowledgements have arrived faster than the bandwidth; `acked` counts the packets
+    /// acknowledged since then.
     began: Option<Instant>,
     acked: f64,
 }
@@ -83,7 +84,7 @@ pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration, send_quantum: f64) 
 }
 
 /// `[bbr-00:send_quantum]` Returns the number of whole packets, of `packet` bytes each, that leave in a millisecond at
-/// a pacing rate in packets/s.
+/// a pacing rate in packets/s. The minimum is one packet at low rates and otherwise two.
 #[must_use]
 pub fn send_quantum(pacing_rate: f64, packet: f64) -> f64 {
     let minimum = if pacing_rate * packet * 8.0 < QUANTUM_OF_ONE { 1.0 } else { 2.0 };

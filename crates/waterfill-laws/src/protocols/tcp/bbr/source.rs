@@ -9,8 +9,8 @@ use super::Bbr;
 use super::model::{Aggregation, MaxFilter, inflight, send_quantum};
 use super::params::Params;
 
-/// Minimum window, in packets, with which delayed acknowledgements do not stall the sender (BBRMinPipeCwnd, bbr-00
-/// §4.2.3.3).
+/// Minimum window, in packets. In a smaller window, delayed acknowledgements could stall the sender (BBRMinPipeCwnd,
+/// bbr-00 §4.2.3.3).
 pub(super) const WINDOW_MIN: f64 = 4.0;
 /// Pacing gains of ProbeBW's phases (bbr-00 §4.3.4).
 pub(super) const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -40,7 +40,7 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-/// Changes that an acknowledgement reports, in packets.
+/// Time of an acknowledgement, and the packet counts that it reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: Instant,
@@ -139,7 +139,8 @@ impl Source {
         self.inflight_and(gain, 0.0)
     }
 
-    /// Returns the packets in flight for a gain, plus `more` packets.
+    /// Returns the number of packets in flight for a gain, plus `more`. Before the first RTT, returns the initial
+    /// window.
     fn inflight_and(&self, gain: f64, more: f64) -> f64 {
         let Some((rtprop, _)) = self.rtprop else { return self.initial };
         let packets = inflight(gain, self.bandwidth.max, rtprop, self.quantum()) + more;
@@ -170,7 +171,7 @@ impl Source {
         }
     }
 
-    /// `[bbr-00:RTprop]` Updates the minimum RTT; returns true if it had expired.
+    /// `[bbr-00:RTprop]` Updates the minimum RTT; returns true if the old minimum had expired.
     pub(super) fn update_rtprop(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = self.rtprop.is_some_and(|(_, seen)| now > seen + self.params.rtprop_window);
         if let Some(rtt) = rtt {

@@ -223,7 +223,7 @@ fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
     assert!(!bbr.is_phase_over(&Seen { prior_in_flight: 144.0, ..seen }));
 }
 
-/// `[bbr-00:init]` The first pacing rate sends the initial window within one RTT, times the gain of Startup.
+/// `[bbr-00:init]` The first pacing rate is the initial window per RTT, times the gain of Startup.
 #[test]
 fn the_first_rate_is_the_first_window_in_one_rtt() {
     let path = Path::new();
