@@ -35,7 +35,7 @@ macro_rules! any_wire {
         }
 
         impl ProtocolId {
-            /// Returns the size on the wire, in bytes, in real arithmetic.
+            /// Returns the size of the header or echo on the wire in real arithmetic, in bytes.
             #[must_use]
             pub const fn $bytes(self) -> usize {
                 if self.info().host.notes {
@@ -54,7 +54,7 @@ macro_rules! any_wire {
         }
 
         impl $any {
-            /// Returns the protocol of the header or echo.
+            /// Returns the protocol of the header or echo, or `None` if it is empty.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
                 match self {
@@ -63,7 +63,7 @@ macro_rules! any_wire {
                     $(Self::$variant(_) => Some(ProtocolId::$variant),)*
                 }
             }
-            /// Returns the value for the law of protocol `id`, in kernel arithmetic.
+            /// Returns the value if it belongs to the law of protocol `id` in kernel arithmetic, and otherwise `None`.
             fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
                 match self {
                     Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
@@ -172,7 +172,7 @@ macro_rules! registry {
         pub enum AnyParams { $($variant(<$protocol as Protocol>::Params),)* }
 
         impl AnyParams {
-            /// Returns the protocol.
+            /// Returns the protocol of these parameters.
             #[must_use]
             pub const fn protocol(&self) -> ProtocolId {
                 match self { $(Self::$variant(_) => ProtocolId::$variant,)* }
@@ -224,7 +224,7 @@ macro_rules! registry {
                     None => match self { $(Self::$variant(p) => <$protocol as Protocol>::paced(p),)* },
                 }
             }
-            /// Checks that these parameters can control this link.
+            /// Checks that a law with these parameters can control this link.
             ///
             /// # Errors
             /// Names the first parameter that cannot, and what was expected.
@@ -541,11 +541,11 @@ impl AnyParams {
 
 /// Interface of a router law whose calls are logged.
 pub trait LoggedRouter: std::fmt::Debug + Send + Sync {
-    /// Logs a call of [`Router::on_arrival`].
+    /// Calls the law's [`Router::on_arrival`] and logs the call.
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
-    /// Logs a call of [`Router::on_departure`].
+    /// Calls the law's [`Router::on_departure`] and logs the call.
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
-    /// Logs a call of [`Router::on_timer`].
+    /// Calls the law's [`Router::on_timer`] and logs the call.
     fn on_timer(&mut self, link: &LinkView, now: Instant);
     /// Logs a call of [`AnyRouter::restart`].
     fn restart(&mut self, link: &LinkView, law: AnyRouter);
@@ -557,9 +557,9 @@ pub trait LoggedRouter: std::fmt::Debug + Send + Sync {
 
 /// Interface of a receiver law whose calls are logged.
 pub trait LoggedReceiver: std::fmt::Debug + Send + Sync {
-    /// Logs a call of [`Receiver::on_data`].
+    /// Calls the law's [`Receiver::on_data`] and logs the call.
     fn on_data(&mut self, received: &Received<&AnyHeader>);
-    /// Logs a call of [`Receiver::echo`].
+    /// Calls the law's [`Receiver::echo`] and logs the call.
     fn echo(&mut self, now: Instant) -> AnyEcho;
     /// Copies the law with its state. Both copies write to the same log.
     fn boxed(&self) -> Box<dyn LoggedReceiver>;
@@ -567,11 +567,11 @@ pub trait LoggedReceiver: std::fmt::Debug + Send + Sync {
 
 /// Interface of a source law whose calls are logged.
 pub trait LoggedSource: std::fmt::Debug + Send + Sync {
-    /// Logs a call of [`Source::stamp`].
+    /// Calls the law's [`Source::stamp`] and logs the call.
     fn stamp(&mut self, sending: &Sending) -> AnyHeader;
-    /// Logs a call of [`AnySource::on_ack`].
+    /// Calls the law's [`AnySource::on_ack`] and logs the call.
     fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit;
-    /// Logs a call of [`Source::on_event`].
+    /// Calls the law's [`Source::on_event`] and logs the call.
     fn on_event(&mut self, now: Instant, event: Event);
     /// Returns the logged law.
     fn law(&self) -> &AnySource;
@@ -603,7 +603,7 @@ impl ProtocolId {
     pub fn law(self) -> Option<&'static KernelLaw> {
         self.kernel().map(KernelProtocol::law)
     }
-    /// Returns the protocol with this name.
+    /// Returns the protocol with this name, if there is one.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.info().name == name)

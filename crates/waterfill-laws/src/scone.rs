@@ -1,4 +1,5 @@
-//! SCONE, throughput advice in QUIC packets: a codec in real numbers, and `kernel/scone.h`, compiled unchanged.
+//! SCONE, throughput advice in QUIC packets: a codec in real numbers, and the C codec of `kernel/scone.h`, compiled
+//! unchanged.
 //!
 //! That header documents the format (draft-ietf-scone-protocol) and how rates are rounded. A signal n from 0 to 126
 //! stands for 100 kbit/s·10^(n/20), and 127 for "unknown". Tests compare both versions for every signal.

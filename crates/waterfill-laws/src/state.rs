@@ -71,7 +71,7 @@ pub type Names = Vec<(String, WordKind)>;
 #[derive(Clone, Debug, Default)]
 pub struct StateFields {
     pub(crate) words: Vec<u64>,
-    /// Names of the words, kept only for the first row of each kind of call.
+    /// Names of the words, kept only for the first log row of each kind of call.
     pub(crate) names: Option<Names>,
 }
 

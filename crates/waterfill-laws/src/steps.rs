@@ -34,7 +34,7 @@ impl StateFields {
     }
 }
 
-/// Part of a protocol to which a row belongs.
+/// Law of a protocol whose call a row of the step log records: router, receiver or source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LawPart {
     /// Router law of a link direction.
@@ -46,7 +46,7 @@ pub enum LawPart {
 }
 
 impl LawPart {
-    /// Returns the part's name in logs.
+    /// Returns the law's name in logs: `router`, `receiver` or `source`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,15 +57,15 @@ impl LawPart {
     }
 }
 
-/// Names of calls. A row stores an index into this list.
+/// Names of calls. A row of the step log stores an index into this list.
 pub const CALLS: [&str; 8] = ["new", "on_arrival", "on_departure", "on_timer", "on_data", "echo", "stamp", "on_ack"];
 /// Name of the call for a loss, a mark, a timeout or the end of a recovery. Its index follows those of [`CALLS`].
 pub const ON_EVENT: &str = "on_event";
 
-/// Lists of words, one list per row.
+/// Lists of words, one list per row of the step log.
 #[derive(Clone, Debug)]
 pub struct Lists {
-    /// End of each row's words, after a leading zero.
+    /// Index in `words` at which each row's words end, after a leading zero.
     pub ends: Vec<u32>,
     /// Words of all rows.
     pub words: Vec<u64>,
@@ -89,11 +89,11 @@ impl Lists {
 pub struct Rows {
     /// Index of the protocol in [`ProtocolId::ALL`].
     pub law: Vec<u32>,
-    /// Part of the protocol: 0 for the router, 1 for the receiver, 2 for the source.
+    /// Law that was called: 0 for the router, 1 for the receiver, 2 for the source.
     pub part: Vec<u32>,
     /// Index of the link direction, or of the flow.
     pub entity: Vec<u32>,
-    /// Index of the call in [`CALLS`].
+    /// Index of the call in [`CALLS`]. The index after the last belongs to [`ON_EVENT`].
     pub call: Vec<u32>,
     /// Time of the call in picoseconds.
     pub time: Vec<u64>,
@@ -104,7 +104,7 @@ pub struct Rows {
 /// Names of the word lists of a row.
 pub const LISTS: [&str; 4] = ["inputs", "before", "after", "outputs"];
 
-/// Names and types of a row's words by law, part and call, in the order of [`LISTS`].
+/// Names and types of a row's words by protocol, law and call, in the order of [`LISTS`].
 pub type RowFields = BTreeMap<(ProtocolId, LawPart, u32), [Names; 4]>;
 
 #[derive(Debug, Default)]
@@ -144,7 +144,7 @@ impl StepLog {
         read(&self.inner().rows)
     }
 
-    /// Returns the names and types of the words.
+    /// Returns the names and types of the words for each kind of row.
     #[must_use]
     pub fn fields(&self) -> RowFields {
         self.inner().fields.clone()
@@ -157,7 +157,7 @@ impl StepLog {
     }
 }
 
-/// Identity of the law that a row belongs to.
+/// Protocol and arithmetic of a logged law.
 #[derive(Clone, Copy, Debug)]
 struct LoggedLaw {
     id: ProtocolId,
@@ -368,7 +368,8 @@ impl LoggedSource for Logged<AnySource> {
 }
 
 impl StepLog {
-    /// Logs a router law's calls from now on. The first row contains the law's current state.
+    /// Logs a router law's calls from now on, if the log records this protocol. The first row contains the law's
+    /// current state.
     pub fn router(&self, id: ProtocolId, entity: u32, link: &LinkView, law: &mut AnyRouter) {
         if self.has(id) {
             let (part, of) = (LawPart::Router, LoggedLaw { id, in_kernel: matches!(law, AnyRouter::Kernel(..)) });
@@ -377,7 +378,7 @@ impl StepLog {
             *law = AnyRouter::Logged(Box::new(logged));
         }
     }
-    /// Logs a receiver law's calls from now on.
+    /// Logs a receiver law's calls from now on, if the log records this protocol.
     pub fn receiver(&self, id: ProtocolId, entity: u32, now: Instant, law: &mut AnyReceiver) {
         if self.has(id) {
             let (part, of) = (LawPart::Receiver, LoggedLaw { id, in_kernel: matches!(law, AnyReceiver::Kernel(..)) });
@@ -386,7 +387,7 @@ impl StepLog {
             *law = AnyReceiver::Logged(Box::new(logged));
         }
     }
-    /// Logs a source law's calls from now on.
+    /// Logs a source law's calls from now on, if the log records this protocol.
     pub fn source(&self, id: ProtocolId, entity: u32, now: Instant, connection: &Connection, law: &mut AnySource) {
         if self.has(id) {
             let (part, of) = (LawPart::Source, LoggedLaw { id, in_kernel: matches!(law, AnySource::Kernel(..)) });

@@ -5,10 +5,11 @@ use waterfill_laws::cohabit::{self, IMPROVED, Measured, Verdict};
 use waterfill_laws::kernel::{KernelLaw, Packet, RunsInKernel as _, Tcp, VALUE_MAX, Value, Words};
 use waterfill_laws::protocols::{ixcp::IXcp, pxcp::PXcp, rcp::Rcp, xcp::Xcp};
 
-/// Largest rate of XCP and its variants in 2⁻¹⁶ byte/s, and the capacity of a link that is clamped to this rate.
+/// Largest rate of XCP and its variants in 2⁻¹⁶ byte/s. `PETABIT` is the capacity of a link that is clamped to this
+/// rate.
 const RATE_MAX: u64 = 1 << 62;
 const PETABIT: u64 = 1_000_000_000_000_000;
-/// Smallest feedback on the wire, and the code of zero feedback.
+/// Smallest feedback on the wire. `FEEDBACK_ZERO` is the code of zero feedback.
 const FEEDBACK_MIN: u64 = 1;
 const FEEDBACK_ZERO: u64 = 1 << 39;
 const INTERVAL_US: u64 = 50_000;
@@ -116,7 +117,7 @@ fn residues_of_pxcp_stay_below_the_largest_rate() {
     assert_eq!(cpu.words()[GAIN_LEFT], RATE_MAX);
 }
 
-/// A local packet of extreme X takes all that is left in iXCP. The sum of its own feedback and its feedback from
+/// In iXCP, a local packet of extreme X takes all remaining feedback. The sum of its own feedback and its feedback from
 /// shuffling used to wrap.
 #[test]
 fn a_local_packet_of_ixcp_takes_what_is_left() {

@@ -53,7 +53,7 @@ fn sums_of_feedback_saturate() {
     assert_eq!(falk(i32::MIN).joined(&falk(i32::MIN)), falk(i32::MIN));
 }
 
-/// Encoding into a buffer writes the same bytes as encoding to a vector, and no others.
+/// Encoding into a buffer writes the same bytes as encoding to a vector, and no other bytes.
 #[test]
 fn encoding_into_a_buffer_is_encoding() {
     for &id in ProtocolId::ALL {

@@ -22,7 +22,7 @@ const fn connection() -> Connection {
     Connection { weight: 1.0, packet: PACKET, initial_window, claimed_rtt: None, seed: 7 }
 }
 
-/// Returns a protocol's default parameters, and the parameters with every other word of `arithmetic`.
+/// Returns a protocol's default parameters, and the parameters with every other value of `arithmetic`.
 fn variants(id: ProtocolId) -> Vec<AnyParams> {
     let with = |word: &str| {
         let mut params = id.params();

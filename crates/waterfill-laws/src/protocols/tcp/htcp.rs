@@ -71,7 +71,7 @@ crate::params! {
         delta_l: Duration = Duration::from_millis(1000), "draft-leith-tcp-htcp-06; FreeBSD, Linux";
         /// Scale the increase by the RTT, so that windows do not depend on the RTT.
         rtt_scaling: bool = true, "Linux, use_rtt_scaling";
-        /// Reduce the window by the queue that it built; otherwise to half.
+        /// Reduce the window by the queue that the flow built; if false, halve the window.
         adaptive_backoff: bool = true, "draft-leith-tcp-htcp-06";
         /// Reduce the window to half when the throughput has changed.
         bandwidth_switch: bool = true, "Linux, use_bandwidth_switch";

@@ -1,5 +1,5 @@
-//! Scalable TCP: the window grows and shrinks by fixed fractions. Recovery therefore takes the same number of RTTs at
-//! any rate.
+//! Scalable TCP: a window that grows and shrinks by fixed fractions and therefore recovers in the same number of RTTs
+//! at any rate.
 //!
 //! # Law
 //! - `[kelly-2003:increase]` `cwnd ← cwnd + a` for each packet acknowledged, a = 0.01

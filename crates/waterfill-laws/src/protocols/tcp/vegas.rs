@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// `[vegas-1994:diff, avoidance]` At 110 packets and an RTT of 110 instead of 100 ms, ten packets are in the queue.
-    /// The window moves by one packet outside 2 to 4.
+    /// The window changes by one packet if fewer than 2 or more than 4 packets are in the queue.
     #[test]
     fn vegas_1994_diff_by_hand() {
         // 110 packets, 100 ms without a queue and 110 with: 1100 packets/s expected, 1000 seen, ten in the queue.

@@ -7,7 +7,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::Params;
 use super::{Load, Vcp};
 
-/// Router of one link direction; measures the load once per t_ρ.
+/// Router of one link direction, which measures the load once per t_ρ.
 #[derive(Clone, Debug)]
 pub struct Router {
     capacity: Rate,

@@ -21,7 +21,8 @@ pub struct Source {
     /// Window cwnd in packets, at least 1.
     pub(super) window: f64,
     load: Load,
-    /// Two times set by the last MD. The window is frozen until the first, and AI answers overload until the second.
+    /// Two times set by the last MD. The window is frozen until the first time, and AI answers overload until the
+    /// second time.
     decreased: Option<(Instant, Instant)>,
     /// Smoothed RTT, as in RFC 6298.
     rtt: Option<Duration>,
@@ -37,7 +38,7 @@ pub(super) enum Action {
 }
 
 impl Source {
-    /// `[vcp-2005:MD]` Returns the action for the present load. After one MD, the window is frozen for t_ρ, and AI then
+    /// `[vcp-2005:MD]` Returns the action for the current load. After one MD, the window is frozen for t_ρ, and AI then
     /// answers overload for an RTT.
     fn action(&self, now: Instant) -> Action {
         match (self.load, self.decreased) {

@@ -94,7 +94,7 @@ fn link(queue: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(5e7), target: None, queue: bytes(queue) }
 }
 
-/// Sends a packet of `volume` bytes through the router; returns its code.
+/// Sends a packet of `volume` bytes through the router; returns the packet's code.
 fn pass(router: &mut Router, volume: f64, header: Load) -> Load {
     let mut header = header;
     for departs in [false, true] {

@@ -11,7 +11,7 @@ pub trait Family: Protocol {
     type Rule: Rule<Header = Self::Header, Params = Self::Params>;
 }
 
-/// Changes that a protocol based on XCP makes to its router. By default there are none.
+/// Changes that a protocol based on XCP makes to XCP's router. By default there are none.
 pub trait Rule: Clone + std::fmt::Debug {
     /// Data header of the protocol, which contains the header of XCP.
     type Header;
@@ -35,9 +35,10 @@ pub trait Rule: Clone + std::fmt::Debug {
     fn part(&self, _gain: (Rate, Rate), _loss: (Rate, Rate)) -> f64 {
         1.0
     }
-    /// Marks the header of a packet whose feedback this router lowered; `full` means that all capacity is in use.
+    /// Writes the protocol's own fields into the header of a packet whose feedback this router lowered. `full` means
+    /// that all capacity is in use.
     fn mark_lowered(&self, _header: &mut Self::Header, _full: bool) {}
-    /// Counts a departing packet with its X; `lowered` is true if this router lowered its feedback.
+    /// Counts a departing packet with its X; `lowered` is true if this router lowered the packet's feedback.
     fn count_departure(&mut self, _x: f64, _lowered: bool) {}
     /// Ends an interval that lasted `lasted` seconds; returns the factor for positive spare bandwidth.
     fn end_interval(&mut self, _lasted: f64) -> f64 {

@@ -136,7 +136,7 @@ impl Header {
         }
     }
 
-    /// Decodes a header written by [`Header::write`].
+    /// Decodes a header written by [`Header::write`]. Returns `None` for other bytes.
     pub(in crate::protocols) fn read(bytes: &[u8], length: usize) -> Option<Self> {
         match read_frame(bytes, length)? {
             (FORMAT_KATABI, [rtt, cwnd, feedback, _]) => {
@@ -219,7 +219,7 @@ impl Echo {
         write_frame(format, fields, out, length);
     }
 
-    /// Decodes an echo written by [`Echo::write`].
+    /// Decodes an echo written by [`Echo::write`]. Returns `None` for other bytes.
     pub(in crate::protocols) fn read(bytes: &[u8], length: usize) -> Option<Self> {
         match read_frame(bytes, length)? {
             (FORMAT_KATABI, [.., field]) => real(field, f32::MIN).map(Self::Window),

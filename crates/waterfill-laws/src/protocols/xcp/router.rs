@@ -18,11 +18,11 @@ pub struct Router<R = Draft> {
     first_interval: Duration,
     rule: R,
     counts: Counts,
-    /// Present control interval d.
+    /// Current control interval d.
     interval: Duration,
     arrived: Sums,
     arrived_local: Sums,
-    /// Sum Σ(rtt·X) over the present interval, in s².
+    /// Sum Σ(rtt·X) over the current interval, in s².
     sum_rtt_x: f64,
     /// Spare bandwidth φ/d of the last interval. The fields up to `residue_loss` are other results of that interval.
     spare: Rate,
@@ -31,7 +31,7 @@ pub struct Router<R = Draft> {
     loss: Factors,
     residue_gain: Rate,
     residue_loss: Rate,
-    /// Persistent queue; `queue_min` is the smallest queue since it was measured.
+    /// Persistent queue; `queue_min` is the smallest queue since the persistent queue was measured.
     queue: Volume,
     queue_min: Volume,
     next_control: Instant,
@@ -142,7 +142,7 @@ impl<R: Rule> Router<R> {
         lowered
     }
 
-    /// Returns true if all capacity is in use, so that there is no spare bandwidth.
+    /// Returns true if there is no spare bandwidth, because all capacity is in use.
     fn is_full(&self) -> bool {
         self.spare <= Rate::ZERO
     }
@@ -264,7 +264,8 @@ fn shuffled(gamma: f64, input: Rate, spare: Rate) -> Rate {
     (gamma * input - spare.max(-1.0 * spare)).max(Rate::ZERO)
 }
 
-/// `[draft-falk:cp]` Returns an allocated change divided by the sum to which it is proportional.
+/// `[draft-falk:cp]` Returns an allocated change divided by the sum to which it is proportional, or zero if the sum is
+/// zero.
 fn over(change: Rate, sum: f64) -> Rate {
     if sum > 0.0 { change / sum } else { Rate::ZERO }
 }

@@ -15,7 +15,8 @@ pub struct Source {
     pub(super) cwnd: Volume,
     /// Smoothed RTT in seconds.
     srtt: Option<f64>,
-    /// Claimed RTT in seconds that packets state instead, together with a window that gives the true rate.
+    /// Claimed RTT in seconds that packets state instead of the true RTT, together with a window that gives the true
+    /// rate.
     claimed_rtt: Option<f64>,
     /// Feedback sum in the last acknowledgement, in bytes (XCP-r).
     total: f64,

@@ -129,7 +129,7 @@ fn losses_reduce_the_window_as_in_tcp() {
     assert_eq!(whole.cwnd, bytes(100e3));
 }
 
-/// A sender of weight 2 states half its window, so that X and the gain are twice as large.
+/// A sender of weight 2 states half its window, which doubles X and the gain.
 #[test]
 fn a_weight_scales_the_gain() {
     let packet = bytes(1000.0);
@@ -140,7 +140,7 @@ fn a_weight_scales_the_gain() {
     close(header.x(packet, 1.0), 2.0 * 0.1 * 1000.0 / 100e3, 1e-6);
 }
 
-/// A source of 100 ms and 100 kB that claims 10 s states a window of 10 MB, so that X is true. It applies 10 of 1000
+/// A source of 100 ms and 100 kB that claims 10 s states a window of 10 MB, which keeps X true. It applies 10 of 1000
 /// bytes of feedback.
 #[test]
 fn a_claimed_rtt_is_stated_at_the_true_rate() {
@@ -188,7 +188,7 @@ fn feedback_of(echo: Echo) -> f64 {
     }
 }
 
-/// The last acknowledgement carries the whole sum in XCP-r, whichever earlier ones are lost.
+/// In XCP-r the last acknowledgement carries the whole sum, even if earlier acknowledgements are lost.
 #[test]
 fn the_receivers_sum_survives_lost_acknowledgements() {
     let cwnd_after = |feedback_at, delivered: [bool; 4]| {
@@ -220,8 +220,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(Params::default().check().is_ok());
 }
 
-/// The feedback of a parcel is a sum over its packets: parts divide it, and joined parcels add theirs. A field that no
-/// router wrote stays unwritten.
+/// The feedback of a parcel is a sum over its packets. Parts of a parcel divide this sum, and joined parcels add their
+/// sums. A field that no router wrote stays unwritten.
 #[test]
 fn feedback_of_parcels_is_a_sum() {
     let falk = |delta_throughput| Header::Falk { rtt: 7, x: 8, delta_throughput };

@@ -1,4 +1,5 @@
-//! BBR, version 1, sends at the bottleneck's bandwidth, with at most twice the bandwidth-delay product in flight.
+//! BBR, version 1: a source that sends at the bottleneck's bandwidth, with at most twice the bandwidth-delay product in
+//! flight.
 //!
 //! # Law
 //! The model of the path:

@@ -38,8 +38,8 @@ fn some_params(random: &mut impl FnMut(u64) -> u64) -> Params {
     }
 }
 
-/// `[vcp-2005:load-factor, code]` Both routers agree on load factors within the scale of their volumes, and on codes
-/// except next to a level.
+/// `[vcp-2005:load-factor, code]` The real and the fixed-point router agree on load factors within the scale of their
+/// volumes, and on codes except next to a level.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);
@@ -98,8 +98,8 @@ fn routers_agree() {
     assert!(others < 100, "{others} of 100,000");
 }
 
-/// `[vcp-2005:MI, AI, MD]` Both sources agree on windows within the precision of ξ_s and α_rate, also after losses,
-/// timeouts and freezes.
+/// `[vcp-2005:MI, AI, MD]` The real and the fixed-point source agree on windows within the precision of ξ_s and α_rate,
+/// also after losses, timeouts and freezes.
 #[test]
 fn sources_agree() {
     let mut random = numbers(2);
@@ -161,7 +161,7 @@ fn scaling_agrees() {
     }
 }
 
-/// `[vcp-2005:AI]` Many acknowledgements at once have the same effect as one by one, within a hundredth.
+/// `[vcp-2005:AI]` Many acknowledgements at once have the same effect as single acknowledgements, within a hundredth.
 #[test]
 fn acknowledgements_together_count_as_one_by_one() {
     let law = Vcp::law();
@@ -181,7 +181,8 @@ fn acknowledgements_together_count_as_one_by_one() {
     }
 }
 
-/// A window that the application does not fill, or without an echo, does not grow, but it still decreases.
+/// A window does not grow if the application does not fill it, or if there is no echo. An unused window still decreases
+/// at overload.
 #[test]
 fn an_unused_window_does_not_grow() {
     let law = Vcp::law();

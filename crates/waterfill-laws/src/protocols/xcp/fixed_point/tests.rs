@@ -66,8 +66,8 @@ fn total_of(total: i64) -> Value {
     value
 }
 
-/// `[katabi-2002:cwnd]` Both sources have the same window in 2⁻⁸ bytes, except for half a unit per halving. The X that
-/// packets state agrees within the precision of the codes, 2⁻¹⁹.
+/// `[katabi-2002:cwnd]` The real and the fixed-point source have the same window in 2⁻⁸ bytes, except for half a unit
+/// per halving. The X that packets state agrees within the precision of the codes, 2⁻¹⁹.
 #[test]
 fn sources_agree() {
     let mut random = numbers(2);
@@ -139,7 +139,7 @@ fn receivers_sum_all_feedback() {
 }
 
 /// A receiver ignores a value that no router wrote, and keeps its total. A SYN's value states no RTT, but an echo shows
-/// that a router marked it.
+/// that a router wrote the value.
 #[test]
 fn a_written_zero_differs_from_unwritten() {
     let law = Xcp::law();
@@ -181,7 +181,7 @@ fn totals_wrap() {
     }
 }
 
-/// Feedback of −5 % per RTT is evidence of a standing queue. No feedback or a gain is not.
+/// Feedback of −5 % per RTT is evidence of a standing queue. Zero feedback, a small loss and a gain are no evidence.
 #[test]
 fn a_falling_total_is_evidence() {
     let law = Xcp::law();

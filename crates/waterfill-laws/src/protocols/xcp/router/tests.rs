@@ -29,7 +29,7 @@ fn eq2_shuffled() {
     assert_eq!(shuffled(0.1, bps(100.0 * MBPS), bps(12.4 * MBPS)), Rate::ZERO);
 }
 
-/// `[katabi-2002:d]` Flows of 40 and 80 ms count once each, so that the mean RTT is 60 ms for any windows.
+/// `[katabi-2002:d]` Flows of 40 and 80 ms count once each, which gives a mean RTT of 60 ms for any windows.
 #[test]
 fn d_is_the_mean_over_flows() {
     let mut router = Router::<Draft>::with(&Params::default(), &link());
@@ -71,8 +71,8 @@ fn after_one_interval(form: Form) -> Router {
     router
 }
 
-/// `[draft-falk:cp]` Each of two flows gains 4 Mbit/s, which is 5 and 20 kbit/s for each of 800 and 200 packets. φ =
-/// 0.4 · 20 = 8 = γ·y, so that h = 0.
+/// `[draft-falk:cp]` Each of two flows gains 4 Mbit/s, which is 5 and 20 kbit/s for each of 800 and 200 packets. φ/d =
+/// 0.4 · 20 = 8 Mbit/s equals γ·y, which gives h = 0.
 #[test]
 fn cp_gives_every_flow_the_same() {
     for form in [Form::Katabi, Form::Falk] {

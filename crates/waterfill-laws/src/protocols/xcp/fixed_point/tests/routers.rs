@@ -1,4 +1,5 @@
-//! Comparison of the routers: 10⁵ packets of each law through both versions, and the sums that an interval allocates.
+//! Comparison of the real and the fixed-point routers, with 10⁵ packets of each law and the sums that an interval
+//! allocates.
 
 use super::*;
 use crate::kernel::Numbers;
@@ -147,7 +148,7 @@ impl Under {
     }
 }
 
-/// Sums over an interval: ΣX and Σs of all packets, ΣX and Σs of those in shuffling, and ΣX of lowered packets.
+/// Sums over an interval: ΣX and Σs of all packets, ΣX and Σs of the packets in shuffling, and ΣX of lowered packets.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     all: [f64; 2],
@@ -171,7 +172,7 @@ impl Sums {
 }
 
 /// Asserts that each packet's feedback and each interval's results agree within the precision of the scales. d is
-/// truncated to a microsecond, and its RTTs to 2⁻²⁰ s, so that y has the same relative error. Factors and codes are
+/// truncated to a microsecond and its RTTs to 2⁻²⁰ s, which gives y the same relative error. Factors and codes are
 /// within 10⁻⁶ each. The packet at which a residue ends may differ by the errors of all packets before it.
 fn routers_agree<P: Member>(seed: u64) {
     let mut random = numbers(seed);
@@ -262,19 +263,20 @@ fn routers_agree<P: Member>(seed: u64) {
     assert!(compared > 50_000 && ends * 20 < compared, "{ends} of {compared}");
 }
 
-/// `[draft-falk:cp, cn, residue]` Both routers of XCP give the same feedback.
+/// `[draft-falk:cp, cn, residue]` The real and the fixed-point router of XCP give the same feedback.
 #[test]
 fn routers_of_xcp_agree() {
     routers_agree::<Xcp>(11);
 }
 
-/// `[ixcp-2007:5]` Both routers of P-XCP give the same feedback.
+/// `[ixcp-2007:5]` The real and the fixed-point router of P-XCP give the same feedback.
 #[test]
 fn routers_of_pxcp_agree() {
     routers_agree::<PXcp>(12);
 }
 
-/// `[ixcp-2007:eq3, 3, 2.1]` Both routers of iXCP give the same feedback and name the same links.
+/// `[ixcp-2007:eq3, 3, 2.1]` The real and the fixed-point router of iXCP give the same feedback and name the same
+/// links.
 #[test]
 fn routers_of_ixcp_agree() {
     routers_agree::<IXcp>(13);
@@ -294,7 +296,7 @@ impl Driven {
         law.link_set(&mut link, &law.params(numbers), 100_000_000, 0);
         Self { law, link, cpus: vec![law.cpu(); cpus], counted: vec![0; law.sums().words().len()] }
     }
-    /// Marks a packet on a CPU; returns its feedback over all segments, in codes.
+    /// Lets a CPU write a packet's feedback; returns the feedback over all segments, in codes.
     fn mark(&mut self, cpu: usize, segments: u32, mut value: Value) -> i64 {
         let bytes = 1000 * u64::from(segments);
         let counted = self.cpus[cpu].words()[0] + bytes;
