@@ -43,7 +43,7 @@ impl Unit {
         }
     }
 
-    /// Returns a value as people read and write it, for example `130 ms`.
+    /// Formats a value as people read and write values, for example `130 ms`.
     #[must_use]
     pub fn show(self, value: &Value) -> String {
         match (self, value) {
@@ -60,7 +60,7 @@ impl Unit {
 const LARGE: &[(&str, i32)] = &[("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0)];
 const SMALL: &[(&str, i32)] = &[("", 0), ("m", -3), ("µ", -6), ("n", -9), ("p", -12)];
 
-/// Formats a number with the largest prefix for which it is at least 1, or without a prefix if there is none. 15
+/// Formats a number with the largest prefix that leaves it at least 1, or without a prefix if there is none. 15
 /// significant digits are kept.
 fn with_prefix(n: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     let zero = ("", 0);

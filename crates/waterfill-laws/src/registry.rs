@@ -54,7 +54,7 @@ macro_rules! any_wire {
         }
 
         impl $any {
-            /// Returns the protocol of the header or echo, or `None` if it is empty.
+            /// Returns the protocol of the header or echo, or `None` for an empty header or echo.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
                 match self {
@@ -63,7 +63,7 @@ macro_rules! any_wire {
                     $(Self::$variant(_) => Some(ProtocolId::$variant),)*
                 }
             }
-            /// Returns the value if it belongs to the law of protocol `id` in kernel arithmetic, and otherwise `None`.
+            /// Returns the kernel value if its law belongs to protocol `id`, and otherwise `None`.
             fn value_of(&self, id: ProtocolId) -> Option<kernel::Value> {
                 match self {
                     Self::Kernel(KernelValue { protocol, value }) if *protocol == id => Some(*value),
@@ -547,7 +547,7 @@ pub trait LoggedRouter: std::fmt::Debug + Send + Sync {
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>);
     /// Calls the law's [`Router::on_timer`] and logs the call.
     fn on_timer(&mut self, link: &LinkView, now: Instant);
-    /// Logs a call of [`AnyRouter::restart`].
+    /// Replaces the law by a new law and logs the new law's first state.
     fn restart(&mut self, link: &LinkView, law: AnyRouter);
     /// Returns the logged law.
     fn law(&self) -> &AnyRouter;

@@ -59,7 +59,8 @@ impl LawPart {
 
 /// Names of calls. A row of the step log stores an index into this list.
 pub const CALLS: [&str; 8] = ["new", "on_arrival", "on_departure", "on_timer", "on_data", "echo", "stamp", "on_ack"];
-/// Name of the call for a loss, a mark, a timeout or the end of a recovery. Its index follows those of [`CALLS`].
+/// Name of the call for a loss, a mark, a timeout or the end of a recovery. This call's index follows the indices of
+/// [`CALLS`].
 pub const ON_EVENT: &str = "on_event";
 
 /// Lists of words, one list per row of the step log.

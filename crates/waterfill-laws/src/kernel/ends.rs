@@ -112,7 +112,8 @@ impl Source {
         self.law
     }
 
-    /// Reads the law's limit and converts it into a send limit, through the host's program if that is simulated.
+    /// Reads the law's limit and converts it into a send limit. If the host's program is simulated, the program makes
+    /// the conversion.
     fn set_limit(&mut self) {
         self.allowed = self.law.limit(&mut self.state, &self.tcp);
         let KernelLimit { rate, window, .. } = self.allowed;

@@ -334,7 +334,8 @@ impl KernelLaw {
     pub fn heard(&self, echo: &Value) -> bool {
         call!(self.heard(echo)) != 0
     }
-    /// Passes an acknowledgement to the source with C's `law_ack`. `None` means that it carries no echo.
+    /// Passes an acknowledgement to the source with C's `law_ack`. `None` means that the acknowledgement carries no
+    /// echo.
     pub fn ack(&self, params: &Words, source: &mut Words, tcp: &Tcp, echo: Option<&Value>) {
         let (has_echo, echo) = (u32::from(echo.is_some()), echo.unwrap_or(&[0; VALUE_MAX]));
         call!(self.ack(params.of(self.params), source.of_mut(self.source), tcp, has_echo, echo));
@@ -402,7 +403,7 @@ impl KernelLaw {
     pub fn replay(&self) -> Words {
         Words::new(self.replay)
     }
-    /// Makes the call of a record and returns the hash of all state after it.
+    /// Makes the call of a record and returns the hash of all state after the call.
     ///
     /// The state's last six words are the results of the call: four numbers, then the value that the call wrote.
     pub fn replay_step(&self, state: &mut Words, record: &Record) -> u64 {

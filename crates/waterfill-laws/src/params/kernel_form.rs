@@ -152,8 +152,8 @@ impl KernelForm {
         Err(ParamError(format!("{name}: must be {wanted} in kernel arithmetic, got {}", shown(unit, value))))
     }
 
-    /// Returns the values that the C code supports, as text for a table; `None` if it supports all values of the
-    /// parameter.
+    /// Returns the values that the C code supports, as text for a table; `None` if the C code supports all values of
+    /// the parameter.
     #[must_use]
     pub fn supported(&self, unit: Unit, default: &Value) -> Option<String> {
         let show = |n: f64| unit.show(&Value::Number(n));

@@ -161,9 +161,9 @@ mod tests {
         }
     }
 
-    /// `[ixcp-2007:eq1, 5]` Spare bandwidth is scaled by N/N_b if the other flows are bottlenecked upstream, and by one
-    /// if they seem to be bottlenecked here. Unscaled, 8 Mbit/s over ten flows of 100 packets are 8 kbit/s each, or 100
-    /// bytes in 100 ms.
+    /// `[ixcp-2007:eq1, 5]` Spare bandwidth is scaled by N/N_b if the other flows are bottlenecked upstream. It is not
+    /// scaled if they seem to be bottlenecked here. Unscaled, 8 Mbit/s over ten flows of 100 packets are 8 kbit/s each,
+    /// or 100 bytes in 100 ms.
     #[test]
     fn spare_bandwidth_is_scaled() {
         for (here, scaled, bytes) in [(10, false, 100.0), (2, false, 100.0), (10, true, 100.0), (2, true, 500.0)] {
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// `[ixcp-2007:5]` With 10 flows the factor is 5 if two of them are bottlenecked here, and 10 if none is.
+    /// `[ixcp-2007:5]` With 10 flows the factor is 5 if two flows are bottlenecked here, and 10 if no flow is.
     #[test]
     fn scale_of_pxcp() {
         let close = |got: f64, expected: f64| crate::testing::close(got, expected, 1e-12);

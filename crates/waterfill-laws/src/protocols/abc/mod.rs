@@ -1,4 +1,4 @@
-//! ABC: one bit in each packet says "accelerate" or "brake", so that the link runs at its target rate an RTT later.
+//! ABC: one bit in each packet says "accelerate" or "brake", which brings the link to its target rate an RTT later.
 //!
 //! # Law
 //! Each acknowledgement lets a source send two packets (accelerate) or none (brake). So the rate of arrivals one RTT

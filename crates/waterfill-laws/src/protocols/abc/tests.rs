@@ -36,7 +36,8 @@ fn target_rate_by_hand() {
     assert_eq!(target_rate(0.98, Rate::ZERO, PACKET, ms(50), ms(133)), Rate::ZERO, "nor is a link that is down fast");
 }
 
-/// `[abc-2020:eq2]` Accelerating half of the packets keeps the rate, a quarter halves it, and all of them double it.
+/// `[abc-2020:eq2]` Accelerating half of the packets keeps the rate. Accelerating a quarter halves the rate, and
+/// accelerating all packets doubles it.
 #[test]
 fn share_that_accelerates() {
     let share = |target: f64, departing: f64| accelerate(Rate::from_bps(target), Rate::from_bps(departing));
@@ -83,8 +84,8 @@ fn tokens_are_limited() {
     assert_eq!((burst, token), (4, 1.0));
 }
 
-/// `[abc-2020:eq3]` A window of 10 packets becomes 11.1 or 9.1; an RTT with both marks in equal number adds about one
-/// packet.
+/// `[abc-2020:eq3]` A window of 10 packets becomes 11.1 after "accelerate" and 9.1 after "brake". An RTT with equal
+/// numbers of both adds about one packet.
 #[test]
 fn window_steps_by_hand() {
     close(next_window(10.0, Accelerate, 1.0, 1.0), 11.1, 1e-12);
@@ -252,8 +253,8 @@ fn the_receiver_returns_each_bit() {
     }
 }
 
-/// With one acknowledgement for two packets, the returned marks add up to the received ones, within one
-/// acknowledgement.
+/// With one acknowledgement for two packets, the sum of the returned marks equals the sum of the received marks, within
+/// one acknowledgement.
 #[test]
 fn acknowledgements_of_two_packets_keep_the_sum() {
     let patterns: [&[Mark]; 4] = [

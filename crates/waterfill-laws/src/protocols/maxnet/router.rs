@@ -97,7 +97,7 @@ impl Router {
         }
     }
 
-    /// Returns the code of the spare capacity and, with `promise`, records it as promised.
+    /// Returns the code of the spare capacity and, with `promise`, counts this capacity as promised.
     pub(super) fn start_code(&mut self) -> u32 {
         let spare = spare_capacity(self.params.mu, self.capacity, self.arrival_rate.rate() + self.promised);
         if self.params.promise {
@@ -112,7 +112,7 @@ pub(in crate::protocols) fn highest(code: u32, own: u32) -> u32 {
     code.max(own)
 }
 
-/// `[maxnet-2007:fig3]` Returns y_dt + Q·dt_p/T₀, which counts the queue as if it had been sent again.
+/// `[maxnet-2007:fig3]` Returns y_dt + Q·dt_p/T₀, which counts part of the queue as new arrivals.
 pub(super) fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
     arrived + queue * (dt_p / t_0)
 }

@@ -15,7 +15,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 const RECORDS: u32 = 64_000;
 /// Divisor that turns an exponent in 2⁻¹⁸ into a record's index. Steps of 2⁻¹¹ cover 31.25, and ln(10¹⁵/32) is 31.07.
 const RECORD_STEP: i64 = 1 << 7;
-/// Maximum RTT in milliseconds. Longer RTTs are clamped, so that products stay within 63 bits.
+/// Maximum RTT in milliseconds. Longer RTTs are clamped, which keeps products within 63 bits.
 const RTT_MAX_MS: i64 = 1 << 24;
 
 /// The router of one link direction.

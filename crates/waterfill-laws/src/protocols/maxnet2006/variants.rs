@@ -22,7 +22,7 @@ macro_rules! selected {
     };
 }
 
-/// Calls the method of whichever version is present.
+/// Calls a method of the real or the printed version, whichever is in use.
 macro_rules! either {
     ($which:expr, $law:ident => $call:expr) => {
         match $which {

@@ -95,8 +95,8 @@ fn a_waiting_packet_receives_the_older_or_the_newer_rate() {
     assert_eq!(rate(Writes::Departure), (WireRate::of(newer).rate(), true, newer));
 }
 
-/// RTTs are weighted by bytes: two bytes at 20 ms for each byte at 80 ms give 40 ms. The first sample is taken at once,
-/// and later ones move d̂ by T/d̂.
+/// RTTs are weighted by bytes: two bytes at 20 ms for each byte at 80 ms give 40 ms. The first sample becomes d̂, and
+/// later samples move d̂ by T/d̂.
 #[test]
 fn rtts_are_weighted_by_traffic() {
     let average = |average| {
@@ -132,7 +132,7 @@ fn a_rate_stays_between_r_min_and_capacity() {
         .expect_err("a source that may not send never receives a rate");
 }
 
-/// A source that claims an RTT of 10 s states it from its first sample on, and follows the router's rate.
+/// A source that claims an RTT of 10 s states this RTT from its first sample on, and follows the router's rate.
 #[test]
 fn a_claimed_rtt_is_stated_from_the_first_sample_on() {
     let claimed_rtt = Some(Duration::from_millis(10_000));
@@ -145,7 +145,7 @@ fn a_claimed_rtt_is_stated_from_the_first_sample_on() {
     assert_eq!(liar.limit().pacing, Some(bps(5e6)));
 }
 
-/// The SYN carries no RTT; its answer sets the source's rate, and later answers change it.
+/// The SYN carries no RTT. The answer to the SYN sets the source's rate, and later answers change this rate.
 #[test]
 fn a_source_sends_at_the_rate_it_receives() {
     let packet = Volume::from_bytes(1500.0);

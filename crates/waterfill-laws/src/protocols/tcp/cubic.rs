@@ -113,7 +113,7 @@ pub fn plateau(aggressiveness: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
     ((w_max - cwnd_epoch) / aggressiveness).cbrt()
 }
 
-/// `[rfc9438:target]` Returns the target for the window in one RTT, limited to 1 to 1.5 times the present window.
+/// `[rfc9438:target]` Returns the target for the window in one RTT, limited to 1 to 1.5 times the current window.
 #[must_use]
 pub fn target(w_cubic_ahead: f64, cwnd: f64) -> f64 {
     w_cubic_ahead.clamp(cwnd, 1.5 * cwnd)
@@ -437,7 +437,7 @@ mod tests {
         assert!(cubic.window().cwnd < 71.0, "{:?}", cubic.window());
     }
 
-    /// `[rfc9438:eq5]` The mean windows equal the ones of Table 1 of RFC 9438.
+    /// `[rfc9438:eq5]` The mean windows equal the windows of Table 1 of RFC 9438, which has Reno's where it is larger.
     #[test]
     fn rfc9438_eq5_gives_table_1() {
         // RFC 9438 §5.1, Table 1: RTT 0.1 s; what Reno has, 1.2/√p, where that is more (to the table's rounding).

@@ -210,8 +210,8 @@ mod tests {
         assert!((sample.rate.unwrap() - 4.0 / 0.1).abs() < 1e-9);
     }
 
-    /// `[delivery-rate:send]` Compressed acknowledgements do not raise the rate, because the time that sending took
-    /// limits it.
+    /// `[delivery-rate:send]` Compressed acknowledgements do not raise the rate, because the rate counts at least the
+    /// time that sending took.
     #[test]
     fn compressed_acknowledgements_do_not_look_fast() {
         let mut e = Estimator::default();

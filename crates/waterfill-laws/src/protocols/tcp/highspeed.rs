@@ -105,8 +105,8 @@ impl Params {
         (w * w * self.p(w) * 2.0 * b / (2.0 - b)).max(1.0)
     }
 
-    /// `[rfc3649:eq1]` Returns the mean window, in packets, at a loss rate. Down to 10⁻³ this is standard TCP's 1.2/√p.
-    /// Below 10⁻³ it is a line on logarithmic scales.
+    /// `[rfc3649:eq1]` Returns the mean window, in packets, at a loss rate. Down to 10⁻³ the window is standard TCP's
+    /// 1.2/√p. Below 10⁻³ the window is a line on logarithmic scales.
     #[must_use]
     pub fn mean_window(&self, loss: f64) -> f64 {
         if loss >= LOW_P {

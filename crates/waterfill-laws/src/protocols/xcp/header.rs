@@ -41,7 +41,7 @@ const TICKS_PER_S: f64 = (1 << 28) as f64;
 /// Feedback that a sender writes as a request; routers never write it.
 const ASK_KATABI: f32 = f32::MAX;
 const ASK_FALK: i32 = i32::MAX;
-/// Limit of sums of feedback, in bytes. No window reaches it, and sums below it stay finite.
+/// Limit of sums of feedback, in bytes. No window reaches this limit, and sums below it stay finite.
 pub(super) const FEEDBACK_MAX: f64 = 1e30;
 
 fn write_frame(format: u8, fields: [[u8; 4]; 4], out: &mut [u8], length: usize) {

@@ -14,7 +14,7 @@ fn real_and_fixed(params: &Params) -> [AnyParams; 2] {
     testing::real_and_fixed(|arithmetic| AnyParams::Aecp(Params { arithmetic, ..params.clone() }))
 }
 
-/// Returns the wire value of a factor: the complement of its code, so that routers keep the largest value.
+/// Returns the wire value of a factor: the complement of the factor's code, because routers keep the largest value.
 fn value(factor: Factor) -> Value {
     value_with(0xffff - u32::from(factor.0))
 }
@@ -93,7 +93,7 @@ fn routers_agree() {
     }
 }
 
-/// Carried codes have the same mean in both versions, because the residue is at most half a code.
+/// Carried codes have the same mean in real and in kernel arithmetic, because the residue is at most half a code.
 #[test]
 fn carried_codes_agree_in_their_mean() {
     let params = Params { r_0: First::Capacity, ..Params::default() };
@@ -112,8 +112,9 @@ fn carried_codes_agree_in_their_mean() {
     assert!((real - fixed).abs() < 1.0 / 1000.0 + 0.0018, "{real} and {fixed}");
 }
 
-/// `[aecp-2010:eq46, eq48, eq3]` Both sources compute the same rate within 2·10⁻⁶ and 1 bit/s, plus the error of the
-/// weight. αT₁ has an error of 2⁻³², and eq. 3 a relative error of 2·10⁻⁵; both multiply the change of ln x.
+/// `[aecp-2010:eq46, eq48, eq3]` The real and the fixed-point source compute the same rate within 2·10⁻⁶ and 1 bit/s,
+/// plus the error of the weight. αT₁ has an error of 2⁻³², and eq. 3 has a relative error of 2·10⁻⁵; both multiply the
+/// change of ln x.
 #[test]
 fn sources_agree() {
     let mut random = numbers(2);

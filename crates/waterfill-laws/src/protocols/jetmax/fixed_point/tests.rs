@@ -56,7 +56,7 @@ fn coded(rate: f64) -> f64 {
     (rate / unit).round() * unit
 }
 
-/// Packet of a flow, for both versions of the law.
+/// Packet of a flow, with headers for real and for kernel arithmetic.
 #[derive(Clone, Copy)]
 struct Packet {
     rate: f64,

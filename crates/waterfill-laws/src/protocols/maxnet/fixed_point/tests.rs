@@ -304,8 +304,8 @@ fn iv_b_start_rise_over_the_range() {
 
 // ---------------------------------------------------------------------------------- router
 
-/// `[maxnet-2007:eq3, eq8, IV.B]` One second of random load and queue gives the same prices and start rates in both
-/// versions, on links of every speed.
+/// `[maxnet-2007:eq3, eq8, IV.B]` One second of random load and queue gives the same prices and start rates in real and
+/// in kernel arithmetic, on links of every speed.
 #[test]
 fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(5);
@@ -621,9 +621,9 @@ fn the_fixed_point_maxstart_follows_the_law() {
     }
 }
 
-/// Fields in any order, at times that stand still or go back, give the same states and rates in both versions. Prices
-/// stay within 1 % of the price of 1 Gbit/s. A larger step would lower the rate below a packet per 200 ms. A host then
-/// applies the next price as the first one.
+/// Fields in any order, at times that stand still or go back, give the same states and rates in real and in kernel
+/// arithmetic. Prices stay within 1 % of the price of 1 Gbit/s. A larger step would lower the rate below a packet per
+/// 200 ms. A host then applies the next price as the first one.
 #[test]
 fn any_order_of_fields_gives_the_same_states() {
     let mut random = numbers(12);

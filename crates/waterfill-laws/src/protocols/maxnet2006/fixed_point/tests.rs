@@ -224,8 +224,8 @@ fn averages_windows_and_rtts_over_the_range() {
     assert_eq!(waterfill_maxnet2006_base_rtt(u64::MAX, 1000), 16_777_000);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` Both versions agree on slowly rising prices, except where a double rounds to the other
-/// side.
+/// `[tcp-maxnet-2006:fig5.4]` Real and kernel arithmetic agree on whether a price rises slowly, except where a double
+/// rounds to the other side.
 #[test]
 fn fig5_4_over_the_range() {
     let mut random = numbers(5);
@@ -244,8 +244,8 @@ fn fig5_4_over_the_range() {
     assert_eq!(waterfill_maxnet2006_rises_slowly(9, 9, 28_000, 0), 0);
 }
 
-/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2, 3.3]` One second of random load gives the same prices and start rates in both
-/// versions, on links of every speed.
+/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2, 3.3]` One second of random load gives the same prices and start rates in real
+/// and in kernel arithmetic, on links of every speed.
 #[test]
 fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(6);

@@ -7,8 +7,8 @@ pub(super) const ROUNDS: usize = 10;
 /// Time that a send_quantum covers; `QUANTUM_MAX` is the largest send_quantum in bytes (bbr-00 §4.2.2).
 pub(super) const QUANTUM: Duration = Duration::from_millis(1);
 pub(super) const QUANTUM_MAX: f64 = 65_535.0;
-/// Rate, in bit/s, below which a send_quantum may be a single packet. At higher rates, it has at least two packets
-/// (bbr-00 §4.2.2).
+/// Rate, in bit/s, below which a send_quantum may be a single packet. At higher rates, a send_quantum has at least two
+/// packets (bbr-00 §4.2.2).
 pub(super) const QUANTUM_OF_ONE: f64 = 1.2e6;
 
 /// Maximum of the delivery rate over the last [`ROUNDS`] rounds.
@@ -33,7 +33,7 @@ impl MaxFilter {
 }
 
 /// Largest burst of acknowledgements beyond the bandwidth in the last 5 to 10 rounds (tcp_bbr.c:
-/// bbr_update_ack_aggregation). Without an allowance for these bursts, the sender would be silent between them.
+/// bbr_update_ack_aggregation). Without an allowance for these bursts, the sender would be silent between bursts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     /// Largest excess in packets, in the current window of rounds and in the previous window.

@@ -148,7 +148,8 @@ fn bbr_00_the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
     assert_eq!(round(6, 156.0, true, false), (125.0, 3, true));
 }
 
-/// `[bbr-00:pacing_rate]` The pacing rate is the gain times 1000 packets/s, and it falls only once the pipe is full.
+/// `[bbr-00:pacing_rate]` The pacing rate is the gain times 1000 packets/s. Before the pipe is full, the rate does not
+/// fall.
 #[test]
 fn bbr_00_pacing_rate_by_hand() {
     let mut bbr = source(&Params::default(), &connection());

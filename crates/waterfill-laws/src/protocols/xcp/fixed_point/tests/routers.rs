@@ -12,7 +12,7 @@ use crate::units::Rate;
 /// Identifier of the link.
 const HERE: u32 = 5;
 
-/// Packets of a flow, as both versions state them.
+/// RTT and time per byte of a flow's packets, as codes that headers of both arithmetics state.
 #[derive(Clone, Copy)]
 struct Flow {
     rtt_code: u32,
