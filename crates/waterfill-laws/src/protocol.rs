@@ -14,7 +14,7 @@ pub struct Info {
     pub name: &'static str,
     /// One-line summary of the protocol for listings.
     pub summary: &'static str,
-    /// Family of the protocol: the routers or the hosts alone set the rate.
+    /// Family of the protocol: explicit or end-to-end.
     pub kind: ProtocolKind,
     /// True if the law needs packets, which a fluid model does not have.
     pub needs_packets: bool,

@@ -1,4 +1,4 @@
-//! Types for quantities. No other module converts between units.
+//! Types for quantities: time, duration, volume and rate.
 //!
 //! Time is integer picoseconds: a 1500-byte packet at 1 Pbit/s takes 12 ps, so events at that rate are still ordered, and
 //! 63 bits last 106 days. Volumes and rates inside laws are real numbers, so that a fluid step is an arrival like any

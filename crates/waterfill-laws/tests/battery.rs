@@ -165,8 +165,8 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// No sequence of calls panics or gives a window or rate that is negative, infinite or NaN. The same sequence
-    /// always gives the same output.
+    /// No sequence of calls panics or gives an invalid window, rate or signal. The same sequence always gives the same
+    /// output.
     #[test]
     fn any_sequence_of_calls_is_valid_and_repeatable(calls in calls(), decade in 2.0..15.0f64, weight in 0.01..100.0f64) {
         let capacity = Rate::from_bps(10f64.powf(decade));

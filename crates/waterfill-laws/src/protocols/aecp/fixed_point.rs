@@ -1,5 +1,5 @@
-//! Fixed-point version of AECP, implemented in `kernel/aecp.h`, which documents the scales. Only this module converts
-//! between these scales and real numbers.
+//! Fixed-point version of AECP, implemented in `kernel/aecp.h`, which documents the scales. This module converts the
+//! law's signals from these scales to real numbers.
 
 use super::params::{Ceiling, First, Form, Rounding, SourceStep};
 use super::{Aecp, Params, rate_at};

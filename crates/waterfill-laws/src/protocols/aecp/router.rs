@@ -151,7 +151,7 @@ pub(super) fn queue_as_load(queue: f64, q_0: f64, t: f64) -> f64 {
     (queue - q_0) / t
 }
 
-/// `[aecp-2010:eq2]` Returns the equilibrium load for the current queue length.
+/// `[aecp-2010:eq2]` Returns the equilibrium load for a queue length.
 pub(super) fn resting_load(queue: f64, capacity: f64, q_0: f64, t: f64) -> f64 {
     capacity - queue_as_load(queue, q_0, t)
 }

@@ -24,7 +24,7 @@ pub struct Source {
     /// Time of the last update of ξ; `None` before the first price.
     pub(super) updated: Option<Instant>,
     pub(super) start: Start,
-    /// Advertised rate x.
+    /// Rate x that the price gives.
     pub(super) price_rate: Rate,
     pub(super) window: Volume,
     pacing: Option<Rate>,

@@ -305,7 +305,7 @@ fn fig3_price_over_two_intervals() {
     assert_eq!(pass(&mut router, 40.0, Field::StartRate(0)), Field::StartRate(spare));
 }
 
-/// ξ starts at ξ* with the first acknowledgement and follows eq. 10 until the second one (Fig. 2).
+/// ξ starts at ξ* with the first acknowledgement and follows eq. 10 until the second acknowledgement (Fig. 2).
 #[test]
 fn fig2_xi_over_two_acknowledgements() {
     let mut source = Source::new(&Params::default(), &connection());
@@ -416,8 +416,8 @@ fn eq12_compensation() {
     }
 }
 
-/// Data without a price end the average, because the path has no router any more. Otherwise the average would fall and
-/// ask for x_max.
+/// Data without a price end the average, because the path has no router any more. Otherwise the average would fall
+/// until the source sends at x_max.
 #[test]
 fn data_without_a_price_ends_the_average() {
     let mut receiver = Receiver::new(&Params::default());

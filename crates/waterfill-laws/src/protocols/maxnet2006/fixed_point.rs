@@ -1,5 +1,5 @@
-//! Fixed-point version of the 2006 thesis's law, implemented in `kernel/maxnet2006.h`, which documents the scales. Only
-//! this module converts between these scales and real numbers.
+//! Fixed-point version of the 2006 thesis's law, implemented in `kernel/maxnet2006.h`, which documents the scales. This
+//! module converts the law's signals from these scales to real numbers.
 
 use super::params::Arithmetic as Words;
 use super::{MaxNet2006, Params};

@@ -58,7 +58,7 @@ impl Scales {
 }
 
 impl Router {
-    /// `[tcp-maxnet-2006:eq7]` Adds (y − μC·dt)/C to the price p in 2⁻¹⁸ s; less than one unit is lost.
+    /// `[tcp-maxnet-2006:eq7]` Adds (y − μC·dt)/C to the price p in 2⁻¹⁸ s, and drops fractions of a unit.
     pub(super) fn tick(&mut self, arrived: Volume) {
         self.arrival_rate = arrived / self.params.dt;
         let over = (arrived.as_bits() as i64).min(1 << 44) - self.link.target_bits;
@@ -321,8 +321,8 @@ pub(super) fn xi_next(xi: i64, q: i64, dt: i64, base_rtt: i64, numbers: &Numbers
     if crossed { rest } else { next }
 }
 
-/// `[tcp-maxnet-2006:4.3]` Returns scale·e^(−exponent) from the table, in whole bit/s. The record is the one just below
-/// the exponent.
+/// `[tcp-maxnet-2006:4.3]` Returns scale·e^(−exponent) from the table, in whole bit/s. The table's record is at or just
+/// below the exponent.
 pub(super) fn tabulated(scale: f64, exponent: i64) -> f64 {
     let record = (exponent.max(0) / RECORD_STEP).min(i64::from(RECORDS - 1));
     (scale * (-(record as f64) / 2048.0).exp()).floor()

@@ -1,4 +1,4 @@
-//! Marking of every n-th packet only (§6).
+//! Marking of SYNs and of every n-th other packet (§6).
 
 use crate::protocol::Passing;
 

@@ -1,5 +1,5 @@
-//! Fixed-point version of RCP, implemented in `kernel/rcp.h`, which documents the scales. Only this module converts
-//! between these scales and real numbers.
+//! Fixed-point version of RCP, implemented in `kernel/rcp.h`, which documents the scales. This module converts the
+//! law's signals from these scales to real numbers.
 
 use super::params::Average;
 use super::{Params, Rcp};

@@ -101,7 +101,7 @@ impl Params {
     }
 }
 
-/// `[rfc9438:eq1]` Returns the window, in packets, `t` seconds into a stage.
+/// `[rfc9438:eq1]` Returns the window, in packets, `t` seconds into a stage of congestion avoidance.
 #[must_use]
 pub fn w_cubic(aggressiveness: f64, t: f64, k: f64, w_max: f64) -> f64 {
     aggressiveness * (t - k).powi(3) + w_max
@@ -437,7 +437,7 @@ mod tests {
         assert!(cubic.window().cwnd < 71.0, "{:?}", cubic.window());
     }
 
-    /// `[rfc9438:eq5]` The mean windows equal the windows of Table 1 of RFC 9438, which has Reno's where it is larger.
+    /// `[rfc9438:eq5]` The mean windows equal Table 1 of RFC 9438, which shows Reno's window where that is larger.
     #[test]
     fn rfc9438_eq5_gives_table_1() {
         // RFC 9438 §5.1, Table 1: RTT 0.1 s; what Reno has, 1.2/√p, where that is more (to the table's rounding).

@@ -56,7 +56,7 @@ impl Note {
     }
 }
 
-/// Encodes the words in network byte order.
+/// Encoding of the words in network byte order.
 impl Wire for Note {
     const BYTES: usize = 20;
     fn encode(&self, out: &mut [u8]) {
@@ -79,7 +79,7 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// Delivery rate in packets/s; `None` if the interval is shorter than the minimum RTT.
     pub rate: Option<f64>,
-    /// True if the application left the path idle during the sample.
+    /// True if the application limited the sample (rs.is_app_limited).
     pub app_limited: bool,
 }
 

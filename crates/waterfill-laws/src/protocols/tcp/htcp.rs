@@ -97,8 +97,8 @@ pub fn scale(rtt: Duration) -> f64 {
     (rtt / RTT_REF).clamp(SCALE.0, SCALE.1)
 }
 
-/// `[htcp:friendly]` Returns the increase that makes a window with decrease factor `beta` on average as large as one
-/// that halves.
+/// `[htcp:friendly]` Returns the increase that makes a window with decrease factor `beta` on average as large as a
+/// window that a loss halves.
 #[must_use]
 pub fn friendly(alpha: f64, beta: f64) -> f64 {
     2.0 * (1.0 - beta) * alpha

@@ -58,8 +58,8 @@ fn mi_scaling() {
     assert_eq!(xi_scaled(0.0625, 3.0, 0.2), xi_scaled(0.0625, 0.5, 0.2));
 }
 
-/// `[vcp-2005:AI-scaling]` AI is a quarter at half the reference RTT and four times as large at twice the reference. It
-/// is linear outside 20 to 500 ms.
+/// `[vcp-2005:AI-scaling]` AI adds a quarter of α at half the reference RTT, and four times α at twice the reference
+/// RTT. It is linear in the RTT outside 20 to 500 ms.
 #[test]
 fn ai_scaling() {
     close(alpha_scaled(1.0, 0.2, 0.2), 1.0, 1e-12);

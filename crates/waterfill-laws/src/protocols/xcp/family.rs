@@ -1,4 +1,4 @@
-//! Protocols that use XCP's router, and their changes to it.
+//! Protocols that use XCP's router, and their changes to this router.
 
 use super::{Header, Params};
 use crate::protocol::{LinkView, Protocol};

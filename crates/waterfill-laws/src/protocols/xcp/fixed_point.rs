@@ -1,5 +1,5 @@
-//! Fixed-point version of XCP, implemented in `kernel/xcp.h`, which documents the scales. Only this module converts
-//! between these scales and real numbers.
+//! Fixed-point version of XCP, implemented in `kernel/xcp.h`, which documents the scales. This module converts the
+//! law's signals from these scales to real numbers.
 
 use super::{Params, Xcp};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};

@@ -304,8 +304,8 @@ fn iv_b_start_rise_over_the_range() {
 
 // ---------------------------------------------------------------------------------- router
 
-/// `[maxnet-2007:eq3, eq8, IV.B]` One second of random load and queue gives the same prices and start rates in real and
-/// in kernel arithmetic, on links of every speed.
+/// `[maxnet-2007:eq3, eq8, IV.B]` One second of random load and queue gives the same prices and start rates in both
+/// arithmetics, on links of every speed.
 #[test]
 fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(5);

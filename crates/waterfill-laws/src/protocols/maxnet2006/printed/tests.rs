@@ -109,7 +109,7 @@ fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     close(source.limit().pacing.unwrap().as_bps(), 1e10, 1e-3);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` A price that rises by 449 codes in 28 ms holds the start rate; one that rises by 447 does
+/// `[tcp-maxnet-2006:fig5.4]` A price that rises by 449 codes in 28 ms holds the start rate; a rise by 447 codes does
 /// not. 16,000 · 2⁻¹⁸ per second are 448 codes in 28 ms.
 #[test]
 fn a_rising_price_holds_the_start_rate() {
