@@ -412,7 +412,7 @@ fn laws_show_the_signals_that_they_list() {
     }
 }
 
-/// Real and kernel arithmetic show the same numbers after the same second of packets.
+/// Real and kernel arithmetic show the same numbers within 2 %, after the same second of packets.
 ///
 /// The loads are below and above the link's rate, also after that rate has changed, and with a target of one half.
 #[test]

@@ -136,7 +136,7 @@ fn a_local_packet_of_ixcp_takes_what_is_left() {
     assert_eq!(cpu.words()[GAIN_LEFT], 0);
 }
 
-/// A super-packet of more than 2^19 bytes with headers is dropped if TCP's share is nearly zero.
+/// A super-packet of 2^19 bytes or more with headers is dropped if TCP's share is nearly zero.
 ///
 /// Its time at that share used to wrap to a short time, so that the packet was admitted.
 #[test]

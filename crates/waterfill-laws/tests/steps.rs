@@ -150,7 +150,7 @@ fn a_logged_law_answers_as_one_that_is_not() {
     }
 }
 
-/// Every word of a log has a name, and each row's state continues the state of the previous row.
+/// Every word of a log has a name, and each row's state continues the state of the law's previous row.
 #[test]
 fn every_word_has_a_name_and_rows_join() {
     for &id in ProtocolId::ALL {

@@ -100,7 +100,7 @@ fn every_wide_code_and_every_locator_comes_back() {
     }
 }
 
-/// Values fall into the bands of section 3.2: 32 configurable bands, or 2^20 bands of equal width.
+/// Values fall into the bands of SAI's section 3.2: 32 configurable bands, or 2^20 bands of equal width.
 #[test]
 fn a_value_gets_the_band_that_it_lies_in() {
     // Section 5.1.1's example: 8 bands; the first and last are 1 to 100 and 3101 to 3200.
@@ -135,7 +135,7 @@ fn a_value_gets_the_band_that_it_lies_in() {
     assert_eq!(Bands::wide(0, 0).value(Format::Wide, 5), 5, "bands of one value");
 }
 
-/// Figure 1's path ends with the code of its worst hop. By type of signal, this is the fifth (20 Gbit/s), the first
+/// A path of five hops ends with the code of its worst hop. By type of signal, this is the fifth (20 Gbit/s), the first
 /// (12.5 %) or the third hop (18 us).
 #[test]
 fn a_path_ends_with_its_worst_hop() {

@@ -29,7 +29,7 @@ pub struct TcpOption {
 }
 
 impl TcpOption {
-    /// Returns the option's bytes from its kind on, without trailing padding.
+    /// Returns the option's bytes from its kind on, without TCP's padding after the option.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]

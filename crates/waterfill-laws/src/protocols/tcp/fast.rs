@@ -56,7 +56,7 @@ crate::params! {
     pub struct Params {
         /// Packets α of a flow in the queue in equilibrium.
         alpha: f64 = 200.0, "fast-2006, its testbed of 800 Mbit/s";
-        /// Fraction γ of the distance to the equation's window that an RTT covers.
+        /// Fraction γ of the distance to the equation's window by which the window moves per RTT.
         gamma: f64 = 0.5, "fast-2006, its testbed";
     }
 }

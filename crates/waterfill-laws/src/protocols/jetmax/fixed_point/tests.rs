@@ -84,8 +84,8 @@ impl Packet {
     }
 }
 
-/// `[jetmax-2006:fair-rate, membership, W, loss]` The real and the fixed-point router agree on N, W and g within the
-/// precision of the scales. Shares per unit of weight agree within 1 bit/s and 10⁻⁶ of the divided rate.
+/// `[jetmax-2006:fair-rate, membership, W, loss]` The real and the fixed-point router agree on N, W, g and shares
+/// within the precision of their numbers.
 #[test]
 fn routers_agree() {
     let mut random = numbers(31);
@@ -158,8 +158,8 @@ fn echo_value(numbers: [f64; 3], [own, next]: [u8; 2]) -> Value {
     value
 }
 
-/// `[jetmax-2006:source, switching]` The real and the fixed-point source choose the same router at the same time, and
-/// their rates agree within 10⁻⁶.
+/// `[jetmax-2006:source, switching]` The real and the fixed-point source choose the same router at the same time. Their
+/// rates agree within 10⁻⁶ and 2 bit/s.
 #[test]
 fn sources_agree() {
     let mut random = numbers(32);

@@ -595,8 +595,8 @@ fn the_fixed_point_source_follows_the_law() {
     }
 }
 
-/// During MaxStart, the real and the fixed-point source are in the same state at the same rate. The bound is 1 bit/s
-/// per rise, and twice the error of the exponential.
+/// During MaxStart, the real and the fixed-point source have the same rate, and MaxStart ends in both. The bound is 40
+/// bit/s, plus four times the error of the exponential and the unit of prices.
 #[test]
 fn the_fixed_point_maxstart_follows_the_law() {
     let mut random = numbers(10);

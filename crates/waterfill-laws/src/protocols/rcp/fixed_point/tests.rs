@@ -68,8 +68,8 @@ fn codes_of_rtts() {
     assert_eq!(rtt_of(stated(Duration::from_millis(60_000))), 1 << 23);
 }
 
-/// `[rcp-2006:R, d, path]` The real and the fixed-point router agree on d̂, R and codes. The tolerances are 2·10⁻⁶ for
-/// d̂, the precision of its steps for R, and 3.8·10⁻⁶ of R for codes.
+/// `[rcp-2006:R, d, path]` The real and the fixed-point router agree on d̂ within 2·10⁻⁶, and on R and its codes within
+/// the precision of their steps.
 #[test]
 fn routers_agree() {
     let mut random = numbers(1);
@@ -131,7 +131,7 @@ fn routers_agree() {
     }
 }
 
-/// A source sends at the rate of the code within 1.1·10⁻⁶ and 1 bit/s, and keeps its rate if no router wrote one.
+/// A source sends at the rate of the code within 1.2·10⁻⁶ and 1 bit/s, and keeps its rate if no router wrote one.
 #[test]
 fn a_source_sends_at_the_codes_rate() {
     let [_, params] = real_and_fixed(&Params::default());

@@ -133,8 +133,8 @@ fn sources_agree() {
     }
 }
 
-/// `[vcp-2005:MI-scaling, AI-scaling]` Single acknowledgements of a large window give the same scaled ξ and α in real
-/// and in kernel arithmetic.
+/// `[vcp-2005:MI-scaling, AI-scaling]` Single acknowledgements of a large window show the scaled ξ and α of the law in
+/// real numbers.
 #[test]
 fn scaling_agrees() {
     let mut random = numbers(5);
