@@ -65,7 +65,7 @@ struct Feedback {
     processed: bool,
 }
 
-/// Bytes of memory that one step's feedback takes while it is in transit, including the echo of its data.
+/// Bytes of memory for one step's feedback in transit, including the echo of the step's data.
 pub(crate) const FEEDBACK_BYTES: usize = size_of::<Feedback>() + size_of::<(u64, Instant)>();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,8 @@ pub(crate) struct Class {
     reported: f64,
     /// Bytes that the source knows to be lost.
     pub(crate) lost: f64,
-    /// Times at which the source detects losses. Three duplicate acknowledgements take one RTT in the fluid model.
+    /// Losses that the source will detect: detection time and bytes. Three duplicate acknowledgements take one RTT in
+    /// the fluid model.
     losses: VecDeque<(Instant, f64)>,
     /// Bytes lost since the last recovery, and bytes sent when the current recovery began.
     loss_debt: f64,
@@ -216,7 +217,7 @@ impl Class {
         self.source.stamp(&Sending::new(now, PacketKind::Syn, Volume::from_bytes(bytes)))
     }
 
-    /// Returns true if the class starts before `until`.
+    /// Returns true if the class has not started yet and starts before `until`.
     pub(crate) fn starts(&self, until: Instant) -> bool {
         self.phase == Phase::Closed && self.spec.start < until
     }
@@ -266,7 +267,7 @@ impl Class {
     }
 
     /// Puts a step's acknowledgements into the padding. Returns the age of the acknowledgements that leave the padding
-    /// in the middle of the step.
+    /// in the middle of the step, or `None` if there are none.
     fn padded_age(&mut self, step: &TimeStep, acks: Plain) -> Option<f64> {
         let mask = self.ack_ages.len() - 1;
         self.ack_ages[step.index as usize & mask] = if acks.bytes > 0.0 { acks.age_s } else { f64::NAN };
@@ -529,7 +530,7 @@ impl RttSamples {
         (self.weight > 0.0).then(|| self.sum / self.weight)
     }
 
-    /// Returns a quantile of the RTT samples, in seconds above the base RTT.
+    /// Returns a quantile of the RTT samples, in seconds above the base RTT, or `None` without samples.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
         self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
     }

@@ -23,12 +23,12 @@ pub(crate) struct Piece {
     bits: f64,
 }
 
-/// Pieces of a run in order of time, without gaps. The first piece begins at zero.
+/// States of a link direction over a run, in order of time and without gaps. The first state begins at zero.
 #[derive(Debug)]
 pub(crate) struct Course(Box<[Piece]>);
 
 impl Course {
-    /// Creates the course of a link; `None` for a link without changes. `step` is the length of a step.
+    /// Creates the course of a link, or returns `None` for a link without changes. `step` is the length of a step.
     pub(crate) fn new(spec: &LinkSpec, step: Duration) -> Option<Self> {
         if spec.changes.is_empty() {
             return None;
@@ -60,12 +60,12 @@ impl Course {
         Some(Self(pieces.into()))
     }
 
-    /// Returns the pieces that begin after a time.
+    /// Returns the states that begin after a time.
     pub(crate) fn after(&self, time: Instant) -> &[Piece] {
         &self.0[self.0.partition_point(|piece| piece.from <= time)..]
     }
 
-    /// Returns the piece in effect at a time.
+    /// Returns the state in effect at a time.
     pub(crate) fn at(&self, time: Instant) -> &Piece {
         &self.0[self.0.partition_point(|piece| piece.from <= time).max(1) - 1]
     }
@@ -90,7 +90,8 @@ impl Course {
         time.max(piece.from + Duration::from_secs((bits - piece.bits) / piece.rate.as_bps()))
     }
 
-    /// Returns the departure interval of a row whose bytes could leave between `from` and `to`.
+    /// Returns the departure interval of one step's fluid, which would leave between `from` and `to` if no period
+    /// without a rate interrupted it.
     ///
     /// If a period without a rate interrupts the row, the whole row leaves on the side of its larger part.
     pub(crate) fn leaving(&self, from: Instant, to: Instant) -> (Instant, Instant) {

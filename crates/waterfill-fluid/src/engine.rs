@@ -16,7 +16,7 @@ use crate::pipe::{Inbox, Parcel, Pipe, Plain, TimeStep};
 use crate::plan::{self, ClassPlan, Edge, Member};
 use crate::wiring::{Destinations, Wiring};
 
-/// Parcels between two polls of the watch, about one millisecond of work.
+/// Number of parcels between two polls of the watch, about one millisecond of work.
 const EVENTS_PER_POLL: u64 = 1 << 12;
 
 /// A task of a step.
@@ -83,7 +83,7 @@ pub struct Fluid {
     paths: Vec<Path>,
     inbox: Inbox,
     tasks: Vec<Task>,
-    /// Links whose data, and links whose headerless streams, arrive one step or more after they leave.
+    /// Links on which data takes at least one step to arrive, and links on which headerless streams do.
     delayed: (Vec<u32>, Vec<u32>),
     syns: Vec<Syn>,
     dropped: Vec<Dropped>,
@@ -337,7 +337,7 @@ impl Fluid {
         self.events_per_step = (streams.sum::<usize>() + 2 * self.classes.len()) as u64;
     }
 
-    /// Logs up to `limit` steps from now on, of one law or of all laws.
+    /// Logs up to `limit` steps of one law or of all laws from now on.
     pub fn log_steps(&mut self, limit: usize, only: Option<ProtocolId>) {
         let log = StepLog::new(limit, only);
         let now = self.now();
@@ -432,7 +432,8 @@ impl Fluid {
         }
     }
 
-    /// Returns the time from a link of a class's path back to the source, without queueing.
+    /// Returns the time from a link of a class's path over the rest of the path and back to the source, without
+    /// queueing.
     fn remaining_rtt(&self, class: u32, from: u32, now: Instant) -> Duration {
         let path = &self.paths[class as usize];
         let crossed = path.forward.iter().position(|&l| l == from).unwrap_or(0);

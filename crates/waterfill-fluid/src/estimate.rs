@@ -16,7 +16,8 @@ const VOLUME_BYTES: f64 = 16.0;
 /// Growth factor of a history's memory. The old and new copies exist together while a history doubles.
 const GROWTH: f64 = 1.5;
 
-/// Estimates the cost of a checked network in the fluid model. `step_s` is as in [`crate::Fluid::new`].
+/// Estimates the cost of a checked network in the fluid model. `step_s` has the same meaning as in
+/// [`crate::Fluid::new`].
 ///
 /// The test against measured runs is `tests/python/runs/test_estimate.py`.
 ///

@@ -156,7 +156,7 @@ impl Link {
         }
     }
 
-    /// Forwards the SYN or SYN-ACK of each of `count` flows. Returns its arrival time at the far end, or `None` if the
+    /// Forwards the SYN or SYN-ACK of each of `count` flows. Returns the arrival time at the far end, or `None` if the
     /// link is down.
     pub(crate) fn forward_syn(
         &mut self,
@@ -335,7 +335,7 @@ impl Link {
         }
     }
 
-    /// Passes every row to the routers once, when its first byte leaves.
+    /// Passes the fluid of every step to the routers once, when the first byte of this fluid leaves.
     fn depart(&mut self, step: &TimeStep, data: &mut [Parcel]) {
         let (view, packet_bytes, now) = (&self.view, self.packet_bytes, step.middle);
         let leave = |router: &mut AnyRouter, bytes: f64, header: &mut AnyHeader| {

@@ -62,7 +62,7 @@ pub(crate) struct Inbox {
     pub(crate) plain: Vec<Plain>,
 }
 
-/// Piece of a row that arrives in the reader's step.
+/// Piece of a row, the fluid of one step, that arrives in the reader's step.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// Index of the piece's row in the columns.
@@ -101,7 +101,8 @@ struct Lane {
     arrived: Instant,
 }
 
-/// Rows in transit behind one queue: a lane for data with headers, and a lane for headerless streams.
+/// Fluid in transit behind one queue, in one row per step. One lane is for data with headers, the other for headerless
+/// streams.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     step: Duration,
@@ -250,8 +251,8 @@ impl Pipe {
         dropped
     }
 
-    /// Returns the next completely written row whose first byte leaves the queue before `until`. Each row is returned
-    /// once.
+    /// Returns the number of the next completely written row whose first byte leaves the queue before `until`, or
+    /// `None`. Each row is returned once.
     pub(crate) fn leaving(&mut self, until: Instant) -> Option<u64> {
         let leaves = self.left < self.written && self.start(self.left) < until;
         leaves.then(|| {

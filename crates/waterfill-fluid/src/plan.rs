@@ -125,7 +125,7 @@ pub(crate) struct Edge {
     pub(crate) pipe: Option<u32>,
 }
 
-/// Orders the nodes so that every edge points forward.
+/// Orders the nodes so that every edge points forward, except edges over pipes that close a cycle.
 ///
 /// Also returns the pipes whose edges were left out because they close a cycle. Of the pipes on a cycle, the one with
 /// the longest latency is left out.

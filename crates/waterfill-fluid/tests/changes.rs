@@ -84,7 +84,8 @@ fn a_busy_wire_stays_in_order() {
     assert_close("after the rise", mean(44, 59), 1e7, 1e-3);
 }
 
-/// A shorter delay takes effect once the wire allows, if the source leaves half of the link free.
+/// A shorter delay takes full effect once later packets have caught up with those on the wire. The source leaves half
+/// of the link free.
 #[test]
 fn a_shorter_delay_holds_once_the_wire_allows() {
     let (_, summary) = run(&offered(2.0, 5e6, 0.1, &[delay(1.0, 0.01)]), Some(1e-3));

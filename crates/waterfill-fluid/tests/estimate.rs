@@ -26,7 +26,7 @@ fn work_is_steps_times_parcels() {
     assert_eq!(fine.bytes.key, "step");
 }
 
-/// Identical flows cost as much as one class. Flows with different start times are separate classes.
+/// Identical flows form one class and cost much less than flows with different start times, which are separate classes.
 #[test]
 fn flows_that_differ_cost_each() {
     let events = |n: &Network| estimate(n, Some(1e-3)).expect("a step that fits").events.total;
@@ -39,7 +39,7 @@ fn flows_that_differ_cost_each() {
     assert!(events(&many) < 1.01 * events(&dumbbell(2_000_000)), "rows of flows that are not expanded");
 }
 
-/// If the scenario sets no step, the estimate names the decisive key.
+/// The estimate names `step` as the decisive key if the step is given, and the flow's RTT otherwise.
 #[test]
 fn long_delays_are_named() {
     let mut n = dumbbell(1);

@@ -111,7 +111,7 @@ fn rates_are_proportional_to_weights() {
     }
 }
 
-/// Halving the step changes no rate by 1 %.
+/// Halving the step changes every rate by less than 1 %.
 ///
 /// MaxNet starts from half the default step. At the default step, flows with two RTTs are 1.1 % from their common share
 /// (0.9 % in the packet simulator).

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use common::{Daemon, Namespaces, WATERFILLD, kernel, number, run};
 use serde_json::Value;
 
-/// Limits of a check of some thousand packets. A path without a price carries this volume in a fraction of the time,
-/// even on a loaded host.
+/// Time and volume limits of a check of some thousand packets. A path without a price carries this volume in a fraction
+/// of the time, even on a loaded host.
 const SHORT: &str = "--time '1 s' --volume '10 MB'";
 const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
 

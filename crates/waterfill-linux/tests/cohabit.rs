@@ -86,8 +86,8 @@ fn parameters(controller: u32) -> Params {
     }
 }
 
-/// For random traffic of both classes with idle times, the kernel and the host compute the same. This holds for both
-/// controllers.
+/// For random traffic of both classes with idle times, the kernel and the host compute the same results. This holds for
+/// both controllers.
 #[test]
 fn the_kernel_and_the_host_compute_the_same() {
     if let Err(why) = common::requirements::can_load_programs() {
@@ -329,8 +329,8 @@ fn flows_are_counted_by_class_and_explicit_ones_remembered() {
     assert_ne!(mix(1, 7), mix(1, 8));
 }
 
-/// A flow is explicit only while its data ask routers. An echo alone does not make it explicit, and one option does not
-/// do so forever.
+/// A flow is explicit only while its data ask routers. An echo alone does not make it explicit, and the effect of one
+/// option ends.
 #[test]
 fn a_flow_is_explicit_while_its_data_ask_routers() {
     let Some(module) = Module::load(ONE) else { return };

@@ -190,8 +190,8 @@ fn counter(snmp: &str, family: &str, name: &str) -> u64 {
     lines[1][column].parse().unwrap()
 }
 
-/// Checks that every frame inside the domain has `tag`, and none behind its edge. No router has a link, so all tags
-/// carry the same code.
+/// Checks that every frame inside the domain has `tag`, and that no frame behind the domain's edge has a tag. No router
+/// has a link, so all tags carry the same code.
 fn stripped(format: &str, more: &str, tag: &str, gso: bool) {
     let tpid = &tag[..4];
     let Some(spaces) = row(&[], gso) else { return };

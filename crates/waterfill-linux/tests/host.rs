@@ -36,8 +36,8 @@ const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
 
 // ---------------------------------------------------------------------------------- one end of a connection
 
-/// Runs one end of a connection if [`End::start`] has started this program again. In a normal test run, it does
-/// nothing.
+/// Runs one end of a connection if [`End::start`] has started this program again. In a normal test run, the function
+/// does nothing.
 #[test]
 fn end() {
     let (Ok(role), Ok(bytes)) = (std::env::var("WATERFILL_END"), std::env::var("WATERFILL_BYTES")) else { return };

@@ -160,7 +160,8 @@ impl Drop for Prometheus {
     }
 }
 
-/// A process of `waterfilld run` as a router with SCONE, and with CSIG at another device. It ends when it is dropped.
+/// A process of `waterfilld run` as a router with SCONE, and with CSIG at another device. The process ends when this
+/// value is dropped.
 struct Router {
     child: Child,
     folder: PathBuf,

@@ -183,8 +183,8 @@ fn every_syn_gets_the_laws_start_rate() {
     }
 }
 
-/// A request that only reads a link leaves the ends of intervals to the timer. If it held the lock when preempted, the
-/// price would stay unchanged until it runs again.
+/// A request that only reads a link leaves the ends of intervals to the timer. If the request held the lock when
+/// preempted, the price would stay unchanged until the request runs again.
 #[test]
 fn showing_a_link_leaves_its_intervals_to_the_timer() {
     let Some((router, _)) = router() else { return };

@@ -119,7 +119,7 @@ impl Service {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Returns the status of the link with this device and law.
+    /// Returns the status of the link with this device and law, or `None` if there is no such link.
     fn link(&self, device: &str, law: &str) -> Option<Value> {
         let status = self.status();
         let links = status["links"].as_array().unwrap();
@@ -408,8 +408,8 @@ fn listening(namespaces: &Namespaces, end: char) -> Server {
     server
 }
 
-/// A server process that ends with its test, even if the test fails. Others would wait for the output that the process
-/// holds open.
+/// A server process that ends with its test, even if the test fails. Otherwise, readers of the test's output would
+/// wait, because the process holds it open.
 struct Server(Child);
 
 impl Drop for Server {

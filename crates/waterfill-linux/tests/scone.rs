@@ -206,7 +206,7 @@ fn packets() -> u64 {
     std::env::var("SCONE_PACKETS").map_or(100_000, |text| text.parse().unwrap())
 }
 
-/// For random packets of both families, the program writes the same as the host's codec. The test recomputes each
+/// For random packets of both families, the program writes the same bytes as the host's codec. The test recomputes each
 /// checksum from all bytes. Most packets contain a SCONE packet.
 #[test]
 fn every_kind_of_packet() {

@@ -1,4 +1,5 @@
-//! Tests of the kernel's view of connections: the mode of one, and the sums over many. Without root, they are skipped.
+//! Tests of the kernel's view of connections: the mode of one connection, and the sums over many connections. Without
+//! root, they are skipped.
 
 #![cfg(feature = "daemon")]
 #![expect(unsafe_code, reason = "a program's context is bytes")]

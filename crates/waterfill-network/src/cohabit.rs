@@ -32,7 +32,7 @@ pub struct CohabitSpec {
 pub enum ControllerSpec {
     /// No control: the module counts flows and drops nothing.
     Off,
-    /// Controller of the paper, with two fixed factors.
+    /// Controller of xcp-tcp-2008, with two fixed factors.
     Paper {
         /// Drop probability at the start and after a reset.
         initial: f64,
@@ -61,8 +61,8 @@ pub enum ControllerSpec {
     Separate,
 }
 
-/// Occasions on which the paper's controller applies its factor. The choice between the factors is made once per
-/// control interval.
+/// Occasions on which the controller of xcp-tcp-2008 applies its factor. The choice between the factors is made once
+/// per control interval.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum UpdateSpec {
@@ -141,7 +141,7 @@ pub enum EstimatorSpec {
         replace: f64,
         /// Weight δ of a new comparison in the average.
         delta: f64,
-        /// True if both classes share one table, a possible reading of the paper.
+        /// True if both classes share one table, a possible reading of xcp-tcp-2008.
         shared: bool,
         /// Packets over which a class's hit probability is averaged.
         trials: Trials,
@@ -159,7 +159,7 @@ pub enum EstimatorSpec {
     },
 }
 
-/// Maximum number of entries or bins, which limits zombies to 64 MiB.
+/// Maximum number of entries or bins. It limits the memory of SRED's zombie list to 64 MiB.
 const MAX_SIZE: u32 = 1 << 23;
 const MAX_LEVELS: u32 = 64;
 

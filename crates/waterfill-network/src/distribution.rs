@@ -24,7 +24,7 @@ pub enum Distribution {
         mean: f64,
         /// Tail index. Without a bound, the variance is infinite for an index of at most 2, and the mean for at most 1.
         shape: f64,
-        /// Upper bound: the distribution is conditioned on not exceeding it.
+        /// Upper bound. The distribution is conditioned on values that do not exceed the bound.
         max: Option<f64>,
     },
     /// Empirical cumulative distribution, linear between points.

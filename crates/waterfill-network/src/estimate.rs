@@ -44,7 +44,7 @@ impl Need {
 pub struct Estimate {
     /// Memory in bytes.
     pub bytes: Need,
-    /// Number of events that the engine counts, with other work in units of an event.
+    /// Number of events that the engine counts, plus other work expressed in events.
     pub events: Need,
     /// Computing time in seconds, on one CPU of 2020.
     pub cpu_s: f64,

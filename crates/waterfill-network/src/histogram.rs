@@ -15,7 +15,7 @@ const EXACT: u64 = 1 << (SUB_BITS + 1);
 /// is small.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram<W = u64> {
-    /// Number of the bucket that the first weight belongs to.
+    /// Index of the bucket that the first weight belongs to.
     first: usize,
     weights: Vec<W>,
     total: u64,
@@ -23,7 +23,7 @@ pub struct Histogram<W = u64> {
 
 /// Integer weight of a histogram bucket.
 pub trait Weight: Copy + Default + Into<u64> {
-    /// Returns the sum of two weights, saturating at the largest weight.
+    /// Returns the sum of two weights, saturating at the largest value of the type.
     #[must_use]
     fn plus(self, other: Self) -> Self;
 }
@@ -78,8 +78,8 @@ impl<W: Weight> Histogram<W> {
         (self.first, self.weights) = (first, weights);
     }
 
-    /// Returns the smallest value with at least the fraction `q` of the weight at or below it; `None` for an empty
-    /// histogram.
+    /// Returns the middle of the first bucket at which the cumulative weight reaches the fraction `q` of the total;
+    /// `None` for an empty histogram.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.total as f64;

@@ -15,7 +15,8 @@ pub enum LossSpec {
         /// Loss probability.
         p: f64,
     },
-    /// Loss in bursts: a Markov chain of two states, good at first, takes a step after each packet.
+    /// Loss in bursts, by a Markov chain of two states. The chain starts in the good state and takes a step after each
+    /// packet.
     ///
     /// Sources: E. N. Gilbert, *Capacity of a Burst-Noise Channel*, 1960; E. O. Elliott, *Estimates of Error Rates for
     /// Codes on Burst-Noise Channels*, 1963.

@@ -42,7 +42,7 @@ pub struct Network {
     pub flows: Vec<FlowSpec>,
     /// Traffic sources in addition to the flows.
     pub traffic: Vec<TrafficSpec>,
-    /// Law of the protocol `own`, defined by a program. It is not part of the serialized data.
+    /// Law of the protocol `own`, defined by a program. The law is not part of the serialized data.
     #[serde(skip)]
     pub own: own::Params,
 }
@@ -62,14 +62,14 @@ pub enum ParamValue {
     Word(String),
 }
 
-/// Maximum number of flows in a run. An index must fit into 32 bits, and a run into memory.
+/// Maximum number of flows in a run. Flow indexes must fit into 32 bits, and the run must fit into memory.
 pub const MAX_FLOWS: u64 = 10_000_000;
 
 /// Bytes of TCP and IP headers in every packet.
 pub const TCP_IP_BYTES: u16 = 40;
 
 impl Network {
-    /// Returns the network if all values are in range.
+    /// Returns the network if all values are in range, and an error otherwise.
     ///
     /// # Errors
     /// One sentence: `KEY: must be …`.

@@ -31,7 +31,7 @@ impl Level {
 pub enum QueueSpec {
     /// Drop-tail queue: first in, first out. A packet that finds the buffer full is dropped.
     Droptail {
-        /// Backlog above which an arriving packet is marked, if the packet can be marked.
+        /// Backlog above which an arriving packet is marked, if the packet can be marked; `None` to mark no packets.
         mark_at: Option<Level>,
     },
     /// Random early detection (RED).

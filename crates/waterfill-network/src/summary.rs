@@ -45,7 +45,7 @@ pub struct FlowSummary {
     pub retransmissions: u64,
     /// Number of retransmission timeouts during the whole run.
     pub timeouts: u64,
-    /// Time at which the receiver had the last byte, in seconds.
+    /// Time at which the receiver had the last byte, in seconds; `None` if the flow has not completed.
     pub completed_s: Option<f64>,
     /// Number of identical flows that this entry represents, if not every flow has an entry.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,7 +166,7 @@ pub struct FluidSummary {
     pub steps: u64,
     /// Number of classes of identical flows.
     pub classes: usize,
-    /// Largest delay added to a link, in seconds, so that every loop takes at least one step.
+    /// Largest delay added to a link, in seconds. The model adds delays because every loop must take at least one step.
     pub delay_added_s: f64,
 }
 

@@ -140,7 +140,7 @@ impl Network {
         self.check_false_signals(flow, &params)
     }
 
-    /// Checks that misreporting faults use real arithmetic if the signal has another position in kernel arithmetic.
+    /// Checks that misreporting faults use real arithmetic if kernel arithmetic puts the signal at another position.
     fn check_false_signals(&self, flow: &FlowSpec, params: &AnyParams) -> Result<(), String> {
         let id = params.protocol();
         let signal_moves =

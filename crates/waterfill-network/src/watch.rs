@@ -1,4 +1,4 @@
-//! Watch that lets the caller of an engine stop a run from within its longest loops.
+//! Watch that lets the caller of an engine stop a run, even within the engine's longest loops.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -47,7 +47,7 @@ impl Watch {
         })))
     }
 
-    /// Makes this thread the one that asks from now on. Other threads only receive the answer.
+    /// Makes this thread the one that asks the caller from now on. Other threads only receive the answer.
     pub fn ask_here(&self) {
         if let Some(inner) = &self.0 {
             *inner.owner.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current().id());
@@ -60,7 +60,7 @@ impl Watch {
         self.0.as_ref().is_some_and(|inner| inner.stopped.load(Ordering::Relaxed))
     }
 
-    /// Returns true if the run must stop.
+    /// Returns true if the run must stop. If a question is due and this thread may ask, asks the caller first.
     ///
     /// Asks the caller if the last question was some time ago and this thread is the one that asks.
     #[must_use]

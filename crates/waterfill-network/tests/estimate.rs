@@ -21,7 +21,7 @@ fn close(got: f64, wanted: f64) {
     assert!((got - wanted).abs() <= 1e-9 * wanted.abs(), "{got} is not {wanted}");
 }
 
-/// Returns packets per second, packets, seconds and carried fraction of the only entry.
+/// Returns the packets per second, packets, seconds and carried fraction of the only entry.
 fn only(network: &Network) -> [f64; 4] {
     let [EntryTraffic { packets_per_s, packets, lasts_s, carried, .. }] = entries(network)[..] else {
         panic!("expected one entry");

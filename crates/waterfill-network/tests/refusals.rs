@@ -175,7 +175,7 @@ fn faults_of_links_and_hosts() {
     );
 }
 
-/// Misreporting requires real arithmetic, because a kernel's header has the signal in another position.
+/// Misreporting requires real arithmetic, because kernel arithmetic puts the signal at another position in the header.
 #[test]
 fn lies_and_kernel_arithmetic() {
     let kernel = |n: &mut Network| n.set_param("xcp", "arithmetic", "kernel");

@@ -93,13 +93,14 @@ impl PySimulation {
         self.inner.start_capture(&file, &options).map_err(PyValueError::new_err)
     }
 
-    /// Ends the capture. Returns the numbers of packets and bytes and the time at which the capture reached its limit.
+    /// Ends the capture. Returns the numbers of packets and bytes, and the time at which the capture reached its limit
+    /// if it did. Returns None without a capture.
     fn finish_capture(&mut self) -> PyResult<Option<(u64, u64, Option<f64>)>> {
         let report = self.inner.finish_capture().map_err(PyValueError::new_err)?;
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
     }
 
-    /// Logs up to `limit` steps from now on, of one law or of all laws. A logged run stays on one thread.
+    /// Logs up to `limit` steps of one law or of all laws from now on. A logged run stays on one thread.
     #[pyo3(signature = (limit, law=None))]
     fn log_steps(&mut self, limit: usize, law: Option<&str>) -> PyResult<()> {
         self.inner.log_steps(limit, steps::law(law)?);
@@ -187,7 +188,7 @@ impl PyFluid {
         Ok(Self { inner: built.map_err(PyValueError::new_err)?, wall: WallDuration::ZERO, interruption, estimate })
     }
 
-    /// Logs up to `limit` steps from now on, of one law or of all laws.
+    /// Logs up to `limit` steps of one law or of all laws from now on.
     #[pyo3(signature = (limit, law=None))]
     fn log_steps(&mut self, limit: usize, law: Option<&str>) -> PyResult<()> {
         self.inner.log_steps(limit, steps::law(law)?);
@@ -304,7 +305,7 @@ fn buffer<'py, const N: usize>(
     })
 }
 
-/// Returns a description of every protocol with its parameters and signals.
+/// Returns a description of every built-in protocol, with its parameters and signals.
 #[pyfunction]
 fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     // A program's law has its own name.

@@ -20,7 +20,7 @@ fn free_bytes() -> Option<f64> {
     Some([group_bytes(), limit_bytes()].into_iter().flatten().fold(host, f64::min))
 }
 
-/// Returns the bytes left under the soft limits on this process's address space and data.
+/// Returns the bytes left under the soft limits on this process's address space and data, or `None` without a limit.
 fn limit_bytes() -> Option<f64> {
     let limits = read_to_string("/proc/self/limits").ok()?;
     [("Max address space", "VmSize:"), ("Max data size", "VmData:")]
@@ -36,14 +36,14 @@ fn soft_limit(limits: &str, name: &str) -> Option<f64> {
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the number that follows a name in a file with lines `NAME NUMBER …`.
+/// Returns the number that follows a name in a file with lines `NAME NUMBER …`, or `None` if there is none.
 fn field(file: &str, name: &str) -> Option<f64> {
     let text = read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the bytes left under the limits of this process's control group (version 2) and its
-/// ancestors.
+/// Returns the bytes left under the limits of this process's control group (version 2) and its ancestors, or `None`
+/// without a limit.
 fn group_bytes() -> Option<f64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

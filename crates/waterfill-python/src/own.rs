@@ -13,8 +13,8 @@ use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Pas
 use waterfill_laws::protocols::own::{self, FIELDS, OwnFields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
 use waterfill_laws::units::{Instant, Rate, Volume};
 
-/// Maximum number of timers, or of packets sent without a limit, at one instant. A law that exceeds this number does
-/// not advance.
+/// Maximum number of timers, or of packets sent without a limit, at one instant. A law that exceeds this number is
+/// stuck at the instant.
 const MAX_AT_ONE_INSTANT: u32 = 100_000;
 /// Maximum number of characters of a returned value that a message shows.
 const MAX_SHOWN: usize = 60;

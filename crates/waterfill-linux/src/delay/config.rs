@@ -25,7 +25,7 @@ pub struct Config {
     /// True to request real-time priority (SCHED_FIFO) and locked memory.
     #[serde(default = "default_true")]
     pub realtime: bool,
-    /// Lines of the run. An interface may be the start of one line and the end of any number.
+    /// Lines of the run. An interface may be the start of at most one line, and the end of any number of lines.
     pub lines: Vec<LineConfig>,
 }
 
@@ -44,13 +44,13 @@ pub struct LineConfig {
     /// Changes of the delay, ordered by time.
     #[serde(default)]
     pub changes: Vec<DelayChange>,
-    /// Probability that a frame is lost, independent of all others.
+    /// Probability that a frame is lost, independently of all other frames.
     #[serde(default)]
     pub loss: f64,
     /// Loss model that replaces `loss`.
     #[serde(default)]
     pub loss_model: Option<LossSpec>,
-    /// Probability that a frame is held `reorder_extra_ns` longer, so that later frames overtake it.
+    /// Probability that a frame is held `reorder_extra_ns` longer. Later frames can then overtake the frame.
     #[serde(default)]
     pub reorder: f64,
     /// Additional time for which a reordered frame is held, in nanoseconds.
@@ -74,7 +74,7 @@ pub struct DelayChange {
     pub at_ns: u64,
     /// Time for which later frames are held, in nanoseconds.
     pub delay_ns: u64,
-    /// Rate of the link in bit/s of IP bytes. When the delay falls, frames leave no faster.
+    /// Rate of the link in bit/s of IP bytes. When the delay falls, frames leave at most at this rate.
     pub rate_bps: f64,
 }
 
@@ -97,7 +97,7 @@ pub enum PortKind {
 
 /// Maximum size of a configuration document in bytes.
 pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
-/// Maximum number of bytes that a line holds: 5 s of 100 Gbit/s.
+/// Maximum number of bytes that a line holds, enough for 5 s at 100 Gbit/s.
 const MAX_HOLD_BYTES: usize = 1 << 36;
 /// Maximum length of a frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1 << 17;
@@ -142,7 +142,8 @@ impl Config {
         }
     }
 
-    /// Parses and checks a document. An error is one line that names the key.
+    /// Parses and checks the delay line's configuration. The error is one line; it names the key if a value is out of
+    /// range.
     ///
     /// # Errors
     /// When it is not JSON of this shape, or a value is out of its range.

@@ -14,10 +14,11 @@ const TCP: u8 = 6;
 const TCP_HEADER: usize = 20;
 /// Offset of the checksum in a TCP header.
 const TCP_CHECKSUM: usize = 16;
-/// TCP option that ends the list. [`NOTHING`] fills the list.
+/// TCP option that ends the list of options. [`NOTHING`] fills unused bytes of the list.
 const END: u8 = 0;
 const NOTHING: u8 = 1;
-/// Experimental kind of the laws' option, used with [`EXID`]. [`PAPER`] is its kind in the papers (bpf/wire.h).
+/// Experimental kind of the laws' option, used with [`EXID`]. [`PAPER`] is the option's kind in the papers
+/// (bpf/wire.h).
 const EXPERIMENT: u8 = 253;
 const EXID: [u8; 2] = [0x57, 0x46];
 const PAPER: u8 = 42;
@@ -26,7 +27,8 @@ const HEAD: usize = 5;
 /// Offset of the forward value in the papers' option.
 const PAPER_FORWARD: usize = 5;
 
-/// Applies to a frame the faults that are active `at_s` seconds after the start of the run.
+/// Applies the faults that are active `at_s` seconds after the start of the run to a frame, each with its probability.
+/// Faults that hold frames are skipped.
 pub(super) fn alter(faults: &[FaultSpec], at_s: f64, frame: &mut [u8], rng: &mut Pcg64) {
     for fault in faults.iter().filter(|fault| fault.from_s <= at_s && at_s < fault.until_s) {
         if matches!(fault.effect, Effect::Hold { .. }) || uniform(rng) >= fault.share {
@@ -123,7 +125,7 @@ impl LawOption {
         self.write(frame, signal.at, &(kept | code).to_be_bytes()[1..]);
     }
 
-    /// Finds the signal in the forward value, which has up to 24 bits.
+    /// Finds the signal of up to 24 bits in the forward value. Returns `None` if the option contains no known signal.
     fn signal(&self, frame: &[u8]) -> Option<WireSignal> {
         /// Mask, code of a zero rate and code of the maximum rate, for a price or the logarithm of a rate. A higher
         /// code grants less.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Lower edge of the first bucket in µs. Values outside the buckets count in the nearest one; minimum and maximum are
-/// exact.
+/// Lower edge of the first bucket in µs. Values outside the buckets count in the nearest bucket. The minimum and
+/// maximum are exact.
 const EARLIEST_US: i64 = -2_000;
 const LATEST_US: i64 = 20_000;
 
@@ -88,7 +88,7 @@ impl Lateness {
     }
 }
 
-/// Returns the edge of the first bucket at which the cumulative count reaches `wanted`.
+/// Returns the edge of the first nonempty bucket at which the cumulative count reaches `wanted`, or `None`.
 fn reaches(buckets: impl Iterator<Item = (u64, i64)>, wanted: f64) -> Option<i64> {
     let mut sum = 0;
     buckets.into_iter().find_map(|(count, edge)| {

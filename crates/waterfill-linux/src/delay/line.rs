@@ -85,7 +85,7 @@ impl Line {
         self.schedule.start = Some(at);
     }
 
-    /// Returns the number of delay changes that frames have met.
+    /// Returns the number of delay changes that have taken effect for arriving frames.
     #[must_use]
     pub fn changes(&self) -> usize {
         self.schedule.next
@@ -143,8 +143,8 @@ impl Line {
         true
     }
 
-    /// Appends to `into` up to `max` frames that are due by `by`, oldest first. Frames that are held longer follow when
-    /// there are no others. The caller reports the number of sent frames with [`Line::sent`].
+    /// Appends to `into` up to `max` frames that are due by `by`, oldest first. A frame that is held longer is appended
+    /// only if no other frame is due. The caller reports the number of sent frames with [`Line::sent`].
     pub fn due<'a>(&'a self, by: Nanos, max: usize, into: &mut Vec<&'a [u8]>) {
         let ready = (0..max).map_while(|i| self.waiting.get(i)).take_while(|(due, _)| *due <= by);
         into.extend(ready.map(|(_, frame)| frame));
@@ -200,11 +200,11 @@ struct Schedule {
     next: usize,
     start: Option<Nanos>,
     last_due: Nanos,
-    /// Rate of the link in bit/s, from a fall of the delay until a frame is due by its delay again.
+    /// Rate of the link in bit/s while frames catch up after a fall of the delay, and `None` otherwise.
     catching_up: Option<f64>,
 }
 
-/// Length of an Ethernet header in bytes, which a link's rate does not count.
+/// Length of an Ethernet header in bytes. A link's rate does not count these bytes.
 const HEADER_BYTES: usize = 14;
 
 impl Schedule {
@@ -341,8 +341,8 @@ mod tests {
         assert_eq!(line.counts.reordered, 1);
     }
 
-    /// Frames keep their order when the delay changes. When it rises, the wire is silent for the difference. When it
-    /// falls, frames leave at the link's rate until they are due by the delay.
+    /// Frames keep their order when the delay changes. When the delay rises, the wire is silent for the difference.
+    /// When the delay falls, frames leave at the link's rate until they have caught up.
     #[test]
     fn frames_follow_the_delay_in_order() {
         let mut line = line(0.0, 0.0, 0.0);

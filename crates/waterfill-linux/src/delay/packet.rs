@@ -149,7 +149,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// Returns the slot at offset `at` if the kernel has filled it.
+    /// Returns the slot at offset `at`, or `None` if the kernel has not filled it.
     fn ready(memory: &Mapping, at: usize) -> Option<Self> {
         if memory.word(at).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;

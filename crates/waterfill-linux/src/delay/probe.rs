@@ -71,7 +71,8 @@ struct Seen {
 }
 
 impl Probe {
-    /// Parses and checks a document. An error is one line that names the key.
+    /// Parses and checks the configuration of a measurement. The error is one line; it names the key if a value is out
+    /// of range.
     ///
     /// # Errors
     /// When it is not JSON of this shape, or frames are too short for number and time, or too long.

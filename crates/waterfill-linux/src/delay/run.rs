@@ -58,7 +58,7 @@ pub struct LineStats {
     pub ring_drops: u64,
     /// Number of waiting frames.
     pub held: usize,
-    /// Number of delay changes that frames have met.
+    /// Number of delay changes that have taken effect for arriving frames.
     pub changes: usize,
     /// Departure times minus due times, in nanoseconds.
     pub late_ns: Option<Spread>,

@@ -37,7 +37,8 @@ impl Store {
         true
     }
 
-    /// Returns the offset of `len` contiguous free bytes, after the newest frame or at the start of the memory.
+    /// Returns the offset of `len` contiguous free bytes after the newest frame or at the start of the memory. Returns
+    /// `None` if there is no such space.
     fn free_space(&self, len: usize) -> Option<usize> {
         let size = self.bytes.len();
         match self.frames.front() {

@@ -60,7 +60,7 @@ impl Nanos {
     }
 }
 
-/// Converts the result of a system call that returns -1 on failure.
+/// Converts the result of a system call, which is -1 on failure, to an `io::Result`.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -84,8 +84,8 @@ pub struct Scheduling {
     pub locked: bool,
 }
 
-/// Requests precise timers: a timer slack of 1 ns, real-time priority and locked memory. It does what this process is
-/// permitted to do.
+/// Requests precise timers: a timer slack of 1 ns, real-time priority and locked memory. Requests that this process is
+/// not permitted to make are skipped.
 #[must_use]
 pub fn request_realtime() -> Scheduling {
     let priority = libc::sched_param { sched_priority: 20 };
@@ -111,14 +111,15 @@ pub fn cpu_s() -> f64 {
     [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6).sum()
 }
 
-/// Returns true if a descriptor can be read or its other end has closed. It does not block.
+/// Returns true if a descriptor can be read or its other end has closed. The call does not block.
 pub fn readable(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one pollfd.
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }
 
-/// Opens an AF_PACKET socket on an interface for all protocols. It does not receive the frames that this process sends.
+/// Opens an AF_PACKET socket on an interface for all protocols. The socket does not receive frames that this process
+/// sends.
 ///
 /// # Errors
 /// When there is no such interface, or without CAP_NET_RAW.
@@ -266,8 +267,8 @@ impl Mapping {
         unsafe { std::sync::atomic::AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// Returns a frame at offset `at` that the kernel has passed on. The kernel does not change the frame until it is
-    /// released.
+    /// Returns a frame at offset `at` that the kernel has passed on. The kernel does not change the frame until this
+    /// process releases it.
     pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
         assert!(at + len <= self.bytes, "frame outside of the mapping");
         // SAFETY: within the mapping.

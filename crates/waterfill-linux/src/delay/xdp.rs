@@ -1,5 +1,5 @@
 //! A network interface opened by AF_XDP. A program on the driver's receive path writes frames into shared memory, with
-//! a timestamp before each. It uses copy mode, the only mode of a veth.
+//! a timestamp before each frame. The socket uses copy mode, the only mode of a veth.
 #![expect(unsafe_code, reason = "memory shared with the kernel, and bpf()")]
 
 use std::io;
@@ -12,7 +12,7 @@ use libc::xdp_desc;
 use super::sys::{self, Mapping, Nanos};
 
 const CHUNK_BYTES: usize = 4096;
-/// Number of chunks for arrivals. The same number is for departures.
+/// Number of chunks for arrivals. There are as many chunks for departures.
 const CHUNKS: u32 = 4096;
 const BATCH: usize = 32;
 

@@ -19,7 +19,7 @@ use requirements::can_load_programs;
 
 pub(crate) const WATERFILLD: &str = env!("CARGO_BIN_EXE_waterfilld");
 
-/// Lock of the test that uses namespaces. Tests at the same time would compete for the CPUs.
+/// Lock that one test with namespaces holds at a time, because simultaneous tests would compete for the CPUs.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -107,7 +107,7 @@ impl Namespaces {
     }
 
     /// Attaches a program of `bpf/test/path.bpf.c` to the path towards an end, in place of an earlier one. `None`
-    /// detaches it.
+    /// detaches the program.
     pub(crate) fn path(&self, section: Option<&str>, end: char) {
         let filters = match section {
             Some(section) => format!(

@@ -5,8 +5,8 @@ use libbpf_rs::{MapCore as _, MapFlags, Object, ProgramInput};
 /// Number of records in a replay.
 pub(crate) const RECORDS: usize = 100_000;
 
-/// Replays records of `record_bytes` bytes each. Returns the number of records, the number of wrong ones, and the first
-/// wrong one counted from 1.
+/// Replays records of `record_bytes` bytes each. Returns the number of records, the number of wrong records, and the
+/// position of the first wrong record, counted from 1.
 pub(crate) fn play(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
     assert_eq!(recorded.len(), RECORDS * record_bytes);
     play_some(object, recorded, record_bytes)

@@ -31,7 +31,7 @@ pub(crate) struct Option {
 }
 
 impl Host {
-    /// Returns the verdict on a frame (`bpf/test/decode.h`). Its first `linear` bytes are contiguous in memory.
+    /// Returns the verdict on a frame (`bpf/test/decode.h`). The frame's first `linear` bytes are contiguous in memory.
     pub(crate) fn frame(&self, frame: &[u8], linear: usize) -> u32 {
         let mut copy = frame.to_vec();
         // SAFETY: the pointer and the length are of one vector, whose bytes the function only reads.

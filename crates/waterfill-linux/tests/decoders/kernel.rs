@@ -10,7 +10,7 @@ use super::scone::types::__sk_buff as Context;
 
 /// Index of the loopback device, which BPF_PROG_TEST_RUN uses by default.
 const LOOPBACK: u32 = 1;
-/// Time in ns that is never reached. No interval ends, so that a link keeps its signal.
+/// Time in ns that is never reached. A link keeps its signal because no interval ends.
 const LATE_NS: u64 = 1 << 62;
 /// Length of the link header in bytes, which does not count as a link's load.
 const ETHERNET: u32 = 14;

@@ -203,7 +203,7 @@ pub(crate) fn flow(daemon: &mut Daemon, pair: &Pair) -> Value {
     flows.into_iter().find(|flow| flow["local"] == local.as_str()).expect("a's end is shown")
 }
 
-/// Returns the warnings in the kernel's log, or nothing if it cannot be read.
+/// Returns the warnings in the kernel's log, or an empty list if the log cannot be read.
 pub(crate) fn kernel_warnings() -> Vec<String> {
     let log = run("dmesg").unwrap_or_default();
     let marks = ["WARNING:", "BUG:", "Oops", "Call Trace", "general protection", "stall"];

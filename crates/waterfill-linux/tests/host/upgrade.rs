@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Daemon, Network, SERVER, WATERFILLD, assert_priced, run};
 
-/// A BPF file system in its own mount namespace, which ends when this is dropped.
+/// A BPF file system in its own mount namespace, which ends when this value is dropped.
 pub(crate) struct Pinned {
     folder: PathBuf,
     holder: Child,

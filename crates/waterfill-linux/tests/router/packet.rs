@@ -18,7 +18,7 @@ pub(crate) fn both(value: u32, echo: u32) -> Vec<u8> {
     [&[253, 12, 0x57, 0x46, 3][..], &value.to_be_bytes()[1..], &echo.to_be_bytes()[1..], &[0]].concat()
 }
 
-/// Returns MaxNet's option in the form of the papers.
+/// Returns MaxNet's option of kind 42, the form in the papers.
 pub(crate) fn paper(value: u32, echo: u32) -> Vec<u8> {
     [&[42, 8][..], &echo.to_be_bytes()[1..], &value.to_be_bytes()[1..]].concat()
 }

@@ -165,8 +165,8 @@ pub(crate) fn count(link: &Request, which: Count) -> u64 {
     link.counts[which.0 as usize]
 }
 
-/// Returns a request for a link of 1 Tbit/s at its minimum price, which no test loads. The price changes at most once a
-/// second.
+/// Returns a request for a link of 1 Tbit/s at its minimum price. No test loads this link. The price changes at most
+/// once a second.
 pub(crate) fn idle_link(ifindex: u32) -> Request {
     Request {
         ifindex,

@@ -31,12 +31,12 @@ fn domain() -> Option<(Namespaces, Daemon)> {
     Some((namespaces, end))
 }
 
-/// Number of datagrams that [`under_traffic`] sends. [`PATIENCE`] is its waiting time for late ones.
+/// Number of datagrams that [`under_traffic`] sends. [`PATIENCE`] is the waiting time for late datagrams.
 const DATAGRAMS: u32 = 100;
 const FRAMES: u64 = DATAGRAMS as u64;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Sends datagrams of `bytes` bytes from `a` through the router and back while `act` runs. None may be lost.
+/// Sends datagrams of `bytes` bytes from `a` through the router and back while `act` runs. No datagram may be lost.
 #[track_caller]
 fn under_traffic<T>(namespaces: &Namespaces, bytes: usize, act: impl FnOnce() -> T) -> T {
     let (done, there, back) = exchange(namespaces, bytes, true, act);
@@ -44,15 +44,15 @@ fn under_traffic<T>(namespaces: &Namespaces, bytes: usize, act: impl FnOnce() ->
     done
 }
 
-/// Sends datagrams without CSIG at the router, and checks that it drops the tagged answers of `b`.
+/// Sends datagrams without CSIG at the router, and checks that the router drops the tagged answers of `b`.
 #[track_caller]
 fn one_way(namespaces: &Namespaces) {
     let ((), there, back) = exchange(namespaces, 56, false, || ());
     assert_eq!((there, back), (DATAGRAMS, 0), "datagrams there, and none back");
 }
 
-/// Returns the result of `act`, and the numbers of datagrams that arrived at `b` and back at `a`. It waits for late
-/// answers if they are `expected`.
+/// Returns the result of `act`, and the numbers of datagrams that arrived at `b` and back at `a`. With `expected`, the
+/// function waits for late answers.
 fn exchange<T>(namespaces: &Namespaces, bytes: usize, expected: bool, act: impl FnOnce() -> T) -> (T, u32, u32) {
     let end = Arc::new(AtomicBool::new(false));
     let (ready, is_ready) = channel();

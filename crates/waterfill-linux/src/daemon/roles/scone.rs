@@ -69,7 +69,8 @@ pub(crate) struct SconeStatus {
     pub(crate) advice_bps: Option<u64>,
     pub(crate) seen: u64,
     pub(crate) lowered: u64,
-    /// Number of packets that kept a higher signal because their flow had been written often enough.
+    /// Number of packets that kept a higher signal because their flow had reached the limit of writes per monitoring
+    /// period.
     pub(crate) held: u64,
     pub(crate) malformed: u64,
     pub(crate) no_memory: u64,
