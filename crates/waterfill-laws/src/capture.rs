@@ -255,7 +255,8 @@ mod tests {
         assert_eq!(value[9..12], [0x50, 2 << 2, 1 << 5 | 2]);
     }
 
-    /// Every law of the kernel has values for a header that a router has written in real numbers, and for its echo.
+    /// Every law of the kernel has values for a header that a router has written in real numbers, and for the echo of
+    /// this header.
     #[test]
     fn every_law_of_the_kernel_has_values() {
         let link = link(1e8, 0.0);

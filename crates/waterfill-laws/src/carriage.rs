@@ -13,7 +13,7 @@ crate::choice! {
     pub enum CodeRounding {
         /// The rounding error is discarded.
         Nearest = "nearest",
-        /// The rounding error is added to the link's next signal, so that the mean is exact.
+        /// The rounding error is added to the link's next signal, which keeps the mean exact.
         Carried = "carried",
     }
 }

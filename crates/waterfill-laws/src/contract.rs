@@ -271,7 +271,7 @@ fn targets_are_the_laws_own() {
     }
 }
 
-/// Rate-based laws pace their packets, and window-based laws do not. The parameters decide which applies.
+/// Rate-based laws pace their packets, and window-based laws do not. The parameters decide whether a law is rate-based.
 #[test]
 fn laws_of_rates_are_paced() {
     for (law, settings, paced) in [

@@ -326,7 +326,7 @@ macro_rules! params {
     };
 }
 
-/// Declares an enum whose variants are the words a user may write for a parameter.
+/// Declares an enum whose variants are the words that a user may write for a parameter.
 #[macro_export]
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[doc = $doc:expr])+ $variant:ident = $word:literal,)* }) => {

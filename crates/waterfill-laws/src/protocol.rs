@@ -302,7 +302,8 @@ pub struct Received<H> {
     pub kind: PacketKind,
     /// Header of the packet, as the last router wrote it.
     pub header: H,
-    /// RTT sample of the receiver: from sending an acknowledgement to receiving the data that it released.
+    /// RTT sample of the receiver: from sending an acknowledgement to receiving the data that this acknowledgement
+    /// released.
     pub rtt: Option<Duration>,
 }
 
@@ -361,7 +362,8 @@ pub struct Connection {
     pub packet: Volume,
     /// Window before any feedback has arrived.
     pub initial_window: Volume,
-    /// RTT that the source states instead of its own, if its header has one ([`Host::states_rtt`]).
+    /// RTT that the source states instead of the measured RTT, if the protocol's header states an RTT
+    /// ([`Host::states_rtt`]).
     pub claimed_rtt: Option<Duration>,
     /// Seed for a law that draws random numbers, derived from the run's seed and the connection's identity.
     pub seed: u64,

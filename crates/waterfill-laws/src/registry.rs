@@ -370,7 +370,7 @@ macro_rules! registry {
             pub fn observe(&self, probe: &mut dyn Probe) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* Self::Kernel(_, r) => r.observe(probe), Self::Logged(r) => r.law().observe(probe) }
             }
-            /// Replaces the law by a new one, as after a reboot. A log of the law's calls continues.
+            /// Replaces the law by a new law, as after a reboot. A log of the law's calls continues.
             pub fn restart(&mut self, link: &LinkView, law: Self) {
                 match self { Self::Logged(r) => r.restart(link, law), _ => *self = law }
             }

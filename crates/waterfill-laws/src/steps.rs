@@ -196,7 +196,7 @@ struct Logged<L> {
 }
 
 impl<L> Logged<L> {
-    /// Makes a call of the law. Unless the log is full, the call is logged, and its inputs are written first.
+    /// Makes a call of the law. Unless the log is full, the call is logged, and the call's inputs are written first.
     fn step<T: Copy>(
         &mut self,
         call: usize,

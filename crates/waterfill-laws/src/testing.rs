@@ -29,7 +29,7 @@ impl Signals {
         signals
     }
 
-    /// Returns the value of a signal, if it is recorded.
+    /// Returns the value of a signal, or `None` if the signal is not recorded.
     pub(crate) fn find(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(signal, _)| *signal == name).map(|(_, value)| *value)
     }

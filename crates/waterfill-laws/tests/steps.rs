@@ -1,4 +1,4 @@
-//! Tests of the log of laws' steps: it changes no result, and no step is missing.
+//! Tests of the log of laws' steps: the log changes no result, and no step is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -58,7 +58,8 @@ impl Host {
         Self { pace, send: Send { window: initial_packets.max(1), ..Send::default() }, waiting: 0 }
     }
 
-    /// Returns true if the law must receive this acknowledgement, together with earlier ones that are still waiting.
+    /// Returns true if the law must receive this acknowledgement, together with earlier acknowledgements that are still
+    /// waiting.
     pub(super) fn is_due(&mut self, tcp: &mut Tcp, law: &KernelLimit) -> bool {
         tcp.acked = tcp.acked.wrapping_add(self.waiting);
         tcp.window_limited = u32::from(tcp.in_flight >= self.send.window);

@@ -69,7 +69,7 @@ crate::params! {
         interval: Duration = Duration::from_millis(20_000), "draft-ietf-scone-protocol: 20 to 30 s";
         /// Monitoring period, after which advice expires.
         period: Duration = Duration::from_millis(67_000), "draft-ietf-scone-protocol, Monitoring Period";
-        /// Time from the start of the run after which routers give no advice. With 0 they always give it.
+        /// Time from the start of the run after which routers give no advice. With 0, routers always give advice.
         element_until: Duration = Duration::ZERO, "none: for experiments";
         /// Maximum supported rate x_max of the routers' demand function.
         x_max: Rate = maxnet::Params::default().x_max, "maxnet-2007 §VI";

@@ -30,7 +30,7 @@ pub struct Router {
 
 impl Router {
     /// Counts the bits sent since the last measurement. Whole packets would be too coarse, because T holds only a few
-    /// of them. A link that has a queue and sends nothing counts as having no capacity.
+    /// packets. A link that has a queue and sends nothing counts as having no capacity.
     fn measure(&mut self, link: &LinkView, now: Instant) {
         let able = link.capacity * now.since(self.measured);
         let sent = if self.sending < able { self.sending } else { able };

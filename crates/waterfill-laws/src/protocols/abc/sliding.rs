@@ -2,7 +2,7 @@
 
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// Number of parts of the window, which limits the precision of its length.
+/// Number of parts of the window. This number limits the precision of the window's length.
 const PARTS: usize = 20;
 
 /// Volume that passed in the last T, counted in 20 parts of T/20 each.

@@ -21,7 +21,7 @@ crate::choice! {
     pub enum SourceStep {
         /// One step per RTT.
         RoundTrip = "round-trip",
-        /// One step per acknowledgement. With `form = "exact"` this is eq. 3 without sampling.
+        /// One step per acknowledgement. With `form = "exact"` these steps are eq. 3 without sampling.
         Acknowledgement = "acknowledgement",
     }
 }
@@ -39,7 +39,7 @@ crate::choice! {
 crate::choice! {
     /// RTT τ used to compute the window x·τ.
     pub enum WindowRtt {
-        /// RTT of the acknowledgement that set x, so that queueing delay enlarges the window.
+        /// RTT of the acknowledgement that set x, including queueing delay.
         Latest = "latest",
         /// Smallest RTT so far.
         Base = "base",

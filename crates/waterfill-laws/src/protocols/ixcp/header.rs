@@ -17,7 +17,7 @@ pub(super) const fn identifier(link: &LinkView) -> u32 {
 pub struct Header {
     /// XCP's header.
     pub congestion: xcp::Header,
-    /// bottleneckId: identifier of the link that limits the flow, as far as its sender knows.
+    /// bottleneckId: identifier of the link that limits the flow, as far as the flow's sender knows.
     pub bottleneck: u32,
     /// nextBottleneckId: identifier of the link that gave this packet the smallest feedback.
     pub next_bottleneck: u32,

@@ -8,7 +8,7 @@ use crate::units::Instant;
 use super::header::ACCESS;
 use super::{Echo, Header, IXcp, Params};
 
-/// XCP's source, which also names its bottleneck in its packets.
+/// XCP's source, which also names the flow's bottleneck in packets.
 #[derive(Clone, Debug)]
 pub struct Source {
     bottleneck: u32,

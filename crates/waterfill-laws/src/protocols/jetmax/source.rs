@@ -162,5 +162,6 @@ pub(super) fn capped(next: Rate, before: Rate, proposed: Rate) -> Rate {
     next.min(proposed.max(before))
 }
 
-/// Number of `counted_after` times for which a flow watches a router that offers less, before it joins.
+/// Number of `counted_after` times for which a flow watches a router that offers less, before the flow joins that
+/// router.
 pub(super) const PATIENCE: u64 = 4;

@@ -81,7 +81,8 @@ crate::carriage::params_with_carriage! {
         /// Time scale T_0 over which a queue counts as load.
         t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI",
             kernel micros(2e-6..=4e3);
-        /// Time over which a router averages the load that MaxStart subtracts. With 0 it is the load of the last dt_p.
+        /// Time over which a router averages the load that MaxStart subtracts. With 0, MaxStart subtracts the load of
+        /// the last dt_p.
         load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt",
             kernel default_only();
         /// Average of prices over one RTT at the receiver; `true` means exponential, `false` means off.
@@ -97,8 +98,8 @@ crate::carriage::params_with_carriage! {
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007",
             kernel word();
     } and {
-        /// Arithmetic of the law: real numbers, the kernel's fixed-point version, or that version with the additions of
-        /// its host program.
+        /// Arithmetic of the law: real numbers, the kernel's fixed-point version, or this version with the additions of
+        /// the kernel's host program.
         arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
 }
@@ -128,7 +129,8 @@ impl Params {
     }
 }
 
-/// Checks that the 23-bit field can represent the prices of a link, from its whole capacity to a thousandth of it.
+/// Checks that the 23-bit field can represent the prices of a link, from the whole capacity to a thousandth of the
+/// capacity.
 pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
     let show = |rate: Rate| Unit::Rate.show(&rate.to_value());
     require(x_max > capacity, "x_max", &format!("more than the link's {}, got {}", show(capacity), show(x_max)))?;

@@ -80,7 +80,7 @@ crate::params! {
         fast_convergence: bool = true, "RFC 9438 §4.7";
         /// Let the window grow at least as fast as Reno's.
         reno_friendly: bool = true, "RFC 9438 §4.3";
-        /// Let the window grow as Reno's once it exceeds the window before the loss; RFC 8312 and Linux do not.
+        /// Let the window grow as Reno's once it exceeds the window before the loss. RFC 8312 and Linux do not do this.
         catch_up: bool = true, "RFC 9438 §4.3";
         /// Minimum growth of the window per RTT before the first loss, as a fraction (0.05 in Linux).
         first_growth: f64 = 0.0, "tcp_cubic.c";

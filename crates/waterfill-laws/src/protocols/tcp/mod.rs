@@ -113,8 +113,8 @@ pub struct Tcp<L: TcpLaw> {
     law: L,
     window: Window,
     packet: Volume,
-    /// Number of timeouts since data was last acknowledged. Only the first one sets the threshold (RFC 5681, text of
-    /// eq. 4).
+    /// Number of timeouts since data was last acknowledged. Only the first timeout sets the threshold (RFC 5681, text
+    /// of eq. 4).
     timeouts: u32,
 }
 

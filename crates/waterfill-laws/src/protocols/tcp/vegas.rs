@@ -109,7 +109,7 @@ pub struct Vegas {
     sent_with: f64,
     /// BaseRTT of data packets; [`Duration::MAX`] before the first sample.
     base_rtt: Duration,
-    /// Estimate of the round that this acknowledgement ended, if it ended one.
+    /// Estimate of the round that this acknowledgement ended; `None` if it ended no round.
     estimate: Option<Estimate>,
     /// Last value of Diff.
     diff: f64,

@@ -53,7 +53,7 @@ impl Path {
         }
     }
 
-    /// Delivers the next packet, a millisecond after the previous one and not before its RTT is over.
+    /// Delivers the next packet, a millisecond after the previous packet and not before the RTT is over.
     fn step(&mut self) {
         let (note, sent) = self.sent.pop_front().expect("something is in flight");
         self.now = (self.now + Duration::from_millis(1)).max(sent + self.base_rtt);
