@@ -356,7 +356,7 @@ def _unit(param: ParamInfo) -> str:
 
 
 def _default(param: ParamInfo) -> str:
-    """Return a parameter's default as a scenario would write it."""
+    """Return a parameter's default as a scenario would write it, or `–` without a default."""
     value = param.default
     if value is None:
         return "–"

@@ -46,7 +46,7 @@ def licence(name: str) -> str | None:
 
 
 def main() -> int:
-    """Check the licences of all pinned packages and return the exit code."""
+    """Check the licences of all installed packages that are pinned, and return the exit code."""
     names = sorted(pinned(sorted(ROOT.glob("requirements*.lock"))))
     found = {name: licence(name) for name in names}
     bad = {

@@ -106,7 +106,9 @@ def _section(reference: str) -> str:
 
 
 def _quantity(pattern: str | None) -> str | None:
-    """Return the quantity whose units a pattern lists, such as time for a pattern with `s`."""
+    """Return the quantity whose units a pattern lists, such as time for `s`. Return `text` for any
+    other pattern, and None for no pattern.
+    """
     if pattern is None:
         return None
     units = re.split(r"[|()]+", pattern.rstrip("$").removesuffix("\\s*"))

@@ -214,7 +214,9 @@ def ratio(outcomes: Sequence[Outcome], field: str, one: str, other: str) -> floa
 
 
 def claims(outcomes: Sequence[Outcome], *, judged: bool) -> list[Claim]:
-    """Return the abstract's claim about cellular paths, against both settings of CoDel."""
+    """Return the claim of ABC's abstract about throughput on cellular paths, compared with both
+    settings of CoDel.
+    """
     paper, tolerance = 1.5, 0.1
     found = []
     for codel in (CODEL, CODEL_RFC):
@@ -278,7 +280,9 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
-    """Return the traces of a directory in order of their names, or synthetic traces without one."""
+    """Return the traces of a directory in order of their names, or synthetic traces if `directory`
+    is None.
+    """
     if directory is None:
         return [made(seed, seconds, bin_s) for seed in range(1, MADE + 1)]
     if not directory.is_dir():
@@ -297,7 +301,7 @@ def cases(options: Options) -> list[TraceCase]:
 
 
 def text(found: Mapping[TraceCase, Outcome]) -> str:
-    """Return both tables and the verdict on the published figure."""
+    """Return both tables and the verdicts on the published figure."""
     outcomes, first = list(found.values()), next(iter(found))
     of = list({case.trace.name: case.trace for case in found}.values())
     lines = [by_trace(outcomes, of, first.seconds), "", table(outcomes), ""]

@@ -229,7 +229,9 @@ def smallest_mean(time_s: Series, values: Series, start_s: float, stop_s: float)
 
 
 def drop_rate(result: Result) -> float:
-    """Return dropped packets as a fraction of all TCP packets in the measurement window."""
+    """Return dropped packets as a fraction of all TCP packets in the measurement window, or 0 if no
+    TCP packet arrived.
+    """
     link = result.summary["links"][0]
     start_s, stop_s = result.summary["measure_s"]
     packet_bits = 8 * result.network.packet_bytes

@@ -27,7 +27,9 @@ Lines = dict[int, int]  # line → how often it ran
 
 
 def llvm(rustc: str) -> dict[str, str]:
-    """Return the paths of the system's LLVM tools, for hosts without rustup's llvm-tools."""
+    """Return the paths of the system's LLVM tools by environment variable, for hosts without
+    rustup's llvm-tools.
+    """
     found = re.search(r"^LLVM version: (\d+)", rustc, re.MULTILINE)
     folder = Path(f"/usr/lib/llvm-{found[1] if found else 0}/bin")
     programs = {"LLVM_COV": folder / "llvm-cov", "LLVM_PROFDATA": folder / "llvm-profdata"}

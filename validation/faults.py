@@ -211,8 +211,8 @@ class Cost:
 def scenario_text(
     protocol: str, fault: Fault | None, like: Fault | None = None, *, end_s: float = LONG.end_s
 ) -> str:
-    """Return the scenario with a fault, or the reference scenario for the fault
-    `like` without one.
+    """Return the scenario with a fault. Without a fault, return the reference scenario for the
+    fault `like`.
     """
     more = fault.more if fault else like.more if like and like.always else ""
     return SCENARIO.format(

@@ -210,7 +210,8 @@ def compare(scenario: Scenario, results: Mapping[str, Result]) -> Comparison:
 
 
 def settling_s(result: Result, group: str) -> float | None:
-    """Return the time (s) from the last start until an entry's rate stays within 5 % of its mean.
+    """Return the time (s) from the last start until the rate of a flow entry stays within 5 % of
+    its mean.
 
     The rate is that of the entry's flows together, averaged over four RTTs; the mean is that of the
     summary's window. None if it has not settled by the middle of that window.
@@ -227,7 +228,7 @@ def settling_s(result: Result, group: str) -> float | None:
 
 
 def _rate(result: Result, group: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return sample times and the mean total rate of an entry's flows over the interval before each
+    """Return sample times and the mean total rate of a flow entry over the interval before each
     time.
     """
     names = [f["name"] for f in result.summary["flows"] if f["group"] == group]

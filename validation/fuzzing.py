@@ -119,7 +119,7 @@ def unpack(program: Program, name: str, long_bytes: int = 0) -> Path:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return the record of a target's runs."""
+    """Return the record of a target's runs, which is empty before the first run."""
     path = OUT / f"{name}.json"
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return {"target": name, "executions": 0, "seconds": 0.0, "curve": [], **kept}

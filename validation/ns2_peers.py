@@ -223,7 +223,9 @@ class Phases:
 
 
 def phase_scenario(reading: str, flows: int = 64) -> Scenario:
-    """Return an RCP scenario with `flows` long flows, on links scaled down from 256 flows."""
+    """Return an RCP scenario with `flows` long flows, on links whose rates are scaled from 256
+    flows to `flows`.
+    """
     params = READINGS["rcp"][reading]
     return scenario("rcp", flows, 1, params, scale=flows / 256, sample_s=_SAMPLE_S)
 
@@ -320,7 +322,9 @@ def runs(case: PeerCase) -> dict[str, StudyRun]:
 
 
 def failed(found: Mapping[PeerCase, PeerRow]) -> list[str]:
-    """Return the rows that differ too much from the ns-2 implementation."""
+    """Return the rows that differ too much from the ns-2 implementation, among runs of the default
+    length.
+    """
     return [
         f"{row.protocol}, {row.flows} flows: {row.off:+.1%} off"
         for case, row in found.items()

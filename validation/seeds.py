@@ -187,7 +187,7 @@ def complaints(found: Sequence[SeedRow]) -> list[str]:
 def judge(
     chosen: Sequence[Experiment], seeds: Sequence[int], short: bool = False
 ) -> list[dict[str, list[Judged]]]:
-    """Run the experiments with each seed, and return {experiment: judged claims} for each."""
+    """Run the experiments with each seed, and return {experiment: judged claims} for each seed."""
     found = []
     for seed in seeds:
         print(f"seed {seed}", file=sys.stderr, flush=True)

@@ -100,8 +100,8 @@ def on_linux(*, http: bool = False, iperf: bool = True, held: bool = True) -> Ne
 
 @dataclass(frozen=True)
 class Option:
-    """A command-line option of a study, which has the type of its default. A tuple means a list,
-    `A,B`.
+    """A command-line option of a study, which has the type of its default. If the default is a
+    tuple, the option takes a list such as `A,B`.
 
     A name without dashes is a list of words behind the study's name.
     """
@@ -279,12 +279,12 @@ def passed_checks(result: Result) -> bool:
 
 
 class NotKept(Exception):
-    """Raised when a run or value is not stored, where only stored ones are wanted."""
+    """Raised when a run or value is not stored but must not be computed."""
 
 
 @once
 def linux_code() -> str:
-    """Return a hash of everything besides the scenario that a run on linux depends on."""
+    """Return a hash of the code and the kernel release on which a run on linux depends."""
     package = Path(waterfill.__file__).parent / "testbed"
     files = [*sorted(package.rglob("*.py")), daemon.binary(), delayline.binary()]
     total = hashlib.sha256(platform.release().encode())

@@ -61,7 +61,7 @@ class Router(PartChecker):
         return Real(0) + rate if packet == 0 else rate / Real(packet).exact_times(8)
 
     def _written(self, step: Step, r: Real) -> dict[str, object]:
-        """Return the rate r, limited to its range, and its position on the scale of Fig. 4."""
+        """Return the rate r, limited to its range, and the position of r on the scale of Fig. 4."""
         capacity = self._in_packets(number(step.after["capacity"]), number(step.after["packet"]))
         if self.params["ceiling"] == "empty-queue":
             # eq. 2 at rest with an empty queue.

@@ -86,8 +86,8 @@ class Router(PartChecker):
         return Expected(after, {"has_header": 1, "header": choice})
 
     def _share_if_joined(self, step: Step, rate: float, weight: Real) -> Real:
-        """Return the fair share of a joining flow (`loss`): (γC − W + x)/(N + w), or x γC/(W w) if
-        others overload the link.
+        """Return the fair share of a joining flow (`loss`): (γC − W + x)/(N + w). If N is 0 and W
+        exceeds γC, the share is x γC/(W w).
         """
         goal, others = number(step.before["goal"]), number(step.before["unresponsive"])
         flows = number(step.before["flows"])

@@ -31,7 +31,7 @@ Fields: TypeAlias = "Sequence[tuple[str, str]]"
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a law: a row of a log, with its words decoded."""
+    """One call of a law: a row of a step log, decoded into values."""
 
     row: int
     backend: str

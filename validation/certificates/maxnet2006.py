@@ -159,8 +159,8 @@ class Source(SourceChecker):
         return Expected(after, self._limit(step))
 
     def _started(self, step: Step, code: int, tau: int) -> dict[str, object]:
-        """Return the state in which QuickStart begins, at the rate of a code (Fig. 5, step 1;
-        §3.3).
+        """Return the state in which QuickStart begins, at the rate of a code, or price mode if the
+        code is 0 (Fig. 5, step 1; §3.3).
         """
         if code == 0:
             return {"mode": _PRICED}

@@ -76,7 +76,7 @@ class Router(PartChecker):
         return Expected(after, {"poll_at": step.after["interval"]})
 
     def _written(self, step: Step) -> dict[str, object]:
-        """Return the marked header, with the smaller of the packet's and the link's
+        """Return the header that the router writes, with the smaller of the packet's and the link's
         rates (`path`).
         """
         if not step.inputs["has_header"]:
@@ -109,7 +109,7 @@ class Router(PartChecker):
 
     def _mean_rtt(self, step: Step, capacity: Real) -> dict[str, object]:
         """Return the mean RTT d̂, moved towards the interval's mean by T/d̂ of the difference
-        (`d`).
+        (`d`). Return an empty mapping if no packet had an RTT.
         """
         timed, old = number(step.before["timed"]), number(step.before["mean_rtt"])
         if timed <= 0.0:

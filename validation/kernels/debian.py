@@ -75,7 +75,9 @@ def _numbers(name: str) -> list[int]:
 
 
 def newest(names: Iterable[str], pattern: str) -> str | None:
-    """Return the newest name that matches a pattern, comparing the numbers in the names."""
+    """Return the newest name that matches a pattern, comparing the numbers in the names, or None if
+    no name matches.
+    """
     return max((n for n in names if re.fullmatch(pattern, n)), key=_numbers, default=None)
 
 

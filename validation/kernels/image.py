@@ -15,7 +15,7 @@ PROGRAMS = ("ip", "tc", "iperf3", "nsenter", "unshare", "timeout")
 
 
 def libraries(listing: str) -> list[str]:
-    """Return the library paths in the output of `ldd`, which is empty for a static program."""
+    """Return the library paths in the output of `ldd`. A static program has none."""
     return re.findall(r"(?:=> |^\s*)(/\S+) \(0x", listing, flags=re.MULTILINE)
 
 

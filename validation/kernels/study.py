@@ -66,7 +66,9 @@ def here(binaries: Path) -> dict[str, str]:
 
 
 def lines(run: KernelRun, seconds: float) -> list[str]:
-    """Return a kernel's verdicts as lines, one for each check that does not work."""
+    """Return a kernel's result as lines: a heading with counts, then a line for each check that
+    does not work.
+    """
     bad = sum(check.verdict == "fails" for check in run.checks)
     head = f"{run.title}: {len(run.checks)} checks, {bad} failed, {seconds:.0f} s"
     other = [check for check in run.checks if check.verdict != "works"]
@@ -80,7 +82,9 @@ def judged(series: str, facts: dict[str, str]) -> KernelRun:
 
 
 def write_page() -> None:
-    """Write the page from the stored facts, if those of all kernels are present."""
+    """Write docs/reference/kernels.md from the stored facts, if the facts of all kernels are
+    stored.
+    """
     files = [KEPT / f"{series}.json" for series in ALL]
     if not all(file.exists() for file in files):
         return
@@ -91,7 +95,7 @@ def write_page() -> None:
 
 
 def work(options: Options) -> Report:
-    """Check the chosen kernels and write the page."""
+    """Check the chosen kernels and update docs/reference/kernels.md."""
     binaries: Path = options.binaries.resolve()
     said: list[str] = []
     failed: list[str] = []

@@ -41,7 +41,7 @@ def _same(name: str, seen: str | None, wanted: str) -> Check:
 
 
 def _runs(name: str, fact: str | None) -> Check:
-    """Judge a command that must succeed, so that a refusal also counts as a failure."""
+    """Judge a command that must succeed. Any exit code but 0 is a failure."""
     code, line = exit_of(fact)
     return Check(name, "works" if code == 0 else "fails", "" if code == 0 else line)
 

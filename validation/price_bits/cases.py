@@ -103,8 +103,8 @@ def all_cases(laws: Iterable[str] = LAWS) -> list[PriceCase]:
 
 
 def scenario(case: PriceCase, duration_s: float = DURATION_S) -> Scenario:
-    """Return a scenario with four flows on one link, or with two flows on each and two on both of
-    two links.
+    """Return a scenario with four flows on one link. With two links, two flows cross each link
+    alone and two more cross both.
     """
     two = case.network == NETWORKS[1]
     names = ("first", "second") if two else ("first",)

@@ -41,7 +41,7 @@ def rateinc(value: float) -> tuple[Change, ...]:
 
 
 def depth_of(ms: float) -> tuple[Change, ...]:
-    """Return the changes to token buckets that hold a given duration of traffic at their rates."""
+    """Return the changes that make token buckets hold a duration of traffic at their rates."""
     rates = {"averaging": 500e6, "three-flows": 400e6}
     return tuple(
         Change((f'{BUCKET}.depth="{ms / 1e3 * rate / 8e3:g} kB"',), experiment=f"*/{name}")

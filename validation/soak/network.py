@@ -27,8 +27,8 @@ class Network:
 
 
 def run(*command: str) -> str:
-    """Run a program in the calling thread's namespace. Raises RuntimeError with the output if it
-    fails.
+    """Run a program in the calling thread's namespace and return its output. Raises RuntimeError if
+    the program fails.
     """
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

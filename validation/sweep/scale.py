@@ -43,7 +43,9 @@ def pair(path: Path, folder: Path, points: int) -> tuple[float, float]:
 
 
 def host() -> float:
-    """Return the speed of two processes relative to one on this host. It is 2 on an idle host."""
+    """Return the speed of two processes relative to one on this host. It is about 2 with two idle
+    CPUs.
+    """
     times = []
     for count in (1, 2):
         started = time.perf_counter()

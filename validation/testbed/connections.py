@@ -318,7 +318,7 @@ def _sum(total: Document, more: Document) -> Document:
 
 
 def _curl(stream: Stream, on: RunNetwork, count: int) -> None:
-    """Download `count` times with curl, each time over a new connection."""
+    """Download a file `count` times with curl, each time over a new connection."""
     address = stream.source_address
     host = f"[{address}]" if ":" in address else address
     command = ["curl", "--silent", "--show-error", "--fail", "--globoff", "--parallel"]

@@ -32,7 +32,7 @@ def chosen(options: Options) -> list[TopologyStudyCase]:
 
 
 def measure(case: TopologyStudyCase) -> Explained:
-    """Run a law on a network until it is settled, and explain its exceptions.
+    """Run a law on a network until the rates settle, and explain the exceptions.
 
     The run is kept for itself, so that another explanation does not repeat it.
     """

@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::link::{Link, QUEUED_BYTES};
 use crate::packet::Cargo;
 
-/// Bytes of a flow's entry in the summary, in the engine, the document and Python's objects.
+/// Bytes of a flow's entry in the summary: in the engine, in the JSON document and in Python's objects.
 const SUMMARY_BYTES: f64 = 1200.0;
 /// CPU time per event in seconds, on a CPU of 2020.
 const EVENT_S: f64 = 1e-7;

@@ -1,5 +1,5 @@
-//! Faults of a wire: packets are lost, arrive late or twice, wait for others, or arrive with other contents. Each fault
-//! has its own random stream.
+//! Faults of a wire: packets are lost, arrive late or twice, are held and released together, or arrive with other
+//! contents. Each fault has its own random stream.
 //!
 //! Loss, lateness and copies are drawn when a packet is put on the wire. What it carries changes when it arrives, behind
 //! every law that writes into it. So only links that have faults pay for them: no other packet meets a test of its own.

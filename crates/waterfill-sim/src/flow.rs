@@ -107,7 +107,8 @@ impl Flow {
         }
     }
 
-    /// Starts logging the steps of the flow's laws, if its protocol has fields that routers write or read.
+    /// Starts logging the steps of a flow's laws. Flows of traffic sources, and protocols without fields in packets,
+    /// are not logged.
     pub(crate) fn log_steps(&mut self, f: u32, now: Instant, network: &Network, log: &StepLog) {
         let Owner::Group(group) = self.owner else { return };
         let Some(spec) = network.flows.get(group as usize).filter(|_| self.protocol.has_fields()) else { return };

@@ -107,7 +107,7 @@ impl HostPair {
         self.recovery.on_ack(ack.next, blocks).newly_arrived
     }
 
-    /// Fires the retransmission timer, so that every unacknowledged packet counts as lost.
+    /// Fires the retransmission timer. Every unacknowledged packet then counts as lost.
     pub fn time_out(&mut self) {
         self.recovery.on_timeout();
     }

@@ -459,7 +459,7 @@ impl Link {
         self.next_change = self.next_change.min(starts); // those before it start earlier
     }
 
-    /// Enqueues a packet at a link with a discipline, a shaper or faults.
+    /// Enqueues a packet at a link with a discipline, a shaper, faults, outages or changes of delay.
     #[inline(never)] // keeps the drop-tail path short
     fn enqueue_screened(&mut self, now: Instant, mut packet: Packet, order: u64) -> Enqueued {
         if self.variation.as_ref().is_some_and(|variation| variation.is_down()) {
@@ -694,7 +694,8 @@ impl Link {
         self.ring.front().map(|queued| (queued.arrives, queued.order))
     }
 
-    /// Returns the flow and role of the packet at the head, or `None` if it belongs to a traffic source.
+    /// Returns the flow and role of the packet at the head. Returns `None` for an empty ring or a traffic source's
+    /// packet.
     #[inline]
     pub(crate) fn next_flow(&self) -> Option<(u32, Role)> {
         self.ring.front().map(|queued| (queued.flow, queued.role)).filter(|&(_, role)| role != Role::Traffic)
@@ -747,7 +748,8 @@ impl Link {
         self.meter.integrate_queue(now, self.backlog);
     }
 
-    /// Returns the statistics since the reading `before`, and the largest queue. The current reading replaces `before`.
+    /// Returns the statistics since the reading `before`, and the largest queue since the last call, in bytes. The
+    /// current reading replaces `before`.
     pub(crate) fn sample(&mut self, now: Instant, before: &mut Reading) -> (Span, u64) {
         self.update_statistics(now);
         let reading = self.meter.read();

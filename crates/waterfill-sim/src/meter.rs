@@ -145,7 +145,7 @@ impl Meter {
         }
     }
 
-    /// Records the backlog after it has grown.
+    /// Updates the maximum backlog after the backlog has grown.
     #[inline]
     pub(crate) fn record_queue_max(&mut self, Backlog { bytes, packets }: Backlog) {
         self.max = Backlog { bytes: self.max.bytes.max(bytes), packets: self.max.packets.max(packets) };

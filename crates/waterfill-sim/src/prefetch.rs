@@ -4,7 +4,7 @@
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
-/// Starts loading a whole value into the cache without waiting for it.
+/// Starts loading a whole value into the cache without waiting for it. Does nothing on CPUs other than x86-64.
 #[inline]
 #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "no safe function gives this hint"))]
 pub(crate) fn prefetch<T>(value: &T) {

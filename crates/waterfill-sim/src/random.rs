@@ -15,8 +15,8 @@ pub(crate) enum LinkStream {
 /// Multiplier that keeps the streams' initial states far apart: the odd number ⌊2¹²⁸/φ⌋.
 const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
-/// Returns the random stream for one purpose of a link direction. Seed and purpose set its state, the link its
-/// sequence.
+/// Returns the random stream for one purpose of a link direction. The seed and the purpose set the stream's state; the
+/// link selects its sequence.
 pub(crate) fn stream(seed: u64, link: u32, part: LinkStream) -> Pcg64 {
     Pcg64::new(u128::from(seed) ^ SPREAD.wrapping_mul(part as u128), u128::from(link))
 }

@@ -256,7 +256,7 @@ impl Receiver {
         blocks
     }
 
-    /// Returns the time at which [`Receiver::on_timer`] must be called.
+    /// Returns the time at which [`Receiver::on_timer`] must be called, or `NEVER` if no acknowledgement is delayed.
     pub(crate) fn poll_timer(&self) -> Instant {
         self.delayed.due
     }

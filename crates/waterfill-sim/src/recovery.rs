@@ -113,7 +113,7 @@ impl Recovery {
         }
     }
 
-    /// Returns the number of packets that have neither arrived nor are known to be lost.
+    /// Returns the number of packets that are neither known to have arrived nor known to be lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         if self.intact { self.unacknowledged() } else { self.outstanding() - self.pending() }

@@ -513,7 +513,7 @@ impl Sender {
         }
     }
 
-    /// Returns the rate at which packets are paced.
+    /// Returns the rate at which packets are paced, or `None` if the law has neither a rate nor a window.
     fn pacing_rate(&self) -> Option<Rate> {
         let limit = self.law.limit();
         limit.pacing.or_else(|| {

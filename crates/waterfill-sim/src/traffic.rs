@@ -78,8 +78,8 @@ pub(crate) struct WebFlows {
     /// Number of flows that start at each arrival.
     pub(crate) fan_in: u32,
     sizes: Sampler,
-    /// Free slots of finished flows among the engine's flows, by route. Late packets and other threads still look up
-    /// their path in them.
+    /// Free slots of finished flows among the engine's flows, by route. Late packets and other threads still read their
+    /// paths from these slots.
     pub(crate) free: Vec<Vec<u32>>,
     pub(crate) started: u64,
     pub(crate) open: u64,
@@ -144,7 +144,7 @@ impl Traffic {
         self.next < self.stop
     }
 
-    /// Advances `next` to the following packet or flow.
+    /// Advances `next` to the time of the following packet or arrival.
     pub(crate) fn step(&mut self) {
         match &self.process {
             Process::Constant(interval) => self.next += *interval,

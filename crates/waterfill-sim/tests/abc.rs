@@ -60,7 +60,8 @@ fn a_link_is_full_without_a_queue() {
     }
 }
 
-/// A queue grows with N packets per RTT above 1 − η until Eq. 1 balances them.
+/// If the additive increase of N packets per RTT exceeds 1 − η of the capacity, a queue grows until Eq. 1 compensates
+/// for the excess.
 #[test]
 fn a_queue_settles_where_the_equations_balance() {
     for (rate_bps, flows, delta_s) in [(12e6, 10, 0.133), (12e6, 10, 0.3), (50e6, 10, 0.133)] {
@@ -100,8 +101,8 @@ fn windows_are_equal_and_rates_go_as_one_over_the_rtt() {
     assert_close(near * near_ms, far * far_ms, 0.05);
 }
 
-/// A link whose capacity doubles is full two RTTs later. After the capacity halves, half an RTT of excess waits 100 ms
-/// before brakes take effect. Eq. 1 then brings the queue back to d_t in three more RTTs.
+/// A link is full two RTTs after its capacity doubles. After the capacity halves, brakes take effect one RTT later, and
+/// the queueing delay reaches 100 ms. Eq. 1 then brings the queue back to d_t in three more RTTs.
 #[test]
 fn a_change_of_the_capacity_is_followed_within_rtts() {
     let (up_s, down_s) = (20.0, 40.0);
@@ -131,7 +132,8 @@ fn a_change_of_the_capacity_is_followed_within_rtts() {
     assert!(longest_s(0.4, 10.0) < DELAY_THRESHOLD_S, "{} s", longest_s(0.4, 10.0));
 }
 
-/// A flow over two links follows the slower link, because a brake stays a brake. Neither link has a queue.
+/// A flow over two links follows the slower link, because a router never turns a brake into an accelerate. Neither link
+/// has a queue.
 #[test]
 fn the_smallest_share_of_a_path_holds() {
     for slow in [0, 1] {
@@ -145,8 +147,8 @@ fn the_smallest_share_of_a_path_holds() {
     }
 }
 
-/// CUBIC's window limits flows at a bottleneck that drops packets before ABC sees a queue. Without it every RTT loses
-/// packets.
+/// CUBIC's window limits flows at a bottleneck that drops packets before ABC sees a queue. Without this window, packets
+/// are lost in every RTT.
 #[test]
 fn a_full_buffer_is_answered_by_cubic() {
     let losses = |fallback: &str| {

@@ -69,7 +69,8 @@ fn windows_settle_where_rates_do() {
     }
 }
 
-/// After a burst takes half of the link, rates continue until r has fallen, but windows slow down as the queue grows.
+/// Sources with a rate keep it until r has fallen, but sources with a window slow down as a queue grows. The queue is
+/// due to a burst that takes half of the link.
 #[test]
 fn windows_leave_a_burst_a_shorter_queue_than_rates() {
     let queue = |params: &[(&str, ParamValue)]| {
@@ -179,7 +180,8 @@ fn stability_has_a_delay_margin() {
     }
 }
 
-/// Four flows that start at C into an unlimited buffer recover after seconds of queue with r at its minimum.
+/// Four flows that start at C into an unlimited buffer recover from a queue of several seconds, during which r is at
+/// its minimum.
 #[test]
 fn sources_recover_from_a_long_overload() {
     let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1, 0.2, 0.4], 60.0, &[("r_0", "capacity".into())]));

@@ -122,7 +122,7 @@ fn a_lost_syn_is_sent_again() {
     assert_eq!(summary.flows[0].rtt_ms.mean, None);
 }
 
-/// A link's own target replaces the protocol's.
+/// A link's own target replaces the protocol's target.
 #[test]
 fn a_link_is_filled_to_its_own_target() {
     let mut n = network(9.0, link("l", 1e8, 0.01, 250_000).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);

@@ -36,7 +36,7 @@ fn in_order_every_packet_is_acknowledged_once() {
     assert_eq!((hosts.outstanding(), hosts.in_flight(), hosts.to_resend(), hosts.arrived()), (0, 0, None, 3));
 }
 
-/// `[rfc6675]` A hole with three packets above it is lost and is sent again, once.
+/// `[rfc6675]` A missing packet counts as lost when three packets above it have arrived. It is sent again once.
 #[test]
 fn a_hole_is_sent_again_by_selective_acknowledgements() {
     let mut hosts = sent(Retransmission::Sack, false, 5);

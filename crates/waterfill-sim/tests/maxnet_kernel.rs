@@ -122,8 +122,8 @@ fn a_shorter_rtt_is_compensated() {
     }
 }
 
-/// The kernel's host program gives the same mean rates for windows of 200 packets and more, because the price sets
-/// them.
+/// The kernel's host program gives the same mean rates for windows of 200 packets and more, because the price sets the
+/// rates.
 #[test]
 fn the_kernels_host_gives_the_same_rates() {
     let mut n = scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]);
@@ -140,7 +140,7 @@ fn the_kernels_host_gives_the_same_rates() {
 }
 
 /// A hundred flows on 10 Mbit/s with RTTs of 20 ms get 0.15 packets per RTT each. The bare law sends one packet per
-/// RTT, which builds a queue. The kernel's host program paces below that and holds the target.
+/// RTT, which builds a queue. The kernel's host program paces below one packet per RTT and holds the target.
 #[test]
 fn the_kernels_host_sends_less_than_a_packet_per_rtt() {
     let links = link("l0", 1e7, 0.010, 250_000).into();

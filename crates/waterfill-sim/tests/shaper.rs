@@ -5,7 +5,8 @@ mod common;
 use common::{assert_close, cbr, column, flow, link, network, refusal, run};
 use waterfill_network::{Network, QueueSpec, ShaperSpec};
 
-/// Returns a line of 100 Mbit/s behind a bucket of 10 Mbit/s, with a constant load of full packets.
+/// Returns a network with one link, a line of 100 Mbit/s behind a bucket of 10 Mbit/s, and a constant load of full
+/// packets.
 fn shaped(load_bps: f64, depth_bytes: f64, timer_s: f64) -> Network {
     let mut n = network(30.0, link("l", 1e7, 0.01, 150_000).to_vec(), Vec::new());
     n.links[0].shaper = Some(ShaperSpec { line_bps: 1e8, depth_bytes, timer_s });
@@ -41,7 +42,7 @@ fn tokens_in_portions_make_bursts() {
     assert!(bursts > 1000, "bursts leave at the line's rate, ten times the bucket's: {bursts}");
 }
 
-/// The law of a flow behind a bucket sees the bucket's rate as capacity, in both arithmetics of the thesis's protocol.
+/// A router law sees the bucket's rate as the link's capacity, in both arithmetics of maxnet2006.
 #[test]
 fn router_laws_see_the_buckets_rate() {
     for arithmetic in ["real", "kernel"] {

@@ -16,8 +16,8 @@ fn shared() -> Network {
     n
 }
 
-/// Runs a network with a log of up to `limit` rows. Returns the laws, parts and entities of the rows, and the number of
-/// rows left out.
+/// Runs a network with a step log of up to `limit` rows. Returns the distinct triples of law, role (router, receiver or
+/// source) and entity in the log, and the number of rows left out.
 fn logged(n: &Network, limit: usize, only: Option<ProtocolId>) -> (BTreeSet<[u32; 3]>, u64) {
     let mut sim = build(n);
     assert!(sim.step_log().is_none());

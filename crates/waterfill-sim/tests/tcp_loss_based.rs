@@ -31,8 +31,8 @@ fn jain(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * rates.iter().map(|r| r * r).sum::<f64>())
 }
 
-/// A buffer of one bandwidth-delay product keeps a link full while the window halves. All other laws reduce the window
-/// by less.
+/// A buffer of one bandwidth-delay product keeps a link full when a law halves its window. No law reduces its window by
+/// more than half.
 #[test]
 fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
     for law in LAWS {

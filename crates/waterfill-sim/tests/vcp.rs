@@ -116,10 +116,10 @@ fn an_rtt_above_the_interval_starves_short_rtts() {
     }
 }
 
-/// Several bottlenecks do not give max-min shares, as in aecp-2010 Fig. 9, here at a tenth of its rates. Three links
-/// have 50, 25 and 50 Mbit/s, with one flow over all of them and one over each. The long flow reacts to every link's
-/// overload and gets far less than its max-min share of 12.25 Mbit/s, and the middle link's own flow gets more. At full
-/// rates the paper has 67, 369, 174, 369 of 122.5, 367.5, 122.5, 367.5 Mbit/s.
+/// Several bottlenecks do not give max-min shares, as in Fig. 9 of aecp-2010, whose rates are divided by ten here.
+/// Three links have 50, 25 and 50 Mbit/s, with one flow over all of them and one over each. The long flow reacts to
+/// every link's overload and gets far less than its max-min share of 12.25 Mbit/s, and the middle link's own flow gets
+/// more. The figure shows 67, 369, 174 and 369 Mbit/s, where max-min shares are 122.5, 367.5, 122.5 and 367.5 Mbit/s.
 #[test]
 fn several_bottlenecks_are_not_max_min() {
     let links = [("a", 5e7), ("b", 2.5e7), ("c", 5e7)];

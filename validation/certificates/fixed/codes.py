@@ -55,8 +55,8 @@ def product(p: int, by: int, up: int = 0) -> int:
 
 
 def fraction(n: int, d: int) -> int:
-    """Return n/d in units of 2⁻³², at most 1. Both numbers are first shortened so that d has 32
-    bits.
+    """Return n/d in units of 2⁻³², at most 1. Both numbers are first shortened so that d has at
+    most 32 bits.
     """
     cut = max(d.bit_length() - 32, 0)
     return ONE if n >= d or n >> cut >= d >> cut else (n >> cut << 32) // (d >> cut)

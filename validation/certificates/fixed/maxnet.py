@@ -107,7 +107,9 @@ def router(_: Params) -> Check:
         return Expected(after, {"value": written})
 
     def start_rate(s: State) -> tuple[int, State]:
-        """Return the start rate (μ + (1 − μ)/4) C − y (§IV.B), computed once per interval."""
+        """Return the start rate (μ + (1 − μ)/4) C − y (§IV.B), which is computed once per interval,
+        and the changes of the state.
+        """
         if s["start"]:
             return s["start"], {}
         promised = exp_down(s["promised"], s["promised_age"])
@@ -179,7 +181,9 @@ def source(_: Params) -> Check:
 
 
 def loop_rtt(s: State, base_rtt: int) -> int:
-    """Return the RTT τ: the path's base RTT or, at low rates, twice the time of a packet pair."""
+    """Return the RTT τ: the path's base RTT or, at low rates, twice the time of a packet pair.
+    Return 0 if the base RTT is unknown.
+    """
     if not base_rtt:
         return 0
     rtt = max(base_rtt, _TAU_MIN_US)
@@ -239,7 +243,7 @@ def new_rtt(p: State, s: State) -> None:
 
 
 def acknowledged(p: State, s: State, tau: int, field: int) -> None:
-    """Apply an echo, which carries a start rate, a price or nothing from any router."""
+    """Apply an echo, which carries a start rate, a price, or no value if no router wrote one."""
     set_rtt(p, s, tau)
     code, now = field & CODE_MAX, p["tcp.now_us"]
     if not s["base_rtt"]:
@@ -288,8 +292,8 @@ def moved_by(far: int, part: int) -> int:
 
 
 def rising(s: State, rate: int, now: int) -> int:
-    """Return the start rate, raised by Δ dt/(2τ), rounded up, until it reaches the price's rate
-    (§IV.B).
+    """Return the start rate, raised by Δ dt/(2τ) rounded up, or the price's rate once the start
+    rate has reached it (§IV.B).
     """
     dt, tau = since(s["raised"], now), s["base_rtt"]
     if s["start_rate"] < rate and dt * _STEPS_PER_RTT >= tau:

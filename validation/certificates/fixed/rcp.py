@@ -162,7 +162,9 @@ def rtt_us(code: int) -> int:
 
 
 def source(_: Params) -> Check:
-    """Return the equations of an RCP source, which is paced at the path's R and states its RTT."""
+    """Return the equations of an RCP source, which sends at the path's R and writes its RTT into
+    packets.
+    """
 
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)

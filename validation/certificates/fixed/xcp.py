@@ -36,8 +36,8 @@ _FLOW_SECOND = 1_099_512  # 2⁴⁰ in a microsecond
 
 @dataclass(frozen=True)
 class Form:
-    """Variant of XCP: P-XCP scales gains, and iXCP shuffles only among packets that
-    name the link.
+    """Variant of XCP: P-XCP scales gains, and iXCP shuffles only among packets that name the link
+    as their bottleneck.
     """
 
     scaled: bool = False

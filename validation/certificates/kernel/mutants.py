@@ -194,7 +194,9 @@ def judge_in_process(law: str, library: Path, steps: Sequence[Step]) -> str:
 def tried(
     law: str, mutant: Mutant | None, steps: Sequence[Step], drawn_steps: Sequence[Step] = ()
 ) -> str:
-    """Compile a mutant and judge it, first on logged calls and then on random ones (`drawn, …`)."""
+    """Compile a mutant and judge it, first on logged calls and then on random calls. A result of
+    random calls begins with `drawn, `.
+    """
     with tempfile.TemporaryDirectory(prefix="waterfill-mutant-") as name:
         change = None if mutant is None else partial(apply, mutant)
         library = compiled(law, Path(name), change)
@@ -256,7 +258,7 @@ def measure(case: KernelCase) -> str:
 
 
 def table(found: Mapping[KernelCase, str]) -> str:
-    """Return the counts by law and the list of mutants that were not rejected."""
+    """Return the counts by law, and a list of the mutants that had no effect or were accepted."""
     kinds = ("rejected", "drawn, rejected", "crashed", "not compiled", "same", "accepted")
     rows = []
     for law in dict.fromkeys(case.law for case in found):

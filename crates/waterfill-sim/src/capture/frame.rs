@@ -65,7 +65,7 @@ impl Options {
         self.push(&[2, 4, high, low, NOP, NOP, 4, 2, NOP, 3, 3, 14]);
     }
 
-    /// Adds a SACK option with up to three blocks of sequence numbers.
+    /// Adds a SACK option with up to three blocks of sequence numbers; adds nothing if there are no blocks.
     pub(super) fn push_sack(&mut self, blocks: impl Iterator<Item = (u32, u32)>) {
         let mut option = [NOP; 28];
         let mut length = 4;

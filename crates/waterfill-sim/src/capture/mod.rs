@@ -179,8 +179,8 @@ impl Capture {
         self.taps[link as usize].gone += 1;
     }
 
-    /// Returns the option values of a packet's connection, or `None` if its protocol has no option. They start with the
-    /// connection's first packet.
+    /// Returns the option values of a packet's connection, or `None` if its protocol has no option. The values start
+    /// with the connection's first packet.
     fn values(&mut self, packet: &Packet, flow: &Flow, network: &Network) -> Option<&mut Values> {
         let f = packet.flow as usize;
         if self.connections.len() <= f {

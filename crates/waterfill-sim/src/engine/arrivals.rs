@@ -59,7 +59,7 @@ impl Simulation {
         }
     }
 
-    /// Starts a flow of a traffic source on one of its routes, in the slot of a finished flow or in a new slot.
+    /// Starts a flow of a traffic source on the given route. The flow takes the slot of a finished flow or a new slot.
     fn start_flow(&mut self, t: u32, route: usize) {
         let traffic = &mut self.traffic[t as usize];
         let size_bytes = traffic.draw_size();
@@ -94,8 +94,8 @@ impl Simulation {
         self.transmit_unasked(f);
     }
 
-    /// Finishes a flow of a traffic source that has received its last acknowledgement, and frees its slot. Packets of
-    /// the flow that are still in transit carry an incarnation number that no longer matches.
+    /// Finishes a traffic source's flow whose last acknowledgement has arrived, and frees its slot. Packets of the flow
+    /// that are still in transit carry an incarnation number that no longer matches.
     pub(super) fn finish_flow(&mut self, f: u32, t: u32) {
         let flow = &mut self.flows[f as usize];
         let traffic = &mut self.traffic[t as usize];

@@ -16,7 +16,7 @@ use crate::link::Link;
 use crate::sender::{FlowIndex, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
 
-/// Number of flows built between two polls of the watch, which takes some tens of microseconds.
+/// Number of flows built between two polls of the watch. Building these flows takes some tens of microseconds.
 const FLOWS_PER_POLL: u32 = 256;
 
 /// Direction of a delay line, seen from the source.
@@ -80,7 +80,7 @@ impl Simulation {
         Ok(law)
     }
 
-    /// Adds a law's router to each forward link of a flow's route that does not have one yet.
+    /// Adds a law's router to each forward link of a flow's route, unless the link already has one.
     fn add_routers(&mut self, spec: &FlowSpec, law: &FlowProtocol) -> Result<(), String> {
         let (protocol, params) = (law.protocol, &law.params);
         let info = protocol.info();

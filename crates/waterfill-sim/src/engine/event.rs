@@ -117,7 +117,7 @@ pub(super) struct UpTo<'a> {
     watch: &'a Watch,
 }
 
-/// Number of events between two polls of the watch, which take about a millisecond.
+/// Number of events between two polls of the watch. Handling these events takes about a millisecond.
 pub(super) const EVENTS_PER_POLL: u64 = 1 << 13;
 
 impl<'a> UpTo<'a> {
@@ -246,8 +246,8 @@ impl Events {
         Timed { time: Instant::from_ps(entry.time), order: entry.order, event: self.event_of(entry) }
     }
 
-    /// Replaces the event of a link, delay line or access link by its next event. The replaced event is usually the
-    /// next of all.
+    /// Replaces the pending event of a link, delay line or access link by that entity's next event, if any. The
+    /// replaced event is usually the earliest in the queue.
     #[inline]
     pub(super) fn replace_next(&mut self, event: Event, next: Option<(Instant, u64)>) {
         let leaf = self.leaf_of(event);

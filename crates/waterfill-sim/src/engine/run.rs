@@ -170,7 +170,7 @@ impl Simulation {
         None
     }
 
-    /// Applies the change of a link that is due. Returns the time of the link's next change.
+    /// Applies the change that is due on a link. Returns the time of the link's next change, if any.
     fn change_link(&mut self, l: u32) -> Option<Instant> {
         let link = &mut self.links[l as usize];
         let change = link.vary(self.now);
@@ -458,7 +458,7 @@ impl Simulation {
         self.schedule_sender(f);
     }
 
-    /// Schedules a sender's next timer, unless an earlier event is scheduled.
+    /// Schedules a sender's next timer, unless an event at or before that time is already scheduled.
     ///
     /// That event then finds nothing to do and schedules again, so postponing a timer costs nothing.
     #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]

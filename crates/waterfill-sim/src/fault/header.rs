@@ -143,8 +143,8 @@ impl SignalField {
         }
     }
 
-    /// Returns the signal in an option's value, for a law in kernel arithmetic. Only laws for which a network accepts
-    /// false signals are listed.
+    /// Returns the signal's position in an option's value, for a law in kernel arithmetic. Returns `None` for laws
+    /// whose false signals require real arithmetic.
     fn of_value(id: ProtocolId) -> Option<Self> {
         let at = VALUE_AT;
         match id {
@@ -157,7 +157,8 @@ impl SignalField {
         }
     }
 
-    /// Returns the signal of a protocol whose header and echo have it at the same position.
+    /// Returns the signal's position for a protocol whose header and echo hold the signal at the same place. Returns
+    /// `None` for other protocols.
     fn of_both(id: ProtocolId) -> Option<Self> {
         match id {
             ProtocolId::Aecp => Some(Self { at: 1, bytes: 2, mask: 0xffff, zero: 0, max: 0xfffe }),
@@ -176,7 +177,8 @@ impl SignalField {
         Self { at, bytes: 3, mask: code, zero: code, max: 1 }
     }
 
-    /// Returns XCP's feedback field, in the format of katabi-2002 or draft-falk that the frame's third byte selects.
+    /// Returns XCP's feedback field. The frame's third byte selects the format of katabi-2002 or draft-falk; any other
+    /// value gives `None`.
     fn feedback(at: usize, bytes: &[u8]) -> Option<Self> {
         let field = |zero, max| Some(Self { at, bytes: 4, mask: u32::MAX, zero, max });
         match bytes[2] & 0x0f {

@@ -58,7 +58,7 @@ pub(crate) struct ReceiverFaults {
     /// True if the protocol infers congestion from losses, so that a misreporting receiver hides
     /// them too.
     hides_losses: bool,
-    /// True if the last packet arrived without a header, so that the next acknowledgement has nothing to echo.
+    /// True if the last packet arrived without a header. The next acknowledgement then has nothing to echo.
     empty: bool,
 }
 

@@ -97,7 +97,7 @@ impl Codel {
         self.drop_next = control_law(now, self.interval, self.count);
     }
 
-    /// Marks a packet if it is ECN-capable. Returns true if the packet was marked.
+    /// Marks a packet if the law uses ECN and the packet is ECN-capable. Returns true if the packet was marked.
     fn mark(&self, head: &mut Waiting, outcome: &mut QueueOutcome) -> bool {
         let markable = self.ecn && head.packet.flags.has(Flags::MARKABLE);
         if markable {

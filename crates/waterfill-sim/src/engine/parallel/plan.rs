@@ -65,7 +65,8 @@ impl Plan {
         self.links.iter().enumerate().filter(cut).map(|(l, _)| l as u32).collect()
     }
 
-    /// Returns the plan of at most `max` parts that is predicted to be fastest, or `None` if one thread is.
+    /// Returns the plan of at most `max` parts that is predicted to be fastest, or `None` if several threads would not
+    /// save enough time.
     pub(super) fn fastest(network: &Network, max: usize) -> Option<Self> {
         let layout = Layout::new(network);
         let one = layout.weights.iter().sum::<f64>();

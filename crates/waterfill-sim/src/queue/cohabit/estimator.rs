@@ -59,7 +59,7 @@ impl Estimator {
         Self { method, inspect: (inspect * (1u64 << 32) as f64).round() as u64, rng, work: Work::default() }
     }
 
-    /// Counts a data packet of this class and flow.
+    /// Counts a data packet of this class and flow, if the packet is drawn for inspection.
     pub(super) fn on_packet(&mut self, now: Instant, class: Class, flow: u64) {
         self.work.seen += 1;
         // One random word per packet is enough: half of it decides here, and a zombie list draws from another.

@@ -98,7 +98,7 @@ impl PerClassQueue {
         self.part.map(|part| PerClass([part, 1.0 - part]))
     }
 
-    /// Returns the class that is served next.
+    /// Returns the class that is served next, or `None` if both queues are empty.
     fn next_class(&self) -> Option<Class> {
         let [explicit, other] = Class::BOTH.map(|class| self.queues[class].packets.front());
         match (explicit, other) {

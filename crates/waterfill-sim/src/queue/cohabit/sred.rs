@@ -69,7 +69,8 @@ impl Sred {
         }
     }
 
-    /// Compares a packet with a table entry, given 64 random bits. Returns the operations and writes that this took.
+    /// Compares a packet with a random table entry, or adds the packet while the table fills. Returns the operations
+    /// and writes that this took.
     pub(super) fn on_packet(&mut self, random: u64, class: Class, flow: u64) -> (u64, u64) {
         let table = &mut self.tables[if self.shared { Class::Explicit } else { class }];
         if table.len() < self.size as usize {
