@@ -1,4 +1,4 @@
-//! Classes of identical flows: each class is stepped as one flow, and its volume counts once per member.
+//! Classes of identical flows. Each class is stepped as one flow, and the volume of this flow counts once per member.
 //!
 //! The source's law first receives the feedback that arrives by the end of a step, and then decides what is sent in it.
 //! Amounts here are those of one flow; only pipes carry the volume of the whole class.
@@ -32,7 +32,7 @@ pub(crate) struct ClassSpec {
     pub(crate) wire_bytes: f64,
     /// Payload bytes per byte on the wire.
     pub(crate) payload_share: f64,
-    /// Rate at which the application writes data.
+    /// Rate at which the application writes data; `None` for no limit.
     pub(crate) demand: Option<Rate>,
     pub(crate) paced: bool,
     pub(crate) base_rtt: Duration,
@@ -374,7 +374,7 @@ impl Class {
         (rto * (1 << retries.min(16))).min(MAX_RTO.max(rto))
     }
 
-    /// Runs the retransmission timer. When it fires, the source knows of all losses.
+    /// Runs the retransmission timer. When the timer fires, the source detects all losses.
     fn run_timer(&mut self, until: Instant) {
         if self.spec.rto_min.is_none() {
             return;

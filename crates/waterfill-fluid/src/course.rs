@@ -13,7 +13,7 @@ use waterfill_network::LinkSpec;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) from: Instant,
-    /// Rate at which the link sends. It is zero while the link is held or down.
+    /// Rate at which the link sends; zero while the link is held or down.
     pub(crate) rate: Rate,
     /// Capacity as router laws see it: the last rate above zero.
     pub(crate) capacity: Rate,

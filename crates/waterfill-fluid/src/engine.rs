@@ -27,7 +27,7 @@ enum Task {
     Link(u32),
 }
 
-/// Links of a class's path, used for its SYN and for the time until a loss is detected.
+/// Links of a class's path, used for the class's SYN and for the time until a loss is detected.
 #[derive(Debug)]
 struct Path {
     forward: Box<[u32]>,

@@ -17,7 +17,7 @@ pub(crate) struct TimeStep {
     pub(crate) index: u64,
     pub(crate) from: Instant,
     pub(crate) to: Instant,
-    /// Time at which headers and ages are taken.
+    /// Middle of the step, at which headers and ages are taken.
     pub(crate) middle: Instant,
     pub(crate) length: Duration,
     pub(crate) length_s: f64,
@@ -443,8 +443,8 @@ impl Lane {
         }
     }
 
-    /// Visits every stream with its index, its inbox index, the arriving bytes and their representative. There is no
-    /// representative if no bytes arrive.
+    /// Visits every stream with its index, its inbox index, the arriving bytes and their representative parcel. A
+    /// stream without arriving bytes has no representative.
     #[inline]
     fn for_each(&self, mut visit: impl FnMut(usize, usize, f64, Option<Out>)) {
         let streams = self.to.len();

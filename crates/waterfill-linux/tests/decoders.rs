@@ -104,7 +104,7 @@ impl Link {
         Self { law, state, cpu }
     }
 
-    /// Counts a packet as load. If the packet has a value, returns the value that the law writes.
+    /// Counts a packet as load. Returns the value that the law writes, or `None` if the packet has no value.
     fn mark(&mut self, bytes: u64, segments: u32, value: Option<(&[u8], bool)>) -> Option<Vec<u8>> {
         let sum = self.cpu.words()[0].wrapping_add(bytes);
         self.cpu.set(0, sum);

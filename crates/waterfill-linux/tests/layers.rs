@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names of the layers, each of which imports only from earlier ones (`src/daemon/mod.rs`).
+/// Names of the layers, each of which imports only from earlier layers (`src/daemon/mod.rs`).
 const LAYERS: [&str; 4] = ["options", "kernel", "roles", "commands"];
 
 /// Imported modules of each module. A module is a file or folder of a layer, such as `kernel::pins`.

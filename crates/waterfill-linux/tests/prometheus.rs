@@ -239,8 +239,8 @@ fn cookie() -> u64 {
     cookie
 }
 
-/// Starts connections that send until `end` is set. Long ones use the law or CUBIC, and repeated short ones use the
-/// law.
+/// Starts connections that send until `end` is set. Long connections use the law or CUBIC. Repeated short connections
+/// use the law.
 fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let serve = |at| {
         let end = Arc::clone(end);

@@ -31,8 +31,8 @@ const ACK: u8 = 16;
 type Make = Box<dyn Fn(&[u8]) -> Frame>;
 type Plain = fn(&[u8]) -> Frame;
 
-/// Loads a router with a link on the loopback device, and returns it with the code of its price. If that is not
-/// possible, prints the reason and returns `None`.
+/// Loads a router with a link on the loopback device. Returns the router and the code of the link's price. If loading
+/// is not possible, prints the reason and returns `None`.
 fn router() -> Option<(Router, u32)> {
     common::requirements::can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     let router = Router::load();
@@ -359,7 +359,7 @@ fn several_cpus_may_send_at_once() {
     assert_eq!(router.set(idle_link(LOOPBACK)).packets, sent);
 }
 
-/// Sends random frames: valid ones, and ones with some changed bytes.
+/// Sends random frames: valid frames, and frames with some changed bytes.
 fn fuzz(frames: u64) {
     let Some((router, price)) = router() else { return };
     let mut random = Pcg64Mcg::new(1);

@@ -149,7 +149,8 @@ impl Drop for Service {
     }
 }
 
-/// Creates the namespaces `a` and `b` with `r` between them, which forwards from `ra` to `rb`.
+/// Creates the namespaces `a` and `b` with `r` between them, which forwards from `ra` to `rb`. If that is not possible,
+/// prints the reason and returns `None`.
 fn line(tools: &[&str]) -> Option<Namespaces> {
     let namespaces = Namespaces::new(&['a', 'r', 'b'], &[&["ip", "tc"], tools].concat())?;
     let [a, r, b] = ['a', 'r', 'b'].map(|end| namespaces.name(end));

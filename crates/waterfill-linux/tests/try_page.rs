@@ -76,7 +76,7 @@ fn script(page: &str) -> String {
         + "echo left: $(ip netns) $(ls \"$BPF\" | grep -v debug) $(grep -o \"$LAW\" /proc/sys/net/ipv4/tcp_available_congestion_control)\n"
 }
 
-/// Returns the mount point of the first file system of this type.
+/// Returns the mount point of the first file system of this type, or `None` if none is mounted.
 fn mounted(kind: &str) -> Option<String> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(kind))?;

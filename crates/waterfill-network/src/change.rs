@@ -11,18 +11,18 @@ use crate::fault::clock_step;
 pub struct ChangeSpec {
     /// Time of the change.
     pub at_s: f64,
-    /// Rate after the change. At a rate of zero the queue is held.
+    /// Rate after the change; `None` to keep the rate. At a rate of zero the queue is held.
     pub rate_bps: Option<f64>,
-    /// Propagation delay of packets whose transmission ends after the change.
+    /// Propagation delay of packets whose transmission ends after the change; `None` to keep the delay.
     pub delay_s: Option<f64>,
-    /// New state: true if the link comes up, false if it goes down.
+    /// New state: true if the link comes up, false if it goes down; `None` to keep the state.
     ///
     /// A link that is down drops its queue and all arrivals.
     pub up: Option<bool>,
     /// True to restart the router at the link's head. The router's laws lose their state, and packets still pass.
     #[serde(default)]
     pub restart: bool,
-    /// Size of a clock jump of the router at the link's head, in seconds. The jump may be negative.
+    /// Size of a clock jump of the router at the link's head, in seconds; `None` for no jump. The jump may be negative.
     #[serde(default)]
     pub clock_step_s: Option<f64>,
 }

@@ -32,7 +32,8 @@ pub struct FlowSummary {
     pub stop_s: f64,
     /// Intersection of the measurement window and the flow's lifetime, in seconds; `None` if they do not overlap.
     pub active_s: Option<[f64; 2]>,
-    /// Rate of bytes received in `active_s`, in bit/s. Full packets and duplicates are included.
+    /// Rate of bytes received in `active_s`, in bit/s; `None` without `active_s`. Full packets and duplicates are
+    /// included.
     pub rate_bps: Option<f64>,
     /// Rate of payload that arrived for the first time in `active_s`, in order or not, in bit/s. The goodput is never
     /// above `rate_bps`.
@@ -57,11 +58,11 @@ pub struct FlowSummary {
 pub struct RttSummary {
     /// Base RTT: propagation and padding in both directions.
     pub base: f64,
-    /// Mean RTT.
+    /// Mean RTT; `None` without samples.
     pub mean: Option<f64>,
-    /// Median RTT. The excess over `base` is exact to 1/64.
+    /// Median RTT; `None` without samples. The excess over `base` is exact to 1/64.
     pub p50: Option<f64>,
-    /// 99th percentile of the RTT.
+    /// 99th percentile of the RTT; `None` without samples.
     pub p99: Option<f64>,
 }
 
@@ -128,7 +129,7 @@ pub struct WebSummary {
 pub struct CompletionSummary {
     /// Number of completed flows.
     pub count: u64,
-    /// Mean completion time.
+    /// Mean completion time; `None` without completed flows.
     pub mean: Option<f64>,
     /// Median completion time. All percentiles of completion times are exact to 1/64.
     pub p50: Option<f64>,
@@ -152,7 +153,7 @@ pub struct EngineSummary {
     /// Wall time of the run in seconds. The caller measures it, because the engine has no clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
-    /// Statistics of a fluid run.
+    /// Statistics of a fluid run; `None` for the packet simulator.
     #[serde(flatten)]
     pub fluid: Option<FluidSummary>,
 }

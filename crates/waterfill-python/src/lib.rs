@@ -79,8 +79,8 @@ impl PySimulation {
         Ok(Self { inner, wall: WallDuration::ZERO, failure, interruption, estimate })
     }
 
-    /// Divides a run that has not begun among at most `threads` threads and returns their number. `None` selects the
-    /// predicted optimum.
+    /// Divides a run among at most `threads` threads before it begins. Returns the number of threads used. `None`
+    /// selects the predicted optimum.
     #[pyo3(signature = (threads=None))]
     fn set_threads(&mut self, threads: Option<usize>) -> usize {
         self.inner.set_threads(threads)

@@ -57,7 +57,8 @@ pub fn control(bytes: &[u8]) -> std::io::Result<(Vec<u8>, u32)> {
     Ok((answer, asked.into_inner()))
 }
 
-/// Parses the answer of a daemon as `waterfilld reload` does. Returns the exit code and the sentence.
+/// Parses the answer of a daemon as `waterfilld reload` does. Returns the exit code and the sentence, or `None` for an
+/// invalid answer.
 #[must_use]
 pub fn reply(answer: &str) -> Option<(u8, String)> {
     ControlReply::parse(answer).map(ControlReply::into_parts)

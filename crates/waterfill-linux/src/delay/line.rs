@@ -176,7 +176,7 @@ impl Line {
         }
     }
 
-    /// Returns the time at which the next frame is due.
+    /// Returns the time at which the next frame is due, or `None` if no frame waits.
     #[must_use]
     pub fn next_due(&self) -> Option<Nanos> {
         let waiting = self.waiting.get(0).map(|(due, _)| due);

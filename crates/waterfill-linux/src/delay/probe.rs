@@ -54,7 +54,7 @@ pub struct Report {
     pub sending_s: f64,
     /// Time from the first arrival to the last, in seconds.
     pub receiving_s: f64,
-    /// Travel times minus the nominal delay, in nanoseconds.
+    /// Travel times minus the nominal delay, in nanoseconds; `None` if no frame was received.
     pub error_ns: Option<Spread>,
     /// CPU time of the probe process, in seconds.
     pub cpu_s: f64,

@@ -60,7 +60,7 @@ pub struct LineStats {
     pub held: usize,
     /// Number of delay changes that have taken effect for arriving frames.
     pub changes: usize,
-    /// Departure times minus due times, in nanoseconds.
+    /// Departure times minus due times, in nanoseconds; `None` if no frame was sent.
     pub late_ns: Option<Spread>,
 }
 

@@ -50,7 +50,7 @@ impl Store {
         }
     }
 
-    /// Returns the time at which the `i`-th oldest frame is due, and the frame.
+    /// Returns the time at which the `i`-th oldest frame is due, and the frame. Returns `None` if fewer frames wait.
     #[must_use]
     pub fn get(&self, i: usize) -> Option<(Nanos, &[u8])> {
         self.frames.get(i).map(|held| (held.due, &self.bytes[held.start..held.start + held.len]))

@@ -1,4 +1,4 @@
-//! Random frames to decode: well-formed ones of every kind, and frames with changed lengths, kinds or other bytes.
+//! Random frames to decode: well-formed frames of every kind, and frames with changed lengths, kinds or other bytes.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;

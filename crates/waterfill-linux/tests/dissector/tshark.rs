@@ -67,13 +67,13 @@ pub(crate) fn tshark() -> Option<Command> {
 pub(crate) struct Decoded(Vec<String>);
 
 impl Decoded {
-    /// Returns a field as text, or `None` if the packet does not have it.
+    /// Returns a field as text, or `None` if the packet does not have the field.
     pub(crate) fn word(&self, field: &str) -> Option<&str> {
         let place = FIELDS.iter().position(|&known| known == field).expect("a field of the list");
         Some(self.0[place].as_str()).filter(|word| !word.is_empty())
     }
 
-    /// Returns a field that occurs once as a number, or `None` if the packet does not have it.
+    /// Returns a field that occurs once as a number, or `None` if the packet does not have the field.
     pub(crate) fn number(&self, field: &str) -> Option<f64> {
         let word = self.word(field)?;
         Some(word.parse().unwrap_or_else(|_| panic!("{field} is {word}")))
@@ -91,7 +91,7 @@ impl Decoded {
     }
 }
 
-/// Decodes the packets of a capture file that a filter selects.
+/// Decodes the packets of a capture file that a filter selects. Returns `None` without tshark.
 pub(crate) fn decode(file: &Path, filter: &str) -> Option<Vec<Decoded>> {
     let mut command = tshark()?;
     command.arg("-r").arg(file).args(["-Y", filter, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|"]);

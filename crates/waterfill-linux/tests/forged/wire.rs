@@ -176,7 +176,7 @@ impl Path {
         frame
     }
 
-    /// Chooses a forgery at random according to the plan.
+    /// Chooses a forgery at random according to the plan, or returns `None` to forge nothing.
     fn choose(&mut self, plan: &Plan, class: usize) -> Option<Forgery> {
         let number = self.forger.below(1024);
         if class == SYN {

@@ -18,7 +18,8 @@ const ETHTOOL_STXCSUM: u32 = 0x17;
 /// SCONE signal nearest to a rate of 50 Mbit/s.
 const ADVICE: u8 = 54;
 
-/// Creates two namespaces with a veth pair: `v0` in `a` and `v1` in `b`.
+/// Creates two namespaces with a veth pair: `v0` in `a` and `v1` in `b`. If that is not possible, prints the reason and
+/// returns `None`.
 fn network(tools: &[&str]) -> Option<Namespaces> {
     let spaces = Namespaces::new(&['a', 'b'], tools)?;
     let [a, b] = ['a', 'b'].map(|end| spaces.name(end));

@@ -36,7 +36,7 @@ pub(crate) unsafe trait Bytes: Copy {
         unsafe { slice::from_raw_parts_mut(ptr::from_mut(self).cast(), size_of::<Self>()) }
     }
 
-    /// Reads a structure from the start of `bytes`. Returns `None` if there are too few.
+    /// Reads a structure from the start of `bytes`. Returns `None` if there are too few bytes.
     fn from_prefix(bytes: &[u8]) -> Option<Self> {
         // SAFETY: there are enough bytes, any bytes make a valid structure, and the read may be unaligned.
         (bytes.len() >= size_of::<Self>()).then(|| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
@@ -90,7 +90,7 @@ pub(crate) fn write_name(into: &mut [i8], name: &str) {
     }
 }
 
-/// Reads a C string of fixed size. Returns an empty string if it has no final zero.
+/// Reads a C string of fixed size. Returns an empty string if the bytes have no final zero.
 pub(crate) fn read_name(from: &[i8]) -> String {
     let bytes: Vec<u8> = from.iter().map(|c| *c as u8).collect();
     std::ffi::CStr::from_bytes_until_nul(&bytes)

@@ -276,7 +276,7 @@ fn check_folder(folder: &Path) -> Result<PathBuf> {
     Err(user_error(format!("--pins {}: not on a BPF file system; mount one with mount -t bpf", folder.display())))
 }
 
-/// Returns the id of the process that has locked `file`, found in /proc/locks.
+/// Returns the id of the process that has locked `file`, or `None` if /proc/locks has no such lock.
 fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;

@@ -75,13 +75,14 @@ fn split(text: &str) -> Option<(&str, &str)> {
     Some((&text[..end], text[end..].trim_start()))
 }
 
-/// Returns the decimal exponent of a unit's prefix before `base`.
+/// Returns the decimal exponent of a unit's prefix before `base`, or `None` for an unknown prefix or another base.
 fn prefix(unit: &str, base: &str, prefixes: &[(&str, i32)]) -> Option<i32> {
     let before = unit.strip_suffix(base)?;
     prefixes.iter().find(|(p, _)| *p == before).map(|(_, e)| *e)
 }
 
-/// Returns number · 10^exponent, computed in decimal. In binary, 14.5 · 1e-3 is not the number nearest to 0.0145.
+/// Returns number · 10^exponent, computed in decimal, or `None` if `number` is not a number. In binary, 14.5 · 1e-3 is
+/// not the number nearest to 0.0145.
 fn scaled(number: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = match number.split_once(['e', 'E']) {
         Some((mantissa, own)) => (mantissa, own.parse::<i32>().ok()?),

@@ -65,7 +65,7 @@ fn advice(law: &LoadableLaw, parameters: &[u8]) -> Result<SconeLink> {
 pub(crate) struct SconeStatus {
     /// Rate signal from 0 to 126, or `None` without advice.
     pub(crate) signal: Option<u8>,
-    /// Rate of the advice in bit/s.
+    /// Rate of the advice in bit/s, or `None` without advice.
     pub(crate) advice_bps: Option<u64>,
     pub(crate) seen: u64,
     pub(crate) lowered: u64,

@@ -177,7 +177,8 @@ fn parse(bytes: &[u8]) -> Option<Packet<'_>> {
     Some(Packet { source, destination, ttl, ports, flags: bytes[header + 13], options, payload })
 }
 
-/// Finds Waterfill's option among a packet's TCP options. The returned bytes begin with the option's kind.
+/// Finds Waterfill's option among a packet's TCP options, or returns `None`. The returned bytes begin with the option's
+/// kind.
 fn find_option(mut options: &[u8]) -> Option<&[u8]> {
     loop {
         match *options {

@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Check(CheckCommand),
     /// Print the JSON Schema of the configuration file
     Schema,
-    /// Make a running `waterfilld run` reload its file; a wrong file changes nothing
+    /// Make a running `waterfilld run` reload its file; an invalid file changes nothing
     Reload(ReloadCommand),
     /// Show links and connections; works without a running daemon too
     Status(StatusCommand),
@@ -116,7 +116,7 @@ pub(crate) struct StatusCommand {
     pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
-    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the pins
+    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the directory of the pins
     #[arg(long, value_name = "FILE", conflicts_with = "pins")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -124,21 +124,21 @@ pub(crate) struct StatusCommand {
 /// Options of `waterfilld unload`. The command unloads everything unless an option selects something.
 #[derive(Debug, Args)]
 pub(crate) struct UnloadCommand {
-    /// Unload only the host
+    /// Unload only the host programs
     #[arg(long)]
     pub(crate) host: bool,
-    /// Unload only the router
+    /// Unload only the router programs
     #[arg(long)]
     pub(crate) router: bool,
-    /// Unload only this device of the router (repeatable)
+    /// Unload the router programs only from this device (repeatable)
     #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host")]
     pub(crate) devices: Vec<Device>,
-    /// Unload only this law
+    /// Unload only the programs of this law
     #[arg(long, value_name = "LAW", value_parser = laws::find)]
     pub(crate) law: Option<&'static LoadableLaw>,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
-    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the pins
+    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the directory of the pins
     #[arg(long, value_name = "FILE", conflicts_with = "pins")]
     pub(crate) config: Option<PathBuf>,
 }

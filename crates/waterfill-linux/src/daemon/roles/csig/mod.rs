@@ -40,7 +40,8 @@ const PINS: PinNames = PinNames { role: Role::Csig, names: &MAPS, by_device: &["
 const FRAME_BYTES: u32 = 14;
 const VLAN_BYTES: u32 = 4;
 
-/// Parses a link's file name, such as "out-7", into its direction and the index of its device.
+/// Parses a link's file name, such as "out-7", into its direction and the index of its device. Returns `None` for other
+/// names.
 fn link_name(name: &str) -> Option<(&str, u32)> {
     let (direction, ifindex) = name.split_once('-')?;
     DIRECTIONS.contains(&direction).then_some(())?;

@@ -20,7 +20,7 @@ pub(crate) struct TagStatus {
     /// Present signal of the device's link, in s, bit/s or as a fraction. `None` at an edge, and without a router of
     /// MaxNet.
     pub(crate) value: Option<f64>,
-    /// Code of this value in a tag.
+    /// Code of this value in a tag, or `None` without a value.
     pub(crate) code: Option<u32>,
     pub(crate) pushed: u64,
     pub(crate) compared: u64,

@@ -38,7 +38,7 @@ fn visit_all(mut visit: impl FnMut(&str)) -> Result<usize> {
     Ok(denied)
 }
 
-/// Returns the paths of the network namespaces of all processes, and of those that `ip netns` has named.
+/// Returns the paths of all processes' network namespaces, and of the namespaces that `ip netns` has named.
 fn namespaces() -> Vec<PathBuf> {
     let list = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let processes = list("/proc")

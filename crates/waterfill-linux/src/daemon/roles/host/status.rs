@@ -28,7 +28,7 @@ pub(crate) struct FlowStatus {
     pub(crate) rtt_us: u32,
     pub(crate) base_rtt_us: u32,
     pub(crate) fallback_reason: Option<String>,
-    /// Reason of the fallback in a few words, for a table.
+    /// Reason of the fallback in a few words, for a table; `None` if the connection has not fallen back.
     #[serde(skip)]
     pub(crate) fallback_brief: Option<&'static str>,
     /// TCP's congestion window in packets.
@@ -227,7 +227,7 @@ pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
     })
 }
 
-/// Describes the reason of a fallback in a few words, for a table.
+/// Describes the reason of a fallback in a few words, for a table. Returns `None` for a number that is no reason.
 fn brief_reason(reason: HostReason) -> Option<&'static str> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "no peer",
