@@ -31,15 +31,15 @@ class Estimate(TypedDict):
     cpu_s: float
 
 def version() -> str:
-    """Returns the version of the core, which is also the package's."""
+    """Return the version of the core, which is also the version of the package."""
 
 def protocols() -> list[dict[str, Any]]:
-    """Returns the description of each protocol, with its kind, backends, params and signals."""
+    """Return a description of each protocol: its kind, backends, parameters and signals."""
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
-    """Returns each protocol's target utilization under parameters such as `{"maxnet": {"mu": 1}}`.
+    """Return each protocol's target utilization under parameters such as `{"maxnet": {"mu": 1}}`.
 
-    Raises ValueError when a parameter is unknown or out of range.
+    Raise ValueError when a parameter is unknown or out of range.
     """
 
 @final
@@ -49,16 +49,16 @@ class Simulation:
     def __new__(
         cls, network: Network, law: object = None, check: Callable[[], object] | None = None
     ) -> Simulation:
-        """Builds the network. Flows of the protocol `own` run `law`, a `waterfill.PythonLaw`.
+        """Build the network. Flows of the protocol `own` run `law`, a `waterfill.PythonLaw`.
 
         `check` is called some twenty times a second while the run is built and advances; what it
         or a signal's handler raises is raised here or by `advance`, and the run stays stopped.
 
-        Raises ValueError with one sentence when it cannot run, and what the law raises.
+        Raise ValueError with one sentence when the network cannot run, and any error of the law.
         """
 
     def set_threads(self, threads: int | None = None) -> int:
-        """Divides a run that has not begun among up to `threads` threads; returns the number used.
+        """Divide the run among up to `threads` threads before it begins; return the number used.
 
         None takes what is predicted to be the fastest on this host. The results do not depend on
         it. A run that records packets stays on one thread.
@@ -67,46 +67,47 @@ class Simulation:
     def start_capture(
         self, file: Path, snaplen: int, limit_bytes: int, links: Sequence[int]
     ) -> None:
-        """Records the packets of these link directions, or of all if empty, in a pcapng file.
+        """Record the packets of these link directions in a pcapng file, or of all if none is given.
 
-        Raises ValueError with one sentence when the file cannot be written.
+        Raise ValueError with one sentence when the file cannot be written.
         """
 
     def finish_capture(self) -> tuple[int, int, float | None] | None:
-        """Ends the capture; returns packets, bytes, and the time at which its limit was reached.
+        """End the capture; return its packets and bytes, and the time (s) at which it was full.
 
-        Raises ValueError with one sentence when the file could not be written.
+        Return None without a capture. The time is None below its limit of bytes.
+
+        Raise ValueError with one sentence when the file could not be written.
         """
 
     def log_steps(self, limit: int, law: str | None = None) -> None:
-        """Logs up to `limit` further steps of one law or of all laws, on one thread."""
+        """Log up to `limit` further steps of one law or of all laws, on one thread."""
 
     def steps(self) -> dict[str, Any] | None:
-        """Returns the log of steps for `waterfill.runs.steps.to_table`, or None without a log."""
+        """Return the log of steps for `waterfill.runs.steps.to_table`, or None if there is none."""
 
     def advance(self, until_s: float, events: int = ...) -> bool:
-        """Runs up to a simulated time without holding the GIL. May be called in slices.
+        """Run up to a simulated time without holding the GIL; return True if more work is due.
 
-        On one thread also only up to `events` events. Returns whether more is due up to that time.
-        Slices change no result.
+        One thread also stops after `events` events. Calls in slices change no result.
         """
 
     def estimate(self) -> Estimate:
-        """Returns the estimated cost of the whole run, computed when it was built."""
+        """Return the estimated cost of the whole run, computed when the network was built."""
 
     def progress(self) -> Progress:
-        """Returns the progress of the run."""
+        """Return the progress of the run."""
 
     def summary(self) -> dict[str, Any]:
-        """Returns the summary so far, to be read as a `contract.summary.CoreSummary`."""
+        """Return the summary so far, with the keys of `contract.summary.CoreSummary`."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]
     ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
-        """Returns the samples so far: column → (type, little-endian buffer). NaN means null."""
+        """Return the samples so far: column → (type, little-endian buffer). NaN means null."""
 
     def arrivals(self) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
-        """Returns the flows that traffic sources have started so far, in the format of `series`.
+        """Return the flows that traffic sources have started so far, in the format of `series`.
 
         traffic (index), index (within the source), start_s, size_bytes, completed_s.
         """
@@ -121,34 +122,33 @@ class Fluid:
         step_s: float | None = None,
         check: Callable[[], object] | None = None,
     ) -> Fluid:
-        """Builds the network. Without `step_s`, the core chooses a step that fits.
+        """Build the network. Without `step_s`, the core chooses the time step.
 
-        Raises ValueError with one sentence when it cannot run.
+        Raise ValueError with one sentence when the network cannot run.
         """
 
     def log_steps(self, limit: int, law: str | None = None) -> None:
-        """Logs up to `limit` further steps of one law or of all laws."""
+        """Log up to `limit` further steps of one law or of all laws."""
 
     def steps(self) -> dict[str, Any] | None:
-        """Returns the log of steps for `waterfill.runs.steps.to_table`, or None without a log."""
+        """Return the log of steps for `waterfill.runs.steps.to_table`, or None if there is none."""
 
     def advance(self, until_s: float, events: int = ...) -> bool:
-        """Advances to a simulated time without holding the GIL. May be called in slices.
+        """Advance to a simulated time without holding the GIL; return True if more work is due.
 
-        Also only up to `events` events, a step undivided. Returns whether more is due up to that
-        time.
+        Stops after `events` events too, but never within a step. Calls in slices change no result.
         """
 
     def estimate(self) -> Estimate:
-        """Returns the estimated cost of the whole run, computed when it was built."""
+        """Return the estimated cost of the whole run, computed when the network was built."""
 
     def progress(self) -> Progress:
-        """Returns the progress of the run. `packet_hops` counts the fluid in packets."""
+        """Return the progress of the run. `packet_hops` counts the fluid in packets."""
 
     def summary(self) -> dict[str, Any]:
-        """Returns the summary so far, to be read as a `contract.summary.CoreSummary`."""
+        """Return the summary so far, with the keys of `contract.summary.CoreSummary`."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]
     ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
-        """Returns the samples so far: column → (type, little-endian buffer). NaN means null."""
+        """Return the samples so far: column → (type, little-endian buffer). NaN means null."""

@@ -27,7 +27,9 @@ Level: TypeAlias = "str | Mapping[str, Any]"
 
 
 class LinkKeys(TypedDict, total=False):
-    """Keys of a link. Numbers have their unit in the key's name, texts in the value."""
+    """Keys of a link. A quantity is a number under a key with a unit suffix, or a text with its
+    unit.
+    """
 
     rate_bps: Number
     delay_s: Number
@@ -73,7 +75,9 @@ class _RoutedKeys(TypedDict, total=False):
 
 
 class FlowKeys(_RoutedKeys, total=False):
-    """Keys of a flow. Numbers have their unit in the key's name, texts in the value."""
+    """Keys of a flow. A quantity is a number under a key with a unit suffix, or a text with its
+    unit.
+    """
 
     count: int
     stagger: str
@@ -93,7 +97,9 @@ class FlowKeys(_RoutedKeys, total=False):
 
 
 class TrafficKeys(_RoutedKeys, total=False):
-    """Keys of a traffic source. Numbers have their unit in the key's name, texts in the value."""
+    """Keys of a traffic source. A quantity is a number under a key with a unit suffix, or a text
+    with its unit.
+    """
 
     count: int
     rate: str
@@ -113,7 +119,9 @@ class TrafficKeys(_RoutedKeys, total=False):
 
 
 class RootKeys(TypedDict, total=False):
-    """Keys of the scenario itself. Numbers have the unit in the key's name, texts in the value."""
+    """Keys of the scenario itself. A quantity is a number under a key with a unit suffix, or a text
+    with its unit.
+    """
 
     duration: str
     duration_s: Number
@@ -161,7 +169,8 @@ class Scenario:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Scenario:
-        """Read a scenario file in order to change it; raise InputError like `waterfill.load`.
+        """Read a scenario file in order to change the scenario; raise InputError if the file is
+        invalid.
 
         Files that it names (traces, sizes) are still looked for beside it.
         """
@@ -177,7 +186,7 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, text: str) -> Scenario:
-        """Read the text of a scenario file; raise InputError like `waterfill.load`."""
+        """Read a scenario from the text of its file; raise InputError if the text is invalid."""
         from waterfill.scenario.loading import from_toml, read_toml
 
         checked = from_toml(text, SOURCE)
@@ -225,7 +234,7 @@ class Scenario:
         path: Sequence[str] | None = None,
         **keys: Unpack[FlowKeys],
     ) -> Self:
-        """Add a flow, or `count` equal ones, between two nodes or along a path of links.
+        """Add a flow, or a group of `count` flows, between two nodes or along a path of links.
 
         Further keys as in [[flow]].
         """
@@ -243,14 +252,14 @@ class Scenario:
         path: Sequence[str] | None = None,
         **keys: Unpack[TrafficKeys],
     ) -> Self:
-        """Add a traffic source: "cbr", "poisson", "onoff" or "web". It takes the keys of
+        """Add a traffic source of the kind "cbr", "poisson", "onoff" or "web", with the keys of
         [[traffic]].
         """
         given = {"kind": kind, "name": name, "from": from_, "to": to, "path": path, **keys}
         return self._add("traffic", name or kind, given)
 
     def params(self, protocol: str, **values: float | str | bool) -> Self:
-        """Set parameters of a protocol, as in [params.PROTOCOL]: `params("maxnet", mu=0.95)`."""
+        """Set parameters of a protocol, for example `params("maxnet", mu=0.95)`."""
         self._document.setdefault("params", {}).setdefault(protocol, {}).update(values)
         return self
 
@@ -306,7 +315,7 @@ class Scenario:
 
     @property
     def source(self) -> str:
-        """File that the scenario was read from, or `<scenario>`. Messages name it."""
+        """File that the scenario was read from, or `<scenario>`. Error messages name this file."""
         return self._source
 
     def compare(
@@ -315,7 +324,8 @@ class Scenario:
         on: str = "sim",
         laws: Mapping[str, PythonLaw] | None = None,
     ) -> Comparison:
-        """Run the scenario under several protocols in turn, by default all explicit ones.
+        """Run the scenario under several protocols in turn, by default under all explicit
+        protocols.
 
         `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol
         use each in turn. `laws` are laws in Python by name, which are then protocols as well.
@@ -357,7 +367,9 @@ class Scenario:
 
 
 def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return keys in file form: numbers with a suffix become texts, and None is left out."""
+    """Return keys in the form of a scenario file. A number under a suffixed key becomes a text;
+    None is omitted.
+    """
     written: dict[str, Any] = {}
     for name, value in given.items():
         if value is None:
@@ -395,7 +407,9 @@ def _value(value: Any) -> str:
 
 @cache
 def _forms(section: str) -> dict[str, tuple[str, Any]]:
-    """Return the key and the writer for each suffixed name, such as rate_bps or delay_s."""
+    """Return the file's key and the function that writes the value, for each name with a suffix
+    such as rate_bps.
+    """
     from waterfill.scenario.document import SECTIONS
     from waterfill.scenario.document import Scenario as Model
     from waterfill.scenario.units import Buffer, Quantity

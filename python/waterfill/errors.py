@@ -56,7 +56,7 @@ def one_line(text: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Quote a value for a message, in TOML notation and shortened if it is long."""
+    """Quote a value for a message, in JSON notation and shortened if it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):

@@ -129,7 +129,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Mark:
-    """A point with a name in the legend or a text next to it. Without `dot`, it is only a text."""
+    """A point with a name in the legend or a text next to it. A mark without `dot` has only the
+    text.
+    """
 
     x: float
     y: float
@@ -177,7 +179,9 @@ class Chart:
 
     @property
     def note(self) -> str:
-        """The method by which the chart's values were computed, as a sentence."""
+        """Sentence on the method by which the chart's values were computed; empty if there is
+        none.
+        """
         text = f"{self.method}{self.more}"
         return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -100,7 +100,8 @@ def load_each(
     on: str = "sim",
     laws: Mapping[str, PythonLaw] | None = None,
 ) -> dict[str, Scenario]:
-    """Load the scenario once per protocol, which its flows without a protocol then use.
+    """Load the scenario once for each protocol, which the flows that do not name a protocol then
+    use.
 
     `laws` are laws in Python by name. Raises InputError for any error in one of the scenarios,
     before any has run, and when every flow names its protocol: all runs would be the same.
@@ -349,7 +350,8 @@ class Comparison:
         })  # fmt: skip
 
     def write(self, document: ComparisonDocument, folder: Path) -> None:
-        """Write DIR/<protocol>/ as for a single run, and compare.json, compare.png and compare.svg.
+        """Write a folder per protocol with the run's files, and compare.json, compare.png and
+        compare.svg.
 
         Where flows have a size, also transfers.png and .svg; of several seeds seeds.png and .svg.
         Raises InputError for the first that cannot be written; the others are written.
@@ -437,7 +439,7 @@ def over_seeds(
 
 
 def is_comparison(directory: str | os.PathLike[str]) -> bool:
-    """Return True if `Comparison.write` wrote this directory."""
+    """Return True if the directory has the document of a comparison."""
     recover(Path(directory))
     return (Path(directory) / DOCUMENT).exists()
 

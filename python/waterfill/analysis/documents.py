@@ -121,7 +121,9 @@ class BackendDifference(Record):
 
 
 class ComparisonDocument(Record):
-    """The document of `compare --json`. Keys of several seeds or backends have a default."""
+    """The document of `compare --json`. Keys for several seeds or several backends are None without
+    them.
+    """
 
     runs: dict[str, ComparedRun]
     seeds: list[int] | None = None

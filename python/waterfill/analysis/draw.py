@@ -321,7 +321,9 @@ def _colour_bar(made: Figure, norm: Any, label: str) -> None:
 
 
 def _heat(axis: Any, heat: Heat, norm: Any) -> None:
-    """Draw a heat map as rectangles of one size, labelled with their values."""
+    """Draw a heat map as rectangles of one size. Up to 40 rectangles are labelled with their
+    values.
+    """
     axis.imshow(heat.values, origin="lower", aspect="auto", cmap=_MAP, norm=norm)
     for set_ticks, texts in ((axis.set_xticks, heat.x), (axis.set_yticks, heat.y)):
         places = range(0, len(texts), -(-len(texts) // _MAX_TICKS))

@@ -19,7 +19,9 @@ _TABLE = "border-collapse:collapse;background:transparent;color:inherit;font-siz
 
 
 def notebook_html(result: Result) -> str:
-    """Return a run's flows, traffic and links as HTML tables, without empty tables."""
+    """Return a run's flows, traffic and links as HTML tables of at most 20 rows. Empty tables are
+    omitted.
+    """
     summary = result.summary
     start_s, end_s = summary.measure_s
     window = f"{start_s:g} s to {end_s:g} s; packets, flows and retransmissions: whole run"
@@ -36,7 +38,7 @@ def notebook_html(result: Result) -> str:
 
 
 def table(found: Table[Any], total: int) -> str:
-    """Return one HTML table, followed by the number of rows that are missing of `total`."""
+    """Return one HTML table, followed by the number of omitted rows if `total` is larger."""
     columns = found.shown("page")
     rows = [[column.cell(row, "page") for column in columns] for row in found.rows]
     left = [all(row[i].number is None for row in rows) for i in range(len(columns))]

@@ -346,8 +346,8 @@ def cells(
     losses: int = 300,
     progress: Callable[[str, Tick], None] | None = None,
 ) -> list[LossCase]:
-    """Run all cases of the response tables on all CPUs; return them in order. Ctrl-C skips the
-    rest.
+    """Run the cases of the response tables on all CPUs; return the finished ones in order. Ctrl-C
+    skips the rest.
     """
     points = [
         Point(protocol, loss, p, rtt_s)

@@ -329,7 +329,9 @@ class RunCharts:
         return found
 
     def _busiest(self, values: Matrix) -> list[int]:
-        """Return the rows with the largest values, in order, without nearly idle ones."""
+        """Return the indexes of the links with the largest values, in order, without nearly idle
+        links.
+        """
         peaks = [charts.largest(row) for row in values]
         highest = max(peaks, default=0.0)
         # Reverse links carry acknowledgements only.
@@ -338,7 +340,7 @@ class RunCharts:
         return [row for row in worth if row in kept]
 
     def _most_used(self, rows: Sequence[int]) -> list[int]:
-        """Return as many of these links as a chart can show, the most utilized ones first.
+        """Return as many of these links as a chart can show, preferably the most utilized ones.
 
         The utilization is that of the summary's window, where bottlenecks are at their target.
         """
@@ -384,7 +386,7 @@ def side_by_side(runs: Mapping[str, RunCharts], link: str) -> dict[str, list[Cha
 
 
 def by_source(table: pa.Table) -> dict[str, pa.Table]:
-    """Return a run's transfers as one table per source, for the first sources."""
+    """Return a run's transfers as one table per source, for the first eight sources."""
     sources = np.array(table["source"].to_pylist())
     names = list(dict.fromkeys(sources.tolist()))[:_MAX_LINKS]
     return {name: table.filter(sources == name) for name in names}

@@ -52,7 +52,9 @@ def quantities(figures: Figures) -> dict[str, float | None]:
 
 
 def estimate(values: Sequence[float | None]) -> Estimate:
-    """Return the mean of a quantity over the seeds, and its 95 % interval by Student's t."""
+    """Return a quantity's mean over the seeds and its 95 % interval (Student's t); None where
+    undefined.
+    """
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
         return Estimate(values_=list(values), mean=None, interval=None)
@@ -76,7 +78,9 @@ def estimates(runs: Mapping[str, Sequence[Figures]]) -> dict[str, dict[str, Esti
 
 
 def differences(found: Mapping[str, Mapping[str, Estimate]]) -> list[Difference]:
-    """Compare all pairs of protocols in each quantity that is known for all seeds of both."""
+    """Compare all pairs of protocols in each quantity that is known for all seeds. At least two
+    seeds are needed.
+    """
     rows: list[Difference] = []
     names = list(found)
     for quantity in next(iter(found.values()), {}):

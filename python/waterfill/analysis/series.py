@@ -100,7 +100,9 @@ def trailing(time_s: Series, values: Series, average_s: float) -> Series:
 def intervals(
     time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
 ) -> tuple[Series, Series]:
-    """Return means or maxima over intervals of `average_s`, at the midpoints of the intervals."""
+    """Return means or maxima over intervals of `average_s` at the midpoints, or the samples if
+    `average_s` is 0.
+    """
     values = np.nan_to_num(values)
     if average_s <= 0 or not len(values):
         return time_s, values

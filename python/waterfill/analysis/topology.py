@@ -69,7 +69,7 @@ def _component(graph: Any, members: Sequence[int]) -> Points:
 
 
 def rate_text(rate_bps: float) -> str:
-    """Return a rate as text with its unit, such as 622 Mbit/s."""
+    """Return a rate as text with its unit, such as `622 Mbit/s`."""
     for size, unit in ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if rate_bps >= size:
             return f"{rate_bps / size:.4g} {unit}"

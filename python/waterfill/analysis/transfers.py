@@ -37,7 +37,9 @@ class Spread(Record):
 
 
 class SizeBin(Record):
-    """Transfers with a payload above `above_bytes` and up to `to_bytes`, or any above for None."""
+    """Transfers with a payload above `above_bytes` and, unless `to_bytes` is None, of at most
+    `to_bytes`.
+    """
 
     above_bytes: float
     to_bytes: float | None
@@ -76,7 +78,8 @@ def overall(table: pa.Table) -> Overall:
 
 
 def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list[SizeBin]:
-    """Return a row for each size bin that has flows, and one for all sizes if there are several.
+    """Return a row for each size bin that has flows, and one for all sizes if several bins have
+    flows.
 
     `edges_bytes` rise; the first bin begins at 0, the last has no end.
     """

@@ -23,7 +23,7 @@ def examples(*lines: str) -> str:
 
 
 def place(text: str) -> Path:
-    """Return the path given as a command-line argument; refuse an empty one.
+    """Return a command-line argument as a path; raise BadParameter if the argument is empty.
 
     An empty one, of a variable that is not set, is no name of the current directory.
     """
@@ -74,7 +74,9 @@ NewFile = Annotated[
 
 
 def quantity(option: str, kind: Quantity, text: str | None) -> float:
-    """Return an option's value in SI units, or 0 if not given; raise InputError if it is wrong."""
+    """Return an option's value in SI units, or 0 if the option is not given; raise InputError for
+    an invalid value.
+    """
     try:
         return 0.0 if text is None else kind.parse(text)
     except ValueError as error:
@@ -82,7 +84,9 @@ def quantity(option: str, kind: Quantity, text: str | None) -> float:
 
 
 def overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:
-    """Return all assignments, including those of --protocol and --seed. Later ones win."""
+    """Return the assignments of `--protocol`, `--set` and `--seed` in one list. Later ones override
+    earlier ones.
+    """
     chosen = [] if protocol is None else [f"protocol={protocol}"]
     chosen += sets or []
     return chosen if seed is None else [*chosen, f"seed={seed}"]

@@ -87,7 +87,9 @@ rule = _one(_rules)
 
 
 def assignment(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete the key of KEY=VALUE with the scenario's links and flows and laws' parameters."""
+    """Complete the key of KEY=VALUE: keys of the scenario and its entries, and parameters of the
+    laws.
+    """
     if "=" in incomplete:
         return []
     # Where the last option has no value yet, the words that are no options are not yet assigned.

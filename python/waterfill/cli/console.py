@@ -81,7 +81,9 @@ def discard_output() -> None:
 
 @contextmanager
 def _output() -> Iterator[None]:
-    """Exit quietly if the reader of standard output has gone (`… | head`)."""
+    """Exit quietly if the reader of standard output has gone (`… | head`); raise RunError if a
+    write fails otherwise.
+    """
     try:
         yield
     except OSError as error:

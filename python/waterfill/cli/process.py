@@ -48,7 +48,7 @@ def _ignore() -> None:
 
 
 def exit_code(code: int) -> int:
-    """Return the exit code for a command that ended with `code`, or by a signal."""
+    """Return `code`, or 128 plus the signal's number if a signal interrupted the command."""
     return _SIGNALLED + _received[0] if code == INTERRUPTED and _received else code
 
 

@@ -197,7 +197,7 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
 
 
 def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit: str) -> bool:
-    """Print gaps in a run's capture or step log on standard error; return True if one failed."""
+    """Print gaps in a run's capture or step log on standard error; return True if either failed."""
     said = {}
     if capture is not None and capture.failed is not None:
         said[capture.file] = capture.failed
@@ -384,7 +384,7 @@ def plot(
 
 
 def _laws(file: Path | None) -> dict[str, PythonLaw]:
-    """Return the laws in a Python file, or none without a file."""
+    """Return the laws in a Python file, or an empty dict if no file is given."""
     if file is None:
         return {}
     from waterfill.runs import laws
@@ -395,7 +395,7 @@ def _laws(file: Path | None) -> dict[str, PythonLaw]:
 def _laws_of(
     own: Mapping[str, PythonLaw], scenarios: Mapping[str, Scenario]
 ) -> dict[str, dict[str, PythonLaw]]:
-    """Return the Python laws of each scenario, without scenarios that use none."""
+    """Return the Python laws that each scenario uses. Scenarios that use none are omitted."""
     if not own:
         return {}
     from waterfill.runs import laws
@@ -407,7 +407,7 @@ def _laws_of(
 def _used(
     own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None
 ) -> dict[str, PythonLaw]:
-    """Return the laws that the scenarios use; warn if they use none of the file's laws."""
+    """Return the file's laws that the scenarios use, and warn if no scenario uses any of them."""
     if not own:
         return {}
     from waterfill.runs import laws
@@ -422,7 +422,9 @@ def _used(
 
 
 def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) -> Capture:
-    """Check the options of a packet capture; raise InputError for the first wrong one."""
+    """Return the packet capture that the options describe; raise InputError for the first invalid
+    option.
+    """
     from waterfill.runs.capture import FILE_NAME, MAX_SNAPLEN, MIN_SNAPLEN, Capture
     from waterfill.scenario.units import VOLUME
 
@@ -436,7 +438,9 @@ def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) ->
 
 
 def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | None:
-    """Check the options of a step log; raise InputError for the first wrong one."""
+    """Return the step log that the options describe, or None without `--log-steps`; raise
+    InputError if one is invalid.
+    """
     if rows is None:
         if law is not None:
             why = "needs --log-steps ROWS, of which it selects one law's"

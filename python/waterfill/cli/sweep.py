@@ -153,7 +153,7 @@ def _end(done: Sweep, chosen: list[str], json: bool) -> None:
 
 
 def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) -> None:
-    """Print the table of a sweep and write its figure."""
+    """Print the table of a sweep, and write its figure if the sweep is complete."""
     from waterfill.cli import sweep_table
 
     if len(done) and not unwritten.errors and not done.interrupted:

@@ -421,7 +421,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
 
 
 def differences(rows: Sequence[BackendDifference]) -> list[Table | Text]:
-    """Return a table of the results on two backends side by side, for up to `MAX_LINES` flows."""
+    """Return a table of the results on two backends side by side, or no table without rows."""
     if not rows:
         return []
     columns: list[Column[BackendDifference]] = [

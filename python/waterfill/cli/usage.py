@@ -85,7 +85,7 @@ def _name(param: Any) -> str:
 
 
 def _given(names: Sequence[str], words: Sequence[str]) -> str | None:
-    """Return the last value of an option on the command line, or None if it has none."""
+    """Return the last value of an option on the command line, or None if there is none."""
     found = None
     for at, word in enumerate(words):
         name, equals, value = word.partition("=")

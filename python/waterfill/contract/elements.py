@@ -101,14 +101,14 @@ class Off:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachInterval:
-    """Cohabitation schedule that applies the paper's factor once per control interval."""
+    """Cohabitation schedule that applies the factor of xcp-tcp-2008 once per control interval."""
 
     kind: Literal["interval"] = "interval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPacket:
-    """Cohabitation schedule that applies the paper's factor for each packet of a class."""
+    """Cohabitation schedule that applies the factor of xcp-tcp-2008 for each packet of a class."""
 
     kind: Literal["packet"] = "packet"
     packets: Literal["all", "explicit", "tcp"]
@@ -116,7 +116,7 @@ class EachPacket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EachPeriod:
-    """Cohabitation schedule that applies the paper's factor once per fixed period."""
+    """Cohabitation schedule that applies the factor of xcp-tcp-2008 once per fixed period."""
 
     kind: Literal["period"] = "period"
     period_s: float
@@ -127,7 +127,9 @@ Update: TypeAlias = EachInterval | EachPacket | EachPeriod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
-    """Cohabitation controller of the paper, with two fixed factors."""
+    """Cohabitation controller of xcp-tcp-2008, which multiplies the drop probability by one of two
+    fixed factors.
+    """
 
     kind: Literal["paper"] = "paper"
     initial: float

@@ -63,7 +63,8 @@ class BufferSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
-    """One link direction. `routers` are the protocols whose law runs on it, or None for all.
+    """One link direction. `routers` has the protocols whose router laws run on the link, or is None
+    for all.
 
     `rate_bps` is the capacity that router laws see, with a shaper the bucket's rate. Rate and delay
     are those at the start; `changes` are in order of time.
@@ -117,8 +118,8 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
 
     @property
     def limit_bps(self) -> float:
-        """Maximum sending rate of one flow (bit/s): its demand or access rate, or inf without
-        either.
+        """Maximum sending rate of one flow (bit/s): the smaller of its demand and access rate, or
+        inf without both.
         """
         return min((r for r in (self.demand_bps, self.access_bps) if r is not None), default=inf)
 
@@ -152,7 +153,7 @@ class PeriodSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteSpec:
-    """A route of a traffic source's flows, with its access padding and base RTT."""
+    """A route of a traffic source's flows, with its added access delay and base RTT."""
 
     forward: tuple[int, ...]
     reverse: tuple[int, ...]
@@ -222,7 +223,9 @@ class Network:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Network:
-        """Read a network from the output of `to_dict`; raise ValueError for another version."""
+        """Read a network from the output of `to_dict`; raise ValueError if the document does not
+        fit these classes.
+        """
         return _adapter().validate_python(document)
 
     def to_dict(self) -> dict[str, Any]:
@@ -232,7 +235,7 @@ class Network:
 
     @property
     def has_transfers(self) -> bool:
-        """True if any flow has a size, whether listed or arriving."""
+        """True if any flow has a finite size, including the flows that traffic sources start."""
         return bool(self.arriving) or any(flow.size_bytes is not None for flow in self.flows)
 
     @property

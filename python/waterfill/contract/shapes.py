@@ -18,7 +18,9 @@ _LARGEST = sys.float_info.max
 
 
 def wrong(value: Any, shape: Any, key: str = "") -> tuple[str, str] | None:
-    """Return the first key whose value does not fit the shape, and the problem with the value."""
+    """Return the first key whose value does not fit the shape, and the problem; None if all values
+    fit.
+    """
     if shape is Any:
         return None
     if isinstance(shape, type) and issubclass(shape, Record):

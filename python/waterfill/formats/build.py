@@ -34,27 +34,26 @@ class Options:
     """Options for choices that the formats leave open."""
 
     rate_bps: float = 1e9
-    """Rate (bit/s) of links whose source gives none."""
+    """Default rate (bit/s), for links whose rate is unknown."""
     delay_s: float = 1e-3
-    """One-way delay (s) of links whose source gives no length."""
+    """Default one-way delay (s), for links whose length is unknown."""
     unit_bps: float = 1e6
     """Unit (bit/s) of capacities and demands in SNDlib files."""
     pattern: str | None = None
-    """Traffic pattern, one of PATTERNS. The default None is the file's own traffic or gravity, and
-    permutation for rules.
+    """Traffic pattern, one of PATTERNS. With None, the format or the rule decides on the traffic.
     """
     flows: Path | None = None
-    """File of flows to use instead of a pattern, in HPCC's format for `hpcc` and CSV for all
-    others.
+    """File of flows to use instead of a pattern: in HPCC's format for `hpcc`, and CSV for the other
+    formats.
     """
     pairs: int | None = None
     """Number of pairs in gravity traffic, or of senders in an incast."""
     load: float | None = None
-    """Load of the busiest link after scaling. The default None is 1.5 for gravity and no scaling
-    for all others.
+    """Load after scaling. None selects 1.5 for gravity, 0.5 for random arrivals, and no scaling for
+    other traffic.
     """
     sizes: str | None = None
-    """Sizes of flows that arrive at random. With None, each pair has flows from the start."""
+    """Size distribution of flows that arrive at random, or None if no flows arrive at random."""
     count: int = 1
     """Number of flows per pair."""
     size_bytes: int | None = None
@@ -151,7 +150,9 @@ RULES: Mapping[str, Rule] = {
 
 
 def imported(name: str, source: str, options: Options) -> Layout:
-    """Read the source of a format and add traffic; raise InputError if it is invalid."""
+    """Read `source`, a network in the format `name`, and add traffic; raise InputError if the
+    source or an option is invalid.
+    """
     if name not in FORMATS:
         raise InputError("import", name, f"unknown format{nearest(name, FORMATS)}")
     layout, demands = FORMATS[name].read(source, options)
@@ -166,7 +167,9 @@ def imported(name: str, source: str, options: Options) -> Layout:
 
 
 def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
-    """Build the network of a rule and add traffic; raise InputError for invalid sizes."""
+    """Build the network of the rule `name` and add traffic; raise InputError if the sizes or an
+    option are invalid.
+    """
     if name not in RULES:
         raise InputError("generate", name, f"unknown rule{nearest(name, RULES)}")
     rule = RULES[name]
@@ -191,7 +194,9 @@ _USUAL = {"wan": "gravity", "parking-lot": "all-to-all"}
 
 
 def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
-    """Raise InputError for a number of the source that a scenario cannot hold."""
+    """Raise InputError if a rate, delay or demand of the imported network is outside the range of
+    scenarios.
+    """
     for link in layout.links:
         if not (math.isfinite(link.rate_bps) and math.isfinite(link.delay_s)):
             got = f"{link.rate_bps:g} bit/s and {link.delay_s:g} s"
@@ -265,7 +270,9 @@ def _add_traffic(
 
 
 def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
-    """Return the source of flows that arrive at random; raise InputError for invalid options."""
+    """Return the traffic source of flows that arrive at random; raise InputError for invalid
+    options.
+    """
     assert options.sizes is not None
     if pattern not in ARRIVING:
         known = ", ".join(ARRIVING)

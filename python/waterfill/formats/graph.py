@@ -44,7 +44,7 @@ class Defaults:
 
 
 def gml(path: Path, defaults: Defaults) -> Layout:
-    """Read the topology of a GML file; raise InputError if it is invalid."""
+    """Read the topology of a GML file; raise InputError if the file is invalid."""
     source = Source.read(path)
     try:
         # By label, two nodes of one name would be an error; the Zoo has them.
@@ -58,7 +58,7 @@ def gml(path: Path, defaults: Defaults) -> Layout:
 
 
 def graphml(path: Path, defaults: Defaults) -> Layout:
-    """Read the topology of a GraphML file; raise InputError if it is invalid."""
+    """Read the topology of a GraphML file; raise InputError if the file is invalid."""
     source = Source.read(path)
     if "<!ENTITY" in source.text:
         raise source.wrong(None, "GraphML must not have entities")
@@ -73,7 +73,7 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
 
 
 def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str], float]]:
-    """Return a network of the package topohub and its demands, such as `topozoo/Abilene`.
+    """Return a network of the package topohub, such as `topozoo/Abilene`, and its demands.
 
     Raises InputError if the package or the network is missing.
     """
@@ -161,8 +161,8 @@ def _number(value: object) -> float | None:
 
 
 def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
-    """Return an edge's rate (bit/s) and the name of its attribute, LinkSpeedRaw or a text with a
-    unit.
+    """Return an edge's rate (bit/s) and the attribute that contains the rate, or None twice if no
+    attribute does.
     """
     raw_bps = _number(edge.get("LinkSpeedRaw"))
     if raw_bps is not None:
@@ -178,7 +178,9 @@ def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
 def _length_km(
     a: Mapping[str, Any], b: Mapping[str, Any], edge: Mapping[str, Any]
 ) -> tuple[float | None, str | None]:
-    """Return an edge's length (km) and the name of its attribute, or the great-circle distance."""
+    """Return an edge's length (km) and its origin, an attribute or the great circle; None twice if
+    unknown.
+    """
     for key in _LENGTHS:
         length_km = _number(edge.get(key))
         if length_km is not None:

@@ -37,7 +37,9 @@ class Source:
             raise InputError(str(path), "", f"cannot read the file: {reason}") from None
 
     def wrong(self, line: int | None, message: str) -> InputError:
-        """Return the error for a line, numbered from 1, or for the whole file with None."""
+        """Return the InputError for a line, numbered from 1, or for the whole file if `line` is
+        None.
+        """
         return InputError(str(self.path), "" if line is None else f"line {line}", message)
 
     def whole(self, line: int, what: str, text: str, minimum: int = 0) -> int:

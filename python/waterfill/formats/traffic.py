@@ -25,7 +25,9 @@ def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
 
 
 def gravity(weights: Mapping[str, float], count: int | None, seed: int) -> list[tuple[Pair, float]]:
-    """Return pairs with the product of their weights: all pairs, or `count` drawn in proportion."""
+    """Return pairs of hosts with the product of their weights. `count` pairs are drawn in
+    proportion; None takes all.
+    """
     pairs = [((a, b), weights[a] * weights[b]) for a, b in all_to_all(list(weights))]
     pairs = [(pair, product) for pair, product in pairs if product > 0]
     if count is None or count >= len(pairs):

@@ -31,7 +31,8 @@ def all_to_all(hosts: Sequence[str]) -> list[Pair]:
 
 
 def groups(pattern: str, hosts: Sequence[str], to: str | None, seed: int) -> list[list[Pair]]:
-    """Return the pairs of a pattern in groups. An arrival draws one group and its flows from it.
+    """Return the pairs of a pattern in groups. Each arrival draws a group, and the pairs of its
+    flows from that group.
 
     An incast has a group for each receiver: `to`, or every host.
     """

@@ -100,7 +100,9 @@ def _band(band: Band) -> dict[str, Any]:
 
 
 def _regular(x: Series) -> Any:
-    """Return evenly spaced numbers as first, step and count, and any other numbers unchanged."""
+    """Return evenly spaced numbers as first value, step and count, and any other numbers
+    rounded.
+    """
     if len(x) > 2 and np.allclose(np.diff(x), x[1] - x[0], rtol=1e-6, atol=0):
         step = float(x[-1] - x[0]) / (len(x) - 1)
         return {"first": float(f"{x[0]:.9g}"), "step": float(f"{step:.9g}"), "count": len(x)}

@@ -61,13 +61,15 @@ class Backend(Protocol):
         ...
 
     def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:
-        """Check that `run` can run a scenario, without running it; raise InputError if not."""
+        """Check that `run` can run a scenario, without running it; raise InputError if it
+        cannot.
+        """
         ...
 
     def run(
         self, scenario: Scenario, options: RunOptions = PLAIN, progress: Report | None = None
     ) -> Result:
-        """Run a checked scenario, with options that it supports, and return its result.
+        """Run a checked scenario with options that this backend supports, and return the result.
 
         `progress` is called with a `Tick` about ten times a second of wall time. Ctrl-C ends the
         run early: the result holds what there is, and its summary `interrupted_at_s`.

@@ -76,7 +76,7 @@ def version() -> str:
 
 
 def entry(scenario: Scenario, backend: str, context: str = "") -> Path:
-    """Return the cache folder of a run, whether it exists or not.
+    """Return the path of a run's cache folder, which may not exist.
 
     `context` names what else the run depends on: on linux the kernel and the daemon.
     """
@@ -98,7 +98,9 @@ def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None
 
 
 def _read(folder: Path) -> dict[str, bytes]:
-    """Return the contents of a cache entry's files by name; raise an exception for damaged ones."""
+    """Return the contents of a cache entry's files by name; raise an exception if the entry is
+    damaged.
+    """
     text = files.read_text(folder / MANIFEST, _MAX_MANIFEST_BYTES)
     manifest = json.loads(text)
     if manifest["format"] != _FORMAT or manifest["key"] != folder.name:

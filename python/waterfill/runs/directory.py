@@ -102,7 +102,9 @@ def next_to(folder: Path) -> Iterator[Path]:
 
 
 def swap(part: Path, folder: Path) -> None:
-    """Move a folder of `next_to` to its final path, and the old folder to the hidden directory."""
+    """Move a folder that `next_to` yielded to its final path, and the previous folder into the
+    hidden directory.
+    """
     old = part.parents[1] / _OLD / folder.name
     old.parent.mkdir()
     with interrupt.undisturbed():
@@ -147,7 +149,7 @@ class Stage:
         self._stack.close()
 
     def _check(self) -> None:
-        """Raise WriteError for a directory that may not be replaced."""
+        """Raise WriteError if the directory may not be replaced."""
         there = self._target
         if (there / "sweep.json").exists() and (there / "points").is_dir():
             why_not = "holds a sweep: choose another -o DIR, or delete it"
@@ -203,7 +205,7 @@ def _keep_others(old: Path, new: Path) -> None:
 
 
 def _hidden(directory: Path) -> list[Path]:
-    """Return the hidden directories of processes that replace `directory`, running or killed."""
+    """Return the hidden directories in which commands, running or killed, replace `directory`."""
     found = directory.parent.glob(f"{PREFIX}*")
     names = (Path(_NEW, directory.name), Path(_OLD, directory.name))
     return [path for path in found if any(os.path.lexists(path / name) for name in names)]

@@ -45,7 +45,7 @@ class LongRun(UserWarning):
 
 @dataclass(frozen=True)
 class _Job:
-    """A resolved run. In `core`, a law in Python has the core's name for it."""
+    """A resolved run. In `core`, a law in Python has the name that the core uses."""
 
     scenario: Scenario
     network: Network
@@ -86,19 +86,23 @@ class Engine(Backend, Generic[Simulation]):
 
     @abstractmethod
     def start(self, job: _Job, options: RunOptions, check: Callable[[], object]) -> Simulation:
-        """Build the run in the core; raise ValueError or an exception of `check` if it cannot."""
+        """Build the run in the core; raise ValueError or an exception of `check` on failure."""
 
     def refine(
         self, job: _Job, simulation: Simulation, core: CoreSummary, progress: Report | None
     ) -> tuple[Simulation, CoreSummary, StepCheck | None]:
-        """Return the run to report, its summary, and the check of its step if there was one."""
+        """Return the run to report, its summary, and the check of its time step, or None without a
+        check.
+        """
         return simulation, core, None
 
     def finish(self, simulation: Simulation, options: RunOptions) -> None:
         """Finish the work that `start` began for the run's options, such as a capture."""
 
     def arrivals(self, simulation: Simulation) -> Callable[[], Columns] | None:
-        """Return the method that lists flows started by traffic sources, or None without one."""
+        """Return the method that lists flows started by traffic sources, or None if the backend has
+        none.
+        """
         return None
 
     def known(self) -> dict[str, protocols.ProtocolInfo]:
@@ -271,8 +275,8 @@ class _Pace:
 def _advance(
     simulation: _core.Simulation | _core.Fluid, duration_s: float, pace: _Pace
 ) -> float | None:
-    """Advance a run to its end in slices of about `_SLICE_WALL_S`. Return the time reached if
-    interrupted.
+    """Advance a run to its end in slices of about `_SLICE_WALL_S`; return the time (s) of an
+    interrupt, or None.
     """
     now_s, step_s, more = 0.0, _FIRST_SLICE_S, False
     try:

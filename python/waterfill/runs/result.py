@@ -257,7 +257,7 @@ class Result:
 
 
 def _elsewhere(which: Which) -> Columns:
-    """Raise AssertionError in place of the core's buffers, which an unpickled result lacks."""
+    """Raise AssertionError, because an unpickled result lacks the core's buffers."""
     raise AssertionError(f"{which}: a pickled result has tables, not the core's buffers")
 
 
@@ -438,7 +438,7 @@ def finite(value: Any) -> Any:
 
 
 def to_json(document: Any, *, indent: int | None = 2) -> str:
-    """Return plain data as strict JSON text, without NaN and Infinity.
+    """Return plain data as strict JSON text; NaN and infinities become null.
 
     Characters that a terminal interprets are escaped: C1 controls, line separators, directions.
     """

@@ -60,7 +60,8 @@ class StoredResult(Result):
         return resolve.to_core(scenario, known | laws.infos(self.summary.laws or ()))
 
     def check(self) -> None:
-        """Raise InputError unless the files are complete, of one run and of this version.
+        """Raise InputError unless the files are complete, belong to one run and have this version's
+        format.
 
         Also raises what `network` does if network.json is there.
         """
@@ -179,7 +180,9 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
 
 
 def _check(found: StoredResult, folder: Path) -> None:
-    """Raise InputError unless the files are complete, of one run and of this version."""
+    """Raise InputError unless the files are complete, belong to one run and have this version's
+    format.
+    """
     path = folder / SUMMARY
     summary = found.summary
     missing = [key for key in REQUIRED if key not in summary]
@@ -234,7 +237,7 @@ _NAMES |= {"transfers": ("source", "protocol")}
 
 
 def _check_columns(which: str, schema: pa.Schema) -> None:
-    """Check that a table has its columns, each of the right type; raise ValueError if not."""
+    """Raise ValueError unless a table has its columns, each of the right type."""
     import pyarrow as pa
 
     if len(set(schema.names)) < len(schema.names):
@@ -253,7 +256,9 @@ def _check_columns(which: str, schema: pa.Schema) -> None:
 
 
 def _identity(summary: Any) -> Any:
-    """Return the values common to a summary and the metadata of its run's Parquet files."""
+    """Return the values that a run's summary shares with its Parquet metadata, or None without an
+    engine's summary.
+    """
     if not isinstance(summary, dict) or not isinstance(summary.get("engine"), dict):
         return None
     run = {k: v for k, v in summary.items() if not isinstance(v, list) or k == "measure_s"}

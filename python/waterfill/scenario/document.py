@@ -560,7 +560,9 @@ class Scenario(Table):
         return self._keys[section]
 
     def traffic_name(self, index: int) -> str:
-        """Return the name of the index-th [[traffic]] in results: its own name, or its kind."""
+        """Return the name of a [[traffic]] entry in results: its own name or its kind, with an
+        index if needed.
+        """
         entry = self.traffic[index]
         label = self.key("traffic", index).partition(".")[2]
         return f"{entry.kind}[{index}]" if label == str(index) and not entry.name else label

@@ -87,8 +87,8 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def toml_error(error: Exception, text: str) -> str:
-    """Return a TOML parser's message, completed with the repeated key that the parser does not
-    name.
+    """Return a TOML parser's message, with the repeated key if the parser does not name it and it
+    can be found.
 
     A value's end is where the parser is then; its key begins the last line before which the text
     has no error.
@@ -115,7 +115,7 @@ def _parses(text: str) -> bool:
 
 
 def _hint(text: str) -> str:
-    """Return advice for a section that is a table instead of a list of tables."""
+    """Return advice for a section that is a table instead of a list of tables, or an empty text."""
     for section in SECTIONS:
         if re.search(rf"(?m)^\s*\[{section}\]", text):
             return f"each {section} starts with [[{section}]], not [{section}]"
@@ -191,7 +191,9 @@ def _override(document: dict[str, Any], assignment: str) -> str:
 
 
 def _toml_value(text: str) -> Any:
-    """Return a `--set` value, parsed as TOML if possible (numbers, true, lists, "…"), or text."""
+    """Return a `--set` value, parsed as TOML if possible (numbers, true, lists, "…") and as text
+    otherwise.
+    """
     try:
         document = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -68,15 +68,16 @@ class Trace:
                 return
 
     def written(self) -> dict[str, Any]:
-        """Return the trace in scenario syntax, with its points instead of a file. `parse` reads it
-        back.
+        """Return the trace in scenario syntax, with points instead of a file. `parse` accepts the
+        result.
         """
         points = [[TIME.format(at), _RATE.format(rate)] for at, rate in self.points]
         return {"points": points, "repeat": self.repeat}
 
 
 def parse(value: object, folder: Path | None = None) -> Trace:
-    """Parse a rate trace: a table, or a file name relative to `folder` (default: current).
+    """Parse a rate trace: a table, or a file name relative to `folder` (default: the current
+    directory).
 
     Raises PartError.
     """
@@ -108,7 +109,8 @@ def parse(value: object, folder: Path | None = None) -> Trace:
 
 
 def read(path: Path, bin_s: float | None = None) -> Points:
-    """Read a trace file in either format. `bin_s` is for delivery opportunities (default: 100 ms).
+    """Read a trace file: CSV, or delivery opportunities, which are averaged over `bin_s` (default:
+    100 ms).
 
     Raises PartError for a file that cannot be read, and names the line that is wrong.
     """

@@ -87,7 +87,9 @@ def choose(scenario: Scenario) -> str:
 
 
 def quick_s(network: Network, on: str) -> float:
-    """Return the simulated time (s) that is within the work budget, at least `MIN_S`."""
+    """Return the simulated time (s) that fits the work budget: at least `MIN_S`, at most the whole
+    run.
+    """
     if on == "fluid":
         per_s, budget = steps_per_s(network), STEP_BUDGET
     else:

@@ -25,7 +25,9 @@ _LINE_HEIGHT = 15.0
 
 
 def title(chart: Chart) -> str:
-    """Return a chart's heading: the label of its y axis with its method, or its title."""
+    """Return a chart's heading: the y axis's label with the chart's method, or the chart's title
+    without a label.
+    """
     name, _, unit = chart.y_label.partition(" (")
     if not name:
         return chart.title
@@ -267,7 +269,9 @@ def _names(chart: Chart, axes: _Axes) -> list[str]:
 
 
 def _short(name: str) -> str:
-    """Return a shortened name that fits. It keeps the end, which distinguishes a group's flows."""
+    """Return a name, shortened if it is long. The end is kept because it distinguishes a group's
+    flows.
+    """
     return name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 6]}…{name[-5:]}"
 
 
@@ -284,7 +288,7 @@ def _apart(heights: Sequence[float]) -> list[float]:
 
 
 def style() -> str:
-    """Return the stylesheet of charts and page."""
+    """Return the stylesheet of the charts and the page."""
     return (resources.files("waterfill.studio") / "studio.css").read_text(encoding="utf-8")
 
 

@@ -51,7 +51,9 @@ START = Drawing(
 
 
 def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
-    """Read the rows of a URL as a drawing; raise InputError for a row without four fields."""
+    """Read the rows of a URL as a drawing; raise InputError for a row without four fields or too
+    many rows.
+    """
     found = Drawing(
         tuple(LinkRow(*_fields("link", row)) for row in links),
         tuple(FlowRow(*_fields("flow", row)) for row in flows),
@@ -76,7 +78,9 @@ def to_rows(drawing: Drawing) -> tuple[list[str], list[str]]:
 
 
 def document(drawing: Drawing) -> dict[str, Any]:
-    """Return the drawing as the dictionary of a scenario; raise InputError for a wrong count."""
+    """Return the drawing as the dictionary of a scenario; raise InputError for an invalid number of
+    flows.
+    """
     seen: Counter[str] = Counter()
     links = [
         {
@@ -138,8 +142,8 @@ def with_fields(drawing: Drawing, texts: Mapping[str, str]) -> Drawing:
 
 
 def resized(drawing: Drawing, change: str) -> Drawing:
-    """Return the drawing with one row added or removed, for a key of `CHANGES`. It keeps between 1
-    and `MAX_ROWS` rows.
+    """Return the drawing with one row added or removed, for a key of `CHANGES`. Each list keeps 1
+    to `MAX_ROWS` rows.
 
     A new link leads on from the last one to a new node, a new flow goes where the last one does.
     """

@@ -146,7 +146,8 @@ def _verdict(margins: Margins) -> str:
 
 
 def of_result(result: Result) -> tuple[str, list[Curve], float]:
-    """Return the run's first protocol with a loop, its curves, and their RTT (s), the longest.
+    """Return the run's first protocol with a loop, the loop's curves, and the longest base RTT (s)
+    of its flows.
 
     Curves are empty if no protocol of the run has a loop.
     """

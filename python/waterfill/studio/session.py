@@ -61,7 +61,9 @@ class Session:
 
     @classmethod
     def begin(cls, query: Mapping[str, str | Sequence[str]]) -> tuple[Session, str]:
-        """Return the session of a page opened with this query, and the error in the query."""
+        """Return the session of a page opened with this query, and the error in the query or an
+        empty text.
+        """
         try:
             settings, pinned = from_query(query)
         except InputError as problem:
@@ -77,8 +79,8 @@ class Session:
         self.whole = False
 
     def scenario(self) -> Scenario:
-        """Return the current scenario. A selected link or flow that it lacks is replaced by its
-        first one.
+        """Return the current scenario. If it lacks the selected link or flow, its first one is
+        selected.
         """
         found = self.settings.load()
         links = [link.name for link in found.link]
@@ -184,7 +186,7 @@ class Session:
     # --- tours
 
     def current_tour(self) -> Tour:
-        """Return the chosen tour, which is the first tour at the beginning."""
+        """Return the chosen tour, or the first tour if none is chosen."""
         found = tours.load()
         return found.get(self.tour) or next(iter(found.values()))
 
@@ -197,7 +199,8 @@ class Session:
     # --- the drawn network
 
     def fields(self) -> dict[str, tuple[str, str]]:
-        """Return the label and text of each field of a new form, or none for a built-in scenario.
+        """Return the label and text of each field of a new form, or an empty dict for a built-in
+        scenario.
 
         The form's buttons are new, too, and count from zero.
         """
@@ -233,7 +236,9 @@ class Session:
     # --- what it gives
 
     def answer(self, settings: Settings | None = None, *, whole: bool = False) -> Answer:
-        """Return the answer for the current or given settings. Each answer is computed once."""
+        """Return the answer for the current or given settings; the most recent answers are
+        cached.
+        """
         wanted = self.settings if settings is None else settings
         key = (wanted, whole or (self.whole and settings is None))
         if key not in self._answers:
@@ -252,6 +257,8 @@ class Session:
 
 
 def protocol_of(scenario: Scenario) -> str:
-    """Return the protocol whose parameters are shown: the scenario's, or its first flow's."""
+    """Return the protocol whose parameters are shown: the scenario's, or the first that a flow
+    names.
+    """
     named = [flow.protocol or scenario.protocol for flow in scenario.flow]
     return scenario.protocol or next(name for name in named if name is not None)

@@ -12,7 +12,9 @@ from waterfill.studio.tours import Step, Tour
 
 
 def render(tour: Tour, place: int, given: Answer) -> str:
-    """Return one step of a tour as HTML, with the results of its run. `place` counts from 0."""
+    """Return one step of a tour as HTML, with the results of the step's run. `place` counts from
+    0.
+    """
     step = tour.steps[place]
     paragraphs = "".join(f"<p>{escape(text)}</p>" for text in step.text.split("\n"))
     look = f'<p class="wf-look"><b>Look at:</b> {escape(step.look)}</p>' if step.look else ""

@@ -183,7 +183,7 @@ def _slurm(where: ClusterPlace) -> Any:
 
 
 def _accepted(script: str) -> None:
-    """Raise InputError if SLURM refuses the job, RunError if SLURM is not installed."""
+    """Raise InputError if SLURM refuses the job, and RunError if SLURM is not installed."""
     try:
         ran = subprocess.run(
             ["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False
@@ -269,7 +269,9 @@ class Cluster:
         return self.client is not None and self.client.status == "running"
 
     def threads(self) -> int:
-        """Return the number of points that can run at once, or 0 without workers or scheduler."""
+        """Return the number of points that can run at once, or 0 without workers or without a
+        scheduler.
+        """
         if not self.connected():
             return 0
         try:

@@ -198,7 +198,9 @@ class _Sweep:
         self._add(self._source.after(point, row))
 
     def _reconnect(self, cluster: Cluster) -> None:
-        """Wait for the scheduler, then submit all points in progress again."""
+        """Wait for the scheduler, then submit all points in progress again; raise RunError if the
+        wait is too long.
+        """
         title = cluster.where.title
         self._bar.waiting(f"lost the scheduler: {title}")
         lost_s = self._plan.spec.lost_s

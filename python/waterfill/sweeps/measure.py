@@ -146,7 +146,9 @@ class Verdict:
 
 
 def read(extra: Iterable[str], verdict: str | None) -> tuple[dict[str, str], Verdict | None]:
-    """Read extra columns, as `check` does, and a verdict. The verdict may add its own column."""
+    """Read extra columns, as `check` does, and a verdict, which may add the columns of the time
+    series.
+    """
     found = check(extra)
     if verdict is None:
         return found, None
@@ -178,7 +180,9 @@ def check(extra: Iterable[str]) -> dict[str, str]:
 
 
 def row(result: Result, extra: Mapping[str, str]) -> Row:
-    """Return a run's values of all columns; raise InputError for a path that its summary lacks."""
+    """Return a run's values of all columns; raise InputError for a path that the run's summary
+    lacks.
+    """
     summary = result.summary
     found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
     if any(not path for path in extra.values()):
@@ -193,8 +197,8 @@ def _plain(value: float | None) -> float | None:
 
 
 def at(summary: Mapping[str, Any], path: str) -> float | None:
-    """Return the number at a path such as `links.link1.queue_bytes.p99`; raise InputError without
-    one.
+    """Return the number at a path such as `links.link1.queue_bytes.p99`; raise InputError if there
+    is none.
     """
     value: Any = summary
     rest = path
@@ -219,7 +223,8 @@ def at(summary: Mapping[str, Any], path: str) -> float | None:
 
 
 def _swings(result: Result) -> Row:
-    """Return the peak-to-peak load of the worst link in each of the run's last two fifths.
+    """Return the values of `SERIES_COLUMNS`: the worst link's peak-to-peak load in the last two
+    fifths, and stability.
 
     The load is what the sources of the flows over a link ask for: pacing rate, or window ÷ base
     RTT, in bit/s. A link counts with its own rate.

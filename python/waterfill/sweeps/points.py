@@ -46,7 +46,7 @@ class Written(Protocol):
         ...
 
     def to_toml(self) -> str:
-        """Return the scenario as TOML text; raise InputError if it is invalid."""
+        """Return the scenario as TOML text; raise InputError if the scenario is invalid."""
         ...
 
 
@@ -72,7 +72,9 @@ class Base:
 
     @classmethod
     def read(cls, scenario: Written | str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
-        """Read the base scenario; raise InputError if it or the backend does not allow sweeps."""
+        """Read the base scenario; raise InputError if the file is invalid or the backend does not
+        support sweeps.
+        """
         _check_type(scenario)
         backends.check(on)
         if backends.backend(on).measures_host:
@@ -99,7 +101,9 @@ class Base:
         return str(Path(self.source).absolute())
 
     def identity(self) -> str:
-        """Return a hash of the points' common input: text, named files, overrides and code."""
+        """Return a hash of the points' common input: text, named files, overrides, backend and
+        code.
+        """
         digest = hashlib.sha256()
         parts = [self.text, self.on, cache.version(), *self.sets]
         digest.update(json.dumps(parts).encode())
@@ -111,7 +115,7 @@ class Base:
         return digest.hexdigest()[:32]
 
     def scenario(self, sets: Sequence[str] = ()) -> Scenario:
-        """Return the checked scenario of a point; raise InputError if it is invalid."""
+        """Return the checked scenario of a point; raise InputError if the scenario is invalid."""
         every = [*self.sets, *sets]
         if self.title:
             scenario = from_toml(self.text, self.source, every)
@@ -164,7 +168,8 @@ class Design:
         object.__setattr__(self, "drawn", tuple(self._draw()))
 
     def check(self, base: Base) -> Scenario:
-        """Check the first point, and each value of each axis in combination with the first point.
+        """Check the first point, and values of each axis in combination with it: all of a few, or
+        the ends of many numbers.
 
         So a wrong key or value is found before anything has run; what only a combination of values
         makes wrong is found in its run. Returns the first point's scenario. Raises InputError.
@@ -257,7 +262,7 @@ def key_of(identity: str, sets: Iterable[str]) -> str:
 
 
 def _ends(one: Axis) -> list[Value]:
-    """Return the values of an axis to check: all of a few, or both ends of many numbers."""
+    """Return the values of an axis to check: all of them, or both ends of more than 20 numbers."""
     if len(one.values) <= 20 or one.kind == "string":
         return list(one.values)
     order = sorted(range(len(one.values)), key=lambda i: one.numbers[i])

@@ -82,7 +82,9 @@ def estimate(numbers: Sequence[float]) -> Estimate:
 
 
 def number(value: float) -> str:
-    """Return a number with four digits, and with a prefix from 10,000 on: 16.5k."""
+    """Return a number with four significant digits, and with a prefix if it is at least 10,000
+    (16.5k).
+    """
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= max(size, 1e4):
             return f"{value / size:.4g}{prefix}"

@@ -125,7 +125,9 @@ def _once(
 
 
 def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
-    """Return a scenario's resolved network and its plan; raise InputError if it cannot run."""
+    """Return a scenario's resolved network and its plan; raise InputError if this host cannot run
+    the scenario.
+    """
     resolved = resolve(scenario)
     laws = kernel.congestion(kernel.offered(), protocols.load())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
@@ -216,7 +218,9 @@ class Linux(Backend):
     measures_host: ClassVar[bool] = True
 
     def known(self) -> dict[str, ProtocolInfo]:
-        """Return the protocols that this kernel supports; see `Backend.known`."""
+        """Return all protocols, with linux among the backends of those that this kernel
+        supports.
+        """
         return known()
 
     def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:

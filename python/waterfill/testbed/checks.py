@@ -260,7 +260,7 @@ def _check(name: str, ok: bool, found: Any, wanted: str) -> Check:
 def after(
     raw: Answer, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
 ) -> list[Check]:
-    """Return the results of all checks of a finished run.
+    """Return the results of all checks that apply to a finished run.
 
     `raw` is the process tree's answer; `flows` and `links` are the summary's.
     """

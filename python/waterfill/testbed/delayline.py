@@ -61,7 +61,9 @@ class DelayLine(Child):
     def __init__(
         self, lines: Sequence[Document], *, mtu_bytes: int, seed: int, **more: Any
     ) -> None:
-        """Start the delay line and wait until it is ready; raise DelayLineError if it fails."""
+        """Start the delay line and wait until it is ready; raise DelayLineError if the start
+        fails.
+        """
         # 18: an Ethernet header and a VLAN tag.
         config = {"seed": seed, "frame_bytes": max(256, mtu_bytes + 18), "lines": list(lines)}
         super().__init__(_NAME, binary())

@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 _LATENCY = "/dev/cpu_dma_latency"
 
 SCRATCH = "/dev/shm"
-"""Directory in memory that only the process tree sees. Every glibc system has it."""
+"""Directory in memory that only the process tree sees. Every glibc system has this directory."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -115,7 +115,7 @@ class Namespace:
     """A network namespace without a name, kept open by a file descriptor."""
 
     def __init__(self) -> None:
-        """Create a network namespace. The calling thread stays in its own."""
+        """Create a network namespace. The calling thread stays in its current namespace."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             unshare(CLONE_NEWNET)

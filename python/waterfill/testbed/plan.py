@@ -172,8 +172,8 @@ class Stream:
 
 @dataclass
 class Plan:
-    """Plan of a testbed, for `topology` to build and `flows` to start. Namespaces are numbers, and
-    0 is the delay line's.
+    """Plan of a testbed, for `topology` to build and `flows` to start. A namespace is a number; the
+    delay line has number 0.
     """
 
     ip_version: int
@@ -209,7 +209,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class Congestion:
-    """A protocol's congestion control in the kernel: its name there, SACK, and pacing.
+    """A protocol's congestion control in the kernel: its name there, and its use of SACK and
+    pacing.
 
     A `loaded` law is not the kernel's own: a daemon loads it for the run, on hosts and routers.
     """
@@ -226,7 +227,8 @@ def of(
     congestion: Mapping[str, Congestion],
     targets: Mapping[str, float] | None = None,
 ) -> Plan:
-    """Return the plan of a resolved scenario, with `congestion` as the kernel's laws by protocol.
+    """Return the plan of a resolved scenario. `congestion` has each protocol's congestion control
+    in the kernel.
 
     `targets` are the target utilizations of loaded laws, for links without one of their own.
     """
@@ -476,7 +478,9 @@ def _delay_at_s(link: LinkSpec, time_s: float) -> float:
 
 
 def _delay_changes(link: LinkSpec) -> tuple[DelayChange, ...]:
-    """Return a link direction's delay and rate at each change, if the delay changes at all."""
+    """Return a link direction's delay and rate at each change, or an empty tuple if the delay never
+    changes.
+    """
     if all(change.delay_s is None for change in link.changes):
         return ()
     found, delay_s, rate_bps = [], link.delay_s, link.rate_bps

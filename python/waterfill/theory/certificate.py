@@ -209,7 +209,7 @@ class Certificate(NamedTuple):
 
     @property
     def by_algorithm_3(self) -> bool:
-        """True if Algorithm 3 proves α stable. Its premises then hold, and α is below its α_max."""
+        """True if Algorithm 3 proves α stable: its premises hold, and α is below its α_max."""
         return all(check.holds for check in self.checks) and self.alpha < self.built.alpha_max
 
     @property

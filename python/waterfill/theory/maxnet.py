@@ -77,7 +77,8 @@ def implemented(p: Params) -> Gains:
 
 
 def response(gains: Gains, omega: Reals | float, tau_s: Reals | float) -> Points:
-    """`[maxnet-2007:eq13]` Return F(jω, τ; 1) for broadcast shapes, or eq. 11 if z is common.
+    """`[maxnet-2007:eq13]` Return F(jω, τ; 1) for ω and τ of any shapes, or eq. 11 if the zero z is
+    common.
 
     F = e^(−sτ)/(sτ) · (sτ + zτ)/(sτ + zτ·αT/τ), zτ = η unless the zero is common.
     """
@@ -187,7 +188,7 @@ def construct(gains: Gains, tau_max_s: float, slope: float | None = None) -> Con
 
 
 def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: bool) -> Line:
-    """Return a line whose two points of contact are exact to rounding rather than on a grid."""
+    """Return a line whose points of contact are exact to rounding rather than on a grid."""
     phi_0, top = omega * tau_max_s, math.log(tau_max_s)
     phis = np.linspace(phi_0, phi_0 + 2 * math.pi, 400)
     logs = np.linspace(top - 20, top, 2000)
@@ -258,7 +259,8 @@ def compensator_gain(gains: Gains, tau_s: float) -> float:
 
 
 def modes(gains: Gains, alpha: float, taus_s: Sequence[float]) -> Points:
-    """`[maxnet-2007:eq10]` Return the roots for flows with equal shares of one link, fastest first.
+    """`[maxnet-2007:eq10]` Return the roots (1/s) of the loop of flows with equal shares of one
+    link, fastest first.
 
     Without delay, average or hold, linearised at the equilibrium of a link whose target is all of
     it: q̇ = Σ(ξ_i − (α/τ_i)q)/n and ξ̇_i = (αz_i/τ_i)((Tα/τ_i − 1)q − Tξ_i), z_i = η/τ_i or the

@@ -224,7 +224,9 @@ def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
 
 
 def equilibrium(document: Equilibrium) -> Figure:
-    """Draw equilibrium rates next to max-min rates, one pair of bars per scenario entry."""
+    """Draw equilibrium rates next to max-min rates, one pair of bars for each of the first 40
+    scenario entries.
+    """
     flows = document.flows[:40]
     lines = [
         Line(name, np.array([flow[key] for flow in flows]) / 1e6, colour, "bar")

@@ -85,7 +85,9 @@ def _subject(scenario: Scenario, protocol: str, network: Network | None) -> Subj
 
 
 def time_s(option: str, text: str) -> float:
-    """Return the time (s) in an option's text; raise InputError below `MIN_TIME_S`."""
+    """Return the time (s) in an option's text; raise InputError if it is invalid or below
+    `MIN_TIME_S`.
+    """
     try:
         found = SPAN.parse(text)
     except ValueError as error:

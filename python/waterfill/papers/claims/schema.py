@@ -128,7 +128,9 @@ class Claim(_Table):
 
     @property
     def tolerance_in_unit(self) -> float | None:
-        """Maximum accepted distance from the paper's value, in `unit`, or None without a value."""
+        """Maximum accepted distance from the paper's value, in `unit`, or None if the paper gives
+        no value.
+        """
         if self.paper_value is None:
             return None
         if isinstance(self.tolerance, str):

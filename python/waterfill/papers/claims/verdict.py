@@ -64,7 +64,9 @@ class Statement(Record):
 
     @property
     def boundaries(self) -> tuple[float, ...]:
-        """Measured values at which the verdict changes. Empty if the paper gives no value."""
+        """Measured values at which the verdict changes; an empty tuple if the paper gives no
+        value.
+        """
         if self.paper_value is None or self.tolerance is None:
             return ()
         return boundaries(self.relation, self.paper_value, self.tolerance)
@@ -160,7 +162,9 @@ def state(experiment: Experiment, claim: Claim) -> Statement:
 
 
 def measure(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> float | None:
-    """Measure a claim on one sample, in `unit`. None means not measurable, inf means never."""
+    """Return a claim's value on one sample, in `unit`: None if not measurable, infinity if never
+    reached.
+    """
     if claim.measure is None or claim.unit is None:
         return None
     chosen = MEASURES[claim.measure]
@@ -181,7 +185,8 @@ def mean(values: Sequence[float | None]) -> float | None:
 
 
 def verdict(claim: Claim, measured: float | None, recorded: bool = True) -> Verdict:
-    """Return the verdict on a value in `unit`. Inf means never reached, None not measured.
+    """Return the verdict on a value in `unit`. Infinity means never reached; None means not
+    measured.
 
     `recorded` is whether `over_seeds` applies: the record is of full-length runs, not short ones.
     """
@@ -201,5 +206,5 @@ def verdict(claim: Claim, measured: float | None, recorded: bool = True) -> Verd
 
 
 def _finite(value: float | None) -> float | None:
-    """Return a value, with infinity replaced by None because JSON lacks it."""
+    """Return a value, or None if it is missing or not finite, because JSON has no such numbers."""
     return value if value is not None and math.isfinite(value) else None

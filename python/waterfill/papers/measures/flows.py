@@ -109,7 +109,7 @@ def step_time(
     after_s: Window,
     fraction: float = 0.9,
 ) -> float | None:
-    """Return the `rise_time` (s) between two levels of the run itself, the mean rates in two
+    """Return the rise time (s) between two levels measured in the run: the mean rates in two
     windows.
 
     So the time does not depend on whether the levels are those of the paper.

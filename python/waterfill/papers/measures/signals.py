@@ -253,7 +253,9 @@ def header_bytes(
 
 
 def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
-    """Return the times and values of a column's samples. Empty if the run lacks the column."""
+    """Return the times and values of a column's finite samples, or two empty arrays if the run
+    lacks the column.
+    """
     rows = result.samples(which, name)
     if column not in rows.column_names:
         return np.empty(0), np.empty(0)

@@ -78,7 +78,7 @@ def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s:
 def maxnet_fairness(
     *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
 ) -> float:
-    """Return the time constant (s) of flows with a common zero z, as they approach their rates."""
+    """Return the time constant (s) with which flows with a common zero z approach their rates."""
     gains = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
     return float(-1 / maxnet.modes(gains, alpha, rtts_s)[-1].real)
 
@@ -109,7 +109,9 @@ def price_integer_bits(*, x_max_bps: float, x_min_bps: float, t_s: float = 1.0) 
 
 
 def price_fraction_bits(*, epsilon: float, t_s: float = 1.0) -> float:
-    """`[maxnet-2007:V]` Return the number of fraction bits of a price for rate steps to 1 + ε."""
+    """`[maxnet-2007:V]` Return the number of fraction bits of a price for rate steps of at most a
+    factor 1 + ε.
+    """
     return encoding.bits_needed(t_s, 1e15, 32.0, epsilon).fraction
 
 
