@@ -26,7 +26,7 @@ BACKENDS = ("sim", "fluid")
 
 
 def scenarios() -> list[Path]:
-    """Return every committed scenario file, sorted by path."""
+    """Return every scenario file in examples/ and papers/, sorted by path."""
     found = [*ROOT.glob("examples/*.toml"), *ROOT.glob("papers/*/*/*.toml")]
     return sorted(path for path in found if path.name != "claims.toml")
 

@@ -73,7 +73,9 @@ from waterfill.analysis import draw, plots
 draw.save = lambda *_: []
 plots.overview = plots.comparison = lambda *_: None
 """
-"""Python code that disables figures before a command runs, which halves the time."""
+"""Python code that disables figures before a command runs. Without figures, a command takes half
+the time.
+"""
 
 
 @dataclass(frozen=True)

@@ -232,8 +232,8 @@ def figures(
 
 
 def loss_factor(cell: Ns3Cell, ns3: Side, ours: Side) -> float:
-    """Return the correction factor for different loss rates: 1 on a shared link, where queue drops
-    dominate.
+    """Return the correction factor for different loss rates. The factor is 1 without random losses,
+    and on a shared link, where queue drops dominate.
     """
     if not cell.is_alone or not ns3.lost or not ours.lost:
         return 1.0
@@ -423,7 +423,7 @@ def table(found: Mapping[Ns3Cell, Sequence[Figure]]) -> str:
 
 
 def failed(found: Mapping[Ns3Cell, Sequence[Figure]]) -> list[str]:
-    """Return the judged figures that are not within the tolerance."""
+    """Return the judged figures that are off or that have too few losses for a verdict."""
     return [
         f"{cell.name}, {figure.name}: {figure.verdict}"
         for cell, row in found.items()

@@ -278,7 +278,9 @@ class Source(SourceChecker):
         return Expected(after, self._limit(step))
 
     def _start(self, step: Step, code: int, tau: int) -> dict[str, object]:
-        """Return the state in which MaxStart begins, at the rate that the path grants (§IV.B)."""
+        """Return the state in which MaxStart begins, at the rate that the path grants (§IV.B). For
+        code 0 MaxStart is over.
+        """
         if code == 0:
             return {"start": _OVER}
         rate = self.x_max * exp(-real_of(code))

@@ -71,7 +71,9 @@ def _name(error: BaseException) -> str:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime if the code in the context takes longer. Works only in the main thread."""
+    """Raise OutOfTime if the code in the context takes longer than `seconds`. Works only in the
+    main thread.
+    """
 
     def late(_signal: int, _frame: FrameType | None) -> None:
         raise OutOfTime

@@ -44,8 +44,8 @@ _MAX_IMPORTED = 4000
 
 @cache
 def documents() -> list[dict[str, Any]]:
-    """Return valid scenarios as dictionaries: one with every key, the examples and
-    the templates.
+    """Return valid scenarios as dictionaries: one with every key, the examples, the templates and
+    the seeds.
     """
     paths = [
         ROOT / "docs/scenario.toml",

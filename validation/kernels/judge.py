@@ -53,8 +53,8 @@ def sentence(line: str) -> str:
 
 
 def command(name: str, fact: str | None) -> Check:
-    """Judge a command: exit code 0 means that it works, 2 with a sentence is a refusal, any other a
-    failure.
+    """Judge a command by its exit code: 0 means `works`, 2 with an error message means `refused`,
+    and any other code means `fails`.
     """
     code, line = exit_of(fact)
     if code == 0:

@@ -52,8 +52,8 @@ def _features(runs: Sequence[KernelRun]) -> str:
 
 
 def _laws(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks, with all checks of laws merged into one that lists the laws that fail to
-    load.
+    """Return the checks, with the checks of all laws merged into one. The merged check lists the
+    laws that fail to load.
     """
     names = {f"`{role} --law {law}`" for role in ("router", "host") for law in LAWS}
     of_laws = [check for check in checks if check.name in names]

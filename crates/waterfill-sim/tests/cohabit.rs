@@ -105,7 +105,7 @@ fn the_improved_controller_gives_both_classes_their_share() {
     }
 }
 
-/// The limit on the excess stops a TCP that ignores losses.
+/// The limit on the excess keeps a TCP that ignores losses to its share.
 #[test]
 fn a_tcp_that_ignores_losses_is_limited_too() {
     let (explicit, tcp) = rates(&run(&dumbbell(&cohabit(improved(), nred(), 0.02), 0.02, ("xcp", 3), ("bbr", 2))).1);
@@ -156,7 +156,7 @@ fn a_factor_for_each_packet_holds_tcp_to_its_share() {
     assert!(slow > 1.3 * share && (quick / share - 1.0).abs() < 0.2, "{slow} {quick} {share}");
 }
 
-/// The control interval follows XCP's mean RTT of about 20 ms, not the 500 ms given for the time before it is known.
+/// The control interval follows XCP's mean RTT of about 20 ms instead of its initial value of 500 ms.
 #[test]
 fn the_control_interval_may_follow_the_laws() {
     // At this probability one TCP has less than its share, so that p_drop shrinks in every interval.
@@ -180,7 +180,8 @@ fn the_control_interval_may_follow_the_laws() {
     assert!(given > 40.0 && given < 80.5 && followed > 500.0 && followed < 2001.0, "{given} {followed}");
 }
 
-/// Dropped packets, a tenth of TCP's, count as input never, in the module, or also in XCP's router, as configured.
+/// `count_drops` selects where dropped packets, a tenth of TCP's, count as input: nowhere, in the module, or in the
+/// module and XCP's router.
 #[test]
 fn dropped_packets_may_count_as_input() {
     let drop = ControllerSpec::Paper {
@@ -216,7 +217,7 @@ fn ecn_capable_packets_are_marked_instead_of_dropped() {
     }
 }
 
-/// An explicit flow with weight 3 gets three quarters of the capacity when it competes with one TCP flow.
+/// Explicit flows with weight 3 get three quarters of the capacity when they compete with as many TCP flows.
 #[test]
 fn the_explicit_weight_sets_the_shares() {
     let queue = CohabitSpec { explicit_weight: 3.0, ..spec(improved(), nred(), 0.02) };

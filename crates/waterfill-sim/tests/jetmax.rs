@@ -210,8 +210,8 @@ fn small_shares_need_a_long_interval() {
     assert!(error(20, 0.5) < 0.03);
 }
 
-/// A flow with a short RTT takes its share before a flow with a long RTT has given it up. This is a limit of the law.
-/// The difference waits in the queue until the headroom has drained it.
+/// A flow with a short RTT takes its share before a flow with a long RTT has reduced its rate. This is a limit of the
+/// law. The excess waits in the queue until the headroom has drained the queue.
 #[test]
 fn unequal_rtts_overshoot_and_recover() {
     let mut flows = vec![over("far", 0..=0, 0.2, 30.0), over("near", 0..=0, 0.0, 30.0)];

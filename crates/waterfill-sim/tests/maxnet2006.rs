@@ -116,8 +116,8 @@ fn a_second_flow_joins_and_leaves() {
     }
 }
 
-/// Flows with RTTs of 56, 56 and 28 ms share 400 Mbit/s equally (Fig. 12). Without pacing, a flow keeps its position in
-/// the bursts, and with it the price that it sees. This costs up to one per cent of its rate.
+/// Flows with RTTs of 56, 56 and 28 ms share 400 Mbit/s equally (Fig. 12). Without pacing, each flow keeps its position
+/// in the bursts, and the price depends on this position. This costs a flow up to one per cent of its rate.
 #[test]
 fn fairness_does_not_depend_on_rtts() {
     for arithmetic in ARITHMETICS {
@@ -182,8 +182,8 @@ fn averaging_keeps_bursts_out_of_the_window() {
     }
 }
 
-/// With eq. 12, a base RTT that falls by 1 ms does not change the rate, and ξ adapts at once (Fig. 8). Without it the
-/// window loses a quarter, and recovers with ξ's time constant τ²/(ηT) = 0.11 s.
+/// With eq. 12, a base RTT that falls by 1 ms does not change the rate, and ξ adapts at once (Fig. 8). Without eq. 12
+/// the window loses a quarter, and recovers with ξ's time constant τ²/(ηT) = 0.11 s.
 #[test]
 fn a_shorter_rtt_is_compensated() {
     for arithmetic in ARITHMETICS {

@@ -149,8 +149,8 @@ fn the_syn_carries_the_request() {
 }
 
 /// A flow that claims an RTT of 10 s slows the router down for nine flows of 1 ms. The router's d̂ is a tenth of the
-/// claim, and after other flows have left, these take far longer to fill the link. A claim is refused for a protocol
-/// without an RTT in its header.
+/// claim. After other flows have left, the nine flows take far longer to fill the link than without the claim. A claim
+/// is refused for a protocol without an RTT in its header.
 #[test]
 fn a_claimed_rtt_slows_the_router_down() {
     let filled_by = |claimed_rtt_s| {

@@ -39,7 +39,8 @@ fn slices_of_any_size_give_the_same_bytes() {
     }
 }
 
-/// Returns a simulation whose caller stopped it at the first question, after checking that it stays stopped.
+/// Returns a simulation that its caller stopped at the first poll of the watch, after checking that the simulation
+/// stays stopped.
 fn stopped(n: &Network, threads: usize) -> Simulation {
     let mut sim = Simulation::watched(n.clone().checked().unwrap(), Watch::new(|| true)).unwrap();
     sim.set_threads(Some(threads));

@@ -180,7 +180,8 @@ fn flows_survive_an_outage() {
     }
 }
 
-/// Threads give the same bytes where every link changes, cut links included. The lookahead uses the smallest delay.
+/// Several threads give the bytes of one thread when every link changes, including cut links. The lookahead uses the
+/// smallest delay.
 #[test]
 fn threads_give_the_same_bytes() {
     let hops = 6;

@@ -116,8 +116,8 @@ fn ixcp_gives_the_short_flow_its_share() {
     }
 }
 
-/// With 1024 long flows at a window of one packet, the short flow grows slowly. These windows are more than the second
-/// link carries in 80 ms, so that link stays full and the short flow grows by ẋ = α(55 − x)/(N·d).
+/// With 1024 long flows at a window of one packet, the short flow grows slowly: ẋ = α(55 − x)/(N·d). These windows
+/// exceed the 80 ms bandwidth-delay product of the second link, which therefore stays full.
 #[test]
 fn ixcp_with_windows_of_one_packet_grows_slowly() {
     let summary = fig1("ixcp", &[], 1024, &[0, 2], First::Both, 90.0);
@@ -143,7 +143,8 @@ fn ixcp_as_printed_misses_the_share_with_many_flows() {
     }
 }
 
-/// P-XCP does not help on Fig. 1, where the other flows' bottleneck is downstream (ixcp-2007 §5).
+/// P-XCP leaves the short flow of Fig. 1 at XCP's equilibrium, because the other flows' bottleneck is downstream
+/// (ixcp-2007 §5).
 #[test]
 fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
     for n in [4, 64, 256] {
@@ -152,7 +153,8 @@ fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
     }
 }
 
-/// P-XCP helps where the other flows' bottleneck is upstream, and "increases the persistent queue size" (ixcp-2007 §5).
+/// P-XCP gives the short flow over 90 % of its share if the other flows' bottleneck is upstream (ixcp-2007 §5). It also
+/// "increases the persistent queue size".
 #[test]
 fn pxcp_helps_where_the_bottleneck_is_upstream() {
     for n in [16, 64] {

@@ -45,7 +45,7 @@ LAYOUTS: Mapping[str, Layout] = {
 
 
 def weighted(number: int, weight: int) -> int:
-    """Return a number times the weight that its code byte gives, at most the largest rate."""
+    """Return a number times the weight of a code byte, at most the largest rate."""
     exponent, sixteenths = divmod(weight, 16)
     product = number * (16 + sixteenths) << exponent >> 8
     return min(product, _RATE_MAX)
@@ -75,7 +75,7 @@ def router(_: Params) -> Check:
         return min(max(rate, 1), int(s["goal"]))
 
     def derived(s: State) -> State:
-        """Return the state derived once per interval, from which packets are marked."""
+        """Return the state derived once per interval, from which the router writes headers."""
         others = s["unresponsive"]
         return {
             "target_code": codes.code(s["target"]),

@@ -132,7 +132,7 @@ def since(then: int, now: int) -> int:
 
 def started(p: State, s: State, code: int, tau: int) -> None:
     """Start at the granted rate, which a code expresses as a fraction of x_max (Fig. 5, step 1;
-    §3.3).
+    §3.3). Switch to price mode if the code is 0.
     """
     if not code:
         s["mode"] = _PRICED
