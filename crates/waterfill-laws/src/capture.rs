@@ -242,6 +242,12 @@ mod tests {
         let header = AnyHeader::Xcp(xcp::Header::Katabi { rtt: 0.125, cwnd: 125_000.0, feedback: 2.5 });
         let value = values(AnyParams::Xcp(xcp::Params::default()), &header);
         assert_eq!(value[..11], [0x18, 0, 0, 0x70, 0x63, 0x7c, 0x80, 0, 0, 0x14, 0]);
+        // draft-falk states the same RTT in 2⁻²⁸ s and X, the RTT per packet of the window, in the same unit. 20 byte/s
+        // as before.
+        let x = (1e-3 * f64::from(1 << 28)) as u32;
+        let header = AnyHeader::Xcp(xcp::Header::Falk { rtt: 1 << 25, x, delta_throughput: 20 });
+        let falk = values(AnyParams::Xcp(xcp::Params::default()), &header);
+        assert_eq!((&falk[..3], &falk[6..11]), (&value[..3], &value[6..11]));
         // 10 Mbit/s of weight 2 in packets of 1000 bytes: δ = 2 · 8000/10⁷ s. p = 0.5: a share of 2.5 Mbit/s.
         let header =
             jetmax::Header { rate: 1e7, interval: 1.6e-3, loss: 0.5, target: 1e6, hops: 2, bottleneck: 1, next: 2 };

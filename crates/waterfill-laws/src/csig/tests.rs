@@ -54,6 +54,7 @@ fn the_bytes_of_sais_figure() {
     assert_eq!(wide(0, 0, 0, 1), [0xcc, 0xdd, 0x00, 0x01, 0, 0, 0, 0]);
     assert_eq!(wide(15, 0, 0, 0), [0xcc, 0xdd, 0, 0, 0xf0, 0, 0, 0]);
     assert_eq!(wide(0, 0xfffff, 0, 0), [0xcc, 0xdd, 0, 0, 0x0f, 0xff, 0xff, 0]);
+    assert_eq!([Format::Compact, Format::Wide].map(Format::bits), [5, 20]);
     // Section 3.0's table: types 0 to 3, of which the first two want the smallest value.
     for (signal, first) in [(0, 31), (1, 31), (2, 0), (3, 0), (PRICE, 0)] {
         assert_eq!(Format::Compact.first(signal), first);

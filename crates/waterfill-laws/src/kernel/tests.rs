@@ -1,7 +1,10 @@
 //! Tests of the kernel interface for every law that has a kernel version.
 
+use crate::kernel::Record;
 use crate::params::KernelForm;
-use crate::params::kernel_form::{default_only, link_target, micros, scaled, word, words};
+use crate::params::kernel_form::{
+    at_least, default_only, form_of, link_target, micros, millis, scaled, whole, word, words,
+};
 use crate::protocol::{PacketKind, Passing};
 use crate::protocols::maxnet::{self, CODE_MAX, quantise, real, start_rate_code};
 use crate::registry::{ProtocolId, kernel_protocols};
@@ -52,6 +55,41 @@ fn values_become_numbers_of_the_kernel() {
     let order = words(&["rate-first", "xi-first"]);
     assert_eq!(order.number_of("order", &maxnet::Order::XiFirst), Some(("order", 1)));
     assert_eq!(word().number_of("order", &maxnet::Order::XiFirst), Some(("order", 0)));
+}
+
+/// Each constructor sets the scale of the member and the range that the C code supports.
+#[test]
+fn constructors_set_scale_and_range() {
+    for (form, scale, range) in [
+        (scaled(8.0, 1.0..=2.0), 8.0, (1.0, 2.0)),
+        (micros(1e-6..=3.0), 1e6, (1e-6, 3.0)),
+        (millis(1e-3..=3.0), 1e3, (1e-3, 3.0)),
+        (whole(1.0..=255.0), 1.0, (1.0, 255.0)),
+        (at_least(2.0), 1.0, (2.0, f64::INFINITY)),
+        (link_target(0.5..=1.0), 1e6, (0.5, 1.0)),
+    ] {
+        assert_eq!((form.scale, (form.min, form.max)), (scale, range));
+        assert_eq!(form_of(&[form]), Some(form));
+    }
+    assert_eq!(form_of(&[]), None);
+}
+
+/// A record's hash covers all state, so that it also shows an earlier call of another part of the law.
+#[test]
+fn hashes_of_records_cover_all_state() {
+    // `enum replay_call` of kernel/replay.h: LINK_SET with a rate and a target, SOURCE_INIT with two sizes in bytes.
+    let link_set = [2, 1_000_000_000, 900_000, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let source_init = |bytes: u64| [8, bytes, 10 * bytes, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for (name, form) in kernel_protocols() {
+        let law = form.law();
+        let last_hash = |records: &[Record]| {
+            let mut state = law.replay();
+            records.iter().map(|record| law.replay_step(&mut state, record)).last()
+        };
+        let expected = last_hash(&[source_init(1500), link_set]);
+        assert_eq!(last_hash(&[source_init(1500), link_set]), expected, "{name}: the same calls");
+        assert_ne!(last_hash(&[source_init(1200), link_set]), expected, "{name}: another size of packets");
+    }
 }
 
 /// Values fit into the option, and each law has a unique number on the wire.
