@@ -19,7 +19,7 @@ use crate::wiring::{Destinations, Wiring};
 /// Number of parcels between two polls of the watch, about one millisecond of work.
 const EVENTS_PER_POLL: u64 = 1 << 12;
 
-/// A task of a step.
+/// Task of a step: a source, a receiver or a link.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Source(u32),
@@ -625,7 +625,7 @@ impl Fluid {
         self.events
     }
 
-    /// Returns the volume that links have sent so far, in packets.
+    /// Returns the volume that links have accepted so far, in packets. Dropped bytes are not counted.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.packets_passed).sum::<f64>() as u64

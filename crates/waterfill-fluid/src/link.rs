@@ -260,8 +260,8 @@ impl Link {
         others
     }
 
-    /// Advances the queue and the routers over a step with `arrived` bytes. Returns the bytes that did not fit into the
-    /// buffer.
+    /// Advances the queue and the routers over a step with `arrived` bytes. Returns the dropped bytes: the excess over
+    /// the buffer, or all arrivals while the link is down.
     fn fill(&mut self, step: &TimeStep, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
         let is_up = self.changing.as_ref().is_none_or(|changing| changing.up);
         let mut served = self.served(step);

@@ -1,4 +1,4 @@
-//! Tests of the step log of a fluid run: it changes no result, and contains the laws of every link and class.
+//! Tests of the step log of a fluid run. The log changes no result, and contains the laws of every link and class.
 
 mod common;
 

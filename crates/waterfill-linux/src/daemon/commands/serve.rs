@@ -40,7 +40,7 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// A possible change of network devices.
     Devices,
-    /// Request to divide the rate of each link that has a queue per class among its classes.
+    /// Request to divide the rate of each link with `--separate` between explicit and other packets.
     Divide,
     /// A signal that ends the process.
     Signal(Signal),

@@ -1,4 +1,4 @@
-//! Claims of devices, so that two routers of one law do not both count a device's packets.
+//! Claims of devices. They prevent two routers of one law from both counting a device's packets.
 //!
 //! A claim is a lock on a file in a folder that only this user can enter, so no other user can hold it. The kernel releases
 //! it with the process. The file's name has the network namespace, as devices in two namespaces may have one name.

@@ -53,7 +53,7 @@ pub(crate) fn volume(text: &str) -> Result<u64, String> {
     Ok(value as u64)
 }
 
-/// Splits text into a number and its unit. Returns `None` if it does not begin with a number. "1e9 bit/s" has an
+/// Splits text into a number and its unit. Returns `None` if the text does not begin with a number. "1e9 bit/s" has an
 /// exponent, "1 EB" has none.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();

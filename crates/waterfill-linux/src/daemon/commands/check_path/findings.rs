@@ -29,8 +29,8 @@ const FIRST_TTLS: [u8; 4] = [32, 64, 128, 255];
 /// Minimum number of segments needed to judge rare losses of the option.
 const SHARE_SEGMENTS: u32 = 20;
 
-/// Returns the findings about the path, in the order of the checks. Checks after a failed one are left out. `served` is
-/// true if the far end reported its counts.
+/// Returns the findings about the path, in the order of the checks. Checks of the option end after the first failure.
+/// `served` is true if the far end reported its counts.
 pub(super) fn find(baseline: &Measured, measured: &Measured, served: bool) -> Vec<Finding> {
     let mut found = path(baseline);
     // A connection that never reached the far end is unknown there; that it is served is known from the baseline.

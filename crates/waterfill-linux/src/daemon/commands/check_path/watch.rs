@@ -195,8 +195,8 @@ fn find_option(mut options: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Numbers of the laws of the XCP family in the option's type byte (`kernel/<law>.h`). They determine which bytes show
-/// that a router wrote.
+/// Numbers of the laws of the XCP family in the option's type byte (`kernel/<law>.h`). The law's family determines
+/// which bytes show that a router wrote a value.
 const XCP_LAWS: [u8; 3] = [5, 6, 7];
 const JETMAX: u8 = 8;
 

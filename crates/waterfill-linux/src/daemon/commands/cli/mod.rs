@@ -94,7 +94,7 @@ pub(crate) struct RunCommand {
 /// Options of `waterfilld reload`.
 #[derive(Debug, Args)]
 pub(crate) struct ReloadCommand {
-    /// Control socket of the daemon, which is the key `control.path` of its configuration file
+    /// Control socket of the daemon, given by the key `control.path` of its configuration file
     #[arg(long, value_name = "PATH", default_value = DEFAULT_CONTROL)]
     pub(crate) control: PathBuf,
     /// Configuration file of the daemon, whose key `control.path` names the socket

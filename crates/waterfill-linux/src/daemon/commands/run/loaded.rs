@@ -160,7 +160,7 @@ impl Loaded {
         Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new(), csig: None }
     }
 
-    /// Loads the wanted setup, and unloads pinned programs of an earlier process that the file no longer wants. Prices
+    /// Loads the wanted setup, and unloads an earlier process's pinned programs that are not part of this setup. Prices
     /// and connections continue. On an error, the earlier pins stay.
     pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
         self.try_apply(wanted).inspect_err(|_| self.remove_first())?;
@@ -392,7 +392,7 @@ impl Loaded {
         self.routers.values().any(|role| role.router.divides())
     }
 
-    /// Divides the rate of each link that has a queue per class among its classes.
+    /// Divides the rate of each link with `--separate` between explicit and other packets.
     pub(super) fn divide(&mut self) {
         for role in self.routers.values_mut() {
             role.router.divide();

@@ -74,7 +74,7 @@ impl TagSignal {
 /// Checked setup of the tags at one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TagSetup {
-    /// Given options, without the range of the bands and the demand function, which determine `compact` and `wide`.
+    /// Options that the user gave, without the band range and the demand function, which `compact` and `wide` reflect.
     pub(crate) options: CsigOptions,
     /// Bands of compact tags in the signal's unit: 2⁻¹⁸ s, bit/s, 10⁻⁶ or ns.
     pub(crate) compact: Bands,

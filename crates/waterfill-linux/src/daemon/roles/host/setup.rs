@@ -15,7 +15,7 @@ use crate::daemon::roles::law_parameters;
 /// Checked setup of one law on this host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HostSetup {
-    /// Given options, without the law's parameters, which are in `parameters`.
+    /// Options that the user gave, without the law's parameters, which are in `parameters`.
     pub(crate) options: HostOptions,
     pub(crate) law: &'static LoadableLaw,
     /// Bytes of the law's `struct law_params`.

@@ -15,7 +15,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 use super::LAW_MAP;
 use crate::daemon::kernel::pins;
 
-/// Kernel structure of a law's map value. It contains [`OPERATIONS`].
+/// Name of the kernel structure of a law's map value. The structure contains [`OPERATIONS`].
 const VALUE: &str = "bpf_struct_ops_tcp_congestion_ops";
 const OPERATIONS: &str = "tcp_congestion_ops";
 /// Offset of the registration state in a law's map value. [`IN_USE`] is the state of a registered law

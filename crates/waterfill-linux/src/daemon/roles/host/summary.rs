@@ -22,8 +22,8 @@ pub(crate) struct Summary {
     pub(crate) counters: CounterStatus,
 }
 
-/// Quantiles of a signal over the connections that have received it. Minimum and maximum are exact. The others come
-/// from a random sample of at most `HOST_SAMPLES` connections.
+/// Quantiles of a signal over the connections that have received it. Minimum and maximum are exact. The other quantiles
+/// come from a random sample of at most `HOST_SAMPLES` connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Quantiles {
     pub(crate) least: f64,

@@ -62,7 +62,7 @@ fn is_program(name: &str) -> bool {
     name == &PROGRAM[..NAME_BYTES.min(PROGRAM.len())]
 }
 
-/// Returns true if a router is running on the device, or if its link or its filter's map is pinned.
+/// Returns true if a router is running on the device, if its tcx program is attached, or if its filter's map is pinned.
 fn is_in_use(device: &str, ifindex: u32, filter: Option<&tc::Filter>) -> Result<bool> {
     for law in laws::all() {
         if claim::is_claimed(law, device)? {

@@ -576,7 +576,7 @@ pub(crate) fn pinned_links(law: &'static LoadableLaw, pins: &Pins) -> Result<Opt
     Router::open(law, pins, false, None)?.list(true).map(Some)
 }
 
-/// Writes a device's map entry without a layout. This marks its link as not set, so that the link starts anew.
+/// Writes a device's map entry without a layout. The link then counts as not set, and starts anew.
 fn unset(links: &Map<'_>, ifindex: u32, attachment: &Attachment) -> Result<()> {
     let mut value = vec![0; links.value_size() as usize];
     let attachment = Attachment { layout: 0, ..*attachment };

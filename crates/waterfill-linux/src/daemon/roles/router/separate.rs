@@ -95,8 +95,8 @@ impl Router {
         self.followed.values().any(|(setup, _)| setup.options.separate)
     }
 
-    /// Divides the rate of each device that has a queue per class, according to its module's measurements. Errors are
-    /// logged.
+    /// Divides the rate of each device with `--separate` between explicit and other packets, by its module's
+    /// measurements. Errors are logged.
     pub(crate) fn divide(&mut self) {
         for (setup, ifindex) in self.followed.clone().into_values() {
             if setup.options.separate && ifindex != 0 {

@@ -12,7 +12,7 @@ use crate::daemon::roles::{law_parameters, scone, wrong_parameter};
 /// Checked setup of one law on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkSetup {
-    /// Given options, without parameters, which are in `parameters` and `cohabit`.
+    /// Options that the user gave, without parameters, which are in `parameters` and `cohabit`.
     pub(crate) options: RouterOptions,
     pub(crate) law: &'static LoadableLaw,
     /// Bytes of the law's `struct law_params`.

@@ -212,8 +212,8 @@ fn our_clsact_stays_while_others_use_it() {
     assert_eq!(shell("tc filter show dev wf0 egress"), "");
 }
 
-/// Returns a test program that answers TC_ACT_OK, which ends the chain. Its object contains some other programs before
-/// it.
+/// Returns a test program that answers TC_ACT_OK, which ends the chain. The program's object has other programs in
+/// front of this one.
 fn another_program() -> Object {
     let mut open = libbpf_rs::ObjectBuilder::default().open_file(env!("PATH_OBJECT")).unwrap();
     for mut program in open.progs_mut() {
