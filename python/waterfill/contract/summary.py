@@ -234,7 +234,7 @@ class SignalEntry(Record):
 
 
 class KernelMember(Record):
-    """A member of a law's `struct law_params`, in the order of the C code."""
+    """A member of a law's `struct law_params`: its name and its size in bytes."""
 
     name: str
     bytes: int

@@ -15,7 +15,7 @@ from waterfill.scenario.units import RATE, TIME
 
 
 def read(path: Path, delay_s: float, count: int) -> Layout:
-    """Return a link whose forward direction follows the trace, and `count` flows over it.
+    """Return a link whose forward direction follows the trace, and `count` flows over this link.
 
     Raises InputError.
     """

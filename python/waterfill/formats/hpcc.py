@@ -27,7 +27,7 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 def topology(path: Path) -> Layout:
-    """Read a topology file of HPCC or Alibaba; raise InputError if it is invalid."""
+    """Read a topology file of HPCC or Alibaba; raise InputError if the file is invalid."""
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))
@@ -67,7 +67,9 @@ def topology(path: Path) -> Layout:
 
 
 def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]]:
-    """Read the ends, start (s) and size (bytes) of each flow in a flow file. Raises InputError."""
+    """Read the ends, start (s) and size (bytes) of each flow in a flow file; raise InputError if
+    the file is invalid.
+    """
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))

@@ -73,12 +73,16 @@ class Layout:
 
     @cached_property
     def route(self) -> Router:
-        """Function that returns the links between two nodes, or None if they are not connected."""
+        """Function that returns the links of a route between two nodes, or None if they are not
+        connected.
+        """
         return self.own_route or Routes(self.links).between
 
 
 class Routes:
-    """Routes with the fewest links, then the smallest delay. A seed decides between equal ones."""
+    """Routes with the fewest links, then the smallest delay. A random generator decides between
+    equal routes.
+    """
 
     def __init__(self, links: Iterable[LinkPlan]) -> None:
         """Store the links. Routes are computed on request."""
@@ -123,7 +127,9 @@ def delay_s(length_km: float) -> float:
 
 
 def names_of(wanted: Iterable[str]) -> list[str]:
-    """Return unique names that a scenario accepts, with `.[]:="` and white space as `-`."""
+    """Return unique names that a scenario accepts, with `-` in place of white space and of
+    `.[]:="`.
+    """
     seen: dict[str, int] = {}
     found = []
     for text in wanted:

@@ -37,7 +37,8 @@ class _Network:
 def read(
     path: Path, defaults: Defaults, unit_bps: float
 ) -> tuple[Layout, dict[tuple[str, str], float]]:
-    """Read an SNDlib network. `unit_bps` is the unit of capacities and demands. Raises InputError.
+    """Read an SNDlib network with capacities and demands in units of `unit_bps`; raise InputError
+    if it is invalid.
 
     A link has its installed capacity, else the largest module's, else the default.
     """

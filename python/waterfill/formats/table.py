@@ -34,7 +34,9 @@ class TableRow:
 
 
 def read(path: Path, layout: Layout) -> list[TableRow]:
-    """Read the CSV file of flows between a network's hosts; raise InputError if it is invalid."""
+    """Read the CSV file of flows between a network's hosts; raise InputError if the file is
+    invalid.
+    """
     source = Source.read(path)
     reader = csv.DictReader(io.StringIO(source.text), skipinitialspace=True)
     columns = [name.strip() for name in reader.fieldnames or []]

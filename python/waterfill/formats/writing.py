@@ -11,7 +11,9 @@ from waterfill.scenario.units import RATE, TIME, VOLUME
 
 
 def text(layout: Layout, protocol: str, seed: int) -> str:
-    """Return the text of a scenario: notes, then one block for each link and each flow."""
+    """Return the text of a scenario: notes, general keys, then one block for each link, flow and
+    traffic source.
+    """
     return "\n".join(_lines(layout, protocol, seed)) + "\n"
 
 

@@ -96,7 +96,9 @@ class Graph:
         return self._route(self.scenario.flow[index], self._flow_keys[index])
 
     def web_route(self, index: int) -> Route | None:
-        """Return the route of the index-th [[traffic]]'s flows, or None for a source of packets."""
+        """Return the route of the index-th [[traffic]]'s flows (a pattern's first), or None for a
+        source of packets.
+        """
         traffic = self.scenario.traffic[index]
         if not traffic.starts_flows:
             return None
@@ -174,7 +176,9 @@ class Graph:
         return Route(forward, reverse, 0.0, own_s)
 
     def _route(self, flow: Flow | Traffic, key: str) -> Route:
-        """Return the route of a flow. Equal flows without padding share one object."""
+        """Return the route of a flow. Flows with the same ends and paths share one object unless
+        they have an `rtt`.
+        """
         path, back = flow.path, flow.return_path
         ends = (
             flow.from_,
@@ -297,7 +301,7 @@ class Graph:
 
     @cached_property
     def _leaving(self) -> dict[str, list[Step]]:
-        """Return the link directions that leave each node, for flows without a path."""
+        """Link directions that leave each node, for flows without a path."""
         leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
         for i, d in enumerate(self.directions):
             leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.delay * 1e12)))
@@ -306,7 +310,8 @@ class Graph:
     def _shortest(
         self, start: str, end: str, key: str, chance: random.Random | None = None
     ) -> tuple[int, ...] | None:
-        """Find the route with the fewest hops, and among those the one with the smallest delay.
+        """Find the route with the fewest hops and, among these, the smallest delay; return None if
+        there is none.
 
         `chance` decides between equal ones; without it they raise InputError.
         """

@@ -35,7 +35,7 @@ class FlowClass(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Rate of one flow (bit/s) and its bottleneck link, or None if its demand limits it."""
+    """Rate of one flow (bit/s) and its bottleneck link, or None if the demand limits the rate."""
 
     rate_bps: float
     bottleneck: int | None
@@ -182,14 +182,16 @@ def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
 
 
 def windows_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float] | None]:
-    """Return the averaging window [from, to) (s) of each flow's rate in a run's summary."""
+    """Return the averaging window [from, to) (s) of each flow's rate in a run's summary, or None
+    for an idle flow.
+    """
     windows = (flow.active_s for flow in flows)
     return [None if window is None else (window[0], window[1]) for window in windows]
 
 
 def rate_steps(link: LinkSpec) -> list[tuple[float, float]]:
-    """Return (time, rate) (s, bit/s) for each step of a link's rate, which is zero while it is
-    down.
+    """Return (time, rate) (s, bit/s) for each step of a link's rate. The rate is zero while the
+    link is down.
     """
     rate_bps, up = link.rate_bps, True
     steps = [(0.0, rate_bps)]

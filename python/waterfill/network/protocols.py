@@ -99,7 +99,7 @@ Protocols: TypeAlias = Mapping[str, ProtocolInfo]
 
 
 def from_registry(entries: Iterable[Mapping[str, Any]]) -> dict[str, ProtocolInfo]:
-    """Read the registry's list of protocols. Return them by name, in the registry's order."""
+    """Return the protocols of the registry's list by name, in the same order."""
     found = map(ProtocolEntry.read, entries)
     return {entry.name: _protocol(entry) for entry in found}
 

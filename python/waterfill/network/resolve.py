@@ -300,7 +300,9 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
 
 
 def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterator[TrafficSpec]:
-    """Yield the `count` sources of one [[traffic]] entry, named NAME[0], NAME[1] and so on."""
+    """Yield the sources of one [[traffic]] entry: one source NAME, or `count` sources NAME[0],
+    NAME[1] and so on.
+    """
     scenario = graph.scenario
     traffic, key = scenario.traffic[index], scenario.key("traffic", index)
     name = scenario.traffic_name(index)

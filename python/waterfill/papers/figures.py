@@ -201,7 +201,8 @@ def sweep(
     log_y: bool = False,
     title: str = "",
 ) -> Figure:
-    """Draw a measure over the varied quantity, one line per template. Computed lines are thin.
+    """Draw a measure over a varied quantity, with one line per template of run names. Computed
+    lines are thin.
 
     `computed` names measures that need no run: {label: {measure = …, args = …}}, called with `x`
     too. `marks` names measures whose value is an x, drawn as vertical lines. Values are divided by

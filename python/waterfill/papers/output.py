@@ -31,7 +31,7 @@ def document(judged: Iterable[Judged]) -> Document:
 def matching(
     chosen: Iterable[Experiment], verdict: str | None = None, text: str | None = None
 ) -> list[tuple[Experiment, Claim]]:
-    """Return the claims with this expected verdict whose line contains this text, in any case.
+    """Return the claims with this expected verdict whose line contains this text, ignoring case.
 
     Raises InputError for an unknown verdict.
     """
@@ -63,7 +63,8 @@ def write(
     judged: Iterable[Judged],
     folder: Path,
 ) -> tuple[list[Path], list[WriteError]]:
-    """Write the runs, claims.json and figures of an experiment, all at once.
+    """Write the runs, claims.json and figures of an experiment atomically; return the figures'
+    paths and any errors.
 
     A single run is written into `folder` itself, several into folders of their names, with the seed
     after those of the first sample. Figures show the first sample. Returns the figures' paths, and

@@ -55,7 +55,7 @@ class _Claims(Record):
 
 
 def comparison(path: Path) -> Comparison:
-    """Read compare.json; raise InputError unless it names runs in folders next to it."""
+    """Read compare.json; raise InputError unless the file names runs in folders next to it."""
     found = document(path, Comparison)
     if not found.runs:
         raise InputError(str(path), "runs", "must name at least one run")
@@ -76,7 +76,7 @@ def comparison(path: Path) -> Comparison:
 
 
 def sweep(path: Path) -> Sweep:
-    """Read sweep.json; raise InputError unless it describes a sweep's points."""
+    """Read sweep.json; raise InputError unless the file describes a sweep's points."""
     found = document(path, Sweep)
     if any(len(column) != 2 for column in found.columns):
         raise InputError(str(path), "columns", "must be pairs of name and type")
@@ -84,7 +84,9 @@ def sweep(path: Path) -> Sweep:
 
 
 def claims(path: Path) -> list[Judged]:
-    """Read the claims of a claims.json; raise InputError unless it is as `reproduce` writes it."""
+    """Read the claims of a claims.json; raise InputError unless the file has the form that
+    `reproduce` writes.
+    """
     found = document(path, _Claims).claims
     extra = {name for claim in found for name in claim} - hints(Judged).keys()
     if extra:
@@ -119,7 +121,9 @@ def run(folder: Path) -> StoredResult:
 
 
 def document(path: Path, shape: type[Read]) -> Read:
-    """Read a JSON document as a record of the given class; raise InputError if it does not fit."""
+    """Read a JSON document as a record of the given class; raise InputError if the document does
+    not fit.
+    """
     try:
         text = read_text(path)
         found = json.loads(text)

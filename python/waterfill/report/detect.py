@@ -17,7 +17,8 @@ CLAIMS = "claims.json"
 
 
 def kind(directory: Path) -> ResultKind:
-    """Return the kind of a directory's contents; raise InputError if it has no report.
+    """Return the kind of a directory's contents; raise InputError if the directory has no results
+    of Waterfill.
 
     A reproduction is one experiment, whose claims.json is in the directory beside its runs, or
     several in folders PAPER/EXPERIMENT.

@@ -128,7 +128,9 @@ def _tally(claims: Sequence[Judged]) -> str:
 
 
 def _short_note(entries: Sequence[Entry]) -> str:
-    """Return a sentence that names the experiments with verdicts of short versions."""
+    """Return a sentence that names the experiments with verdicts of short versions, or an empty
+    text.
+    """
     named = [entry.experiment.path for entry in entries if is_short(entry.claims)]
     short = sum(claim.short is not None for entry in entries for claim in entry.claims)
     if not named:
@@ -216,7 +218,7 @@ def _beside(entry: Entry) -> list[tuple[Path | None, list[Judged]]]:
 
 
 def figure_of(source: str, claim: Claim | None, figures: Sequence[Figure]) -> Figure | None:
-    """Return the experiment's figure that shows a claim's number, or None if no figure does.
+    """Return the experiment's figure that fits a claim best, or None if there are no figures.
 
     The paper's number of the figure counts most ("Fig. 5 (a)" and `figure-5a-utilization`), then
     the run that both show, then what is measured. The first of equal ones is taken.

@@ -34,7 +34,7 @@ _COST = {"wall_s", "memory_bytes"}
 
 
 class Panel(NamedTuple):
-    """The charts of one figure of a sweep."""
+    """Charts of one numeric column of a sweep, with the column's meaning."""
 
     name: str
     meaning: str
@@ -86,7 +86,9 @@ def _scenario(path: Path) -> str:
 
 
 def _points(folder: Path, about: checks.Sweep) -> pa.Table:
-    """Return the table of a sweep's points; raise InputError if it lacks a document's column."""
+    """Return the table of a sweep's points; raise InputError if files are damaged or a column is
+    missing.
+    """
     import pyarrow as pa
 
     try:

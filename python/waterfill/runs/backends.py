@@ -59,7 +59,7 @@ def known(on: str) -> dict[str, ProtocolInfo]:
 
 
 def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = None) -> None:
-    """Check that a backend can run a scenario, without running it; raise InputError if not.
+    """Check that a backend can run a scenario, without running it; raise InputError if it cannot.
 
     `laws` is a law in Python by its name, as in `run`.
     """

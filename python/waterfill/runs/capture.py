@@ -19,7 +19,9 @@ DEFAULT_LIMIT_BYTES = 256_000_000
 
 @dataclass(frozen=True)
 class Recorded:
-    """Totals of a packet capture. `full_at_s` is the time at which it reached its size limit."""
+    """Totals of a packet capture. `full_at_s` is the time at which the capture reached its size
+    limit, or None.
+    """
 
     packets: int
     size_bytes: int
@@ -43,7 +45,7 @@ class Capture:
     failed: str | None = None
 
     def start(self, simulation: _core.Simulation, network: Network) -> None:
-        """Start recording; raise InputError for an unknown link, RunError if the file cannot be
+        """Start recording; raise InputError for an unknown link, and RunError if the file cannot be
         written.
         """
         chosen = [

@@ -33,7 +33,8 @@ def in_force(
     more: Mapping[str, Any] | None = None,
     laws: Mapping[str, LawSummary] | None = None,
 ) -> dict[str, Any]:
-    """Return the effective values of a scenario and those of `more`, even if it cannot run here.
+    """Return the effective values of a scenario and the values of `more`, even if this host cannot
+    run the scenario.
 
     `laws` are those in Python of the run, as its summary has them.
     """

@@ -65,7 +65,9 @@ def open_regular(path: Path, max_bytes: int = MAX_BYTES) -> BinaryIO:
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """Return the text of a regular file (UTF-8); raise OSError or ValueError."""
+    """Return the text of a regular file (UTF-8); raise OSError or ValueError if it cannot be
+    read.
+    """
     with open_regular(path, max_bytes) as file:
         return file.read().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
@@ -87,7 +89,9 @@ def write_parquet(path: Path, table: pa.Table) -> Path:
 
 
 def write_new(path: Path, text: str) -> Path:
-    """Write a new text file atomically; raise WriteError if it exists or cannot be written."""
+    """Write a new text file atomically; raise WriteError if the file exists or cannot be
+    written.
+    """
 
     def place(part: Path, path: Path) -> None:
         if os.path.lexists(path):

@@ -29,7 +29,9 @@ class RouterLaw(Protocol):
     """Interface of a router's law in Python. A run creates one instance per link direction."""
 
     def on_arrival(self, link: Any, passing: Any) -> None:
-        """Count a packet as load, and update `passing.header`, None in other protocols' packets."""
+        """Count a packet as load, and update `passing.header`, which is None in packets of other
+        protocols.
+        """
         ...
 
 
@@ -113,7 +115,7 @@ def check(
 
 
 def read(path: Path) -> dict[str, PythonLaw]:
-    """Run a Python file and return its LAWS; raise InputError if it fails or defines none."""
+    """Run a Python file and return its LAWS; raise InputError if the file fails or defines none."""
     try:
         # A pipe without a writer would wait for one, and a device may never end.
         files.open_regular(path, _MAX_FILE_BYTES).close()
@@ -154,12 +156,14 @@ def infos(names: Iterable[str]) -> dict[str, ProtocolInfo]:
 
 
 def summary(name: str, law: PythonLaw) -> dict[str, LawSummary]:
-    """Return the summary's entry about a law in Python. Reading a stored run requires it."""
+    """Return the summary's entry about a law in Python, without which a stored run cannot be
+    read.
+    """
     return {name: LawSummary(header=list(law.header), target=law.target)}
 
 
 def for_core(network: Network, name: str) -> Network:
-    """Return the network with the core's name for the law instead of its own."""
+    """Return the network with the core's name for the law in place of the law's own name."""
 
     def flow(spec: FlowSpec) -> FlowSpec:
         return spec._replace(protocol=CORE_NAME) if spec.protocol == name else spec

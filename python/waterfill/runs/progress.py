@@ -212,7 +212,9 @@ class ExperimentBars(_Display):
         self._count_up()
 
     def show(self, run: str, tick: Tick) -> None:
-        """Show a progress report of a run. The first one adds its bar; the last one removes it."""
+        """Show a progress report of a run. The first report adds the run's bar; the last report
+        removes the bar.
+        """
         with self._lock:
             if run not in self._started:
                 self._started.add(run)
@@ -280,7 +282,9 @@ class SweepBar(_Display):
         self._say(self.line(closing=True))
 
     def planned(self, recorded: int, threads: int) -> None:
-        """Set the number of points already recorded, and of points that run concurrently."""
+        """Add to the number of recorded points, and set the number of points that run
+        concurrently.
+        """
         self._before += recorded
         self._threads = threads
         if recorded:
@@ -288,7 +292,9 @@ class SweepBar(_Display):
         self.tick()
 
     def row(self, sets: Sequence[str], row: Mapping[str, Any]) -> None:
-        """Count a finished point with these settings, and print a line if it failed."""
+        """Count a finished point with these settings, and print a line for each of the first failed
+        points.
+        """
         self._said = ""
         self._done += 1
         if row["status"] == "done":
@@ -341,7 +347,7 @@ class SweepBar(_Display):
 
 
 def span(time_s: float) -> str:
-    """Return a duration in readable units: 8 s, 5 min 20 s, 3 h 5 min."""
+    """Return a duration in readable units: 8.0 s, 5 min 20 s, 3 h 5 min."""
     if time_s < 9.95:
         return f"{time_s:.1f} s"
     whole = round(time_s)

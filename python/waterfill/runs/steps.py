@@ -22,7 +22,7 @@ FORMAT = 2
 LISTS = ("inputs", "before", "after", "outputs")
 PARTS = ("router", "receiver", "source")
 MAX_ROWS = 5_000_000
-"""Maximum number of rows in a log. They take about two gigabytes of memory during the run."""
+"""Maximum number of rows in a log. This many rows take about 2 GB of memory during the run."""
 
 
 @dataclass
@@ -57,7 +57,9 @@ class StepLog:
         network: Network,
         params: Mapping[str, Mapping[str, ParamValue | None]],
     ) -> None:
-        """Write the log and set `written` and `dropped`, or `failed` if that fails."""
+        """Write the log and set `written` and `dropped`; also set `failed` if the file cannot be
+        written.
+        """
         columns = simulation.steps()
         if columns is None:
             return

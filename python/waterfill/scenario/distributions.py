@@ -81,7 +81,8 @@ class Distribution:
 
 
 def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Distribution:
-    """Parse the distribution of a quantity. A `file` is relative to `folder` (default: current).
+    """Parse the distribution of a quantity. A `file` is relative to `folder` (default: the current
+    directory).
 
     Raises PartError.
     """
@@ -121,7 +122,7 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
 
 
 def _constant(value: str, quantity: Quantity, names: Iterable[str]) -> float:
-    """Parse a constant. The error for any other text lists the known distributions."""
+    """Parse a constant. The error for a text without digits lists the known distributions."""
     try:
         return quantity.parse(value)
     except ValueError as error:

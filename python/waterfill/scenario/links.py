@@ -167,7 +167,8 @@ def _wanted(param: _Param) -> str:
 
 
 def read_queue(kind: str, given: object) -> dict[str, Any]:
-    """Check the parameters of a queue discipline; return them as SI numbers, flags and `Buffer`s.
+    """Check the parameters of a queue discipline and return them in SI units; those of cohabit stay
+    as written.
 
     Raises PartError.
     """
@@ -200,7 +201,7 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
 
 
 def read_loss(given: object) -> dict[str, Any]:
-    """Return a loss model including its `kind`; raise PartError if it is invalid."""
+    """Return a loss model including its `kind`; raise PartError if the model is invalid."""
     if not isinstance(given, Mapping):
         example = '{kind = "gilbert-elliott", p = 0.001, r = 0.1}'
         raise PartError("", f"must be a table such as {example}, got {shown(given)}")

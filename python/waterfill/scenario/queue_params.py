@@ -164,7 +164,9 @@ def read(params: Mapping[str, Any]) -> Cohabit:
 
 
 def schema() -> Document:
-    """Return the JSON Schema of a cohabit queue's `queue_params`. Keys are not checked together."""
+    """Return the JSON Schema of a cohabit queue's `queue_params`. It does not check combinations of
+    keys.
+    """
     owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
     properties = {
         "controller": {"enum": [*CONTROLLERS], "default": "improved"},

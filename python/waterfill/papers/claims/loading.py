@@ -29,7 +29,7 @@ else:
 
 
 def papers_folder() -> Path:
-    """Return the folder of the experiments, inside the wheel or `papers/` of a checkout.
+    """Return the folder of the experiments: a folder of the wheel, or `papers/` in a checkout.
 
     Raises InputError if there is none.
     """
@@ -225,7 +225,8 @@ def _checked_args(
 def _parameters(
     function: Callable[..., Any], of: str
 ) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, TypeAdapter[Any]]]:
-    """Return the parameters of a measure or plot by name, without the results, and their types.
+    """Return the parameters of a measure or plot by name, except the argument for results, and
+    their types.
 
     Kept, since to make these types costs more than all else of reading a claim.
     """

@@ -8,7 +8,8 @@ from waterfill.papers.claims.verdict import Judged
 
 
 def remark(claim: Judged) -> str:
-    """Return the reason why a verdict differs from the paper or is in doubt, or an empty text.
+    """Return the remark on a verdict, such as the reason why it differs from the paper, or an empty
+    text.
 
     For a random claim it adds the range of single runs, for a short version what it changed.
     """
@@ -47,7 +48,7 @@ def paper_value(claim: Judged) -> str:
 
 
 def measured_value(claim: Judged) -> str:
-    """Return the measured value with its unit, or "never" or a dash without a value."""
+    """Return the measured value with its unit; if there is no value, return "never" or a dash."""
     if claim.measured is None:
         return "never" if claim.verdict == "differs" else "–"
     return f"{claim.measured:.4g} {_unit(claim)}"

@@ -29,7 +29,7 @@ def rest_rate(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> 
 
 
 def rest_share(*, x: float, capacity_bps: list[float], protocol: str = "xcp") -> float:
-    """Return the short flow's equilibrium rate ÷ its max-min share, on a first link wider than
+    """Return the short flow's equilibrium rate ÷ its max-min share, for a first link wider than the
     others.
     """
     share_bps = capacity_bps[0] - min(capacity_bps[1:])

@@ -76,7 +76,9 @@ def arrival_excess(
 def peak_prominence(
     result: Result, *, start_s: float, stop_s: float, links: list[str]
 ) -> float | None:
-    """Return the maximum queue of these links in a time window ÷ their maximum outside it."""
+    """Return the maximum queue of these links in a time window ÷ their maximum queue outside the
+    window.
+    """
     table = pa.concat_tables([result.samples("links", name) for name in links])
     time_s = numbers(table, "time_s")
     queue_bytes = numbers(table, "queue_max_bytes")
@@ -152,7 +154,7 @@ def utilization_of(result: Result, *, link: str) -> float | None:
 
 
 def last_sample(result: Result, *, link: str, column: str) -> float | None:
-    """Return the last sample of a link's column (a counter's total), or None without one."""
+    """Return the last sample of a link's column (a counter's total), or None if there is none."""
     if column not in result.links.column_names:
         return None
     values = samples(result, "links", link, column)[1]

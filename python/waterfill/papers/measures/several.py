@@ -52,7 +52,7 @@ def smallest_of(
 def _each(
     runs: Mapping[str, Result], measure: str, of: list[str], args: dict[str, Any]
 ) -> list[float]:
-    """Return a measure of each of several runs, or nothing if one run cannot be measured."""
+    """Return a measure of each of several runs, or an empty list if one run cannot be measured."""
     values = [SINGLE[measure].function(runs[name], **args) for name in of]
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
