@@ -386,7 +386,7 @@ def run(scenario: Scenario) -> FluidVerdict:
 
 
 def _requested(result: Result, groups: Sequence[str]) -> tuple[NDArray[np.float64], Reals]:
-    """Return sample times and the total load (bit/s) that some entries' sources request."""
+    """Return sample times and the total load (bit/s) that the flow entries' sources request."""
     total: Reals = np.zeros(0)
     times: Reals = np.zeros(0)
     for flow in result.summary["flows"]:
@@ -436,8 +436,8 @@ _SAMPLE_S = 0.01
 
 
 def draw(seed: int, names: Sequence[str] = PROTOCOLS) -> Scenario:
-    """Draw a random scenario from a seed. A third have one link, and half have a target below
-    capacity.
+    """Draw a random scenario from a seed. A third have one link, and more than half have a target
+    below capacity.
     """
     random = np.random.default_rng([seed, 2007])
     protocol = str(random.choice(list(names)))

@@ -123,7 +123,7 @@ class BitVectors:
         return found
 
     def table(self, numbers: Sequence[Any], index: Bits, kind: Type, at: Node) -> Bits:
-        """Return a table entry, or the last entry for an index beyond the table."""
+        """Return a table entry. An unknown index beyond the table gives the last entry."""
         if isinstance(index, int):
             return numbers[index]
         found = _vector(numbers[-1])

@@ -154,7 +154,9 @@ class _OneEntry(Integers):
 
 
 def _slope() -> int | None:
-    """Prove that a scaled rate rises with the table's value. Return the largest slope, or None."""
+    """Prove that a scaled rate rises with the table's value. Return the largest slope, or None if
+    the proof fails.
+    """
     most = SCALE // (1 << 31) + 2
     entry, fall = z3.Ints("entry fall")
     values, facts = [], [fall >= 0, entry <= 1 << 31, entry - fall >= 1 << 30]

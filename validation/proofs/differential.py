@@ -21,7 +21,7 @@ HEADERS = ["scone.h", *(law.header for law in ranges.LAWS.values())]
 
 
 def _numeric(functions: dict[str, Node]) -> dict[str, tuple[list[tuple[str, Type]], bool]]:
-    """Return the parameters of functions on integers alone, and True for those with a signed
+    """Return, by name, the parameters of each function on integers alone, with True for a signed
     result.
     """
     found = {}
@@ -75,8 +75,8 @@ def _input(chance: random.Random, name: str, kind: Type) -> int:
 
 
 def compare(header: str, count: int, seed: int = 1) -> tuple[int, list[str]]:
-    """Compare all functions of a header on `count` inputs each. Return the number of runs, and the
-    differences.
+    """Compare interpreted and compiled results of a header's integer functions, on up to `count`
+    inputs each. Return the number of runs and the differences.
     """
     parsed: Unit = unit(header)
     functions = _numeric(parsed.functions)

@@ -31,8 +31,8 @@ def _ask_directly(formulas: list[Any], milliseconds: int) -> Any:
 
 
 def _ask_linearly(formulas: list[Any], milliseconds: int) -> Any:
-    """Ask z3 after substituting definitions, expanding products, and replacing each product by a
-    variable.
+    """Ask z3 whether formulas can hold, after substituting definitions, expanding products, and
+    replacing each product by a variable.
     """
     goal = z3.Goal()
     goal.add(*formulas)
@@ -605,8 +605,8 @@ class Integers:
         return self.binary("-", self.constant(0, kind), a, kind, at)
 
     def cast(self, a: Number, source: Type, target: Type, at: Node) -> Number:
-        """Return a number cast to another type, after proving that it fits. Casts to bytes are
-        truncated.
+        """Return a number cast to another type, after proving that it fits. Casts to bytes and
+        casts that may wrap are truncated instead.
         """
         x = self.interval(a)
         if target.least <= x.low and x.high <= target.most:

@@ -27,7 +27,9 @@ class Pointer:
 
 @dataclass
 class State:
-    """A reachable state: memory, the conditions that lead to it, and a domain's facts from them."""
+    """A reachable state: memory, path conditions, and the facts that a number domain derived from
+    these conditions.
+    """
 
     memory: dict[MemoryPlace, Value] = field(default_factory=dict)
     guard: tuple[Any, ...] = ()
@@ -232,7 +234,7 @@ class Machine:
         return ("local", self.frames[-1].number, node["id"], node.get("name"))
 
     def _join(self, base: int, states: list[State], values: list[Value]) -> tuple[State, Value]:
-        """Join states that share their first `base` conditions, and join a value from each."""
+        """Join states that share their first `base` conditions, and join one value per state."""
         if len(states) == 1:
             return states[0], values[0]
         alternatives = [list(state.guard[base:]) for state in states]
@@ -596,7 +598,9 @@ class Machine:
         return before
 
     def _contract(self, name: str, arguments: list[Value], node: Node) -> Value:
-        """Return the result of a function's contract, which is the same for the same arguments."""
+        """Return the result of a function's contract. Equal arguments without pointers give the
+        same result.
+        """
         key = (name, *(id(argument) for argument in arguments))
         found = self._results.get(key)
         if found and self.live.guard[: len(found[0])] == found[0]:
@@ -625,7 +629,7 @@ class Machine:
 
 
 def _is_plain(node: Node) -> bool:
-    """Return True if an expression is true whenever its inner expression is true."""
+    """Return True if an expression and its inner expression are always true or false together."""
     if node["kind"] == "ParenExpr":
         return True
     source, target = type_of(node["inner"][0]), type_of(node)

@@ -79,7 +79,7 @@ def _apply(first: bool) -> _Source:
 
 
 def _first() -> bool:
-    """Prove that xi equals xi* after the first price, so that the exponent is q/T, rounded to
+    """Prove that xi equals xi* after the first price, and that the exponent is q/T, rounded to
     2^-34.
     """
     run = _apply(True)
@@ -92,7 +92,9 @@ def _first() -> bool:
 
 
 def _next() -> bool:
-    """Prove that each later price moves xi towards xi*, so that the exponent approaches q/T."""
+    """Prove that each later price moves xi towards xi*. The exponent is then alpha q/tau - xi, or 0
+    if that is negative.
+    """
     run = _apply(False)
     xi = run.field("xi")
     before, after, rest = run.before.term, xi.term, run.rest.term

@@ -19,7 +19,7 @@ def _access(rate: str) -> tuple[Change, ...]:
 
 
 def _rtt(milliseconds: int) -> tuple[Change, ...]:
-    """Return the changes to a base RTT and to an averaging interval of the same length."""
+    """Return the changes that set a base RTT and an averaging interval of the same length."""
     return (
         Change((f'link.link.delay="{milliseconds / 2} ms"',)),
         Change(args={"average_s": milliseconds / 1000}, claim="reclaimed"),
@@ -32,9 +32,7 @@ def _interfaces(rate: str) -> tuple[Change, ...]:
 
 
 def _hosts(rate: str) -> tuple[Change, ...]:
-    """Return the changes to hosts with a given link rate, in both experiments on
-    transient queues.
-    """
+    """Return the changes that set hosts' link rate, in both experiments on transient queues."""
     flows = tuple(f'flow.{flow}.access_rate="{rate}"' for flow in ("old", "new"))
     return (
         Change(flows, run="[0-9]*", experiment="*/maxstart"),

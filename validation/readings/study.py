@@ -31,7 +31,7 @@ def grids() -> list[Grid]:
 
 
 def select(names: Sequence[str], known: Sequence[Grid]) -> list[Grid]:
-    """Return the grids selected by names of grids or papers, or all grids without names.
+    """Return the grids selected by names of grids or papers, or all grids if no names are given.
 
     Raises InputError for a name that is neither.
     """

@@ -24,7 +24,7 @@ def _half(**params: str) -> Change:
 
 
 def _tcp(protocol: str) -> tuple[Change, ...]:
-    """Return the changes to the TCP variant in the experiments of all three figures."""
+    """Return the changes that set the TCP variant in the experiments of all three figures."""
     three = tuple(f'flow.tcp-{i}.protocol="{protocol}"' for i in (1, 2, 3))
     return (
         Change((f'flow.tcp.protocol="{protocol}"',), experiment="xcp-tcp-2008/figure-2"),

@@ -42,7 +42,9 @@ class Course:
     """Rate of the router's links, in bit/s."""
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
     deadline_s: float = 120.0
-    """Age of a stuck flow in seconds. Sixteen long flows share both directions of a link."""
+    """Age in seconds at which a flow counts as stuck. Sixteen long flows share both directions of a
+    link.
+    """
     least_rate_bps: float | None = None
 
 

@@ -90,15 +90,16 @@ def growth(
 
 
 def worst_life(samples: Sequence[Sample], value: Callable[[Sample], float]) -> float | None:
-    """Return the largest `growth` within one life of the daemon, ignoring each life's
-    first sample.
+    """Return the largest `growth` within one life of the daemon, without each life's first sample.
+    Return None if every life is too short.
     """
     lives = [list(life)[1:] for _, life in groupby(samples, key=lambda sample: sample.life)]
     return max((g for life in lives if (g := growth(life, value)) is not None), default=None)
 
 
 def after_first_kill(run: SoakRun) -> list[Sample]:
-    """Return the samples taken after the first kill.
+    """Return the samples taken after the daemon has restarted from the first kill, or all samples
+    if there was no kill.
 
     By then everything has been loaded twice, and the hosts' listeners hold the first version.
     """
@@ -234,7 +235,7 @@ _EXPECTED = ("not reloaded: ", " connections fell back in ")
 
 
 def complaints(log: str) -> list[str]:
-    """Return the warnings, errors and unstructured lines in the daemon's log."""
+    """Return the unexpected warnings, errors and unstructured lines in the daemon's log."""
     calm = (" INFO ", " DEBUG ", " TRACE ", *_EXPECTED)
     return [line for line in log.splitlines() if line and not any(word in line for word in calm)]
 

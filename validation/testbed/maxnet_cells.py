@@ -200,9 +200,7 @@ def mean_rtt(flow: str, start_s: float, stop_s: float, base_s: float | None = RT
 
 
 def _in_turn(laws: Mapping[str, str], each_s: float, gap_s: float) -> tuple[list[Document], float]:
-    """Return one flow per law, which follow one another on the same path, and the end of the last
-    flow.
-    """
+    """Return one flow per law, one after another on the same path, and the end of the last flow."""
     flows, start_s = [], 0.0
     for name, protocol in laws.items():
         flows.append(

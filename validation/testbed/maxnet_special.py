@@ -299,7 +299,7 @@ def _setting(name: str, value: str) -> None:
 
 
 def _acked(on: RunNetwork) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return acknowledged bytes and full-packet payload of data connections, by (host, port)."""
+    """Return the acknowledged bytes and the MSS of each data connection, by (host, port)."""
     found = {}
     for stream in on.plan.streams:
         with on.topology.namespace(stream.source).entered():
@@ -365,8 +365,8 @@ class Pinned(Laws):
 
 
 def download(times: float) -> list[Document]:
-    """Download 1 GB with curl over two marking and dropping links, while each daemon in turn is
-    killed.
+    """Download 1 GB with curl over two links with router programs and losses, while each daemon in
+    turn is killed.
     """
     size = round(1e9 * times)
     links = [

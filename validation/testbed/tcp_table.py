@@ -85,7 +85,8 @@ class TcpTableCell:
         return max(MIN_S, float(math.ceil(LOSSES / float(loss) / packets_per_s)))
 
     def scenario(self, seed: int = 0) -> Document:
-        """Return the scenario as a dictionary. It is measured over the last two thirds of the run.
+        """Return the scenario as a dictionary. The measurement window is the last two thirds of the
+        run.
 
         With seed 0 all flows start at once, with others each at a random time in the first RTT.
         """
@@ -256,7 +257,7 @@ def rows(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
 
 
 def losses(found: Mapping[TcpTableCell, Sides]) -> Iterator[list[object]]:
-    """Yield the rows of the loss table, with one Reno or CUBIC flow under random loss each."""
+    """Yield the rows of the loss table, each for one Reno or CUBIC flow under random loss."""
     for cell, sides in found.items():
         if CASES[cell.case].get("loss") is None or cell.protocol == "bbr" or sides.failed:
             continue

@@ -127,7 +127,7 @@ def set_delays(document: Document) -> None:
 
 
 def exact(network: Network) -> list[float]:
-    """Return each flow's exact max-min share in bit/s while all flows are active."""
+    """Return each flow's exact max-min share in bit/s, as a mean over the flow's lifetime."""
     targets = protocols.targets(network.params)
     lives = maxmin.lives_of(network)
     rates = maxmin.mean_rates(network, targets, lives, lives)

@@ -201,8 +201,8 @@ def counting_error(record: Record) -> Reals:
 
 
 def by_overload(record: Record) -> Reals:
-    """Return VCP's predicted rates: the smaller of the demand and the constant / overloaded
-    fraction.
+    """Return VCP's predicted rates: the smaller of the demand and the overload constant over the
+    fraction of overloaded intervals.
     """
     shares = np.maximum(np.array(record.signals["overload"]), 1e-9)
     rates = overload_constant_bps(record) / shares

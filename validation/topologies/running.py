@@ -94,12 +94,12 @@ def law_params(law: str) -> params.Values:
 
 
 def exceeds(rates: Reals, demands: Reals) -> bool:
-    """Return True if a flow exceeds its demand because it sends older data."""
+    """Return True if any flow's rate exceeds its demand, as while the flow sends older data."""
     return bool(np.any(rates > demands * (1 + MAX_DRIFT)))
 
 
 def run(case: TopologyCase) -> Record:
-    """Run a case until it is settled, or until the last of `ENDS_S`."""
+    """Run a case until the rates settle, or until the last of `ENDS_S`."""
     started_s = time.perf_counter()
     fluid = _core.Fluid(case.network, STEP_S)
     demands = np.array([flow.limit_bps for flow in case.network.flows])
@@ -132,9 +132,7 @@ def run(case: TopologyCase) -> Record:
 
 
 def fifth(samples: Reals, which: int) -> Reals:
-    """Return the samples (rows) of the last fifth of a run, or of the `which`-th fifth from the
-    end.
-    """
+    """Return the samples (rows) of the `which`-th fifth of a run, counted from the end."""
     length = len(samples) // 5
     return samples[len(samples) - which * length : len(samples) - (which - 1) * length]
 

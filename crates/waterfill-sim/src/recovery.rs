@@ -456,7 +456,8 @@ mod tests {
         assert_eq!((1..=3).map(|_| r.on_ack(11, None).event).collect::<Vec<_>>(), [None, None, Some(Event::Loss)]);
     }
 
-    /// The timer detects the loss of packet 0 of ten, and the receiver acknowledges all ten after the retransmission.
+    /// After a timeout without selective acknowledgements, an acknowledgement reports at most one new arrival until the
+    /// recovery ends.
     #[test]
     fn after_a_timeout_a_window_grows_by_one_packet_per_acknowledgement() {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {

@@ -96,7 +96,8 @@ fn the_queue_follows_q_0_and_the_target() {
     assert!(s.links[0].queue_packets.mean < 1.0, "{:?}", s.links[0].queue_packets);
 }
 
-/// Times to efficiency follow eq. 6, for 500 Mbit/s and N = 10. Most of them are outside the bounds of Theorem 2.
+/// Times to efficiency follow eq. 6, for 500 Mbit/s and N = 10. Most of these times are outside the bounds of Theorem
+/// 2.
 #[test]
 fn times_to_efficiency_are_those_of_eq_6() {
     let (c, thetas) = (62_500.0, [0.5, 0.9, 0.99]);

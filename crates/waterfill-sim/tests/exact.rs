@@ -130,7 +130,7 @@ fn a_link_is_filled_to_its_own_target() {
     assert_close(run(&n).1.links[0].utilization, 0.5, 0.01);
 }
 
-/// A path of 50 s has an RTT above the largest timeout, which must not cause retransmissions.
+/// A path of 50 s has an RTT above the largest timeout. This must not cause retransmissions.
 #[test]
 fn an_rtt_above_the_largest_timeout_works() {
     let mut n = network(900.0, link("l", 1e6, 50.0, 1 << 24).to_vec(), vec![flow("f", "window", &[0], 900.0)]);

@@ -11,8 +11,8 @@ const SPINS: u32 = 1_500;
 /// Duration of one sleep.
 const NAP: Duration = Duration::from_millis(50);
 
-/// Barrier at which threads wait for each other. It spins first, because a wake-up by the kernel can take longer than a
-/// window.
+/// Barrier at which threads wait for each other. The barrier spins first, because a wake-up by the kernel can take
+/// longer than a window of events.
 #[derive(Debug)]
 pub(super) struct Barrier {
     threads: usize,
