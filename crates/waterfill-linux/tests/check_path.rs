@@ -1,5 +1,5 @@
-//! Tests of `waterfilld check-path` over three namespaces in a row. The middle one prices, removes or drops the option
-//! (`bpf/test/path.bpf.c`).
+//! Tests of `waterfilld check-path` over three namespaces in a row. The namespace in the middle prices, removes or
+//! drops the option (`bpf/test/path.bpf.c`).
 
 #![cfg(feature = "daemon")]
 

@@ -1,5 +1,5 @@
-//! Tests of the cohabitation program in the running kernel. They check its arithmetic against the same C code on this
-//! host, and its effects on packets. Without root, they are skipped.
+//! Tests of the cohabitation program in the running kernel. They check the program's arithmetic against the same C code
+//! on this host, and its effects on packets. Without root, they are skipped.
 
 #![cfg(feature = "daemon")]
 
@@ -151,7 +151,7 @@ struct Module {
 
 impl Module {
     /// Loads the program for the loopback device, with a controller that drops or marks with probability `p` in units
-    /// of 2⁻³². It has no control interval. If loading is not possible, prints the reason and returns `None`.
+    /// of 2⁻³². The control interval never ends. If loading is not possible, prints the reason and returns `None`.
     fn load(p: u64) -> Option<Self> {
         common::requirements::can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));

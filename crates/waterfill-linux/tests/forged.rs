@@ -37,8 +37,8 @@ const X_MAX_BPS: f64 = 1e15;
 const T_S: f64 = 0.4;
 /// Rate of a single connection at the path's true price, in bit/s.
 const RATE_BPS: f64 = 50e6;
-/// Maximum window in bytes, as in `bpf/guard.h`. [`TAU_MAX_S`] is the maximum RTT of the law (`kernel/host.h`), and
-/// [`MARGIN_BYTES`] the margin of a window over the law's window.
+/// Maximum window in bytes, as in `bpf/guard.h`. [`TAU_MAX_S`] is the maximum RTT of the law (`kernel/host.h`).
+/// [`MARGIN_BYTES`] is the margin of a window over the law's window.
 const WINDOW_MAX_BYTES: f64 = (1_u32 << 30) as f64;
 const TAU_MAX_S: f64 = 1.0;
 const MARGIN_BYTES: f64 = 4.0 * 65536.0;
@@ -370,8 +370,7 @@ fn delayed(way: usize, timestamps: bool, mut meanwhile: impl FnMut(&Network) + S
 
 const STANDING_QUEUE: &str = "the queue does not drain while the price does not rise";
 
-/// A standing queue without a rising price causes a fallback. To the source, a queue below another router's price looks
-/// like an unpriced bottleneck.
+/// A standing queue without a rising price causes a fallback, because the queue looks like an unpriced bottleneck.
 #[test]
 fn a_standing_queue_under_a_constant_price_means_an_unpriced_bottleneck() {
     for timestamps in [true, false] {

@@ -91,7 +91,7 @@ fn hashed(sum: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(sum, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Prints a line with a mark, so that the test can distinguish it from lines of the harness.
+/// Prints a line with a mark that distinguishes the line from the harness's lines.
 fn print_line(what: &str) {
     println!("\n@{what}");
     std::io::stdout().flush().unwrap();

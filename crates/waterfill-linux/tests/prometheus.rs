@@ -1,5 +1,5 @@
 //! Tests of `packaging/grafana` and `packaging/prometheus` with real metrics. They run a host and a router in network
-//! namespaces, Debian's Prometheus, and every query of the dashboard.
+//! namespaces, run Debian's Prometheus, and send every query of the dashboard.
 
 #![cfg(feature = "daemon")]
 

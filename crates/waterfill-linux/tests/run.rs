@@ -409,8 +409,8 @@ fn listening(namespaces: &Namespaces, end: char) -> Server {
     server
 }
 
-/// A server process that ends with its test, even if the test fails. Otherwise, readers of the test's output would
-/// wait, because the process holds it open.
+/// A server process that ends with its test, even if the test fails. A process that continued would keep the test's
+/// output open, and readers of this output would wait.
 struct Server(Child);
 
 impl Drop for Server {

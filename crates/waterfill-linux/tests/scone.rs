@@ -387,8 +387,8 @@ fn what_is_no_whole_datagram_passes_unchanged() {
 const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 101;
 
-/// The element adds little cost to UDP without SCONE packets. The cost is the difference of two minimum run times: the
-/// element's, and an empty program's. `make validate STUDY=scone` runs this test, because a busy host would disturb it.
+/// The element adds little cost to UDP without SCONE packets. The cost is the element's minimum time minus the minimum
+/// time of an empty program. `make validate STUDY=scone` runs this test, because a busy host would disturb it.
 #[test]
 #[ignore = "a measurement of 10 s"]
 fn other_udp_costs_little() {

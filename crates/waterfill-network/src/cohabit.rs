@@ -118,9 +118,9 @@ pub enum Trials {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum HashKey {
-    /// Addresses and ports, so that each connection counts.
+    /// Addresses and ports: each connection counts.
     Flow,
-    /// Source and destination addresses, so that connections between the same two hosts count once.
+    /// Source and destination addresses: connections between the same two hosts count once.
     Pair,
 }
 

@@ -254,7 +254,7 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     Ok(dict.into_any())
 }
 
-/// Converts the entries of a summary to a list, and handles process signals meanwhile.
+/// Converts the entries of a summary to a list. Process signals are handled during the conversion.
 fn list<T: Serialize>(py: Python<'_>, entries: Vec<T>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for (i, entry) in entries.into_iter().enumerate() {

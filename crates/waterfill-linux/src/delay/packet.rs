@@ -1,5 +1,5 @@
-//! Network interfaces for the delay line, opened through AF_PACKET, TAP or AF_XDP. AF_PACKET receives by a ring of
-//! slots, a ring of blocks or plain calls.
+//! Network interfaces for the delay line, opened through AF_PACKET, TAP or AF_XDP. An AF_PACKET socket receives through
+//! a ring of slots, through a ring of blocks, or by plain calls.
 //!
 //! AF_PACKET sends by `sendmmsg`. The kernel's transmit ring (PACKET_TX_RING) is unusable on a veth: it passes the ring's
 //! own pages to the receiving namespace and reuses them while the far end still reads them.

@@ -11,8 +11,8 @@ use super::line::{Counts, Line};
 use super::packet::Port;
 use super::sys::{self, Nanos, Scheduling};
 
-/// Maximum time between two reads of an interface, whose ring holds the arrivals meanwhile. Interfaces are read more
-/// often if a line's delay is less than twice this time.
+/// Maximum time between two reads of an interface, whose ring holds arrivals until the next read. Interfaces are read
+/// more often if a line's delay is less than twice this time.
 const MAX_READ_INTERVAL_NS: u64 = 1_000_000;
 /// Time between two reads of standard input, in nanoseconds.
 const CONTROL_INTERVAL_NS: u64 = 2_000_000;

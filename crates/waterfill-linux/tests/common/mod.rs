@@ -200,7 +200,7 @@ impl Daemon {
         Self { child, lines, stdin }
     }
 
-    /// Kills the process, so that it cannot clean up.
+    /// Kills the process before it can clean up.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
     }

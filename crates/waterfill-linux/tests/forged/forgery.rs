@@ -86,7 +86,7 @@ pub(crate) const FORGERIES: [Forgery; 23] = [
     Noise,
     Removed,
 ];
-/// Forgeries that can raise the price far above the true one, so that a sender has to wait.
+/// Forgeries that can raise the price far above the true price and make a sender wait.
 pub(crate) const RAISED: [Forgery; 3] = [Max, Random, SecondBefore];
 /// Forgeries that leave an option that a host can read.
 pub(crate) const WELL_FORMED: [Forgery; 6] = [Zero, Min, StartRate, SecondAfter, Repeated, OtherKindBefore];

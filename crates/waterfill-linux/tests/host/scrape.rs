@@ -1,4 +1,4 @@
-//! Tests of scrapes, which read sums over connections in place of a list.
+//! Tests of scrapes, which read sums over connections instead of a list.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
