@@ -110,7 +110,9 @@ def replay(given: Answer) -> dict[str, Any]:
 
 
 def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
-    """Return a link's signal per frame with its name and unit, or nothing without a law."""
+    """Return a link's signal per frame with its name and unit, or an empty dict if the first flow's
+    law records none.
+    """
     protocol = given.result.network.flows[0].protocol
     for column, unit in protocols.units().items():
         if not column.startswith(f"{protocol}.") or column not in given.result.links.column_names:

@@ -81,11 +81,15 @@ class Moment:
         return number(self.params, name)
 
     def of_link(self, column: str, before_s: float = 0.0) -> float:
-        """Return the link's value in a column, `before_s` earlier; NaN without a sample."""
+        """Return the link's value in a column at a time `before_s` earlier, or NaN without
+        samples.
+        """
         return self._at("links", self.link.name, column, before_s)
 
     def of_flow(self, column: str, before_s: float = 0.0) -> float:
-        """Return the flow's value in a column, `before_s` earlier; NaN without a sample."""
+        """Return the flow's value in a column at a time `before_s` earlier, or NaN without
+        samples.
+        """
         return self._at("flows", self.flow, column, before_s)
 
     def _at(self, which: str, name: str, column: str, before_s: float) -> float:
@@ -475,7 +479,9 @@ LAWS: Mapping[str, LawPage] = {
 
 
 def main_params(protocol: str) -> Sequence[str]:
-    """Return the names of the parameters in a protocol's equation, if it has one."""
+    """Return the names of the parameters in a protocol's equation, or an empty tuple without an
+    equation.
+    """
     law = LAWS.get(protocol)
     return () if law is None else law.params
 

@@ -48,7 +48,7 @@ def buttons(runs: Sequence[str], turns: Sequence[str], moment: str) -> str:
 
 
 def sliders(session: Session, widgets: Mapping[str, str]) -> str:
-    """Return the controls as HTML: the equation's first, all others behind a summary."""
+    """Return the controls as HTML. Parameters outside the equation are folded behind a summary."""
     if not widgets:
         return ""
     protocol = next((k.split(".")[1] for k in widgets if k.startswith("params.")), "")

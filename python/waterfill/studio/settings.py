@@ -50,7 +50,9 @@ class Settings:
     drawing: Drawing | None = None
 
     def with_set(self, key: str, value: str | None) -> Settings:
-        """Return the settings with one key changed, or reset to the scenario's value by None."""
+        """Return the settings with one key changed, or reset to the scenario's value if `value` is
+        None.
+        """
         kept = tuple((k, v) for k, v in self.sets if k != key)
         return replace(self, sets=kept if value is None else (*kept, (key, value)))
 
@@ -66,7 +68,9 @@ class Settings:
         return [*chosen, *(f"{key}={value}" for key, value in self.sets)]
 
     def text(self) -> str:
-        """Return the scenario's TOML without the changes; raise InputError if it is unknown."""
+        """Return the scenario's TOML without the changes; raise InputError if the scenario is
+        unknown.
+        """
         if self.drawing is not None:
             return tomli_w.dumps(drawn.document(self.drawing))
         return shipped.text(self.scenario)

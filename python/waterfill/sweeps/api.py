@@ -70,7 +70,7 @@ class Sweep:
         return str(self.plan.folder / "points" / "part-*.parquet")
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the points as a pandas DataFrame, one row each."""
+        """Return the points as a pandas DataFrame, with one row per point."""
         return self.table.to_pandas()
 
     @property

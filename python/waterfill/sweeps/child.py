@@ -34,7 +34,7 @@ _TOO_LARGE = "of memory are free"
 
 
 def main() -> int:
-    """Run the points read from standard input until it ends."""
+    """Run the points read from standard input until the input ends; return the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # end quietly: the point is run again
     limit = int(sys.argv[1])
     if limit:

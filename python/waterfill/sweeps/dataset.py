@@ -173,8 +173,8 @@ class Dataset:
             raise WriteError(path, "", f"cannot be written: {why(error)}") from None
 
     def flush(self) -> None:
-        """Move the journal's rows to a new Parquet file. If this raises WriteError, they stay
-        there.
+        """Move the journal's rows to a new Parquet file. If this raises WriteError, the rows stay
+        in the journal.
         """
         rows = _journal(self.folder, self._columns, self.schema(), self._stored)
         if rows.num_rows:
@@ -280,7 +280,9 @@ def _schema(columns: Columns) -> pa.Schema:
 
 
 def _columns(folder: Path) -> list[tuple[str, Type]]:
-    """Return the columns stated in a sweep's document, or none if it is not such a document."""
+    """Return the columns stated in a sweep's document, or an empty list if the document is
+    invalid.
+    """
     try:
         pairs = json.loads(read_text(folder / DOCUMENT))["columns"]
         return [(str(name), kind) for name, kind in pairs if kind in _PYTHON]

@@ -158,7 +158,7 @@ class Plan:
 
 
 def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
-    """Check a sweep and return its plan; raise InputError if it is invalid."""
+    """Check a sweep and return its plan; raise InputError if the sweep is invalid."""
     need("distributed", "sweep")
     base = Base.read(scenario, spec.sets, spec.on)
     extra, verdict = measure.read(spec.columns, spec.verdict)

@@ -87,7 +87,9 @@ class Refinement:
             yield from self._ask(search, search.high)
 
     def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
-        """Return the points to run next, once all seeds of the current value have ended."""
+        """Return the points to run next once all seeds of the current value have ended, or no
+        points before that.
+        """
         search, value, seed = self._of[point.key]
         seeds = search.waiting.get(value)
         if seeds is None or seed in seeds:

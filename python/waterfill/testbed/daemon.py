@@ -70,7 +70,9 @@ class LoadableLaw:
 
 
 def laws() -> Mapping[str, LoadableLaw]:
-    """Return the laws that the installed daemon can load, by name. Empty without a daemon."""
+    """Return the laws that the installed daemon can load, by name. The mapping is empty if no
+    compatible daemon is installed.
+    """
     path = binary()
     return {} if path is None else _laws(path, os.stat(path).st_mtime_ns)
 
@@ -211,7 +213,7 @@ class Daemon(Child):
     error, refusal = DaemonError, DaemonRefusal
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        """Start the daemon without waiting; `wait` returns once it is ready.
+        """Start the daemon without waiting until it is ready; `wait` does that.
 
         Raises DaemonError if it is not installed.
         """
@@ -223,7 +225,9 @@ class Daemon(Child):
         """Answers received so far to `set_rate` and `restart`."""
 
     def wait(self) -> DaemonStatus:
-        """Wait until the daemon is ready; return its first answer. Raises DaemonError."""
+        """Wait until the daemon is ready and return its first answer; raise DaemonError on
+        failure.
+        """
         return self._receive()
 
     def ask(self) -> None:
@@ -386,7 +390,9 @@ class Laws:
         return found
 
     def take(self, now_s: float) -> None:
-        """Collect the daemons' answers that have arrived, and request their current states."""
+        """Collect the daemons' answers that have arrived, and request new ones if a sample is
+        due.
+        """
         self._collect()
         last = self._sample
         if last is not None and (self._left or now_s < last.time_s + 0.99 * MIN_SAMPLE_S):

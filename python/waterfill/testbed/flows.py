@@ -134,8 +134,8 @@ class Running:
         return " ".join(str(text).split())[:300] or f"exit code {self.sender.returncode}"
 
     def transfer(self) -> tuple[float, int] | None:
-        """Return a finished download's time since curl's start (s) and its payload (bytes), or
-        None.
+        """Return a finished download's time since curl's start (s) and payload (bytes), or None if
+        there is none.
         """
         if self.stream.kind != "http" or self.sender is None or self.sender.poll() != 0:
             return None

@@ -57,7 +57,9 @@ _VARIANTS: Mapping[tuple[str, str], tuple[ParamValue, ...]] = {}
 
 
 def available() -> list[str]:
-    """Return the kernel's own names of its congestion controls, or none without a Linux kernel."""
+    """Return the kernel's own names of its congestion controls, or an empty list without a Linux
+    kernel.
+    """
     try:
         return _AVAILABLE.read_text().split()
     except OSError:
@@ -77,7 +79,7 @@ def offered() -> list[str]:
 
 
 def is_loaded(info: ProtocolInfo) -> bool:
-    """Return True if a daemon loads the protocol's law, as for every explicit law on linux."""
+    """Return True if a daemon loads the protocol's law: an explicit law that runs on linux."""
     return info.kind == "explicit" and "linux" in info.backends
 
 
@@ -107,7 +109,9 @@ CHOICES = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}
 
 
 def choices(protocol: str) -> dict[str, ParamValue]:
-    """Return the parameters with which the simulator's law matches the kernel's."""
+    """Return the parameters that make the simulator's law match the kernel's, or an empty dict if
+    none do.
+    """
     known = params(protocol) if protocol in CHOICES else {}
     return {name: known[name] for name in CHOICES.get(protocol, ())}
 
@@ -154,7 +158,9 @@ def congestion(
 
 
 def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
-    """Return the registry's protocols, with linux in the `backends` of those that can run on it."""
+    """Return the registry's protocols, with linux in the `backends` of those that this kernel can
+    run.
+    """
     result = {
         name: replace(info, backends=tuple(b for b in info.backends if b != "linux"))
         for name, info in known.items()

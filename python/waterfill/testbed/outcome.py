@@ -184,14 +184,18 @@ class Outcome:
         }
 
     def _capacity_column(self, direction: int) -> dict[str, Array]:
-        """Return the mean capacity (bit/s) of each interval, if any link of the run changes."""
+        """Return the mean capacity (bit/s) of each interval, or an empty dict if no link of the run
+        changes.
+        """
         if not any(link.changes for link in self._resolved.links):
             return {}
         possible_bits = self._possible_bits(direction, self._grid)
         return {"capacity_bps": possible_bits / np.diff(self._grid)}
 
     def _module_columns(self, direction: int) -> dict[str, Array]:
-        """Return the cohabitation module's columns, if any link of the run has one."""
+        """Return the cohabitation module's columns, or an empty dict if no link of the run has a
+        module.
+        """
         if not any(isinstance(link.queue, Cohabit) for link in self._resolved.links):
             return {}
         columns = {name: np.full(len(self._grid) - 1, np.nan) for name in cohabit.COLUMNS}
@@ -231,7 +235,9 @@ def _share(bits: Array | float, possible_bits: Array) -> Array:
 
 
 def _module_of(sample: LawSample, direction: int) -> ModuleState | None:
-    """Return the state of a link's cohabitation module, which one of the link's routers runs."""
+    """Return the state of a link's cohabitation module, or None if no router of the link runs
+    one.
+    """
     states = sample.links.get(str(direction), {}).values()
     return next((state.cohabit for state in states if state.cohabit), None)
 

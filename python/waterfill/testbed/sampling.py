@@ -128,7 +128,7 @@ class _Probe:
         self._looks = self._full = 0
 
     def sender(self) -> netlink.TcpInfo | None:
-        """Return the sending socket, or None if it does not exist."""
+        """Return the state of the sending TCP socket, or None if there is no such socket."""
         if self._stream.kind == "cbr":
             return None
         port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT

@@ -187,8 +187,8 @@ def _aecp(about: Subject, max_rtt_s: float) -> Document:
 
 
 class _Range(NamedTuple):
-    """Range of α in which XCP's loop, or RCP's with a standing queue, is stable. None if there is
-    none.
+    """Range of α in which XCP's loop, or RCP's with a standing queue, is stable. Both ends are None
+    if there is no range.
     """
 
     low: float | None
