@@ -87,7 +87,7 @@ fn several_bottlenecks_are_filled_max_min() {
     }
 }
 
-/// A SYN counts with its own size.
+/// A SYN counts with its own size, not as a full packet.
 ///
 /// If it counted as a full packet, JetMax's SYN would request the rate of 37 flows and take the idle link for the
 /// bottleneck.

@@ -69,7 +69,7 @@ fn rust_and_c_have_one_verdict_on_every_frame_and_write_in_place() {
     }
 }
 
-/// Returns the kinds of option that a law's host can use. Only MaxNet also uses the papers' kind.
+/// Returns the kinds of option that a law's host can use. Only MaxNet also uses kind 42, the kind in its papers.
 fn kinds(decoder: &Decoder) -> &'static [u32] {
     if decoder.layout.law == 0 { &[253, 42] } else { &[253] }
 }

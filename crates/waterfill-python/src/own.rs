@@ -300,7 +300,7 @@ struct Instants {
 }
 
 impl Instants {
-    /// Counts one more call at `now`. Returns true if there are too many.
+    /// Counts one more call at `now`. Returns true if there are too many calls at this instant.
     fn exceeded(&self, now: Instant) -> bool {
         let now = now.as_secs().to_bits();
         if self.at.swap(now, Ordering::Relaxed) != now {

@@ -17,14 +17,14 @@ const TCP_CHECKSUM: usize = 16;
 /// TCP option that ends the list of options. [`NOTHING`] fills unused bytes of the list.
 const END: u8 = 0;
 const NOTHING: u8 = 1;
-/// Experimental kind of the laws' option, used with [`EXID`]. [`PAPER`] is the option's kind in the papers
+/// Experimental kind of the laws' option, used with [`EXID`]. [`PAPER`] is the option's kind in the MaxNet papers
 /// (bpf/wire.h).
 const EXPERIMENT: u8 = 253;
 const EXID: [u8; 2] = [0x57, 0x46];
 const PAPER: u8 = 42;
 /// Number of bytes before the values in an experimental option.
 const HEAD: usize = 5;
-/// Offset of the forward value in the papers' option.
+/// Offset of the forward value in the option of the MaxNet papers.
 const PAPER_FORWARD: usize = 5;
 
 /// Applies the faults that are active `at_s` seconds after the start of the run to a frame, each with its probability.

@@ -106,7 +106,7 @@ impl Namespaces {
         Some(spaces)
     }
 
-    /// Attaches a program of `bpf/test/path.bpf.c` to the path towards an end, in place of an earlier one. `None`
+    /// Attaches a program of `bpf/test/path.bpf.c` to the path towards an end, in place of an earlier program. `None`
     /// detaches the program.
     pub(crate) fn path(&self, section: Option<&str>, end: char) {
         let filters = match section {

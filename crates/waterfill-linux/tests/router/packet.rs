@@ -18,7 +18,7 @@ pub(crate) fn both(value: u32, echo: u32) -> Vec<u8> {
     [&[253, 12, 0x57, 0x46, 3][..], &value.to_be_bytes()[1..], &echo.to_be_bytes()[1..], &[0]].concat()
 }
 
-/// Returns MaxNet's option of kind 42, the form in the papers.
+/// Returns MaxNet's option of kind 42, the form in the MaxNet papers.
 pub(crate) fn paper(value: u32, echo: u32) -> Vec<u8> {
     [&[42, 8][..], &echo.to_be_bytes()[1..], &value.to_be_bytes()[1..]].concat()
 }
@@ -141,7 +141,7 @@ pub(crate) struct Layout {
     pub(crate) echo: usize,
 }
 
-/// Layout of MaxNet's option, which also has the papers' form.
+/// Layout of MaxNet's option of kind 253. The option also has a form of kind 42.
 pub(crate) const MAXNET: Layout = Layout { law: 0, forward: 3, echo: 3 };
 
 impl Layout {

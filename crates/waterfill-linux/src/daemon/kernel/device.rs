@@ -26,12 +26,13 @@ pub(crate) fn namespace() -> Result<u64> {
     Ok(fs::metadata("/proc/thread-self/ns/net").context("cannot identify the network namespace")?.ino())
 }
 
-/// Returns a device's present name. For a device in another namespace, returns its name at the time of attachment.
+/// Returns a device's present name, or its name at the time of attachment if the device is gone or in another
+/// namespace.
 pub(crate) fn name(ifindex: u32, attachment: &Attachment) -> String {
     name_in(ifindex, attachment.namespace, &attachment.device)
 }
 
-/// Returns the present name of a device in this network namespace, or `then` for a device in another one.
+/// Returns the present name of a device, or `then` if the device is gone or not in this network namespace.
 pub(crate) fn name_in(ifindex: u32, of: u64, then: &[i8]) -> String {
     match (namespace(), if_indextoname(ifindex)) {
         (Ok(here), Ok(name)) if here == of => name.to_string_lossy().into_owned(),

@@ -53,7 +53,7 @@ pub(crate) struct HostOptions {
     #[arg(long)]
     #[serde(default)]
     pub(crate) unrestricted: bool,
-    /// Kind of the TCP option: 253 (experimental, RFC 6994) or 42 (used in the papers; closed networks only)
+    /// Kind of the TCP option: 253 (experimental, RFC 6994) or 42 (used in the MaxNet papers; closed networks only)
     #[arg(long, value_name = "KIND", default_value_t)]
     #[serde(default)]
     pub(crate) option_kind: OptionKind,

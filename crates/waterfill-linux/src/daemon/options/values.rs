@@ -242,7 +242,7 @@ pub(crate) enum OptionKind {
     /// Kind 253, for experiments, with an ExID.
     #[default]
     Experiment,
-    /// Kind 42, which the papers use.
+    /// Kind 42, which the MaxNet papers use.
     Paper,
 }
 

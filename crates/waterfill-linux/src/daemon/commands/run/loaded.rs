@@ -217,7 +217,7 @@ impl Loaded {
         }
     }
 
-    /// Changes the loaded programs to the wanted setup. On an error, the previous setup is restored.
+    /// Changes the loaded programs to the wanted setup. After an error, the previous setup is restored if possible.
     pub(super) fn apply(&mut self, wanted: &Wanted) -> Result<Changes> {
         let before = self.wanted();
         self.try_apply(wanted).inspect_err(|_| {

@@ -381,7 +381,7 @@ fn is_compatible(own: &[MapHandle]) -> bool {
     same && layouts.peek().is_some() && layouts.all(|layout| layout == Some(CsigLayout::CSIG_LAYOUT.0))
 }
 
-/// Loads the programs with these maps, or with new ones if a list is empty. Without `attach`, loads only the program
+/// Loads the programs with these maps, or with new maps if a list is empty. Without `attach`, loads only the program
 /// that reads values.
 fn open<'o>(
     storage: &'o mut MaybeUninit<OpenObject>,

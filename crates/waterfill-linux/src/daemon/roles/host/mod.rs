@@ -103,7 +103,7 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// Loads the programs, or replaces pinned ones. Connections continue with the state in pinned maps.
+    /// Loads the programs, or replaces pinned programs. Connections continue with the state in pinned maps.
     pub(crate) fn load(pins: &Pins, setup: &HostSetup) -> Result<Self> {
         Self::load_with(pins, setup, None)
     }

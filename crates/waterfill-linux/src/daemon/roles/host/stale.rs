@@ -24,8 +24,8 @@ const STATE: usize = 4;
 const IN_USE: u32 = 1;
 const NAME_BYTES: usize = 16;
 
-/// Unregisters the daemon's laws that no process holds and no pin keeps, or only the one named `name`. Returns the
-/// names of these laws.
+/// Unregisters the daemon's laws that no process holds and no pin keeps. With `name`, unregisters only the law of this
+/// name. Returns the names of the unregistered laws.
 pub(crate) fn remove_stale(name: Option<&str>) -> Result<Vec<String>> {
     let maps: Vec<_> = MapInfoIter::default().filter(is_ours).collect();
     if maps.is_empty() {

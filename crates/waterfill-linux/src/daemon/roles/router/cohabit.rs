@@ -87,8 +87,8 @@ impl CohabitParams {
         }
     }
 
-    /// Returns a controller's parameters, with the given ones set by name. An error has the name, the value and the
-    /// problem.
+    /// Returns a controller's default parameters, overridden by the given parameters. An error has the name, the value
+    /// and the problem.
     pub(crate) fn with(
         controller: CohabitController,
         given: &[(String, String)],
