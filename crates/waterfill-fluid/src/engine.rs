@@ -625,7 +625,7 @@ impl Fluid {
         self.events
     }
 
-    /// Returns the volume that links have accepted so far, in packets. Dropped bytes are not counted.
+    /// Returns the volume that links have accepted so far, in packets. Bytes dropped on arrival are not counted.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.packets_passed).sum::<f64>() as u64

@@ -31,8 +31,8 @@ impl Drop for Claim {
     }
 }
 
-/// Creates the folder of running daemons with mode 0700, or gives an existing folder this mode. Fails if another user could
-/// write into the folder.
+/// Creates the folder of running daemons with mode 0700, or gives an existing folder this mode. Fails if another user
+/// could write into the folder.
 pub(crate) fn folder() -> Result<PathBuf> {
     let folder = PathBuf::from(FOLDER);
     safety::make_folder(&folder)?;
