@@ -287,7 +287,9 @@ class Scenario:
         return "\n\n".join(texts) + "\n"
 
     def checked(self) -> document.Scenario:
-        """Return the checked scenario with all defaults; raise InputError if it is invalid."""
+        """Return the checked scenario with all defaults; raise InputError if the scenario is
+        invalid.
+        """
         from waterfill.scenario.loading import from_dict
 
         return from_dict(self._document, self._source)

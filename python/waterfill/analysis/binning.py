@@ -40,7 +40,8 @@ class Grid:
 
 
 def grid_of(result: Result, most: int, fewest: int) -> Grid:
-    """Return `fewest` to `most` intervals of a run, as long as its largest base RTT if possible.
+    """Divide a run into `fewest` to `most` intervals, each as long as the run's largest base RTT if
+    possible.
 
     They are multiples of the time between samples, where that is shorter than the run.
     """

@@ -37,7 +37,7 @@ dark).
 
 BLUE, RED, GREEN, PINK, ORANGE, LIGHT_BLUE, BLACK = range(COLOURS)
 GREY = -1
-"""Colour of a reference, such as max-min shares. Only bars may have it."""
+"""Colour of a reference, such as max-min shares. Only bars may have this colour."""
 
 # A flow named after a colour has it: "red-blue" in blue would mislead.
 _NAMED = {

@@ -219,7 +219,8 @@ def settling_s(
 def start_up_s(
     time_s: Series, rate_bps: Series, spans: Spans, *, start_s: float, completed: bool = False
 ) -> float | None:
-    """Return the time (s) from a flow's SYN to the end of its first sample at half its share.
+    """Return the time (s) from a flow's SYN to the end of the first sample with at least half the
+    flow's share.
 
     Arguments as in `settling_s`; the share is that at the sample's end. Infinity without such a
     sample; None without any sample, or when the flow had `completed` before.

@@ -121,8 +121,8 @@ class BackendDifference(Record):
 
 
 class ComparisonDocument(Record):
-    """The document of `compare --json`. Keys for several seeds or several backends are None without
-    them.
+    """The document of `compare --json`. A key for several seeds or backends is None if it does not
+    apply.
     """
 
     runs: dict[str, ComparedRun]

@@ -61,7 +61,7 @@ SCREEN = Medium(240, 240, charts.COLOURS, charts.COLOURS, charts.RATES[1:2], ())
 
 @dataclass
 class RunCharts:
-    """The charts of one run. `prefix` begins their keys.
+    """The charts of one run. Their keys begin with `prefix`.
 
     `average_s` sets the length of intervals over time; 0 draws each sample. `max_picked_numbers`
     limits the series that a reader can add by name.

@@ -61,7 +61,7 @@ class Allocation:
     bound_s: list[float]
 
     def of(self, flow: int) -> Spans:
-        """Return the shares of a flow over its life. `flow` is its index in the summary."""
+        """Return the shares of a flow over its life. `flow` is the flow's index in the summary."""
         return self.classes[self.of_flow[flow]].within(*self.lives[flow])
 
 

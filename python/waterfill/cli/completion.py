@@ -118,7 +118,9 @@ def _keys(scenario: object) -> Iterator[str]:
 
 
 def _content(scenario: object) -> dict[str, Any]:
-    """Return the content of a scenario file, or an empty dictionary if it is missing or invalid."""
+    """Return the content of a scenario file, or an empty dictionary if the file is missing or
+    invalid.
+    """
     from waterfill.scenario.loading import read_toml
 
     try:

@@ -439,7 +439,7 @@ def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) ->
 
 def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | None:
     """Return the step log that the options describe, or None without `--log-steps`; raise
-    InputError if one is invalid.
+    InputError if an option is invalid.
     """
     if rows is None:
         if law is not None:

@@ -159,7 +159,7 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> T
 
 
 def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
-    """Return the table of a run's slowdowns by size and a note, or nothing without flows."""
+    """Return the table of a run's slowdowns by size and a note, or an empty list without flows."""
     return [printed(model.TRANSFERS, rows), Text(model.SLOWDOWN)] if rows else []
 
 
@@ -210,7 +210,7 @@ def _response_columns(reference: str, others: Sequence[str]) -> list[Column[Loss
 
 
 def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
-    """Return a table with one row per run, and notes that define its columns.
+    """Return a table with one row per run, and notes that define the columns.
 
     `runs` is {protocol: run}, at least one.
     """

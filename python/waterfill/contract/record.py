@@ -117,7 +117,7 @@ def _readers(record: type[Record]) -> list[tuple[str, _Reader]]:
 
 
 def _reader(hint: Any) -> _Reader | None:
-    """Return the function that reads values of a type, or None if they hold no record."""
+    """Return the function that reads values of a type, or None if such values hold no record."""
     if isinstance(hint, type) and issubclass(hint, Record):
         return lambda value: hint.read(value) if isinstance(value, dict) else value
     origin, inside = get_origin(hint), get_args(hint)

@@ -1,4 +1,4 @@
-"""Reader of rate traces as a network: one link that follows the trace, and flows over it.
+"""Reader of rate traces as a network: one link that follows the trace, and flows over this link.
 
 The file is a list of delivery opportunities, as mahimahi's, or a CSV of times and rates.
 """

@@ -73,8 +73,8 @@ class Layout:
 
     @cached_property
     def route(self) -> Router:
-        """Function that returns the links of a route between two nodes, or None if they are not
-        connected.
+        """Function that returns the links of a route between two nodes, or None if the nodes are
+        not connected.
         """
         return self.own_route or Routes(self.links).between
 

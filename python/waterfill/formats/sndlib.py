@@ -38,7 +38,7 @@ def read(
     path: Path, defaults: Defaults, unit_bps: float
 ) -> tuple[Layout, dict[tuple[str, str], float]]:
     """Read an SNDlib network with capacities and demands in units of `unit_bps`; raise InputError
-    if it is invalid.
+    if the file is invalid.
 
     A link has its installed capacity, else the largest module's, else the default.
     """

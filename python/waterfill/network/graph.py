@@ -88,11 +88,11 @@ class Graph:
         self._patterns: dict[int, list[list[Route]]] = {}
 
     def routes(self) -> list[Route]:
-        """Return the routes of all [[flow]]s, in order; raise InputError if one has no route."""
+        """Return the routes of all [[flow]]s, in order; raise InputError if a flow has no route."""
         return list(map(self._route, self.scenario.flow, self._flow_keys))
 
     def route(self, index: int) -> Route:
-        """Return the route of the index-th [[flow]]; raise InputError if it has no route."""
+        """Return the route of the index-th [[flow]]; raise InputError if the flow has no route."""
         return self._route(self.scenario.flow[index], self._flow_keys[index])
 
     def web_route(self, index: int) -> Route | None:

@@ -24,7 +24,7 @@ _UPDATES: Mapping[str, spec.Update] = {
 
 
 def resolve(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
-    """Resolve the queue of a link. `largest_rtt_s` is the largest base RTT of its flows."""
+    """Resolve the queue of a link. `largest_rtt_s` is the largest base RTT of the link's flows."""
     if link.queue == "cohabit":
         return _cohabit(queue_params.read(link.queue_params or {}), largest_rtt_s)
     values = links.read_queue(link.queue, link.queue_params or {})

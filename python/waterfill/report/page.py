@@ -82,7 +82,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _quoted(text: str) -> str:
-    """Return a text, cut and with a note if it is too long for a page."""
+    """Return a text. If the text is too long for a page, cut it and add a note."""
     if len(text) <= _MAX_QUOTED:
         return text
     left = len(text) - _MAX_QUOTED

@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """One direction of a link, in pixels. `level` is its step on the scale of loads."""
+    """One direction of a link, in pixels. `level` is the load's step on the scale of loads."""
 
     name: str
     x1: float

@@ -108,7 +108,7 @@ class Checkable(Protocol):
     """
 
     def checked(self) -> Scenario:
-        """Return the checked scenario; raise InputError if it is invalid."""
+        """Return the checked scenario; raise InputError if the scenario is invalid."""
         ...
 
 

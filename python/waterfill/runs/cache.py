@@ -85,7 +85,7 @@ def entry(scenario: Scenario, backend: str, context: str = "") -> Path:
 
 
 def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None:
-    """Return the cached result of a run, or None if it is missing or damaged."""
+    """Return the cached result of a run, or None if the cache entry is missing or damaged."""
     folder = entry(scenario, backend, context)
     try:
         found = StoredResult(folder, _read(folder))

@@ -162,8 +162,8 @@ class Stage:
         raise WriteError(str(self.directory), "", why_not)
 
     def publish(self) -> None:
-        """Replace the directory by the staged one, if that holds a result; raise WriteError on
-        failure.
+        """Replace the directory by the staged folder if that folder holds a result; raise
+        WriteError on failure.
         """
         if holds_result(self.folder):
             try:
@@ -212,7 +212,7 @@ def _hidden(directory: Path) -> list[Path]:
 
 
 def recover(directory: Path) -> None:
-    """Restore a result that a writer had moved away before it was killed."""
+    """Restore a result that a killed writer had moved away."""
     if not os.path.lexists(directory):
         for hidden in _hidden(directory):
             old = hidden / _OLD / directory.name

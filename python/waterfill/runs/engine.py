@@ -156,7 +156,7 @@ class Engine(Backend, Generic[Simulation]):
         )
 
     def _job(self, scenario: Scenario, options: RunOptions) -> _Job:
-        """Resolve a scenario; raise InputError when this engine cannot run it."""
+        """Resolve a scenario; raise InputError when this engine cannot run the scenario."""
         known = self.known()
         if not options.laws:
             network = resolve.to_core(scenario, known, self.name)

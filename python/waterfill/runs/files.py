@@ -65,7 +65,7 @@ def open_regular(path: Path, max_bytes: int = MAX_BYTES) -> BinaryIO:
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """Return the text of a regular file (UTF-8); raise OSError or ValueError if it cannot be
+    """Return the text of a regular file (UTF-8); raise OSError or ValueError if the file cannot be
     read.
     """
     with open_regular(path, max_bytes) as file:
@@ -134,7 +134,7 @@ def write_atomically(
 
 
 def make_directory(directory: str | os.PathLike[str]) -> Path:
-    """Create the directory if missing; raise InputError if it is not writable."""
+    """Create the directory if missing; raise InputError if the directory is not writable."""
     import tempfile  # not at start: it imports `random`
 
     folder = Path(directory)
@@ -160,6 +160,6 @@ def remove(path: Path) -> None:
 
 
 def abandon() -> None:
-    """Remove the unpublished files of this process before it ends."""
+    """Remove the unpublished files of this process before the process ends."""
     for path in list(TEMPORARY):
         remove(path)

@@ -79,7 +79,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def afterwards(action: Callable[[], None]) -> bool:
-    """Postpone `action` while code is `undisturbed`; return True if it was postponed."""
+    """Postpone `action` while code is `undisturbed`; return True if the action was postponed."""
     if _state.critical:
         _state.after.append(action)
         return True

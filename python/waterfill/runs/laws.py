@@ -201,7 +201,7 @@ def from_core(summary: CoreSummary, name: str) -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return an exception's type and text, or only its type if it has no usable text."""
+    """Return an exception's type and text, or only the type if the exception has no usable text."""
     kind = type(error).__name__
     try:
         text = str(error)

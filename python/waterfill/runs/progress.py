@@ -164,7 +164,7 @@ class Bars(_Display):
 
 
 class Bar(Bars):
-    """The progress bar of one run. Call it with each `Tick`."""
+    """The progress bar of one run. Call the bar with each `Tick`."""
 
     def __init__(self, title: str) -> None:
         super().__init__([title])

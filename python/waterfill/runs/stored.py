@@ -79,7 +79,7 @@ class StoredResult(Result):
         return (self._folder / name).exists() if self._files is None else name in self._files
 
     def source(self, name: str) -> IO[bytes]:
-        """Open a file of the run for pyarrow; raise OSError if it cannot be read."""
+        """Open a file of the run for pyarrow; raise OSError if the file cannot be read."""
         if self._files is None:
             return open_regular(self._folder / name)
         if name not in self._files:

@@ -66,8 +66,8 @@ def collect(
     arrived: Mapping[str, Numbers],
     end_s: float,
 ) -> Transfers:
-    """Return the transfers that started before `end_s`, first those of groups, then those of
-    traffic.
+    """Return the transfers that started before `end_s`: first flows of groups, then flows of
+    traffic sources.
 
     `flows` are the summary's; `arrived` the core's columns of flows that traffic sources started,
     in any order.

@@ -167,8 +167,8 @@ def _wanted(param: _Param) -> str:
 
 
 def read_queue(kind: str, given: object) -> dict[str, Any]:
-    """Check the parameters of a queue discipline and return them in SI units; those of cohabit stay
-    as written.
+    """Check the parameters of a queue discipline; return them in SI units, or as written for a
+    cohabit queue.
 
     Raises PartError.
     """

@@ -123,7 +123,9 @@ class Session:
     # --- sliders
 
     def controls(self) -> list[Slider | Choice]:
-        """Return the sliders of the current scenario, or none if the scenario is invalid."""
+        """Return the sliders of the current scenario, or an empty list if the scenario is
+        invalid.
+        """
         try:
             scenario = self.scenario()
         except InputError:

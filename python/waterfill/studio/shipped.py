@@ -13,7 +13,9 @@ _FOLDER = "scenarios"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the names of all built-in scenarios: first the templates, then those of tours."""
+    """Return the names of all built-in scenarios: first the templates, then the scenarios of
+    tours.
+    """
     folder = resources.files("waterfill.studio") / _FOLDER
     files = folder.iterdir() if folder.is_dir() else ()
     own = (f.name for f in files if f.name.endswith(templates.SUFFIX))

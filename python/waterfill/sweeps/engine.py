@@ -160,7 +160,9 @@ class _Sweep:
         }
 
     def _take(self, future: Any) -> None:
-        """Record the rows of a finished batch, and queue its points without a row again."""
+        """Record the rows of a finished batch, and queue points without a result again, up to a
+        limit of tries.
+        """
         batch = self._batches.pop(future, None)
         if batch is None:
             return

@@ -30,7 +30,7 @@ _COLUMNS = 4
 
 @dataclass(frozen=True)
 class Varying:
-    """The axes that vary, those of numbers and those of names. `drawn` is true for random draws."""
+    """The axes that vary: numeric axes, and axes of names. `drawn` is true for random draws."""
 
     numeric: Sequence[str]
     names: Sequence[str]

@@ -103,7 +103,7 @@ NAMES = (*COLUMNS, *SERIES_COLUMNS)
 
 
 def numbers(extra: Iterable[str] = ()) -> list[str]:
-    """Return the names of the numeric columns: those of every sweep and the extra ones."""
+    """Return the names of the numeric columns: the columns of every sweep and the extra columns."""
     return [*COLUMNS, *extra, "wall_s", "memory_bytes"]
 
 

@@ -203,7 +203,7 @@ def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
 
 
 def _settled(base: Base, protocols: Sequence[str], span: Range) -> Range:
-    """Return the range, restricted to whole numbers if its key takes only those."""
+    """Return the range, restricted to whole numbers if the range's key takes only whole numbers."""
     protocol = [f"protocol={name}" for name in protocols]
     for found in (span, replace(span, whole=True)):
         number = found.at(0.381966)

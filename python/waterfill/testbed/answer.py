@@ -185,7 +185,9 @@ class Ticks(Record):
 
 
 class HostLoad(Record):
-    """Counters of the host: CPU time of all CPUs, and of those of the run's hosts and routers."""
+    """Counters of the host: CPU time of all CPUs, and of the CPUs of the run's hosts and
+    routers.
+    """
 
     time_s: float
     cpu_ticks: Ticks

@@ -145,7 +145,9 @@ def _targets(scenario: Scenario, resolved: Network) -> Mapping[str, float]:
 
 
 def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
-    """Return all parameters of the protocols in use: the kernel's, and those of loaded laws."""
+    """Return all parameters of the protocols in use: values of the kernel, and parameters of loaded
+    laws.
+    """
     used, infos = dict.fromkeys(flow.protocol for flow in resolved.flows), known()
     given = protocols.with_defaults(_loaded(resolved), resolved.params, infos)
     for name, values in given.items():

@@ -15,7 +15,7 @@ class RunNetwork:
 
     def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:
         """Build the testbed with the given parameters of each loaded law. `laws` is the class that
-        loads them.
+        loads the laws.
 
         Raises OSError, DaemonError or DelayLineError if a part of it fails.
         """

@@ -125,7 +125,9 @@ class Running:
                 process.wait()
 
     def trouble(self) -> str | None:
-        """Return the client's error message, or None if it is running, succeeded or was killed."""
+        """Return the client's error message, or None if the client is running, succeeded or was
+        killed.
+        """
         if self.sender is None or self.sender.poll() in (None, 0, -9):
             return None
         text = self._output("client.err") or self._output("client.out")

@@ -156,7 +156,7 @@ class Topology:
                 self._route(route.namespace, route.destination, route.interface, route.neighbour)
 
     def _steer(self) -> None:
-        """Steer the reception of the delay line's frames to the other CPUs.
+        """Steer the reception of the delay line's frames to CPUs other than the line's own.
 
         Otherwise the receiver's work, up to TCP's acknowledgement, runs inside the line's own
         system call: at 1 Gbit/s that takes a whole CPU, and frames leave late.
@@ -261,7 +261,9 @@ def _set(name: str, value: int | str) -> None:
 
 
 def setting(name: str) -> str:
-    """Return a kernel setting in the calling thread's namespace, or "" if it is missing."""
+    """Return a kernel setting in the calling thread's namespace, or "" if the setting is
+    missing.
+    """
     try:
         with open(f"/proc/sys/net/{name}") as file:
             return file.read().strip()

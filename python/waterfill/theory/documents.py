@@ -60,7 +60,9 @@ def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = 
 
 
 def same(given: Sequence[float], printed: Sequence[float]) -> bool:
-    """Return True if parameters equal those of a printed case, within rounding."""
+    """Return True if parameters equal the parameters of a case printed in the paper, within
+    rounding.
+    """
     return all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(given, printed, strict=True))
 
 
@@ -208,7 +210,9 @@ class Equilibrium(Record):
 
 @computed
 def equilibrium_of(about: Subject) -> Equilibrium:
-    """Return the document of `theory equilibrium`: a fixed point for XCP and P-XCP, or max-min."""
+    """Return the document of `theory equilibrium`: the fixed point of XCP, iXCP or P-XCP, or
+    max-min rates.
+    """
     network, scenario = about.network, about.scenario
     assert network is not None
     assert scenario is not None

@@ -138,7 +138,7 @@ def _maxnet_network(about: Subject) -> Document:
 
 
 def _rtts(about: Subject) -> list[float]:
-    """Return the network's distinct RTTs (s); raise InputError if one is zero."""
+    """Return the network's distinct RTTs (s); raise InputError if an RTT is zero."""
     assert about.network is not None
     assert about.scenario is not None
     rtts = allocation.rtts_s(about.network)

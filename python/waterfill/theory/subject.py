@@ -85,7 +85,7 @@ def _subject(scenario: Scenario, protocol: str, network: Network | None) -> Subj
 
 
 def time_s(option: str, text: str) -> float:
-    """Return the time (s) in an option's text; raise InputError if it is invalid or below
+    """Return the time (s) in an option's text; raise InputError if the time is invalid or below
     `MIN_TIME_S`.
     """
     try:

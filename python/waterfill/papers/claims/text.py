@@ -8,8 +8,8 @@ from waterfill.papers.claims.verdict import Judged
 
 
 def remark(claim: Judged) -> str:
-    """Return the remark on a verdict, such as the reason why it differs from the paper, or an empty
-    text.
+    """Return the remark on a verdict, such as the reason for a difference from the paper, or an
+    empty text.
 
     For a random claim it adds the range of single runs, for a short version what it changed.
     """

@@ -206,5 +206,5 @@ def verdict(claim: Claim, measured: float | None, recorded: bool = True) -> Verd
 
 
 def _finite(value: float | None) -> float | None:
-    """Return a value, or None if it is missing or not finite, because JSON has no such numbers."""
+    """Return a value, or None in place of NaN and infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None

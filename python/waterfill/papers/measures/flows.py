@@ -168,7 +168,8 @@ def reclaimed_fraction(
     average_s: float,
     before_s: float = 1.0,
 ) -> float | None:
-    """Return the fraction of freed capacity that a flow uses `after_s` after it became free.
+    """Return the fraction of freed capacity that a flow uses `after_s` after the capacity became
+    free.
 
     (rate − before) / (target − before), where `before` is the mean rate in the `before_s` up to
     `at_s` and `rate` the mean over `average_s` centred on `at_s + after_s`.
