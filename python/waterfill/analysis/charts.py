@@ -22,9 +22,10 @@ from waterfill.analysis.series import Series
 Role: TypeAlias = Literal[
     "line", "thin", "share", "step", "points", "marked", "limit", "sample", "bar"
 ]
-"""Role of a line, which decides its style. A `thin` line accompanies another line. A `share` is a
-max-min share, grey and in the background. A `step` line is a distribution. A `marked` line has a
-marker at each point. A `limit` is a wide bound. A `sample` shows single values, small and grey.
+"""Role of a line, which decides the line's style. A `thin` line accompanies another line. A `share`
+is a max-min share, grey and in the background. A `step` line is a distribution. A `marked` line has
+a marker at each point. A `limit` line is wide and shows a bound. A `sample` shows single values,
+small and grey.
 """
 
 Units: TypeAlias = Sequence[tuple[float, str]]

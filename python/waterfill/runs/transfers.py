@@ -102,7 +102,7 @@ def collect(
 
 
 def _arrivals_before(network: Network) -> Indexes:
-    """Return, for each traffic source, the number of sources of flows before it."""
+    """Return, for each traffic source, the number of sources of flows that precede it."""
     starts_flows = np.array([t.flows is not None for t in network.traffic], dtype=np.int64)
     return np.cumsum(starts_flows) - starts_flows
 

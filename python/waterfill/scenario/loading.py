@@ -87,8 +87,8 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def toml_error(error: Exception, text: str) -> str:
-    """Return a TOML parser's message, with the repeated key if the parser does not name it and it
-    can be found.
+    """Return a TOML parser's message. If the message lacks the name of a repeated key, add the key
+    if it can be found.
 
     A value's end is where the parser is then; its key begins the last line before which the text
     has no error.
@@ -126,8 +126,8 @@ def _hint(text: str) -> str:
 def from_dict(
     document: Mapping[str, Any], source: str = "<dict>", sets: Iterable[str] = ()
 ) -> Scenario:
-    """Read a scenario from a dictionary with the structure of the TOML file, and leave it
-    unchanged.
+    """Read a scenario from a dictionary with the structure of the TOML file, and leave the
+    dictionary unchanged.
     """
     try:
         own = _copy(dict(document))

@@ -238,7 +238,9 @@ def _points(x: Series, y: Series, axes: _Axes) -> list[str]:
 
 
 def _finite_runs(y: Series) -> list[slice]:
-    """Return the slices of a series without NaN, between which its line has gaps."""
+    """Return the slices of consecutive numbers in a series. A line has gaps where the series has
+    NaN.
+    """
     inside = np.isfinite(y).astype(np.int8)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], inside, [0]])))
     return [slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -54,7 +54,7 @@ class LawPage:
 
 
 class Moment:
-    """State of a run at one time: values of a link and of a protocol's first flow on it.
+    """State of a run at one time: values of a link and of a protocol's first flow on that link.
 
     Raises InputError if no flow of the protocol crosses the link.
     """

@@ -131,7 +131,7 @@ def chart(found: list[Curve], rtt_s: float) -> Chart:
 
 
 def sentences(found: list[Curve]) -> list[str]:
-    """Return one sentence per loop, which states its margins or that it is unstable."""
+    """Return one sentence per loop on the loop's stability and margins."""
     return [f"{c.name}: {_verdict(c.margins)}" for c in found]
 
 

@@ -21,7 +21,7 @@ from waterfill.studio.session import Session
 
 
 def head(wrong: str) -> str:
-    """Return the page's title, followed by the error in its query if there is one."""
+    """Return the page's title, followed by the error in the page's query if there is one."""
     box = f'<div class="wf-error" role="alert">{escape(wrong)}</div>' if wrong else ""
     return (
         '<div class="wf-head"><h1>Waterfill studio</h1><p class="wf-note">Explicit congestion '

@@ -45,8 +45,8 @@ def bind(port: int | None) -> socket.socket:
 
 
 def serve(port: int | None, browser: bool, announce: Callable[[str], None]) -> None:
-    """Serve the studio until interrupted. Call `announce` with the URL, token included, once it is
-    ready.
+    """Serve the studio until interrupted. Call `announce` with the URL, token included, once the
+    server is ready.
 
     Raises KeyboardInterrupt at Ctrl-C, InputError without marimo or without the port.
     """

@@ -193,7 +193,9 @@ class Session:
         return found.get(self.tour) or next(iter(found.values()))
 
     def turn(self, clicks: Mapping[str, int]) -> None:
-        """Turn the tour by the clicked number of steps. The step after the last completes it."""
+        """Turn the tour by the clicked number of steps. The step after the last one completes the
+        tour.
+        """
         by = clicks["next"] - clicks["back"] - self._turned
         self._turned += by
         self.step = max(0, min(len(self.current_tour().steps), self.step + by))

@@ -56,7 +56,9 @@ def _question(step: Step) -> str:
 
 
 def _stated(step: Step, given: Answer) -> str:
-    """Return a table of the numbers in a step's text next to those measured in its run."""
+    """Return a table of the numbers in a step's text next to the numbers measured in the step's
+    run.
+    """
     if not step.numbers:
         return ""
     rows = []

@@ -245,7 +245,7 @@ class Cluster:
         )  # fmt: skip
 
     def drop(self) -> None:
-        """Close the client. The scheduler then cancels its unfinished tasks."""
+        """Close the client. The scheduler then cancels the client's unfinished tasks."""
         if self.client is not None:
             with suppress(Exception):
                 self.client.close(timeout=2)

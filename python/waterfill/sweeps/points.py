@@ -168,8 +168,8 @@ class Design:
         object.__setattr__(self, "drawn", tuple(self._draw()))
 
     def check(self, base: Base) -> Scenario:
-        """Check the first point, and values of each axis in combination with it: all of a few, or
-        the ends of many numbers.
+        """Check the first point, and the values of each axis in combination with it. Of many
+        numbers only both ends are checked.
 
         So a wrong key or value is found before anything has run; what only a combination of values
         makes wrong is found in its run. Returns the first point's scenario. Raises InputError.

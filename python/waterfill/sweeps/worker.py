@@ -252,5 +252,7 @@ def run_batch(
 
 
 def same(value: Any) -> Any:
-    """Return the argument. As a Dask task, it sends the scenario's text to each worker once."""
+    """Return the argument. As a Dask task, this function sends the scenario's text to each worker
+    once.
+    """
     return value

@@ -145,7 +145,7 @@ class DaemonStatus(Record):
 
 
 class LinkChanged(Record):
-    """A router daemon's answer to a change of its link: the time of the change (monotonic) and any
+    """A router daemon's answer to a change of a link: the time of the change (monotonic) and any
     error.
     """
 

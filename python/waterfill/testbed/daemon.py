@@ -244,12 +244,16 @@ class Daemon(Child):
         return self._answers.popleft()
 
     def set_rate(self, device: str, rate_bps: float) -> None:
-        """Set the rate of a router's link. The answer is appended to `changes` when it is read."""
+        """Set the rate of a router's link. A later read appends the daemon's answer to
+        `changes`.
+        """
         self._read_available()  # or its answers might fill the pipe
         self._write(f"rate {device} {rate_bps:.0f}bit")
 
     def restart(self, device: str) -> None:
-        """Restart a router's link, which loses its signal. The answer is appended to `changes`."""
+        """Restart a router's link. The link loses its signal, and a later read appends the daemon's
+        answer to `changes`.
+        """
         self._read_available()
         self._write(f"restart {device}")
 

@@ -134,7 +134,7 @@ class Namespace:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Enter the namespace with this thread. Sockets and processes created in the context belong
-        to it.
+        to the namespace.
         """
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -133,7 +133,9 @@ _CONSTANTS: Mapping[str, Mapping[str, ParamValue]] = {
 
 
 def _parameter(module: str, name: str) -> int:
-    """Return a kernel module's parameter, or its default in the source if the kernel hides it."""
+    """Return a kernel module's parameter, or the default in the kernel's source if the parameter
+    cannot be read.
+    """
     try:
         return int(Path(f"/sys/module/{module}/parameters/{name}").read_text())
     except (OSError, ValueError):

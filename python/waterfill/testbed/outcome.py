@@ -124,7 +124,7 @@ class Outcome:
         return float(b - a)
 
     def _possible_bits(self, direction: int, times_s: Sequence[float] | Array) -> Array:
-        """Return a link's capacity (bits) between consecutive times, which is the integral of its
+        """Return a link's capacity (bits) between consecutive times: the integral of the link's
         rate.
         """
         spec = self._resolved.links[direction]

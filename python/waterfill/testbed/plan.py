@@ -413,7 +413,7 @@ class _Planner:
 
     def _pricings(self, congestion: Mapping[str, Congestion], targets: Mapping[str, float]) -> None:
         """Add a router for each link direction crossed by a loaded law's data, if the link allows
-        it.
+        that law.
         """
         crossed = {
             (i, flow.protocol)

@@ -78,7 +78,7 @@ class Topology:
         return self.spaces[number]
 
     def offloads(self) -> dict[str, bool]:
-        """Return the offloads of the run's hosts. Each is True if any host has it enabled."""
+        """Return the offloads of the run's hosts. An offload is True if any host has it enabled."""
         found = dict.fromkeys(OFFLOADS, False)
         for number in sorted(self.plan.hosts()):
             with self.spaces[number].entered():

@@ -131,7 +131,9 @@ def premises(gains: Gains, tau_max_s: float, threshold: float, line: Line) -> li
 
 
 def falls(gains: Gains, tau_max_s: float) -> Check:
-    """`[maxnet-2007:lemma2]` Check that ω₀(τ) decreases with τ, by its largest relative rise."""
+    """`[maxnet-2007:lemma2]` Check that ω₀(τ) decreases with τ, by the largest relative rise
+    between two RTTs.
+    """
     taus = tau_max_s * np.geomspace(1e-6, 1.0, 200)
     values = np.array([maxnet.omega_0(gains, float(tau)) for tau in taus])
     rise = float(np.max(np.diff(values) / values[:-1]))
@@ -214,7 +216,9 @@ class Certificate(NamedTuple):
 
     @property
     def by_lemma_1(self) -> bool:
-        """True if Lemma 1 proves α stable, with a margin `GRID_SLACK` for its grid's error."""
+        """True if Lemma 1 proves α stable, with a margin `GRID_SLACK` for the error of the
+        frequency grid.
+        """
         return self.alpha < (1 - GRID_SLACK) * self.limit.alpha_max
 
     @property

@@ -178,7 +178,7 @@ def _rcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
 
 
 class FlowInEquilibrium(Record):
-    """A flow entry in equilibrium. `ratio` is its rate ÷ its max-min rate."""
+    """A flow entry in equilibrium. `ratio` is the flow's rate ÷ its max-min rate."""
 
     name: str
     count: int

@@ -1,4 +1,6 @@
-"""Tuning procedure of MaxNet (maxnet-2007 §VIII.E), with the step responses for its third step."""
+"""Tuning procedure of MaxNet (maxnet-2007 §VIII.E), with the step responses for the procedure's
+third step.
+"""
 
 from __future__ import annotations
 

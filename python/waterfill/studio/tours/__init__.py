@@ -24,12 +24,12 @@ from waterfill.studio.settings import Settings
 _FIELD = re.compile(r"\{(\w+)\}")
 
 SHOWN = ("network", "filling", "rates", "queues", "signal", "nyquist", "equation", "table")
-"""Views of its run that a tour step can show, in the order of the page."""
+"""Views of a step's run that the step can show, in the order of the page."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a tour. Its texts contain their numbers, which `numbers` also holds by name.
+    """One step of a tour. The texts contain the numbers that `numbers` holds by name.
 
     `link` is the one that the equation's values are of, the busiest if empty.
     """
