@@ -186,7 +186,7 @@ def runs(scenario: Scenario) -> dict[str, StudyRun]:
 
 
 def compare(scenario: Scenario, results: Mapping[str, Result]) -> Comparison:
-    """Compare the runs of a scenario on both backends, entry by entry."""
+    """Compare the runs of a scenario on both backends, for each flow entry."""
     flows = []
     for flow in scenario.flow:
         rates = {on: _mean_bps(result, flow.name) for on, result in results.items()}

@@ -251,7 +251,7 @@ def at(curve: Sequence[Sequence[int]], part: float) -> int:
 
 
 def row(record: dict[str, Any]) -> str:
-    """Return a target's table row on the page."""
+    """Return a target's table row in docs/validation/fuzzing.md."""
     curve = record["curve"]
     edges = " | ".join(f"{at(curve, part):,}" for part in (0.1, 0.5, 1.0))
     return (
@@ -261,7 +261,9 @@ def row(record: dict[str, Any]) -> str:
 
 
 def write_page() -> None:
-    """Update the page with the rows of all targets in out/fuzz/*.json, and keep the other rows."""
+    """Update docs/validation/fuzzing.md with the targets in out/fuzz/*.json, and keep the other
+    rows.
+    """
     text = PAGE.read_text()
     head, rest = text.split(BEGIN)
     table, tail = rest.split(END)

@@ -301,7 +301,7 @@ class PeerCase(NamedTuple):
 
 
 def cases(options: Options) -> list[PeerCase]:
-    """Return all readings of the chosen protocols with each number of flows."""
+    """Return a case for each reading of the chosen protocols and each number of flows."""
     return [
         PeerCase(protocol, reading, flows, options.seeds, options.duration)
         for protocol in options.protocols

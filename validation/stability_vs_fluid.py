@@ -133,7 +133,7 @@ def aecp_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -
 
 
 def loops_of(protocol: str, params: Mapping[str, Any], link: Link, *, paper: bool) -> list[Loop]:
-    """Return a link's loop gains, one per side of its equilibrium, as in the paper or as
+    """Return a link's loop gains, one per side of its equilibrium, as in the law's paper or as
     implemented.
     """
 
@@ -329,7 +329,7 @@ class LinearVerdict:
 
 
 def linear(scenario: Scenario, *, paper: bool = False) -> LinearVerdict:
-    """Analyse the loops of a scenario, as implemented or as in the paper."""
+    """Analyse the loops of a scenario, as implemented or as in the law's paper."""
     protocol = str(scenario.protocol)
     params, links = bottlenecks(scenario)
 
@@ -503,7 +503,7 @@ def _settling_s(scenario: Scenario) -> float:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Verdicts on one scenario: linear as implemented, linear as in the paper, and fluid."""
+    """Verdicts on one scenario: linear as implemented, linear as in the law's paper, and fluid."""
 
     scenario: str
     protocol: str | None

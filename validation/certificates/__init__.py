@@ -1,4 +1,4 @@
-"""Certificates: recompute every logged step of a law from the paper's equations.
+"""Certificates: recompute every logged step of a law from the equations of the law's paper.
 
 Reading order: `log` (the format), `rounding` (exact numbers with a bound of rounding), `replay`
 (each step again, state by state), then a law's equations, such as `maxnet`, next to its paper;

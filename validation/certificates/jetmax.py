@@ -236,8 +236,8 @@ class Source(SourceChecker):
 
 
 def is_less(proposed: Real, target: Real | float, factor: float) -> bool | None:
-    """Return True if another router's share is smaller by more than a factor, or None if rounding
-    decides (`switching`).
+    """Return True if another router's share is smaller by more than the fraction `factor`, or None
+    if rounding decides (`switching`).
     """
     goal = target if isinstance(target, Real) else Real(target)
     return True if goal.value <= 0 else below(proposed, (1 - Real(factor)) * goal)

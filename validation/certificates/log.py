@@ -133,7 +133,9 @@ def _rows(path: Path, file: Any, header: Header) -> Iterator[Step]:
 
 
 def _words(column: Any) -> tuple[list[int], list[int]]:
-    """Return all words of a column, and the offsets at which each row's words begin and end."""
+    """Return all 64-bit words of a column, and the offsets at which the words of each row begin and
+    end.
+    """
     offsets = column.offsets.to_pylist()
     first = offsets[0]
     words = column.values.slice(first, offsets[-1] - first).to_pylist()

@@ -1,5 +1,4 @@
-"""Equations of MaxNet 2007, from the paper: Fig. 2 and 3, eq. 2, 3, 6a, 7, 8, 10, §IV.B, §V and
-§VI.
+"""Equations of MaxNet, from maxnet-2007: Fig. 2 and 3, eq. 2, 3, 6a, 7, 8, 10, §IV.B, §V and §VI.
 
 The thesis's eq. 12 is `compensate`. Readings are those of the law's page
 (docs/reference/protocols/maxnet.md).
@@ -278,8 +277,8 @@ class Source(SourceChecker):
         return Expected(after, self._limit(step))
 
     def _start(self, step: Step, code: int, tau: int) -> dict[str, object]:
-        """Return the state in which MaxStart begins, at the rate that the path grants (§IV.B). For
-        code 0 MaxStart is over.
+        """Return the state in which MaxStart begins, at the rate that the path grants (§IV.B).
+        MaxStart is over if the code is 0.
         """
         if code == 0:
             return {"start": _OVER}

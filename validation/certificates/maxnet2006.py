@@ -1,4 +1,4 @@
-"""Equations of TCP MaxNet 2006, from the thesis: eq. 7–12, §3.1.2, §3.3, Fig. 5 and §6."""
+"""Equations of TCP MaxNet, from tcp-maxnet-2006: eq. 7–12, §3.1.2, §3.3, Fig. 5 and §6."""
 
 from __future__ import annotations
 

@@ -106,7 +106,9 @@ def _refusals(runs: Sequence[KernelRun]) -> str:
 
 
 def page(runs: Sequence[KernelRun], oldest: KernelRun | None) -> str:
-    """Return the page as Markdown. `oldest` is a kernel that the daemon must refuse."""
+    """Return the text of docs/reference/kernels.md. `oldest` is a kernel that the daemon must
+    refuse.
+    """
     parts = [HEAD, "## Features\n", _features([*([oldest] if oldest else []), *runs])]
     parts += ["## Tried\n", _checks(runs)]
     parts += [

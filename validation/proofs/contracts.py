@@ -303,9 +303,7 @@ CONTRACTS: dict[str, Call] = {
 
 
 def without(name: str) -> dict[str, Call]:
-    """Return the contracts that the proof of a function may use, which exclude the
-    function's own.
-    """
+    """Return the contracts that the proof of a function may use: all but the function's own."""
     return {key: call for key, call in CONTRACTS.items() if key != name}
 
 

@@ -125,8 +125,8 @@ def _fig1(law: str, flows: int) -> LawCase:
 
 
 def _thesis() -> list[LawCase]:
-    """Return the thesis's Fig. 10 to 13 at a tenth of their rates, measured while all
-    flows send.
+    """Return Fig. 10 to 13 of tcp-maxnet-2006 at a tenth of their rates, measured while all flows
+    send.
     """
     link = {"name": "link", "from": "a", "to": "b", "rate": "100 Mbit/s", "delay": "14 ms",
             "buffer": "1 bdp"}  # fmt: skip

@@ -94,7 +94,7 @@ class MaxnetCell:
     panels: Sequence[Panel] = ()
     backends: Sequence[Backend] = ("sim", "fluid", "linux")
     differs: str = ""
-    """Differences between this scenario and the paper's."""
+    """Differences between this scenario and the paper's scenario."""
     times: float = 1.0
     """Factor on the scenario's times, which is below 1 for a trial."""
 

@@ -94,7 +94,9 @@ def law_params(law: str) -> params.Values:
 
 
 def exceeds(rates: Reals, demands: Reals) -> bool:
-    """Return True if any flow's rate exceeds its demand, as while the flow sends older data."""
+    """Return True if any flow's rate exceeds its demand. This happens while a flow sends older
+    data.
+    """
     return bool(np.any(rates > demands * (1 + MAX_DRIFT)))
 
 

@@ -74,7 +74,7 @@ pub(crate) struct Meter {
     /// Finish time of the latest transmission.
     service_ends: Instant,
     started_bytes: u64,
-    /// Sum of all changes of the queue, each times its time: bytes and packets times picoseconds.
+    /// Sum of all changes of the queue, each multiplied by the time of the change: bytes and packets times picoseconds.
     moments: (i128, i128),
     /// Ranges of backlogs, in bytes and packets, in the same histogram buckets as the current backlog. Without a
     /// window, any backlog is in range.

@@ -38,7 +38,7 @@ fn a_packet_takes_its_serialization_at_the_access_too() {
     assert_close(completed_ms(&n)[0], by_hand + 3.0 * 5.0 - 12.32, 1e-12);
 }
 
-/// A window of ten packets leaves a host of 5 Mbit/s in 24 ms, so none waits for the 10 Mbit/s link behind it.
+/// A window of ten packets leaves a host of 5 Mbit/s in 24 ms. No packet then waits for the next link of 10 Mbit/s.
 #[test]
 fn a_window_leaves_the_host_at_the_rate_of_its_link() {
     let mut n = single(3.0, vec![transfer("f", 14_600, Some(5e6))]);

@@ -135,7 +135,7 @@ fn inspecting_half_of_the_packets_is_enough() {
     assert!((half.1 / all.1 - 0.5).abs() < 0.02, "{half:?} {all:?}");
 }
 
-/// The paper's p_drop changes by 0.01 % per interval, so by at most a factor of e^0.2 in 40 s at 20 ms.
+/// p_drop of xcp-tcp-2008 changes by 0.01 % per interval, so by at most a factor of e^0.2 in 40 s at 20 ms.
 #[test]
 fn the_papers_probability_changes_slowly() {
     let sim = run(&dumbbell(&cohabit(paper(), exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;

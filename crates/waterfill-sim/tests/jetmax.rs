@@ -92,7 +92,7 @@ fn a_flow_follows_its_bottleneck_and_returns() {
     assert_eq!(summary.links.iter().map(|l| l.drops).sum::<u64>(), 0);
 }
 
-/// Rates are within 1 % after six RTTs at any capacity, without overshoot, as the paper's abstract claims.
+/// Rates are within 1 % after six RTTs at any capacity, without overshoot, as the abstract of the JetMax paper claims.
 #[test]
 fn rates_converge_to_one_per_cent_in_six_rtts_at_any_capacity() {
     for capacity in [1e7, 1e8, 1e9] {

@@ -1,4 +1,4 @@
-//! Tests of the thesis's TCP MaxNet against the figures of its §4.5 and §5.
+//! Tests of TCP MaxNet (tcp-maxnet-2006) against the figures of §4.5 and §5 of the thesis.
 
 mod common;
 

@@ -78,7 +78,7 @@ fn bbr_keeps_nine_tenths_under_one_percent_of_random_loss() {
     assert!(s.flows[0].goodput_bps.unwrap() > 0.9 * 1460.0 / 1500.0 * RATE_BPS, "{:?}", s.flows[0]);
 }
 
-/// Westwood is faster than Reno under random loss, as in the thesis's Fig. 14.
+/// Westwood is faster than Reno under random loss, as in Fig. 14 of tcp-maxnet-2006.
 #[test]
 fn westwood_is_faster_than_reno_under_random_loss() {
     for loss in [0.001, 0.0025, 0.01] {

@@ -1,4 +1,5 @@
-"""Equations of JetMax's fixed-point version, from the paper and the scales in kernel/jetmax.h.
+"""Equations of JetMax's fixed-point version, from Zhang et al. 2006 and the scales in
+kernel/jetmax.h.
 
 Whole numbers: rates in bit/s, N in 2⁻²⁰ flows, δ in 2⁻⁴⁰ s, times in µs, weights (16 + m) 2^(e−8),
 parameters in millionths. Rates on the wire are codes. Every division rounds down.
@@ -245,8 +246,8 @@ def follow(p: State, s: State, x: int, offers: tuple[int, int], named: int) -> N
 
 
 def leaves(p: State, s: State, x: int, share: int) -> bool:
-    """Return True if the flow has doubted its router for long enough to switch. One interval Δ
-    suffices if the flow sends too much.
+    """Return True if the flow has preferred another router for long enough to switch. One interval
+    Δ suffices if the flow sends too much.
     """
     now = p["tcp.now_us"]
     if not s["doubted_since"] or s["doubted_since"] > now:

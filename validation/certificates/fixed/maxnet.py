@@ -1,4 +1,4 @@
-"""Equations of MaxNet's fixed-point version, from the paper and the scales in kernel/maxnet.h.
+"""Equations of MaxNet's fixed-point version, from maxnet-2007 and the scales in kernel/maxnet.h.
 
 Whole numbers: prices in 2⁻³⁴ s, the receiver's average in 2⁻⁵⁸ s, ξ in 2⁻⁶⁶, rates in bit/s, times
 in µs, α, η and weights in thousandths, μ in millionths, T in ms. Every division rounds down, except

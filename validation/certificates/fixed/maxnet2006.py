@@ -1,4 +1,4 @@
-"""Equations of the fixed-point version of MaxNet 2006, from the thesis and kernel/maxnet2006.h.
+"""Equations of MaxNet 2006's fixed-point version, from tcp-maxnet-2006 and kernel/maxnet2006.h.
 
 Whole numbers: prices, their average and ξ in 2⁻³⁴, rates in bit/s, times in µs, α, η and rateinc in
 thousandths, T in ms, μ in millionths. Every division rounds down, except where a line says

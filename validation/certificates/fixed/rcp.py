@@ -1,4 +1,4 @@
-"""Equations of RCP's fixed-point version, from the paper and the scales in kernel/rcp.h.
+"""Equations of RCP's fixed-point version, from rcp-2006 and the scales in kernel/rcp.h.
 
 Whole numbers: R in 2⁻¹⁰ bit/s, the mean RTT in 2⁻¹⁶ µs, T in µs, volumes in 2⁻⁸ bytes, growth in
 2⁻³², α and β in thousandths, logarithms in 2⁻²⁴ octaves, a source's rate in bit/s. Every division

@@ -1,4 +1,4 @@
-"""Equations of VCP's fixed-point version, from the paper and the scales in kernel/vcp.h.
+"""Equations of VCP's fixed-point version, from Xia et al. 2005 and the scales in kernel/vcp.h.
 
 Whole numbers: the load factor in 2⁻²⁴, the persistent queue and volumes in 2⁻⁸ bytes, windows in
 2⁻³² packets, RTTs in 2⁻³ µs, other times in µs, κ_q and α in thousandths, γ, ξ, β and the queue's

@@ -1,4 +1,5 @@
-"""Equations of the fixed-point routers of XCP, P-XCP and iXCP, from the papers and kernel/xcp.h.
+"""Equations of the fixed-point routers of XCP, P-XCP and iXCP, from ixcp-2007, draft-falk-xcp-spec
+and kernel/xcp.h.
 
 Their hosts are in `xcp_hosts`.
 

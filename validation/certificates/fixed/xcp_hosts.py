@@ -1,4 +1,5 @@
-"""Equations of the fixed-point hosts of XCP, P-XCP and iXCP, from the papers and kernel/xcp.h.
+"""Equations of the fixed-point hosts of XCP, P-XCP and iXCP, from the papers katabi-2002 and
+ixcp-2007, and kernel/xcp.h.
 
 Whole numbers: windows in 2⁻⁸ bytes, sums of feedback in 2⁻¹⁶ bytes at the receiver and 2⁻⁸ bytes
 modulo 2⁴⁷ in echoes, feedback in 2⁻⁸ byte/s, RTTs in 2⁻²⁴ s, times per byte in 2⁻⁵² s, weights in

@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(spread_probability(0.0, 1_000_000), 0.0);
     }
 
-    /// Gaps between drops at a constant average are uniform on 1 … 1/p_b (the paper's second method).
+    /// Gaps between drops at a constant average are uniform on 1 … 1/p_b (the second method of the RED paper).
     #[test]
     fn drops_are_spread_evenly() {
         let mut red = Red::new(&spec(), queue_context());

@@ -1,5 +1,5 @@
-//! Controllers of the probability p_drop with which TCP packets are dropped: the paper's rule, and an improved rule
-//! that follows the error.
+//! Controllers of the probability p_drop with which TCP packets are dropped: the rule of xcp-tcp-2008, and an improved
+//! rule based on TCP's rate.
 //!
 //! **Paper** (§4.3–4.4). Once per control interval p_drop grows by the factor I_drop while the explicit class has less
 //! than its share, and shrinks by D_drop while it has more. The module acts only while both classes send and the input
@@ -165,7 +165,7 @@ pub(super) enum Decision {
     Drop,
 }
 
-/// Controller with the paper's rule.
+/// Controller with the rule of xcp-tcp-2008.
 #[derive(Debug)]
 pub(super) struct Paper {
     initial: f64,

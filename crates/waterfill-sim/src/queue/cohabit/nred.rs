@@ -15,7 +15,7 @@ use super::{Class, PerClass};
 use crate::queue::discipline::address_pair;
 use crate::random::mix;
 
-/// Bloom filters of both classes, which estimate their numbers of flows.
+/// Bloom filters that estimate the number of flows in each class.
 #[derive(Debug)]
 pub(super) struct Nred {
     periods: Periods,

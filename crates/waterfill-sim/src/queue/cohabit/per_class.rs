@@ -31,7 +31,8 @@ use crate::queue::discipline::{Arrival, Backlog, Fifo, LinkShare, QueueContext, 
 
 /// Averaging time of the non-explicit class's need, in seconds, as for the improved controller's error.
 const AVERAGE_S: f64 = 0.5;
-/// Minimum part of the capacity for a class. Laws divide by this part, and a class without one could never send again.
+/// Minimum part of the capacity for a class. Laws divide by this part, and a class with no capacity could never send
+/// again.
 const MIN_PART: f64 = 0.01;
 
 /// Queues of both classes on one link direction.
