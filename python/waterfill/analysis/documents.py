@@ -42,7 +42,8 @@ class FlowFigures(Record):
 
 
 class Figures(Record):
-    """Comparison figures of one run, in SI units. None means no samples, infinity never.
+    """Comparison figures of one run, in SI units. None means that there are no samples; infinity
+    means never.
 
     `utilization` and `queue_bytes` are those of the bottleneck in the summary's window, `drops`
     those of all links in the window, `jain_index` that of the rates in the window. `share_ratio` is

@@ -331,7 +331,7 @@ _EFFECTIVE_TRAFFIC: Sequence[Column[Document]] = (
 def _listed(
     columns: Sequence[Column[Document]], rows: Sequence[Document], what: str
 ) -> list[Table | Text]:
-    """Return a table of the first rows, and a note with the number of other rows."""
+    """Return a table of the first rows and, if others are left, a note with their number."""
     left = len(rows) - _MAX_ROWS
     others = [Text(f"… and {left} other {what}; --json lists all.")] if left > 0 else []
     return [printed(columns, rows[:_MAX_ROWS]), *others]

@@ -22,7 +22,7 @@ class Spread(Record):
 
 
 class Rtts(Record):
-    """RTTs in milliseconds. `base` is propagation delay and padding."""
+    """RTTs in milliseconds. `base` is the propagation delay plus the added access delay."""
 
     base: float
     mean: float | None

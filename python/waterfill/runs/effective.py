@@ -73,7 +73,9 @@ def _links(network: Network, of_laws: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def _link(link: LinkSpec, target: float) -> dict[str, Any]:
-    """Return a link's entry, with its buffer size as `buffer_bytes` or `buffer_packets`."""
+    """Return a link's effective values, with the buffer size as `buffer_bytes` or
+    `buffer_packets`.
+    """
     entry: dict[str, Any] = {}
     for key, value in plain(link).items():
         if key == "buffer":
@@ -89,7 +91,7 @@ def _flows(network: Network) -> list[dict[str, Any]]:
 
 
 def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry with link names in place of link indexes."""
+    """Return the values of a flow or a traffic source with link names in place of link indexes."""
     for key in ("forward", "reverse", "path"):
         if entry.get(key) is not None:
             entry[key] = [network.links[index].name for index in entry[key]]

@@ -322,7 +322,7 @@ def _traffic(source: TrafficSummary) -> TrafficSummary:
 
 
 def _in_order(entry: Mapping[str, object], keys: Sequence[str]) -> dict[str, object]:
-    """Return a copy of an entry with these keys first."""
+    """Return a copy of an entry of the summary, with the given keys first."""
     return {**{key: entry[key] for key in keys if key in entry}, **entry}
 
 

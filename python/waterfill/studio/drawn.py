@@ -51,8 +51,8 @@ START = Drawing(
 
 
 def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
-    """Read the rows of a URL as a drawing; raise InputError for a row without four fields or too
-    many rows.
+    """Read the rows of a URL as a drawing; raise InputError for a row without four fields or a
+    wrong number of rows.
     """
     found = Drawing(
         tuple(LinkRow(*_fields("link", row)) for row in links),

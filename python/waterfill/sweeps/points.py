@@ -97,7 +97,9 @@ class Base:
 
     @property
     def place(self) -> str:
-        """Absolute path of the scenario file, to which files named in the scenario are relative."""
+        """Absolute path of the scenario file. Files named in the scenario are relative to its
+        folder.
+        """
         return str(Path(self.source).absolute())
 
     def identity(self) -> str:

@@ -32,7 +32,9 @@ _hosts: set[int] = set()
 
 
 def hosts_cpus() -> set[int]:
-    """Return the CPUs of hosts and routers. Before a delay line starts, these are all CPUs."""
+    """Return the CPUs of hosts and routers. Before a delay line starts, these are all CPUs of the
+    process.
+    """
     return _hosts or os.sched_getaffinity(0)
 
 
