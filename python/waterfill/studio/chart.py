@@ -38,8 +38,8 @@ def title(chart: Chart) -> str:
 
 
 def on_common_axes(one: Chart, other: Chart) -> tuple[Chart, Chart]:
-    """Return two charts of the same quantity with a common x range, and a common y range if
-    possible.
+    """Return two charts with a common x range if their x axes agree, and a common y range if they
+    show one quantity.
 
     Charts that keep a scale between x and y stay as they are.
     """

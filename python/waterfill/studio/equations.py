@@ -475,7 +475,7 @@ LAWS: Mapping[str, LawPage] = {
     "sack": _reno((), _HALF),
     "cubic": _CUBIC,
 }
-"""Laws whose equation the studio shows. For all other laws, see the reference."""
+"""Laws whose equation the studio shows. For any other law, it shows the summary."""
 
 
 def main_params(protocol: str) -> Sequence[str]:
