@@ -31,7 +31,9 @@ def seeds(first: int, count: int) -> list[int]:
 
 
 def quantities(figures: Figures) -> dict[str, float | None]:
-    """Return the quantities that are compared over seeds, from a run's comparison figures."""
+    """Return the quantities that are compared over seeds, from a run's comparison figures. Infinity
+    becomes None.
+    """
     found: dict[str, float | None] = {
         "utilization": figures.utilization,
         "queue_bytes.mean": figures.queue_bytes.mean,

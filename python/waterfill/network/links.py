@@ -27,7 +27,7 @@ def droptail(link: Link) -> Droptail:
 
 
 def loss_model(link: Link) -> elements.LossSpec | None:
-    """Resolve the loss model of a link's forward direction."""
+    """Resolve the loss model of a link's forward direction, or return None without one."""
     if link.loss_model is None:
         return None
     from waterfill.contract import elements
@@ -42,7 +42,9 @@ def loss_model(link: Link) -> elements.LossSpec | None:
 
 
 def shaper(link: Link) -> elements.ShaperSpec | None:
-    """Resolve the token bucket of a link, which acts in both directions."""
+    """Resolve the token bucket of a link, which acts in both directions, or return None without
+    one.
+    """
     if link.shaper is None:
         return None
     from waterfill.contract.elements import ShaperSpec
@@ -111,7 +113,7 @@ def faults(link: Link, forward: bool, duration_s: float) -> tuple[elements.Fault
 
 
 def host_faults(flow: Flow, duration_s: float) -> tuple[elements.HostFaultSpec, ...]:
-    """Resolve the faults of a flow's hosts."""
+    """Resolve the faults of a flow's hosts, or return an empty tuple without faults."""
     if flow.fault is None:
         return ()
     from waterfill.contract import elements
@@ -132,7 +134,7 @@ def host_faults(flow: Flow, duration_s: float) -> tuple[elements.HostFaultSpec, 
 
 
 def reorder(link: Link, packet_bytes: int) -> elements.ReorderSpec | None:
-    """Resolve the reordering of a link's forward direction."""
+    """Resolve the reordering of a link's forward direction, or return None without reordering."""
     if link.reorder is None:
         return None
     from waterfill.contract.elements import ReorderSpec

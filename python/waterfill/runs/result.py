@@ -367,7 +367,9 @@ def completion_times(took_ms: Iterable[float]) -> Times:
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:
-    """Return a percentile: the smallest value that `percent` of the sorted values do not exceed."""
+    """Return a percentile, the smallest value that `percent` of the sorted values do not exceed, or
+    None without values.
+    """
     # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
     place = max(0, -(-percent * len(values) // 100) - 1)
     return float(values[place]) if len(values) else None

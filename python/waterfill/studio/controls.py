@@ -82,7 +82,7 @@ _PER_DECADE = 20
 
 
 def of_protocol(scenario: Scenario, protocol: str) -> list[Slider | Choice]:
-    """Return the controls of a protocol's parameters: sliders for numbers, choices for words.
+    """Return the controls of a known protocol's parameters: sliders for numbers, choices for words.
 
     Numbers go from a tenth to ten times the default, as far as the core accepts them. What a link
     sets to no value of the parameter is shown as the default: the answer says what is wrong.

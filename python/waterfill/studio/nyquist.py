@@ -82,7 +82,8 @@ _LOOPS: Mapping[str, Callable[[Values, float], dict[str, Loop]]] = {
 
 
 def curves(protocol: str, values: Values, rtt_s: float) -> list[Curve]:
-    """Return the Nyquist curves of a protocol's loops at an RTT (s), around their crossovers.
+    """Return the Nyquist curves of a protocol's loops at an RTT (s), around their crossovers, or an
+    empty list without a loop.
 
     Empty for a protocol without a linear loop (a TCP, JetMax).
     """

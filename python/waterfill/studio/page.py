@@ -48,7 +48,9 @@ def buttons(runs: Sequence[str], turns: Sequence[str], moment: str) -> str:
 
 
 def sliders(session: Session, widgets: Mapping[str, str]) -> str:
-    """Return the controls as HTML. Parameters outside the equation are folded behind a summary."""
+    """Return the controls as HTML, or an empty text without controls. Parameters outside the
+    equation are folded.
+    """
     if not widgets:
         return ""
     protocol = next((k.split(".")[1] for k in widgets if k.startswith("params.")), "")
@@ -216,7 +218,9 @@ def animation_file(session: Session) -> bytes:
 
 
 def drawing(widgets: Mapping[str, str], resize: Sequence[str]) -> str:
-    """Return the form of the drawn network: a box of fields for each link and flow."""
+    """Return the form of the drawn network, a box of fields for each link and flow, or an empty
+    text without a drawing.
+    """
     if not widgets:
         return ""
     rows: dict[str, list[str]] = {}

@@ -56,8 +56,8 @@ def _question(step: Step) -> str:
 
 
 def _stated(step: Step, given: Answer) -> str:
-    """Return a table of the numbers in a step's text next to the numbers measured in the step's
-    run.
+    """Return a table of the numbers in a step's text next to the numbers measured in its run, or an
+    empty text without numbers.
     """
     if not step.numbers:
         return ""

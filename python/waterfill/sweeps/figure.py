@@ -180,7 +180,9 @@ def _maps(
 
 
 def _boundary(sweep: Sweep, varying: Varying) -> list[Chart]:
-    """Return the chart of the boundary at which a verdict changes, over the first numeric axis."""
+    """Return the chart of the boundary at which a verdict changes, over the first numeric axis, or
+    no chart if none is found.
+    """
     span = sweep.plan.design.span
     assert span is not None
     found = [b for b in sweep.boundaries if b.low is not None and b.high is not None]

@@ -422,7 +422,8 @@ def _bottleneck(
 
 
 def _law(raw: Answer, resolved: Network) -> Check | None:
-    """Check that loaded laws controlled their connections, with a router's signal at all times.
+    """Check that loaded laws controlled their connections, with a router's signal at all times;
+    None without loaded laws.
 
     Only connections with a router on every link are judged. A link without the law's router is the
     scenario's choice, and its effect the run's result.
@@ -454,7 +455,7 @@ def _law(raw: Answer, resolved: Network) -> Check | None:
 
 
 def _changes(raw: Answer) -> Check | None:
-    """Check that the links' queues and routers changed on time.
+    """Check that the links' queues and routers changed on time; return None if no link changes.
 
     A change of the delay needs no check: it holds from its time on by the packets' own timestamps.
     """

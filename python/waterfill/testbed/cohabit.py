@@ -77,7 +77,9 @@ def dropped(samples: Sequence[LawSample] | None) -> int:
 
 
 def arguments(queue: spec.QueueSpec) -> tuple[str, ...]:
-    """Return the options of `waterfilld router` for a cohabit queue; none for other queues."""
+    """Return the options of `waterfilld router` for a cohabit queue, or an empty tuple for any
+    other queue.
+    """
     if not isinstance(queue, spec.Cohabit) or not isinstance(queue.estimator, spec.Nred):
         return ()
     controller = queue.controller

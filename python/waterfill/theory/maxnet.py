@@ -228,7 +228,8 @@ def _maximum(function: Callable[[Reals | float], Reals], grid: Reals) -> float:
 
 
 def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
-    """`[maxnet-2007:prop2]` Return τ′, the largest τ at which the tail crosses y = γx.
+    """`[maxnet-2007:prop2]` Return τ′, the largest τ at which the tail crosses y = γx, or 0 without
+    a crossing.
 
     At τ̄ the tail is on the negative real axis, above y = γx; at τ′ it falls below that line.
     """

@@ -119,7 +119,8 @@ def _judge_one(
 
 
 def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
-    """Return the short version's changes for a claim: "key=value" pairs, omitted runs, and seeds.
+    """Return the short version's changes for a measured claim: "key=value" pairs, omitted runs, and
+    seeds.
 
     Only the runs that the claim's measure reads count; without a measure nothing does.
     """
