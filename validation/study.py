@@ -304,7 +304,7 @@ def results(
     *,
     kept: bool = False,
 ) -> dict[str, Result]:
-    """Return the results of all runs, without repeating stored runs.
+    """Return the results of all runs, without repeating valid stored runs.
 
     Raises KeyboardInterrupt after Ctrl-C, and with `kept` NotKept instead of running anything.
     """

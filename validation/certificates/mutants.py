@@ -179,8 +179,8 @@ def verdict(case: MutantCase, lines: Sequence[str]) -> replay.Wrong | None:
 
 
 def difference(case: MutantCase, before: Sequence[str], after: Sequence[str]) -> str:
-    """Return the first difference between two logs: a call, an input, a state, an output or a
-    field.
+    """Return the first difference between two logs: a call, an input, a state, an output, a field
+    or the number of calls.
     """
     (_, left), (_, right) = read(case, before), read(case, after)
     for a, b in zip(left, right, strict=False):
@@ -260,7 +260,9 @@ def reason(name: str) -> str:
 
 
 def table(results: dict[str, dict[str, str]]) -> str:
-    """Return the results as a Markdown table, followed by the mutants that were not rejected."""
+    """Return the results as a Markdown table, followed by the mutants that had no effect, changed
+    the calls or were accepted.
+    """
     counts = {law: _counted(found) for law, found in results.items()}
     counts["all"] = sum(counts.values(), Counter[str]())
     kinds = ("unviable", "rejected", "crashed", "no step", "same", "calls", "accepted")

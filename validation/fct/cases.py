@@ -121,7 +121,7 @@ _NO_LAWS = ("window", "scone")
 
 
 def laws() -> list[str]:
-    """Return every law of the simulator: explicit laws first, then TCPs."""
+    """Return the simulator's laws except `window` and `scone`: explicit laws first, then TCPs."""
     known = [p for p in protocols.load().values() if "sim" in p.backends]
     known = [p for p in known if p.name not in _NO_LAWS]
     return [p.name for kind in ("explicit", "end-to-end") for p in known if p.kind == kind]
