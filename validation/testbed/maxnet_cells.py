@@ -134,7 +134,9 @@ class MaxnetCell:
         return from_toml(of.to_toml(), f"<{self.name}>", self.sets)
 
     def _shorter(self, of: Scenario) -> list[str]:
-        """Return overrides that scale every time in the scenario, except delays and RTTs."""
+        """Return overrides that scale the duration, the measurement window, and the starts and
+        stops.
+        """
 
         def text(seconds: float) -> str:
             return f"{seconds * self.times:.6g} s"
