@@ -1,10 +1,10 @@
 //! Tests of the kernel interface for every law that has a kernel version.
 
-use crate::kernel::Record;
-use crate::params::KernelForm;
+use crate::kernel::{Numbers, Record};
 use crate::params::kernel_form::{
     at_least, default_only, form_of, link_target, micros, millis, scaled, whole, word, words,
 };
+use crate::params::{KernelForm, Unit};
 use crate::protocol::{PacketKind, Passing};
 use crate::protocols::maxnet::{self, CODE_MAX, quantise, real, start_rate_code};
 use crate::registry::{ProtocolId, kernel_protocols};
@@ -89,6 +89,23 @@ fn hashes_of_records_cover_all_state() {
         let expected = last_hash(&[source_init(1500), link_set]);
         assert_eq!(last_hash(&[source_init(1500), link_set]), expected, "{name}: the same calls");
         assert_ne!(last_hash(&[source_init(1200), link_set]), expected, "{name}: another size of packets");
+    }
+}
+
+/// The recorded sets of a law's parameters give each flag and each choice of the C code more than one value.
+#[test]
+fn recorded_parameters_select_different_code() {
+    for (name, form) in kernel_protocols() {
+        let sets = form.recorded();
+        let varies = |member: &str| {
+            let number = |set: &Numbers| set.iter().find(|(known, _)| *known == member).map(|&(_, number)| number);
+            sets.iter().any(|set| number(set) != number(&sets[0]))
+        };
+        let words: Vec<&str> = (ProtocolId::by_name(name).expect("a protocol").params_list().iter())
+            .filter(|info| matches!(info.unit, Unit::Flag | Unit::Choice(_)))
+            .filter_map(|info| info.kernel?.member_of(info.name))
+            .collect();
+        assert!(words.iter().all(|member| varies(member)), "{name}: {words:?}");
     }
 }
 

@@ -394,6 +394,15 @@ mod tests {
         assert_eq!((pass(&mut router, Instant::from_secs(0.1), Some(UNKNOWN)), expected), (Some(58), 58));
     }
 
+    /// The router's price has the parameters of the advice.
+    #[test]
+    fn the_price_has_the_parameters_of_the_advice() {
+        let params = Params { x_max: Rate::from_bps(2e8), mu: 0.5, ..Params::default() };
+        let router = params.router();
+        assert_eq!((router.x_max, router.mu), (params.x_max, 0.5));
+        assert_eq!((router.t, router.dt_p, router.t_0), (params.t, params.dt_p, params.t_0));
+    }
+
     /// `[scone:follow]` A receiver reports the lowest signal of the last period.
     #[test]
     fn a_receiver_reports_the_lowest_signal_of_a_period() {

@@ -190,6 +190,14 @@ mod tests {
         bic
     }
 
+    /// BIC has no maximum window to show before the first loss.
+    #[test]
+    fn the_maximum_window_is_shown_after_a_loss() {
+        let shown = |bic: &mut Tcp<Bic>| crate::testing::Signals::of(|probe| bic.law().observe(probe)).find("w_max");
+        assert_eq!(shown(&mut tcp::<Bic>(&Params::default())), None);
+        assert_eq!(shown(&mut after_a_loss(&Params::default(), 1000.0)), Some(1000.0));
+    }
+
     /// `[bic-2004:search]` The window grows by 32 packets per RTT, then by half of the distance, and at last by S_min.
     #[test]
     fn bic_2004_search_by_hand() {

@@ -118,6 +118,8 @@ impl TcpLaw for Reno {
 mod tests {
     use super::*;
     use crate::protocol::Source as _;
+    use crate::protocols::tcp::newreno::NewReno;
+    use crate::protocols::tcp::sack::Sack;
     use crate::protocols::tcp::testing::{acknowledge, tcp};
     use crate::units::Duration;
 
@@ -156,6 +158,18 @@ mod tests {
         assert_eq!((reno.window().cwnd, reno.window().ssthresh), (1.0, 25.0), "the first of a row sets it");
         reno.on_event(Instant::ZERO, Event::Loss);
         assert_eq!((reno.window().cwnd, reno.window().ssthresh), (2.0, 2.0));
+    }
+
+    /// `[rfc5681:eq4]` NewReno and SACK have Reno's reaction to a loss.
+    #[test]
+    fn newreno_and_sack_halve_as_reno() {
+        fn after_a_loss<L: TcpLaw<Params = Params>>() -> f64 {
+            let mut tcp = tcp::<L>(&Params::default());
+            tcp.window().cwnd = 100.0;
+            tcp.on_event(Instant::ZERO, Event::Loss);
+            tcp.window().ssthresh
+        }
+        assert_eq!([after_a_loss::<Reno>(), after_a_loss::<NewReno>(), after_a_loss::<Sack>()], [50.0; 3]);
     }
 
     #[test]

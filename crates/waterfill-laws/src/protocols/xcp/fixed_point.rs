@@ -1,7 +1,7 @@
 //! Fixed-point version of XCP, implemented in `kernel/xcp.h`, which documents the scales. This module converts the
 //! law's signals from these scales to real numbers.
 
-use super::{Params, Xcp};
+use super::{Counts, Params, Xcp};
 use crate::kernel::{self, Arithmetic, KernelLaw, RunsInKernel, SIGNALS};
 use crate::protocol::Probe;
 use crate::protocols::pxcp::PXcp;
@@ -32,6 +32,10 @@ macro_rules! runs_in_kernel {
             const WEIGHT_IN_PARAMS: bool = true;
             fn control_interval(signals: &[u64; SIGNALS]) -> Option<Duration> {
                 Some(control_interval(signals))
+            }
+            fn recorded() -> Vec<Params> {
+                let other = Params { halve_on_loss: false, counts: Counts::Own, ..Params::default() };
+                vec![Params::default(), other]
             }
             fn observe_link(signals: &[u64; SIGNALS], probe: &mut dyn Probe) {
                 observe_link(signals, probe);

@@ -17,6 +17,8 @@ fn xi_of_the_printed_example() {
 #[test]
 fn one_step_of_eq9_by_hand() {
     assert_eq!(xi_next(-1_700_000, 181_000, 1, 28, &THESIS), -1_700_000 + 172);
+    // Above ξ* the pull is negative: 96,964,285 − 181,000,000 + 50·1,661,430 = −964,215 gives −172.18.
+    assert_eq!(xi_next(-1_661_430, 181_000, 1, 28, &THESIS), -1_661_430 - 172);
     // Within 112 units a step is less than one unit of 2⁻¹⁸, and is lost.
     let rest = xi_rest(181_000, &THESIS, 28);
     assert_eq!(xi_next(rest - 100, 181_000, 1, 28, &THESIS), rest - 100);
