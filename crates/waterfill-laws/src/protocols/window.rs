@@ -102,7 +102,7 @@ mod tests {
     /// The window is the parameter's number of packets, before and after an acknowledgement.
     #[test]
     fn the_window_never_changes() {
-        let mut source = FixedWindow::new(&Params { packets: 7.0, ..Params::default() }, &connection());
+        let mut source = FixedWindow::new(&Params { packets: 7.0 }, &connection());
         let expected = SendLimit { window: Some(7.0 * connection().packet), pacing: None };
         assert_eq!(source.limit(), expected);
         source.on_ack(&Ack::new(crate::units::Instant::ZERO, (), crate::units::Duration::ZERO));

@@ -120,9 +120,9 @@ pub(super) fn flows(membership: f64, interval: f64) -> f64 {
     membership / interval
 }
 
-/// `[jetmax-2006:loss]` Returns the share per unit of weight after a flow of rate x and weight w joins: (γC − W + x)/(N
-/// + w). An overloaded router without flows returns x·γC/W per unit of weight. One flow then does not absorb the whole
-/// overload.
+/// `[jetmax-2006:loss]` Returns the share per unit of weight after a flow of rate x and weight w joins:
+/// (γC − W + x)/(N + w). An overloaded router without flows returns x·γC/W per unit of weight. One flow then does not
+/// absorb the whole overload.
 pub(super) fn share_if_joined(goal: Rate, unresponsive: Rate, flows: f64, rate: Rate, weight: f64) -> Rate {
     if flows <= 0.0 && unresponsive > goal {
         return rate * (goal / unresponsive) / weight;
