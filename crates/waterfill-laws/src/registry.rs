@@ -517,7 +517,7 @@ impl AnyParams {
     fn law(&self) -> Option<&'static KernelLaw> {
         if self.arithmetic() == Arithmetic::Real { None } else { self.protocol().law() }
     }
-    /// Returns the law for which the kernel's host program runs; `None` in other arithmetics.
+    /// Returns the law in kernel-host arithmetic; `None` in any other arithmetic.
     fn host(&self) -> Option<&'static KernelLaw> {
         self.law().filter(|_| self.arithmetic() == Arithmetic::KernelHost)
     }

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 else:
 
     def dataclass_transform(**_):
-        """Return the class unchanged, because only type checkers use this decorator."""
+        """Return a decorator that leaves the class unchanged, because only type checkers use
+        `dataclass_transform`.
+        """
         return lambda cls: cls
 
 

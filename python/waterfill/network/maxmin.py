@@ -164,7 +164,9 @@ def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
 
 
 def lives_of(network: Network) -> list[tuple[float, float]]:
-    """Return the scheduled life [start, stop) (s) of each single flow, rounded to picoseconds."""
+    """Return the scheduled life [start, stop) (s) of each individual flow, with the start rounded
+    to picoseconds.
+    """
     return [
         (round(flow.start_of_s(i), 12), flow.stop_s)
         for flow in network.flows

@@ -278,7 +278,9 @@ def _short(name: str) -> str:
 
 
 def _apart(heights: Sequence[float]) -> list[float]:
-    """Move sorted label heights `_LINE_HEIGHT` apart, within the chart if they fit."""
+    """Return sorted label heights spread at least `_LINE_HEIGHT` apart, within the chart if they
+    fit.
+    """
     places = [max(_TOP + 4.0, min(HEIGHT - _BOTTOM, y)) for y in heights]
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + _LINE_HEIGHT)

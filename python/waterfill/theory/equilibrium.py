@@ -123,8 +123,8 @@ class _Members(NamedTuple):
 
 
 class _Balance(NamedTuple):
-    """Balance of a link: its input (bit/s), the net change of a flow at its limit R, and the
-    fraction s of losses.
+    """Balance of a link: its input y (bit/s), the net change of a flow at limit R, and the fraction
+    s of assigned losses that take effect.
     """
 
     y: float

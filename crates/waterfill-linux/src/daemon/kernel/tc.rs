@@ -100,7 +100,7 @@ pub(crate) fn json<T: serde::de::DeserializeOwned>(program: &str, arguments: &[&
     serde_json::from_str(&text).with_context(|| format!("{program} {}: unexpected JSON", arguments.join(" ")))
 }
 
-/// Runs a program of iproute2 and returns its output. The program is searched in PATH, /usr/sbin and /sbin.
+/// Runs a program of iproute2 and returns its output. Searches for the program in PATH, /usr/sbin and /sbin.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     for folder in ["", "/usr/sbin/", "/sbin/"] {
         let output = match Command::new(format!("{folder}{program}")).args(arguments).output() {

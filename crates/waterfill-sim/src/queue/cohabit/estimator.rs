@@ -111,8 +111,8 @@ mod tests {
         EstimatorSpec::Sred { size: 1000, replace, delta: replace / 1000.0, shared, trials }
     }
 
-    /// Returns the estimated flow numbers and the work after `packets` packets. Flows with these rates send in random
-    /// order, one packet per millisecond.
+    /// Returns the estimated number of flows per class, and the estimator's work, after `packets` packets. Flows with
+    /// the given rates send in random order, one packet per millisecond.
     fn estimate(spec: &EstimatorSpec, inspect: f64, rates: &[(Class, f64)], packets: u32) -> (PerClass<f64>, Work) {
         let mut estimator = Estimator::new(spec, inspect, Pcg64::new(7, 3));
         let mut rng = Pcg64::new(1, 1);

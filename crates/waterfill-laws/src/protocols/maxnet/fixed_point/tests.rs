@@ -262,8 +262,8 @@ fn xi_rest_compensation_rate_and_window_over_the_range() {
     }
 }
 
-/// `[maxnet-2007:eq10]` A step of ξ, stopped at ξ*, agrees with the law over its range. The bound is the sum of 2⁻⁶²
-/// per µs of the speed, the rounding of ξ*, and the bits below 2⁻³⁴, which `xi_low` keeps.
+/// `[maxnet-2007:eq10]` A step of ξ, stopped at ξ*, agrees with eq. 10 in real numbers. The bound adds the errors of
+/// the fixed-point speed (2⁻⁶² per µs), of ξ*, of the bits below 2⁻³⁴, and of double precision.
 #[test]
 fn eq10_over_the_range() {
     let mut random = numbers(3);

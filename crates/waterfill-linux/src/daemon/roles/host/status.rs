@@ -211,7 +211,7 @@ pub(super) fn address(bytes: [u8; 16], port: u16) -> String {
     SocketAddr::new(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4), port).to_string()
 }
 
-/// Describes the reason of a fallback. Returns `None` for a number that is no reason.
+/// Describes the reason for a fallback. Returns `None` for a number that is no reason.
 pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option".into(),
@@ -227,7 +227,7 @@ pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
     })
 }
 
-/// Describes the reason of a fallback in a few words, for a table. Returns `None` for a number that is no reason.
+/// Describes the reason for a fallback in a few words, for a table. Returns `None` if `reason` is not a known reason.
 fn brief_reason(reason: HostReason) -> Option<&'static str> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "no peer",
