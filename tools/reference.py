@@ -18,6 +18,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from waterfill.cli import commands
+from waterfill.formats import build, effects
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS
@@ -210,7 +211,37 @@ def commands_page(app: TyperGroup) -> str:
             lines = command.epilog.replace("\b", "").strip().removeprefix("Examples:")
             examples = "\n".join(f"$ {line.strip()}" for line in lines.strip().splitlines())
             out.append(f"```console\n{examples}\n```")
+        if name == "waterfill generate":
+            out += _effects()
     return "\n\n".join(filled(part) for part in out) + "\n"
+
+
+def _effects() -> list[str]:
+    """Return the tables of the options of `import` and `generate` that take effect."""
+
+    def cell(options: Iterable[str]) -> str:
+        return ", ".join(f"`{option}`" for option in options)
+
+    sources = {f"`import {name}`": (one.options, one.flows) for name, one in build.FORMATS.items()}
+    sources |= {f"`generate {name}`": (one.options, False) for name, one in build.RULES.items()}
+    of_sources = [
+        (name, ", ".join(filter(None, (cell(options), "" if flows else "traffic"))))
+        for name, (options, flows) in sources.items()
+    ]
+    of_traffic = [
+        (" and ".join(f"`{option}`" for option in chosen.split(" and ")), cell(options))
+        for chosen, options in effects.TRAFFIC.items()
+    ]
+    return [
+        "### Options by source and traffic",
+        "`import` and `generate` refuse an option that has no effect. `-o`, `--duration`, "
+        "`--protocol` and `--seed` always have one. The others depend on the source:",
+        table(("source", "options"), of_sources),
+        "Where the table says *traffic*, these options choose it:",
+        table(("traffic", "options"), of_traffic),
+        "`--rate` and `--delay` are refused if each link of the file has its own. `--unit` changes "
+        "nothing of a network of `topohub` but its demands.",
+    ]
 
 
 def _leaves(group: TyperGroup, path: str) -> Iterator[tuple[str, TyperCommand]]:

@@ -71,7 +71,8 @@ def laws() -> list[str]:
 def build(name: str, law: str, duration_s: float) -> TopologyCase:
     """Return a law's scenario on a network. Raises InputError for an unknown network."""
     # Rates of the Zoo's links are up to 100 Gbit/s; errors depend on ratios only.
-    options = Options(rate_bps=RATE_BPS, pairs=PAIRS, load=LOAD, seed=SEED, duration_s=duration_s)
+    pairs = None if name.startswith("sndlib/") else PAIRS  # networks of SNDlib have demands
+    options = Options(rate_bps=RATE_BPS, pairs=pairs, load=LOAD, seed=SEED, duration_s=duration_s)
     document = read_toml(text(imported("topohub", name, options), law, SEED))
     demands = len(document["flow"])
     kept = keep_largest(document)

@@ -12,13 +12,28 @@ from typer import Argument, Option
 from waterfill.cli import completion
 from waterfill.cli.arguments import NewFile, place
 from waterfill.cli.console import print_text
-from waterfill.errors import InputError
+from waterfill.errors import InputError, shown
 
 Rate = Annotated[
-    str, Option(metavar="RATE", help="Rate of links whose rate the source does not give.")
+    str | None,
+    Option(
+        metavar="RATE",
+        help="Rate of links whose rate the source does not give. Default: 1 Gbit/s.",
+    ),
 ]
 Delay = Annotated[
-    str, Option(metavar="TIME", help="One-way delay of links whose delay the source does not give.")
+    str | None,
+    Option(
+        metavar="TIME",
+        help="One-way delay of links whose delay the source does not give. Default: 1 ms.",
+    ),
+]
+Unit = Annotated[
+    str | None,
+    Option(
+        metavar="RATE",
+        help="Unit of capacities and demands of SNDlib and topohub. Default: 1 Mbit/s.",
+    ),
 ]
 Traffic = Annotated[
     str | None,
@@ -47,7 +62,7 @@ Load = Annotated[
         "share of the hosts' rate.",
     ),
 ]
-Count = Annotated[int, Option(min=1, metavar="N", help="Flows per pair.")]
+Count = Annotated[int | None, Option(min=1, metavar="N", help="Flows per pair. Default: 1.")]
 Size = Annotated[
     str | None, Option(metavar="SIZE", help="Payload of each flow. Default: unlimited.")
 ]
@@ -60,8 +75,10 @@ Arriving = Annotated[
     ),
 ]
 Duration = Annotated[str | None, Option(metavar="TIME", help="Duration of the run.")]
-Protocol = Annotated[str, Option(metavar="NAME", help="Protocol of the flows.")]
-Seed = Annotated[int, Option(metavar="N", help="Seed of random choices.")]
+Protocol = Annotated[
+    str | None, Option(metavar="NAME", help="Protocol of the flows. Default: maxnet.")
+]
+Seed = Annotated[int | None, Option(metavar="N", help="Seed of random choices. Default: 1.")]
 
 
 def import_(
@@ -77,32 +94,31 @@ def import_(
         str | None, Argument(metavar="SOURCE", help="File, or a name in topohub.")
     ] = None,
     output: NewFile = None,
-    rate: Rate = "1 Gbit/s",
-    delay: Delay = "1 ms",
-    unit: Annotated[
-        str, Option(metavar="RATE", help="Unit of capacities and demands in SNDlib files.")
-    ] = "1 Mbit/s",
+    rate: Rate = None,
+    delay: Delay = None,
+    unit: Unit = None,
     traffic: Traffic = None,
     flows: Flows = None,
     pairs: Pairs = None,
     load: Load = None,
-    count: Count = 1,
+    count: Count = None,
     size: Size = None,
     arriving: Arriving = None,
     duration: Duration = None,
-    protocol: Protocol = "maxnet",
-    seed: Seed = 1,
+    protocol: Protocol = None,
+    seed: Seed = None,
 ) -> None:
     """Convert a topology, demands or a list of flows into a scenario."""
+    given = dict(locals())
     from waterfill.formats import build
 
     if format is None:
+        _none_given("import", "FORMAT", given)
         _listed({name: one.title for name, one in build.FORMATS.items()})
         return
     if source is None:
         raise InputError("import", format, "no SOURCE given")
-    options = _options(locals())
-    _write(build.imported(format, source, options), protocol, seed, output)
+    _write(build.imported(format, source, _options(given)), protocol, seed, output)
 
 
 def generate(
@@ -118,27 +134,28 @@ def generate(
         list[int] | None, Argument(metavar="NUMBER…", help="Sizes that the rule needs, in order.")
     ] = None,
     output: NewFile = None,
-    rate: Rate = "1 Gbit/s",
-    delay: Delay = "1 ms",
+    rate: Rate = None,
+    delay: Delay = None,
     traffic: Traffic = None,
     flows: Flows = None,
     pairs: Pairs = None,
     load: Load = None,
-    count: Count = 1,
+    count: Count = None,
     size: Size = None,
     arriving: Arriving = None,
     duration: Duration = None,
-    protocol: Protocol = "maxnet",
-    seed: Seed = 1,
+    protocol: Protocol = None,
+    seed: Seed = None,
 ) -> None:
     """Generate a scenario by rule, such as a fat-tree or a WAN."""
+    given = dict(locals())
     from waterfill.formats import build
 
     if rule is None:
+        _none_given("generate", "RULE", given)
         _listed({" ".join((name, *one.sizes)): one.title for name, one in build.RULES.items()})
         return
-    options = _options(locals())
-    _write(build.generated(rule, sizes or [], options), protocol, seed, output)
+    _write(build.generated(rule, sizes or [], _options(given)), protocol, seed, output)
 
 
 def _options(given: Mapping[str, Any]) -> Any:
@@ -160,12 +177,21 @@ def _options(given: Mapping[str, Any]) -> Any:
         raise InputError("--load", "", why)
     size = value("size", VOLUME)
     return Options(
-        rate_bps=value("rate", RATE) or 0.0, delay_s=value("delay", TIME) or 0.0,
-        unit_bps=value("unit", RATE) or 1e6, pattern=given["traffic"], flows=given["flows"],
+        rate_bps=value("rate", RATE), delay_s=value("delay", TIME),
+        unit_bps=value("unit", RATE), pattern=given["traffic"], flows=given["flows"],
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
         size_bytes=None if size is None else round(size), duration_s=value("duration", TIME),
-        seed=given["seed"],
+        seed=_SEED if given["seed"] is None else given["seed"],
     )  # fmt: skip
+
+
+def _none_given(command: str, missing: str, given: Mapping[str, Any]) -> None:
+    """Raise InputError for an option next to a list of formats or rules."""
+    for name, value in given.items():
+        if value is not None:
+            option = {"arriving": "sizes"}.get(name, name)
+            why = f"no effect without {missing}, got {shown(str(value))}"
+            raise InputError(f"--{option}", "", why, f"type waterfill {command} {missing} …")
 
 
 def _listed(titles: Mapping[str, str]) -> None:
@@ -178,6 +204,7 @@ def _listed(titles: Mapping[str, str]) -> None:
 # refused when it is read; a wrong one here is the source's.
 _OPTIONS = ("protocol", "seed", "duration", "count", "size", "load")
 _MAX_LOAD = 1_000_000
+_PROTOCOL, _SEED = "maxnet", 1
 
 
 def _check(written: str, source: str) -> None:
@@ -199,11 +226,11 @@ def _check(written: str, source: str) -> None:
         raise InputError(where, error.key, error.message) from None
 
 
-def _write(layout: Any, protocol: str, seed: int, output: Path | None) -> None:
+def _write(layout: Any, protocol: str | None, seed: int | None, output: Path | None) -> None:
     from waterfill.formats.writing import text
     from waterfill.runs.files import write_new
 
-    written = text(layout, protocol, seed)
+    written = text(layout, protocol or _PROTOCOL, _SEED if seed is None else seed)
     if all(link.rate_trace is None for link in layout.links):  # a trace is named beside the file
         checked = written
         if layout.links and not layout.flows and not layout.sources:  # --traffic none

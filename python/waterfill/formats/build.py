@@ -7,19 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from waterfill.errors import InputError, nearest, shown
-from waterfill.formats import cellular, graph, hpcc, htsim, rules, sndlib, table, traffic
+from waterfill.errors import InputError, nearest
+from waterfill.formats import cellular, effects, graph, hpcc, htsim, rules, sndlib, table, traffic
 from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
 from waterfill.scenario import distributions
-from waterfill.scenario.units import RATE, VOLUME
+from waterfill.scenario.units import RATE, TIME, VOLUME
 
 Demands = dict[tuple[str, str], float]
-PATTERNS = ("demands", "gravity", "permutation", "all-to-all", "incast", "none")
 # Pairs of a large graph are drawn: all pairs of 100 nodes would be 9900 flows.
 GRAVITY_PAIRS = 100
 GRAVITY_LOAD = 1.5
-# Of flows that arrive at random.
-ARRIVING = ("all-to-all", "permutation", "incast")
 ARRIVING_LOAD = 0.5
 # Gravity multiplies rates, and larger ones overflow.
 MAX_RATE_BPS = 1e18
@@ -31,16 +28,17 @@ MAX_WEIGHED = 4_000_000
 
 @dataclass(frozen=True)
 class Options:
-    """Options for choices that the formats leave open."""
+    """Options for choices that the formats leave open, or None for options that were not given."""
 
-    rate_bps: float = 1e9
-    """Default rate (bit/s), for links whose rate is unknown."""
-    delay_s: float = 1e-3
-    """Default one-way delay (s), for links whose length is unknown."""
-    unit_bps: float = 1e6
-    """Unit (bit/s) of capacities and demands in SNDlib files."""
+    rate_bps: float | None = None
+    """Default rate (bit/s), for links whose rate is unknown: 1 Gbit/s."""
+    delay_s: float | None = None
+    """Default one-way delay (s), for links whose length is unknown: 1 ms."""
+    unit_bps: float | None = None
+    """Unit (bit/s) of capacities and demands in SNDlib files: 1 Mbit/s."""
     pattern: str | None = None
-    """Traffic pattern, one of PATTERNS. With None, the format or the rule decides on the traffic.
+    """Traffic pattern, one of `effects.PATTERNS`. With None, the format or the rule decides on the
+    traffic.
     """
     flows: Path | None = None
     """File of flows to use instead of a pattern: in HPCC's format for `hpcc`, and CSV for the other
@@ -54,35 +52,63 @@ class Options:
     """
     sizes: str | None = None
     """Size distribution of flows that arrive at random, or None if no flows arrive at random."""
-    count: int = 1
-    """Number of flows per pair."""
+    count: int | None = None
+    """Number of flows per pair: 1."""
     size_bytes: int | None = None
     duration_s: float | None = None
     seed: int = 1
 
+    def given(self) -> dict[str, object]:
+        """Return the options that were given, by their name on the command line."""
+        rate, delay, volume = RATE.format, TIME.format, VOLUME.format
+        texts = {
+            "--rate": self.rate_bps and rate(self.rate_bps),
+            "--delay": self.delay_s if self.delay_s is None else delay(self.delay_s),
+            "--unit": self.unit_bps and rate(self.unit_bps),
+            "--traffic": self.pattern, "--flows": self.flows, "--sizes": self.sizes,
+            "--pairs": self.pairs, "--load": self.load, "--count": self.count,
+            "--size": self.size_bytes if self.size_bytes is None else volume(self.size_bytes),
+        }  # fmt: skip
+        return {name: value for name, value in texts.items() if value is not None}
 
-def _gml(source: str, options: Options) -> tuple[Layout, Demands]:
+
+@dataclass(frozen=True)
+class _Filled(Options):
+    """Options with their defaults filled in."""
+
+    rate_bps: float = 1e9
+    delay_s: float = 1e-3
+    unit_bps: float = 1e6
+    count: int = 1
+
+
+def _filled(options: Options) -> _Filled:
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    return _Filled(**given)
+
+
+def _gml(source: str, options: _Filled) -> tuple[Layout, Demands]:
     return graph.gml(Path(source), _defaults(options)), {}
 
 
-def _graphml(source: str, options: Options) -> tuple[Layout, Demands]:
+def _graphml(source: str, options: _Filled) -> tuple[Layout, Demands]:
     return graph.graphml(Path(source), _defaults(options)), {}
 
 
-def _topohub(source: str, options: Options) -> tuple[Layout, Demands]:
+def _topohub(source: str, options: _Filled) -> tuple[Layout, Demands]:
     layout, demands = graph.topohub(source, _defaults(options))
     return layout, {pair: value * options.unit_bps for pair, value in demands.items()}
 
 
-def _sndlib(source: str, options: Options) -> tuple[Layout, Demands]:
+def _sndlib(source: str, options: _Filled) -> tuple[Layout, Demands]:
     return sndlib.read(Path(source), _defaults(options), options.unit_bps)
 
 
-def _hpcc(source: str, options: Options) -> tuple[Layout, Demands]:
+def _hpcc(source: str, options: _Filled) -> tuple[Layout, Demands]:
     return hpcc.topology(Path(source)), {}
 
 
-def _htsim(source: str, options: Options) -> tuple[Layout, Demands]:
+def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
     nodes, connections = htsim.read(Path(source))
     k = 2
     while k**3 // 4 < nodes:
@@ -101,7 +127,7 @@ def _htsim(source: str, options: Options) -> tuple[Layout, Demands]:
     return layout, {}
 
 
-def _trace(source: str, options: Options) -> tuple[Layout, Demands]:
+def _trace(source: str, options: _Filled) -> tuple[Layout, Demands]:
     return cellular.read(Path(source), options.delay_s, options.count), {}
 
 
@@ -110,18 +136,26 @@ class Format:
     """An import format, with its title and its reader."""
 
     title: str
-    read: Callable[[str, Options], tuple[Layout, Demands]]
+    read: Callable[[str, _Filled], tuple[Layout, Demands]]
+    options: Sequence[str] = ()
+    """Options that take effect on the links, or with `flows` on the traffic too."""
+    flows: bool = False
+    """True if the files have flows of their own."""
 
 
+_GRAPH = ("--rate", "--delay")
 FORMATS: Mapping[str, Format] = {
-    "gml": Format("GML file (Topology Zoo)", _gml),
-    "graphml": Format("GraphML file (Topology Zoo)", _graphml),
-    "topohub": Format("name in the package topohub, as topozoo/Abilene or sndlib/polska", _topohub),
-    "sndlib": Format("SNDlib network with demands, native or XML", _sndlib),
+    "gml": Format("GML file (Topology Zoo)", _gml, _GRAPH),
+    "graphml": Format("GraphML file (Topology Zoo)", _graphml, _GRAPH),
+    "topohub": Format("name in the package topohub, as topozoo/Abilene or sndlib/polska", _topohub,
+                      ("--rate", "--unit")),
+    "sndlib": Format("SNDlib network with demands, native or XML", _sndlib, effects.LINKS),
     "hpcc": Format("topology file of HPCC's simulator or ns-3-alibabacloud", _hpcc),
-    "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim),
-    "trace": Format("mahimahi's delivery opportunities, or a CSV of rates, as one link", _trace),
-}
+    "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim,
+                    ("--rate", "--delay", "--count"), flows=True),
+    "trace": Format("mahimahi's delivery opportunities, or a CSV of rates, as one link", _trace,
+                    ("--delay", "--count"), flows=True),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -130,7 +164,9 @@ class Rule:
 
     title: str
     sizes: tuple[str, ...]
-    make: Callable[[Sequence[int], Options], Layout]
+    make: Callable[[Sequence[int], _Filled], Layout]
+    options: Sequence[str] = _GRAPH
+    """Options that take effect on the links."""
 
 
 RULES: Mapping[str, Rule] = {
@@ -145,7 +181,7 @@ RULES: Mapping[str, Rule] = {
     "parking-lot": Rule("a chain of links", ("LINKS",),
                         lambda n, o: rules.parking_lot(n[0], o.rate_bps, o.delay_s)),
     "wan": Rule("random places in a rectangle, joined by a planar graph", ("NODES",),
-                lambda n, o: rules.wan(n[0], o.rate_bps, o.seed)),
+                lambda n, o: rules.wan(n[0], o.rate_bps, o.seed), ("--rate",)),
 }  # fmt: skip
 
 
@@ -155,14 +191,16 @@ def imported(name: str, source: str, options: Options) -> Layout:
     """
     if name not in FORMATS:
         raise InputError("import", name, f"unknown format{nearest(name, FORMATS)}")
-    layout, demands = FORMATS[name].read(source, options)
+    one, filled = FORMATS[name], _filled(options)
+    layout, demands = one.read(source, filled)
     _check_numbers(source, layout, demands)
     layout.notes.insert(0, f"Imported: {name} {Path(source).name if '/' in source else source}")
     own = "demands" if demands else "gravity"
-    if not layout.flows:
-        _add_traffic(layout, demands, own, options, is_hpcc=name == "hpcc")
-    elif options.flows is not None or options.pattern is not None:
-        raise InputError("import", "", f"{name} files have their own traffic", "remove --flows")
+    _check_effect(name, layout, options, None if one.flows else own)
+    if not one.flows:
+        _add_traffic(layout, demands, own, filled, is_hpcc=name == "hpcc")
+    elif not layout.flows:
+        raise InputError(source, "", "the file has no flows")
     return _finished(layout, options)
 
 
@@ -180,17 +218,45 @@ def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
         if len(rule.sizes) == 1:
             why = f"needs one number, {wanted}; got {got}"
         raise InputError("generate", name, why, f"type waterfill generate {name} {wanted}")
+    filled = _filled(options)
     try:
-        layout = rule.make(sizes, options)
+        layout = rule.make(sizes, filled)
     except ValueError as error:
         raise InputError("generate", name, str(error)) from None
     layout.notes.insert(0, f"Generated: {name} {' '.join(map(str, sizes))}")
-    _add_traffic(layout, {}, _USUAL.get(name, "permutation"), options, is_hpcc=False)
+    own = _USUAL.get(name, "permutation")
+    _check_effect(name, layout, options, own)
+    _add_traffic(layout, {}, own, filled, is_hpcc=False)
     return _finished(layout, options)
 
 
 # Rules whose usual traffic is not a permutation.
 _USUAL = {"wan": "gravity", "parking-lot": "all-to-all"}
+
+
+def _check_effect(name: str, layout: Layout, options: Options, own: str | None) -> None:
+    """Raise InputError for an option without effect; `own` is the usual traffic, None where the
+    file has its flows.
+    """
+    given, of_format = options.given(), FORMATS.get(name)
+    of_links = of_format.options if of_format is not None else RULES[name].options
+    links = {option: text for option, text in given.items() if option in effects.LINKS}
+    effects.check(links, of_links, f"on {name}")
+    # The default is for links that lack a value.
+    if of_format is not None and not of_format.flows:
+        for option, default, key in (
+            ("--rate", options.rate_bps, "rate_bps"), ("--delay", options.delay_s, "delay_s"),
+        ):  # fmt: skip
+            if default is not None and all(getattr(link, key) != default for link in layout.links):
+                effects.check(links, [o for o in links if o != option], "as each link has its own")
+    if own is None:
+        effects.check(given, of_links, f"on {name}, whose files have their own flows")
+        return
+    chosen = effects.kind(given, own)
+    effects.check(given, [*links, *effects.TRAFFIC[chosen]], f"with {chosen}")
+    if name == "topohub" and (chosen != "--traffic demands" or options.load is not None):
+        what = chosen if options.load is None else "--load, which scales the demands"
+        effects.check(given, [o for o in given if o != "--unit"], f"with {what}")
 
 
 def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
@@ -210,7 +276,7 @@ def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
             raise InputError(source, f"{start} to {end}", message)
 
 
-def _defaults(options: Options) -> graph.Defaults:
+def _defaults(options: _Filled) -> graph.Defaults:
     return graph.Defaults(options.rate_bps, options.delay_s)
 
 
@@ -226,7 +292,7 @@ def _finished(layout: Layout, options: Options) -> Layout:
 
 
 def _add_traffic(
-    layout: Layout, demands: Demands, own: str, options: Options, *, is_hpcc: bool
+    layout: Layout, demands: Demands, own: str, options: _Filled, *, is_hpcc: bool
 ) -> None:
     if options.flows is not None:
         layout.flows = _from_file(layout, options, is_hpcc=is_hpcc)
@@ -235,9 +301,6 @@ def _add_traffic(
         layout.sources = [_source(layout, options.pattern or "all-to-all", options)]
         return
     pattern = options.pattern or own
-    if pattern not in PATTERNS:
-        why = f"unknown kind {shown(pattern)}{nearest(pattern, PATTERNS)}"
-        raise InputError("--traffic", "", why)
     if pattern == "none":
         return
     if pattern == "demands" and not demands:
@@ -274,16 +337,10 @@ def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
     options.
     """
     assert options.sizes is not None
-    if pattern not in ARRIVING:
-        known = ", ".join(ARRIVING)
-        raise InputError("--traffic", "", f"must be one of {known} with --sizes, got {pattern}")
     try:
         distributions.parse(options.sizes, VOLUME)
     except ValueError as error:
         raise InputError("--sizes", "", str(error)) from None
-    if options.size_bytes is not None or options.count != 1:
-        other = "--size" if options.size_bytes is not None else "--count"
-        raise InputError(other, "", "not allowed with --sizes, whose flows arrive at random")
     most = len(layout.hosts) - 1
     if pattern == "incast" and options.pairs is not None and options.pairs > most:
         raise InputError("--pairs", "", f"must be 1 to {most} senders, got {options.pairs}")
@@ -292,7 +349,7 @@ def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
     return SourcePlan(pattern, load, options.sizes, options.pairs if pattern == "incast" else None)
 
 
-def _pairs(layout: Layout, pattern: str, options: Options) -> list[tuple[str, str]]:
+def _pairs(layout: Layout, pattern: str, options: _Filled) -> list[tuple[str, str]]:
     if pattern == "permutation":
         return traffic.permutation(layout.hosts, options.seed)
     if pattern == "all-to-all":
@@ -314,7 +371,7 @@ def _check_pairs(hosts: int, pattern: str, most: int) -> None:
         raise InputError("--traffic", "", why)
 
 
-def _from_file(layout: Layout, options: Options, *, is_hpcc: bool) -> list[FlowPlan]:
+def _from_file(layout: Layout, options: _Filled, *, is_hpcc: bool) -> list[FlowPlan]:
     assert options.flows is not None
     if is_hpcc:
         given = hpcc.flows(options.flows, layout)

@@ -151,8 +151,8 @@ def test_flows_that_arrive_at_random_are_one_source_between_all_hosts(name: str)
             Options(sizes="rpc", pattern="gravity"),
             "--traffic: must be one of all-to-all, permutation,",
         ),
-        (Options(sizes="rpc", count=2), "--count: not allowed with --sizes, whose flows"),
-        (Options(sizes="rpc", size_bytes=9), "--size: not allowed with --sizes, whose flows"),
+        (Options(sizes="rpc", count=2), "--count: no effect with --sizes and --traffic"),
+        (Options(sizes="rpc", size_bytes=9), "--size: no effect with --sizes and --traffic"),
         (
             Options(sizes="rpc", pattern="incast", pairs=16),
             "--pairs: must be 1 to 15 senders, got 16",
