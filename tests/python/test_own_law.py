@@ -234,14 +234,13 @@ def test_the_command_line_compares_a_law(tmp_path, waterfill):
     assert waterfill(*words, "mine", "--seeds", "2").document["seeds"] == [1, 2]
 
 
-def test_a_law_that_no_flow_uses_is_warned_of(tmp_path, waterfill):
+def test_a_law_that_no_flow_uses_is_refused(tmp_path, waterfill):
     path = tmp_path / "S.toml"
     path.write_text(scenario().set(protocol="maxnet").to_toml())
-    said = f"{OWN}: warning: no flow uses the law mine; see --protocol"
+    said = f"command line: law: no flow uses the law mine of {OWN}; see --protocol"
     for words in (("run", str(path)), ("compare", str(path), "--protocols", "rcp")):
         ran = waterfill(*words, "--law", str(OWN), "--json")
-        assert ran.code == 0
-        assert said in ran.err.splitlines()
+        assert (ran.code, ran.err.splitlines()) == (2, [said])
     used = waterfill("run", str(path), "--protocol", "mine", "--law", str(OWN))
     assert used.code == 0
     assert "warning" not in used.err

@@ -119,8 +119,7 @@ def each(
     scenarios = {}
     for name in names:
         scenario = build(name)
-        sources = [traffic for traffic in scenario.traffic if traffic.starts_flows]
-        if all(entry.protocol is not None for entry in [*scenario.flow, *sources]):
+        if not scenario.uses_default:
             raise scenario.error("flow", NO_DEFAULT_FLOW)
         backends.prepare(scenario, on, used(laws or {}, scenario))
         scenarios[name] = scenario

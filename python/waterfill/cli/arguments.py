@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.process import INTERRUPTED as INTERRUPTED
-from waterfill.errors import InputError
+from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
     from waterfill.scenario.units import Quantity
@@ -84,9 +84,17 @@ def quantity(option: str, kind: Quantity, text: str | None) -> float:
 
 
 def overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:
-    """Return the assignments of `--protocol`, `--set` and `--seed` in one list. Later ones override
-    earlier ones.
+    """Return the assignments of `--protocol`, `--set` and `--seed` in one list.
+
+    Raises InputError for a key with two values.
     """
     chosen = [] if protocol is None else [f"protocol={protocol}"]
     chosen += sets or []
-    return chosen if seed is None else [*chosen, f"seed={seed}"]
+    chosen += [] if seed is None else [f"seed={seed}"]
+    values: dict[str, str] = {}
+    for key, _, value in ([part.strip() for part in one.partition("=")] for one in chosen):
+        if key in values:
+            got = f"got {shown(values[key])} and {shown(value)}"
+            raise InputError("command line", key, f"given twice, {got}", "remove one of them")
+        values[key] = value
+    return chosen

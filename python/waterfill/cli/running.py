@@ -101,6 +101,9 @@ Backends = Annotated[
 ]
 
 
+_LIMIT, _SNAPLEN = "256 MB", 80
+
+
 def run(
     scenario: ScenarioFile,
     on: Backend = "sim",
@@ -114,11 +117,15 @@ def run(
     ] = False,
     pcap_links: CaptureLinks = None,
     pcap_limit: Annotated[
-        str, Option(metavar="SIZE", help="Maximum size of the capture.")
-    ] = "256 MB",
+        str | None, Option(metavar="SIZE", help="Maximum size of the capture. Default: 256 MB.")
+    ] = None,
     pcap_snaplen: Annotated[
-        int, Option(metavar="BYTES", help="Bytes to keep of each packet; 80 include all headers.")
-    ] = 80,
+        int | None,
+        Option(
+            metavar="BYTES",
+            help="Bytes to keep of each packet. Default: 80, which include all headers.",
+        ),
+    ] = None,
     threads: Threads = None,
     log_steps: LogSteps = None,
     log_law: LogLaw = None,
@@ -132,9 +139,12 @@ def run(
 
     backends.check(on)
     loaded = load(scenario, overrides(protocol, sets, seed))
-    own = _laws(law)
+    backends.refuse_idle([(loaded, on)])
     # Of a file with several laws, the run has the one that its flows name.
-    own = _used(own, [loaded], law) or own
+    own = _used(_laws(law), [loaded], law)
+    for option, value in (("pcap-limit", pcap_limit), ("pcap-snaplen", pcap_snaplen)):
+        if value is not None and not (pcap or pcap_links):
+            raise InputError("command line", option, "no effect without --pcap", "add --pcap")
     unwritten = Unwritten()
     with ExitStack() as stack:
         # Before the run, so that a typo or another run there fails at once.
@@ -196,14 +206,18 @@ def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
         stage.publish()
 
 
-def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit: str) -> bool:
+def _report(
+    capture: Capture | None, steps: StepLog | None, output: Path, limit: str | None
+) -> bool:
     """Print gaps in a run's capture or step log on standard error; return True if either failed."""
     said = {}
     if capture is not None and capture.failed is not None:
         said[capture.file] = capture.failed
     elif capture is not None and capture.recorded and capture.recorded.full_at_s is not None:
         at = f"{capture.recorded.full_at_s:.6g} s"
-        said[capture.file] = f"reached its limit of {limit} at {at}; later packets are missing"
+        said[capture.file] = (
+            f"reached its limit of {limit or _LIMIT} at {at}; later packets are missing"
+        )
     if steps is not None and steps.failed is not None:
         said[steps.file] = steps.failed
     elif steps is not None and not steps.written:
@@ -239,17 +253,21 @@ def compare(
     places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
     for backend in places:
         backends.check(backend)
+    given = overrides(None, sets, seed)
+    if any(one.partition("=")[0].strip() == "protocol" for one in given):
+        why = "no effect: compare runs each of --protocols"
+        raise InputError("command line", "protocol", why, "remove it")
     own = _laws(law)
     chosen = compare.on_each(names, places, own)
     loaded = {
-        backend: compare.load_each(scenario, overrides(None, sets, seed), chosen, backend, own)
-        for backend in places
+        backend: compare.load_each(scenario, given, chosen, backend, own) for backend in places
     }
     scenarios, where = {}, {}
     for name in chosen:
         for backend in places:
             label = f"{name}@{backend}" if len(places) > 1 else name
             scenarios[label], where[label] = loaded[backend][name], backend
+    backends.refuse_idle([(scenarios[label], where[label]) for label in scenarios])
     _used(own, list(scenarios.values()), law)
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
     unwritten = Unwritten()
@@ -407,7 +425,7 @@ def _laws_of(
 def _used(
     own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None
 ) -> dict[str, PythonLaw]:
-    """Return the file's laws that the scenarios use, and warn if no scenario uses any of them."""
+    """Return the file's laws that the scenarios use; raise InputError if they use none."""
     if not own:
         return {}
     from waterfill.runs import laws
@@ -417,11 +435,15 @@ def _used(
         found |= laws.used(own, scenario)
     if not found:
         names = " or ".join(map(str, own))
-        print(f"{file}: warning: no flow uses the law {names}; see --protocol", file=sys.stderr)
+        raise InputError(
+            "command line", "law", f"no flow uses the law {names} of {file}; see --protocol"
+        )
     return found
 
 
-def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) -> Capture:
+def _capture(
+    stage: Stage | None, links: list[str], limit: str | None, snaplen: int | None
+) -> Capture:
     """Return the packet capture that the options describe; raise InputError for the first invalid
     option.
     """
@@ -430,10 +452,11 @@ def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) ->
 
     if stage is None:
         raise InputError("command line", "pcap", "needs -o DIR, where packets.pcapng is written")
+    snaplen = _SNAPLEN if snaplen is None else snaplen
     if not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
         why = f"must be {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, got {snaplen}"
         raise InputError("command line", "pcap-snaplen", why)
-    limit_bytes = int(quantity("pcap-limit", VOLUME, limit))
+    limit_bytes = int(quantity("pcap-limit", VOLUME, limit or _LIMIT))
     return Capture(stage.folder / FILE_NAME, snaplen, limit_bytes, links)
 
 

@@ -72,6 +72,7 @@ def check(
     if toml and json:
         raise InputError("command line", "--toml", "not possible together with --json")
     loaded = load(scenario, overrides(protocol, sets, seed))
+    backends.refuse_idle([(loaded, on)])
     document = effective.document(loaded, on)
     if json:
         print_json(document)
@@ -87,9 +88,12 @@ def maxmin(
     """Compute the exact max-min rates of a scenario over time."""
     from waterfill.cli import tables
     from waterfill.network import shares
+    from waterfill.runs import backends
     from waterfill.scenario.loading import load
 
-    document = shares.document(load(scenario, overrides(protocol, sets)))
+    loaded = load(scenario, overrides(protocol, sets))
+    backends.refuse_idle([(loaded, backend) for backend in backends.BACKENDS])
+    document = shares.document(loaded)
     if json:
         print_json(document)
     else:

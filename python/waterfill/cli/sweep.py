@@ -71,7 +71,9 @@ def sweep(
     ] = None,
     random: Annotated[int, Option(metavar="N", help="Draw N random points from the ranges.")] = 0,
     latin: Annotated[int, Option(metavar="N", help="Draw a Latin hypercube of N points.")] = 0,
-    draw_seed: Annotated[int, Option(metavar="N", help="Seed of random points.")] = 1,
+    draw_seed: Annotated[
+        int | None, Option(metavar="N", help="Seed of random points. Default: 1.")
+    ] = None,
     protocols: Protocols = None,
     seeds: Annotated[int, Option(metavar="N", help="Run each point with N seeds.")] = 0,
     on: Backend = "sim",
@@ -86,8 +88,8 @@ def sweep(
         str | None, Option(metavar="COLUMN<X", help="Verdict of --refine, such as stable<0.5.")
     ] = None,
     tolerance: Annotated[
-        str, Option(metavar="X%", help="Precision at which --refine stops.")
-    ] = "1%",
+        str | None, Option(metavar="X%", help="Precision at which --refine stops. Default: 1%.")
+    ] = None,
     output: Folder = None,
     resume: Annotated[
         bool,
@@ -121,21 +123,32 @@ def sweep(
     from waterfill.sweeps import cluster as clusters
     from waterfill.sweeps.plan import SweepSpec, plan
 
+    for name, value, needed, there in (
+        ("draw-seed", draw_seed, "--random or --latin", random or latin),
+        ("tolerance", tolerance, "--refine", refine),
+    ):  # fmt: skip
+        if value is not None and not there:
+            raise InputError("command line", name, f"no effect without {needed}, got {value}")
     if show_cluster:
         print_text(clusters.described(clusters.place(cluster, workers)).rstrip("\n"))
         return
     spec = SweepSpec(
-        grid=grid or [], ranges=ranges or [], random=random, latin=latin, draw_seed=draw_seed,
+        grid=grid or [], ranges=ranges or [], random=random, latin=latin,
+        draw_seed=1 if draw_seed is None else draw_seed,
         protocols=protocols, seeds=seeds, sets=overrides(None, sets, seed), on=on,
-        columns=columns or [], refine=refine, verdict=verdict, tolerance=_share(tolerance),
+        columns=columns or [], refine=refine, verdict=verdict,
+        tolerance=0.01 if tolerance is None else _share(tolerance),
         output=output, keep=keep, max_time_s=quantity("max-time", SPAN, max_time),
         max_memory_bytes=int(quantity("max-memory", VOLUME, max_memory)), workers=workers,
         cluster=cluster, retry=retry, quiet=False,
     )  # fmt: skip
     checked = plan(scenario, spec)
     chosen = _shown(shown, checked)
-    if resume and not (checked.folder / "sweep.json").exists():
-        raise InputError(str(checked.folder), "", "no sweep to resume here", "leave out --resume")
+    if (resume or retry) and not (checked.folder / "sweep.json").exists():
+        option = "resume" if resume else "retry"
+        raise InputError(
+            str(checked.folder), "", f"no sweep to {option} here", f"leave out --{option}"
+        )
     _end(api.run(checked), chosen, json)
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from waterfill.errors import InputError, nearest, shown
+from waterfill.network import protocols
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend, RunOptions
 from waterfill.runs.capture import Capture
 from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
-from waterfill.scenario.document import Scenario
+from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import whole
 
@@ -83,7 +84,9 @@ _OPTIONS: Mapping[str, _Option] = {
     "laws": _Option("run", "laws", "run a law in Python"),
     "capture": _Option("command line", "pcap", "record packets", ("laws",)),
     "steps": _Option("command line", "log-steps", "log the steps of laws", ("laws",)),
-    "threads": _Option("command line", "threads", "use several threads", ("capture", "steps")),
+    "threads": _Option(
+        "command line", "threads", "use several threads", ("capture", "steps", "laws")
+    ),
 }
 
 
@@ -99,6 +102,31 @@ def refuse(options: RunOptions, on: str) -> None:
             if other in used:
                 both = f"a run cannot {does} and {_OPTIONS[other].does}"
                 raise InputError(file, key, f"{both}; leave one of them out")
+
+
+# Keys that only one backend reads.
+_ONLY_ON = {"step": "fluid", "check_step": "fluid", "ip_version": "linux"}
+
+
+def refuse_idle(runs: Iterable[tuple[Scenario, str]]) -> None:
+    """Raise InputError for a key of the command line that none of these scenarios and backends
+    reads.
+    """
+    every = list(runs)
+    used = set[str]().union(*(scenario.protocols() for scenario, _ in every))
+    on = {backend for _, backend in every}
+    for key in dict.fromkeys(key for scenario, _ in every for key in scenario.set_keys):
+        section, _, rest = key.partition(".")
+        name = rest.partition(".")[0]
+        problem, advice = "", "remove it"
+        if section == "params" and name in protocols.load() and name not in used:
+            problem = f"no effect: no flow runs {name}"
+        elif key in _ONLY_ON and _ONLY_ON[key] not in on:
+            problem = f"no effect on {' and '.join(sorted(on))}, only on {_ONLY_ON[key]}"
+        elif key == "protocol" and not any(scenario.uses_default for scenario, _ in every):
+            problem, advice = NO_DEFAULT_FLOW.split("; ")
+        if problem:
+            raise InputError("command line", key, problem, advice)
 
 
 @runtime_checkable

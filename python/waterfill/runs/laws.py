@@ -139,9 +139,7 @@ def read(path: Path) -> dict[str, PythonLaw]:
 
 def used(laws: Mapping[str, PythonLaw], scenario: Scenario) -> dict[str, PythonLaw]:
     """Return the laws that a flow or a link of the scenario uses."""
-    entries = [*scenario.flow, *(entry for entry in scenario.traffic if entry.starts_flows)]
-    names = {entry.protocol or scenario.protocol for entry in entries}
-    names.update(name for link in scenario.link for name in link.routers or ())
+    names = scenario.protocols()
     return {name: law for name, law in laws.items() if name in names}
 
 

@@ -46,7 +46,7 @@ from waterfill.scenario.units import (
 MAX_FLOWS = 10**7
 MAX_SAMPLES = 10**7
 COMMAND_LINE = "command line"
-NO_DEFAULT_FLOW = "every flow names its own protocol; remove `protocol` from those to compare"
+NO_DEFAULT_FLOW = "every flow names its own protocol; remove `protocol` from those to change"
 
 # Keys whose behaviour a backend lacks, with the values that it does run.
 UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
@@ -541,6 +541,26 @@ class Scenario(Table):
         if self.measure is None:
             return (2 * self.duration / 3, self.duration)
         return (self.measure[0], self.measure[1])
+
+    @property
+    def set_keys(self) -> tuple[str, ...]:
+        """Keys that the command line has set."""
+        return self._set_keys
+
+    def protocols(self) -> set[str]:
+        """Return the names of the protocols that flows run or that links list as `routers`."""
+        names = {entry.protocol or self.protocol for entry in self._sources()}
+        names.update(name for link in self.link for name in link.routers or ())
+        return {name for name in names if name is not None}
+
+    @property
+    def uses_default(self) -> bool:
+        """True if a flow or a source of flows runs the default protocol."""
+        return any(entry.protocol is None for entry in self._sources())
+
+    def _sources(self) -> Iterator[Flow | Traffic]:
+        yield from self.flow
+        yield from (entry for entry in self.traffic if entry.starts_flows)
 
     def set_origin(self, source: str, set_keys: Iterable[str]) -> None:
         """Set the file that messages name, and the keys that the command line has set."""

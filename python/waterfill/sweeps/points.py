@@ -179,11 +179,18 @@ class Design:
         axes = self.axes()
         first = {one.key: assignment(one.key, one.values[0]) for one in axes}
         scenario = base.scenario([*first.values()])
-        if self.protocols and all(flow.protocol is not None for flow in scenario.flow):
+        if self.protocols and not scenario.uses_default:
             raise scenario.error("flow", NO_DEFAULT_FLOW)
         for one in axes:
-            for value in _ends(one):
-                base.scenario([*{**first, one.key: assignment(one.key, value)}.values()])
+            if any(key.partition("=")[0].strip() == one.key for key in base.sets):
+                why = "set to one value and to several"
+                raise InputError("command line", one.key, why, "remove one of the two")
+        tried = [
+            base.scenario([*{**first, one.key: assignment(one.key, value)}.values()])
+            for one in axes
+            for value in _ends(one)
+        ]
+        backends.refuse_idle([(one, base.on) for one in [scenario, *tried]])
         return scenario
 
     def fixed(self) -> list[Axis]:

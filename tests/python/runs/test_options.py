@@ -45,6 +45,7 @@ def test_what_a_backend_does_not_support_is_refused(name, on):
         (("steps", "laws"), "log-steps: a run cannot log the steps of laws and run a law in"),
         (("threads", "capture"), "threads: a run cannot use several threads and record packets"),
         (("threads", "steps"), "threads: a run cannot use several threads and log the steps of"),
+        (("threads", "laws"), "threads: a run cannot use several threads and run a law in Python"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(names, said):
