@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pyarrow.parquet as pq
 import pytest
 
 import waterfill
 from known import ROOT
-from waterfill import PythonLaw, cli
+from waterfill import PythonLaw, Scenario, cli
 from waterfill.runs import laws
 
 OWN = ROOT / "examples" / "own_law.py"
@@ -249,6 +250,21 @@ def test_a_law_that_no_flow_uses_is_refused(tmp_path, waterfill):
     two.write_text(OWN.read_text() + '\nLAWS["other"] = LAWS["mine"]\n')
     ran = waterfill("run", str(path), "--protocol", "other", "--law", str(two), "--json")
     assert ran.document["flows"][0]["protocol"] == "other"
+
+
+def test_flows_of_a_source_run_a_law(tmp_path, waterfill):
+    path = tmp_path / "S.toml"
+    made = Scenario("web", duration="1 s", protocol="mine").link(
+        "l", "a", "b", "10 Mbit/s", "50 ms"
+    )
+    made = made.traffic("web", path=["l"], arrival_rate=20, sizes="30 kB")
+    path.write_text(made.to_toml())
+    words = (str(path), "--law", str(OWN), "-o")
+    assert waterfill("run", *words, "one").code == 0
+    assert pq.read_table("one/transfers.parquet")["protocol"].unique().to_pylist() == ["mine"]
+    assert waterfill("report", "one").code == 0
+    assert waterfill("compare", *words, "two", "--protocols", "mine,reno").code == 0
+    assert waterfill("report", "two").code == 0
 
 
 def test_a_scenario_in_python_compares_a_law():

@@ -243,6 +243,11 @@ class Network:
         """Common properties of the flows of each traffic source that starts flows, in order."""
         return [source.flows.flow for source in self.traffic if source.flows is not None]
 
+    @property
+    def protocols(self) -> list[str]:
+        """Names of the protocols that flows and sources of flows run, each once."""
+        return list(dict.fromkeys(flow.protocol for flow in [*self.flows, *self.arriving]))
+
 
 def plain(value: Any) -> Any:
     """Convert instances of this module's classes to dictionaries, tuples and plain values."""

@@ -43,7 +43,6 @@ def in_force(
     targets = {name: law.target for name, law in laws.items()}
     # Every backend runs a subset of the simulator's scenarios and resolves them alike.
     network = resolve.to_core(scenario, known)
-    used = [flow.protocol for flow in [*network.flows, *network.arriving]]
     return {
         "scenario": scenario.name,
         "file": scenario.source,
@@ -55,7 +54,7 @@ def in_force(
         "links": _links(network, targets),
         "flows": _flows(network),
         "traffic": [_with_names(network, plain(source)) for source in network.traffic],
-        "params": protocols.with_defaults(used, network.params, known),
+        "params": protocols.with_defaults(network.protocols, network.params, known),
     }
 
 

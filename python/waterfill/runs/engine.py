@@ -68,8 +68,8 @@ class _Job:
     @property
     def params(self) -> dict[str, dict[str, ParamValue | None]]:
         """Return the parameters of all protocols in use."""
-        used = [flow.protocol for flow in [*self.network.flows, *self.network.arriving]]
-        return protocols.with_defaults(used, self.network.params, self.known)
+        network = self.network
+        return protocols.with_defaults(network.protocols, network.params, self.known)
 
     def summary(self, simulation: _core.Simulation | _core.Fluid) -> CoreSummary:
         """Return the core's summary, in which a law in Python has its own name."""

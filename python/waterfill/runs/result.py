@@ -188,7 +188,7 @@ class Result:
         found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
         from waterfill.runs.laws import HEADER_BYTES
 
-        headers = {flow.protocol: HEADER_BYTES for flow in self.network.flows}  # laws in Python
+        headers = dict.fromkeys(self.network.protocols, HEADER_BYTES)  # laws in Python
         headers |= {p.name: p.header_bytes for p in protocols.load().values()}
         return transfers.to_table(found, transfers.ideal_s(found, self.network, headers))
 

@@ -43,9 +43,8 @@ class StepLog:
 
     def start(self, simulation: Simulation, network: Network) -> None:
         """Start logging; raise InputError for a law that no flow runs."""
-        used = {flow.protocol for flow in network.flows}
-        if self.law is not None and self.law not in used:
-            known = ", ".join(used)
+        if self.law is not None and self.law not in network.protocols:
+            known = ", ".join(network.protocols)
             why = f"no flow runs {shown(self.law)}"
             raise InputError("command line", "log-law", why, f"choose one of {known}")
         simulation.log_steps(self.rows, self.law)

@@ -85,6 +85,7 @@ def test_an_option_without_effect_is_refused(waterfill, files, tmp_path, line):
         "compare S.toml --protocols rcp,xcp --set params.xcp.alpha=0.3",
         "maxmin S.toml --set params.maxnet.mu=0.5",
         "run web.toml --protocol cubic",
+        "run web.toml --protocol maxnet -o out --log-steps 9 --log-law maxnet",
     ],
 )
 def test_an_option_with_effect_is_taken(waterfill, files, line):
