@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from waterfill.contract.network import LinkSpec
-from waterfill.contract.summary import FlowSummary, LinkSummary, TrafficSummary
+from waterfill.contract.summary import FlowSummary, LinkSummary, Summary, TrafficSummary
 from waterfill.errors import one_line
-from waterfill.scenario.units import VOLUME
+from waterfill.runs.result import last_end_s
+from waterfill.scenario.units import TIME, VOLUME
 
 if TYPE_CHECKING:
     from waterfill.analysis.documents import Estimate, Figures
@@ -133,6 +134,25 @@ FLOWS: Sequence[Column[FlowSummary]] = (
     Column("retransmissions", lambda flow: flow.retransmissions, short="retrans-\nmissions"),
     Column("completed", lambda flow: flow.completed_s, "s", form=".2f", where="page"),
 )
+
+
+def idle(summary: Summary) -> str:
+    """Return why the table of flows has no rates, or an empty text if each flow has one."""
+    flows = summary.flows
+    count = sum(flow.rate_bps is None for flow in flows)
+    if not count:
+        return ""
+    start_s, stop_s = summary.measure_s
+    window = f"the window from {TIME.format(start_s)} to {TIME.format(stop_s)}"
+    if count < len(flows):
+        return f"–: not active in {window}."
+    first_s = min(flow.start_s for flow in flows)
+    last_s = last_end_s((flow.stop_s, flow.completed_s) for flow in flows)
+    return (
+        f"No flow was active in {window}: they ran from {TIME.format(first_s)} to "
+        f'{TIME.format(last_s)}; set measure = ["{TIME.format(first_s)}", "{TIME.format(last_s)}"].'
+    )
+
 
 LINKS: Sequence[Column[LinkRow]] = (
     Column("link", lambda link: link.measured.name),

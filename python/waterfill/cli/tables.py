@@ -56,11 +56,12 @@ def printed(
     return table
 
 
-def _head(summary: Summary) -> Text:
+def _head(summary: Summary, end: str = "") -> Text:
     start_s, stop_s = summary.measure_s
+    end = end or f"to {stop_s:g} s of {summary.duration_s:g} s"
     return Text(
         f"{one_line(summary.scenario)} on {summary.backend}, seed {summary.seed}: "
-        f"{start_s:g} s to {stop_s:g} s of {summary.duration_s:g} s",
+        f"{start_s:g} s {end}",
         style="bold",
     )
 
@@ -75,6 +76,8 @@ def run(summary: Summary) -> list[Table | Text]:
         parts.append(_groups(flows))
     elif flows:
         parts.append(printed(model.FLOWS, flows))
+    if found := model.idle(summary):
+        parts.append(Text(found, style="" if summary.jain_index else "yellow"))
     parts.append(printed(model.LINKS, [LinkRow(link) for link in summary.links]))
     if summary.traffic:
         parts.append(printed(model.TRAFFIC, summary.traffic))
@@ -216,6 +219,11 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
     """
     first = next(iter(runs.values()))
     parts: list[Table | Text] = [_head(first)]
+    if any(run.measure_s != first.measure_s for run in runs.values()):
+        parts = [_head(first, f"until each run's last flow, of {first.duration_s:g} s")]
+    for name, run in runs.items():
+        if run.flows and run.jain_index is None and (found := model.idle(run)):
+            parts.append(Text(f"{name}: {found}", style="yellow"))
     for name, run in runs.items():
         if (at_s := run.interrupted_at_s) is not None:
             parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))

@@ -82,7 +82,7 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
     links = [LinkRow(link, spec.get(link.name)) for link in summary.links]
     sizes = transfers.by_size(result.transfers) if result.network.has_transfers else []
     found: list[model.Table[Any]] = [
-        model.Table("flows", "Flows", model.FLOWS, summary.flows),
+        model.Table("flows", "Flows", model.FLOWS, summary.flows, model.idle(summary)),
         model.Table("links", "Links", model.LINKS, links),
         model.Table("traffic", "Other traffic", model.TRAFFIC, summary.traffic),
         model.Table("transfers", "Completion times by size", model.TRANSFERS, sizes),
@@ -97,7 +97,7 @@ def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     """Return a run's scenario, all values in force, and the command that repeats the run."""
     summary = result.summary
     found = effective.in_force(scenario, laws=summary.laws)
-    found |= {"params": summary.params, "file": "scenario.toml"}
+    found |= {"params": summary.params, "file": "scenario.toml", "measure_s": summary.measure_s}
     rows = [
         (protocol, name, _plain(value))
         for protocol, values in summary.params.items()

@@ -20,7 +20,7 @@ from waterfill.runs import interrupt, laws
 from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report, Tick
-from waterfill.runs.result import Columns, Result, summarise
+from waterfill.runs.result import Columns, Result, last_end_s, summarise
 from waterfill.scenario.document import Scenario
 
 Simulation = TypeVar("Simulation", _core.Simulation, _core.Fluid)
@@ -70,6 +70,20 @@ class _Job:
         """Return the parameters of all protocols in use."""
         network = self.network
         return protocols.with_defaults(network.protocols, network.params, self.known)
+
+    def ending_with_flows(self, core: CoreSummary) -> _Job | None:
+        """Return the run with a window that ends with its last flow, or None if it needs no other.
+
+        The core fills its statistics while it runs, so the run has to be repeated.
+        """
+        end_s = self.scenario.duration
+        if self.scenario.measures_flows:
+            end_s = min(end_s, last_end_s((flow.stop_s, flow.completed_s) for flow in core.flows))
+        if end_s == self.scenario.duration:
+            return None
+        window = (self.network.measure_s[0], end_s)
+        core_network = replace(self.core, measure_s=window)
+        return replace(self, network=replace(self.network, measure_s=window), core=core_network)
 
     def summary(self, simulation: _core.Simulation | _core.Fluid) -> CoreSummary:
         """Return the core's summary, in which a law in Python has its own name."""
@@ -134,6 +148,14 @@ class Engine(Backend, Generic[Simulation]):
         if options.steps is not None:
             options.steps.finish(simulation, self.name, job.network, params)
         core, step_check = job.summary(simulation), None
+        if interrupted_at_s is None and (again := job.ending_with_flows(core)) is not None:
+            job = again
+            del simulation  # its memory is free before the second run starts
+            pace = _Pace(scenario.duration, progress)
+            with job.errors():
+                simulation = self.start(job, replace(options, capture=None, steps=None), pace)
+                interrupted_at_s = _advance(simulation, scenario.duration, pace)
+            core = job.summary(simulation)
         if interrupted_at_s is None:
             simulation, core, step_check = self.refine(job, simulation, core, progress)
         summary = summarise(

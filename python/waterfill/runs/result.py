@@ -302,6 +302,12 @@ def summarise(
     return document
 
 
+def last_end_s(flows: Iterable[tuple[float, float | None]]) -> float:
+    """Return the end of the last of some flows, given as (stop, completion), in whole µs (s)."""
+    ends_s = [stop_s if done_s is None else min(stop_s, done_s) for stop_s, done_s in flows]
+    return math.ceil(max(ends_s) * 1e6) / 1e6
+
+
 def _engine(done: EngineSummary) -> Engine:
     """Return an engine's summary with its speed, in packet transmissions per second."""
     entry = Engine.read(done)

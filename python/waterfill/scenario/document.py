@@ -506,7 +506,8 @@ class Scenario(Table):
     measure: Annotated[list[Annotated[float, TIME]], Field(min_length=2, max_length=2)] | None = (
         None
     )
-    """Time window [from, to] (s) of the summary; default: the last third of the run."""
+    """Time window [from, to] (s) of the summary; default: the last third of the run, or the active
+    time of finite flows."""
     sample: Annotated[float, replace(SPAN, example="100 ms")] = 0.1
     """Sampling interval of the time series (s)."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0
@@ -537,10 +538,21 @@ class Scenario(Table):
 
     @property
     def measure_s(self) -> tuple[float, float]:
-        """Time window of the summary (s): `measure`, or the last third of the run."""
-        if self.measure is None:
-            return (2 * self.duration / 3, self.duration)
-        return (self.measure[0], self.measure[1])
+        """Time window of the summary (s): `measure`, or its default.
+
+        A run shortens the default for finite flows to the end of its last flow.
+        """
+        if self.measure is not None:
+            return (self.measure[0], self.measure[1])
+        if self.measures_flows:
+            return (min(flow.start for flow in self.flow), self.duration)
+        return (2 * self.duration / 3, self.duration)
+
+    @property
+    def measures_flows(self) -> bool:
+        """True if the summary covers the time in which flows are active: each is finite."""
+        finite = bool(self.flow) and all(flow.size is not None for flow in self.flow)
+        return self.measure is None and finite and not any(t.starts_flows for t in self.traffic)
 
     @property
     def set_keys(self) -> tuple[str, ...]:
@@ -599,8 +611,13 @@ class Scenario(Table):
         )
 
     def to_toml(self) -> str:
-        """Return the scenario as TOML, with all defaults and all overrides applied."""
-        run = self.model_copy(update={"measure": list(self.measure_s)})
+        """Return the scenario as TOML, with all defaults and all overrides applied.
+
+        A default window that ends with the run's flows is left out.
+        """
+        run = self
+        if not self.measures_flows:
+            run = self.model_copy(update={"measure": list(self.measure_s)})
         document = run.model_dump(by_alias=True, exclude_none=True)
         for section in ("flow", "traffic", "params"):
             if not document[section]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import ClassVar
 
 from waterfill.contract.network import Network, ParamValue
@@ -196,8 +196,11 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
         raw = front.run(job, resolved.duration_s, progress)
     except front.Refusal as refusal:
         raise _refused(scenario, params, str(refusal)) from None
-    outcome = Outcome(raw, resolved, time.perf_counter() - began, signals)
+    wall_s = time.perf_counter() - began
+    outcome = Outcome(raw, resolved, wall_s, signals, measures_flows=scenario.measures_flows)
     core = outcome.core
+    if scenario.measures_flows:
+        resolved = replace(resolved, measure_s=outcome.window)
     active = maxmin.windows_in(core.flows)
     summary = summarise(
         core,

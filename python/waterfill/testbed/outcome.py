@@ -25,7 +25,7 @@ from waterfill.contract.summary import (
     TrafficSummary,
 )
 from waterfill.network.maxmin import rate_steps
-from waterfill.runs.result import Columns, Which
+from waterfill.runs.result import Columns, Which, last_end_s
 from waterfill.testbed import cohabit
 from waterfill.testbed.answer import Answer, LawSample, ModuleState
 from waterfill.testbed.plan import ETHERNET_BYTES
@@ -41,11 +41,17 @@ class Outcome:
     """The results of one run, in the form in which the simulator's core returns them."""
 
     def __init__(
-        self, raw: Answer, resolved: Network, wall_s: float, signals: Signals | None = None
+        self,
+        raw: Answer,
+        resolved: Network,
+        wall_s: float,
+        signals: Signals | None = None,
+        measures_flows: bool = False,
     ) -> None:
         """Convert the process tree's answer `raw`, for the scenario's network `resolved`.
 
-        `signals` are the loaded laws' (`daemon.columns`).
+        `signals` are the loaded laws' (`daemon.columns`). With `measures_flows` the window ends
+        with the last flow.
         """
         self._raw, self._resolved = raw, resolved
         self._signals = signals or {}
@@ -59,6 +65,9 @@ class Outcome:
         count = max(1, math.ceil(self._end_s / step_s - 1e-9))
         self._grid = np.minimum(np.arange(count + 1) * step_s, self._end_s)
         self._streams = [_Stream(self, i) for i in range(len(raw.plan.streams))]
+        if measures_flows:
+            ends = [(s.entry.stop_s, s.completed_s) for s in self._streams if s.entry.kind != "cbr"]
+            self._window[1] = min(self._window[1], last_end_s(ends))
         self._queues = {s.direction: i for i, s in enumerate(raw.plan.shapers)}
         self._losses: dict[int, str] = {
             h.direction: h.name for h in raw.plan.holds if h.direction is not None
@@ -74,6 +83,11 @@ class Outcome:
             traffic=[s.cbr() for s in self.traffic],
             engine=EngineSummary(packet_hops=hops, wall_s=wall_s),
         )
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Time window of the summary (s)."""
+        return (self._window[0], self._window[1])
 
     def series(self, which: Which) -> Columns:
         """Return the columns of one table, in the form that `result.to_table` takes."""
@@ -265,22 +279,22 @@ class _Stream:
         fine = raw.samples.fine.rtt_us[index]
         self._rtt_s = np.asarray([math.nan if r is None else r * 1e-6 for r in fine])
         transfer = raw.transfers[index]
-        self._completed_s = None if transfer is None else self.entry.start_s + transfer[0]
+        self.completed_s = None if transfer is None else self.entry.start_s + transfer[0]
         self._payload_at_s, self._payload = self._payloads(rows.payload)
 
     def _payloads(self, samples: Sequence[int | None]) -> tuple[Array, Array]:
         points = [(self.entry.start_s, 0.0)]
-        end_s = math.inf if self._completed_s is None else self._completed_s
+        end_s = math.inf if self.completed_s is None else self.completed_s
         for at_s, value in zip(self._at_s, samples, strict=True):
             if value is not None and points[-1][0] < at_s < end_s:
                 points.append((float(at_s), max(points[-1][1], float(value))))
-        if self._completed_s is not None:
-            points.append((self._completed_s, float(self.entry.size_bytes or 0)))
+        if self.completed_s is not None:
+            points.append((self.completed_s, float(self.entry.size_bytes or 0)))
         times, values = zip(*points, strict=True)
         return np.asarray(times), np.asarray(values)
 
     def _active(self) -> list[float] | None:
-        ends = [self._of._window[1], self.entry.stop_s, self._completed_s]
+        ends = [self._of._window[1], self.entry.stop_s, self.completed_s]
         start_s = max(self._of._window[0], self.entry.start_s)
         stop_s = min(end for end in ends if end is not None)
         return [start_s, stop_s] if start_s < stop_s else None
@@ -300,7 +314,7 @@ class _Stream:
             goodput = float(8 * (b - a) / (active[1] - active[0]))
         tcp = self._totals.tcp
         sent = 0 if tcp is None else tcp.data_segs_out
-        if self._completed_s is not None and tcp is not None:
+        if self.completed_s is not None and tcp is not None:
             # The socket was closed before its last sample.
             least = math.ceil((entry.size_bytes or 0) / max(1, tcp.mss_bytes))
             sent = max(sent, least + self._totals.retransmissions)
@@ -309,7 +323,7 @@ class _Stream:
             start_s=entry.start_s, stop_s=entry.stop_s, active_s=active,
             rate_bps=self._rate(active), goodput_bps=goodput, rtt_ms=self._rtts(active),
             packets_sent=sent, retransmissions=self._totals.retransmissions,
-            timeouts=self._totals.timeouts, completed_s=self._completed_s,
+            timeouts=self._totals.timeouts, completed_s=self.completed_s,
         )  # fmt: skip
 
     def cbr(self) -> TrafficSummary:
@@ -335,7 +349,7 @@ class _Stream:
         """Return the rate received in each sample (bit/s). NaN outside the stream's lifetime."""
         grid = self._of._grid
         rates = np.asarray(8 * np.diff(np.interp(grid, self._at_s, self._bytes)) / np.diff(grid))
-        end_s = self.entry.stop_s if self._completed_s is None else self._completed_s
+        end_s = self.entry.stop_s if self.completed_s is None else self.completed_s
         rates[(grid[1:] <= self.entry.start_s) | (grid[:-1] >= end_s)] = np.nan
         return rates
 
