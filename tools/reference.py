@@ -234,13 +234,13 @@ def _effects() -> list[str]:
     ]
     return [
         "### Options by source and traffic",
-        "`import` and `generate` refuse an option that has no effect. `-o`, `--duration`, "
+        "An option of `import` or `generate` that has no effect is refused. `-o`, `--duration`, "
         "`--protocol` and `--seed` always have one. The others depend on the source:",
         table(("source", "options"), of_sources),
         "Where the table says *traffic*, these options choose it:",
         table(("traffic", "options"), of_traffic),
-        "`--rate` and `--delay` are refused if each link of the file has its own. `--unit` changes "
-        "nothing of a network of `topohub` but its demands.",
+        "The options `--rate` and `--delay` are refused if each link of the file has its own. "
+        "Of a network of `topohub`, `--unit` changes only the demands.",
     ]
 
 
