@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from waterfill.contract.network import LinkSpec
@@ -44,7 +44,8 @@ class Column(Generic[Row]):
     a terminal, where decimals align, or a function that chooses it; `page` is the format on a page.
     Numbers without a form are counts. A value may be a finished `TableCell`. `short` is the
     terminal's heading if the name is too long, `where` the only place that has the column. An
-    `optional` column without values is left out.
+    `optional` column without values is left out. `seconds` is that of a duration's value, whose
+    unit then suits the rows (`fitted`).
     """
 
     name: str
@@ -56,6 +57,7 @@ class Column(Generic[Row]):
     short: str = ""
     where: TablePlace | None = None
     optional: bool = False
+    seconds: float = 0.0
 
     def heading(self, place: TablePlace) -> str:
         """Return the column's name with its unit."""
@@ -95,11 +97,73 @@ class Table(Generic[Row]):
 
     def shown(self, place: TablePlace) -> list[Column[Row]]:
         """Return the columns that a terminal or a page shows."""
-        return [
+        there = [
             column for column in self.columns
             if column.where in (None, place)
             and not (column.optional and not any(map(column.value, self.rows)))
         ]  # fmt: skip
+        return fitted(there, self.rows)
+
+
+_SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+# Columns in seconds have two decimals, the others one.
+_LEAST = {"s": 0.05}
+_MOST = 1e4
+
+
+def fitted(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> list[Column[Row]]:
+    """Return the columns with a unit for durations in which the shortest one has digits.
+
+    Columns in one unit get one unit.
+    """
+    durations_s: dict[str, list[float]] = {}
+    for column in columns:
+        if column.seconds:
+            found = [column.value(row) for row in rows]
+            mine = durations_s.setdefault(column.unit, [])
+            mine += [v * column.seconds for v in found if v is not None and 0 < v < math.inf]
+    units = {unit: _time_unit(unit, found) for unit, found in durations_s.items()}
+    return [
+        replace(
+            column, unit=units[column.unit], size=_SECONDS[units[column.unit]] / column.seconds,
+            form=_duration_form(column, units[column.unit]),
+        )
+        if column.seconds else column
+        for column in columns
+    ]  # fmt: skip
+
+
+def _time_unit(unit: str, found_s: Sequence[float]) -> str:
+    """Return the unit in which to show these durations, instead of the usual one if need be."""
+    if not found_s:
+        return unit
+    names, low_s, high_s = list(_SECONDS), min(found_s), max(found_s)
+    if high_s >= _MOST * _SECONDS[unit] and low_s >= _LEAST["s"]:
+        return "s"
+    place = names.index(unit)
+    if low_s < _LEAST.get(unit, 1.0) * _SECONDS[unit]:
+        while place + 1 < len(names) and low_s < _SECONDS[names[place]]:
+            place += 1
+    while place and high_s >= 10 * _MOST * _SECONDS[names[place]]:
+        place -= 1
+    return names[place]
+
+
+def _duration_form(column: Column[Row], unit: str) -> Callable[[float], str]:
+    """Return the function that chooses a duration's format, with a digit for short ones."""
+    size = _SECONDS[unit] / column.seconds
+    usual = str(column.form)
+    if usual.endswith("f"):
+        usual = ".2f" if unit == "s" else ".1f"
+    least = 0.05 if usual == ".1f" else 0.005
+
+    def form(value: float) -> str:
+        shown = value / size
+        if usual.endswith("f"):
+            return usual if shown >= least or not shown else ".2g"
+        return ".0f" if usual == ".3g" and shown >= 999.5 else usual
+
+    return form
 
 
 # --- runs --------------------------------------------------------------------------------------
@@ -129,10 +193,10 @@ FLOWS: Sequence[Column[FlowSummary]] = (
     Column("max-min", lambda flow: flow.max_min_bps, "Mbit/s", 1e6, ".2f"),
     Column("rate / max-min", _ratio, form=".3f", page=".3f", where="page"),
     Column("goodput", lambda flow: flow.goodput_bps, "Mbit/s", 1e6, ".2f"),
-    Column("RTT mean", lambda flow: flow.rtt_ms.mean, "ms", form=".1f"),
-    Column("RTT p99", lambda flow: flow.rtt_ms.p99, "ms", form=".1f", short="p99"),
+    Column("RTT mean", lambda flow: flow.rtt_ms.mean, "ms", form=".1f", seconds=1e-3),
+    Column("RTT p99", lambda flow: flow.rtt_ms.p99, "ms", form=".1f", short="p99", seconds=1e-3),
     Column("retransmissions", lambda flow: flow.retransmissions, short="retrans-\nmissions"),
-    Column("completed", lambda flow: flow.completed_s, "s", form=".2f", where="page"),
+    Column("completed", lambda flow: flow.completed_s, "s", form=".2f", where="page", seconds=1),
 )
 
 
@@ -158,7 +222,8 @@ LINKS: Sequence[Column[LinkRow]] = (
     Column("link", lambda link: link.measured.name),
     Column("rate", lambda link: link.spec and link.spec.rate_bps, "Mbit/s", 1e6, "g",
            where="page"),
-    Column("delay", lambda link: link.spec and link.spec.delay_s, "ms", 1e-3, "g", where="page"),
+    Column("delay", lambda link: link.spec and link.spec.delay_s, "ms", 1e-3, "g", where="page",
+           seconds=1),
     Column("utilization", lambda link: link.measured.utilization, "%", 0.01, ".2f", ".2f"),
     Column("queue mean", lambda link: link.measured.queue_bytes.mean, "kB", 1e3, ".1f"),
     Column("queue p99", lambda link: link.measured.queue_bytes.p99, "kB", 1e3, ".1f",
@@ -198,9 +263,9 @@ TRANSFERS: Sequence[Column[SizeBin]] = (
     Column("slowdown p90", lambda size: size.slowdown.p90, form=".2f", short="p90"),
     Column("slowdown p99", lambda size: size.slowdown.p99, form=".2f", short="p99"),
     Column("completion p50", lambda size: size.completion_s.p50, "ms", 1e-3, ".3g",
-           short="time p50"),
+           short="time p50", seconds=1),
     Column("completion p99", lambda size: size.completion_s.p99, "ms", 1e-3, ".3g",
-           short="p99"),
+           short="p99", seconds=1),
 )  # fmt: skip
 
 SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of completed flows."
@@ -230,11 +295,11 @@ RUNS: Sequence[Column[Compared]] = (
     Column("largest rate / share", lambda run: run[1].share_ratio.most, form=".3f", page=".3f",
            where="page"),
     Column("settling, slowest", lambda run: run[1].settling_s.worst, "s", form=".2f",
-           short="settle"),
+           short="settle", seconds=1),
     Column("start-up, median", lambda run: run[1].start_up_s.median, "s", form=".2f",
-           short="start"),
+           short="start", seconds=1),
     Column("start-up, slowest", lambda run: run[1].start_up_s.worst, "s", form=".2f",
-           short="slowest"),
+           short="slowest", seconds=1),
 )  # fmt: skip
 
 
@@ -255,9 +320,9 @@ MOVED: Sequence[Column[Compared]] = (
     Column("flows", _moved(lambda moved: moved.flows), where="terminal"),
     Column("unfinished", _moved(lambda moved: moved.unfinished), where="terminal"),
     Column("completion p50", _moved(lambda moved: moved.completion_s.p50), "ms", 1e-3, ".3g",
-           short="time p50"),
+           short="time p50", seconds=1),
     Column("completion p99", _moved(lambda moved: moved.completion_s.p99), "ms", 1e-3, ".3g",
-           short="p99"),
+           short="p99", seconds=1),
     Column("slowdown p50", _moved(lambda moved: moved.slowdown.p50), form=".2f",
            short="slowdown\np50"),
     Column("slowdown p99", _moved(lambda moved: moved.slowdown.p99), form=".2f", short="p99"),

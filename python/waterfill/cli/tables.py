@@ -16,6 +16,7 @@ from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
 from waterfill.contract.summary import FlowSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
 from waterfill.runs.result import Document
+from waterfill.scenario.units import TIME
 
 if TYPE_CHECKING:
     from waterfill.analysis.documents import BackendDifference, ComparedRun, OverSeeds
@@ -58,19 +59,25 @@ def printed(
 
 def _head(summary: Summary, end: str = "") -> Text:
     start_s, stop_s = summary.measure_s
-    end = end or f"to {stop_s:g} s of {summary.duration_s:g} s"
+    end = end or f"to {_time(stop_s)} of {_time(summary.duration_s)}"
     return Text(
         f"{one_line(summary.scenario)} on {summary.backend}, seed {summary.seed}: "
-        f"{start_s:g} s {end}",
+        f"{_time(start_s)} {end}",
         style="bold",
     )
+
+
+def _time(seconds: float) -> str:
+    """Return a time of a run as text, in s from 1 ms on."""
+    rounded = float(f"{seconds:.6g}")
+    return TIME.format(rounded) if 0 < seconds < 1e-3 else f"{rounded:g} s"
 
 
 def run(summary: Summary) -> list[Table | Text]:
     """Return the tables of a run: flows or groups, links, traffic, and completion times."""
     parts: list[Table | Text] = [_head(summary)]
     if summary.interrupted_at_s is not None:
-        parts.append(Text(f"interrupted at {summary.interrupted_at_s:g} s", style="yellow"))
+        parts.append(Text(f"interrupted at {_time(summary.interrupted_at_s)}", style="yellow"))
     flows = summary.flows
     if len(flows) > MAX_LINES:
         parts.append(_groups(flows))
@@ -135,7 +142,7 @@ def _groups(flows: Sequence[FlowSummary]) -> Table:
         Column("min", lambda group: min(rates(group), default=None), size=1e6, form=".2f"),
         Column("max", lambda group: max(rates(group), default=None), size=1e6, form=".2f"),
         Column("max-min\nmean", lambda group: _mean(shares(group)), size=1e6, form=".2f"),
-        Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f"),
+        Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f", seconds=1e-3),
         Column("retrans-\nmissions", lambda group: sum(f.retransmissions for f in group[1])),
     )
     return printed(columns, list(groups.items()))
@@ -152,9 +159,9 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> T
         Column(title, lambda row: row[0]),
         Column("flows\nstarted", lambda row: row[1]),
         Column("\ncompleted", lambda row: row[2]),
-        Column("completion mean", partial(time, "mean"), "ms", form=".1f"),
+        Column("completion mean", partial(time, "mean"), "ms", form=".1f", seconds=1e-3),
         *(
-            Column(key, partial(time, key), "ms", form=".1f")
+            Column(key, partial(time, key), "ms", form=".1f", seconds=1e-3)
             for key in ("p50", "p90", "p99", "max")
         ),
     ]
@@ -220,13 +227,13 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
     first = next(iter(runs.values()))
     parts: list[Table | Text] = [_head(first)]
     if any(run.measure_s != first.measure_s for run in runs.values()):
-        parts = [_head(first, f"until each run's last flow, of {first.duration_s:g} s")]
+        parts = [_head(first, f"until each run's last flow, of {_time(first.duration_s)}")]
     for name, run in runs.items():
         if run.flows and run.jain_index is None and (found := model.idle(run)):
             parts.append(Text(f"{name}: {found}", style="yellow"))
     for name, run in runs.items():
         if (at_s := run.interrupted_at_s) is not None:
-            parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))
+            parts.append(Text(f"{name} interrupted at {_time(at_s)}", style="yellow"))
     rows = [(name, run.compare) for name, run in runs.items()]
     parts.append(printed(model.RUNS, rows, tight=True))
     moved = [(name, mine) for name, mine in rows if mine.transfers]
@@ -238,7 +245,7 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
         "bottleneck of most flow-seconds over all runs; drops: on all links.",
         "min share: smallest rate ÷ max-min share of a flow.",
         f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
-        f"over {mine.average_s:g} s) stays within 5 % of the share; slowest flow.",
+        f"over {_time(mine.average_s)}) stays within 5 % of the share; slowest flow.",
         "start: start-up time, SYN to half the fair share (median, slowest flow).",
         "–: never, or no samples.",
     )
@@ -278,7 +285,7 @@ def effective(document: Document) -> list[Table | Text]:
     parts: list[Table | Text] = [
         Text(
             f"{one_line(document['file'])}: {one_line(document['scenario'])}, "
-            f"{document['duration_s']:g} s, measured from {start_s:g} s to {stop_s:g} s, "
+            f"{_time(document['duration_s'])}, measured from {_time(start_s)} to {_time(stop_s)}, "
             f"seed {document['seed']}",
             style="bold",
         )
@@ -312,7 +319,7 @@ def _path(source: Document) -> str:
 _EFFECTIVE_LINKS: Sequence[Column[Document]] = (
     Column("link", lambda link: link["name"]),
     Column("rate", lambda link: link["rate_bps"], "Mbit/s", 1e6, "g"),
-    Column("delay", lambda link: link["delay_s"], "ms", 1e-3, "g"),
+    Column("delay", lambda link: link["delay_s"], "ms", 1e-3, "g", seconds=1),
     Column("buffer", _buffer),
     Column("target", lambda link: link["target"], "%", 0.01, "g"),
     Column("queue", lambda link: link["queue"]["kind"]),
@@ -321,7 +328,7 @@ _EFFECTIVE_FLOWS: Sequence[Column[Document]] = (
     Column("flow", lambda flow: flow["name"]),
     Column("protocol", lambda flow: flow["protocol"]),
     Column("count", lambda flow: flow["count"]),
-    Column("base RTT", lambda flow: flow["base_rtt_s"], "ms", 1e-3, "g"),
+    Column("base RTT", lambda flow: flow["base_rtt_s"], "ms", 1e-3, "g", seconds=1),
     Column("from", lambda flow: flow["start_s"], "s", form="g"),
     Column("to", lambda flow: flow["stop_s"], "s", form="g"),
     Column("path", lambda flow: ", ".join(flow["forward"])),
