@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,10 @@ GRAVITY_LOAD = 1.5
 ARRIVING_LOAD = 0.5
 # Gravity multiplies rates, and larger ones overflow.
 MAX_RATE_BPS = 1e18
+# RTTs of a fabric are far below the default time-out of 1 s (RFC 6298), and its flows last less.
+# The testbed sets whole milliseconds (`ip route … rto_min`).
+FABRIC_RTT_S = 1e-3
+MIN_TIMEOUT_S = 1e-3
 # A flow takes about 2 kB here and more in a run.
 MAX_PLANS = 200_000
 # Gravity weighs every pair before it draws.
@@ -288,7 +293,25 @@ def _finished(layout: Layout, options: Options) -> Layout:
         layout.duration_s = options.duration_s
     elif last_s >= layout.duration_s:  # lists of HPCC begin at 2 s
         layout.duration_s += last_s
+    _fit_timeout(layout, options.seed)
     return layout
+
+
+def _fit_timeout(layout: Layout, seed: int) -> None:
+    """Give a network of short RTTs a minimum retransmission time-out that fits, with a note."""
+    delays_s = {link.name: link.delay_s for link in layout.links}
+    paths = {plan.path for plan in layout.flows}
+    if not paths:  # no flows, or flows that arrive between any hosts
+        start, chance = layout.hosts[0], random.Random(f"rto/{seed}")
+        paths = {layout.route(start, host, chance) or () for host in layout.hosts if host != start}
+    rtt_s = 2 * max((sum(delays_s[name] for name in path) for path in paths), default=0.0)
+    if rtt_s > FABRIC_RTT_S:
+        return
+    layout.rto_min_s = max(MIN_TIMEOUT_S, float(f"{10 * rtt_s:.2g}"))
+    layout.notes.append(
+        f"rto_min: {TIME.format(layout.rto_min_s)}, because base RTTs are at most "
+        f"{TIME.format(float(f'{rtt_s:.3g}'))}. The default of 1 s is longer than most flows."
+    )
 
 
 def _add_traffic(

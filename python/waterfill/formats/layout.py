@@ -67,6 +67,8 @@ class Layout:
     """Comment lines on the sources of values and on assumptions."""
     duration_s: float = 30.0
     packet_bytes: int = 1500
+    rto_min_s: float | None = None
+    """Minimum retransmission time-out; None: the scenario's default."""
 
     own_route: Router | None = None
     """Route function of a rule's network, for rules whose networks take long to search."""

@@ -29,6 +29,8 @@ def _lines(layout: Layout, protocol: str, seed: int) -> Iterator[str]:
     yield f"protocol = {_string(protocol)}"
     yield f"packet_size = {_string(VOLUME.format(layout.packet_bytes))}"
     yield f"seed = {seed}"
+    if layout.rto_min_s is not None:
+        yield f"rto_min = {_string(TIME.format(layout.rto_min_s))}"
     for link in layout.links:
         yield from _link(link)
     for flow in layout.flows:

@@ -188,3 +188,23 @@ def test_what_a_run_would_refuse_is_not_written(waterfill, tmp_path, words, said
 
 def test_a_negative_seed_names_its_option(waterfill):
     assert waterfill("generate", "fat-tree", "4", "--seed", "-1").err.startswith("--seed: seed: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "rto_min_s"),
+    [
+        (Options(delay_s=1e-6), 1e-3),
+        (Options(delay_s=50e-6), 6e-3),
+        (Options(delay_s=1e-6, sizes="rpc"), 1e-3),
+        (Options(delay_s=1e-6, pattern="none"), 1e-3),
+        (Options(), None),
+    ],
+)
+def test_a_fabric_has_a_timeout_that_fits_its_rtt(options: Options, rto_min_s: float | None):
+    layout = generated("fat-tree", [4], options)
+    assert layout.rto_min_s == rto_min_s
+    notes = [note for note in layout.notes if note.startswith("rto_min: ")]
+    assert len(notes) == (rto_min_s is not None)
+    if options.pattern != "none":
+        scenario = from_toml(text(layout, "reno", 1))
+        assert scenario.rto_min == (rto_min_s or 1.0)
