@@ -12,7 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from waterfill.contract.network import ParamValue
+from waterfill.contract.network import Network, ParamValue
 from waterfill.contract.summary import KernelEntry, KernelParam, ProtocolEntry
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
@@ -146,6 +146,24 @@ def load() -> MappingProxyType[str, ProtocolInfo]:
     from waterfill import _core
 
     return MappingProxyType(from_registry(_core.protocols()))
+
+
+# RTTs for which the constants of every law fit.
+_USUAL_RTTS_S = (1e-3, 0.4)
+
+
+def warn_of_misfits(
+    source: str, network: Network, params: Mapping[str, Mapping[str, ParamValue | None]]
+) -> None:
+    """Warn of constants of laws that do not fit the RTTs of the flows; `source` is the file."""
+    rtts_s = [flow.base_rtt_s for flow in network.flows]
+    arrivals = [entry.flows for entry in network.traffic if entry.flows is not None]
+    rtts_s += [way.base_rtt_s for flows in arrivals for way in flows.ways]
+    if all(_USUAL_RTTS_S[0] <= rtt_s <= _USUAL_RTTS_S[1] for rtt_s in rtts_s):
+        return
+    from waterfill.network import fit
+
+    fit.warn(source, network, params)
 
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:

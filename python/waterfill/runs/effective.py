@@ -24,6 +24,7 @@ def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
     Raises InputError for what the backend `on` cannot run.
     """
     prepare(scenario, on)
+    _warn(scenario, on)
     refusals = {backend: _refusal(scenario, backend) for backend in BACKENDS}
     return in_force(scenario, {"backends": refusals})
 
@@ -56,6 +57,14 @@ def in_force(
         "traffic": [_with_names(network, plain(source)) for source in network.traffic],
         "params": protocols.with_defaults(network.protocols, network.params, known),
     }
+
+
+def _warn(scenario: Scenario, on: str) -> None:
+    """Warn of constants of laws that do not fit the scenario's RTTs."""
+    known = protocols.load()
+    network = resolve.to_core(scenario, known, on)
+    params = protocols.with_defaults(network.protocols, network.params, known)
+    protocols.warn_of_misfits(scenario.source, network, params)
 
 
 def _refusal(scenario: Scenario, backend: str) -> str | None:

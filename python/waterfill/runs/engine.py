@@ -141,6 +141,7 @@ class Engine(Backend, Generic[Simulation]):
         if options.steps is not None:
             options.steps.start(simulation, job.network)
         _warn(simulation, scenario)
+        protocols.warn_of_misfits(scenario.source, job.network, job.params)
         with job.errors():  # it outgrows the memory, or a law raises
             interrupted_at_s = _advance(simulation, scenario.duration, pace)
         self.finish(simulation, options)

@@ -17,6 +17,7 @@ duration = "400 ms"
 sample = "50 ms"
 protocol = "maxnet"
 rto_min = "5 ms"
+params.maxnet.t = "20 ms"
 [[traffic]]
 name = "search"
 kind = "web"
