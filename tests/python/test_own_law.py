@@ -241,6 +241,7 @@ def test_a_law_that_no_flow_uses_is_refused(tmp_path, waterfill):
     said = f"command line: law: no flow uses the law mine of {OWN}; see --protocol"
     for words in (("run", str(path)), ("compare", str(path), "--protocols", "rcp")):
         ran = waterfill(*words, "--law", str(OWN), "--json")
+        said += "s" if words[0] == "compare" else ""
         assert (ran.code, ran.err.splitlines()) == (2, [said])
     used = waterfill("run", str(path), "--protocol", "mine", "--law", str(OWN))
     assert used.code == 0

@@ -141,7 +141,7 @@ def run(
     loaded = load(scenario, overrides(protocol, sets, seed))
     backends.refuse_idle([(loaded, on)])
     # Of a file with several laws, the run has the one that its flows name.
-    own = _used(_laws(law), [loaded], law)
+    own = _used(_laws(law), [loaded], law, "--protocol")
     for option, value in (("pcap-limit", pcap_limit), ("pcap-snaplen", pcap_snaplen)):
         if value is not None and not (pcap or pcap_links):
             raise InputError("command line", option, "no effect without --pcap", "add --pcap")
@@ -268,7 +268,7 @@ def compare(
             label = f"{name}@{backend}" if len(places) > 1 else name
             scenarios[label], where[label] = loaded[backend][name], backend
     backends.refuse_idle([(scenarios[label], where[label]) for label in scenarios])
-    _used(own, list(scenarios.values()), law)
+    _used(own, list(scenarios.values()), law, "--protocols")
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
     unwritten = Unwritten()
     with ExitStack() as stack:
@@ -423,7 +423,7 @@ def _laws_of(
 
 
 def _used(
-    own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None
+    own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None, option: str
 ) -> dict[str, PythonLaw]:
     """Return the file's laws that the scenarios use; raise InputError if they use none."""
     if not own:
@@ -435,9 +435,8 @@ def _used(
         found |= laws.used(own, scenario)
     if not found:
         names = " or ".join(map(str, own))
-        raise InputError(
-            "command line", "law", f"no flow uses the law {names} of {file}; see --protocol"
-        )
+        why = f"no flow uses the law {names} of {file}; see {option}"
+        raise InputError("command line", "law", why)
     return found
 
 

@@ -230,11 +230,14 @@ class Graph:
         if entry.path is not None:
             return self._walk(entry.path, entry.from_, entry.to, f"{key}.path")
         if entry.from_ is None or entry.to is None:
-            raise self.scenario.error(f"{key}.path", "missing", "write a path, or from and to")
-        for host in (entry.from_, entry.to):
+            missing = "path"
+            if (entry.from_ is None) != (entry.to is None):
+                missing = "from" if entry.from_ is None else "to"
+            raise self.scenario.error(f"{key}.{missing}", "missing", "write a path, or from and to")
+        for name, host in (("from", entry.from_), ("to", entry.to)):
             if host not in self._nodes:
                 message = f"no link ends at {shown(host)}"
-                raise self.scenario.error(f"{key}.path", message, "add a link or a `path`")
+                raise self.scenario.error(f"{key}.{name}", message, "add a link or a `path`")
         found = self._shortest(entry.from_, entry.to, f"{key}.path")
         if found is None:
             raise self.scenario.error(

@@ -68,7 +68,7 @@ def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Sc
         document = read_toml(text)
     except (ValueError, RecursionError) as error:
         got = shortened(toml_error(error, text), _MAX_ERROR_CHARS)
-        raise InputError(source, "", f"not valid TOML: {got}", _hint(text)) from None
+        raise InputError(source, "", f"not valid TOML: {got}", _hint(text, source)) from None
     return _scenario(document, source, sets)
 
 
@@ -114,8 +114,16 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _hint(text: str) -> str:
-    """Return advice for a section that is a table instead of a list of tables, or an empty text."""
+# Formats of `waterfill import` by the end of a file's name.
+_IMPORTED = {".gml": "gml", ".graphml": "graphml", ".cm": "htsim"}
+
+
+def _hint(text: str, source: str) -> str:
+    """Return advice for a topology or for a section that is a table instead of a list of tables, or
+    an empty text.
+    """
+    if (name := _IMPORTED.get(Path(source).suffix.lower())) is not None:
+        return f"for a topology: waterfill import {name} {source} -o S.toml"
     for section in SECTIONS:
         if re.search(rf"(?m)^\s*\[{section}\]", text):
             return f"each {section} starts with [[{section}]], not [{section}]"

@@ -80,7 +80,7 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         return f"must be tables, each written as [[{last}]]{got}"
     if kind == "string_too_short":
         return "must not be empty"
-    if kind in ("too_short", "too_long"):
+    if kind in ("too_short", "too_long") or (kind == "list_type" and last == "measure"):
         return f"must be two times, the start and the end{got}"
     wanted = {
         "string_type": "a text",
@@ -128,7 +128,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if not 0 <= start < end <= scenario.duration:
         within = TIME.format(scenario.duration)
         got = f"{TIME.format(start)} to {TIME.format(end)}"
-        yield "measure", f"must be a start and a later end within {within}, got {got}"
+        yield "measure", f"must be a start and a later end within the run of {within}, got {got}"
     if scenario.duration / scenario.sample > MAX_SAMPLES:
         got = TIME.format(scenario.sample)
         yield "sample", f"the run has more than {MAX_SAMPLES} samples, got {got}; use a longer time"
@@ -388,4 +388,6 @@ def _times(
     elif start + last_start >= end:
         got = TIME.format(start + last_start)
         problem = f"every flow must start before {TIME.format(end)}"
-        yield f"{key}.stagger", f"{problem}, got a last start at {got}"
+        jitter = getattr(entry, "start_jitter", 0.0)
+        name = "start_jitter" if jitter > last_start / 2 else "stagger"
+        yield f"{key}.{name}", f"{problem}, got a last start at {got}"

@@ -95,3 +95,10 @@ def test_an_option_with_effect_is_taken(waterfill, files, line):
 def test_protocols_of_sources_of_flows_can_be_swept(files, tmp_path):
     found = plan(tmp_path / "web.toml", SweepSpec(protocols="reno,cubic", workers=1))
     assert len(list(found.first)) == 2
+
+
+def test_a_topology_in_place_of_a_scenario_is_named(waterfill, tmp_path):
+    (tmp_path / "net.gml").write_text("graph [ node [ id 0 ] ]")
+    ran = waterfill("run", "net.gml")
+    assert ran.code == 2
+    assert "for a topology: waterfill import gml net.gml -o S.toml" in ran.err

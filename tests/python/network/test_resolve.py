@@ -137,7 +137,12 @@ def test_a_way_back_that_is_a_true_tie_can_be_named():
             'flow.f0.path: no route from "r1" to "y"; add a link or a `path`',
         ),
         ({"from": "r1", "to": "r1"}, 'flow.f0.to: must differ from `from`, got "r1"'),
-        ({"from": "r1"}, "flow.f0.path: missing; write a path, or from and to"),
+        ({"from": "r1"}, "flow.f0.to: missing; write a path, or from and to"),
+        ({"to": "r1"}, "flow.f0.from: missing; write a path, or from and to"),
+        (
+            {"from": "r1", "to": "nobody"},
+            'flow.f0.to: no link ends at "nobody"; add a link or a `path`',
+        ),
         (
             {"path": ["l1", "island"]},
             'flow.f0.path: "l1" and "island" share no node',

@@ -195,7 +195,7 @@ ERRORS = {
     "flow without a route": (
         'path = ["link1"]',
         'from = "r1"\nto = "r9"',
-        'flow.short.path: no link ends at "r9"; add a link or a `path`',
+        'flow.short.to: no link ends at "r9"; add a link or a `path`',
     ),
     "flow with nothing of a route": (
         'path = ["link1"]',
@@ -305,6 +305,16 @@ ERRORS = {
         'name = "short"\ncount = 12\nstagger = "1 s"',
         "flow.short.stagger: every flow must start before 10 s, got a last start at 11 s",
     ),
+    "jitter beyond the run": (
+        'name = "short"',
+        'name = "short"\nstart_jitter = "11 s"',
+        "flow.short.start_jitter: every flow must start before 10 s, got a last start at 11 s",
+    ),
+    "window of a number": (
+        'name = "base"',
+        "measure = 5",
+        "measure: must be two times, the start and the end, got 5",
+    ),
     "negative start": (
         'name = "short"',
         'name = "short"\nstart = "-1 s"',
@@ -409,12 +419,12 @@ ERRORS = {
     "window outside the run": (
         'name = "base"',
         'measure = ["5 s", "11 s"]',
-        "measure: must be a start and a later end within 10 s, got 5 s to 11 s",
+        "measure: must be a start and a later end within the run of 10 s, got 5 s to 11 s",
     ),
     "window backwards": (
         'name = "base"',
         'measure = ["5 s", "4 s"]',
-        "measure: must be a start and a later end within 10 s, got 5 s to 4 s",
+        "measure: must be a start and a later end within the run of 10 s, got 5 s to 4 s",
     ),
     "window of one time": (
         'name = "base"',
