@@ -68,8 +68,17 @@ def reproduce(
     if not names and not every and not listing:
         advice = "type PAPER, PAPER/EXPERIMENT or --all (--list shows them)"
         raise InputError("reproduce", "", "no experiment given", advice)
-    chosen = loading.select(names, known) if names and not every else known
+    if names and every:
+        why = f"no effect with --all, got {' '.join(names)}"
+        raise InputError("reproduce", "", why, "remove --all or the names")
+    chosen = loading.select(names, known) if names else known
     if listing:
+        for option, is_given in (
+            ("--short", short), ("--seed", seed is not None), ("--fresh", fresh),
+            ("--output", output is not None),
+        ):  # fmt: skip
+            if is_given:
+                raise InputError("reproduce", option, "no effect with --list", "remove it")
         _list(chosen, verdict, match, json=json)
         return
     if verdict is not None or match is not None:

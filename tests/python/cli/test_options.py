@@ -59,6 +59,10 @@ REFUSED = {
     f"compare S.toml --law {OWN_LAW} --protocols rcp": "law: no flow uses the law mine",
     "run S.toml --on fluid --threads 2": "fluid cannot use several threads; use --on sim",
     "report out --json": "unknown option",
+    "reproduce --list --short": "--short: no effect with --list; remove it",
+    "reproduce --list --seed 0": "--seed: no effect with --list; remove it",
+    "reproduce --list -o out": "--output: no effect with --list; remove it",
+    "reproduce --all maxnet-2007": "no effect with --all, got maxnet-2007",
 }
 
 
