@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from waterfill.analysis.tables import FLOWS, LINKS, TRAFFIC, LinkRow, Table
+from waterfill.analysis.tables import FLOWS, LINKS, TRAFFIC, LinkRow, Table, idle
 
 if TYPE_CHECKING:
     from waterfill.runs.result import Result
@@ -33,7 +33,8 @@ def notebook_html(result: Result) -> str:
         if rows
     ]
     parts.append(table(Table("", "", LINKS, links), total=len(summary.links)))
-    title = escape(f"{summary.scenario} on {summary.backend}, {window}")
+    lines = [f"{summary.scenario} on {summary.backend}, {window}", idle(summary)]
+    title = "<br>".join(map(escape, filter(None, lines)))
     return f'<p style="font-size:90%">{title}</p>{"".join(parts)}'
 
 

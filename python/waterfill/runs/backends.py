@@ -125,6 +125,7 @@ def refuse_idle(runs: Iterable[tuple[Scenario, str]]) -> None:
             problem = f"no effect on {' and '.join(sorted(on))}, only on {_ONLY_ON[key]}"
         elif key == "protocol" and not any(scenario.uses_default for scenario, _ in every):
             problem, advice = NO_DEFAULT_FLOW.split("; ")
+            problem = f"{shown(every[0][0].protocol)} has no effect, because {problem}"
         if problem:
             raise InputError("command line", key, problem, advice)
 

@@ -117,3 +117,8 @@ def test_comparison_of_an_incast_shows_drops_queues_and_completion_times(tmp_pat
     assert runs["dctcp"]["measure_s"] != runs["cubic"]["measure_s"]
     ran = waterfill("compare", str(files(tmp_path)), "--protocols", "dctcp,cubic")
     assert ran.out.startswith("s on sim, seed 1: 0.25 s until each run's last flow, of 3 s\n")
+
+
+def test_a_notebook_says_why_its_table_is_empty():
+    shown = package.run({**INCAST, "measure": ["2 s", "3 s"]})._repr_html_()
+    assert "No flow was active in the window from 2 s to 3 s" in shown
