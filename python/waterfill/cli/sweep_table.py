@@ -61,6 +61,10 @@ def document(sweep: Sweep, columns: Sequence[str]) -> Document:
     }
 
 
+# Columns that only flows in the measure window fill.
+_OF_FLOWS = ("share_min", "share_max", "jain_index", "rtt_mean_ms", "rtt_p99_ms")
+
+
 def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     """Return the table of a sweep and its notes."""
     failed = f", {sweep.failed} failed" if sweep.failed else ""
@@ -81,6 +85,9 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
         shown.append(Column("seeds", _count))
     shown += [Column(name.replace("_", "\n"), partial(_estimate, name)) for name in used]
     parts.append(printed(shown, found[:MAX_ROWS]))
+    idle = [name for name in _OF_FLOWS if name in columns and name not in used]
+    if idle and "[[flow]]" in sweep.plan.base.text:
+        parts.append(Text(f"no values of {', '.join(idle)}: no flow was active in the window"))
     if len(found) > MAX_ROWS:
         parts.append(Text(f"and {len(found) - MAX_ROWS} more combinations, in the dataset"))
     several = [e for group in found for e in group.estimates.values() if e.half is not None]

@@ -122,3 +122,10 @@ def test_comparison_of_an_incast_shows_drops_queues_and_completion_times(tmp_pat
 def test_a_notebook_says_why_its_table_is_empty():
     shown = package.run({**INCAST, "measure": ["2 s", "3 s"]})._repr_html_()
     assert "No flow was active in the window from 2 s to 3 s" in shown
+
+
+def test_a_sweep_says_which_columns_have_no_values(tmp_path, waterfill):
+    words = ("--grid", "flow.f.count=1,2", "--workers", "1", "-o", "out")
+    ran = waterfill("sweep", str(files(tmp_path, measure=["2 s", "3 s"])), *words)
+    text = "no values of share_min, rtt_p99_ms: no flow was active in the window"
+    assert text in " ".join(ran.out.split())
