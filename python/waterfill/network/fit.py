@@ -72,7 +72,8 @@ def misfits(network: Network, params: Params) -> Iterator[tuple[str, str]]:
             found = rule(numbers, paths)
             # The scenario's own choice of one of them is a choice of the others too.
             if found is not None and not set(found.values) & set(network.params.get(protocol, {})):
-                values = " and ".join(f"{n} = {_written(v)}" for n, v in found.values.items())
+                *first, last = (f"{n} = {_written(v)}" for n, v in found.values.items())
+                values = " and ".join(filter(None, (", ".join(first), last)))
                 yield f"params.{protocol}.{found.name}", f"{found.why}; set {values}{found.limit}"
 
 
@@ -185,6 +186,30 @@ def _measuring(values: Mapping[str, float], paths: _Paths) -> _Found | None:
     return _Found("interval", why, {"interval": _time(fits_s)})
 
 
+def _load_interval(values: Mapping[str, float], paths: _Paths) -> _Found | None:
+    """Check VCP's interval of load measurements, which must cover an RTT."""
+    interval_s, longest_s, shortest_s = values["t_rho"], paths.longest_s, paths.shortest_s
+    if longest_s > 2 * interval_s:
+        fits_s = longest_s
+        why = f"{_time(interval_s)} is shorter than the RTT of {_time(longest_s)}"
+    elif interval_s > _SLOW * shortest_s:
+        fits_s = 100 * shortest_s
+        why = f"{_time(interval_s)} is {interval_s / shortest_s:.0f} RTTs of {_time(shortest_s)}"
+    else:
+        return None
+    values_s = {"t_rho": fits_s, "t_d": fits_s, "t_q": fits_s / 20}
+    return _Found("t_rho", why, {name: _time(value_s) for name, value_s in values_s.items()})
+
+
+def _capacity_window(values: Mapping[str, float], paths: _Paths) -> _Found | None:
+    """Check ABC's window of departures; one much shorter than the RTT sees single bursts."""
+    window_s, longest_s = values["window"], paths.longest_s
+    if longest_s <= 40 * window_s:
+        return None
+    why = f"{_time(window_s)} is short for an RTT of {_time(longest_s)}"
+    return _Found("window", why, dict.fromkeys(("window", "delta"), _time(longest_s)))
+
+
 _RULES: Mapping[str, tuple[_Rule, ...]] = {
     "xcp": (_interval,),
     "ixcp": (_interval,),
@@ -194,4 +219,6 @@ _RULES: Mapping[str, tuple[_Rule, ...]] = {
     "rcp": (_lowest_rate,),
     "aecp": (_first_rate, _gain),
     "jetmax": (_measuring,),
+    "vcp": (_load_interval,),
+    "abc": (_capacity_window,),
 }
