@@ -7,7 +7,6 @@ The thresholds and the values were measured with four flows on one link of 10 Gb
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -16,10 +15,6 @@ from waterfill.contract.network import Network, ParamValue
 from waterfill.scenario.units import RATE, TIME
 
 Params = Mapping[str, Mapping[str, ParamValue | None]]
-
-
-class Misfit(UserWarning):
-    """Warning that a constant of a law does not fit the RTTs of its flows."""
 
 
 class _Paths(NamedTuple):
@@ -45,12 +40,6 @@ class _Found(NamedTuple):
 _Rule = Callable[[Mapping[str, float], _Paths], "_Found | None"]
 # A law whose time constant is more RTTs than this is slower than the flows on its path.
 _SLOW = 1000
-
-
-def warn(source: str, network: Network, params: Params) -> None:
-    """Warn of each constant that does not fit. `source` is the scenario's file."""
-    for key, message in misfits(network, params):
-        warnings.warn(f"{source}: {key}: {message}", Misfit, stacklevel=3)
 
 
 def misfits(network: Network, params: Params) -> Iterator[tuple[str, str]]:

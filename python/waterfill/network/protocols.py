@@ -6,6 +6,7 @@ No code here names a protocol. Functions that need the descriptions take them as
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -152,18 +153,30 @@ def load() -> MappingProxyType[str, ProtocolInfo]:
 _USUAL_RTTS_S = (1e-3, 0.4)
 
 
-def warn_of_misfits(
-    source: str, network: Network, params: Mapping[str, Mapping[str, ParamValue | None]]
-) -> None:
-    """Warn of constants of laws that do not fit the RTTs of the flows; `source` is the file."""
+class Misfit(UserWarning):
+    """Warning that a constant of a law does not fit the RTTs of its flows."""
+
+
+def misfits(
+    network: Network, params: Mapping[str, Mapping[str, ParamValue | None]]
+) -> Iterable[tuple[str, str]]:
+    """Return (key, message) for each constant that does not fit the RTTs of its law's flows.
+
+    `params` are the parameters of the protocols in use, in SI units.
+    """
     rtts_s = [flow.base_rtt_s for flow in network.flows]
     arrivals = [entry.flows for entry in network.traffic if entry.flows is not None]
     rtts_s += [way.base_rtt_s for flows in arrivals for way in flows.ways]
     if all(_USUAL_RTTS_S[0] <= rtt_s <= _USUAL_RTTS_S[1] for rtt_s in rtts_s):
-        return
+        return ()
     from waterfill.network import fit
 
-    fit.warn(source, network, params)
+    return fit.misfits(network, params)
+
+
+def warn_of_misfit(source: str, key: str, message: str) -> None:
+    """Warn of one constant that does not fit; `source` is the scenario's file."""
+    warnings.warn(f"{source}: {key}: {message}", Misfit, stacklevel=3)
 
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from waterfill.contract.network import LinkSpec, Network, plain
@@ -24,7 +24,7 @@ def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
     Raises InputError for what the backend `on` cannot run.
     """
     prepare(scenario, on)
-    _warn(scenario, on)
+    warn_of_misfits([scenario], on)
     refusals = {backend: _refusal(scenario, backend) for backend in BACKENDS}
     return in_force(scenario, {"backends": refusals})
 
@@ -59,12 +59,16 @@ def in_force(
     }
 
 
-def _warn(scenario: Scenario, on: str) -> None:
-    """Warn of constants of laws that do not fit the scenario's RTTs."""
-    known = protocols.load()
-    network = resolve.to_core(scenario, known, on)
-    params = protocols.with_defaults(network.protocols, network.params, known)
-    protocols.warn_of_misfits(scenario.source, network, params)
+def warn_of_misfits(scenarios: Iterable[Scenario], on: str) -> None:
+    """Warn of constants of laws that do not fit the scenarios' RTTs, once for each constant."""
+    known, named = protocols.load(), set[str]()
+    for scenario in scenarios:
+        network = resolve.to_core(scenario, known, on)
+        params = protocols.with_defaults(network.protocols, network.params, known)
+        for key, message in protocols.misfits(network, params):
+            if key not in named:
+                protocols.warn_of_misfit(scenario.source, key, message)
+            named.add(key)
 
 
 def _refusal(scenario: Scenario, backend: str) -> str | None:

@@ -141,7 +141,8 @@ class Engine(Backend, Generic[Simulation]):
         if options.steps is not None:
             options.steps.start(simulation, job.network)
         _warn(simulation, scenario)
-        protocols.warn_of_misfits(scenario.source, job.network, job.params)
+        for key, message in protocols.misfits(job.network, job.params):
+            protocols.warn_of_misfit(scenario.source, key, message)
         with job.errors():  # it outgrows the memory, or a law raises
             interrupted_at_s = _advance(simulation, scenario.duration, pace)
         self.finish(simulation, options)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from waterfill.errors import InputError
-from waterfill.runs import backends, cache
+from waterfill.runs import backends, cache, effective
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import from_toml, load, read_toml
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
@@ -191,6 +191,7 @@ class Design:
             for value in _ends(one)
         ]
         backends.refuse_idle([(one, base.on) for one in [scenario, *tried]])
+        effective.warn_of_misfits([scenario, *tried], base.on)
         return scenario
 
     def fixed(self) -> list[Axis]:

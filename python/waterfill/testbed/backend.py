@@ -184,7 +184,8 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     laws = kernel.congestion(kernel.offered(), infos, daemon.run_name())
     used = {flow.protocol for flow in resolved.flows}
     signals = {p: daemon.columns(loadable[p], infos[p]) for p in _loaded(resolved)}
-    protocols.warn_of_misfits(scenario.source, resolved, params)
+    for key, message in protocols.misfits(resolved, params):
+        protocols.warn_of_misfit(scenario.source, key, message)
     job = {
         "scenario": scenario.to_toml(),
         "network": resolved.to_dict(),

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import waterfill
-from waterfill.network.fit import Misfit
+from waterfill.network.protocols import Misfit
 
 FABRIC = {"rtt": "20 us", "rate": "10 Gbit/s", "duration": "200 ms", "rto_min": "1 ms"}
 NEARER = {"rtt": "2 s", "rate": "10 Mbit/s", "duration": "200 s", "rto_min": "30 s"}
@@ -96,6 +96,8 @@ def test_flows_of_a_source_are_checked_and_check_warns(waterfill, tmp_path):
         'rate = "1 Gbit/s"\ndelay = "5 us"\n[[traffic]]\nkind = "web"\npath = ["l"]\n'
         "arrival_rate = 1000\n"
     )
-    for command in ("run", "check"):
-        with pytest.warns(Misfit, match="params.rcp.r_min: at 24 kbit/s"):
-            waterfill(command, "s.toml")
+    grid = ("--grid", "link.l.delay=5us,6us", "--workers", "1", "-o", "out")
+    for command in (("run", "s.toml"), ("check", "s.toml"), ("sweep", "s.toml", *grid)):
+        with pytest.warns(Misfit, match="params.rcp.r_min: at 24 kbit/s") as caught:
+            waterfill(*command)
+        assert len(caught) == 1
