@@ -32,11 +32,19 @@ class LinkKeys(TypedDict, total=False):
     """
 
     rate_bps: Number
+    rate_reverse: str
+    rate_reverse_bps: Number
     delay_s: Number
+    delay_reverse: str
+    delay_reverse_s: Number
     buffer: str
     buffer_bytes: Number
     buffer_packets: Number
     buffer_bdp: Number
+    buffer_reverse: str
+    buffer_reverse_bytes: Number
+    buffer_reverse_packets: Number
+    buffer_reverse_bdp: Number
     duplex: bool
     loss: Number
     loss_reverse: Number
@@ -425,7 +433,7 @@ def _forms(section: str) -> dict[str, tuple[str, Any]]:
         parts = [field.annotation, *get_args(field.annotation), *field.metadata]
         parts += [m for part in parts for m in getattr(part, "__metadata__", ())]
         if Buffer in parts or any(Buffer in get_args(part) for part in parts):
-            units = ("bytes", "packets", "bdp") if key == "buffer" else ("bytes", "packets")
+            units = ("bytes", "packets", *(["bdp"] if key.startswith("buffer") else []))
             forms |= {f"{key}_{unit}": (key, buffer(unit)) for unit in units}
         for quantity in parts:
             if isinstance(quantity, Quantity):

@@ -24,6 +24,8 @@ _HOP = 1 << 80
 class Direction(NamedTuple):
     """One direction of a link. `back` is the index of the reverse direction, None on a simplex
     link.
+
+    `link` has the rate, delay, buffer and events of this direction.
     """
 
     link: Link
@@ -74,7 +76,7 @@ class Graph:
             self._named[link.name] = pair
             if link.duplex:
                 name = f"{link.name}:rev"
-                self.directions.append(Direction(link, name, link.to, link.from_, i))
+                self.directions.append(Direction(link.backward, name, link.to, link.from_, i))
                 self._named[name] = (i + 1,)
         self._nodes = {node for link in scenario.link for node in (link.from_, link.to)}
         # By direction: what routes are made of, as lists, which are read in half the time.

@@ -59,6 +59,8 @@ def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[
         return link.capacity, ()
     found: dict[float, LinkChange] = {}
     for event in link.event or ():
+        if event.rate is None and event.delay is None and event.up is None:
+            continue  # a change of the other direction
         at_s = round(event.at, 12)
         found[at_s] = LinkChange(at_s=at_s, rate_bps=event.rate, delay_s=event.delay, up=event.up)
     for fault in of_direction(link, forward):

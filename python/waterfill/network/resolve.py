@@ -181,7 +181,11 @@ def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
     found: list[LinkSpec] = []
     for i, (link, name, _, _, back) in enumerate(graph.directions):
         if back == i - 1:
-            found.append(_backwards(found[back], link, name, duration_s))
+            buffer = found[back].buffer
+            if link is not graph.directions[back].link:
+                rtt_s = max(largest_s[i], largest_s[back]) or NOMINAL_RTT_S
+                buffer = _buffer(graph.scenario, link, packet_bytes, rtt_s)
+            found.append(_backwards(found[back], link, name, buffer, duration_s))
             continue
         # Both directions of a link share one largest RTT: the reverse is identical.
         rtt_s = largest_s[i] if back is None else max(largest_s[i], largest_s[back])
@@ -202,8 +206,7 @@ def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: fl
     if amount > MAX_COUNT:
         limit, rate, rtt = VOLUME.format(MAX_COUNT), RATE.format(link.capacity), largest_rtt_s
         got = f"{shown(buffer.format())} of {rate} × {TIME.format(rtt)}"
-        key = scenario.key("link", scenario.link.index(link))
-        raise scenario.error(f"{key}.buffer", f"must be at most {limit}, got {got}")
+        raise scenario.error(f"link.{link.name}.buffer", f"must be at most {limit}, got {got}")
     if buffer.unit == "packets":
         return BufferSpec("packets", int(amount))
     return BufferSpec("bytes", round(amount))
@@ -240,7 +243,9 @@ def _queue(link: Link, largest_rtt_s: float) -> QueueSpec:
     return queues.resolve(link, largest_rtt_s)
 
 
-def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> LinkSpec:
+def _backwards(
+    forward: LinkSpec, link: Link, name: str, buffer: BufferSpec, duration_s: float
+) -> LinkSpec:
     """Return the specification of a link's reverse direction, with the forward direction's queue
     and shaper.
     """
@@ -249,8 +254,8 @@ def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> L
         name=name,
         rate_bps=rate_bps,
         shaper=forward.shaper,
-        delay_s=forward.delay_s,
-        buffer=forward.buffer,
+        delay_s=link.delay,
+        buffer=buffer,
         queue=forward.queue,
         loss=link.loss_reverse,
         loss_model=None,

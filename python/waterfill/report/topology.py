@@ -96,13 +96,13 @@ def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
         turn = between.get(frozenset(a_to_b), 0)
         between[frozenset(a_to_b)] = turn + 1
         named = len(edges) <= _MAX_NAMED_LINKS
-        ways = [(link.name, a_to_b)]
+        ways = [(link.name, a_to_b, link.rate)]
         if link.duplex:
-            ways.append((link.name + REVERSE, a_to_b[::-1]))
+            ways.append((link.name + REVERSE, a_to_b[::-1], link.backward.rate))
         thick = 2.5 + 3.5 * (rate - low) / span
-        for name, (a, b) in ways:
+        for name, (a, b), rate_bps in ways:
             if name in load:
-                text = f"{name}: {rate_text(link.rate)}, {100 * load[name]:.1f} % used"
+                text = f"{name}: {rate_text(rate_bps)}, {100 * load[name]:.1f} % used"
                 label = f"{link.name} {100 * load[name]:.0f} %"
                 shown = label if named and name == link.name else ""
                 arrows.append(

@@ -217,6 +217,10 @@ class _EventRate(Quantity):
 _EVENT_RATE = _EventRate(RATE.name, RATE.example, RATE.units)
 
 
+REVERSIBLE = ("rate", "delay", "buffer")
+"""Keys of a link whose value in the reverse direction has a key of its own: `rate_reverse` …"""
+
+
 class LinkEvent(Table):
     """One [[link.event]]: changes of a link at a given time, in both directions."""
 
@@ -224,10 +228,21 @@ class LinkEvent(Table):
     """Time of the event (s), within the run and after the previous event."""
     rate: Annotated[float, _EVENT_RATE] | None = None
     """Rate after the event (bit/s), also for the rest of a packet in transmission."""
+    rate_reverse: Annotated[float, _EVENT_RATE] | None = None
+    """Rate of the reverse direction after the event (bit/s); default: `rate`."""
     delay: Annotated[float, TIME] | None = None
     """Propagation delay (s) of packets sent after the event. Packets stay in order."""
+    delay_reverse: Annotated[float, TIME] | None = None
+    """Propagation delay (s) in the reverse direction after the event; default: `delay`."""
     up: bool | None = None
     """True if the link is up after the event. A link that is down drops its queue and arrivals."""
+
+    @property
+    def backward(self) -> LinkEvent:
+        """The event with the rate and delay of the reverse direction."""
+        rate = self.rate if self.rate_reverse is None else self.rate_reverse
+        delay = self.delay if self.delay_reverse is None else self.delay_reverse
+        return self.model_copy(update={"rate": rate, "delay": delay})
 
 
 class LinkFault(Table):
@@ -279,12 +294,20 @@ class Link(Table):
     """Node at which the link ends."""
     rate: Annotated[float, RATE]
     """Rate of the transmitter (bit/s). This is the capacity unless there is a shaper."""
+    rate_reverse: Annotated[float, RATE] | None = None
+    """Rate of the reverse direction's transmitter (bit/s); default: `rate`."""
     delay: Annotated[float, TIME] = 0.0
     """One-way propagation delay (s)."""
+    delay_reverse: Annotated[float, TIME] | None = None
+    """One-way propagation delay (s) of the reverse direction; default: `delay`."""
     buffer: Buffer = Buffer(1.0, "bdp")
     """Buffer size, excluding the packet in service; 1 bdp = rate × largest base RTT."""
+    buffer_reverse: Buffer | None = None
+    """Buffer size of the reverse direction; default: `buffer`, where 1 bdp uses its own rate."""
     duplex: bool = True
-    """True if the link has an identical reverse direction, reported as NAME:rev."""
+    """True if the link has a reverse direction, reported as NAME:rev. It is identical except for
+    loss, faults and the keys that end in `_reverse`.
+    """
     loss: Probability = 0.0
     """Probability of independent random loss in the forward direction."""
     loss_reverse: Probability = 0.0
@@ -343,6 +366,15 @@ class Link(Table):
     def capacity(self) -> float:
         """Average rate (bit/s) at which the link passes data."""
         return self.rate if self.shaper is None else links.read_shaper(self.shaper)["rate"]
+
+    @property
+    def backward(self) -> Link:
+        """The link with the rate, delay, buffer and events of its reverse direction."""
+        own = {name: getattr(self, f"{name}_reverse") for name in REVERSIBLE}
+        changes = {name: value for name, value in own.items() if value is not None}
+        if self.event is not None:
+            changes["event"] = [event.backward for event in self.event]
+        return self.model_copy(update=changes) if changes else self
 
     @property
     def min_delay(self) -> float:

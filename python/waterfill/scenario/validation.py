@@ -18,6 +18,7 @@ from waterfill.scenario.document import (
     Flow,
     FlowFault,
     Link,
+    LinkEvent,
     LinkFault,
     Scenario,
     Table,
@@ -169,6 +170,10 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and link.shaper is None
         and link.mark_at is None
         and link.loss_model is None
+        and link.rate_reverse is None
+        and link.delay_reverse is None
+        and link.buffer_reverse is None
+        and (link.duplex or not link.loss_reverse)
         and link.event is None
         and link.fault is None
         and link.rate_trace is None
@@ -181,6 +186,7 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
         yield f"{key}.to", f"must differ from `from`, got {shown(link.to)}"
     if 8 * scenario.packet_size / link.rate > SPAN.at_most:
         yield f"{key}.rate", _too_slow(link.rate)
+    yield from _reverse(scenario, key, link)
     if link.shaper is not None:
         yield from _shaper(scenario, f"{key}.shaper", link)
     yield from _variation(scenario, key, link)
@@ -192,6 +198,20 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
         yield f"{key}.loss_model", "not allowed together with loss; remove one of them"
 
 
+def _reverse(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
+    """Check the keys of the reverse direction."""
+    if not link.duplex:
+        for name in ("rate", "delay", "buffer", "loss", "rate_trace"):
+            value = getattr(link, f"{name}_reverse")
+            if value is not None and (value or name != "loss"):  # loss_reverse is 0 by default
+                yield f"{key}.{name}_reverse", "not allowed with duplex = false"
+    if link.rate_reverse is not None:
+        if link.shaper is not None:
+            yield f"{key}.rate_reverse", "not allowed on a link with a shaper"
+        if 8 * scenario.packet_size / link.rate_reverse > SPAN.at_most:
+            yield f"{key}.rate_reverse", _too_slow(link.rate_reverse)
+
+
 def _too_slow(rate: float) -> str:
     limit, got = TIME.format(SPAN.at_most), RATE.format(rate)
     return f"a packet would take more than {limit} to send, got {got}"
@@ -200,8 +220,6 @@ def _too_slow(rate: float) -> str:
 def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     """Check a link's events and traces against each other, the run and the link's other keys."""
     traced = link.rate_trace is not None or link.rate_trace_reverse is not None
-    if link.rate_trace_reverse is not None and not link.duplex:
-        yield f"{key}.rate_trace_reverse", "not allowed with duplex = false"
     if link.shaper is not None and (link.event or traced):
         name = "event" if link.event else "rate_trace"
         yield f"{key}.{name}", "not allowed on a link with a shaper"
@@ -218,18 +236,35 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
     before_s = 0.0
     for index, event in enumerate(link.event or ()):
         at = f"{key}.event[{index}]"
-        if event.rate is None and event.delay is None and event.up is None:
+        if all(getattr(event, name) is None for name in ("up", *_EVENT_KEYS)):
             yield at, "changes nothing; add a rate, a delay or up"
+        yield from _reverse_event(at, link, event)
         if event.at <= before_s:
             got = f"got {TIME.format(event.at)} after {TIME.format(before_s)}"
             yield f"{at}.at", f"events must be in order of time, {got}"
         if event.at >= scenario.duration:
             yield f"{at}.at", _too_late(scenario, event.at)
-        if event.rate is not None and traced:
-            yield f"{at}.rate", "not allowed on a link with a rate_trace"
-        if event.rate is not None and 8 * scenario.packet_size / event.rate > SPAN.at_most:
-            yield f"{at}.rate", _too_slow(event.rate)
+        for name in ("rate", "rate_reverse"):
+            rate = getattr(event, name)
+            if rate is not None and traced:
+                yield f"{at}.{name}", "not allowed on a link with a rate_trace"
+            if rate is not None and 8 * scenario.packet_size / rate > SPAN.at_most:
+                yield f"{at}.{name}", _too_slow(rate)
         before_s = event.at
+
+
+_EVENT_KEYS = ("rate", "delay", "rate_reverse", "delay_reverse")
+
+
+def _reverse_event(at: str, link: Link, event: LinkEvent) -> Iterator[tuple[str, str]]:
+    """Check that an event says what it does to the reverse direction of an asymmetric link."""
+    for name in ("rate", "delay"):
+        forward, backward = getattr(event, name), getattr(event, f"{name}_reverse")
+        if backward is not None and not link.duplex:
+            yield f"{at}.{name}_reverse", "not allowed with duplex = false"
+        if getattr(link, f"{name}_reverse") is not None and backward is None is not forward:
+            why = f"missing; the link has a {name}_reverse, so an event sets both"
+            yield f"{at}.{name}_reverse", why
 
 
 def _too_late(scenario: Scenario, at_s: float) -> str:

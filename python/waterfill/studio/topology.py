@@ -12,7 +12,7 @@ from waterfill.analysis.charts import COLOURS
 from waterfill.analysis.series import Series
 from waterfill.contract.network import Network
 from waterfill.network import resolve
-from waterfill.scenario.document import Scenario, Traffic
+from waterfill.scenario.document import Link, Scenario, Traffic
 from waterfill.studio.settings import known
 
 WIDTH, HEIGHT = 520, 280
@@ -41,6 +41,15 @@ def layout(edges: Sequence[tuple[str, str]]) -> Places:
     return {name: (float(x), float(y)) for name, (x, y) in zip(found, pixels, strict=True)}
 
 
+def _rate_and_delay(link: Link) -> list[str]:
+    """Return the label of a link's rate and delay, with another for a different reverse."""
+    ways = [link, link.backward] if link.duplex else [link]
+    texts = [f"{topology.rate_text(way.rate)} · {1e3 * way.delay:.3g} ms" for way in ways]
+    if len(set(texts)) == 1:
+        return texts[:1]
+    return [f"{arrow} {text}" for arrow, text in zip("→←", texts, strict=True)]
+
+
 def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> str:
     """Return the scenario's network as an SVG element.
 
@@ -54,7 +63,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
         ax, ay = places[link.from_]
         bx, by = places[link.to]
         load = (utilization or {}).get(link.name)
-        words = [link.name, f"{topology.rate_text(link.rate)} · {1e3 * link.delay:.3g} ms"]
+        words = [link.name, *_rate_and_delay(link)]
         if load is not None:
             words.append(f"{100 * load:.0f} %")
         middle, height = (ax + bx) / 2, (ay + by) / 2

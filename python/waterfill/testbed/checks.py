@@ -56,12 +56,13 @@ def refuse(plan: Plan, scenario: Any, congestion: Mapping[str, Congestion]) -> N
     for index, link in enumerate(scenario.link):
         key = f"{scenario.key('link', index)}.rate"
         most = FRAMES_PER_S * (os.cpu_count() or 1) * 8 * plan.mtu_bytes
-        if link.rate > most:
-            raise scenario.error(
-                key,
-                f"must be at most {most / 1e9:.3g} Gbit/s of {plan.mtu_bytes}-byte packets on "
-                f"this host, got {link.rate / 1e9:.3g} Gbit/s",
-            )
+        for at, rate in ((key, link.rate), (f"{key}_reverse", link.backward.rate)):
+            if rate > most:
+                raise scenario.error(
+                    at,
+                    f"must be at most {most / 1e9:.3g} Gbit/s of {plan.mtu_bytes}-byte packets on "
+                    f"this host, got {rate / 1e9:.3g} Gbit/s",
+                )
     if len(plan.streams) > MAX_STREAMS:
         raise scenario.error(
             "flow", f"must have at most {MAX_STREAMS} flows on linux, got {len(plan.streams)}"
