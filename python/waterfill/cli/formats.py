@@ -118,7 +118,7 @@ def import_(
         return
     if source is None:
         raise InputError("import", format, "no SOURCE given")
-    _write(build.imported(format, source, _options(given)), protocol, seed, output)
+    _write(build.imported(format, source, _options(given)), given)
 
 
 def generate(
@@ -155,7 +155,7 @@ def generate(
         _none_given("generate", "RULE", given)
         _listed({" ".join((name, *one.sizes)): one.title for name, one in build.RULES.items()})
         return
-    _write(build.generated(rule, sizes or [], _options(given)), protocol, seed, output)
+    _write(build.generated(rule, sizes or [], _options(given)), given)
 
 
 def _options(given: Mapping[str, Any]) -> Any:
@@ -207,38 +207,44 @@ _MAX_LOAD = 1_000_000
 _PROTOCOL, _SEED = "maxnet", 1
 
 
-def _check(written: str, source: str) -> None:
+def _check(written: str, layout: Any, given: Mapping[str, object]) -> None:
     """Raise InputError with the responsible option if a run would refuse the scenario."""
     from waterfill.network import protocols
+    from waterfill.runs import backends
     from waterfill.scenario.loading import from_toml
 
+    checked = written
+    if not layout.flows and not layout.sources:  # --traffic none
+        path = json.dumps(layout.links[0].name, ensure_ascii=False)
+        checked += f'[[traffic]]\nkind = "cbr"\nrate = "1 kbit/s"\npath = [{path}]\n'
     try:
-        scenario = from_toml(written, "<scenario>")
+        scenario = from_toml(checked, "<scenario>")
         known = protocols.load()
         if scenario.protocol is not None and scenario.protocol not in known:
             from waterfill.errors import nearest
 
             why = f"unknown protocol {scenario.protocol}{nearest(scenario.protocol, known)}"
             raise InputError("<scenario>", "protocol", why)
+        backends.prepare(scenario, "sim")
     except InputError as error:
         last = error.key.rpartition(".")[2]
-        where = f"--{last}" if last in _OPTIONS else source
-        raise InputError(where, error.key, error.message) from None
+        where = f"--{last}" if given.get(last) is not None else layout.name
+        key = "" if where == f"--{error.key}" else error.key
+        raise InputError(where, key, error.message) from None
 
 
-def _write(layout: Any, protocol: str | None, seed: int | None, output: Path | None) -> None:
+def _write(layout: Any, given: Mapping[str, Any]) -> None:
+    """Check the scenario of a layout, and write or print it."""
     from waterfill.formats.writing import text
     from waterfill.runs.files import write_new
 
+    protocol, seed = given["protocol"], given["seed"]
     written = text(layout, protocol or _PROTOCOL, _SEED if seed is None else seed)
-    if all(link.rate_trace is None for link in layout.links):  # a trace is named beside the file
-        checked = written
-        if layout.links and not layout.flows and not layout.sources:  # --traffic none
-            name = json.dumps(layout.links[0].name, ensure_ascii=False)
-            checked += f"[[flow]]\nname = {name}\npath = [{name}]\n"
-        _check(checked, layout.name)
+    _check(written, layout, {name: given[name] for name in _OPTIONS})
+    output = given["output"]
     if output is None:
         print_text(written.rstrip("\n"))
         return
     write_new(output, written)
-    print_text(f"written to {output}; run it: waterfill run {output}")
+    first = "run it" if layout.flows or layout.sources else "add a [[flow]], then run it"
+    print_text(f"written to {output}; {first}: waterfill run {output}")

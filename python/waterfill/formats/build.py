@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.formats import cellular, effects, graph, hpcc, htsim, rules, sndlib, table, traffic
 from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
 from waterfill.scenario import distributions
@@ -27,6 +27,8 @@ FABRIC_RTT_S = 1e-3
 MIN_TIMEOUT_S = 1e-3
 # A flow takes about 2 kB here and more in a run.
 MAX_PLANS = 200_000
+# Nodes that a note lists.
+_MAX_NAMED = 12
 # Gravity weighs every pair before it draws.
 MAX_WEIGHED = 4_000_000
 
@@ -85,11 +87,13 @@ class _Filled(Options):
     delay_s: float = 1e-3
     unit_bps: float = 1e6
     count: int = 1
+    given_unit_bps: float | None = None
+    """The unit of the command line, None without one: a file may name its own."""
 
 
 def _filled(options: Options) -> _Filled:
     given = {name: value for name, value in vars(options).items() if value is not None}
-    return _Filled(**given)
+    return _Filled(**given, given_unit_bps=options.unit_bps)
 
 
 def _gml(source: str, options: _Filled) -> tuple[Layout, Demands]:
@@ -106,7 +110,7 @@ def _topohub(source: str, options: _Filled) -> tuple[Layout, Demands]:
 
 
 def _sndlib(source: str, options: _Filled) -> tuple[Layout, Demands]:
-    return sndlib.read(Path(source), _defaults(options), options.unit_bps)
+    return sndlib.read(Path(source), _defaults(options), options.given_unit_bps)
 
 
 def _hpcc(source: str, options: _Filled) -> tuple[Layout, Demands]:
@@ -114,7 +118,7 @@ def _hpcc(source: str, options: _Filled) -> tuple[Layout, Demands]:
 
 
 def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
-    nodes, connections = htsim.read(Path(source))
+    nodes, connections, unused = htsim.read(Path(source))
     k = 2
     while k**3 // 4 < nodes:
         k += 2
@@ -123,12 +127,9 @@ def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
     layout = rules.fat_tree(k, options.rate_bps, options.delay_s)
     layout.name = Path(source).stem
     layout.notes.insert(0, f"The matrix has {nodes} nodes, the fat-tree {len(layout.hosts)} hosts.")
-    pairs = [(f"h{a}", f"h{b}") for (a, b), _, _ in connections]
-    plans = traffic.flows(layout, pairs, options.seed, count=options.count)
-    layout.flows = [
-        replace(plan, start_s=start_s, size_bytes=size)
-        for plan, (_, start_s, size) in zip(plans, connections, strict=True)
-    ]
+    if unused:
+        layout.notes.append(f"Not used of the connections: {', '.join(unused)}.")
+    layout.flows = _planned(layout, source, connections, options)
     return layout, {}
 
 
@@ -198,6 +199,8 @@ def imported(name: str, source: str, options: Options) -> Layout:
         raise InputError("import", name, f"unknown format{nearest(name, FORMATS)}")
     one, filled = FORMATS[name], _filled(options)
     layout, demands = one.read(source, filled)
+    if not layout.links:
+        raise InputError(source, "", "no links between two nodes")
     _check_numbers(source, layout, demands)
     layout.notes.insert(0, f"Imported: {name} {Path(source).name if '/' in source else source}")
     own = "demands" if demands else "gravity"
@@ -252,7 +255,8 @@ def _check_effect(name: str, layout: Layout, options: Options, own: str | None) 
         for option, default, key in (
             ("--rate", options.rate_bps, "rate_bps"), ("--delay", options.delay_s, "delay_s"),
         ):  # fmt: skip
-            if default is not None and all(getattr(link, key) != default for link in layout.links):
+            ways = [getattr(way, key) for link in layout.links for way in link.ways()]
+            if default is not None and default not in ways:
                 effects.check(links, [o for o in links if o != option], "as each link has its own")
     if own is None:
         effects.check(given, of_links, f"on {name}, whose files have their own flows")
@@ -265,16 +269,14 @@ def _check_effect(name: str, layout: Layout, options: Options, own: str | None) 
 
 
 def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
-    """Raise InputError if a rate, delay or demand of the imported network is outside the range of
-    scenarios.
-    """
-    for link in layout.links:
-        if not (math.isfinite(link.rate_bps) and math.isfinite(link.delay_s)):
-            got = f"{link.rate_bps:g} bit/s and {link.delay_s:g} s"
-            raise InputError(source, link.name, f"rate and delay must be finite, got {got}")
-        if link.rate_bps > MAX_RATE_BPS:
-            why = f"the rate must be at most {MAX_RATE_BPS:g} bit/s, got {link.rate_bps:g} bit/s"
-            raise InputError(source, link.name, why)
+    """Raise InputError for a number of the source that is too large in the scenario's units."""
+    for name, way in ((link.name, way) for link in layout.links for way in link.ways()):
+        if not (math.isfinite(way.rate_bps) and math.isfinite(way.delay_s)):
+            got = f"{way.rate_bps:g} bit/s and {way.delay_s:g} s"
+            raise InputError(source, name, f"rate and delay must be finite, got {got}")
+        if way.rate_bps > MAX_RATE_BPS:
+            why = f"the rate must be at most {MAX_RATE_BPS:g} bit/s, got {way.rate_bps:g} bit/s"
+            raise InputError(source, name, why)
     for (start, end), demand_bps in demands.items():
         if not math.isfinite(demand_bps):
             message = f"the demand must be finite, got {demand_bps:g} bit/s"
@@ -299,12 +301,15 @@ def _finished(layout: Layout, options: Options) -> Layout:
 
 def _fit_timeout(layout: Layout, seed: int) -> None:
     """Give a network of short RTTs a minimum retransmission time-out that fits, with a note."""
-    delays_s = {link.name: link.delay_s for link in layout.links}
-    paths = {plan.path for plan in layout.flows}
-    if not paths:  # no flows, or flows that arrive between any hosts
-        start, chance = layout.hosts[0], random.Random(f"rto/{seed}")
-        paths = {layout.route(start, host, chance) or () for host in layout.hosts if host != start}
-    rtt_s = 2 * max((sum(delays_s[name] for name in path) for path in paths), default=0.0)
+    delays_s = {link.name: max(way.delay_s for way in link.ways()) for link in layout.links}
+    ways = {(plan.path, plan.return_path or plan.path) for plan in layout.flows}
+    if not ways:  # no flows, or flows that arrive between any hosts
+        chance = random.Random(f"rto/{seed}")
+        pairs = [(part[0], host) for part in layout.parts for host in part[1:]]
+        there = (layout.route(start, host, chance) or () for start, host in pairs)
+        ways = {(path, path) for path in there}
+    rtts_s = (sum(delays_s[name] for path in way for name in path) for way in ways)
+    rtt_s = max(rtts_s, default=math.inf)
     if rtt_s > FABRIC_RTT_S:
         return
     layout.rto_min_s = max(MIN_TIMEOUT_S, float(f"{10 * rtt_s:.2g}"))
@@ -320,11 +325,13 @@ def _add_traffic(
     if options.flows is not None:
         layout.flows = _from_file(layout, options, is_hpcc=is_hpcc)
         return
-    if options.sizes is not None:
-        layout.sources = [_source(layout, options.pattern or "all-to-all", options)]
-        return
-    pattern = options.pattern or own
+    pattern = options.pattern or (own if options.sizes is None else "all-to-all")
     if pattern == "none":
+        return
+    if pattern != "demands":
+        layout.notes += _without_route(layout)
+    if options.sizes is not None:
+        layout.sources = _sources(layout, pattern, options)
         return
     if pattern == "demands" and not demands:
         raise InputError("--traffic", "", "the source has no demands", "choose another kind")
@@ -333,20 +340,22 @@ def _add_traffic(
         _check_pairs(len(layout.hosts), pattern, MAX_WEIGHED)
         weights = traffic.node_weights(layout)
         count = options.pairs or GRAVITY_PAIRS
-        drawn = traffic.gravity(weights, count, options.seed)
+        pairs = (pair for part in layout.parts for pair in traffic.all_to_all(part))
+        drawn = traffic.gravity(weights, pairs, count, options.seed)
         demands, load = dict(drawn), load or GRAVITY_LOAD
         layout.notes.append(
             f"Traffic: gravity, {len(drawn)} pairs drawn by the product of their nodes' capacity."
         )
     elif pattern == "demands":
-        layout.notes.append(f"Traffic: the source's demands, in units of "
-                            f"{RATE.format(options.unit_bps)}.")  # fmt: skip
+        layout.notes.append("Traffic: the source's demands.")
     else:
-        layout.notes.append(f"Traffic: {pattern}.")
+        layout.notes.append(f"Traffic: {pattern}{_WITHIN[pattern] if layout.parts[1:] else ''}.")
         demands = {}
-    pairs = list(demands) if demands else _pairs(layout, pattern, options)
-    plans = traffic.flows(layout, pairs, options.seed, size_bytes=options.size_bytes,
+    wanted = list(demands) if demands else _pairs(layout, pattern, options)
+    plans = traffic.flows(layout, wanted, options.seed, size_bytes=options.size_bytes,
                           count=options.count, demands_bps=demands or None)  # fmt: skip
+    if lost := len(wanted) - len(plans):
+        layout.notes.append(f"{lost} of {len(wanted)} demands have no route and were left out.")
     if demands and load is not None:
         plans = traffic.scaled(layout, plans, load)
         layout.notes.append(
@@ -355,34 +364,63 @@ def _add_traffic(
     layout.flows = plans
 
 
-def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
-    """Return the traffic source of flows that arrive at random; raise InputError for invalid
-    options.
+# Of a network of several parts.
+_WITHIN = {
+    "permutation": ", within each part", "all-to-all": ", within each part",
+    "incast": ", in the largest part",
+}  # fmt: skip
+
+
+def _without_route(layout: Layout) -> Iterator[str]:
+    """Yield a note on the pairs of hosts without a route there and back."""
+    hosts, parts = len(layout.hosts), layout.parts
+    total = hosts * (hosts - 1)
+    lost = total - sum(len(part) * (len(part) - 1) for part in parts)
+    if lost == 0:
+        return
+    alone = [host for host in layout.hosts if host not in layout.part_of]
+    named = ", ".join(alone[:_MAX_NAMED]) + (" …" if len(alone) > _MAX_NAMED else "")
+    why = [f"the network has {len(parts)} parts"] if len(parts) > 1 else []
+    why += [f"{len(alone)} nodes reach no other and back ({named})"] if alone else []
+    yield f"{lost} of {total} pairs have no route and were left out: {' and '.join(why)}."
+
+
+def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]:
+    """Return the sources of flows that arrive at random, one for each part of the network.
+
+    An incast is in the largest part. Raises InputError.
     """
     assert options.sizes is not None
     try:
         distributions.parse(options.sizes, VOLUME)
     except ValueError as error:
         raise InputError("--sizes", "", str(error)) from None
-    most = len(layout.hosts) - 1
-    if pattern == "incast" and options.pairs is not None and options.pairs > most:
-        raise InputError("--pairs", "", f"must be 1 to {most} senders, got {options.pairs}")
+    parts = layout.parts
+    if pattern == "incast" and parts:
+        parts = [max(parts, key=len)]
+        most = len(parts[0]) - 1
+        if options.pairs is not None and options.pairs > most:
+            raise InputError("--pairs", "", f"must be 1 to {most} senders, got {options.pairs}")
     load = ARRIVING_LOAD if options.load is None else options.load
-    layout.notes.append(f"Traffic: {pattern}, {load:.0%} of what the hosts can send.")
-    return SourcePlan(pattern, load, options.sizes, options.pairs if pattern == "incast" else None)
+    within = _WITHIN[pattern] if layout.parts[1:] else ""
+    layout.notes.append(f"Traffic: {pattern}{within}, {load:.0%} of what the hosts can send.")
+    fan_in = options.pairs if pattern == "incast" else None
+    return [SourcePlan(pattern, load, options.sizes, tuple(part), fan_in) for part in parts]
 
 
 def _pairs(layout: Layout, pattern: str, options: _Filled) -> list[tuple[str, str]]:
+    parts = layout.parts
     if pattern == "permutation":
-        return traffic.permutation(layout.hosts, options.seed)
+        return [pair for part in parts for pair in traffic.permutation(part, options.seed)]
     if pattern == "all-to-all":
         _check_pairs(len(layout.hosts), pattern, MAX_PLANS)
-        return traffic.all_to_all(layout.hosts)
-    if len(layout.hosts) < 2:
-        why = f"incast needs at least 2 nodes, got {len(layout.hosts)}"
+        return [pair for part in parts for pair in traffic.all_to_all(part)]
+    largest = max(parts, key=len, default=[])
+    if not largest:
+        why = f"incast needs 2 nodes that reach each other, got {len(layout.hosts)} nodes"
         raise InputError("--traffic", "", why)
     try:
-        return traffic.incast(layout.hosts, options.pairs or len(layout.hosts) - 1, options.seed)
+        return traffic.incast(largest, options.pairs or len(largest) - 1, options.seed)
     except ValueError as error:
         raise InputError("--pairs", "", str(error)) from None
 
@@ -396,14 +434,21 @@ def _check_pairs(hosts: int, pattern: str, most: int) -> None:
 
 def _from_file(layout: Layout, options: _Filled, *, is_hpcc: bool) -> list[FlowPlan]:
     assert options.flows is not None
-    if is_hpcc:
-        given = hpcc.flows(options.flows, layout)
-        rows = [table.TableRow(ends, start_s, size) for ends, start_s, size in given]
-    else:
-        rows = table.read(options.flows, layout)
+    rows = (hpcc.flows if is_hpcc else table.read)(options.flows, layout)
+    return _planned(layout, str(options.flows), rows, options)
+
+
+def _planned(
+    layout: Layout, source: str, rows: Sequence[table.TableRow], options: _Filled
+) -> list[FlowPlan]:
+    """Return the flows of a file's rows. Raises InputError where there is no route."""
+    for row in rows:
+        start, end = (layout.part_of.get(host) for host in row.ends)
+        if start is None or start != end:
+            between = " to ".join(map(shown, row.ends))
+            why = f"no route from {between} and back"
+            raise InputError(source, f"line {row.line}", why, "add a link")
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
-    if len(plans) != len(rows):
-        raise InputError(str(options.flows), "", "no route for some flow", "add a link")
     return [
         replace(plan, start_s=row.start_s, size_bytes=row.size_bytes, demand_bps=row.demand_bps,
                 count=row.count * options.count)

@@ -31,7 +31,7 @@ def read(path: Path, delay_s: float, count: int) -> Layout:
         path.stem,
         [link],
         ["tower", "phone"],
-        flows=[FlowPlan("down", "tower", "phone", ("cell",), count)],
+        flows=[FlowPlan("down", "tower", "phone", ("cell",), count=count)],
         notes=[
             f"The trace lasts {TIME.format(trace.length_s)}; its mean is {RATE.format(mean_bps)}, "
             f"its rates are {RATE.format(round(min(rates)))} to {RATE.format(round(max(rates)))}.",

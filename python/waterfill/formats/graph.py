@@ -3,16 +3,19 @@
 A Topology Zoo node has Longitude and Latitude, an edge LinkSpeedRaw in bit/s; both may be missing.
 Edges of other files may have a length in km and a rate as text with a unit. topohub has the lengths
 of the links of 203 Topology Zoo and 26 SNDlib networks, and the demands that SNDlib gives.
+
+An edge of an undirected graph is a link with the same rate and delay both ways. In a directed graph
+(GML: `directed 1`; GraphML: `edgedefault="directed"`) an edge is one direction of a link.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,15 +23,29 @@ from typing import Any
 import networkx as nx
 
 from waterfill.errors import InputError, one_line, shown
-from waterfill.formats.layout import Layout, LinkPlan, delay_s, names_of
+from waterfill.formats.layout import (
+    Layout,
+    LinkPlan,
+    delay_s,
+    names_of,
+    paired,
+    pairing_note,
+)
 from waterfill.formats.source import Source
-from waterfill.scenario.units import RATE
+from waterfill.scenario.units import RATE, rate_unit
 
 _EARTH_KM = 6371.0
 # Attributes of an edge, the first that has a value: lengths in km, rates as "1 Gbit/s".
 _LENGTHS = ("dist", "length", "distance")
 _RATES = ("capacity", "bandwidth", "rate")
 _GREAT_CIRCLE = "the great circle between the ends"
+_KM = {"": 1.0, "km": 1.0, "m": 1e-3, "mi": 1.609344}
+_LENGTH = re.compile(r"\s*([0-9.eE+]+)\s*([a-zA-Z]*)\s*")
+# The Zoo's LinkSpeedUnits.
+_PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+# Attributes of a node and of the graph that are used, or only name it.
+_NODE_NAMES = frozenset({"id", "label", "name", "pos", "Longitude", "Latitude"})
+_GRAPH_NAMES = frozenset({"name", "label", "Network", "demands", "node_default", "edge_default"})
 # Unused attributes that a note names.
 _MAX_NAMED = 12
 # Names of an edge, which say nothing of its rate or delay.
@@ -110,30 +127,53 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
         raise InputError(name, "", "the graph has no nodes")
     labels = [str(data.get(label) or node) for node, data in graph.nodes(data=True)]
     names = dict(zip(graph.nodes, names_of(labels), strict=True))
-    links: list[LinkPlan] = []
-    wanted = []
+    edges: list[LinkPlan] = []
     used: Counter[str] = Counter()
-    unused: set[str] = set()
-    for a, b, data in graph.edges(data=True):
+    unused: dict[str, set[str]] = {"links": set()}
+    loops = 0
+    usual = graph.graph.get("edge_default") or {}
+    places = {node: _place(data) for node, data in graph.nodes(data=True)}
+    for a, b, own in graph.edges(data=True):
         if a == b:
+            loops += 1
             continue
-        rate_bps, rate_key = _rate_bps(data)
-        length_km, length_key = _length_km(graph.nodes[a], graph.nodes[b], data)
-        used.update((rate_key or "no rate", length_key or "no length"))
-        unused.update({key for key in data if key not in _NAMES} - {rate_key, length_key})
-        wanted.append(f"{names[a]}-{names[b]}")
+        data = {**usual, **own}
+        try:
+            rate_bps, rate_keys = _rate_bps(data)
+            length_km, length_key = _length_km(places[a], places[b], data)
+        except ValueError as error:
+            raise InputError(name, f"edge {names[a]}-{names[b]}", str(error)) from None
+        used.update((rate_keys[0] if rate_keys else "no rate", length_key or "no length"))
+        unused["links"].update({*data} - _NAMES - {*rate_keys, length_key})
         late_s = defaults.delay_s if length_km is None else round(delay_s(length_km), 7)
-        links.append(LinkPlan("", names[a], names[b], rate_bps or defaults.rate_bps, late_s))
-    links = [
-        LinkPlan(found, link.start, link.end, link.rate_bps, link.delay_s)
-        for found, link in zip(names_of(wanted), links, strict=True)
-    ]
-    return Layout(name, links, list(names.values()), notes=_notes(len(links), used, unused))
+        edges.append(LinkPlan("", names[a], names[b], rate_bps or defaults.rate_bps, late_s))
+    plans = paired(edges) if graph.is_directed() else edges
+    found = names_of(f"{link.start}-{link.end}" for link in plans)
+    links = [replace(link, name=text) for text, link in zip(found, plans, strict=True)]
+    notes = _notes(len(edges), "edges" if graph.is_directed() else "links", used)
+    if graph.is_directed():
+        notes.insert(0, pairing_note(links))
+    if loops:
+        notes.append(f"Left out: {loops} edges from a node to itself.")
+    if 0 < (lost := sum(place is None for place in places.values())) < len(places):
+        notes.append(f"{lost} of {len(places)} nodes have no place.")
+    nodes = {key for _, data in graph.nodes(data=True) for key in data}
+    unused |= {"nodes": nodes - _NODE_NAMES, "graph": {*graph.graph} - _GRAPH_NAMES}
+    return Layout(name, links, list(names.values()), notes=[*notes, *_not_used(unused)])
 
 
-def _notes(links: int, used: Mapping[str, int], unused: Iterable[str]) -> list[str]:
+def _not_used(unused: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Yield a note on the attributes that were not used of links, nodes and the graph."""
+    for of, keys in unused.items():
+        if rest := sorted(one_line(str(key)) for key in keys):
+            more = f" and {len(rest) - _MAX_NAMED} more" if len(rest) > _MAX_NAMED else ""
+            whose = "graph's" if of == "graph" else f"{of}'"
+            yield f"Not used of the {whose} attributes: {', '.join(rest[:_MAX_NAMED])}{more}."
+
+
+def _notes(links: int, what: str, used: Mapping[str, int]) -> list[str]:
     """Return notes on the sources of rates and delays; `used` counts the links by attribute."""
-    rates = [key for key in ("LinkSpeedRaw", *_RATES) if key in used]
+    rates = [key for key in ("LinkSpeedRaw", "LinkSpeed", *_RATES) if key in used]
     lengths = [f"attribute {key} (km)" for key in _LENGTHS if key in used]
     lengths += [_GREAT_CIRCLE] if _GREAT_CIRCLE in used else []
     notes = []
@@ -142,13 +182,10 @@ def _notes(links: int, used: Mapping[str, int], unused: Iterable[str]) -> list[s
     if lengths:
         notes.append(f"Delays: light in fibre (200,000 km/s) over {', or '.join(lengths)}.")
     if used.get("no rate"):
-        notes.append(f"{used['no rate']} of {links} links name no rate: they have the default.")
+        notes.append(f"{used['no rate']} of {links} {what} name no rate: they have the default.")
     if used.get("no length"):
-        notes.append(f"{used['no length']} of {links} links have neither a length nor places of "
+        notes.append(f"{used['no length']} of {links} {what} have neither a length nor places of "
                      "both ends: they have the default delay.")  # fmt: skip
-    if rest := sorted(one_line(str(key)) for key in unused):
-        more = f" and {len(rest) - _MAX_NAMED} more" if len(rest) > _MAX_NAMED else ""
-        notes.append(f"Not used of the links' attributes: {', '.join(rest[:_MAX_NAMED])}{more}.")
     return notes
 
 
@@ -160,35 +197,60 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) and number > 0 else None
 
 
-def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
-    """Return an edge's rate (bit/s) and the attribute that contains the rate, or None twice if no
-    attribute does.
+def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, tuple[str, ...]]:
+    """Return an edge's rate and its attributes: LinkSpeedRaw in bit/s, or a number with a unit.
+
+    Raises ValueError for a unit that is none of a rate's.
     """
     raw_bps = _number(edge.get("LinkSpeedRaw"))
     if raw_bps is not None:
-        return raw_bps, "LinkSpeedRaw"
+        # The Zoo's files give the same rate twice.
+        return raw_bps, ("LinkSpeedRaw", "LinkSpeed", "LinkSpeedUnits")
+    speed, unit = _number(edge.get("LinkSpeed")), str(edge.get("LinkSpeedUnits", "")).strip()
+    if speed is not None and unit:
+        if unit.upper() not in _PREFIXES:
+            raise ValueError(f"LinkSpeedUnits: must be K, M, G or T, got {shown(unit)}")
+        return speed * _PREFIXES[unit.upper()], ("LinkSpeed", "LinkSpeedUnits")
     for key in _RATES:
         # A number without a unit may be of any unit.
-        if isinstance(text := edge.get(key), str):
-            with suppress(ValueError):
-                return RATE.parse(text), key
-    return None, None
+        text = edge.get(key)
+        if not isinstance(text, str) or not re.match(r"\s*[0-9.+-].*[a-zA-Z]", text):
+            continue
+        try:
+            return _with_unit(text), (key,)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+    return None, ()
+
+
+def _with_unit(text: str) -> float:
+    """Parse a rate with a unit of scenarios, or of other programs such as Mbps."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z/]+)\s*", text)
+    unit_bps = rate_unit(match[2]) if match is not None else None
+    number = _number(match[1]) if match is not None else None
+    if unit_bps is None or number is None or RATE.matches(text):
+        return RATE.parse(text)
+    return number * unit_bps
 
 
 def _length_km(
-    a: Mapping[str, Any], b: Mapping[str, Any], edge: Mapping[str, Any]
+    a: tuple[float, float] | None, b: tuple[float, float] | None, edge: Mapping[str, Any]
 ) -> tuple[float | None, str | None]:
-    """Return an edge's length (km) and its origin, an attribute or the great circle; None twice if
-    unknown.
+    """Return an edge's length and its attribute, or the length of the great circle.
+
+    Raises ValueError for a unit that is none of a length's.
     """
     for key in _LENGTHS:
-        length_km = _number(edge.get(key))
-        if length_km is not None:
-            return length_km, key
-    start, end = _place(a), _place(b)
-    if start is None or end is None:
+        text = str(edge.get(key, ""))
+        if not any(c.isdigit() for c in text):
+            continue
+        match = _LENGTH.fullmatch(text)
+        if match is None or match[2] not in _KM:
+            raise ValueError(f'{key}: must be a length such as 100 or "100 km", got {shown(text)}')
+        return float(match[1]) * _KM[match[2]], key
+    if a is None or b is None:
         return None, None
-    return great_circle_km(start, end), _GREAT_CIRCLE
+    return great_circle_km(a, b), _GREAT_CIRCLE
 
 
 def _place(node: Mapping[str, Any]) -> tuple[float, float] | None:

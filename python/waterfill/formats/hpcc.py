@@ -4,6 +4,10 @@ HPCC's topology: `nodes switches links`, the switches' numbers, then `a b rate d
 each link. Alibaba's begins with `nodes GPUs-per-server NVSwitches switches links GPU-type`. The
 flow file: the number of flows, then `source sink priority port bytes start` each; HPCC ignores what
 follows the last flow.
+
+A link is full duplex: its rate and delay hold in both directions, and its error rate is that of
+packets at the receivers of both (`ReceiveErrorModel` of both devices, `ERROR_UNIT_PACKET`, in the
+simulator's `third.cc`).
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from pathlib import Path
 from waterfill.errors import shown
 from waterfill.formats.layout import Layout, LinkPlan
 from waterfill.formats.source import Source
+from waterfill.formats.table import TableRow
 
 _HPCC = ("nodes", "switches", "links")
 _ALIBABA = ("nodes", "GPUs per server", "NVSwitches", "switches", "links")
@@ -56,20 +61,28 @@ def topology(path: Path) -> Layout:
         a, b = (source.whole(number, "a node", word) for word in words[:2])
         if max(a, b) >= nodes or a == b:
             raise source.wrong(number, f"must be two nodes below {nodes}, got {a} and {b}")
+        if len(words) > 5:
+            wanted = "`a b rate delay error-rate`"
+            raise source.wrong(number, f"must be {wanted}, got {len(words)} words")
         loss = source.number(number, "an error rate", words[4]) if len(words) > 4 else 0.0
+        if loss > 1:
+            raise source.wrong(number, f"an error rate must be at most 1, got {shown(words[4])}")
         plans.append(
             LinkPlan(f"link{index}", f"n{a}", f"n{b}", _rate_bps(source, number, words[2]),
-                     _delay_s(source, number, words[3]), min(loss, 1.0))
+                     _delay_s(source, number, words[3]), loss, loss_reverse=loss)
         )  # fmt: skip
     hosts = [f"n{node}" for node in range(nodes) if node not in is_switch]
-    notes = ["Nodes n0, n1, … have the file's numbers; error rates are losses of packets."]
+    notes = ["Nodes n0, n1, … have the file's numbers. Rates, delays and error rates hold in both "
+             "directions; error rates are losses of packets."]  # fmt: skip
+    if len(head) > 3:
+        notes.append(f"Not used: GPUs per server and {' '.join(head[5:])} of the first line.")
+    if rest := sum(1 for _ in lines):
+        notes.append(f"Not used: {rest} lines after the last link.")
     return Layout(path.stem, plans, hosts, notes=notes, duration_s=1.0, packet_bytes=1000)
 
 
-def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]]:
-    """Read the ends, start (s) and size (bytes) of each flow in a flow file; raise InputError if
-    the file is invalid.
-    """
+def flows(path: Path, layout: Layout) -> list[TableRow]:
+    """Read a flow file: ends, start and size of each flow. Raises InputError."""
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))
@@ -84,8 +97,15 @@ def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]
         for end in ends:
             if end not in hosts:
                 raise source.wrong(number, f"the topology has no host {end[1:]}")
+        if ends[0] == ends[1]:
+            raise source.wrong(number, f"must be two hosts, got {words[0]} twice")
         size = source.whole(number, "a size in bytes", words[4], 1)
-        found.append(((ends[0], ends[1]), source.number(number, "a start", words[5]), size))
+        start_s = source.number(number, "a start", words[5])
+        found.append(TableRow(number, (ends[0], ends[1]), start_s, size))
+    if found:
+        layout.notes.append("Not used of the flows: priorities and ports.")
+    if rest := sum(1 for _ in lines):
+        layout.notes.append(f"Not used: {rest} lines after the last flow.")
     return found
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import networkx as nx
 
@@ -17,7 +18,7 @@ SPEED_KM_PER_S = 200_000.0
 
 @dataclass(frozen=True)
 class LinkPlan:
-    """A duplex link of a layout."""
+    """A link. The reverse direction of a duplex link has the same values unless it has its own."""
 
     name: str
     start: str
@@ -25,8 +26,30 @@ class LinkPlan:
     rate_bps: float
     delay_s: float
     loss: float = 0.0
+    duplex: bool = True
+    rate_reverse_bps: float | None = None
+    delay_reverse_s: float | None = None
+    loss_reverse: float = 0.0
     rate_trace: str | None = None
     """File with the rates of the forward direction over time."""
+
+    def ways(self) -> list[Way]:
+        """Return the directions of the link."""
+        there = Way(self.start, self.end, self.rate_bps, self.delay_s)
+        if not self.duplex:
+            return [there]
+        rate_bps = self.rate_bps if self.rate_reverse_bps is None else self.rate_reverse_bps
+        delay_s = self.delay_s if self.delay_reverse_s is None else self.delay_reverse_s
+        return [there, Way(self.end, self.start, rate_bps, delay_s)]
+
+
+class Way(NamedTuple):
+    """One direction of a link."""
+
+    start: str
+    end: str
+    rate_bps: float
+    delay_s: float
 
 
 @dataclass(frozen=True)
@@ -37,6 +60,8 @@ class FlowPlan:
     start: str
     end: str
     path: tuple[str, ...]
+    return_path: tuple[str, ...] | None = None
+    """The links of the acknowledgements; None: those of the path."""
     count: int = 1
     start_s: float = 0.0
     size_bytes: int | None = None
@@ -50,6 +75,7 @@ class SourcePlan:
     pattern: str
     load: float
     sizes: str
+    hosts: tuple[str, ...]
     fan_in: int | None = None
 
 
@@ -75,10 +101,82 @@ class Layout:
 
     @cached_property
     def route(self) -> Router:
-        """Function that returns the links of a route between two nodes, or None if the nodes are
-        not connected.
-        """
-        return self.own_route or Routes(self.links).between
+        """Return the links between two nodes; None if there is no way."""
+        return self.own_route or self._routes.between
+
+    @cached_property
+    def _routes(self) -> Routes:
+        return Routes(self.links)
+
+    @cached_property
+    def parts(self) -> list[list[str]]:
+        """Return the hosts in groups of two or more that reach each other both ways, in order."""
+        if self.own_route is not None:
+            return [self.hosts] if len(self.hosts) > 1 else []
+        part_of = self._routes.parts()
+        found: dict[int, list[str]] = {}
+        for host in self.hosts:
+            if host in part_of:
+                found.setdefault(part_of[host], []).append(host)
+        return [part for part in found.values() if len(part) > 1]
+
+    @cached_property
+    def part_of(self) -> dict[str, int]:
+        """Return the index of each host's part; hosts in no part are missing."""
+        return {host: i for i, part in enumerate(self.parts) for host in part}
+
+    @cached_property
+    def simplex(self) -> frozenset[str]:
+        """Return the names of the links of one direction."""
+        return frozenset(link.name for link in self.links if not link.duplex)
+
+
+def paired(links: Sequence[LinkPlan]) -> list[LinkPlan]:
+    """Return links of one direction each, with every pair of opposite ones as one duplex link.
+
+    Links of equal rate and delay are paired first. A link without an opposite stays simplex.
+    """
+    partners: dict[int, int] = {}
+    for equal in (True, False):
+        free: dict[tuple[str, str], list[int]] = {}
+        for i, link in enumerate(links):
+            if i in partners:
+                continue
+            opposite = free.get((link.end, link.start), [])
+            values = link.rate_bps, link.delay_s
+            for j in opposite:
+                if not equal or values == (links[j].rate_bps, links[j].delay_s):
+                    opposite.remove(j)
+                    partners[i] = partners[j] = min(i, j)
+                    break
+            else:
+                free.setdefault((link.start, link.end), []).append(i)
+    backs = {first: links[i] for i, first in partners.items() if i != first}
+    found = []
+    for i, link in enumerate(links):
+        if i not in partners:
+            found.append(replace(link, duplex=False))
+        elif i in backs:
+            back = backs[i]
+            found.append(
+                replace(
+                    link,
+                    rate_reverse_bps=back.rate_bps if back.rate_bps != link.rate_bps else None,
+                    delay_reverse_s=back.delay_s if back.delay_s != link.delay_s else None,
+                    loss_reverse=back.loss,
+                )
+            )
+    return found
+
+
+def pairing_note(links: Sequence[LinkPlan]) -> str:
+    """Return the note on links that come from a source of one line for each direction."""
+    duplex = [link for link in links if link.duplex]
+    differ = sum(len({way[2:] for way in link.ways()}) > 1 for link in duplex)
+    text = f"Directions: {len(duplex)} pairs of opposite links are one duplex link each"
+    text += f", {differ} of them with a reverse direction of its own" if differ else ""
+    simplex = len(links) - len(duplex)
+    return text + (f"; {simplex} without an opposite have one direction." if simplex else ".")
 
 
 class Routes:
@@ -87,12 +185,18 @@ class Routes:
     """
 
     def __init__(self, links: Iterable[LinkPlan]) -> None:
-        """Store the links. Routes are computed on request."""
-        self._graph = nx.MultiGraph()
+        """Compute nothing yet."""
+        self._graph = nx.MultiDiGraph()
         for link in links:
-            # One number orders routes by links first: no route has 10^6 s of delay.
-            self._graph.add_edge(link.start, link.end, key=link.name, length=1e6 + link.delay_s)
+            for way in link.ways():
+                # One number orders routes by links first: no route has 10^6 s of delay.
+                self._graph.add_edge(way.start, way.end, key=link.name, length=1e6 + way.delay_s)
         self._before: dict[str, Mapping[str, list[str]]] = {}
+
+    def parts(self) -> dict[str, int]:
+        """Return a number for each node: the same for nodes that reach each other both ways."""
+        found = nx.strongly_connected_components(self._graph)
+        return {node: number for number, nodes in enumerate(found) for node in nodes}
 
     def between(self, start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
         """Return the links of a route between two nodes, or None if there is no route."""

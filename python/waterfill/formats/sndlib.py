@@ -1,26 +1,42 @@
 """SNDlib networks with their demands, in the native format or in XML (sndlib.zib.de, 1.0).
 
 NODES have places, in degrees or in units of a plane; LINKS a capacity that is installed, and
-modules that may be added; DEMANDS a value each, in the unit of the capacities.
+modules that may be added; DEMANDS a value each, in multiples of a routing unit, which is in the
+unit of the capacities. META may name that unit, as dynamic traffic matrices do.
+
+Whether links are directed is not in the file but in SNDlib's separate model file. Networks with
+directed links list both directions, so two opposite links are the two directions of one; a link
+without an opposite has its capacity in both directions (SNDlib's bidirected model). Demands go from
+source to target.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from waterfill.errors import shown
+from waterfill.errors import InputError, shown
 from waterfill.formats.graph import Defaults, great_circle_km
-from waterfill.formats.layout import Layout, LinkPlan, delay_s, names_of
+from waterfill.formats.layout import (
+    Layout,
+    LinkPlan,
+    delay_s,
+    names_of,
+    paired,
+    pairing_note,
+)
 from waterfill.formats.source import Source
+from waterfill.scenario.units import RATE, rate_unit
 
 _NODE = re.compile(r"(\S+)\s*\(\s*(\S+)\s+(\S+)\s*\)")
 # id ( source target ) installed-capacity cost routing-cost setup-cost ( {module-capacity cost}* )
 _LINK = re.compile(r"(\S+)\s*\(\s*(\S+)\s+(\S+)\s*\)\s*(\S+)\s+\S+\s+\S+\s+\S+\s*\(([^)]*)\)")
 # id ( source target ) routing-unit value max-path-length
-_DEMAND = re.compile(r"\S+\s*\(\s*(\S+)\s+(\S+)\s*\)\s*(\S+)\s+(\S+)\s+\S+")
+_DEMAND = re.compile(r"\S+\s*\(\s*(\S+)\s+(\S+)\s*\)\s*(\S+)\s+(\S+)\s+(\S+)")
+_META = re.compile(r"(\w+)\s*=\s*(.*)")
+_UNIT_BPS = 1e6
 _SPACE = "{http://sndlib.zib.de/network}"
 
 
@@ -32,45 +48,88 @@ class _Network:
     links: list[tuple[str, str, float, list[float]]]
     """Links as two end nodes, installed capacity, and capacities of the modules."""
     demands: list[tuple[str, str, float]]
+    unit: str | None = None
+    """The unit that META names."""
+    unused: set[str] = field(default_factory=set)
+    """Contents of the file that have no use here, for a note."""
 
 
 def read(
-    path: Path, defaults: Defaults, unit_bps: float
+    path: Path, defaults: Defaults, unit_bps: float | None
 ) -> tuple[Layout, dict[tuple[str, str], float]]:
     """Read an SNDlib network with capacities and demands in units of `unit_bps`; raise InputError
     if the file is invalid.
 
-    A link has its installed capacity, else the largest module's, else the default.
+    Without `unit_bps` the unit is META's, else 1 Mbit/s. A link has its installed capacity, else
+    the largest module's, else the default.
     """
     source = Source.read(path)
     is_xml = source.text.lstrip().startswith("<")
     network = _xml(source) if is_xml else _native(source)
+    unit_bps = _unit_bps(source, network.unit, unit_bps)
     names = dict(zip(network.nodes, names_of(network.nodes), strict=True))
     places = network.nodes.values()
     on_earth = all(abs(x) <= 180 and abs(y) <= 90 for x, y in places)
-    links, without_rate = [], 0
-    wanted = [f"{names[a]}-{names[b]}" for a, b, _, _ in network.links]
-    for name, (a, b, installed, modules) in zip(names_of(wanted), network.links, strict=True):
+    edges, without_rate, loops = [], 0, 0
+    for a, b, installed, modules in network.links:
+        if a == b:
+            loops += 1
+            continue
         capacity = installed or max(modules, default=0.0)
         without_rate += capacity == 0
         rate_bps = capacity * unit_bps or defaults.rate_bps
         late_s = defaults.delay_s
         if on_earth:
             late_s = round(delay_s(great_circle_km(network.nodes[a], network.nodes[b])), 7)
-        links.append(LinkPlan(name, names[a], names[b], rate_bps, late_s))
+        edges.append(LinkPlan("", names[a], names[b], rate_bps, late_s))
+    joined = paired(edges)
+    has_opposites = any(link.duplex for link in joined)
+    plans = [replace(link, duplex=True) for link in joined]
+    found = names_of(f"{link.start}-{link.end}" for link in plans)
+    links = [replace(link, name=text) for text, link in zip(found, plans, strict=True)]
     notes = [
+        f"Capacities and demands are in units of {RATE.format(unit_bps)}"
+        + (f" (META: {network.unit})." if network.unit else "."),
         "Rates: the installed capacity, else the largest module's.",
         "Delays: great circle between the ends, in fibre (200,000 km/s)." if on_earth
         else "Delays: the default, as the nodes' places are no degrees.",
     ]  # fmt: skip
+    if has_opposites:
+        notes.append(pairing_note([link for link in joined if link.duplex]))
+    if not all(link.duplex for link in joined):
+        alone = "" if not has_opposites else " of the others"
+        notes.append(f"The capacity{alone} holds in each direction (SNDlib's bidirected model).")
     if without_rate:
-        notes.append(f"{without_rate} of {len(links)} links have no capacity: the default rate.")
+        notes.append(f"{without_rate} of {len(edges)} links have no capacity: the default rate.")
+    if loops:
+        notes.append(f"Left out: {loops} links from a node to itself.")
+    if network.unused:
+        notes.append(f"Not used: {', '.join(sorted(network.unused))}.")
     demands: dict[tuple[str, str], float] = {}
+    if idle := sum(a == b or value == 0 for a, b, value in network.demands):
+        notes.append(f"Left out: {idle} demands of zero, or from a node to itself.")
+    listed = {(a, b) for a, b, _ in network.demands}
+    if listed and all((b, a) not in listed for a, b in listed):
+        notes.append("No pair has demands both ways: they go from source to target only.")
     for a, b, value in network.demands:
         if a != b and value > 0:
             pair = names[a], names[b]
             demands[pair] = demands.get(pair, 0.0) + value * unit_bps
     return Layout(path.stem, links, list(names.values()), notes=notes), demands
+
+
+def _unit_bps(source: Source, named: str | None, given_bps: float | None) -> float:
+    """Return the unit (bit/s) of the file. Raises InputError where both META and --unit name it."""
+    if named is None:
+        return given_bps or _UNIT_BPS
+    found_bps = rate_unit(named)
+    if given_bps is not None and found_bps is not None:
+        raise InputError("--unit", "", f"the file has unit = {named} in META, "
+                         f"got {shown(RATE.format(given_bps))}", "remove it")  # fmt: skip
+    if given_bps is None and found_bps is None:
+        why = f"META: unit must be one of rates such as MBITPERSEC, got {shown(named)}"
+        raise InputError(str(source.path), "", why, "add --unit")
+    return given_bps or found_bps or _UNIT_BPS
 
 
 def _native(source: Source) -> _Network:
@@ -86,6 +145,13 @@ def _native(source: Source) -> _Network:
             section = opened[1]
         elif text != ")" and section in ("NODES", "LINKS", "DEMANDS"):
             _native_line(source, number, section, text, network)
+        elif text != ")" and section == "META":
+            match = _META.fullmatch(text)
+            if match is None:
+                raise source.wrong(number, f"must be KEY = VALUE, got {shown(text)}")
+            _meta(network, match[1], match[2])
+        elif text != ")":
+            network.unused.add(section or shown(text))
     return _checked(source, network)
 
 
@@ -103,9 +169,19 @@ def _native_line(source: Source, number: int, section: str, text: str, network: 
         words = match[5].split()
         modules = [source.number(number, "a capacity", word) for word in words[::2]]
         network.links.append((match[2], match[3], installed, modules))
+        network.unused.add("costs of links")
         return
-    value = source.number(number, "a demand", match[4])
-    network.demands.append((match[1], match[2], value))
+    unit, value = (source.number(number, "a demand", word) for word in match.groups()[2:4])
+    network.demands.append((match[1], match[2], unit * value))
+    if match[5] != "UNLIMITED":
+        network.unused.add("longest paths of demands")
+
+
+def _meta(network: _Network, key: str, value: str) -> None:
+    if key == "unit":
+        network.unit = value.strip()
+    else:
+        network.unused.add(f"{key} of META")
 
 
 def _xml(source: Source) -> _Network:
@@ -135,8 +211,18 @@ def _xml(source: Source) -> _Network:
         added = link.iter(f"{_SPACE}addModule")
         modules = [value(module, "capacity", "a capacity") for module in added]
         network.links.append((*ends(link), installed, modules))
+        network.unused.add("costs of links")
     for demand in root.iter(f"{_SPACE}demand"):
-        network.demands.append((*ends(demand), value(demand, "demandValue", "a demand")))
+        units = 1.0
+        if demand.find(f"{_SPACE}routingUnit") is not None:
+            units = value(demand, "routingUnit", "a routing unit")
+        volume = units * value(demand, "demandValue", "a demand")
+        network.demands.append((*ends(demand), volume))
+        for tag, what in (("maxPathLength", "longest paths"), ("admissiblePaths", "paths")):
+            if demand.find(_SPACE + tag) is not None:
+                network.unused.add(f"{what} of demands")
+    for meta in root.iterfind(f"{_SPACE}meta/*"):
+        _meta(network, meta.tag.removeprefix(_SPACE), meta.text or "")
     return _checked(source, network)
 
 

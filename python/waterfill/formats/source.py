@@ -45,7 +45,9 @@ class Source:
     def whole(self, line: int, what: str, text: str, minimum: int = 0) -> int:
         """Parse a whole number of at least `minimum`; raise InputError for any other text."""
         value = digits(text)
-        if value is None or value < minimum:
+        if value is not None and value < minimum:
+            raise self.wrong(line, f"{what} must be at least {minimum}, got {shown(text)}")
+        if value is None:
             raise self.wrong(line, f"{what} must be a whole number, got {shown(text)}")
         return value
 
@@ -55,6 +57,8 @@ class Source:
             value = float(text)
         except ValueError:
             value = float("nan")
+        if value < minimum == 0:
+            raise self.wrong(line, f"{what} must not be negative, got {shown(text)}")
         if not minimum <= value < float("inf"):
             raise self.wrong(line, f"{what} must be a number, got {shown(text)}")
         return value

@@ -24,8 +24,9 @@ _ALL = ("source", "sink", *_COLUMNS, "count")
 
 @dataclass(frozen=True)
 class TableRow:
-    """One line of a CSV file of flows."""
+    """One line of a file of flows."""
 
+    line: int
     ends: tuple[str, str]
     start_s: float = 0.0
     size_bytes: int | None = None
@@ -60,10 +61,13 @@ def read(path: Path, layout: Layout) -> list[TableRow]:
         if ends[0] == ends[1]:
             raise source.wrong(line, f"source and sink must differ, got {shown(ends[0])} twice")
         values = {name: _value(source, line, name, cells) for name in _COLUMNS}
+        if values["size"] is not None and values["size"] < 1:
+            got = shown(cells["size"].strip())
+            raise source.wrong(line, f"size: must be at least 1 B, got {got}")
         count = (cells.get("count") or "").strip()
         size = values["size"]
         found.append(
-            TableRow(ends, values["start"] or 0.0, None if size is None else round(size),
+            TableRow(line, ends, values["start"] or 0.0, None if size is None else round(size),
                 values["demand"], source.whole(line, "a count", count, 1) if count else 1)
         )  # fmt: skip
     return found

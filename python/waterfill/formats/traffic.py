@@ -24,11 +24,11 @@ def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
     return [(sender, chosen[0]) for sender in chosen[1:]]
 
 
-def gravity(weights: Mapping[str, float], count: int | None, seed: int) -> list[tuple[Pair, float]]:
-    """Return pairs of hosts with the product of their weights. `count` pairs are drawn in
-    proportion; None takes all.
-    """
-    pairs = [((a, b), weights[a] * weights[b]) for a, b in all_to_all(list(weights))]
+def gravity(
+    weights: Mapping[str, float], given: Iterable[Pair], count: int | None, seed: int
+) -> list[tuple[Pair, float]]:
+    """Return pairs with the product of their weights: all, or `count` drawn by that product."""
+    pairs = [((a, b), weights[a] * weights[b]) for a, b in given]
     pairs = [(pair, product) for pair, product in pairs if product > 0]
     if count is None or count >= len(pairs):
         return pairs
@@ -41,11 +41,11 @@ def gravity(weights: Mapping[str, float], count: int | None, seed: int) -> list[
 
 
 def node_weights(layout: Layout) -> dict[str, float]:
-    """Return each host's weight for gravity traffic: the capacity of its links (bit/s)."""
+    """Return each host's weight for gravity: the capacity of the links that leave it, bit/s."""
     total: defaultdict[str, float] = defaultdict(float)
     for link in layout.links:
-        total[link.start] += link.rate_bps
-        total[link.end] += link.rate_bps
+        for way in link.ways():
+            total[way.start] += way.rate_bps
     return {host: total[host] for host in layout.hosts}
 
 
@@ -53,33 +53,36 @@ def flows(
     layout: Layout, pairs: Iterable[Pair], seed: int, *, size_bytes: int | None = None,
     count: int = 1, demands_bps: Mapping[Pair, float] | None = None,
 ) -> list[FlowPlan]:  # fmt: skip
-    """Return a flow, named `SOURCE>SINK`, for each pair that has a route."""
+    """Return a flow for each pair that a route joins both ways, named `SOURCE>SINK`."""
     found = []
     seen: Counter[Pair] = Counter()
     for index, (start, end) in enumerate(pairs):
         path = layout.route(start, end, random.Random(f"route/{seed}/{index}"))
         if not path:
             continue
+        back = None
+        if not layout.simplex.isdisjoint(path):
+            back = layout.route(end, start, random.Random(f"route/{seed}/{index}/back"))
+            if not back:
+                continue
         seen[start, end] += 1
         again = f"#{seen[start, end]}" if seen[start, end] > 1 else ""
         demand_bps = None if demands_bps is None else demands_bps[start, end]
-        found.append(FlowPlan(f"{start}>{end}{again}", start, end, path, count,
+        found.append(FlowPlan(f"{start}>{end}{again}", start, end, path, back, count,
                               size_bytes=size_bytes, demand_bps=demand_bps))  # fmt: skip
     return found
 
 
 def scaled(layout: Layout, plans: Sequence[FlowPlan], load: float) -> list[FlowPlan]:
-    """Scale all demands by one factor that gives the busiest link direction this load."""
-    rates = {link.name: link.rate_bps for link in layout.links}
-    ends = {link.name: (link.start, link.end) for link in layout.links}
-    offered: defaultdict[tuple[str, bool], float] = defaultdict(float)
+    """Scale all demands by one factor, such that the busiest direction of a link has this load."""
+    ways = {(link.name, way.start): way for link in layout.links for way in link.ways()}
+    offered: defaultdict[tuple[str, str], float] = defaultdict(float)
     for plan in plans:
         node = plan.start
         for name in plan.path:
-            forward = ends[name][0] == node
-            node = ends[name][forward]
-            offered[name, forward] += (plan.demand_bps or 0.0) * plan.count
-    busiest = max((bps / rates[name] for (name, _), bps in offered.items()), default=0.0)
+            offered[name, node] += (plan.demand_bps or 0.0) * plan.count
+            node = ways[name, node].end
+    busiest = max((bps / ways[at].rate_bps for at, bps in offered.items()), default=0.0)
     if busiest == 0:
         return list(plans)
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from waterfill.errors import one_line
 from waterfill.formats.layout import FlowPlan, Layout, LinkPlan, SourcePlan
 from waterfill.network.patterns import Hop, ends
 from waterfill.scenario.units import RATE, TIME, VOLUME
@@ -20,9 +21,12 @@ def text(layout: Layout, protocol: str, seed: int) -> str:
 def _lines(layout: Layout, protocol: str, seed: int) -> Iterator[str]:
     count = sum(flow.count for flow in layout.flows)
     flows = "flows that arrive at random" if layout.sources else f"{count} flows"
-    yield f"# {layout.name}: {len(layout.links)} duplex links, {flows}."
+    simplex = len(layout.simplex)
+    links = f"{len(layout.links) - simplex} duplex links"
+    links += f", {simplex} links of one direction" if simplex else ""
+    yield f"# {one_line(layout.name)}: {links}, {flows}."
     for note in layout.notes:
-        yield f"# {note}"
+        yield f"# {one_line(note)}"
     yield ""
     yield f"name = {_string(layout.name)}"
     yield f"duration = {_string(TIME.format(layout.duration_s))}"
@@ -47,8 +51,16 @@ def _link(link: LinkPlan) -> Iterator[str]:
     yield f"to = {_string(link.end)}"
     yield f"rate = {_string(RATE.format(link.rate_bps))}"
     yield f"delay = {_string(TIME.format(link.delay_s))}"
+    if not link.duplex:
+        yield "duplex = false"
+    if link.rate_reverse_bps is not None:
+        yield f"rate_reverse = {_string(RATE.format(link.rate_reverse_bps))}"
+    if link.delay_reverse_s is not None:
+        yield f"delay_reverse = {_string(TIME.format(link.delay_reverse_s))}"
     if link.loss:
         yield f"loss = {link.loss!r}"
+    if link.loss_reverse:
+        yield f"loss_reverse = {link.loss_reverse!r}"
     if link.rate_trace is not None:
         yield f"rate_trace = {_string(link.rate_trace)}"
 
@@ -60,6 +72,8 @@ def _flow(flow: FlowPlan) -> Iterator[str]:
     yield f"from = {_string(flow.start)}"
     yield f"to = {_string(flow.end)}"
     yield f"path = [{', '.join(map(_string, flow.path))}]"
+    if flow.return_path is not None:
+        yield f"return_path = [{', '.join(map(_string, flow.return_path))}]"
     if flow.count != 1:
         yield f"count = {flow.count}"
     if flow.start_s:
@@ -75,9 +89,9 @@ def _source(layout: Layout, source: SourcePlan) -> Iterator[str]:
     yield "[[traffic]]"
     yield 'kind = "web"'
     yield f"pattern = {_string(source.pattern)}"
-    hops = [Hop(link.start, link.end, link.rate_bps) for link in layout.links]
-    if set(ends(hops)) != set(layout.hosts):
-        yield f"hosts = [{', '.join(map(_string, layout.hosts))}]"
+    hops = [Hop(way.start, way.end, way.rate_bps) for link in layout.links for way in link.ways()]
+    if set(ends(hops)) != set(source.hosts):
+        yield f"hosts = [{', '.join(map(_string, source.hosts))}]"
     if source.fan_in is not None:
         yield f"fan_in = {source.fan_in}"
     yield f'load = "{source.load * 100:g} %"'
@@ -85,5 +99,5 @@ def _source(layout: Layout, source: SourcePlan) -> Iterator[str]:
 
 
 def _string(value: str) -> str:
-    # A JSON string of printable characters is a TOML basic string; names have no others.
-    return json.dumps(value, ensure_ascii=False)
+    # A JSON string is a TOML basic string, except for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -46,6 +46,25 @@ _PACKET_UNITS = {"packets": Decimal(1), "packet": Decimal(1)}
 _BDP_UNITS = {"bdp": Decimal(1)}
 
 
+_OTHER_RATE = re.compile(
+    r"([kKMmGgTt]?)(?:((?i:bits?)(?i:/s|/sec|ps|persec)?|b(?:/s|/sec|ps))"
+    r"|(?:B|[Bb]ytes?)(?:/s|/sec|ps))"
+)
+
+
+def rate_unit(text: str) -> float | None:
+    """Return the size (bit/s) of a unit of rates as other programs write it; None if unknown.
+
+    A small b is a bit and a large B a byte (`Mbps`, `MB/s`), prefixes of either case are powers of
+    1000, and a word for bits is a rate without `/s` as well (`kbit`, `MBITPERSEC`).
+    """
+    match = _OTHER_RATE.fullmatch(text)
+    if match is None:
+        return None
+    prefix = {"K": "k", "m": "M", "g": "G", "t": "T"}.get(match[1], match[1])
+    return 10.0 ** _LARGE[prefix] * (1 if match[2] else 8)
+
+
 @dataclass(frozen=True)
 class Quantity:
     """One kind of quantity: its name, an example for messages, and its units.
@@ -142,7 +161,7 @@ class Quantity:
         if match[4] in self.units:
             return None  # the number is wrong, not the unit
         # A small b in "Mb/s" is a bit; the other rules ignore case.
-        written = re.sub(r"b/s$", "bit/s", match[4])
+        written = re.sub(r"b/s$", "bit/s", re.sub(r"Bps$", "B/s", match[4]))
         written = re.sub(r"(?i)(bps|bits?/sec|b/sec)$", "bit/s", written)
         written = re.sub(r"(?i)(seconds?|secs?)$", "s", re.sub(r"(?i)bytes?$", "B", written))
         alike = [unit for unit in self.units if unit == written]

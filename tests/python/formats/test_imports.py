@@ -118,12 +118,13 @@ def test_gml_has_lengths_and_rates_with_a_unit_and_names_what_it_does_not_use(tm
     assert [(link.rate_bps, link.delay_s) for link in layout.links] == [
         (2.5e9, 0.5e-3), (1e9, 7e-3), (10e6, 2e-3)
     ]  # fmt: skip
-    assert layout.notes[1:6] == [
+    assert layout.notes[1:7] == [
         "Rates: attribute capacity or bandwidth.",
         "Delays: light in fibre (200,000 km/s) over attribute length (km), or attribute "
         "distance (km).",
         "1 of 3 links name no rate: they have the default.",
         "1 of 3 links have neither a length nor places of both ends: they have the default delay.",
+        "1 of 3 nodes have no place.",
         "Not used of the links' attributes: capacity, cost.",
     ]
     assert "# Not used of the links' attributes: capacity, cost." in text(layout, "maxnet", 1)
@@ -177,7 +178,7 @@ def test_hpcc_topologies_of_both_kinds(tmp_path, content: str):
         assert layout.hosts == ["n0", "n1", "n2"]
         assert [link.rate_bps for link in layout.links] == [100e9, 25e9, 400e9, 100e9]
         assert [link.delay_s for link in layout.links] == pytest.approx([1e-6, 1e-6, 2e-6, 5e-7])
-        assert layout.links[1].loss == 0.5
+        assert (layout.links[1].loss, layout.links[1].loss_reverse) == (0.5, 0.5)
     flows = written(tmp_path, "flow.txt", HPCC_FLOWS)
     layout = imported("hpcc", str(path), Options(flows=flows, duration_s=3.0))
     found = [(flow.name, flow.start_s, flow.size_bytes) for flow in layout.flows]
