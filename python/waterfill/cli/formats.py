@@ -32,8 +32,20 @@ Unit = Annotated[
     str | None,
     Option(
         metavar="RATE",
-        help="Unit of capacities and demands of SNDlib and topohub. Default: 1 Mbit/s.",
+        help="Unit of capacities and demands of SNDlib and topohub (default: 1 Mbit/s), or of a "
+        "trace's rates without a unit (1 bit/s).",
     ),
+]
+Bin = Annotated[
+    str | None,
+    Option(
+        metavar="TIME",
+        help="Time over which a trace's delivery opportunities are counted. Default: 100 ms.",
+    ),
+]
+Shift = Annotated[
+    bool | None,
+    Option("--shift", help="Count a trace's times from its first, such as a clock's seconds."),
 ]
 Traffic = Annotated[
     str | None,
@@ -71,7 +83,8 @@ Arriving = Annotated[
     Option(
         "--sizes",
         metavar="SIZES",
-        help="Sizes of randomly arriving flows: web-search, data-mining, hadoop, rpc or 30 kB.",
+        help="Sizes of randomly arriving flows: web-search, data-mining, hadoop, rpc, 30 kB, or a "
+        "file of a distribution.",
     ),
 ]
 Duration = Annotated[str | None, Option(metavar="TIME", help="Duration of the run.")]
@@ -97,6 +110,8 @@ def import_(
     rate: Rate = None,
     delay: Delay = None,
     unit: Unit = None,
+    bin: Bin = None,
+    shift: Shift = None,
     traffic: Traffic = None,
     flows: Flows = None,
     pairs: Pairs = None,
@@ -160,7 +175,7 @@ def generate(
 
 def _options(given: Mapping[str, Any]) -> Any:
     from waterfill.formats.build import Options
-    from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
+    from waterfill.scenario.units import RATE, SPAN, TIME, VOLUME, Quantity
 
     def value(name: str, quantity: Quantity) -> float | None:
         text = given.get(name)
@@ -178,7 +193,8 @@ def _options(given: Mapping[str, Any]) -> Any:
     size = value("size", VOLUME)
     return Options(
         rate_bps=value("rate", RATE), delay_s=value("delay", TIME),
-        unit_bps=value("unit", RATE), pattern=given["traffic"], flows=given["flows"],
+        unit_bps=value("unit", RATE), bin_s=value("bin", SPAN), shift=given.get("shift"),
+        pattern=given["traffic"], flows=given["flows"],
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
         size_bytes=None if size is None else round(size), duration_s=value("duration", TIME),
         seed=_SEED if given["seed"] is None else given["seed"],

@@ -42,7 +42,12 @@ class Options:
     delay_s: float | None = None
     """Default one-way delay (s), for links whose length is unknown: 1 ms."""
     unit_bps: float | None = None
-    """Unit (bit/s) of capacities and demands in SNDlib files: 1 Mbit/s."""
+    """Unit of capacities and demands in SNDlib files (default: 1 Mbit/s), and of rates in a trace
+    (1 bit/s)."""
+    bin_s: float | None = None
+    """Time over which a trace's delivery opportunities are counted; default: 100 ms."""
+    shift: bool | None = None
+    """True to count a trace's times from its first."""
     pattern: str | None = None
     """Traffic pattern, one of `effects.PATTERNS`. With None, the format or the rule decides on the
     traffic.
@@ -58,7 +63,8 @@ class Options:
     other traffic.
     """
     sizes: str | None = None
-    """Size distribution of flows that arrive at random, or None if no flows arrive at random."""
+    """Sizes of flows that arrive at random, or a file of their distribution; None: each pair has
+    flows from the start."""
     count: int | None = None
     """Number of flows per pair: 1."""
     size_bytes: int | None = None
@@ -72,6 +78,7 @@ class Options:
             "--rate": self.rate_bps and rate(self.rate_bps),
             "--delay": self.delay_s if self.delay_s is None else delay(self.delay_s),
             "--unit": self.unit_bps and rate(self.unit_bps),
+            "--bin": self.bin_s and TIME.format(self.bin_s), "--shift": self.shift or None,
             "--traffic": self.pattern, "--flows": self.flows, "--sizes": self.sizes,
             "--pairs": self.pairs, "--load": self.load, "--count": self.count,
             "--size": self.size_bytes if self.size_bytes is None else volume(self.size_bytes),
@@ -134,7 +141,14 @@ def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
 
 
 def _trace(source: str, options: _Filled) -> tuple[Layout, Demands]:
-    return cellular.read(Path(source), options.delay_s, options.count), {}
+    keys: dict[str, object] = {}
+    if options.given_unit_bps is not None:
+        keys["unit"] = RATE.format(options.given_unit_bps)
+    if options.bin_s is not None:
+        keys["bin"] = TIME.format(options.bin_s)
+    if options.shift:
+        keys["shift"] = True
+    return cellular.read(Path(source), options.delay_s, options.count, keys), {}
 
 
 @dataclass(frozen=True)
@@ -155,12 +169,13 @@ FORMATS: Mapping[str, Format] = {
     "graphml": Format("GraphML file (Topology Zoo)", _graphml, _GRAPH),
     "topohub": Format("name in the package topohub, as topozoo/Abilene or sndlib/polska", _topohub,
                       ("--rate", "--unit")),
-    "sndlib": Format("SNDlib network with demands, native or XML", _sndlib, effects.LINKS),
+    "sndlib": Format("SNDlib network with demands, native or XML", _sndlib,
+                     (*_GRAPH, "--unit")),
     "hpcc": Format("topology file of HPCC's simulator or ns-3-alibabacloud", _hpcc),
     "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim,
                     ("--rate", "--delay", "--count"), flows=True),
-    "trace": Format("mahimahi's delivery opportunities, or a CSV of rates, as one link", _trace,
-                    ("--delay", "--count"), flows=True),
+    "trace": Format("mahimahi's delivery opportunities, or a table of rates, as one link", _trace,
+                    ("--delay", "--count", "--unit", "--bin", "--shift"), flows=True),
 }  # fmt: skip
 
 
@@ -391,8 +406,11 @@ def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]
     An incast is in the largest part. Raises InputError.
     """
     assert options.sizes is not None
+    sizes: str | Mapping[str, object] = options.sizes
+    if Path(options.sizes).is_file():
+        sizes = {"distribution": "empirical", "file": str(Path(options.sizes).resolve())}
     try:
-        distributions.parse(options.sizes, VOLUME)
+        distributions.parse(sizes, VOLUME)
     except ValueError as error:
         raise InputError("--sizes", "", str(error)) from None
     parts = layout.parts
@@ -405,7 +423,7 @@ def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]
     within = _WITHIN[pattern] if layout.parts[1:] else ""
     layout.notes.append(f"Traffic: {pattern}{within}, {load:.0%} of what the hosts can send.")
     fan_in = options.pairs if pattern == "incast" else None
-    return [SourcePlan(pattern, load, options.sizes, tuple(part), fan_in) for part in parts]
+    return [SourcePlan(pattern, load, sizes, tuple(part), fan_in) for part in parts]
 
 
 def _pairs(layout: Layout, pattern: str, options: _Filled) -> list[tuple[str, str]]:

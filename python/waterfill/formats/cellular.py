@@ -5,6 +5,7 @@ The file is a list of delivery opportunities, as mahimahi's, or a CSV of times a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from waterfill.errors import InputError
@@ -14,19 +15,25 @@ from waterfill.scenario.distributions import PartError
 from waterfill.scenario.units import RATE, TIME
 
 
-def read(path: Path, delay_s: float, count: int) -> Layout:
-    """Return a link whose forward direction follows the trace, and `count` flows over this link.
+def read(path: Path, delay_s: float, count: int, keys: Mapping[str, object]) -> Layout:
+    """Return a link whose forward direction follows the trace, and `count` flows over it.
 
-    Raises InputError.
+    `keys` are further keys of the scenario's `rate_trace`. Raises InputError.
     """
+    table = {"file": str(path.resolve()), **keys}
     try:
-        trace = traces.parse(str(path))
+        trace = traces.parse(table)
     except PartError as error:
-        raise InputError(str(path), "", str(error)) from None
+        where = f"--{error.part}" if error.part in keys else str(path)
+        text = str(error).replace(str(path.resolve()), str(path))
+        raise InputError(where, "", text.replace("write shift = true", "add --shift")) from None
+    if keys.get("shift") and trace.points == _unshifted(table):
+        why = f"no effect on {path.name}, whose first time is 0 s"
+        raise InputError("--shift", "", why, "remove it")
     rates = [rate for _, rate in trace.points[:-1]]
     # Three significant digits: the buffer refers to it, and nothing else.
     mean_bps = float(f"{trace.mean_bps:.3g}")
-    link = LinkPlan("cell", "tower", "phone", mean_bps, delay_s, rate_trace=str(path.resolve()))
+    link = LinkPlan("cell", "tower", "phone", mean_bps, delay_s, rate_trace=table)
     return Layout(
         path.stem,
         [link],
@@ -39,3 +46,11 @@ def read(path: Path, delay_s: float, count: int) -> Layout:
         ],
         duration_s=trace.length_s,
     )
+
+
+def _unshifted(table: Mapping[str, object]) -> traces.Points | None:
+    """Return the points of a trace without `shift`; None if they do not begin at 0 s."""
+    try:
+        return traces.parse({**table, "shift": False}).points
+    except PartError:
+        return None

@@ -30,8 +30,8 @@ class LinkPlan:
     rate_reverse_bps: float | None = None
     delay_reverse_s: float | None = None
     loss_reverse: float = 0.0
-    rate_trace: str | None = None
-    """File with the rates of the forward direction over time."""
+    rate_trace: Mapping[str, object] | None = None
+    """The forward direction's rates over time: keys of the scenario's `rate_trace`."""
 
     def ways(self) -> list[Way]:
         """Return the directions of the link."""
@@ -74,7 +74,7 @@ class SourcePlan:
 
     pattern: str
     load: float
-    sizes: str
+    sizes: str | Mapping[str, object]
     hosts: tuple[str, ...]
     fan_in: int | None = None
 

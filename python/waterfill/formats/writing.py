@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from waterfill.errors import one_line
 from waterfill.formats.layout import FlowPlan, Layout, LinkPlan, SourcePlan
@@ -62,7 +62,7 @@ def _link(link: LinkPlan) -> Iterator[str]:
     if link.loss_reverse:
         yield f"loss_reverse = {link.loss_reverse!r}"
     if link.rate_trace is not None:
-        yield f"rate_trace = {_string(link.rate_trace)}"
+        yield f"rate_trace = {_value(link.rate_trace)}"
 
 
 def _flow(flow: FlowPlan) -> Iterator[str]:
@@ -95,7 +95,16 @@ def _source(layout: Layout, source: SourcePlan) -> Iterator[str]:
     if source.fan_in is not None:
         yield f"fan_in = {source.fan_in}"
     yield f'load = "{source.load * 100:g} %"'
-    yield f"sizes = {_string(source.sizes)}"
+    yield f"sizes = {_value(source.sizes)}"
+
+
+def _value(value: object) -> str:
+    """Return a text, a flag or a table of them as TOML; a table with only a file as its name."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"file"}:
+            return _value(value["file"])
+        return "{" + ", ".join(f"{key} = {_value(one)}" for key, one in value.items()) + "}"
+    return _string(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _string(value: str) -> str:

@@ -4,6 +4,10 @@
 shape = 1.2, max = "10 MB"}`), or gives a measured one: values with their probabilities, points of
 its cumulative distribution, or a file of such points. Sizes have names of published ones too
 (`"web-search"`; see `workloads`). Numbers are in SI units here.
+
+A file has one point per line, a value and a probability, separated by a comma or white space. Those
+that are published have plain bytes, percent (`10000 15`, to 100) and a first point (0, 0): sizes
+begin at one byte then.
 """
 
 from __future__ import annotations
@@ -172,7 +176,7 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
         return _empirical(_steps(value["values"], value.get("probabilities"), quantity))
     if given[0] == "points":
         return _empirical(_points("points", value["points"], quantity))
-    return _empirical(_points("file", _file(value["file"], folder), quantity))
+    return _empirical(_points("file", _file(value["file"], folder, quantity), quantity))
 
 
 def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
@@ -215,22 +219,37 @@ def _points(part: str, points: object, quantity: Quantity) -> Points:
     return tuple(result)
 
 
-def _file(name: object, folder: Path | None) -> list[object]:
+def _file(name: object, folder: Path | None, quantity: Quantity) -> list[object]:
     """Read the points of a distribution from a file of lines `value, probability`."""
     if not isinstance(name, str) or not name:
         raise PartError("file", f"must be a file name, got {shown(name)}")
     path = (folder or Path()) / name
-    points: list[object] = []
+    found: list[tuple[str, float]] = []
+    unit = min(quantity.units, key=lambda name: (quantity.units[name] != 1, len(name)))
     for index, written in lines_of(path, _MAX_FILE_BYTES):
-        value, comma, share = written.rpartition(",")
+        cells = written.rsplit("," if "," in written else None, 1)
         try:
-            points.append((value.strip(), float(share)))
+            value, share = cells
+            found.append((value.strip(), float(share)))
         except ValueError:
-            comma = ""
-        if not comma:
             problem = f"must be VALUE, PROBABILITY, got {shown(written)}"
-            raise PartError("file", f"line {index} of {path}: {problem}")
+            raise PartError("file", f"line {index} of {path}: {problem}") from None
+    # A number without a unit among others may be of any unit.
+    plain = bool(found) and all(_is_number(value) for value, _ in found)
+    percent = bool(found) and found[-1][1] == 100
+    points: list[object] = []
+    for size, p in found:
+        # A size of 0 that no flow has: the smallest is one byte.
+        number = "1" if plain and float(size) == 0 and p == 0 else size
+        points.append((f"{number} {unit}" if plain else size, p / 100 if percent else p))
     return points
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def lines_of(path: Path, max_bytes: int) -> list[tuple[int, str]]:

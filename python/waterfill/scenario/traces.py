@@ -3,16 +3,19 @@
 A trace is a list of points (time, rate). Each rate holds until the next point. The time of the last
 point is the trace's length: there it starts over, or keeps the last rate with `repeat = false`.
 
-A file has one of two formats. A CSV has a time and a rate per line, with units (`0.5 s, 3 Mbit/s`)
-or as plain seconds and bit/s. A list of delivery opportunities has one whole number per line: the
-millisecond at which a packet of 1500 bytes may leave. They are counted over `bin`, and its rate is
-their volume over that time. `#` starts a comment; a first line of words is a header.
+A file has one of two formats. A table has a time and a rate per line, separated by a comma or, if
+both are plain numbers, by white space. A number without a unit (`0.5 s, 3 Mbit/s`) has the one that
+the header names (`time_ms,rate_mbps`), or `unit` for rates, else it is in seconds or bit/s. A list
+of delivery opportunities has one whole number per line: the millisecond at which a packet of 1500
+bytes may leave. They are counted over `bin`, and its rate is their volume over that time. `#`
+starts a comment; a first line of words is a header. With `shift`, times count from the first one.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ from typing import Any, TypeAlias
 
 from waterfill.errors import nearest, shown
 from waterfill.scenario.distributions import PartError, lines_of
-from waterfill.scenario.units import MAX_TIME_S, RATE, SPAN, TIME, digits
+from waterfill.scenario.units import MAX_TIME_S, RATE, SPAN, TIME, digits, rate_unit
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
@@ -32,7 +35,18 @@ DEFAULT_BIN_S = 0.1
 MAX_POINTS = 10**6
 _MAX_FILE_BYTES = 1 << 26
 _RATE = RATE.or_zero()
-_KEYS = ("file", "points", "repeat", "bin")
+_KEYS = ("file", "points", "repeat", "bin", "unit", "shift")
+# Units of time in headers; other words say nothing of a unit.
+_TIME_UNITS: Mapping[str, float] = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "µs", "μs", "usec", "usecs", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("ns", "nsec", "nsecs", "nanosecond", "nanoseconds"), 1e-9),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
+# Words of a rate's header that look like a unit, but do not say which.
+_UNCLEAR = re.compile(r"(?i)([kmgtp]i?)?(b|bytes?|bits?)(/s|ps|/sec)?|p(ac)?kts?|packets?|pps")
 
 
 @dataclass(frozen=True)
@@ -94,33 +108,52 @@ def parse(value: object, folder: Path | None = None) -> Trace:
     for key in given:
         if key not in _KEYS:
             raise PartError(str(key), f"unknown key{nearest(key, _KEYS)}")
-    repeat = given.get("repeat", True)
-    if not isinstance(repeat, bool):
-        raise PartError("repeat", f"must be true or false, got {shown(repeat)}")
+    repeat, shift = (_flag(given, key, default) for key, default in _FLAGS)
     if ("file" in given) == ("points" in given):
         got = "both" if "file" in given else "neither"
         raise PartError("", f"needs either file or points, got {got}")
     if "points" in given:
-        if "bin" in given:
-            raise PartError("bin", "not allowed with points")
+        for key in ("bin", "unit", "shift"):
+            if key in given:
+                raise PartError(key, "not allowed with points")
         return Trace(_checked("points", _points(given["points"])), repeat)
     bin_s = _parse("bin", SPAN, given["bin"]) if "bin" in given else None
-    return Trace(_checked("file", read(_path(given["file"], folder), bin_s)), repeat)
+    unit_bps = _parse("unit", RATE, given["unit"]) if "unit" in given else None
+    points = read(_path(given["file"], folder), bin_s, unit_bps)
+    if shift:
+        first_s = points[0][0]
+        # A float has 16 digits, of which a clock's whole seconds take ten.
+        exact = min(12, 16 - len(str(int(points[-1][0]))))
+        points = tuple((round(at - first_s, exact), rate) for at, rate in points)
+    return Trace(_checked("file", points), repeat)
 
 
-def read(path: Path, bin_s: float | None = None) -> Points:
-    """Read a trace file: CSV, or delivery opportunities, which are averaged over `bin_s` (default:
-    100 ms).
+_FLAGS = (("repeat", True), ("shift", False))
 
-    Raises PartError for a file that cannot be read, and names the line that is wrong.
+
+def _flag(given: Mapping[str, Any], key: str, default: bool) -> bool:
+    value = given.get(key, default)
+    if not isinstance(value, bool):
+        raise PartError(key, f"must be true or false, got {shown(value)}")
+    return value
+
+
+def read(path: Path, bin_s: float | None = None, unit_bps: float | None = None) -> Points:
+    """Read a trace file in either format.
+
+    `bin_s` is for delivery opportunities (default: 100 ms), `unit_bps` for rates without a unit
+    (default: 1 bit/s). Raises PartError for a file that cannot be read, and names the line that is
+    wrong.
     """
     lines = lines_of(path, _MAX_FILE_BYTES)
     if not lines:
         raise PartError("file", f"{path} has no times and rates")
-    if "," in lines[0][1]:
+    if "," in lines[0][1] or len(lines[0][1].split()) == 2:
         if bin_s is not None:
-            raise PartError("bin", f"not allowed with a CSV file, got {path}")
-        return _csv(lines, path)
+            raise PartError("bin", f"only for delivery opportunities, not a table, got {path}")
+        return _table(lines, path, unit_bps)
+    if unit_bps is not None:
+        raise PartError("unit", f"only for a table, not delivery opportunities, got {path}")
     return opportunities(_milliseconds(lines, path), DEFAULT_BIN_S if bin_s is None else bin_s)
 
 
@@ -162,15 +195,23 @@ def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
     return times
 
 
-def _csv(lines: list[tuple[int, str]], path: Path) -> Points:
-    header = lines[0][1][0].isalpha()
+def _table(lines: list[tuple[int, str]], path: Path, unit_bps: float | None) -> Points:
+    """Return the points of a table of times and rates."""
+    separator = "," if "," in lines[0][1] else None
+    time_s, rate_bps = 1.0, 1.0 if unit_bps is None else unit_bps
+    if lines[0][1][0].isalpha():
+        index, written = lines.pop(0)
+        time_s, named_bps = _units(index, written, separator, path)
+        if named_bps is not None and unit_bps is not None:
+            why = f"line {index} of {path} names a unit: {shown(written)}"
+            raise PartError("unit", f"{why}; remove it here")
+        rate_bps = named_bps or rate_bps
     points = []
-    for index, written in lines[header:]:
-        time, comma, rate = (part.strip() for part in written.partition(","))
+    for index, written in lines:
+        cells = [cell.strip() for cell in written.split(separator, 1)]
         try:
-            if not comma:
-                raise ValueError
-            points.append((_number(TIME, time), _number(_RATE, rate)))
+            time, rate = cells
+            points.append((_number(TIME, time, time_s), _number(_RATE, rate, rate_bps)))
         except ValueError:
             problem = 'must be TIME, RATE such as "0.5 s, 3 Mbit/s"'
             message = f"line {index} of {path}: {problem}, got {shown(written)}"
@@ -178,13 +219,36 @@ def _csv(lines: list[tuple[int, str]], path: Path) -> Points:
     return tuple(points)
 
 
-def _number(quantity: Any, text: str) -> float:
-    """Parse a text with a unit, or a plain number in SI units."""
+def _units(line: int, header: str, separator: str | None, path: Path) -> tuple[float, float | None]:
+    """Return the units that a header names: of times (s), and of rates (bit/s) or None."""
+    time, _, rate = header.replace(separator or " ", "\n", 1).partition("\n")
+    times = [_TIME_UNITS[word] for word in map(str.lower, _words(time)) if word in _TIME_UNITS]
+    found = None
+    for word in _words(rate):
+        ending = re.search(r"([kKmMgGtT]?[bB]ps)$", word)
+        unit_bps = rate_unit(word if ending is None else ending[1])
+        if unit_bps is None and _UNCLEAR.fullmatch(word):
+            problem = f"the unit of rates is not clear, got {shown(word)}"
+            advice = 'write rates with units, such as "3 Mbit/s"'
+            raise PartError("file", f"line {line} of {path}: {problem}; {advice}")
+        found = found or unit_bps
+    return (times[-1] if times else 1.0), found
+
+
+def _words(cell: str) -> list[str]:
+    return [word for word in re.split(r"[\s_()\[\]:.\"-]+", cell) if word]
+
+
+def _number(quantity: Any, text: str, unit: float) -> float:
+    """Parse a text with a unit, or a plain number in multiples of `unit`."""
     try:
-        value = float(text)
+        value = float(text) * unit
     except ValueError:
         return float(quantity.parse(text))
-    if not (math.isfinite(value) and 0 <= value <= quantity.at_most):
+    # Times of a clock are large; `_checked` limits them after a shift.
+    if not (
+        math.isfinite(value) and 0 <= value <= (math.inf if quantity is TIME else quantity.at_most)
+    ):
         raise ValueError(text)
     return value
 
@@ -206,11 +270,15 @@ def _checked(part: str, points: Points) -> Points:
         raise PartError(part, f"needs 2 to {MAX_POINTS} points, got {len(points)}")
     if points[0][0] != 0:
         got = TIME.format(points[0][0])
-        raise PartError(part, f"the first time must be 0 s, got {got}")
+        hint = "; write shift = true to count from it" if part == "file" else ""
+        raise PartError(part, f"the first time must be 0 s, got {got}{hint}")
     for (before, _), (after, _) in itertools.pairwise(points):
         if after <= before:
             got = f"got {TIME.format(after)} after {TIME.format(before)}"
             raise PartError(part, f"times must increase, {got}")
+    if points[-1][0] > MAX_TIME_S:
+        limit, got = TIME.format(MAX_TIME_S), TIME.format(points[-1][0])
+        raise PartError(part, f"the last time must be at most {limit}, got {got}")
     if all(rate == 0 for _, rate in points[:-1]):
         raise PartError(part, "all rates are zero; at least one must be above zero")
     return points
@@ -243,6 +311,8 @@ def json_schema() -> dict[str, Any]:
             "points": {"type": "array", "items": point, "minItems": 2},
             "repeat": {"type": "boolean", "default": True},
             "bin": {"type": "string", "pattern": SPAN.ecma_pattern, "default": "100 ms"},
+            "unit": {"type": "string", "pattern": RATE.ecma_pattern, "default": "1 bit/s"},
+            "shift": {"type": "boolean", "default": False},
         },
     }
     return {"anyOf": [{"type": "string", "examples": ["cell.csv"]}, table]}

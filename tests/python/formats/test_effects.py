@@ -30,9 +30,12 @@ DEMANDS ( \n D1 ( A C ) 1 30 UNLIMITED \n)
     "htsim": HTSIM,
     "trace": TRACE,
 }
+# Where the sample does not take the option.
+TABLES = {("trace", "--unit"): "0 1\n1 2\n2 2\n", ("trace", "--shift"): "5,1\n6,2\n7,2\n"}
 SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "torus": [3, 3], "dumbbell": [3],
          "parking-lot": [3], "wan": [9]}  # fmt: skip
 VALUES = {
+    "--bin": {"bin_s": 0.05}, "--shift": {"shift": True},
     "--rate": {"rate_bps": 3e9}, "--delay": {"delay_s": 3e-3}, "--unit": {"unit_bps": 3e6},
     "--pairs": {"pairs": 2}, "--load": {"load": 0.25}, "--count": {"count": 3},
     "--size": {"size_bytes": 77}, "--traffic": {"pattern": "incast"}, "--sizes": {"sizes": "rpc"},
@@ -67,7 +70,14 @@ def test_option_of_a_format_changes_the_scenario_or_is_refused(tmp_path, name, o
     options = Options() if one.flows else Options(pattern="permutation")
     if name == "topohub" and option in ("--rate", "--unit"):
         options = Options(pattern="demands")
+    if (name, option) in TABLES:
+        Path(source).write_text(TABLES[name, option])
     able = [*one.options, *([] if one.flows else ["--count"])]
+    if option == "--shift" and name == "trace":
+        with pytest.raises(InputError, match="the first time must be 0 s, got 5 s; add --shift"):
+            imported(name, source, options)
+        assert "shift = true" in text(imported(name, source, Options(shift=True)), "reno", 1)
+        return
     changed = replace(options, **VALUES[option])
     if option in able:
         before, after = (text(imported(name, source, o), "reno", 1) for o in (options, changed))

@@ -353,7 +353,7 @@ def test_what_is_wrong_with_sizes_names_the_part(written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 kB 0.5\n", "line 1 of"),
+        ("1 kB;0.5\n", "line 1 of"),
         ("1 kB, 0.5\n2 kB, all\n", "line 2 of"),
         ("1 kB, 0.5\n2, 1\n", 'must be a volume such as "10 MB", got "2"'),
         ("# nothing\n", 'no points; write points such as ["10 MB", 0.5]'),
