@@ -56,6 +56,7 @@ KEYS = (
     "rto_min", "ip_version", "step", "check_step", "link", "flow", "traffic", "params", "from",
     "to",
     "rate", "delay", "buffer", "duplex", "loss", "loss_reverse", "target", "routers", "queue",
+    "rate_reverse", "delay_reverse", "buffer_reverse", "unit", "shift",
     "queue_params", "mark_at", "loss_model", "reorder", "duplicate", "shaper", "event",
     "rate_trace",
     "path", "start", "stop", "return_path", "rtt", "pacing", "ecn", "access_rate", "count",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -190,13 +191,13 @@ def _options(given: Mapping[str, Any]) -> Any:
     if load is not None and not 0 < load <= _MAX_LOAD:
         why = f"must be a number above 0, up to {_MAX_LOAD}, got {load:g}"
         raise InputError("--load", "", why)
-    size = value("size", VOLUME)
+    size = value("size", replace(VOLUME, zero=False, whole=True))
     return Options(
         rate_bps=value("rate", RATE), delay_s=value("delay", TIME),
         unit_bps=value("unit", RATE), bin_s=value("bin", SPAN), shift=given.get("shift"),
         pattern=given["traffic"], flows=given["flows"],
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
-        size_bytes=None if size is None else round(size), duration_s=value("duration", TIME),
+        size_bytes=None if size is None else int(size), duration_s=value("duration", TIME),
         seed=_SEED if given["seed"] is None else given["seed"],
     )  # fmt: skip
 

@@ -136,6 +136,8 @@ def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
     layout.notes.insert(0, f"The matrix has {nodes} nodes, the fat-tree {len(layout.hosts)} hosts.")
     if unused:
         layout.notes.append(f"Not used of the connections: {', '.join(unused)}.")
+    if endless := sum(row.size_bytes is None for row in connections):
+        layout.notes.append(f"{endless} connections of size 0 have no end.")
     layout.flows = _planned(layout, source, connections, options)
     return layout, {}
 

@@ -30,14 +30,18 @@ from waterfill.formats.layout import (
     names_of,
     paired,
     pairing_note,
+    renamed,
 )
 from waterfill.formats.source import Source
-from waterfill.scenario.units import RATE, rate_unit
+from waterfill.scenario.units import RATE, TIME, number, rate_unit
 
 _EARTH_KM = 6371.0
 # Attributes of an edge, the first that has a value: lengths in km, rates as "1 Gbit/s".
 _LENGTHS = ("dist", "length", "distance")
 _RATES = ("capacity", "bandwidth", "rate")
+# As Shadow has them: a time with a unit, and a share.
+_DELAYS = ("latency", "delay")
+_LOSS = "packet_loss"
 _GREAT_CIRCLE = "the great circle between the ends"
 _KM = {"": 1.0, "km": 1.0, "m": 1e-3, "mi": 1.609344}
 _LENGTH = re.compile(r"\s*([0-9.eE+]+)\s*([a-zA-Z]*)\s*")
@@ -126,7 +130,8 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     if not graph.nodes:
         raise InputError(name, "", "the graph has no nodes")
     labels = [str(data.get(label) or node) for node, data in graph.nodes(data=True)]
-    names = dict(zip(graph.nodes, names_of(labels), strict=True))
+    hosts = names_of(labels)
+    names = dict(zip(graph.nodes, hosts, strict=True))
     edges: list[LinkPlan] = []
     used: Counter[str] = Counter()
     unused: dict[str, set[str]] = {"links": set()}
@@ -140,19 +145,26 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
         data = {**usual, **own}
         try:
             rate_bps, rate_keys = _rate_bps(data)
-            length_km, length_key = _length_km(places[a], places[b], data)
+            late_s, late_key = _delay_s(places[a], places[b], data)
+            loss = _loss(data)
         except ValueError as error:
             raise InputError(name, f"edge {names[a]}-{names[b]}", str(error)) from None
-        used.update((rate_keys[0] if rate_keys else "no rate", length_key or "no length"))
-        unused["links"].update({*data} - _NAMES - {*rate_keys, length_key})
-        late_s = defaults.delay_s if length_km is None else round(delay_s(length_km), 7)
-        edges.append(LinkPlan("", names[a], names[b], rate_bps or defaults.rate_bps, late_s))
+        used.update((rate_keys[0] if rate_keys else "no rate", late_key or "no length"))
+        used["loss"] += loss is not None
+        known = {*rate_keys, late_key, None if loss is None else _LOSS}
+        unused["links"].update({*data} - _NAMES - known)
+        edges.append(
+            LinkPlan("", names[a], names[b], rate_bps or defaults.rate_bps,
+                     defaults.delay_s if late_s is None else late_s, loss or 0.0,
+                     loss_reverse=0.0 if graph.is_directed() else loss or 0.0)
+        )  # fmt: skip
     plans = paired(edges) if graph.is_directed() else edges
     found = names_of(f"{link.start}-{link.end}" for link in plans)
     links = [replace(link, name=text) for text, link in zip(found, plans, strict=True)]
     notes = _notes(len(edges), "edges" if graph.is_directed() else "links", used)
     if graph.is_directed():
         notes.insert(0, pairing_note(links))
+    notes += renamed(labels, hosts)
     if loops:
         notes.append(f"Left out: {loops} edges from a node to itself.")
     if 0 < (lost := sum(place is None for place in places.values())) < len(places):
@@ -179,6 +191,10 @@ def _notes(links: int, what: str, used: Mapping[str, int]) -> list[str]:
     notes = []
     if rates:
         notes.append(f"Rates: attribute {' or '.join(rates)}.")
+    if delays := [key for key in _DELAYS if key in used]:
+        notes.append(f"Delays: attribute {' or '.join(delays)}.")
+    if used.get("loss"):
+        notes.append(f"Losses of packets: attribute {_LOSS}.")
     if lengths:
         notes.append(f"Delays: light in fibre (200,000 km/s) over {', or '.join(lengths)}.")
     if used.get("no rate"):
@@ -191,10 +207,10 @@ def _notes(links: int, what: str, used: Mapping[str, int]) -> list[str]:
 
 def _number(value: object) -> float | None:
     try:
-        number = float(str(value))
+        found = float(str(value))
     except ValueError:
         return None
-    return number if math.isfinite(number) and number > 0 else None
+    return found if math.isfinite(found) and found > 0 else None
 
 
 def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, tuple[str, ...]]:
@@ -227,10 +243,39 @@ def _with_unit(text: str) -> float:
     """Parse a rate with a unit of scenarios, or of other programs such as Mbps."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z/]+)\s*", text)
     unit_bps = rate_unit(match[2]) if match is not None else None
-    number = _number(match[1]) if match is not None else None
-    if unit_bps is None or number is None or RATE.matches(text):
+    value = _number(match[1]) if match is not None else None
+    if unit_bps is None or value is None or RATE.matches(text):
         return RATE.parse(text)
-    return number * unit_bps
+    return value * unit_bps
+
+
+def _delay_s(
+    a: tuple[float, float] | None, b: tuple[float, float] | None, edge: Mapping[str, Any]
+) -> tuple[float | None, str | None]:
+    """Return an edge's delay and its attribute: a time with a unit, or that of its length.
+
+    Raises ValueError for an unknown unit.
+    """
+    for key in _DELAYS:
+        # A number without a unit may be of any unit.
+        text = edge.get(key)
+        if isinstance(text, str) and re.match(r"\s*[0-9.+-].*[a-zA-Z]", text):
+            try:
+                return TIME.parse(text), key
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+    length_km, key_of_length = _length_km(a, b, edge)
+    return None if length_km is None else round(delay_s(length_km), 7), key_of_length
+
+
+def _loss(edge: Mapping[str, Any]) -> float | None:
+    """Return an edge's share of lost packets, or None without one; raise ValueError if not one."""
+    if _LOSS not in edge:
+        return None
+    try:
+        return number(float(str(edge[_LOSS])), minimum=0, maximum=1)
+    except ValueError:
+        raise ValueError(f"{_LOSS}: must be in [0, 1], got {shown(edge[_LOSS])}") from None
 
 
 def _length_km(

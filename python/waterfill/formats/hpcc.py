@@ -51,6 +51,9 @@ def topology(path: Path) -> Layout:
         if not words:
             raise source.wrong(number, f"must name {switches} switches, got {len(numbers)}")
         numbers += [source.whole(number, "a switch", word) for word in words]
+        if max(numbers) >= nodes or len(set(numbers)) < len(numbers):
+            problem = f"switches must be different nodes below {nodes}"
+            raise source.wrong(number, f"{problem}, got {shown(' '.join(words))}")
     is_switch = set(numbers)
     plans = []
     for index in range(links):

@@ -10,10 +10,14 @@ from typing import NamedTuple
 
 import networkx as nx
 
+from waterfill.errors import shown
+
 Router = Callable[[str, str, random.Random], tuple[str, ...] | None]
 """Function from start, end and random generator to a route. The generator breaks ties."""
 # Light in fibre: two thirds of its speed in vacuum.
 SPEED_KM_PER_S = 200_000.0
+# Names that a note lists.
+_MAX_RENAMED = 6
 
 
 @dataclass(frozen=True)
@@ -230,6 +234,16 @@ def _shortest(edges: Mapping[str, Mapping[str, float]]) -> float:
 def delay_s(length_km: float) -> float:
     """Return the propagation delay (s) of a fibre of this length (km)."""
     return length_km / SPEED_KM_PER_S
+
+
+def renamed(wanted: Sequence[str], found: Sequence[str]) -> list[str]:
+    """Return a note on the names that a scenario does not accept, or none."""
+    pairs = [(a, b) for a, b in zip(wanted, found, strict=True) if a != b]
+    if not pairs:
+        return []
+    few = ", ".join(f"{shown(a)} is {b}" for a, b in pairs[:_MAX_RENAMED])
+    more = f" and {len(pairs) - _MAX_RENAMED} more" if len(pairs) > _MAX_RENAMED else ""
+    return [f"Names changed: {few}{more}."]
 
 
 def names_of(wanted: Iterable[str]) -> list[str]:

@@ -26,6 +26,7 @@ from waterfill.formats.layout import (
     names_of,
     paired,
     pairing_note,
+    renamed,
 )
 from waterfill.formats.source import Source
 from waterfill.scenario.units import RATE, rate_unit
@@ -48,6 +49,8 @@ class _Network:
     links: list[tuple[str, str, float, list[float]]]
     """Links as two end nodes, installed capacity, and capacities of the modules."""
     demands: list[tuple[str, str, float]]
+    in_degrees: bool | None = None
+    """True if places are in degrees; None: not stated."""
     unit: str | None = None
     """The unit that META names."""
     unused: set[str] = field(default_factory=set)
@@ -67,9 +70,11 @@ def read(
     is_xml = source.text.lstrip().startswith("<")
     network = _xml(source) if is_xml else _native(source)
     unit_bps = _unit_bps(source, network.unit, unit_bps)
-    names = dict(zip(network.nodes, names_of(network.nodes), strict=True))
-    places = network.nodes.values()
-    on_earth = all(abs(x) <= 180 and abs(y) <= 90 for x, y in places)
+    hosts = names_of(network.nodes)
+    names = dict(zip(network.nodes, hosts, strict=True))
+    on_earth = network.in_degrees
+    if on_earth is None:
+        on_earth = all(abs(x) <= 180 and abs(y) <= 90 for x, y in network.nodes.values())
     edges, without_rate, loops = [], 0, 0
     for a, b, installed, modules in network.links:
         if a == b:
@@ -101,6 +106,7 @@ def read(
         notes.append(f"The capacity{alone} holds in each direction (SNDlib's bidirected model).")
     if without_rate:
         notes.append(f"{without_rate} of {len(edges)} links have no capacity: the default rate.")
+    notes += renamed([*network.nodes], hosts)
     if loops:
         notes.append(f"Left out: {loops} links from a node to itself.")
     if network.unused:
@@ -162,6 +168,8 @@ def _native_line(source: Source, number: int, section: str, text: str, network: 
         raise source.wrong(number, f"not a line of {section} in SNDlib's format")
     if section == "NODES":
         place = [source.number(number, "a coordinate", t, -1e12) for t in match.groups()[1:3]]
+        if match[1] in network.nodes:
+            raise source.wrong(number, f"node {shown(match[1])} is already defined")
         network.nodes[match[1]] = (place[0], place[1])
         return
     if section == "LINKS":
@@ -203,6 +211,9 @@ def _xml(source: Source) -> _Network:
         return found[0].strip(), found[1].strip()
 
     network = _Network({}, [], [])
+    for nodes in root.iter(f"{_SPACE}nodes"):
+        if (kind := nodes.get("coordinatesType")) is not None:
+            network.in_degrees = kind == "geographical"
     for node in root.iter(f"{_SPACE}node"):
         place = [value(node, f"coordinates/{axis}", "a coordinate") for axis in "xy"]
         network.nodes[node.get("id", "")] = (place[0], place[1])

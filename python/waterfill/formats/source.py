@@ -46,7 +46,8 @@ class Source:
         """Parse a whole number of at least `minimum`; raise InputError for any other text."""
         value = digits(text)
         if value is not None and value < minimum:
-            raise self.wrong(line, f"{what} must be at least {minimum}, got {shown(text)}")
+            limit = "above zero" if minimum == 1 else f"at least {minimum}"
+            raise self.wrong(line, f"{what} must be {limit}, got {shown(text)}")
         if value is None:
             raise self.wrong(line, f"{what} must be a whole number, got {shown(text)}")
         return value

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waterfill.errors import nearest, shown
@@ -17,7 +17,8 @@ from waterfill.formats.source import Source
 from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
 
 _COLUMNS: Mapping[str, tuple[Quantity, str]] = {
-    "start": (TIME, "s"), "size": (VOLUME, "B"), "demand": (RATE, "bit/s"),
+    "start": (TIME, "s"), "size": (replace(VOLUME, zero=False, whole=True), "B"),
+    "demand": (RATE, "bit/s"),
 }  # fmt: skip
 _ALL = ("source", "sink", *_COLUMNS, "count")
 
@@ -61,13 +62,10 @@ def read(path: Path, layout: Layout) -> list[TableRow]:
         if ends[0] == ends[1]:
             raise source.wrong(line, f"source and sink must differ, got {shown(ends[0])} twice")
         values = {name: _value(source, line, name, cells) for name in _COLUMNS}
-        if values["size"] is not None and values["size"] < 1:
-            got = shown(cells["size"].strip())
-            raise source.wrong(line, f"size: must be at least 1 B, got {got}")
         count = (cells.get("count") or "").strip()
         size = values["size"]
         found.append(
-            TableRow(line, ends, values["start"] or 0.0, None if size is None else round(size),
+            TableRow(line, ends, values["start"] or 0.0, None if size is None else int(size),
                 values["demand"], source.whole(line, "a count", count, 1) if count else 1)
         )  # fmt: skip
     return found

@@ -263,9 +263,57 @@ def test_the_unit_of_an_edges_length_is_obeyed(tmp_path, edge, delay_s):
     assert layout_of(tmp_path, "gml", content).links[0].delay_s == delay_s
 
 
+SHADOW = [
+    ('latency "10 ms"', 10e-3, 0, 0),
+    ('latency "10 ms" packet_loss 0.01 length 300', 10e-3, 0.01, 0.01),
+    ('delay "7us"', 7e-6, 0, 0),
+    ("latency 10 length 200", 1e-3, 0, 0),
+]
+
+
+@pytest.mark.parametrize(("edge", "delay_s", "loss", "loss_reverse"), SHADOW)
+def test_delays_and_losses_of_edges(tmp_path, edge, delay_s, loss, loss_reverse):
+    content = GML.format(head="", edges=f"edge [ source 0 target 1 {edge} ]")
+    (link,) = layout_of(tmp_path, "gml", content).links
+    assert (link.delay_s, link.loss, link.loss_reverse) == (delay_s, loss, loss_reverse)
+
+
+def test_delays_and_losses_of_a_directed_graph_are_of_each_direction(tmp_path):
+    edges = ('edge [ source 0 target 1 latency "1 ms" packet_loss 0.1 ]'
+             'edge [ source 1 target 0 latency "2 ms" packet_loss 0.2 ]')  # fmt: skip
+    layout = layout_of(tmp_path, "gml", GML.format(head="directed 1", edges=edges))
+    assert ways_of(layout) == [("A-B", 1e9, 1e-3, 0.1), ("B-A", 1e9, 2e-3, 0.2)]
+    assert "Delays: attribute latency." in layout.notes
+    assert "Losses of packets: attribute packet_loss." in layout.notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "delay_s"), [("pixel", 1e-3), ("geographical", LIGHT), (None, LIGHT)]
+)
+def test_the_kind_of_coordinates_is_obeyed(tmp_path, kind, delay_s):
+    xml = XML.format(meta="", links=xml_link("A", "B", 1), demands="")
+    for old, new in (("<x>20", "<x>11"), ("<y>500", "<y>50"), ("<y>600", "<y>51")):
+        xml = xml.replace(old, new)
+    of = "" if kind is None else f' coordinatesType="{kind}"'
+    layout = layout_of(tmp_path, "sndlib", xml.replace(' coordinatesType="pixel"', of))
+    assert layout.links[0].delay_s == delay_s
+
+
+def test_changed_names_leave_a_note(tmp_path):
+    content = GML.replace('"A"', '"St. Louis"').replace('"B"', '"St. Louis"')
+    content = content.format(head="", edges="edge [ source 0 target 1 ]")
+    assert (
+        'Names changed: "St. Louis" is St--Louis, "St. Louis" is St--Louis-2.'
+        in layout_of(tmp_path, "gml", content).notes
+    )
+
+
 @pytest.mark.parametrize(
     ("edge", "message"),
     [
+        ('latency "10 fortnights"', "edge A-B: latency: must be a time such as"),
+        ("packet_loss 7", "edge A-B: packet_loss: must be in [0, 1], got 7"),
+        ('packet_loss "low"', "edge A-B: packet_loss: must be in [0, 1], got"),
         ('capacity "100 MiB/s"', 'edge A-B: capacity: must be a rate such as "622 Mbit/s", got'),
         ('rate "100 MBPS"', 'edge A-B: rate: must be a rate such as "622 Mbit/s", got'),
         ('length "12 furlongs"', "edge A-B: length: must be a length such as 100"),
@@ -321,6 +369,11 @@ ALIBABA = "3 8 0 1 2 A100\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\nrest of\nthe fil
             ["Not used of the connections: id, prio, send_done_trigger."],
         ),
         (
+            "htsim",
+            "Nodes 4\nConnections 2\n0->1 start 0 size 0\n0->2 start 0 size 9\n",
+            ["1 connections of size 0 have no end."],
+        ),
+        (
             "sndlib",
             SNDLIB.format(
                 meta="META (\n  time = 20040501-0000\n)\n",
@@ -352,13 +405,17 @@ def test_priorities_of_hpcc_flows_leave_a_note(tmp_path):
     ("name", "content", "flows", "message"),
     [
         ("hpcc", ALIBABA, "1\n0 0 3 100 10 2\n", "line 2: must be two hosts, got 0 twice"),
-        ("hpcc", ALIBABA, "1\n0 1 3 100 0 2\n", "line 2: a size in bytes must be at least 1, got"),
+        ("hpcc", ALIBABA, "1\n0 1 3 100 0 2\n", "line 2: a size in bytes must be above zero, got"),
         ("hpcc", ALIBABA, "1\n0 1 3 100 5 -2\n", 'line 2: a start must not be negative, got "-2"'),
         ("hpcc", "4 0 2\n\n0 1 1Gbps 1us\n2 3 1Gbps 1us\n", "1\n1 2 3 100 5 2\n",
          'line 2: no route from "n1" to "n2" and back'),
+        ("hpcc", "3 1 1\n7\n0 1 1Gbps 1us 0\n", None, "line 2: switches must be different nodes"),
+        ("hpcc", "3 2 1\n2 2\n0 1 1Gbps 1us 0\n", None, "line 2: switches must be different no"),
+        ("sndlib", SNDLIB.format(meta="", links="", demands="").replace("  B (", "  A ("), None,
+         'line 4: node "A" is already defined'),
         ("hpcc", "2 0 1\n\n0 1 1Gbps 1us 1.5\n", None, "an error rate must be at most 1, got"),
         ("hpcc", "2 0 1\n\n0 1 1Gbps 1us 0 9\n", None, "must be `a b rate delay error"),
-        ("gml", ZOO, "source,sink,size\nA,B,0\n", 'line 2: size: must be at least 1 B, got "0"'),
+        ("gml", ZOO, "source,sink,size\nA,B,0\n", 'line 2: size: must be above zero, got "0 B"'),
         ("gml", ZOO, "source,sink,size\nA,B,0.1 B\n", "line 2: size: must be"),
         ("gml", ZOO.replace("[ source 0 target 1", "[ source 0 target 0"), None, "no links"),
         ("gml", ZOO.replace("edge", 'node [ id 2 label "C" ] edge', 1), "source,sink\nA,B\nA,C\n",

@@ -177,7 +177,8 @@ def test_wrong_options_of_arriving_flows_get_one_sentence(options: Options, mess
         ("fat-tree 4 --load 1e300", "--load: must be a number above 0, up to 1000000"),
         ("fat-tree 4 --protocol zz", "--protocol: unknown protocol zz"),
         ("fat-tree 4 --count 99999999999", "--count: flow."),
-        ("fat-tree 4 --size 0B", "--size: flow."),
+        ("fat-tree 4 --size 0B", '--size: must be above zero, got "0B"'),
+        ("fat-tree 4 --size 1.5B", '--size: must be a whole number of B, got "1.5B"'),
         ("fat-tree 4 --duration 0s", '--duration: must be above zero, got "0 s"'),
     ],
 )
