@@ -173,7 +173,7 @@ FORMATS: Mapping[str, Format] = {
                       ("--rate", "--unit")),
     "sndlib": Format("SNDlib network with demands, native or XML", _sndlib,
                      (*_GRAPH, "--unit")),
-    "hpcc": Format("topology file of HPCC's simulator or ns-3-alibabacloud", _hpcc),
+    "hpcc": Format("topology file of HPCC's or PowerTCP's simulator, or ns-3-alibabacloud", _hpcc),
     "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim,
                     ("--rate", "--delay", "--count"), flows=True),
     "trace": Format("mahimahi's delivery opportunities, or a table of rates, as one link", _trace,

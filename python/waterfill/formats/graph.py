@@ -48,7 +48,7 @@ _LENGTH = re.compile(r"\s*([0-9.eE+]+)\s*([a-zA-Z]*)\s*")
 # The Zoo's LinkSpeedUnits.
 _PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 # Attributes of a node and of the graph that are used, or only name it.
-_NODE_NAMES = frozenset({"id", "label", "name", "pos", "Longitude", "Latitude"})
+_NODE_NAMES = frozenset({"id", "label", "name", "Longitude", "Latitude"})
 _GRAPH_NAMES = frozenset({"name", "label", "Network", "demands", "node_default", "edge_default"})
 # Unused attributes that a note names.
 _MAX_NAMED = 12
@@ -137,7 +137,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     unused: dict[str, set[str]] = {"links": set()}
     loops = 0
     usual = graph.graph.get("edge_default") or {}
-    places = {node: _place(data) for node, data in graph.nodes(data=True)}
+    places = {node: _place(data, at_pos=label == "name") for node, data in graph.nodes(data=True)}
     for a, b, own in graph.edges(data=True):
         if a == b:
             loops += 1
@@ -170,6 +170,8 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     if 0 < (lost := sum(place is None for place in places.values())) < len(places):
         notes.append(f"{lost} of {len(places)} nodes have no place.")
     nodes = {key for _, data in graph.nodes(data=True) for key in data}
+    if label == "name":
+        nodes -= {"pos"}
     unused |= {"nodes": nodes - _NODE_NAMES, "graph": {*graph.graph} - _GRAPH_NAMES}
     return Layout(name, links, list(names.values()), notes=[*notes, *_not_used(unused)])
 
@@ -298,8 +300,9 @@ def _length_km(
     return great_circle_km(a, b), _GREAT_CIRCLE
 
 
-def _place(node: Mapping[str, Any]) -> tuple[float, float] | None:
-    at = node.get("pos")
+def _place(node: Mapping[str, Any], *, at_pos: bool) -> tuple[float, float] | None:
+    """Return a node's longitude and latitude; `pos` has them in topohub, elsewhere a drawing's."""
+    at = node.get("pos") if at_pos else None
     pair = at if isinstance(at, list) else (node.get("Longitude"), node.get("Latitude"))
     try:
         longitude, latitude = (float(str(value)) for value in pair)

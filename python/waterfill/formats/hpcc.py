@@ -1,7 +1,8 @@
 """Topology and flow files of HPCC's simulator and of ns-3-alibabacloud.
 
 HPCC's topology: `nodes switches links`, the switches' numbers, then `a b rate delay error-rate` for
-each link. Alibaba's begins with `nodes GPUs-per-server NVSwitches switches links GPU-type`. The
+each link. Alibaba's begins with `nodes GPUs-per-server NVSwitches switches links GPU-type`, and
+PowerTCP's with `nodes switches ToR-switches links`, perhaps with two capacities after that. The
 flow file: the number of flows, then `source sink priority port bytes start` each; HPCC ignores what
 follows the last flow.
 
@@ -23,26 +24,32 @@ from waterfill.formats.table import TableRow
 
 _HPCC = ("nodes", "switches", "links")
 _ALIBABA = ("nodes", "GPUs per server", "NVSwitches", "switches", "links")
-_RATE = re.compile(r"([0-9.]+)\s*([kMGT]?)(bps|b/s|Bps|B/s)")
-_DELAY = re.compile(r"\+?([0-9.eE+-]+)(ns|us|ms|s)")
+_POWERTCP = ("nodes", "switches", "ToR switches", "links")
+# As ns-3's DataRate and Time: without a unit in bit/s and seconds.
+_RATE = re.compile(r"([0-9.]+)\s*(?:([kMGT]?)(bps|b/s|Bps|B/s))?")
+_DELAY = re.compile(r"\+?([0-9.eE+-]+?)(ns|us|ms|s)?")
 # Beyond any network that these simulators run; every node gets a name.
 _MAX_NODES = 1_000_000
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def topology(path: Path) -> Layout:
-    """Read a topology file of HPCC or Alibaba; raise InputError if the file is invalid."""
+    """Read a topology file of any of the three kinds. Raises InputError."""
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))
-    if len(head) >= 6:
+    if len(head) == 4 or (len(head) == 6 and head[5][0].isdigit()):
+        # The switches include those at the top of racks.
+        nodes, switches, _, links = _counts(source, number, _POWERTCP, head[:4])
+    elif len(head) >= 6:
         nodes, _, inner, outer, links = _counts(source, number, _ALIBABA, head[:5])
         switches = inner + outer
     elif len(head) == 3:
         nodes, switches, links = _counts(source, number, _HPCC, head)
     else:
-        raise source.wrong(number, "must be `nodes switches links`, or the six of Alibaba's form")
+        problem = "must be `nodes switches links`, or the words of Alibaba's or PowerTCP's form"
+        raise source.wrong(number, problem)
     if nodes > _MAX_NODES:
         raise source.wrong(number, f"more than {_MAX_NODES} nodes, got {nodes}")
     numbers: list[int] = []
@@ -78,7 +85,8 @@ def topology(path: Path) -> Layout:
     notes = ["Nodes n0, n1, … have the file's numbers. Rates, delays and error rates hold in both "
              "directions; error rates are losses of packets."]  # fmt: skip
     if len(head) > 3:
-        notes.append(f"Not used: GPUs per server and {' '.join(head[5:])} of the first line.")
+        unused = head[2:3] + head[4:] if head[-1][0].isdigit() else head[1:2] + head[5:]
+        notes.append(f"Not used of the first line: {' '.join(unused)}.")
     if rest := sum(1 for _ in lines):
         notes.append(f"Not used: {rest} lines after the last link.")
     return Layout(path.stem, plans, hosts, notes=notes, duration_s=1.0, packet_bytes=1000)
@@ -128,8 +136,8 @@ def _rate_bps(source: Source, line: int, text: str) -> float:
     match = _RATE.fullmatch(text)
     if match is None:
         raise source.wrong(line, f"must be a rate such as 100Gbps, got {shown(text)}")
-    bits = 8 if match[3].startswith("B") else 1
-    rate_bps = source.number(line, "a rate", match[1]) * _PREFIX[match[2]] * bits
+    bits = 8 if (match[3] or "").startswith("B") else 1
+    rate_bps = source.number(line, "a rate", match[1]) * _PREFIX[match[2] or ""] * bits
     if rate_bps == 0:
         raise source.wrong(line, f"the rate must be above zero, got {shown(text)}")
     return rate_bps
@@ -139,4 +147,4 @@ def _delay_s(source: Source, line: int, text: str) -> float:
     match = _DELAY.fullmatch(text)
     if match is None:
         raise source.wrong(line, f"must be a delay such as 1us, got {shown(text)}")
-    return source.number(line, "a delay", match[1]) * _SECONDS[match[2]]
+    return source.number(line, "a delay", match[1]) / _PER_SECOND[match[2] or "s"]

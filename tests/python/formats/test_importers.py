@@ -263,6 +263,31 @@ def test_the_unit_of_an_edges_length_is_obeyed(tmp_path, edge, delay_s):
     assert layout_of(tmp_path, "gml", content).links[0].delay_s == delay_s
 
 
+def test_positions_of_a_drawing_are_no_places(tmp_path):
+    content = GML.replace('"A"', '"A" pos 0.1 pos 0.2').replace('"B"', '"B" pos 0.3 pos 0.9')
+    layout = layout_of(tmp_path, "gml", content.format(head="", edges=gml_edge(0, 1, "1 Mbps", 0)
+                                                       .replace("length 0", "")))  # fmt: skip
+    assert layout.links[0].delay_s == 1e-3
+    assert "Not used of the nodes' attributes: pos." in layout.notes
+
+
+POWERTCP = (
+    "4 2 1 3{capacities}\n2 3\n0 2 25000000000.0 1us 0\n1 3 25Gbps 0.000001 0\n2 3 1MBps 5us 0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("capacities", "note"),
+    [("", "Not used of the first line: 1."), (" 10 40", "Not used of the first line: 1 10 40.")],
+)
+def test_powertcps_header_and_numbers_without_a_unit(tmp_path, capacities, note):
+    layout = layout_of(tmp_path, "hpcc", POWERTCP.format(capacities=capacities))
+    assert layout.hosts == ["n0", "n1"]
+    assert [link.rate_bps for link in layout.links] == [25e9, 25e9, 8e6]
+    assert [link.delay_s for link in layout.links] == [1e-6, 1e-6, 5e-6]
+    assert note in layout.notes
+
+
 SHADOW = [
     ('latency "10 ms"', 10e-3, 0, 0),
     ('latency "10 ms" packet_loss 0.01 length 300', 10e-3, 0.01, 0.01),
@@ -359,7 +384,7 @@ ALIBABA = "3 8 0 1 2 A100\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\nrest of\nthe fil
             "hpcc",
             ALIBABA,
             [
-                "Not used: GPUs per server and A100 of the first line.",
+                "Not used of the first line: 8 A100.",
                 "Not used: 2 lines after the last link.",
             ],
         ),
