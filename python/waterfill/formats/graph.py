@@ -5,7 +5,9 @@ Edges of other files may have a length in km and a rate as text with a unit. top
 of the links of 203 Topology Zoo and 26 SNDlib networks, and the demands that SNDlib gives.
 
 An edge of an undirected graph is a link with the same rate and delay both ways. In a directed graph
-(GML: `directed 1`; GraphML: `edgedefault="directed"`) an edge is one direction of a link.
+(GML: `directed 1`; GraphML: `edgedefault="directed"`) an edge is one direction of a link, unless
+hardly any has an opposite: editors such as yEd, with which the Zoo was drawn, call every graph
+directed.
 """
 
 from __future__ import annotations
@@ -28,8 +30,7 @@ from waterfill.formats.layout import (
     LinkPlan,
     delay_s,
     names_of,
-    paired,
-    pairing_note,
+    oriented,
     renamed,
 )
 from waterfill.formats.source import Source
@@ -158,12 +159,10 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
                      defaults.delay_s if late_s is None else late_s, loss or 0.0,
                      loss_reverse=0.0 if graph.is_directed() else loss or 0.0)
         )  # fmt: skip
-    plans = paired(edges) if graph.is_directed() else edges
+    plans, directions = oriented(edges, one_way=True) if graph.is_directed() else (edges, [])
     found = names_of(f"{link.start}-{link.end}" for link in plans)
     links = [replace(link, name=text) for text, link in zip(found, plans, strict=True)]
-    notes = _notes(len(edges), "edges" if graph.is_directed() else "links", used)
-    if graph.is_directed():
-        notes.insert(0, pairing_note(links))
+    notes = [*directions, *_notes(len(edges), "edges" if graph.is_directed() else "links", used)]
     notes += renamed(labels, hosts)
     if loops:
         notes.append(f"Left out: {loops} edges from a node to itself.")

@@ -173,14 +173,45 @@ def paired(links: Sequence[LinkPlan]) -> list[LinkPlan]:
     return found
 
 
-def pairing_note(links: Sequence[LinkPlan]) -> str:
-    """Return the note on links that come from a source of one line for each direction."""
-    duplex = [link for link in links if link.duplex]
-    differ = sum(len({way[2:] for way in link.ways()}) > 1 for link in duplex)
-    text = f"Directions: {len(duplex)} pairs of opposite links are one duplex link each"
-    text += f", {differ} of them with a reverse direction of its own" if differ else ""
-    simplex = len(links) - len(duplex)
-    return text + (f"; {simplex} without an opposite have one direction." if simplex else ".")
+def oriented(
+    links: Sequence[LinkPlan], *, one_way: bool = False
+) -> tuple[list[LinkPlan], list[str]]:
+    """Return links with the directions that a source of one line per direction means, and a note.
+
+    Directions count where at least half of the links have an opposite, or with `one_way` where all
+    nodes of each part reach each other. Editors call graphs directed that list each link once: such
+    links hold in both directions. With `one_way` a link without an opposite stays simplex.
+    """
+    ends = {(link.start, link.end) for link in links}
+    opposed = sum((link.end, link.start) in ends for link in links)
+    if 2 * opposed >= len(links) > 0 or (one_way and _all_reached(links)):
+        found = paired(links)
+        alone = [link for link in found if not link.duplex]
+        duplex = [link for link in found if link.duplex]
+        differ = sum(len({way[2:] for way in link.ways()}) > 1 for link in duplex)
+        text = f"Directions: {len(duplex)} pairs of opposite links are one duplex link each"
+        text += f", {differ} of them with a reverse direction of its own" if differ else ""
+        if alone:
+            hold = "one direction" if one_way else "both directions, alike"
+            text += f"; {len(alone)} without an opposite have {hold}"
+        if not one_way:
+            found = [link if link.duplex else _alike(link) for link in found]
+        return found, [f"{text}."]
+    note = (
+        f"The source is directed, but {opposed} of {len(links)} links have an opposite and not all "
+        "nodes reach each other: each link holds in both directions."
+    )
+    return [_alike(link) for link in links], [note] if one_way else []
+
+
+def _alike(link: LinkPlan) -> LinkPlan:
+    return replace(link, duplex=True, loss_reverse=link.loss)
+
+
+def _all_reached(links: Iterable[LinkPlan]) -> bool:
+    graph = nx.DiGraph((link.start, link.end) for link in links)
+    apart: int = nx.number_weakly_connected_components(graph)
+    return apart == int(nx.number_strongly_connected_components(graph))
 
 
 class Routes:

@@ -5,9 +5,9 @@ modules that may be added; DEMANDS a value each, in multiples of a routing unit,
 unit of the capacities. META may name that unit, as dynamic traffic matrices do.
 
 Whether links are directed is not in the file but in SNDlib's separate model file. Networks with
-directed links list both directions, so two opposite links are the two directions of one; a link
-without an opposite has its capacity in both directions (SNDlib's bidirected model). Demands go from
-source to target.
+directed links list both directions, so two opposite links are the two directions of one where at
+least half have an opposite. A link without one has its capacity in both directions (SNDlib's
+bidirected model). Demands go from source to target.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from waterfill.formats.layout import (
     LinkPlan,
     delay_s,
     names_of,
-    paired,
-    pairing_note,
+    oriented,
     renamed,
 )
 from waterfill.formats.source import Source
@@ -87,9 +86,7 @@ def read(
         if on_earth:
             late_s = round(delay_s(great_circle_km(network.nodes[a], network.nodes[b])), 7)
         edges.append(LinkPlan("", names[a], names[b], rate_bps, late_s))
-    joined = paired(edges)
-    has_opposites = any(link.duplex for link in joined)
-    plans = [replace(link, duplex=True) for link in joined]
+    plans, directions = oriented(edges)
     found = names_of(f"{link.start}-{link.end}" for link in plans)
     links = [replace(link, name=text) for text, link in zip(found, plans, strict=True)]
     notes = [
@@ -99,11 +96,7 @@ def read(
         "Delays: great circle between the ends, in fibre (200,000 km/s)." if on_earth
         else "Delays: the default, as the nodes' places are no degrees.",
     ]  # fmt: skip
-    if has_opposites:
-        notes.append(pairing_note([link for link in joined if link.duplex]))
-    if not all(link.duplex for link in joined):
-        alone = "" if not has_opposites else " of the others"
-        notes.append(f"The capacity{alone} holds in each direction (SNDlib's bidirected model).")
+    notes += directions or ["The capacity holds in each direction (SNDlib's bidirected model)."]
     if without_rate:
         notes.append(f"{without_rate} of {len(edges)} links have no capacity: the default rate.")
     notes += renamed([*network.nodes], hosts)

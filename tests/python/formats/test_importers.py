@@ -181,25 +181,50 @@ def test_parallel_edges_are_paired_with_their_equals_first(tmp_path):
 
 
 RING = """graph [ directed 1 node [ id 0 label "A" ] node [ id 1 label "B" ] node [ id 2 label "C" ]
-node [ id 3 label "D" ] node [ id 4 label "End" ]
-edge [ source 0 target 1 ] edge [ source 1 target 2 ] edge [ source 2 target 3 ]
-edge [ source 3 target 0 ] edge [ source 0 target 2 ] edge [ source 0 target 4 ] ]"""
+node [ id 3 label "D" ] edge [ source 0 target 1 ] edge [ source 1 target 2 ]
+edge [ source 2 target 3 ] edge [ source 3 target 0 ] edge [ source 0 target 2 ] ]"""
 
 
 def test_a_one_way_ring_runs_with_return_paths(tmp_path):
     layout = layout_of(tmp_path, "gml", RING, pattern="all-to-all")
     written = text(layout, "reno", 1)
-    assert written.count("duplex = false") == 6
-    assert (
-        "8 of 20 pairs have no route and were left out: 1 nodes reach no other and back (End)."
-        in written
-    )
+    assert written.count("duplex = false") == 5
     flow = next(flow for flow in layout.flows if (flow.start, flow.end) == ("B", "A"))
     assert (flow.path, flow.return_path) == (("B-C", "C-D", "D-A"), ("A-B",))
     found = shares.document(from_toml(written, "in.toml"))
     assert len(found["intervals"][0]["flows"]) == 12
     # Random arrivals draw their own routes.
     core_of(layout_of(tmp_path, "gml", RING, sizes="rpc"))
+
+
+def test_a_link_of_one_direction_among_pairs(tmp_path):
+    content = GML.format(head="directed 1", edges=gml_edge(0, 1, "1 Mbps", 2)
+                         + gml_edge(1, 0, "1 Mbps", 2) + 'node [ id 2 label "End" ]'
+                         + gml_edge(0, 2, "1 Mbps", 2))  # fmt: skip
+    layout = layout_of(tmp_path, "gml", content, pattern="all-to-all")
+    assert [(link.name, link.duplex) for link in layout.links] == [("A-B", True), ("A-End", False)]
+    assert f"{BOTH}; 1 without an opposite have one direction." in layout.notes
+    assert (
+        "4 of 6 pairs have no route and were left out: 1 nodes reach no other and back (End)."
+        in layout.notes
+    )
+
+
+@pytest.mark.parametrize("loss", ["", "packet_loss 0.5"])
+def test_a_drawing_with_arrows_is_no_directed_graph(tmp_path, loss):
+    # yEd writes `directed 1` and lists each link once, as the Topology Zoo's sources do.
+    edges = "".join(f'edge [ source {a} target {b} capacity "1 Mbps" {loss} ]'
+                    for a, b in ((0, 1), (0, 2), (1, 2)))  # fmt: skip
+    content = GML.format(head="directed 1", edges=f'node [ id 2 label "C" ] {edges}')
+    layout = layout_of(tmp_path, "gml", content, pattern="all-to-all")
+    assert len(layout.flows) == 6
+    assert {(x.duplex, x.loss, x.loss_reverse) for x in layout.links} == {
+        (True, 0.5 * bool(loss), 0.5 * bool(loss))
+    }
+    assert layout.notes[1] == (
+        "The source is directed, but 0 of 3 links have an opposite and not all nodes reach each "
+        "other: each link holds in both directions."
+    )
 
 
 def test_demands_of_sndlib_are_multiples_of_the_routing_unit(tmp_path):
