@@ -34,7 +34,7 @@ Unit = Annotated[
     Option(
         metavar="RATE",
         help="Unit of capacities and demands of SNDlib and topohub (default: 1 Mbit/s), or of a "
-        "trace's rates without a unit (1 bit/s).",
+        "trace's rates without a unit.",
     ),
 ]
 Bin = Annotated[

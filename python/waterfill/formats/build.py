@@ -43,7 +43,7 @@ class Options:
     """Default one-way delay (s), for links whose length is unknown: 1 ms."""
     unit_bps: float | None = None
     """Unit of capacities and demands in SNDlib files (default: 1 Mbit/s), and of rates in a trace
-    (1 bit/s)."""
+    that name none."""
     bin_s: float | None = None
     """Time over which a trace's delivery opportunities are counted; default: 100 ms."""
     shift: bool | None = None
@@ -414,7 +414,9 @@ def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]
     try:
         distributions.parse(sizes, VOLUME)
     except ValueError as error:
-        raise InputError("--sizes", "", str(error)) from None
+        text = str(error).replace(str(Path(options.sizes).resolve()), options.sizes)
+        advice = "" if Path(options.sizes).is_file() else "or name a file that exists"
+        raise InputError("--sizes", "", text, advice) from None
     parts = layout.parts
     if pattern == "incast" and parts:
         parts = [max(parts, key=len)]
@@ -455,6 +457,8 @@ def _check_pairs(hosts: int, pattern: str, most: int) -> None:
 def _from_file(layout: Layout, options: _Filled, *, is_hpcc: bool) -> list[FlowPlan]:
     assert options.flows is not None
     rows = (hpcc.flows if is_hpcc else table.read)(options.flows, layout)
+    if not rows:
+        raise InputError(str(options.flows), "", "the file has no flows")
     return _planned(layout, str(options.flows), rows, options)
 
 

@@ -26,7 +26,9 @@ def read(path: Path, delay_s: float, count: int, keys: Mapping[str, object]) -> 
     except PartError as error:
         where = f"--{error.part}" if error.part in keys else str(path)
         text = str(error).replace(str(path.resolve()), str(path))
-        raise InputError(where, "", text.replace("write shift = true", "add --shift")) from None
+        for key, option in (("write shift = true", "add --shift"), ("write unit =", "add --unit")):
+            text = text.replace(key, option)
+        raise InputError(where, "", text) from None
     if keys.get("shift") and trace.points == _unshifted(table):
         why = f"no effect on {path.name}, whose first time is 0 s"
         raise InputError("--shift", "", why, "remove it")

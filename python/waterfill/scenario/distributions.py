@@ -176,7 +176,11 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
         return _empirical(_steps(value["values"], value.get("probabilities"), quantity))
     if given[0] == "points":
         return _empirical(_points("points", value["points"], quantity))
-    return _empirical(_points("file", _file(value["file"], folder, quantity), quantity))
+    points = _file(value["file"], folder, quantity)
+    try:
+        return _empirical(_points("file", points, quantity))
+    except PartError as error:
+        raise PartError("file", f"{value['file']}: {error}") from None
 
 
 def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:

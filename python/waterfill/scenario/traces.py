@@ -5,7 +5,8 @@ point is the trace's length: there it starts over, or keeps the last rate with `
 
 A file has one of two formats. A table has a time and a rate per line, separated by a comma or, if
 both are plain numbers, by white space. A number without a unit (`0.5 s, 3 Mbit/s`) has the one that
-the header names (`time_ms,rate_mbps`), or `unit` for rates, else it is in seconds or bit/s. A list
+the header names (`time_ms,rate_mbps`), or `unit` for rates, else it is in seconds or, after a comma
+and if one is at least 1000, in bit/s. A list
 of delivery opportunities has one whole number per line: the millisecond at which a packet of 1500
 bytes may leave. They are counted over `bin`, and its rate is their volume over that time. `#`
 starts a comment; a first line of words is a header. With `shift`, times count from the first one.
@@ -35,6 +36,7 @@ DEFAULT_BIN_S = 0.1
 MAX_POINTS = 10**6
 _MAX_FILE_BYTES = 1 << 26
 _RATE = RATE.or_zero()
+_SLOWEST_BPS = 1000.0
 _KEYS = ("file", "points", "repeat", "bin", "unit", "shift")
 # Units of time in headers; other words say nothing of a unit.
 _TIME_UNITS: Mapping[str, float] = {
@@ -198,30 +200,39 @@ def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
 def _table(lines: list[tuple[int, str]], path: Path, unit_bps: float | None) -> Points:
     """Return the points of a table of times and rates."""
     separator = "," if "," in lines[0][1] else None
-    time_s, rate_bps = 1.0, 1.0 if unit_bps is None else unit_bps
-    if lines[0][1][0].isalpha():
+    time_s, named_bps = 1.0, None
+    if lines[0][1][0] not in "0123456789.+-":
         index, written = lines.pop(0)
         time_s, named_bps = _units(index, written, separator, path)
         if named_bps is not None and unit_bps is not None:
             why = f"line {index} of {path} names a unit: {shown(written)}"
             raise PartError("unit", f"{why}; remove it here")
-        rate_bps = named_bps or rate_bps
-    points = []
+    rate_bps = named_bps or unit_bps
+    points, plain = [], False
     for index, written in lines:
         cells = [cell.strip() for cell in written.split(separator, 1)]
         try:
             time, rate = cells
-            points.append((_number(TIME, time, time_s), _number(_RATE, rate, rate_bps)))
+            points.append((_number(TIME, time, time_s), _number(_RATE, rate, rate_bps or 1.0)))
+            plain |= rate[-1].isdigit() or rate[-1] == "."
         except ValueError:
             problem = 'must be TIME, RATE such as "0.5 s, 3 Mbit/s"'
             message = f"line {index} of {path}: {problem}, got {shown(written)}"
             raise PartError("file", message) from None
+    # Few links are slower than 1 kbit/s; numbers this small are in another unit.
+    if (
+        plain
+        and rate_bps is None
+        and (separator is None or max(rate for _, rate in points) < _SLOWEST_BPS)
+    ):
+        why = f"the rates of {path} have no unit"
+        raise PartError("unit", f'{why}; write unit = "1 Mbit/s", or "1 bit/s" if they are in that')
     return tuple(points)
 
 
 def _units(line: int, header: str, separator: str | None, path: Path) -> tuple[float, float | None]:
     """Return the units that a header names: of times (s), and of rates (bit/s) or None."""
-    time, _, rate = header.replace(separator or " ", "\n", 1).partition("\n")
+    time, rate = (*header.split(separator, 1), "")[:2]
     times = [_TIME_UNITS[word] for word in map(str.lower, _words(time)) if word in _TIME_UNITS]
     found = None
     for word in _words(rate):
@@ -311,7 +322,7 @@ def json_schema() -> dict[str, Any]:
             "points": {"type": "array", "items": point, "minItems": 2},
             "repeat": {"type": "boolean", "default": True},
             "bin": {"type": "string", "pattern": SPAN.ecma_pattern, "default": "100 ms"},
-            "unit": {"type": "string", "pattern": RATE.ecma_pattern, "default": "1 bit/s"},
+            "unit": {"type": "string", "pattern": RATE.ecma_pattern, "examples": ["1 Mbit/s"]},
             "shift": {"type": "boolean", "default": False},
         },
     }

@@ -31,7 +31,7 @@ DEMANDS ( \n D1 ( A C ) 1 30 UNLIMITED \n)
     "trace": TRACE,
 }
 # Where the sample does not take the option.
-TABLES = {("trace", "--unit"): "0 1\n1 2\n2 2\n", ("trace", "--shift"): "5,1\n6,2\n7,2\n"}
+TABLES = {("trace", "--unit"): "0,1e6\n1,2\n2,2\n", ("trace", "--shift"): "5,1e6\n6,2\n7,2\n"}
 SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "torus": [3, 3], "dumbbell": [3],
          "parking-lot": [3], "wan": [9]}  # fmt: skip
 VALUES = {

@@ -466,6 +466,7 @@ def test_priorities_of_hpcc_flows_leave_a_note(tmp_path):
         ("hpcc", "2 0 1\n\n0 1 1Gbps 1us 1.5\n", None, "an error rate must be at most 1, got"),
         ("hpcc", "2 0 1\n\n0 1 1Gbps 1us 0 9\n", None, "must be `a b rate delay error"),
         ("gml", ZOO, "source,sink,size\nA,B,0\n", 'line 2: size: must be above zero, got "0 B"'),
+        ("gml", ZOO, "source,sink\n", "flows: the file has no flows"),
         ("gml", ZOO, "source,sink,size\nA,B,0.1 B\n", "line 2: size: must be"),
         ("gml", ZOO.replace("[ source 0 target 1", "[ source 0 target 0"), None, "no links"),
         ("gml", ZOO.replace("edge", 'node [ id 2 label "C" ] edge', 1), "source,sink\nA,B\nA,C\n",

@@ -14,6 +14,7 @@ from waterfill.scenario.loading import from_toml
 from waterfill.scenario.units import VOLUME
 
 ROWS = "0,12\n1,24\n2,24\n"
+FAST = "0,12000\n1,24000\n2,24000\n"
 
 
 def points_of(folder, content, **keys):
@@ -27,7 +28,7 @@ def points_of(folder, content, **keys):
     [
         ("time_s,rate_mbps", 1e6), ("Time (s), Rate [kbit/s]", 1e3), ("t,Mbps", 1e6),
         ("time,bandwidth_MBps", 8e6), ("time,rate (MB/s)", 8e6), ("time,DL-Mbits", 1e6),
-        ("time,rateKbps", 1e3), ("time,throughput", 1.0), ("time,bps", 1.0),
+        ("time,rateKbps", 1e3), ("time,bps", 1.0), ('"time","rate_mbps"', 1e6),
         ("seconds,Gbit/s", 1e9), ("time,bits per second", 1.0), ("time;x,kB/s", 8e3),
     ],
 )  # fmt: skip
@@ -49,12 +50,29 @@ def test_a_header_with_an_unclear_unit_is_refused(tmp_path, header):
     [("time_ms,bps", 1e-3), ("t [us],bps", 1e-6), ("minutes,bps", 60), ("timestamp,bps", 1)],
 )
 def test_the_unit_of_times_is_obeyed(tmp_path, header, unit_s):
-    assert [at for at, _ in points_of(tmp_path, f"{header}\n{ROWS}")] == [0, unit_s, 2 * unit_s]
+    found = points_of(tmp_path, f"{header}\n{ROWS}".replace(",12", ",12000"))
+    assert [at for at, _ in found] == [0, unit_s, 2 * unit_s]
 
 
 def test_a_value_with_a_unit_keeps_it(tmp_path):
     content = "time_ms,rate_mbps\n0,7 kbit/s\n0.5 s,24\n600,24\n"
     assert points_of(tmp_path, content) == ((0, 7e3), (0.5, 24e6), (0.6, 24e6))
+
+
+@pytest.mark.parametrize("separator", ["\t", " ", "   "])
+def test_the_header_of_white_space_names_a_unit(tmp_path, separator):
+    content = f"time_ms,rate_mbps\n{ROWS}".replace(",", separator)
+    assert points_of(tmp_path, content) == ((0, 12e6), (1e-3, 24e6), (2e-3, 24e6))
+
+
+@pytest.mark.parametrize("content", [ROWS, f"t,throughput\n{ROWS}", "0 12000\n1 9000\n"])
+def test_small_numbers_need_a_unit(tmp_path, content):
+    with pytest.raises(PartError, match=r"the rates of .* have no unit; write unit =") as refused:
+        points_of(tmp_path, content)
+    assert refused.value.part == "unit"
+    assert len(points_of(tmp_path, content, unit="1 bit/s")) > 1
+    with pytest.raises(InputError, match='have no unit; add --unit "1 Mbit/s", or'):
+        imported("trace", str(tmp_path / "trace"), Options())
 
 
 def test_a_table_of_white_space_has_the_given_unit(tmp_path):
@@ -75,9 +93,9 @@ def test_a_clock_is_shifted_on_request_only(tmp_path):
     [
         ("t,mbps\n" + ROWS, {"unit": "1 kbit/s"}, "unit", "names a unit: .*; remove it here"),
         ("1\n2\n4\n", {"unit": "1 kbit/s"}, "unit", "only for a table, not delivery opport"),
-        (ROWS, {"bin": "1 s"}, "bin", "only for delivery opportunities, not a table, got"),
-        (ROWS, {"shift": 1}, "shift", "must be true or false, got 1"),
-        ("0,1\n2e6,1\n", {}, "file", "the last time must be at most 1000000 s, got 2000000 s"),
+        (FAST, {"bin": "1 s"}, "bin", "only for delivery opportunities, not a table, got"),
+        (FAST, {"shift": 1}, "shift", "must be true or false, got 1"),
+        ("0,1e6\n2e6,1\n", {}, "file", "the last time must be at most 1000000 s, got 2000000 s"),
         ("0 1 2\n1 2 3\n", {}, "file", "line 1 of .* must be TIME, RATE or a whole number of"),
         ("0,1,2\n1,2,3\n", {}, "file", "line 1 of .* must be TIME, RATE such as"),
     ],
@@ -107,7 +125,7 @@ def test_import_writes_the_keys_and_a_run_reads_them(waterfill, tmp_path):
 
 
 def test_import_refuses_keys_that_change_nothing(tmp_path):
-    (tmp_path / "in").write_text(ROWS)
+    (tmp_path / "in").write_text(FAST)
     with pytest.raises(InputError, match="--shift: no effect on in, whose first time is 0 s"):
         imported("trace", str(tmp_path / "in"), Options(shift=True))
     with pytest.raises(InputError, match="--bin: only for delivery opportunities"):
