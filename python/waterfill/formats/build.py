@@ -42,12 +42,13 @@ class Options:
     delay_s: float | None = None
     """Default one-way delay (s), for links whose length is unknown: 1 ms."""
     unit_bps: float | None = None
-    """Unit of capacities and demands in SNDlib files (default: 1 Mbit/s), and of rates in a trace
-    that name none."""
+    """Unit (bit/s) of capacities and demands in SNDlib files (default: 1 Mbit/s), and of rates
+    without a unit in a trace.
+    """
     bin_s: float | None = None
     """Time over which a trace's delivery opportunities are counted; default: 100 ms."""
     shift: bool | None = None
-    """True to count a trace's times from its first."""
+    """True to count the times of a trace from the first time."""
     pattern: str | None = None
     """Traffic pattern, one of `effects.PATTERNS`. With None, the format or the rule decides on the
     traffic.
@@ -63,8 +64,9 @@ class Options:
     other traffic.
     """
     sizes: str | None = None
-    """Sizes of flows that arrive at random, or a file of their distribution; None: each pair has
-    flows from the start."""
+    """Size distribution of flows that arrive at random, or its file, or None if no flows arrive at
+    random.
+    """
     count: int | None = None
     """Number of flows per pair: 1."""
     size_bytes: int | None = None
@@ -286,7 +288,9 @@ def _check_effect(name: str, layout: Layout, options: Options, own: str | None) 
 
 
 def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
-    """Raise InputError for a number of the source that is too large in the scenario's units."""
+    """Raise InputError if a rate, delay or demand of the imported network is outside the range of
+    scenarios.
+    """
     for name, way in ((link.name, way) for link in layout.links for way in link.ways()):
         if not (math.isfinite(way.rate_bps) and math.isfinite(way.delay_s)):
             got = f"{way.rate_bps:g} bit/s and {way.delay_s:g} s"
@@ -389,7 +393,7 @@ _WITHIN = {
 
 
 def _without_route(layout: Layout) -> Iterator[str]:
-    """Yield a note on the pairs of hosts without a route there and back."""
+    """Yield a note on the pairs of hosts that have no route in both directions."""
     hosts, parts = len(layout.hosts), layout.parts
     total = hosts * (hosts - 1)
     lost = total - sum(len(part) * (len(part) - 1) for part in parts)
@@ -403,9 +407,9 @@ def _without_route(layout: Layout) -> Iterator[str]:
 
 
 def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]:
-    """Return the sources of flows that arrive at random, one for each part of the network.
+    """Return the traffic sources of flows that arrive at random, one for each part of the network.
 
-    An incast is in the largest part. Raises InputError.
+    An incast is in the largest part only. Raises InputError for invalid options.
     """
     assert options.sizes is not None
     sizes: str | Mapping[str, object] = options.sizes

@@ -16,7 +16,7 @@ from waterfill.scenario.units import RATE, TIME
 
 
 def read(path: Path, delay_s: float, count: int, keys: Mapping[str, object]) -> Layout:
-    """Return a link whose forward direction follows the trace, and `count` flows over it.
+    """Return a link whose forward direction follows the trace, and `count` flows over this link.
 
     `keys` are further keys of the scenario's `rate_trace`. Raises InputError.
     """
@@ -51,7 +51,7 @@ def read(path: Path, delay_s: float, count: int, keys: Mapping[str, object]) -> 
 
 
 def _unshifted(table: Mapping[str, object]) -> traces.Points | None:
-    """Return the points of a trace without `shift`; None if they do not begin at 0 s."""
+    """Return the points of a trace without `shift`, or None if the first time is not 0 s."""
     try:
         return traces.parse({**table, "shift": False}).points
     except PartError:

@@ -176,7 +176,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
 
 
 def _not_used(unused: Mapping[str, Iterable[str]]) -> Iterator[str]:
-    """Yield a note on the attributes that were not used of links, nodes and the graph."""
+    """Yield notes that name the unused attributes of links, nodes and the graph."""
     for of, keys in unused.items():
         if rest := sorted(one_line(str(key)) for key in keys):
             more = f" and {len(rest) - _MAX_NAMED} more" if len(rest) > _MAX_NAMED else ""
@@ -215,9 +215,10 @@ def _number(value: object) -> float | None:
 
 
 def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, tuple[str, ...]]:
-    """Return an edge's rate and its attributes: LinkSpeedRaw in bit/s, or a number with a unit.
+    """Return an edge's rate (bit/s) and the attributes that contain the rate, or None and no
+    attributes.
 
-    Raises ValueError for a unit that is none of a rate's.
+    Raises ValueError for an unknown unit.
     """
     raw_bps = _number(edge.get("LinkSpeedRaw"))
     if raw_bps is not None:
@@ -253,7 +254,8 @@ def _with_unit(text: str) -> float:
 def _delay_s(
     a: tuple[float, float] | None, b: tuple[float, float] | None, edge: Mapping[str, Any]
 ) -> tuple[float | None, str | None]:
-    """Return an edge's delay and its attribute: a time with a unit, or that of its length.
+    """Return an edge's delay (s) and its origin, an attribute or the great circle; None twice if
+    unknown.
 
     Raises ValueError for an unknown unit.
     """
@@ -270,7 +272,7 @@ def _delay_s(
 
 
 def _loss(edge: Mapping[str, Any]) -> float | None:
-    """Return an edge's share of lost packets, or None without one; raise ValueError if not one."""
+    """Return an edge's fraction of lost packets or None; raise ValueError for an invalid one."""
     if _LOSS not in edge:
         return None
     try:
@@ -282,9 +284,10 @@ def _loss(edge: Mapping[str, Any]) -> float | None:
 def _length_km(
     a: tuple[float, float] | None, b: tuple[float, float] | None, edge: Mapping[str, Any]
 ) -> tuple[float | None, str | None]:
-    """Return an edge's length and its attribute, or the length of the great circle.
+    """Return an edge's length (km) and its origin, an attribute or the great circle; None twice if
+    unknown.
 
-    Raises ValueError for a unit that is none of a length's.
+    Raises ValueError for an unknown unit.
     """
     for key in _LENGTHS:
         text = str(edge.get(key, ""))

@@ -93,7 +93,9 @@ def topology(path: Path) -> Layout:
 
 
 def flows(path: Path, layout: Layout) -> list[TableRow]:
-    """Read a flow file: ends, start and size of each flow. Raises InputError."""
+    """Read the ends, start and size of each flow in a flow file; raise InputError if the file is
+    invalid.
+    """
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))

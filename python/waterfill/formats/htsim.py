@@ -17,7 +17,7 @@ _IGNORED = ("id", "prio", "send_done_trigger", "recv_done_trigger")
 
 
 def read(path: Path) -> tuple[int, list[TableRow], list[str]]:
-    """Return the number of hosts, the flows, and the words of connections that have no use here.
+    """Return the number of hosts, the flows, and the keys of connections that are not used.
 
     Raises InputError.
     """

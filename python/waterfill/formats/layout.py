@@ -105,7 +105,9 @@ class Layout:
 
     @cached_property
     def route(self) -> Router:
-        """Return the links between two nodes; None if there is no way."""
+        """Function that returns the links of a route between two nodes, or None if the nodes are
+        not connected.
+        """
         return self.own_route or self._routes.between
 
     @cached_property
@@ -114,7 +116,7 @@ class Layout:
 
     @cached_property
     def parts(self) -> list[list[str]]:
-        """Return the hosts in groups of two or more that reach each other both ways, in order."""
+        """Groups of two or more hosts with routes to each other in both directions, in order."""
         if self.own_route is not None:
             return [self.hosts] if len(self.hosts) > 1 else []
         part_of = self._routes.parts()
@@ -126,12 +128,12 @@ class Layout:
 
     @cached_property
     def part_of(self) -> dict[str, int]:
-        """Return the index of each host's part; hosts in no part are missing."""
+        """Index of each host's part in `parts`. Hosts without routes are missing."""
         return {host: i for i, part in enumerate(self.parts) for host in part}
 
     @cached_property
     def simplex(self) -> frozenset[str]:
-        """Return the names of the links of one direction."""
+        """Names of the links that have only one direction."""
         return frozenset(link.name for link in self.links if not link.duplex)
 
 
@@ -176,7 +178,7 @@ def paired(links: Sequence[LinkPlan]) -> list[LinkPlan]:
 def oriented(
     links: Sequence[LinkPlan], *, one_way: bool = False
 ) -> tuple[list[LinkPlan], list[str]]:
-    """Return links with the directions that a source of one line per direction means, and a note.
+    """Return the links of a source that lists each direction in its own line, and notes.
 
     Directions count where at least half of the links have an opposite, or with `one_way` where all
     nodes of each part reach each other. Editors call graphs directed that list each link once: such
@@ -220,7 +222,7 @@ class Routes:
     """
 
     def __init__(self, links: Iterable[LinkPlan]) -> None:
-        """Compute nothing yet."""
+        """Store the links. Routes are computed on request."""
         self._graph = nx.MultiDiGraph()
         for link in links:
             for way in link.ways():
@@ -229,7 +231,7 @@ class Routes:
         self._before: dict[str, Mapping[str, list[str]]] = {}
 
     def parts(self) -> dict[str, int]:
-        """Return a number for each node: the same for nodes that reach each other both ways."""
+        """Return a number for each node, equal for nodes with routes in both directions."""
         found = nx.strongly_connected_components(self._graph)
         return {node: number for number, nodes in enumerate(found) for node in nodes}
 
@@ -268,7 +270,7 @@ def delay_s(length_km: float) -> float:
 
 
 def renamed(wanted: Sequence[str], found: Sequence[str]) -> list[str]:
-    """Return a note on the names that a scenario does not accept, or none."""
+    """Return a note on names that a scenario does not accept, or an empty list."""
     pairs = [(a, b) for a, b in zip(wanted, found, strict=True) if a != b]
     if not pairs:
         return []

@@ -27,7 +27,9 @@ def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
 def gravity(
     weights: Mapping[str, float], given: Iterable[Pair], count: int | None, seed: int
 ) -> list[tuple[Pair, float]]:
-    """Return pairs with the product of their weights: all, or `count` drawn by that product."""
+    """Return pairs of hosts with the product of their weights. `count` pairs are drawn in
+    proportion; None takes all.
+    """
     pairs = [((a, b), weights[a] * weights[b]) for a, b in given]
     pairs = [(pair, product) for pair, product in pairs if product > 0]
     if count is None or count >= len(pairs):
@@ -41,7 +43,7 @@ def gravity(
 
 
 def node_weights(layout: Layout) -> dict[str, float]:
-    """Return each host's weight for gravity: the capacity of the links that leave it, bit/s."""
+    """Return each host's weight for gravity traffic: the capacity of its outgoing links (bit/s)."""
     total: defaultdict[str, float] = defaultdict(float)
     for link in layout.links:
         for way in link.ways():
@@ -53,7 +55,7 @@ def flows(
     layout: Layout, pairs: Iterable[Pair], seed: int, *, size_bytes: int | None = None,
     count: int = 1, demands_bps: Mapping[Pair, float] | None = None,
 ) -> list[FlowPlan]:  # fmt: skip
-    """Return a flow for each pair that a route joins both ways, named `SOURCE>SINK`."""
+    """Return a flow, named `SOURCE>SINK`, for each pair that has a route in both directions."""
     found = []
     seen: Counter[Pair] = Counter()
     for index, (start, end) in enumerate(pairs):
@@ -74,7 +76,7 @@ def flows(
 
 
 def scaled(layout: Layout, plans: Sequence[FlowPlan], load: float) -> list[FlowPlan]:
-    """Scale all demands by one factor, such that the busiest direction of a link has this load."""
+    """Scale all demands by one factor that gives the busiest link direction this load."""
     ways = {(link.name, way.start): way for link in layout.links for way in link.ways()}
     offered: defaultdict[tuple[str, str], float] = defaultdict(float)
     for plan in plans:

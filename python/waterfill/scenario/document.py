@@ -239,7 +239,7 @@ class LinkEvent(Table):
 
     @property
     def backward(self) -> LinkEvent:
-        """The event with the rate and delay of the reverse direction."""
+        """Copy of the event with the rate and delay of the reverse direction."""
         rate = self.rate if self.rate_reverse is None else self.rate_reverse
         delay = self.delay if self.delay_reverse is None else self.delay_reverse
         return self.model_copy(update={"rate": rate, "delay": delay})
@@ -369,7 +369,7 @@ class Link(Table):
 
     @property
     def backward(self) -> Link:
-        """The link with the rate, delay, buffer and events of its reverse direction."""
+        """Copy of the link with the rate, delay, buffer and events of its reverse direction."""
         own = {name: getattr(self, f"{name}_reverse") for name in REVERSIBLE}
         changes = {name: value for name, value in own.items() if value is not None}
         if self.event is not None:

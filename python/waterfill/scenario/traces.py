@@ -141,7 +141,7 @@ def _flag(given: Mapping[str, Any], key: str, default: bool) -> bool:
 
 
 def read(path: Path, bin_s: float | None = None, unit_bps: float | None = None) -> Points:
-    """Read a trace file in either format.
+    """Read a trace file: a table of times and rates, or delivery opportunities.
 
     `bin_s` is for delivery opportunities (default: 100 ms), `unit_bps` for rates without a unit
     (default: 1 bit/s). Raises PartError for a file that cannot be read, and names the line that is
@@ -198,7 +198,7 @@ def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
 
 
 def _table(lines: list[tuple[int, str]], path: Path, unit_bps: float | None) -> Points:
-    """Return the points of a table of times and rates."""
+    """Return the points of a trace file that is a table of times and rates."""
     separator = "," if "," in lines[0][1] else None
     time_s, named_bps = 1.0, None
     if lines[0][1][0] not in "0123456789.+-":
@@ -231,7 +231,7 @@ def _table(lines: list[tuple[int, str]], path: Path, unit_bps: float | None) -> 
 
 
 def _units(line: int, header: str, separator: str | None, path: Path) -> tuple[float, float | None]:
-    """Return the units that a header names: of times (s), and of rates (bit/s) or None."""
+    """Return the units that a header names, of times (s) and of rates (bit/s, or None)."""
     time, rate = (*header.split(separator, 1), "")[:2]
     times = [_TIME_UNITS[word] for word in map(str.lower, _words(time)) if word in _TIME_UNITS]
     found = None

@@ -199,7 +199,7 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
 
 
 def _reverse(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
-    """Check the keys of the reverse direction."""
+    """Yield errors in the keys of a link's reverse direction."""
     if not link.duplex:
         for name in ("rate", "delay", "buffer", "loss", "rate_trace"):
             value = getattr(link, f"{name}_reverse")
@@ -257,7 +257,7 @@ _EVENT_KEYS = ("rate", "delay", "rate_reverse", "delay_reverse")
 
 
 def _reverse_event(at: str, link: Link, event: LinkEvent) -> Iterator[tuple[str, str]]:
-    """Check that an event says what it does to the reverse direction of an asymmetric link."""
+    """Yield errors in an event's keys of the reverse direction."""
     for name in ("rate", "delay"):
         forward, backward = getattr(event, name), getattr(event, f"{name}_reverse")
         if backward is not None and not link.duplex:

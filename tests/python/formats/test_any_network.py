@@ -1,4 +1,4 @@
-"""What `import` and `generate` write, a run accepts: any graph, any format, any options."""
+"""Property tests of `import` and `generate`: every scenario that they write runs."""
 
 from __future__ import annotations
 

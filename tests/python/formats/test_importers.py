@@ -1,4 +1,4 @@
-"""What each format says of directions, units and unused contents, as its importer reads it."""
+"""Tests of the importers: directions, units, unused contents and refusals of each format."""
 
 from __future__ import annotations
 
