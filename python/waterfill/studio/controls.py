@@ -63,11 +63,18 @@ def of_link(scenario: Scenario, name: str) -> list[Slider]:
     losses = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
     loss = _slider("", "", losses, "", 100 * link.loss)
     steps = [Step(step.shown, f"{step.shown / 100:.6g}") for step in loss.steps]
-    return [
+    found = [
         _slider(f"link.{name}.rate", "Rate (Mbit/s)", rates, "Mbit/s", link.rate / 1e6),
         _slider(f"link.{name}.delay", "Delay, one way (ms)", delays, "ms", 1e3 * link.delay),
         Slider(f"link.{name}.loss", "Random loss (%)", steps, loss.start),
     ]
+    if link.rate_reverse is not None:
+        key, label = f"link.{name}.rate_reverse", "Rate, reverse (Mbit/s)"
+        found.append(_slider(key, label, rates, "Mbit/s", link.rate_reverse / 1e6))
+    if link.delay_reverse is not None:
+        key, label = f"link.{name}.delay_reverse", "Delay, reverse (ms)"
+        found.append(_slider(key, label, delays, "ms", 1e3 * link.delay_reverse))
+    return found
 
 
 def of_flow(scenario: Scenario, name: str) -> list[Slider]:

@@ -9,6 +9,7 @@ from waterfill.network import graph, protocols, resolve, shares
 from waterfill.report import topology
 from waterfill.runs import effective
 from waterfill.scenario.loading import from_toml
+from waterfill.studio import controls
 from waterfill.studio import topology as drawing
 
 BASE = """
@@ -92,6 +93,12 @@ def test_tables_and_pictures_show_both_directions():
     loads = [LinkSummary.read({"name": name, "utilization": 0.5}) for name in ("l", "l:rev")]
     arrows = topology.picture(scenario, loads).arrows
     assert [arrow.text.split(",")[0] for arrow in arrows] == ["l: 10 Mbit/s", "l:rev: 40 Mbit/s"]
+
+
+def test_the_studio_has_sliders_for_both_directions():
+    keys = [slider.key for slider in controls.of_link(scenario_of(ASYMMETRIC), "l")]
+    assert keys[3:] == ["link.l.rate_reverse", "link.l.delay_reverse"]
+    assert len(controls.of_link(scenario_of(""), "l")) == 3
 
 
 def test_events_of_each_direction():

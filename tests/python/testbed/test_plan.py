@@ -107,6 +107,18 @@ def test_padding_is_held_on_the_senders_access_both_ways():
     assert holds == {"l1": 5e-3, "l1:rev": 5e-3}  # l2 has neither delay nor loss
 
 
+def test_directions_of_an_asymmetric_link_have_their_own_shaper_and_delay():
+    link = {
+        "name": "l", "from": "r1", "to": "r2", "rate": "12 Mbit/s", "rate_reverse": "48 Mbit/s",
+        "delay": "5 ms", "delay_reverse": "2 ms", "buffer_reverse": "9 packets",
+    }  # fmt: skip
+    built = planned(link=[link], flow=[{"name": "f", "path": ["l"]}])
+    shapers = {shaper.direction: shaper for _, shaper in built.shapers()}
+    assert [shapers[i].rate_bps for i in (0, 1)] == [12e6, 48e6]
+    assert (shapers[0].limit.unit, shapers[1].limit) == ("bytes", BufferSpec("packets", 10))
+    assert {hold.name: hold.delay_s for hold in built.holds()} == {"l": 5e-3, "l:rev": 2e-3}
+
+
 def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
     link = {
         "name": "l", "from": "r1", "to": "r2", "rate": "12 Mbit/s", "loss_reverse": 0.01,
