@@ -59,7 +59,7 @@ Flows = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Read flows from a CSV file: source, sink, start, size, demand.",
+        help="Read flows from a CSV file: source, sink, start, stop, size, demand.",
         parser=place,
     ),
 ]

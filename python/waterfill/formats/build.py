@@ -316,6 +316,9 @@ def _finished(layout: Layout, options: Options) -> Layout:
         layout.duration_s = options.duration_s
     elif last_s >= layout.duration_s:  # lists of HPCC begin at 2 s
         layout.duration_s += last_s
+    if options.duration_s is None:
+        stops = (plan.stop_s or 0.0 for plan in layout.flows)
+        layout.duration_s = max([layout.duration_s, *stops])
     _fit_timeout(layout, options.seed)
     return layout
 
@@ -479,6 +482,6 @@ def _planned(
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
     return [
         replace(plan, start_s=row.start_s, size_bytes=row.size_bytes, demand_bps=row.demand_bps,
-                count=row.count * options.count)
+                stop_s=row.stop_s, count=row.count * options.count)
         for plan, row in zip(plans, rows, strict=True)
     ]  # fmt: skip

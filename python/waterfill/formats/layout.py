@@ -70,6 +70,7 @@ class FlowPlan:
     start_s: float = 0.0
     size_bytes: int | None = None
     demand_bps: float | None = None
+    stop_s: float | None = None
 
 
 @dataclass(frozen=True)

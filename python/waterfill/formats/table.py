@@ -1,4 +1,4 @@
-"""Flows from a CSV file with columns source, sink, and optional start, size, demand and count.
+"""Flows from a CSV file with columns source, sink, and optional start, stop, size, demand, count.
 
 Numbers without a unit are seconds, bytes and bit/s; values with one are read as in a scenario.
 """
@@ -17,8 +17,8 @@ from waterfill.formats.source import Source
 from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
 
 _COLUMNS: Mapping[str, tuple[Quantity, str]] = {
-    "start": (TIME, "s"), "size": (replace(VOLUME, zero=False, whole=True), "B"),
-    "demand": (RATE, "bit/s"),
+    "start": (TIME, "s"), "stop": (TIME, "s"), "demand": (RATE, "bit/s"),
+    "size": (replace(VOLUME, zero=False, whole=True), "B"),
 }  # fmt: skip
 _ALL = ("source", "sink", *_COLUMNS, "count")
 
@@ -33,6 +33,7 @@ class TableRow:
     size_bytes: int | None = None
     demand_bps: float | None = None
     count: int = 1
+    stop_s: float | None = None
 
 
 def read(path: Path, layout: Layout) -> list[TableRow]:
@@ -62,11 +63,15 @@ def read(path: Path, layout: Layout) -> list[TableRow]:
         if ends[0] == ends[1]:
             raise source.wrong(line, f"source and sink must differ, got {shown(ends[0])} twice")
         values = {name: _value(source, line, name, cells) for name in _COLUMNS}
+        if values["stop"] is not None and values["stop"] <= (values["start"] or 0.0):
+            got = shown(cells["stop"].strip())
+            raise source.wrong(line, f"stop must be after the start, got {got}")
         count = (cells.get("count") or "").strip()
         size = values["size"]
         found.append(
             TableRow(line, ends, values["start"] or 0.0, None if size is None else int(size),
-                values["demand"], source.whole(line, "a count", count, 1) if count else 1)
+                values["demand"], source.whole(line, "a count", count, 1) if count else 1,
+                values["stop"])
         )  # fmt: skip
     return found
 

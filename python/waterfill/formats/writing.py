@@ -78,6 +78,8 @@ def _flow(flow: FlowPlan) -> Iterator[str]:
         yield f"count = {flow.count}"
     if flow.start_s:
         yield f"start = {_string(TIME.format(flow.start_s))}"
+    if flow.stop_s is not None:
+        yield f"stop = {_string(TIME.format(flow.stop_s))}"
     if flow.size_bytes is not None:
         yield f"size = {_string(VOLUME.format(flow.size_bytes))}"
     if flow.demand_bps is not None:

@@ -198,11 +198,12 @@ def test_htsim_connections_run_on_a_fat_tree(tmp_path):
 
 def test_flows_of_a_table(tmp_path):
     path = written(tmp_path, "zoo.gml", GML)
-    table = "source, sink, start, size, count\nNorth,South,1.5,30 kB,2\nSouth-2,North,200 ms,,\n"
+    table = "source,sink,start,size,count,stop\nNorth,South,1.5,30 kB,2,40\nSouth-2,North,2 ms,,,\n"
     flows = written(tmp_path, "flows.csv", table)
     layout = imported("gml", str(path), Options(flows=flows))
-    found = [(f.name, f.start_s, f.size_bytes, f.count) for f in layout.flows]
-    assert found == [("North>South", 1.5, 30_000, 2), ("South-2>North", 0.2, None, 1)]
+    found = [(f.name, f.start_s, f.size_bytes, f.count, f.stop_s) for f in layout.flows]
+    assert found == [("North>South", 1.5, 30_000, 2, 40.0), ("South-2>North", 2e-3, None, 1, None)]
+    assert [flow.stop_s for flow in network(layout).flows] == [40.0, 40.0]
 
 
 def test_topohub_names_networks_and_their_demands():
@@ -259,6 +260,10 @@ def test_a_wrong_file_gets_one_sentence(tmp_path, name: str, content: str, messa
         ("source,sink\nNorth,Nord\n", 'line 2: unknown host "Nord", did you mean "North"?'),
         ("source,sink,size\nNorth,South,many\n", "line 2: size: must be a volume"),
         ("source,sink,size\nNorth,South\n", "line 2: must have 3 values"),
+        (
+            "source,sink,start,stop\nNorth,South,2,2\n",
+            'line 2: stop must be after the start, got "2"',
+        ),
     ],
 )
 def test_a_wrong_table_gets_one_sentence(tmp_path, table: str, message: str):
