@@ -13,6 +13,7 @@ pub mod cohabit;
 mod contract;
 pub mod csig;
 pub mod kernel;
+pub mod math;
 mod mirror;
 pub mod params;
 pub mod protocol;
