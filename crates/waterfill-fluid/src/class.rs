@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use waterfill_laws::math;
 use waterfill_laws::protocol::{Ack, Connection, Event, PacketKind, Probe, Received, Sending};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
@@ -144,8 +145,8 @@ const RTT_TICK_BITS: u32 = 16;
 ///
 /// A paced law that sets no rate sends its window in slightly less than one RTT.
 const PACING_GAIN: f64 = 1.2;
-/// Weight of a new RTT sample, from RFC 6298.
-const RTT_GAIN: f64 = 1.0 / 8.0;
+/// ln(7/8), because RFC 6298 gives a new RTT sample a weight of 1/8.
+const LN_RTT_KEPT: f64 = -0.133_531_392_624_522_63;
 /// Initial and maximum retransmission timeouts, the same as in the packet simulator.
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
 const MAX_RTO: Duration = Duration::from_millis(60_000);
@@ -342,7 +343,7 @@ impl Class {
             rtt
         } else {
             // One step of RFC 6298 per acknowledged packet.
-            let kept = (1.0 - RTT_GAIN).powf(acked / self.spec.packet_bytes);
+            let kept = math::exp(LN_RTT_KEPT * acked / self.spec.packet_bytes);
             Duration::from_secs(rtt.as_secs() + kept * (self.smoothed_rtt.as_secs() - rtt.as_secs()))
         };
         self.source.on_ack(&Ack {

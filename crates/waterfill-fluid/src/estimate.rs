@@ -1,5 +1,6 @@
 //! Estimates of a fluid run's memory and CPU time, from the fluid in transit, the series and the parcels.
 
+use waterfill_laws::math;
 use waterfill_laws::registry::AnyHeader;
 use waterfill_network::estimate::{Estimate, Need, entries};
 use waterfill_network::{FlowSpec, Network};
@@ -29,7 +30,7 @@ pub fn estimate(network: &Network, step_s: Option<f64>) -> Result<Estimate, Stri
     let mut estimate = Estimate::default();
     let steps = network.duration_s / step;
     // Powers of two; no more than the run has steps, but for padding, which is there from the start.
-    let rows = |seconds: f64| (seconds / step + 2.0).log2().ceil().exp2();
+    let rows = |seconds: f64| math::exp2(math::log2(seconds / step + 2.0).ceil());
     let kept = |seconds: f64| rows(seconds.min(network.duration_s));
     let history = |need: &mut Need, bytes: f64, key: String| {
         need.add(bytes * GROWTH, || if step_s.is_some() { "step".into() } else { key });

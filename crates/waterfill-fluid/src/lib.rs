@@ -13,6 +13,9 @@
 //! The law objects are the registry's own. A router is called with the volume and the packets of all flows of a class at
 //! once; a source and a receiver are those of one flow. A router's timers are exact to the picosecond: a step is cut at them.
 
+// Results must not depend on the host: see waterfill_laws::math.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod class;
 mod course;
 pub mod engine;

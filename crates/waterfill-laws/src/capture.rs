@@ -3,6 +3,7 @@
 //! In kernel arithmetic a packet carries the value itself. In real numbers its header is a paper's, and [`Values`] converts.
 
 use crate::kernel::{KernelLaw, VALUE_MAX, Value};
+use crate::math::{self, two_to};
 use crate::protocols::{aecp, jetmax, xcp};
 use crate::registry::{AnyEcho, AnyHeader, AnyParams};
 
@@ -114,10 +115,10 @@ impl Values {
         };
         self.rtt_s = rtt_s;
         let mut value = [0; VALUE_MAX];
-        write_code(&mut value, 0, rtt_s * 2_f64.powi(24));
-        write_code(&mut value, 3, per_byte_s * 2_f64.powi(52));
+        write_code(&mut value, 0, rtt_s * two_to(24));
+        write_code(&mut value, 3, per_byte_s * two_to(52));
         if let Some(per_s) = feedback {
-            let zero = 2_f64.powi(39);
+            let zero = two_to(39);
             let word = (zero + per_s * 256.0).clamp(1.0, 2.0 * zero - 1.0) as u64;
             value[6..11].copy_from_slice(&word.to_be_bytes()[3..]);
         }
@@ -165,7 +166,7 @@ fn name(identifier: u32) -> [u8; 2] {
 /// Returns the code −ln(R / 10¹⁵ bit/s) in units of 2⁻¹⁸, rounded down and limited to 1 … 2²³ − 1. The C function
 /// `fixed_rate_code()` does the same.
 fn rate_code(rate: crate::units::Rate) -> u32 {
-    let code = (-(rate.as_bps() / 1e15).ln() * f64::from(1 << 18)).floor();
+    let code = (-math::ln(rate.as_bps() / 1e15) * f64::from(1 << 18)).floor();
     code.clamp(1.0, f64::from((1 << 23) - 1)) as u32
 }
 

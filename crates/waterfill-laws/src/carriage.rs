@@ -5,6 +5,7 @@
 //! takes these parameters with `params_with_carriage!` and passes its signal through `Carriage::carry`.
 
 use crate::csig::{Bands, Format};
+use crate::math;
 use crate::params::{ParamError, require};
 use crate::units::Rate;
 
@@ -108,18 +109,18 @@ struct SignalCode {
 
 impl SignalCode {
     fn new(bits: u32, min: Rate, max: Rate, rounding: CodeRounding) -> Self {
-        let count = 2_f64.powi(bits as i32);
+        let count = math::two_to(bits as i32);
         let format = match bits {
             5 => Some((Format::Compact, Bands::compact(0, 32 << UNITS_LOG))),
             20 => Some((Format::Wide, Bands::wide(0, UNITS_LOG))),
             _ => None,
         };
-        Self { max, count, width: (max / min).ln() / count, format, rounding, residue: 0.0 }
+        Self { max, count, width: math::ln(max / min) / count, format, rounding, residue: 0.0 }
     }
 
     /// Rounds a rate to its code and returns the rate that the code represents.
     fn rate(&mut self, rate: Rate) -> Rate {
-        let place = (self.max / rate).ln() / self.width + self.residue;
+        let place = math::ln(self.max / rate) / self.width + self.residue;
         // Rates out of range are NaN or infinite here only if they are zero: `max` and `min` handle both.
         let place = place.max(0.0).min(self.count);
         let middle = match &self.format {
@@ -133,7 +134,7 @@ impl SignalCode {
             // Beyond the scale's ends nothing can be carried.
             self.residue = (place - middle).clamp(-0.5, 0.5);
         }
-        self.max * (-middle * self.width).exp()
+        self.max * math::exp(-middle * self.width)
     }
 }
 

@@ -6,6 +6,9 @@
 //! Reading order: [`units`], [`mod@params`], [`protocol`] (the traits), then any file of [`protocols`] beside its paper,
 //! and last [`registry`], the list of all protocols.
 
+// Results must not depend on the host: see waterfill_laws::math.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod capture;
 pub mod carriage;
 pub mod cohabit;

@@ -3,6 +3,7 @@
 //! A protocol lists its parameters once, with [`params!`](crate::params!). The command line, the scenario check, the
 //! generated pages, the C code's `struct law_params` and the daemon read the same list. Values cross in SI units.
 
+use crate::math::ten_to;
 use crate::units::{Duration, Rate, Volume};
 
 pub mod kernel_form;
@@ -64,10 +65,10 @@ const SMALL: &[(&str, i32)] = &[("", 0), ("m", -3), ("µ", -6), ("n", -9), ("p",
 /// significant digits are kept.
 fn with_prefix(n: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     let zero = ("", 0);
-    let fits = |(_, exponent): &&(&str, i32)| n.abs() >= 10_f64.powi(*exponent) * (1.0 - 1e-12);
+    let fits = |(_, exponent): &&(&str, i32)| n.abs() >= ten_to(*exponent) * (1.0 - 1e-12);
     let (prefix, exponent) = prefixes.iter().find(fits).copied().unwrap_or(zero);
     // A power of ten is not exact in binary; 15 digits of the quotient are.
-    let digits: f64 = format!("{:.14e}", n / 10_f64.powi(exponent)).parse().unwrap_or(n);
+    let digits: f64 = format!("{:.14e}", n / ten_to(exponent)).parse().unwrap_or(n);
     format!("{digits} {prefix}{unit}")
 }
 

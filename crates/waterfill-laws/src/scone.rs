@@ -10,6 +10,7 @@
               allocate nothing and have no state, so every call is safe"
 )]
 
+use crate::math;
 use crate::mirror::mirror;
 use crate::units::Rate;
 
@@ -25,14 +26,14 @@ pub const HALF_STEP: f64 = 1.059_253_725_177_289;
 /// Returns the rate of a signal; `None` for 127.
 #[must_use]
 pub fn rate(signal: u8) -> Option<Rate> {
-    (signal < UNKNOWN).then(|| Rate::from_bps(1e5 * 10_f64.powf(f64::from(signal) / 20.0)))
+    (signal < UNKNOWN).then(|| Rate::from_bps(1e5 * math::pow(10.0, f64::from(signal) / 20.0)))
 }
 
 /// Returns the signal nearest to a rate: 0 below the range, 127 above the range.
 #[must_use]
 pub fn signal(rate: Rate) -> u8 {
     // `as` saturates below at 0 and above at 255, and maps NaN to 0.
-    ((20.0 * (rate.as_bps() / 1e5).log10()).round() as u8).min(UNKNOWN)
+    ((20.0 * math::log10(rate.as_bps() / 1e5)).round() as u8).min(UNKNOWN)
 }
 
 /// Rule that derives the fair rate of a law's flows from the law's first signal: C's `enum scone_rule`.

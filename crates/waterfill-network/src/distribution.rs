@@ -3,6 +3,7 @@
 //! Every kind uses one draw, so that the rest of a random stream does not depend on the kind.
 
 use serde::Deserialize;
+use waterfill_laws::math;
 
 /// Distribution of numbers above zero, in the unit of the described quantity.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -102,7 +103,7 @@ impl Distribution {
             Self::Exponential { mean } => Quantile::Exponential { mean: *mean },
             Self::Pareto { mean, shape, max } => {
                 let min = pareto_min(*mean, *shape, *max);
-                let below_max = max.map_or(1.0, |max| 1.0 - (min / max).powf(*shape));
+                let below_max = max.map_or(1.0, |max| 1.0 - math::pow(min / max, *shape));
                 Quantile::Pareto { min, shape: *shape, below_max, max: max.unwrap_or(f64::INFINITY) }
             }
             Self::Empirical { points } => Quantile::Empirical(points.clone().into()),
@@ -133,7 +134,7 @@ impl Sampler {
             Quantile::Exponential { mean } => exponential(*mean, u),
             // Rounding must not exceed the bound.
             Quantile::Pareto { min, shape, below_max, max } => {
-                (min * (1.0 - u * below_max).powf(-1.0 / shape)).min(*max)
+                (min * math::pow(1.0 - u * below_max, -1.0 / shape)).min(*max)
             }
             Quantile::Empirical(points) => interpolated(points, u),
         }
@@ -143,7 +144,7 @@ impl Sampler {
 /// Returns the quantile of an exponential distribution: the inverse of F(x) = 1 − exp(−x / mean).
 #[must_use]
 pub fn exponential(mean: f64, u: f64) -> f64 {
-    -mean * (-u).ln_1p()
+    -mean * math::ln_1p(-u)
 }
 
 /// Returns the minimum of a Pareto distribution with this mean.
@@ -166,11 +167,11 @@ fn pareto_min(mean: f64, shape: f64, max: Option<f64>) -> f64 {
 }
 
 fn bounded_pareto_mean(min: f64, shape: f64, max: f64) -> f64 {
-    let ln_r = (min / max).ln();
+    let ln_r = math::ln(min / max);
     let above = shape - 1.0;
     // (1 − r^b) / b, which is −ln r at b = 0.
-    let part = if above.abs() < 1e-12 { -ln_r } else { -(above * ln_r).exp_m1() / above };
-    min * shape * part / -(shape * ln_r).exp_m1()
+    let part = if above.abs() < 1e-12 { -ln_r } else { -math::exp_m1(above * ln_r) / above };
+    min * shape * part / -math::exp_m1(shape * ln_r)
 }
 
 /// Interpolates linearly between the two points around probability `u`.

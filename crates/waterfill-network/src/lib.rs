@@ -4,6 +4,8 @@
 //! [`traffic`]. Out: time [`series`] and the [`summary`] document. The packet simulator, the fluid model and the Linux delay
 //! line share these types; none of them depends on another.
 
+// Results must not depend on the host: see waterfill_laws::math.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 // What arrives here is a user's: nothing in this crate may panic on it. Exceptions state why they cannot.
 #![cfg_attr(
     not(test),

@@ -5,6 +5,9 @@
 //! `recovery`, `sender`, `receiver`, `flow` and `hosts` (hosts); `traffic` (load without congestion control, and finite flows);
 //! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
 
+// Results must not depend on the host: see waterfill_laws::math.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod access;
 mod binding;
 mod capture;

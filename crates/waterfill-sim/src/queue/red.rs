@@ -8,6 +8,7 @@
 //! 3168 §7).
 
 use rand_pcg::Pcg64;
+use waterfill_laws::math;
 use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::random::uniform;
 use waterfill_network::{Level, RedSpec};
@@ -58,7 +59,7 @@ fn averaged(avg: f64, weight: f64, queue: f64) -> f64 {
 
 /// `[red-1993:idle]` Returns the average after an idle time that m packets would have filled: avg ← (1 − w)^m avg.
 fn decayed(avg: f64, weight: f64, packets: f64) -> f64 {
-    (1.0 - weight).powf(packets) * avg
+    math::pow(1.0 - weight, packets) * avg
 }
 
 /// `[red-1993:pb]` Returns the drop probability for an average: 0 below the lower threshold, `max_p` at the upper

@@ -92,6 +92,7 @@ pub use params::{Ceiling, First, Form, Params, Rounding, SourceKind, SourceStep,
 pub use router::Router;
 pub use source::Source;
 
+use crate::math;
 use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 
 /// The protocol `aecp`.
@@ -167,7 +168,7 @@ impl Factor {
 
 /// `[aecp-2010:fig4]` Returns the position of a rate on the factor's logarithmic scale, in codes.
 fn place_of(rate: f64) -> f64 {
-    (rate / SLOWEST).log2() * STEPS_PER_OCTAVE
+    math::log2(rate / SLOWEST) * STEPS_PER_OCTAVE
 }
 
 /// Returns the rate of the largest code, in packets/s.
@@ -177,7 +178,7 @@ fn fastest() -> f64 {
 
 /// `[aecp-2010:fig4]` Returns the rate at a position on the factor's logarithmic scale, in packets/s.
 fn rate_at(place: f64) -> f64 {
-    SLOWEST * (place / STEPS_PER_OCTAVE).exp2()
+    SLOWEST * math::exp2(place / STEPS_PER_OCTAVE)
 }
 
 /// AECP header of Fig. 4, used in data packets and in acknowledgements (§5.4).

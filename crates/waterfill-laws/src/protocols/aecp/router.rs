@@ -1,6 +1,7 @@
 //! Router law of AECP.
 
 use crate::carriage::Carriage;
+use crate::math;
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -158,7 +159,7 @@ pub(super) fn resting_load(queue: f64, capacity: f64, q_0: f64, t: f64) -> f64 {
 
 /// `[aecp-2010:eq49]` Returns the next r, r·exp(βT₂·(1 − used/C)), where used is Σx + (q − q₀)/T.
 pub(super) fn r_next(r: f64, used: f64, capacity: f64, beta: f64, t_2: f64) -> f64 {
-    r * (beta * t_2 * (1.0 - used / capacity)).exp()
+    r * math::exp(beta * t_2 * (1.0 - used / capacity))
 }
 
 /// Returns r limited to the ceiling, but at least the rate of the smallest code.

@@ -1,5 +1,6 @@
 //! Source law of AECP.
 
+use crate::math;
 use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -92,7 +93,7 @@ impl crate::protocol::Source<Aecp> for Source {
 
 /// `[aecp-2010:eq46]` Returns the next rate, x^(1−w)·r^w.
 pub(super) fn x_next(x: f64, r: f64, weight: f64) -> f64 {
-    x.powf(1.0 - weight) * r.powf(weight)
+    math::pow(x, 1.0 - weight) * math::pow(r, weight)
 }
 
 /// `[aecp-2010:eq46, eq48]` Returns the weight αT₁ (2τ in eq. 48), at most 1.
@@ -102,5 +103,5 @@ pub(super) fn weight_printed(alpha: f64, t_1: f64) -> f64 {
 
 /// `[aecp-2010:eq3]` Returns the weight 1 − e^(−αT₁), which solves eq. 3 for a constant r.
 pub(super) fn weight_exact(alpha: f64, t_1: f64) -> f64 {
-    -(-alpha * t_1).exp_m1()
+    -math::exp_m1(-alpha * t_1)
 }

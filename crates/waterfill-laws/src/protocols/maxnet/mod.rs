@@ -109,6 +109,7 @@ pub(super) use router::{highest, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
 use crate::carriage::Carriage;
+use crate::math;
 use crate::params::ParamError;
 use crate::protocol::{Host, Info, LawSignal, LinkView, Protocol, ProtocolKind, Wire};
 use crate::units::Rate;
@@ -271,25 +272,25 @@ impl Wire for Echo {
 /// `[maxnet-2007:eq7]` Returns the demand D(q) = x_max·exp(−q/T) at a price q.
 #[must_use]
 pub fn demand(q: f64, x_max: Rate, t: f64) -> Rate {
-    x_max * (-q / t).exp()
+    x_max * math::exp(-q / t)
 }
 
 /// `[maxnet-2007:eq8]` Returns the price D⁻¹(x) = −T·ln(x/x_max) for the demand x.
 #[must_use]
 pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
-    -t * (x / x_max).ln()
+    -t * math::ln(x / x_max)
 }
 
 /// `[tcp-maxnet-2006:3.3]` Returns the start-rate code −ln(rate/x_max). Without spare capacity, the result quantises to
 /// the largest code.
 pub(crate) fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
     // The ln of a negative is NaN, which would quantise to 0, "no router wrote it": hence the lower limit.
-    -(rate / x_max).max(f64::MIN_POSITIVE).ln()
+    -math::ln((rate / x_max).max(f64::MIN_POSITIVE))
 }
 
 /// `[tcp-maxnet-2006:3.3]` Returns the rate of a start-rate code.
 pub(super) fn start_rate(code: f64, x_max: Rate) -> Rate {
-    x_max * (-code).exp()
+    x_max * math::exp(-code)
 }
 
 #[cfg(test)]

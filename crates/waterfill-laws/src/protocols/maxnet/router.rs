@@ -3,6 +3,7 @@
 use super::variants::AveragedLoad;
 use super::{Field, Header, MaxNet, Params, carried, demand_inverse, quantise, start_rate_code};
 use crate::carriage::Carriage;
+use crate::math;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
 use crate::units::{Instant, Rate, Volume};
@@ -71,7 +72,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         self.arrived = Volume::ZERO;
         if promise {
             // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.
-            self.promised = self.promised * (-dt / t_0).exp();
+            self.promised = self.promised * math::exp(-dt / t_0);
         }
         self.next_update = now + dt_p;
     }

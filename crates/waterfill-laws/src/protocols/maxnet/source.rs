@@ -1,6 +1,7 @@
 //! Source law of MaxNet in real numbers (Fig. 2, §IV.B).
 
 use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
+use crate::math;
 use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -207,7 +208,7 @@ impl crate::protocol::Source<MaxNet> for Source {
 
 /// `[maxnet-2007:eq6a]` Returns the rate x = x_max·exp(ξ − αq/τ), at most x_max; `gain` is α/τ.
 pub(in crate::protocols) fn rate(x_max: Rate, xi: f64, q: f64, gain: f64) -> Rate {
-    x_max * (xi - gain * q).min(0.0).exp()
+    x_max * math::exp((xi - gain * q).min(0.0))
 }
 
 /// `[maxnet-2007:eq10]` Returns the next ξ, ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ); `gain` is α/τ and `zero` is η/τ.

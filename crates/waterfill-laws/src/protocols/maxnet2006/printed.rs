@@ -7,6 +7,7 @@
 use super::router::granted;
 use super::thinned::Marking;
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
+use crate::math;
 use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, SendLimit, Sending};
 use crate::protocols::maxnet::{demand_inverse, highest, quantise, real, start_rate_code};
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -325,7 +326,7 @@ pub(super) fn xi_next(xi: i64, q: i64, dt: i64, base_rtt: i64, numbers: &Numbers
 /// below the exponent.
 pub(super) fn tabulated(scale: f64, exponent: i64) -> f64 {
     let record = (exponent.max(0) / RECORD_STEP).min(i64::from(RECORDS - 1));
-    (scale * (-(record as f64) / 2048.0).exp()).floor()
+    (scale * math::exp(-(record as f64) / 2048.0)).floor()
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@
 //! RFC 9438, "CUBIC for Fast and Long-Distance Networks", 2023. Ha, Rhee, Xu, "CUBIC: A New TCP-Friendly High-Speed TCP
 //! Variant", SIGOPS Operating Systems Review 42(5), 2008.
 
+use crate::math;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::hystart::{HyStart, Variant};
@@ -104,13 +105,14 @@ impl Params {
 /// `[rfc9438:eq1]` Returns the window, in packets, `t` seconds into a stage of congestion avoidance.
 #[must_use]
 pub fn w_cubic(aggressiveness: f64, t: f64, k: f64, w_max: f64) -> f64 {
-    aggressiveness * (t - k).powi(3) + w_max
+    let from_plateau = t - k;
+    aggressiveness * (from_plateau * from_plateau * from_plateau) + w_max
 }
 
 /// `[rfc9438:eq2]` Returns the time in seconds from the start of a stage to its plateau.
 #[must_use]
 pub fn plateau(aggressiveness: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
-    ((w_max - cwnd_epoch) / aggressiveness).cbrt()
+    math::cbrt((w_max - cwnd_epoch) / aggressiveness)
 }
 
 /// `[rfc9438:target]` Returns the target for the window in one RTT, limited to 1 to 1.5 times the current window.
@@ -148,7 +150,8 @@ pub fn next_w_max(cwnd: f64, w_max: f64, beta: f64, fast_convergence: bool) -> f
 /// seconds. The formula holds outside the Reno-friendly region.
 #[must_use]
 pub fn mean_window(params: &Params, loss: f64, rtt: f64) -> f64 {
-    (params.aggressiveness * (3.0 + params.beta) / (4.0 * (1.0 - params.beta))).powf(0.25) * (rtt / loss).powf(0.75)
+    let fourth = params.aggressiveness * (3.0 + params.beta) / (4.0 * (1.0 - params.beta));
+    math::pow(fourth, 0.25) * math::pow(rtt / loss, 0.75)
 }
 
 /// Stage of congestion avoidance, from one reduction to the next.

@@ -42,6 +42,7 @@
 //! # References
 //! RFC 3649, "HighSpeed TCP for Large Congestion Windows", 2003.
 
+use crate::math;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
 use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
@@ -80,7 +81,7 @@ impl Params {
 
     /// Returns the position of a window between Low_Window (0) and High_Window (1), on a logarithmic scale.
     fn way(&self, w: f64) -> f64 {
-        (w / self.low_window).ln() / (self.high_window / self.low_window).ln()
+        math::ln(w / self.low_window) / math::ln(self.high_window / self.low_window)
     }
 
     /// `[rfc3649:b]` Returns the fraction of the window that a loss takes away.
@@ -92,7 +93,7 @@ impl Params {
     /// `[rfc3649:p]` Returns the loss rate for a mean window of `w`, above Low_Window.
     #[must_use]
     pub fn p(&self, w: f64) -> f64 {
-        LOW_P * (self.high_p / LOW_P).powf(self.way(w))
+        LOW_P * math::pow(self.high_p / LOW_P, self.way(w))
     }
 
     /// `[rfc3649:a]` Returns the growth of the window per RTT, in packets.
@@ -112,8 +113,8 @@ impl Params {
         if loss >= LOW_P {
             return 1.2 / loss.sqrt();
         }
-        let way = (loss / LOW_P).ln() / (self.high_p / LOW_P).ln();
-        self.low_window * (self.high_window / self.low_window).powf(way)
+        let way = math::ln(loss / LOW_P) / math::ln(self.high_p / LOW_P);
+        self.low_window * math::pow(self.high_window / self.low_window, way)
     }
 }
 

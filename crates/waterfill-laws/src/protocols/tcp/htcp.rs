@@ -88,7 +88,7 @@ impl Params {
 #[must_use]
 pub fn alpha(since: Duration, delta_l: Duration) -> f64 {
     let beyond = (since - delta_l).as_secs();
-    1.0 + 10.0 * beyond + (beyond / 2.0).powi(2)
+    1.0 + 10.0 * beyond + beyond * beyond / 4.0
 }
 
 /// `[htcp:scaling]` Returns the scale factor of α for an RTT.

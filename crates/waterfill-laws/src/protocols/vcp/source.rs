@@ -1,5 +1,6 @@
 //! Source law of VCP.
 
+use crate::math;
 use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
@@ -128,7 +129,7 @@ impl crate::protocol::Source<Vcp> for Source {
 
 /// `[vcp-2005:MI-scaling]` Returns ξ_s = (1 + ξ)^(rtt/t_ρ) − 1, with the exponent at most 2.5.
 pub(super) fn xi_scaled(xi: f64, rtt: f64, t_rho: f64) -> f64 {
-    (1.0 + xi).powf((rtt / t_rho).min(MI_TIMES_T_RHO)) - 1.0
+    math::pow(1.0 + xi, (rtt / t_rho).min(MI_TIMES_T_RHO)) - 1.0
 }
 
 /// `[vcp-2005:AI-scaling]` Returns α_rate = α·(rtt/t_d)², which is linear in the RTT outside 20 to 500 ms.

@@ -44,6 +44,7 @@
 //! the explicit class is below its share.
 
 use rand_pcg::Pcg64;
+use waterfill_laws::math;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::random::uniform;
 use waterfill_network::{ControllerSpec, PacketClass, UpdateSpec};
@@ -248,7 +249,7 @@ impl Paper {
 
     /// Applies the factor `times` times.
     fn apply(&mut self, times: f64) {
-        let factor = if times == 1.0 { self.factor } else { self.factor.powf(times) };
+        let factor = if times == 1.0 { self.factor } else { math::pow(self.factor, times) };
         self.probability = (self.probability * factor).min(1.0);
     }
 
@@ -357,7 +358,7 @@ fn limit_error(limited_share: f64, probability: f64) -> f64 {
 
 /// Returns the probability after one more interval, given the change of its logarithm.
 fn next_probability(before: f64, change: f64) -> f64 {
-    (before * change.exp()).clamp(MIN_PROBABILITY, MAX_PROBABILITY)
+    (before * math::exp(change)).clamp(MIN_PROBABILITY, MAX_PROBABILITY)
 }
 
 /// Returns the excess at which the next packet is dropped early, as a share of the depth.
@@ -395,12 +396,12 @@ impl Improved {
     fn update(&mut self, m: &Measured) {
         let dt = m.lasted.as_secs();
         self.active = m.present;
-        self.used += (m.total / m.usable - self.used) * (1.0 - (-dt / USE_AVERAGE_S).exp());
+        self.used += (m.total / m.usable - self.used) * (1.0 - math::exp(-dt / USE_AVERAGE_S));
         self.lent = if m.present { lent(self.lent, self.used, m) } else { 0.0 };
         self.share = m.tcp_share + m.usable * self.lent;
         self.flows = m.tcp_flows.max(1.0);
         let error = rate_error(m.tcp, self.share * self.tuning.aim);
-        let (before, new) = (self.error, 1.0 - (-dt / ERROR_AVERAGE_S).exp());
+        let (before, new) = (self.error, 1.0 - math::exp(-dt / ERROR_AVERAGE_S));
         self.error += (error - before) * new;
         let limited_share = f64::from(self.limited) / f64::from(self.arrived.max(1));
         self.limited_share += (limited_share - self.limited_share) * new;

@@ -23,6 +23,7 @@ use std::ops::{Index, IndexMut};
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
+use waterfill_laws::math;
 use waterfill_laws::protocol::{Probe, ProtocolKind};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -278,7 +279,7 @@ impl Cohabit {
         let input = std::mem::take(&mut self.input);
         let [explicit, tcp] = Class::BOTH.map(|class| input[class] / lasted);
         let other = std::mem::take(&mut self.other) / lasted;
-        self.other_rate += (other - self.other_rate) * (1.0 - (-lasted.as_secs() / OTHER_AVERAGE_S).exp());
+        self.other_rate += (other - self.other_rate) * (1.0 - math::exp(-lasted.as_secs() / OTHER_AVERAGE_S));
         self.flows = self.estimator.flows(now);
         let usable = (self.capacity * self.target - self.other_rate).max(Rate::ZERO);
         let known = Class::BOTH.iter().all(|&class| self.flows[class] > 0.0);

@@ -20,6 +20,7 @@
 //! **The buffer** is shared. When it is full, the class with the largest backlog relative to its part loses its newest
 //! packet.
 
+use waterfill_laws::math;
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::CohabitSpec;
@@ -89,7 +90,7 @@ impl PerClassQueue {
         let (explicit_share, other_share) =
             if m.present { (m.explicit_share, self.capacity - m.explicit_share) } else { (Rate::ZERO, self.capacity) };
         let need = needed(self.wanting && m.present, sent, other_share);
-        self.need += (need - self.need) * (1.0 - (-m.lasted.as_secs() / AVERAGE_S).exp());
+        self.need += (need - self.need) * (1.0 - math::exp(-m.lasted.as_secs() / AVERAGE_S));
         self.explicit_capacity = (self.capacity - self.need).max(explicit_share).max(self.capacity * MIN_PART);
         self.part = m.present.then(|| (explicit_share / self.capacity).clamp(MIN_PART, 1.0 - MIN_PART));
         self.wanting = self.queues[Class::Tcp].bytes > 0;
