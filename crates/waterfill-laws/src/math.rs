@@ -6,7 +6,8 @@
 //! fused operation. clippy forbids the standard functions in the crates that compute results.
 //!
 //! A packet may need `exp`, `ln` or `pow`, so these are our own: a table, then a short polynomial. Their errors stay below
-//! 0.52 units in the last place (ulp). `libm` supplies the others, with errors below 1 ulp.
+//! 0.52 units in the last place (ulp). They are not inlined, because a law's functions would grow and no longer be inlined
+//! themselves. `libm` supplies the others, with errors below 1 ulp.
 
 mod double;
 mod tables;
@@ -23,7 +24,7 @@ const FRACTION_BITS: u32 = 52;
 const INFINITY_BITS: u64 = 0x7ff0_0000_0000_0000;
 
 /// e^x.
-#[inline]
+#[inline(never)]
 #[must_use]
 pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
@@ -44,7 +45,7 @@ pub fn exp2(x: f64) -> f64 {
 }
 
 /// Natural logarithm; NaN of a negative number.
-#[inline]
+#[inline(never)]
 #[must_use]
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -76,7 +77,7 @@ pub fn log10(x: f64) -> f64 {
 }
 
 /// x^y.
-#[inline]
+#[inline(never)]
 #[must_use]
 pub fn pow(x: f64, y: f64) -> f64 {
     let bits = x.to_bits();
