@@ -56,6 +56,7 @@ const CASES: &[FlowCase] = &[
     FlowCase { name: "sack-10", protocol: "sack", ..FEW },
     FlowCase { name: "cubic-10", protocol: "cubic", ..FEW },
     FlowCase { name: "xcp-10", protocol: "xcp", ..FEW },
+    FlowCase { name: "aecp-10", protocol: "aecp", ..FEW },
     FlowCase { name: "xcp-256", protocol: "xcp", flows: 256, stagger_s: 0.005, duration_s: 60.0, ..FEW },
     MANY,
     FlowCase { name: "window-10000", protocol: "window", ..MANY },
