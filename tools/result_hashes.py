@@ -6,7 +6,7 @@ them.
 
 One hash covers summary.json less its version and `engine`'s times, and the decoded columns of
 each time series (values, types and nulls; not the Parquet files, whose bytes depend on the library
-that wrote them). The same code on the same CPU and C library gives the same hashes. A scenario that
+that wrote them). The same code gives the same hashes on every host. A scenario that
 a backend refuses is recorded as refused: a refusal that appears or goes is a change too, its
 wording is not.
 """

@@ -6,7 +6,10 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 
 from waterfill.contract.network import Network, ParamValue
 
-__all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
+__all__ = [
+    "Fluid", "Simulation", "asin", "cos", "ln", "ln_1p", "log10", "pow", "protocols", "sin",
+    "targets", "version",
+]  # fmt: skip
 
 @type_check_only
 class Progress(TypedDict):
@@ -41,6 +44,29 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
 
     Raise ValueError when a parameter is unknown or out of range.
     """
+
+# Functions for values that enter a scenario: those of `math` depend on the host's C library.
+
+def asin(x: float) -> float:
+    """Arc sine, in radians."""
+
+def cos(x: float) -> float:
+    """Cosine of an angle in radians."""
+
+def ln(x: float) -> float:
+    """Natural logarithm; NaN of a negative number."""
+
+def ln_1p(x: float) -> float:
+    """ln(1 + x) without loss near 0."""
+
+def log10(x: float) -> float:
+    """Logarithm to base 10."""
+
+def pow(x: float, y: float) -> float:
+    """x^y."""
+
+def sin(x: float) -> float:
+    """Sine of an angle in radians."""
 
 @final
 class Simulation:

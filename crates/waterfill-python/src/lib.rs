@@ -27,6 +27,7 @@ use watch::Interruption;
 
 mod convert;
 mod memory;
+mod numbers;
 mod own;
 mod steps;
 mod watch;
@@ -34,6 +35,8 @@ mod watch;
 /// Laws, simulator and fluid model of Waterfill.
 #[pymodule(name = "_core")]
 mod core {
+    #[pymodule_export]
+    use super::numbers::{asin, cos, ln, ln_1p, log10, pow, sin};
     #[pymodule_export]
     use super::{PyFluid, PySimulation, protocols, targets, version};
 }

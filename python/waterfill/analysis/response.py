@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from waterfill import _core
 from waterfill.contract.summary import Summary
 from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
@@ -66,7 +67,7 @@ def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> f
 
     The Reno-friendly estimate is AIMD(3(1 − β)/(1 + β), β), whose mean is Mathis's [rfc9438:§4.3].
     """
-    cubic = math.pow(c * (3 + beta) / (4 * (1 - beta)), 0.25) * math.pow(rtt_s / p, 0.75)
+    cubic = _core.pow(c * (3 + beta) / (4 * (1 - beta)), 0.25) * _core.pow(rtt_s / p, 0.75)
     return max(cubic, mathis_window(p))
 
 
@@ -114,7 +115,8 @@ class CubicWindow:
         """[rfc9438:eq1] to [rfc9438:eq4] Grow the window to the cubic or Reno-friendly target."""
         self._since_s += rtt_s
         # The target is the curve's value one RTT ahead, at most 1.5 times the window.
-        target = self.c * (self._since_s - self._k) ** 3 + self._w_max
+        from_plateau_s = self._since_s - self._k
+        target = self.c * from_plateau_s * from_plateau_s * from_plateau_s + self._w_max
         alpha = 1.0 if self._w_est >= self._prior else 3 * (1 - self.beta) / (1 + self.beta)
         self._w_est += alpha
         self.cwnd = max(self._w_est, min(max(target, self.cwnd), 1.5 * self.cwnd))
@@ -128,7 +130,7 @@ class CubicWindow:
         self._w_max = self.cwnd * (1 + self.beta) / 2 if fast else self.cwnd
         self.cwnd = max(self.cwnd * self.beta, 2.0)
         self._w_est = self.cwnd
-        self._k = ((self._w_max - self.cwnd) / self.c) ** (1 / 3) if self._w_max > self.cwnd else 0
+        self._k = _core.pow(max(self._w_max - self.cwnd, 0.0) / self.c, 1 / 3)
         self._since_s = 0.0
 
 
@@ -150,10 +152,10 @@ def monte_carlo(
     tenth of the episodes is discarded.
     """
     draw = random.Random(seed)
-    log_q = math.log1p(-p)
+    log_q = _core.ln_1p(-p)
 
     def until_loss() -> int:
-        return int(math.log(1.0 - draw.random()) / log_q) + 1
+        return int(_core.ln(1.0 - draw.random()) / log_q) + 1
 
     law = make()
     time_s = packets = 0.0

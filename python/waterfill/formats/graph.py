@@ -24,6 +24,7 @@ from typing import Any
 
 import networkx as nx
 
+from waterfill._core import asin, cos, sin
 from waterfill.errors import InputError, one_line, shown
 from waterfill.formats.layout import (
     Layout,
@@ -317,5 +318,6 @@ def great_circle_km(a: tuple[float, float], b: tuple[float, float]) -> float:
     """Return the great-circle distance (km) of two places, (longitude, latitude) in degrees."""
     (x, u), (y, v) = ((math.radians(p[0]), math.radians(p[1])) for p in (a, b))
     # Haversine: exact for near places too.
-    square = math.sin((v - u) / 2) ** 2 + math.cos(u) * math.cos(v) * math.sin((y - x) / 2) ** 2
-    return 2 * _EARTH_KM * math.asin(min(1.0, math.sqrt(square)))
+    north, east = sin((v - u) / 2), sin((y - x) / 2)
+    square = north * north + cos(u) * cos(v) * east * east
+    return 2 * _EARTH_KM * asin(min(1.0, math.sqrt(square)))

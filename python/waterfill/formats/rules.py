@@ -20,6 +20,12 @@ _MAX_NODES = 2000
 _MAX_CHAIN = 200  # routes take the cube of it: 15 s
 
 
+def _distance(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Return the distance of two places; `math.dist` depends on the version of Python."""
+    x, y = a[0] - b[0], a[1] - b[1]
+    return math.sqrt(x * x + y * y)
+
+
 def _check_links(number: int) -> None:
     if number > MAX_LINKS:
         raise ValueError(f"more than {MAX_LINKS} links, got {number}")
@@ -173,8 +179,8 @@ def wan(nodes: int, rate_bps: float, seed: int) -> Layout:
     plans = []
     for a, b in combinations(range(nodes), 2):
         middle = ((at[a][0] + at[b][0]) / 2, (at[a][1] + at[b][1]) / 2)
-        radius = math.dist(at[a], at[b]) / 2
-        if all(math.dist(at[c], middle) >= radius for c in range(nodes) if c not in (a, b)):
+        radius = _distance(at[a], at[b]) / 2
+        if all(_distance(at[c], middle) >= radius for c in range(nodes) if c not in (a, b)):
             late_s = round(delay_s(2 * radius), 6)
             plans.append(LinkPlan(f"n{a}-n{b}", f"n{a}", f"n{b}", rate_bps, late_s))
     hosts = [f"n{n}" for n in range(nodes)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from waterfill import _core
 from waterfill.formats.layout import FlowPlan, Layout
 from waterfill.network.patterns import Pair, all_to_all, permutation
 
@@ -36,7 +36,7 @@ def gravity(
         return pairs
     # Without replacement: the largest log(u)/w (Efraimidis and Spirakis, 2006).
     chance = random.Random(f"gravity/{seed}")
-    keys = [(math.log(1 - chance.random()) / product, index)
+    keys = [(_core.ln(1 - chance.random()) / product, index)
             for index, (_, product) in enumerate(pairs)]  # fmt: skip
     chosen = sorted(index for _, index in sorted(keys, reverse=True)[:count])
     return [pairs[index] for index in chosen]

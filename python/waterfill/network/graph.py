@@ -151,7 +151,7 @@ class Graph:
             rates = [self.directions[i].link.capacity for i in path]
             return min([*rates, traffic.access_rate or math.inf])
         if traffic.to is not None:
-            return sum(hop.rate_bps for hop in self._hops() if hop.end == traffic.to)
+            return math.fsum(hop.rate_bps for hop in self._hops() if hop.end == traffic.to)
         return patterns.capacity_bps(self._hops(), self.hosts(index))
 
     def _hops(self) -> list[patterns.Hop]:

@@ -5,6 +5,7 @@ Importers and generators write the same patterns as flows; `[[traffic]]` has the
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,18 +77,18 @@ def capacity_bps(hops: Iterable[Hop], hosts: Sequence[str]) -> float:
     below: defaultdict[str, float] = defaultdict(float)
     own_bps = 0.0
     for host in hosts:
-        rate_bps = sum(hop.rate_bps for hop in leaving[host])
+        rate_bps = math.fsum(hop.rate_bps for hop in leaving[host])
         switches = {hop.end for hop in leaving[host]}
         if len(switches) == 1 and not switches & members:
             below[switches.pop()] += rate_bps
         else:
             own_bps += rate_bps
     if len(below) == 1:
-        return own_bps + sum(below.values())
-    return own_bps + sum(
+        return own_bps + math.fsum(below.values())
+    return own_bps + math.fsum(
         min(rate_bps, _onwards_bps(leaving, switch, members)) for switch, rate_bps in below.items()
     )
 
 
 def _onwards_bps(leaving: Mapping[str, list[Hop]], switch: str, members: set[str]) -> float:
-    return sum(hop.rate_bps for hop in leaving[switch] if hop.end not in members)
+    return math.fsum(hop.rate_bps for hop in leaving[switch] if hop.end not in members)

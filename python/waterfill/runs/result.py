@@ -391,7 +391,8 @@ def jain_index(rates_bps: Iterable[float | None]) -> float | None:
     if largest <= 0:
         return None
     shares = [rate / largest for rate in rates]  # squares of bit/s may overflow a float
-    return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
+    total = math.fsum(shares)
+    return total * total / (len(shares) * math.fsum(share * share for share in shares))
 
 
 def to_table(columns: Columns, name_column: str, names: Sequence[str]) -> pa.Table:

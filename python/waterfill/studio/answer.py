@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from waterfill import _core
 from waterfill.contract.network import FlowSpec, Network
 from waterfill.errors import InputError
 from waterfill.network import resolve
@@ -98,7 +99,7 @@ def quick_s(network: Network, on: str) -> float:
         return network.duration_s
     fits_s = budget / per_s
     # Two digits, so that the axis ends at a number that reads well.
-    digit = 10.0 ** (math.floor(math.log10(fits_s)) - 1)
+    digit = _core.pow(10.0, math.floor(_core.log10(fits_s)) - 1)
     return float(min(network.duration_s, max(MIN_S, math.floor(fits_s / digit) * digit)))
 
 

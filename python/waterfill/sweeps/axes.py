@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from waterfill import _core
 from waterfill.errors import InputError, shown
 from waterfill.scenario.units import FREQUENCY, PACKETS, RATE, TIME, VOLUME, Quantity
 
@@ -77,7 +78,7 @@ class Range:
     def at(self, share: float) -> float:
         """Return the rounded value at a fraction of the range: 0 is `low`, 1 is `high`."""
         if self.log:
-            return self._rounded(self.low * (self.high / self.low) ** share)
+            return self._rounded(self.low * _core.pow(self.high / self.low, share))
         return self._rounded(self.low + share * (self.high - self.low))
 
     def middle(self, low: float, high: float) -> float:

@@ -77,7 +77,7 @@ def estimate(numbers: Sequence[float]) -> Estimate:
         return Estimate(mean, None, count)
     from scipy.special import stdtrit
 
-    variance = math.fsum((number - mean) ** 2 for number in numbers) / (count - 1)
+    variance = math.fsum((number - mean) * (number - mean) for number in numbers) / (count - 1)
     return Estimate(mean, float(stdtrit(count - 1, 0.975)) * math.sqrt(variance / count), count)
 
 
