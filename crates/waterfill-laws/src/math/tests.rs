@@ -312,3 +312,32 @@ fn a_logarithm_leads_back_to_its_number() {
         assert!(off < 0.52 * f64::EPSILON * log.abs() + f64::EPSILON, "{x:e}: {off:e}");
     }
 }
+
+#[test]
+fn bits_are_the_same_on_every_target() {
+    // Arguments, function, and the hash of its results.
+    type Function = (fn(&mut Random) -> f64, fn(f64) -> f64, u64);
+    let functions: [Function; 13] = [
+        (|r| r.between(-740.0, 700.0), exp, 0xa6e6_c9fe_0d6c_810a),
+        (|r| r.between(-1000.0, 1000.0), exp2, 0x6a45_26c2_80b7_6b94),
+        (|r| r.between(-30.0, 30.0), exp_m1, 0x12e7_cf48_332c_266e),
+        (Random::positive, ln, 0x7644_18e1_2f26_7918),
+        (|r| r.between(0.9, 1.1), ln, 0x2cca_7623_a500_f99a),
+        (|r| r.between(-0.9, 2.0), ln_1p, 0x99fc_35fe_b8a5_a7d2),
+        (Random::positive, log2, 0xaa94_b99a_3a49_9d54),
+        (Random::positive, log10, 0x88d4_981c_3658_d934),
+        (|r| r.between(0.0, 1e6), |x| pow(x, 0.72), 0x9726_f9f4_1eca_bbac),
+        (Random::positive, cbrt, 0xd39d_7b33_3bb3_d919),
+        (|r| r.between(-100.0, 100.0), sin, 0xc4ed_cc72_b5f4_558e),
+        (|r| r.between(-100.0, 100.0), cos, 0x7d72_65fb_def8_33d6),
+        (|r| r.between(-1.0, 1.0), asin, 0x1bdc_e55f_e8f8_8484),
+    ];
+    let mut random = Random(5);
+    for (i, (argument, function, expected)) in functions.into_iter().enumerate() {
+        // FNV-1a, one word at a time.
+        let hash = (0..100_000).fold(0xcbf2_9ce4_8422_2325_u64, |hash, _| {
+            (hash ^ function(argument(&mut random)).to_bits()).wrapping_mul(0x0100_0000_01b3)
+        });
+        assert_eq!(hash, expected, "function {i}: {hash:#018x}");
+    }
+}
