@@ -25,8 +25,8 @@ impl AccessLink {
     }
 
     /// Queues a packet from the host. Returns its arrival time if the packet is now at the head.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, order: u64) -> Option<Instant> {
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> Option<Instant> {
         self.free = self.free.max(now) + self.rate.time_for(u32::from(packet.bytes));
-        self.wire.enqueue(self.free, packet, order)
+        self.wire.enqueue(self.free, packet)
     }
 }

@@ -9,7 +9,7 @@ use crate::ring::Ring;
 #[derive(Debug)]
 pub(crate) struct DelayLine {
     delay: Duration,
-    packets: Ring<(Instant, u64, Packet)>,
+    packets: Ring<(Instant, Packet)>,
 }
 
 impl DelayLine {
@@ -22,27 +22,20 @@ impl DelayLine {
     }
 
     /// Adds a packet. Returns its arrival time if the packet is now at the head.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, order: u64) -> Option<Instant> {
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet) -> Option<Instant> {
         let arrives = now + self.delay;
-        self.packets.push((arrives, order, packet));
+        self.packets.push((arrives, packet));
         (self.packets.len() == 1).then_some(arrives)
     }
 
     /// Removes and returns the packet at the head when it arrives.
     pub(crate) fn deliver(&mut self) -> Packet {
-        self.packets.pop().expect("an event stands for a packet").2
+        self.packets.pop().expect("an event stands for a packet").1
     }
 
-    /// Returns the arrival time and sequence number of the packet at the head.
-    pub(crate) fn head(&self) -> Option<(Instant, u64)> {
-        self.packets.front().map(|&(arrives, order, _)| (arrives, order))
-    }
-
-    /// Applies `number` to every sequence number above `after`.
-    pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        for (_, order, _) in self.packets.iter_mut().rev().take_while(|(_, order, _)| *order > after) {
-            *order = number(*order);
-        }
+    /// Returns the arrival time of the packet at the head.
+    pub(crate) fn head(&self) -> Option<Instant> {
+        self.packets.front().map(|&(arrives, _)| arrives)
     }
 
     pub(crate) fn packets(&self) -> usize {

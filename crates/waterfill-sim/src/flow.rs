@@ -50,6 +50,8 @@ pub(crate) enum Owner {
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) owner: Owner,
+    /// Number of its hosts, from which the ranks of their events follow.
+    pub(crate) number: u64,
     pub(crate) protocol: ProtocolId,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -71,6 +73,7 @@ const _: () = assert!(size_of::<Flow>() <= 1024);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSetup<'a> {
     pub(crate) owner: Owner,
+    pub(crate) number: u64,
     pub(crate) law: &'a FlowProtocol,
     pub(crate) spec: &'a FlowSpec,
     pub(crate) sender: SenderSpec,
@@ -83,7 +86,7 @@ pub(crate) struct FlowSetup<'a> {
 impl Flow {
     /// Builds a connection before its SYN.
     pub(crate) fn new(network: &Network, setup: FlowSetup<'_>) -> Self {
-        let FlowSetup { owner, law, spec, sender, counted, route, access } = setup;
+        let FlowSetup { owner, number, law, spec, sender, counted, route, access } = setup;
         let receiver = ReceiverSpec {
             flow: sender.flow,
             incarnation: sender.incarnation,
@@ -96,6 +99,7 @@ impl Flow {
         };
         Self {
             owner,
+            number,
             protocol: law.protocol,
             sender: Sender::new(sender, &law.params, spec, network.seed),
             receiver: Receiver::new(receiver, law, ReceiverFaults::new(network, spec, &route.forward, law.protocol)),

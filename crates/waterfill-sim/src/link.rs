@@ -52,8 +52,6 @@ struct Queued {
     starts: Instant,
     /// Arrival time at the far end.
     arrives: Instant,
-    /// Sequence number assigned when the packet was enqueued. It breaks ties between events of the same time.
-    order: u64,
 }
 
 /// Size of a packet in a link's ring, in bytes.
@@ -62,9 +60,9 @@ const _: () = assert!(QUEUED_BYTES == 64);
 
 impl Queued {
     #[inline]
-    const fn new(packet: &Packet, starts: Instant, arrives: Instant, order: u64) -> Self {
+    const fn new(packet: &Packet, starts: Instant, arrives: Instant) -> Self {
         let &Packet { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo: _ } = packet;
-        Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives, order }
+        Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives }
     }
 
     /// Returns the packet with `cargo`, or with empty protocol fields if there is none.
@@ -395,17 +393,17 @@ impl Link {
     /// it before the writes of its fields are done, and the processor waits for them.
     #[expect(clippy::inline_always, reason = "see above")]
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: &Packet, order: u64) -> Enqueued {
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: &Packet) -> Enqueued {
         self.advance(now);
         if !self.plain {
-            return self.enqueue_screened(now, *packet, order);
+            return self.enqueue_screened(now, *packet);
         }
         let starts = self.free_at.max(now);
         if self.is_full(now, starts, packet.bytes) {
             return self.refuse(now, *packet);
         }
         let first = self.ring.is_empty();
-        let arrives = self.put_on_wire(packet, starts, order);
+        let arrives = self.put_on_wire(packet, starts);
         if !self.routers.is_empty() {
             self.show_arrival(now, packet.bytes, packet.role);
         }
@@ -461,7 +459,7 @@ impl Link {
 
     /// Enqueues a packet at a link with a discipline, a shaper, faults, outages or changes of delay.
     #[inline(never)] // keeps the drop-tail path short
-    fn enqueue_screened(&mut self, now: Instant, mut packet: Packet, order: u64) -> Enqueued {
+    fn enqueue_screened(&mut self, now: Instant, mut packet: Packet) -> Enqueued {
         if self.variation.as_ref().is_some_and(|variation| variation.is_down()) {
             self.meter.count_drops(1);
             return Enqueued::Dropped;
@@ -474,11 +472,11 @@ impl Link {
         if visible {
             self.show_screened(now, &mut packet);
         }
-        if let Some(settled) = self.decide(now, &mut packet, order) {
+        if let Some(settled) = self.decide(now, &mut packet) {
             return settled;
         }
         let starts = self.free_at.max(now);
-        self.admit(now, packet, starts, order)
+        self.admit(now, packet, starts)
     }
 
     /// Shows router laws a packet before the queue decides on it.
@@ -490,13 +488,13 @@ impl Link {
     }
 
     /// Enqueues a packet whose transmission could start at `starts`, unless the buffer is full.
-    fn admit(&mut self, now: Instant, packet: Packet, starts: Instant, order: u64) -> Enqueued {
+    fn admit(&mut self, now: Instant, packet: Packet, starts: Instant) -> Enqueued {
         if self.is_full(now, starts, packet.bytes) {
             self.meter.count_drops(1);
             return Enqueued::Dropped;
         }
         let first = self.ring.is_empty();
-        let arrives = self.put_on_wire(&packet, starts, order);
+        let arrives = self.put_on_wire(&packet, starts);
         if starts > now {
             self.queue.on_enqueue(&packet);
         }
@@ -534,13 +532,13 @@ impl Link {
     /// Puts a packet with a known transmission start into the ring. Returns its arrival time.
     #[expect(clippy::inline_always, reason = "as for `enqueue`")]
     #[inline(always)]
-    fn put_on_wire(&mut self, packet: &Packet, starts: Instant, order: u64) -> Instant {
+    fn put_on_wire(&mut self, packet: &Packet, starts: Instant) -> Instant {
         self.free_at = starts + self.transmission_time(packet.bytes);
         let mut arrives = self.free_at + self.delay;
         if !self.plain {
             arrives = self.keep_order(arrives);
         }
-        self.ring.push(Queued::new(packet, starts, arrives, order));
+        self.ring.push(Queued::new(packet, starts, arrives));
         if let Some(cargo) = &mut self.cargo {
             cargo.push(packet.cargo);
         }
@@ -574,7 +572,7 @@ impl Link {
     }
 
     /// Asks the queue discipline, then the shaper. Returns `None` if the packet is neither enqueued nor dropped yet.
-    fn decide(&mut self, now: Instant, packet: &mut Packet, order: u64) -> Option<Enqueued> {
+    fn decide(&mut self, now: Instant, packet: &mut Packet) -> Option<Enqueued> {
         let arrival = Arrival {
             backlog: self.backlog,
             limit: self.limit,
@@ -593,15 +591,15 @@ impl Link {
                 }
                 Verdict::Mark | Verdict::Accept => {}
             },
-            Queue::Scheduler(_) => return Some(self.schedule(now, *packet, order, &arrival)),
+            Queue::Scheduler(_) => return Some(self.schedule(now, *packet, &arrival)),
         }
-        self.shape(now, packet, order)
+        self.shape(now, packet)
     }
 
     /// Enqueues a packet at the shaper, or returns `None` if the link has none.
-    fn shape(&mut self, now: Instant, packet: &Packet, order: u64) -> Option<Enqueued> {
+    fn shape(&mut self, now: Instant, packet: &Packet) -> Option<Enqueued> {
         let starts = self.shaper.as_ref()?.earliest(self.free_at.max(now), packet.bytes);
-        let enqueued = self.admit(now, *packet, starts, order);
+        let enqueued = self.admit(now, *packet, starts);
         if enqueued != Enqueued::Dropped {
             if let Some(shaper) = &mut self.shaper {
                 shaper.take(starts, packet.bytes);
@@ -617,9 +615,9 @@ impl Link {
     }
 
     /// Enqueues a packet at the scheduler, and dequeues at once if the transmitter is idle.
-    fn schedule(&mut self, now: Instant, packet: Packet, order: u64, arrival: &Arrival) -> Enqueued {
+    fn schedule(&mut self, now: Instant, packet: Packet, arrival: &Arrival) -> Enqueued {
         if let Queue::Scheduler(scheduler) = &mut self.queue {
-            scheduler.enqueue(Waiting { packet, since: now, order }, arrival, &mut self.outcome);
+            scheduler.enqueue(Waiting { packet, since: now }, arrival, &mut self.outcome);
         }
         if arrival.idle.is_some() {
             let empty = self.ring.is_empty();
@@ -643,8 +641,8 @@ impl Link {
             Queue::Fifo(_) => None,
         };
         self.update_from_scheduler(now);
-        if let Some(Waiting { packet, order, .. }) = next {
-            self.put_on_wire(&packet, now, order);
+        if let Some(Waiting { packet, .. }) = next {
+            self.put_on_wire(&packet, now);
             self.start(now, packet.bytes, packet.role, self.free_at);
         }
     }
@@ -689,9 +687,16 @@ impl Link {
         self.ring.front().map(|queued| queued.packet(cargo))
     }
 
-    /// Returns the arrival time and sequence number of the packet at the head.
-    pub(crate) fn head(&self) -> Option<(Instant, u64)> {
-        self.ring.front().map(|queued| (queued.arrives, queued.order))
+    /// Returns the arrival time of the packet at the head.
+    pub(crate) fn head(&self) -> Option<Instant> {
+        self.ring.front().map(|queued| queued.arrives)
+    }
+
+    /// Returns the arrival time of the packet at the head if nothing can change that packet any more. Its transmission
+    /// has started, and it arrives before the link changes.
+    pub(crate) fn settled_head(&self) -> Option<Instant> {
+        let arrives = self.head().filter(|_| self.started() > 0)?;
+        self.varies_at().is_none_or(|change| arrives <= change).then_some(arrives)
     }
 
     /// Returns the flow and role of the packet at the head. Returns `None` for an empty ring or a traffic source's
@@ -722,24 +727,12 @@ impl Link {
     }
 
     /// Imports a packet from the exported copy of this link. Returns true if the packet is now at the head.
-    pub(crate) fn import(&mut self, packet: Packet, arrives: Instant, order: u64) -> bool {
-        self.ring.push(Queued::new(&packet, arrives, arrives, order));
+    pub(crate) fn import(&mut self, packet: Packet, arrives: Instant) -> bool {
+        self.ring.push(Queued::new(&packet, arrives, arrives));
         if let Some(cargo) = &mut self.cargo {
             cargo.push(packet.cargo);
         }
         self.ring.len() == 1
-    }
-
-    /// Applies `number` to every sequence number above `after`.
-    pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        // A FIFO's numbers increase along the ring; a scheduler sends in another order.
-        let fifo = matches!(self.queue, Queue::Fifo(_));
-        for queued in self.ring.iter_mut().rev().take_while(|queued| !fifo || queued.order > after) {
-            if queued.order > after {
-                queued.order = number(queued.order);
-            }
-        }
-        self.queue.renumber(after, number);
     }
 
     /// Updates the statistics up to `now`.

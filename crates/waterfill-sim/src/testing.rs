@@ -31,7 +31,7 @@ pub(crate) fn full_packet(flow: u32, sent: Instant) -> Packet {
 
 /// Returns a full packet that was enqueued at `since`.
 pub(crate) fn waiting(flow: u32, since: Instant) -> Waiting {
-    Waiting { packet: full_packet(flow, since), since, order: 0 }
+    Waiting { packet: full_packet(flow, since), since }
 }
 
 /// Returns the queue context of a link of 12 Mbit/s, where a full packet takes 1 ms.

@@ -81,6 +81,8 @@ pub(crate) struct WebFlows {
     /// Free slots of finished flows among the engine's flows, by route. Late packets and other threads still read their
     /// paths from these slots.
     pub(crate) free: Vec<Vec<u32>>,
+    /// Number of slots, by route.
+    pub(crate) slots: Vec<u32>,
     pub(crate) started: u64,
     pub(crate) open: u64,
     pub(crate) open_max: u64,
@@ -246,6 +248,7 @@ impl WebFlows {
             flow: FlowSpec { stop_s: end.as_secs(), ..spec.flow.clone() },
             order: (0..routes.len()).collect(),
             free: vec![Vec::new(); routes.len()],
+            slots: vec![0; routes.len()],
             routes,
             groups: groups.collect(),
             fan_in: spec.fan_in,

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{cbr, column, flow, link, network, run, run_until};
+use common::{cbr, column, flow, link, network, run, run_on, run_until};
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
-use waterfill_network::{Network, TrafficSpec};
+use waterfill_network::{ChangeSpec, CodelSpec, Network, QueueSpec, TrafficSpec};
 
 /// Tolerance of a utilization: half a picosecond in the 16 µs of the shortest packet on the fastest link, with a
 /// margin.
@@ -54,6 +54,12 @@ fn networks() -> impl Strategy<Value = Network> {
     })
 }
 
+/// Returns everything that a run gives: summary and series.
+fn print(sim: &mut waterfill_sim::Simulation) -> (String, Vec<u64>) {
+    let series = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
+    (serde_json::to_string(&sim.summary()).unwrap(), series)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -89,19 +95,39 @@ proptest! {
     /// The same seed gives equal bytes, in one run or in slices.
     #[test]
     fn reruns_are_identical(n in networks(), slice in 0.01..1.0) {
-        let print = |mut sim: waterfill_sim::Simulation| {
-            let series: Vec<u64> = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
-            (serde_json::to_string(&sim.summary()).unwrap(), series)
-        };
-        let whole = print(run(&n).0);
-        prop_assert_eq!(&whole, &print(run(&n).0));
+        let whole = print(&mut run(&n).0);
+        prop_assert_eq!(&whole, &print(&mut run(&n).0));
         let mut sliced = run_until(&n, 0.0);
         let mut t = 0.0;
         while t < 5.0 {
             t += slice;
             sliced.advance(waterfill_laws::units::Instant::from_secs(t));
         }
-        prop_assert_eq!(&whole, &print(sliced));
+        prop_assert_eq!(&whole, &print(&mut sliced));
+    }
+
+    /// Any number of threads gives the same bytes. With `ties`, all links are equal and all flows start together. With
+    /// `varied`, links have a discipline that decides at departure, or change when a sample is due.
+    #[test]
+    fn threads_change_nothing(mut n in networks(), ties: bool, varied: bool) {
+        if ties {
+            n.links.iter_mut().for_each(|link| (link.rate_bps, link.delay_s) = (1e7, 5e-3));
+            n.flows.iter_mut().for_each(|flow| (flow.start_s, flow.stagger_s) = (0.0, 0.0));
+        }
+        for (l, link) in n.links.iter_mut().enumerate().filter(|_| varied) {
+            if l % 3 == 0 {
+                link.queue = QueueSpec::Codel(CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true });
+            } else {
+                let change = ChangeSpec { at_s: 1.0, rate_bps: Some(4e6), ..ChangeSpec::default() };
+                let down = ChangeSpec { at_s: 2.0 + l as f64, up: Some(false), ..ChangeSpec::default() };
+                link.changes = vec![change, down];
+                link.changes.retain(|change| change.at_s < 5.0);
+            }
+        }
+        let one = print(&mut run_on(&n, 1).0);
+        for threads in [2, 3] {
+            prop_assert_eq!(&one, &print(&mut run_on(&n, threads).0), "{} threads", threads);
+        }
     }
 
     /// Every byte of a finite flow arrives exactly once, whatever is lost.

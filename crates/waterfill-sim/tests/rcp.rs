@@ -148,7 +148,7 @@ fn the_syn_carries_the_request() {
     assert_eq!(sim.ledger().sent, 2 + 5); // SYN and SYN-ACK, and data at 40, 42.4 … 49.6 ms
 }
 
-/// A flow that claims an RTT of 10 s slows the router down for nine flows of 1 ms. The router's d̂ is a tenth of the
+/// A flow that claims an RTT of 10 s slows the router down for nine flows of 10 ms. The router's d̂ is a tenth of the
 /// claim. After other flows have left, the nine flows take far longer to fill the link than without the claim. A claim
 /// is refused for a protocol without an RTT in its header.
 #[test]
@@ -157,7 +157,7 @@ fn a_claimed_rtt_slows_the_router_down() {
         let honest = FlowSpec { count: 9, ..flow("honest", "rcp", &[0], 20.0) };
         let liar = FlowSpec { claimed_rtt_s, ..flow("liar", "rcp", &[0], 20.0) };
         let leaver = FlowSpec { count: 10, ..flow("leaver", "rcp", &[0], 10.0) };
-        let mut n = network(20.0, link("l", 1e8, 0.0005, 1_000_000).to_vec(), vec![honest, liar, leaver]);
+        let mut n = network(20.0, link("l", 1e8, 0.005, 1_000_000).to_vec(), vec![honest, liar, leaver]);
         n.sample_s = 0.01;
         let (sim, _) = run(&n);
         let (times, loads) = (column(sim.series()[1], "time_s"), column(sim.series()[1], "utilization"));

@@ -5,7 +5,7 @@ use waterfill_laws::units::Instant;
 
 use super::Simulation;
 use super::build::add_access;
-use super::event::Event;
+use super::event::{Event, slot_number};
 use crate::flow::{Flow, FlowSetup, Owner};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::sender::{FlowIndex, SenderSpec};
@@ -32,7 +32,7 @@ impl Simulation {
         } else {
             self.send_traffic_packet(t);
         }
-        self.schedule(next, Event::Traffic(t));
+        self.agenda.add_timer(next, Event::Traffic(t), u64::from(t));
     }
 
     fn send_traffic_packet(&mut self, t: u32) {
@@ -71,19 +71,30 @@ impl Simulation {
         web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
         let f = web.free[route].pop().unwrap_or(self.flows.len() as u32);
+        let before = self.flows.get(f as usize);
+        // A slot is a host: its next flow has the same ranks, and sends over the same access link.
+        let (number, access) = before.map_or_else(
+            || {
+                web.slots[route] += 1;
+                let number = slot_number(t, route as u32, web.slots[route]);
+                let access = add_access(&mut self.access_links, &web.flow, 0);
+                if web.flow.access_bps.is_some() {
+                    self.agenda.add_station(Event::Access(access), number);
+                }
+                (number, access)
+            },
+            |flow| (flow.number, flow.access),
+        );
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, FlowIndex { flow: f, index: 0 });
         let (route, base_rtt) = &web.routes[route];
         (sender.index, sender.base_rtt) = (index, *base_rtt);
         sender.start = self.now;
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
-        let before = self.flows.get(f as usize);
         sender.incarnation = before.map_or(0, |flow| flow.sender.spec.incarnation);
         // The timers of the slot's previous flow serve this one.
         let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
         let owner = Owner::Traffic(t);
-        // A slot is a host: its next flow sends over the same access link.
-        let access = before.map_or_else(|| add_access(&mut self.access_links, &web.flow, 0), |flow| flow.access);
-        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route, access };
+        let setup = FlowSetup { owner, number, law: &web.law, spec: &web.flow, sender, counted, route, access };
         let mut flow = Flow::new(&self.network, setup);
         (flow.sender_due, flow.receiver_due) = due;
         if (f as usize) < self.flows.len() {

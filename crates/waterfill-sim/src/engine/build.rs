@@ -7,7 +7,7 @@ use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Ser
 use waterfill_network::{FlowSpec, Network};
 
 use super::Simulation;
-use super::event::Event;
+use super::event::{Event, Observation};
 use crate::access::AccessLink;
 use crate::binding::FlowProtocol;
 use crate::delay_line::DelayLine;
@@ -33,12 +33,20 @@ impl Simulation {
         self.build_traffic()?;
         self.build_series();
         self.agenda.add_stations(self.links.len(), self.delay_lines.len());
-        self.schedule(self.measure.0, Event::WindowOpens);
-        self.schedule(self.measure.1, Event::WindowCloses);
-        self.schedule(Instant::ZERO + self.sample, Event::Sample);
-        for l in 0..self.links.len() {
-            if let Some(time) = self.links[l].varies_at() {
-                self.schedule(time, Event::Change(l as u32));
+        for flow in self.flows.iter().filter(|flow| matches!(flow.route.entry, HostAccess::Access)) {
+            self.agenda.add_station(Event::Access(flow.access), flow.number);
+        }
+        for (traffic, t) in self.traffic.iter().zip(self.flows.len() as u64..) {
+            if let Some(access) = traffic.access {
+                self.agenda.add_station(Event::Access(access), t);
+            }
+        }
+        self.agenda.add_observation(self.measure.0, Observation::WindowOpens);
+        self.agenda.add_observation(self.measure.1, Observation::WindowCloses);
+        self.agenda.add_observation(Instant::ZERO + self.sample, Observation::Sample);
+        for (l, link) in (0u32..).zip(&self.links) {
+            if let Some(time) = link.varies_at() {
+                self.agenda.add_observation(time, Observation::Change(l));
             }
         }
         Ok(())
@@ -58,8 +66,9 @@ impl Simulation {
                 let flow = self.flows.len() as u32;
                 let sender = SenderSpec::new(&network, spec, &law, FlowIndex { flow, index });
                 let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
-                let (owner, access) = (Owner::Group(group), add_access(&mut self.access_links, spec, index));
-                let setup = FlowSetup { owner, law: &law, spec, sender, counted, route: &route, access };
+                let access = add_access(&mut self.access_links, spec, index);
+                let (owner, number) = (Owner::Group(group), u64::from(flow));
+                let setup = FlowSetup { owner, number, law: &law, spec, sender, counted, route: &route, access };
                 self.flows.push(Flow::new(&network, setup));
                 self.schedule_sender(flow);
                 if flow % FLOWS_PER_POLL == 0 && self.watch.poll() {
@@ -151,7 +160,7 @@ impl Simulation {
                 self.access_links.push(AccessLink::new(Rate::from_bps(bps), Duration::ZERO));
                 self.access_links.len() as u32 - 1
             });
-            self.schedule(traffic.next, Event::Traffic(i));
+            self.agenda.add_timer(traffic.next, Event::Traffic(i), u64::from(i));
             self.traffic.push(traffic);
         }
         Ok(())

@@ -1,18 +1,26 @@
-//! Events and their order: by time, then by the sequence number assigned when the event was scheduled.
+//! Events and their order: by time, then by the rank of the entity whose event it is.
+//!
+//! The rank follows from the seed and the entity alone (see [`Ranks`]). So nothing that other entities have done decides a
+//! tie, and a part of the network that runs by itself breaks its ties as the whole network would. The events of one
+//! entity keep their order: links and delay lines are queues, and the timers of a flow or traffic source are alike.
 //!
 //! Links, delay lines and access links ("stations") have at most one event each, that of their head. Those events are
 //! the leaves of a tournament: a tree whose inner nodes hold the earlier event of their two children. The root is
 //! the next event, and a station's next event costs one comparison per level. All other events are timers. They wait in
 //! a heap, which takes part in the tournament as one more leaf.
+//!
+//! Observations are apart. Each is handled before all other events of its time.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use waterfill_laws::units::{Duration, Instant};
+use waterfill_laws::units::Instant;
 use waterfill_network::Watch;
 
+use crate::random::mix;
+
 /// A kind of event, with the index of its link, delay line, flow or traffic source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
     /// The packet at the head of a link arrives at the far end.
     Link(u32),
@@ -28,36 +36,63 @@ pub(super) enum Event {
     Receiver(u32),
     /// A traffic source sends a packet or starts flows.
     Traffic(u32),
-    /// A link's rate, delay or state changes.
-    Change(u32),
-    /// A sample of the time series is due.
-    Sample,
+}
+
+/// An event that no packet causes. Those of one time are handled in the order of this list, then by link: what is read
+/// at a time is the state before anything else of that time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Observation {
     /// The summary's measurement window opens.
     WindowOpens,
     /// The summary's measurement window closes.
     WindowCloses,
+    /// A sample of the time series is due.
+    Sample,
+    /// A link's rate, delay or state changes.
+    Change(u32),
 }
 
-/// An event with its time and sequence number.
+/// Ranks of entities for one seed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Timed {
-    pub(super) time: Instant,
-    pub(super) order: u64,
-    pub(super) event: Event,
+pub(super) struct Ranks {
+    salt: u64,
+}
+
+impl Ranks {
+    pub(super) const fn new(seed: u64) -> Self {
+        Self { salt: mix(seed, 0) }
+    }
+
+    /// Returns the rank of an entity: the place of its kind and number in a permutation that the seed draws.
+    ///
+    /// An index would let low-numbered links and flows win all ties. The number must not depend on threads. It is an
+    /// index of the scenario, or [`slot_number`] for a host that a traffic source adds during the run.
+    const fn of(self, event: Event, number: u64) -> u64 {
+        let kind: u64 = match event {
+            Event::Link(_) => 0,
+            Event::Reordered(_) => 1,
+            Event::DelayLine(_) => 2,
+            Event::Access(_) => 3,
+            Event::Sender(_) => 4,
+            Event::Receiver(_) => 5,
+            Event::Traffic(_) => 6,
+        };
+        mix(number ^ kind << 60, self.salt)
+    }
+}
+
+/// Returns the number of a host that a traffic source adds during the run: source, route and place among the hosts of
+/// that route. Its index among all flows would depend on what other sources do.
+pub(super) const fn slot_number(source: u32, route: u32, slot: u32) -> u64 {
+    mix((source as u64) << 32 | route as u64, 1) ^ slot as u64
 }
 
 /// A timer event in the heap. The order is reversed, so that the earliest event is the largest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Timer {
-    key: u128,
+    time: u64,
+    rank: u64,
     event: Event,
-}
-
-impl Timer {
-    const fn timed(self) -> Timed {
-        let (time, order) = ((self.key >> 64) as u64, self.key as u64);
-        Timed { time: Instant::from_ps(time), order, event: self.event }
-    }
 }
 
 impl PartialOrd for Timer {
@@ -68,49 +103,45 @@ impl PartialOrd for Timer {
 
 impl Ord for Timer {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key)
+        let key = |timer: &Self| (timer.time, timer.rank, timer.event);
+        key(other).cmp(&key(self))
     }
 }
 
-/// Packs time and sequence number into one integer, so that one comparison orders two events.
-const fn key(time: u64, order: u64) -> u128 {
-    ((time as u128) << 64) | order as u128
-}
-
-/// The next event of a leaf. Time and order are separate fields, so that reading the root does not wait for both.
+/// The next event of a leaf.
 #[derive(Clone, Copy, Debug)]
 struct LeafEvent {
     time: u64,
-    order: u64,
-    leaf: usize,
+    /// Upper half of the rank, then the leaf, which decides where those are equal.
+    place: u64,
 }
+
+/// Bits of a rank that take part in the tournament.
+const RANK_BITS: u64 = u64::MAX << 32;
 
 impl LeafEvent {
     /// Placeholder that is later than any event.
-    const NONE: Self = Self { time: u64::MAX, order: u64::MAX, leaf: TIMERS };
+    const NONE: Self = Self { time: u64::MAX, place: TIMERS as u64 };
 
     const fn is_none(&self) -> bool {
         self.time == u64::MAX
     }
 
+    const fn leaf(&self) -> usize {
+        (self.place & !RANK_BITS) as usize
+    }
+
+    /// Packs time and place into one integer, so that one comparison orders two events.
     const fn key(&self) -> u128 {
-        key(self.time, self.order)
+        ((self.time as u128) << 64) | self.place as u128
     }
 }
 
-/// Set of events that one pass of the event loop handles, with a log of them.
-pub(super) trait Window {
-    /// Returns true if the set contains the event with this time and sequence number.
-    fn contains(&self, time: Instant, order: u64) -> bool;
-    /// Records a handled event and the last sequence number assigned so far.
-    fn record(&mut self, time: Instant, order: u64, given_out: u64);
-}
-
-/// Set of the events up to and including a time, limited in number.
+/// Events before a time, limited in number.
 #[derive(Debug)]
-pub(super) struct UpTo<'a> {
-    /// First time after the last event of the set.
-    limit: Instant,
+pub(super) struct Slice<'a> {
+    /// First time after the last event of the slice.
+    pub(super) end: Instant,
     /// Number of events left until the next poll of the watch. `beyond` counts the events after that poll.
     left: u64,
     beyond: u64,
@@ -118,67 +149,79 @@ pub(super) struct UpTo<'a> {
 }
 
 /// Number of events between two polls of the watch. Handling these events takes about a millisecond.
-pub(super) const EVENTS_PER_POLL: u64 = 1 << 13;
+const EVENTS_PER_POLL: u64 = 1 << 13;
 
-impl<'a> UpTo<'a> {
-    pub(super) fn new(until: Instant, events: u64, watch: &'a Watch) -> Self {
+impl<'a> Slice<'a> {
+    pub(super) fn new(end: Instant, events: u64, watch: &'a Watch) -> Self {
         let left = events.min(EVENTS_PER_POLL);
-        let limit = if events == 0 { Instant::ZERO } else { until + Duration::from_ps(1) };
-        Self { limit, left, beyond: events - left, watch }
+        Self { end: if events == 0 { Instant::ZERO } else { end }, left, beyond: events - left, watch }
+    }
+
+    /// Counts a handled event. Returns true if `end` may have changed.
+    #[inline]
+    pub(super) fn count(&mut self) -> bool {
+        self.left -= 1;
+        if self.left == 0 {
+            self.refill();
+            return true;
+        }
+        false
     }
 
     #[cold]
     fn refill(&mut self) {
         if self.beyond == 0 || self.watch.poll() {
-            self.limit = Instant::ZERO; // no event is before it
+            self.end = Instant::ZERO; // no event is before it
         }
         self.left = self.beyond.min(EVENTS_PER_POLL);
         self.beyond -= self.left;
     }
 }
 
-impl Window for UpTo<'_> {
-    #[inline]
-    fn contains(&self, time: Instant, _order: u64) -> bool {
-        time < self.limit
-    }
-
-    #[inline]
-    fn record(&mut self, _time: Instant, _order: u64, _given_out: u64) {
-        self.left -= 1;
-        if self.left == 0 {
-            self.refill();
-        }
-    }
-}
-
 /// Queue of the pending events.
 #[derive(Debug)]
 pub(super) struct Events {
+    ranks: Ranks,
     /// Tournament tree: node 1 is the root, node `i` has the children `2i` and `2i + 1`, and the second half are
-    /// leaves.
+    /// leaves. A leaf keeps its place while it has no event.
     tree: Vec<LeafEvent>,
     /// First leaf of the delay lines and first leaf of the access links.
     first: [usize; 2],
     timers: BinaryHeap<Timer>,
+    observations: BinaryHeap<Reverse<(Instant, Observation)>>,
 }
 
 /// Leaf of the timer heap.
 const TIMERS: usize = 0;
 
-impl Default for Events {
-    /// Returns an empty queue with a leaf for timers only.
-    fn default() -> Self {
-        Self { tree: vec![LeafEvent::NONE; 2], first: [1, 1], timers: BinaryHeap::new() }
-    }
-}
-
 impl Events {
-    /// Adds leaves for links and delay lines, before any of their events is scheduled. Access links may follow at any
-    /// time.
+    /// Creates an empty queue with a leaf for timers only.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            ranks: Ranks::new(seed),
+            tree: vec![LeafEvent::NONE; 2],
+            first: [1, 1],
+            timers: BinaryHeap::new(),
+            observations: BinaryHeap::new(),
+        }
+    }
+
+    /// Adds the links and delay lines, before any of their events is scheduled. Access links may follow at any time.
     pub(super) fn add_stations(&mut self, links: usize, delay_lines: usize) {
         self.first = [1 + links, 1 + links + delay_lines];
         self.grow(self.first[1]);
+        (0..links as u32).for_each(|l| self.add_station(Event::Link(l), u64::from(l)));
+        (0..delay_lines as u32).for_each(|d| self.add_station(Event::DelayLine(d), u64::from(d)));
+    }
+
+    /// Adds a station by its event and its number among those of its kind.
+    pub(super) fn add_station(&mut self, event: Event, number: u64) {
+        let leaf = self.leaf_of(event);
+        if leaf >= self.tree.len() / 2 {
+            self.grow(leaf);
+        }
+        let node = leaf + self.tree.len() / 2;
+        self.tree[node].place = self.ranks.of(event, number) & RANK_BITS | leaf as u64;
     }
 
     /// Returns the leaf of an event.
@@ -191,71 +234,83 @@ impl Events {
         }
     }
 
-    /// Returns the event that a leaf's entry describes.
+    /// Returns the event of a leaf that has one.
     #[inline]
-    fn event_of(&self, entry: &LeafEvent) -> Event {
-        let LeafEvent { leaf, .. } = *entry;
+    fn event_of(&self, leaf: usize) -> Option<Event> {
         if leaf == TIMERS {
-            self.timers.peek().map_or(Event::Sample, |timer| timer.event)
+            self.timers.peek().map(|timer| timer.event)
         } else if leaf < self.first[0] {
-            Event::Link((leaf - 1) as u32)
+            Some(Event::Link((leaf - 1) as u32))
         } else if leaf < self.first[1] {
-            Event::DelayLine((leaf - self.first[0]) as u32)
+            Some(Event::DelayLine((leaf - self.first[0]) as u32))
         } else {
-            Event::Access((leaf - self.first[1]) as u32)
+            Some(Event::Access((leaf - self.first[1]) as u32))
         }
     }
 
-    /// Adds an event. A link, delay line or access link must not have another event in the queue.
+    /// Schedules the event of a station, which must not have another one.
     #[inline]
-    pub(super) fn schedule(&mut self, time: Instant, order: u64, event: Event) {
-        let leaf = self.leaf_of(event);
-        if leaf == TIMERS {
-            self.timers.push(Timer { key: key(time.as_ps(), order), event });
-            self.update_timers();
-            return;
-        }
-        if leaf >= self.tree.len() / 2 {
-            self.grow(leaf);
-        }
-        let entry = LeafEvent { time: time.as_ps(), order, leaf };
+    pub(super) fn schedule(&mut self, time: Instant, event: Event) {
+        let mut node = self.leaf_of(event) + self.tree.len() / 2;
+        let entry = LeafEvent { time: time.as_ps(), ..self.tree[node] };
         // Most events come later than others: those keep their place from some node on.
-        let mut node = leaf + self.tree.len() / 2;
         while node > 0 && entry.key() < self.tree[node].key() {
             self.tree[node] = entry;
             node /= 2;
         }
     }
 
+    /// Schedules a timer of the entity with this number among those of its kind.
+    pub(super) fn add_timer(&mut self, time: Instant, event: Event, number: u64) {
+        let timer = Timer { time: time.as_ps(), rank: self.ranks.of(event, number), event };
+        self.timers.push(timer);
+        self.update_timers();
+    }
+
+    /// Schedules an observation.
+    pub(super) fn add_observation(&mut self, time: Instant, observation: Observation) {
+        self.observations.push(Reverse((time, observation)));
+    }
+
+    /// Returns the time of the next observation; `NEVER` if there is none.
+    pub(super) fn observed_at(&self) -> Instant {
+        self.observations.peek().map_or(Instant::NEVER, |Reverse((time, _))| *time)
+    }
+
+    /// Removes and returns the next observation.
+    pub(super) fn pop_observation(&mut self) -> Option<(Instant, Observation)> {
+        self.observations.pop().map(|Reverse(next)| next)
+    }
+
     /// Returns the index of the link whose event is next, or `None` if the next event is not a link's.
     #[inline]
     pub(super) fn next_link(&self) -> Option<usize> {
-        let place = self.tree[1].leaf.wrapping_sub(1); // of the timers or of none: a large number
-        (place + 1 < self.first[0]).then_some(place)
+        let place = self.tree[1].leaf().wrapping_sub(1); // of the timers or of none: a large number
+        (place.wrapping_add(1) < self.first[0]).then_some(place)
     }
 
-    /// Returns the next event, if there is one.
+    /// Returns the next event, unless it is an observation.
     #[inline]
-    pub(super) fn peek(&self) -> Option<Timed> {
+    pub(super) fn peek(&self) -> Option<(Instant, Event)> {
         let root = &self.tree[1];
-        (!root.is_none()).then(|| self.timed(root))
+        if root.is_none() {
+            return None;
+        }
+        self.event_of(root.leaf()).map(|event| (Instant::from_ps(root.time), event))
     }
 
-    #[inline]
-    fn timed(&self, entry: &LeafEvent) -> Timed {
-        Timed { time: Instant::from_ps(entry.time), order: entry.order, event: self.event_of(entry) }
+    /// Returns the time of the next event, observations included; `NEVER` if there is none.
+    pub(super) fn next_time(&self) -> Instant {
+        Instant::from_ps(self.tree[1].time).min(self.observed_at())
     }
 
     /// Replaces the pending event of a link, delay line or access link by that entity's next event, if any. The
     /// replaced event is usually the earliest in the queue.
     #[inline]
-    pub(super) fn replace_next(&mut self, event: Event, next: Option<(Instant, u64)>) {
+    pub(super) fn replace_next(&mut self, event: Event, next: Option<Instant>) {
         let leaf = self.leaf_of(event);
-        self.set(next.map_or(LeafEvent { leaf, ..LeafEvent::NONE }, |(time, order)| LeafEvent {
-            time: time.as_ps(),
-            order,
-            leaf,
-        }));
+        let LeafEvent { place, .. } = self.tree[leaf + self.tree.len() / 2];
+        self.set(leaf, LeafEvent { time: next.unwrap_or(Instant::NEVER).as_ps(), place });
     }
 
     /// Removes the next event, which must be a timer.
@@ -267,74 +322,66 @@ impl Events {
 
     /// Returns the number of pending events.
     pub(super) fn len(&self) -> usize {
-        self.iter().count()
-    }
-
-    /// Returns all pending events, in any order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Timed> {
         let stations = self.tree[self.tree.len() / 2 + 1..].iter().filter(|entry| !entry.is_none());
-        self.timers.iter().map(|timer| timer.timed()).chain(stations.map(|entry| self.timed(entry)))
+        self.observations.len() + self.timers.len() + stations.count()
     }
 
     /// Removes all events when the run is over.
     #[cold]
     pub(super) fn clear(&mut self) {
-        self.tree.fill(LeafEvent::NONE);
+        self.tree.iter_mut().for_each(|entry| entry.time = u64::MAX);
         self.timers.clear();
+        self.observations.clear();
     }
 
     /// Keeps only the timers for which `keep` returns true.
-    pub(super) fn retain_timers(&mut self, keep: impl Fn(Timed) -> bool) {
-        self.timers.retain(|timer| keep(timer.timed()));
+    pub(super) fn retain_timers(&mut self, keep: impl Fn(Event) -> bool) {
+        self.timers.retain(|timer| keep(timer.event));
         self.update_timers();
     }
 
-    /// Applies `number` to every sequence number above `after`. The mapping must keep the events' order.
-    pub(super) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        for entry in self.tree.iter_mut().filter(|entry| !entry.is_none() && entry.order > after) {
-            entry.order = number(entry.order);
-        }
-        let mut timers = std::mem::take(&mut self.timers).into_vec();
-        for timer in timers.iter_mut().filter(|timer| timer.key as u64 > after) {
-            timer.key = key((timer.key >> 64) as u64, number(timer.key as u64));
-        }
-        self.timers = timers.into();
+    /// Removes and returns the observations for which `take` returns true.
+    pub(super) fn take_observations(&mut self, take: impl Fn(Observation) -> bool) -> Vec<(Instant, Observation)> {
+        let all = std::mem::take(&mut self.observations).into_iter().map(|Reverse(observation)| observation);
+        let (taken, kept): (Vec<_>, Vec<_>) = all.partition(|&(_, observation)| take(observation));
+        self.observations = kept.into_iter().map(Reverse).collect();
+        taken
     }
 
     fn update_timers(&mut self) {
-        self.set(self.timers.peek().map_or(LeafEvent::NONE, |timer| LeafEvent {
-            time: (timer.key >> 64) as u64,
-            order: timer.key as u64,
-            leaf: TIMERS,
-        }));
+        let first = self.timers.peek();
+        let entry = first.map_or(LeafEvent::NONE, |timer| LeafEvent {
+            time: timer.time,
+            place: timer.rank & RANK_BITS | TIMERS as u64,
+        });
+        self.set(TIMERS, entry);
     }
 
     /// Sets a leaf and replays its matches up to the root.
     #[inline]
-    fn set(&mut self, entry: LeafEvent) {
-        let LeafEvent { mut time, mut order, mut leaf } = entry;
+    fn set(&mut self, leaf: usize, entry: LeafEvent) {
         let mut node = leaf + self.tree.len() / 2;
         self.tree[node] = entry;
+        let LeafEvent { mut time, mut place } = entry;
         while node > 1 {
             // A branch: where it is predicted, the next event starts before this comparison is done. A selection by
             // masks is no faster where it is not, and slower with few links.
             let other = &self.tree[node ^ 1];
-            let behind = other.key() < key(time, order);
+            let behind = other.key() < (LeafEvent { time, place }).key();
             time = if behind { other.time } else { time };
-            order = if behind { other.order } else { order };
-            leaf = if behind { other.leaf } else { leaf };
+            place = if behind { other.place } else { place };
             node /= 2;
-            self.tree[node] = LeafEvent { time, order, leaf };
+            self.tree[node] = LeafEvent { time, place };
         }
     }
 
-    /// Grows the tree until it includes this leaf.
+    /// Grows the tree so that it has this leaf.
     #[cold]
     fn grow(&mut self, leaf: usize) {
         let old = self.tree.split_off(self.tree.len() / 2);
         self.tree = vec![LeafEvent::NONE; 2 * (leaf + 1).next_power_of_two()];
         for (leaf, entry) in old.into_iter().enumerate() {
-            self.set(LeafEvent { leaf, ..entry });
+            self.set(leaf, entry);
         }
     }
 }

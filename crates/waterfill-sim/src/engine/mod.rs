@@ -3,7 +3,7 @@
 //! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
 //! sources), `sample`, `summary`. There is at most one event per link direction, delay line, access link,
 //! flow timer and traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of
-//! order. Events of one time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and
+//! order. Events of one time are ordered by ranks that the seed draws (see `event`). Nothing allocates per packet: rings and
 //! arenas grow to what the network holds and keep that size.
 
 use std::path::Path;
@@ -33,7 +33,7 @@ mod summary;
 
 use arrivals::arrival_row;
 use event::Events;
-use parallel::{Journal, Parallel};
+use parallel::Parallel;
 
 /// Packet-level simulation of a network.
 #[derive(Debug)]
@@ -44,8 +44,6 @@ pub struct Simulation {
     /// Start and end of the summary's measurement window.
     measure: (Instant, Instant),
     agenda: Events,
-    /// Last sequence number assigned.
-    order: u64,
     links: Vec<Link>,
     delay_lines: Vec<DelayLine>,
     access_links: Vec<AccessLink>,
@@ -74,8 +72,6 @@ pub struct Simulation {
     steps: Option<StepLog>,
     /// The other threads' parts of the network, if the run has several threads.
     parallel: Option<Box<Parallel>>,
-    /// Entities that were given sequence numbers in the current window, if the run has several threads.
-    journal: Option<Box<Journal>>,
     /// Watch that asks the caller whether the run should stop.
     watch: Watch,
 }
@@ -132,8 +128,7 @@ impl Simulation {
             now: Instant::ZERO,
             end: Instant::from_secs(network.duration_s),
             measure,
-            agenda: Events::default(),
-            order: 0,
+            agenda: Events::new(network.seed),
             link_readings: vec![Reading::default(); links.len()],
             links,
             delay_lines: Vec::new(),
@@ -154,7 +149,6 @@ impl Simulation {
             capture: None,
             steps: None,
             parallel: None,
-            journal: None,
             watch,
             network,
         };

@@ -3,7 +3,7 @@
 use waterfill_laws::units::{Duration, Instant};
 
 use super::Simulation;
-use super::event::{Event, Timed, UpTo, Window};
+use super::event::{Event, Observation, Slice};
 use crate::capture::CapturePoint;
 use crate::flow::{HostAccess, Owner};
 use crate::link::Enqueued;
@@ -17,17 +17,6 @@ const CACHED: usize = 1000;
 const PACKETS_PER_POLL: u64 = 1 << 14;
 
 impl Simulation {
-    fn next_order(&mut self) -> u64 {
-        self.order += 1;
-        self.order
-    }
-
-    /// Schedules an event.
-    pub(super) fn schedule(&mut self, time: Instant, event: Event) {
-        let order = self.next_order();
-        self.agenda.schedule(time, order, event);
-    }
-
     /// Simulates up to and including `until`, or to the end of the run if that is earlier.
     pub fn advance(&mut self, until: Instant) {
         let _ = self.advance_slice(until, u64::MAX);
@@ -44,8 +33,8 @@ impl Simulation {
         match self.parallel.take() {
             None => {
                 let watch = self.watch.clone();
-                self.run(&mut UpTo::new(until, events, &watch));
-                if self.agenda.peek().is_some_and(|next| next.time <= until) {
+                self.run(&mut Slice::new(until + Duration::from_ps(1), events, &watch));
+                if self.agenda.next_time() <= until {
                     return true;
                 }
             }
@@ -64,11 +53,29 @@ impl Simulation {
         false
     }
 
-    /// Handles the events of a window in their order.
-    pub(super) fn run(&mut self, window: &mut impl Window) {
+    /// Handles the events of a slice in their order.
+    pub(super) fn run(&mut self, slice: &mut Slice<'_>) {
+        loop {
+            let due = self.agenda.observed_at();
+            self.handle_events(slice, due);
+            if due >= slice.end {
+                break;
+            }
+            if let Some((time, observation)) = self.agenda.pop_observation() {
+                if let Some(next) = self.observe(time, observation) {
+                    self.agenda.add_observation(next, observation);
+                }
+            }
+            slice.count();
+        }
+    }
+
+    /// Handles the events of a slice that come before the observation that is due next.
+    fn handle_events(&mut self, slice: &mut Slice<'_>, due: Instant) {
         let large = self.links.len() > CACHED || self.flows.len() > CACHED;
-        while let Some(Timed { time, order, event }) = self.agenda.peek() {
-            if !window.contains(time, order) {
+        let mut end = slice.end.min(due);
+        while let Some((time, event)) = self.agenda.peek() {
+            if time >= end {
                 break;
             }
             debug_assert!(time >= self.now, "time runs backwards");
@@ -131,14 +138,10 @@ impl Simulation {
                     self.agenda.pop_timer();
                     self.run_traffic(t);
                 }
-                Event::Sample | Event::WindowOpens | Event::WindowCloses | Event::Change(_) => {
-                    self.agenda.pop_timer();
-                    if let Some(next) = self.observe(event) {
-                        self.schedule(next, event);
-                    }
-                }
             }
-            window.record(time, order, self.order);
+            if slice.count() {
+                end = slice.end.min(due);
+            }
         }
     }
 
@@ -155,14 +158,15 @@ impl Simulation {
         }
     }
 
-    /// Handles an event that no packet causes. Returns the time of the next event of its kind, if any.
-    pub(super) fn observe(&mut self, event: Event) -> Option<Instant> {
-        let now = self.now;
-        match event {
-            Event::WindowOpens => self.links.iter_mut().for_each(|link| link.open_window(now)),
-            Event::WindowCloses => self.links.iter_mut().for_each(|link| link.close_window(now)),
-            Event::Change(l) => return self.change_link(l),
-            _ => {
+    /// Handles an observation. Returns the time of the next one of its kind, if any.
+    pub(super) fn observe(&mut self, now: Instant, observation: Observation) -> Option<Instant> {
+        self.now = now;
+        self.events += 1;
+        match observation {
+            Observation::WindowOpens => self.links.iter_mut().for_each(|link| link.open_window(now)),
+            Observation::WindowCloses => self.links.iter_mut().for_each(|link| link.close_window(now)),
+            Observation::Change(l) => return self.change_link(l),
+            Observation::Sample => {
                 self.take_sample();
                 return Some(now + self.sample);
             }
@@ -248,9 +252,9 @@ impl Simulation {
 
     /// Schedules a packet's arrival out of the order of its link.
     fn schedule_reordered(&mut self, l: u32, delay: Duration, packet: Packet) {
-        let (time, order) = (self.now + delay, self.next_order());
+        let time = self.now + delay;
         self.links[l as usize].add_reordered(time, packet);
-        self.agenda.schedule(time, order, Event::Reordered(l));
+        self.agenda.add_timer(time, Event::Reordered(l), u64::from(l));
     }
 
     /// Counts packets that a queue dropped after accepting them.
@@ -304,15 +308,11 @@ impl Simulation {
     #[expect(clippy::inline_always, reason = "the reason is there")]
     #[inline(always)]
     fn enqueue_new(&mut self, l: u32, packet: &Packet) {
-        let order = self.next_order();
-        if let Some(journal) = &mut self.journal {
-            journal.note_link(l);
-        }
         let link = &mut self.links[l as usize];
-        let enqueued = link.enqueue(self.now, packet, order);
+        let enqueued = link.enqueue(self.now, packet);
         let discarded = link.has_discarded();
         match enqueued {
-            Enqueued::Head(time) => self.agenda.schedule(time, order, Event::Link(l)),
+            Enqueued::Head(time) => self.agenda.schedule(time, Event::Link(l)),
             Enqueued::Behind => {}
             Enqueued::Dropped => self.drop_arrival(l, packet.sack),
         }
@@ -332,12 +332,8 @@ impl Simulation {
     }
 
     fn enqueue_delay_line(&mut self, d: u32, packet: Packet) {
-        let order = self.next_order();
-        if let Some(journal) = &mut self.journal {
-            journal.note_delay_line(d);
-        }
-        if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet, order) {
-            self.agenda.schedule(time, order, Event::DelayLine(d));
+        if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet) {
+            self.agenda.schedule(time, Event::DelayLine(d));
         }
     }
 
@@ -353,12 +349,8 @@ impl Simulation {
 
     /// Hands a packet to its host's access link.
     pub(super) fn enqueue_access(&mut self, a: u32, packet: Packet) {
-        let order = self.next_order();
-        if let Some(journal) = &mut self.journal {
-            journal.note_access(a);
-        }
-        if let Some(time) = self.access_links[a as usize].enqueue(self.now, packet, order) {
-            self.agenda.schedule(time, order, Event::Access(a));
+        if let Some(time) = self.access_links[a as usize].enqueue(self.now, packet) {
+            self.agenda.schedule(time, Event::Access(a));
         }
     }
 
@@ -468,13 +460,14 @@ impl Simulation {
         let time = flow.sender.poll_timer(self.now);
         if time < flow.sender_due {
             flow.sender_due = time;
-            self.schedule_timer(time, Event::Sender(f));
+            let number = flow.number;
+            self.schedule_timer(time, Event::Sender(f), number);
         }
     }
 
     #[inline(never)] // keeps the usual path short
-    fn schedule_timer(&mut self, time: Instant, event: Event) {
-        self.schedule(time, event);
+    fn schedule_timer(&mut self, time: Instant, event: Event, number: u64) {
+        self.agenda.add_timer(time, event, number);
     }
 
     fn schedule_receiver(&mut self, f: u32) {
@@ -482,7 +475,7 @@ impl Simulation {
         let time = flow.receiver.poll_timer();
         if time < flow.receiver_due {
             flow.receiver_due = time;
-            self.schedule(time, Event::Receiver(f));
+            self.agenda.add_timer(time, Event::Receiver(f), flow.number);
         }
     }
 }

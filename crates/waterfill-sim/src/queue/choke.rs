@@ -71,10 +71,6 @@ impl Scheduler for Choke {
     fn heap_bytes(&self) -> usize {
         self.fifo.heap_bytes()
     }
-
-    fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        self.fifo.renumber(after, number);
-    }
 }
 
 #[cfg(test)]

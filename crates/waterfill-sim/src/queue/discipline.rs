@@ -98,8 +98,6 @@ pub(crate) struct Waiting {
     pub(crate) packet: Packet,
     /// Time at which the packet was enqueued.
     pub(crate) since: Instant,
-    /// Sequence number of the packet's arrival.
-    pub(crate) order: u64,
 }
 
 /// Packets that a scheduler dropped or marked after it had accepted them.
@@ -137,8 +135,6 @@ pub(crate) trait Scheduler: Debug + Send + Sync {
     fn backlog(&self) -> Backlog;
     /// Returns the heap memory in use, in bytes.
     fn heap_bytes(&self) -> usize;
-    /// Applies `number` to every waiting packet's sequence number above `after`.
-    fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64);
 
     /// Notifies the discipline of an arrival before the link's router laws see the packet.
     fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
@@ -195,13 +191,6 @@ impl Fifo {
         let waiting = self.packets.remove(index)?;
         self.bytes -= u64::from(waiting.packet.bytes);
         Some(waiting)
-    }
-
-    /// Renumbers the packets as in [`Scheduler::renumber`].
-    pub(super) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        for waiting in self.packets.iter_mut().rev().take_while(|waiting| waiting.order > after) {
-            waiting.order = number(waiting.order);
-        }
     }
 
     pub(super) fn backlog(&self) -> Backlog {

@@ -128,12 +128,6 @@ impl Scheduler for FqCodel {
         self.backlog
     }
 
-    fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        for queue in &mut self.queues {
-            queue.fifo.renumber(after, number);
-        }
-    }
-
     fn heap_bytes(&self) -> usize {
         let own: usize = self.queues.iter().map(|queue| queue.fifo.heap_bytes()).sum();
         own + self.queues.len() * size_of::<FlowQueue>() + (self.new.capacity() + self.old.capacity()) * 4

@@ -139,13 +139,6 @@ impl Queue {
         }
     }
 
-    /// Renumbers the packets that a scheduler stores, as in [`Scheduler::renumber`].
-    pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        if let Self::Scheduler(scheduler) = self {
-            scheduler.renumber(after, number);
-        }
-    }
-
     /// Notifies the discipline of the share of the capacity that the link's router laws target.
     pub(crate) fn notify_target(&mut self, target: f64) {
         // Schedulers divide the whole capacity, whatever the laws aim at in their part of it.

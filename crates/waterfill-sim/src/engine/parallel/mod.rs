@@ -1,18 +1,22 @@
 //! Simulation of one run on several threads, with the same results as on one thread.
 //!
-//! Reading order: `plan` (which thread simulates what), this file (windows and what crosses between threads), `order`
-//! (sequence numbers), `barrier`. Each thread has a [`Simulation`] of the whole network and uses its own part of it;
-//! thread 0 uses the one that the caller holds. A link belongs to the thread where it begins. If it ends in another
-//! thread's part, that thread's copy of the link is a queue of packets that are about to arrive.
+//! Reading order: `plan` (which thread simulates what), this file (windows and what crosses between threads), `barrier`.
+//! Each thread has a [`Simulation`] of the whole network and uses its own part of it; thread 0 uses the one that the
+//! caller holds. A link belongs to the thread where it begins. If it ends in another thread's part, that thread's copy
+//! of the link is a queue of packets that are about to arrive.
 //!
-//! Time passes in windows. A window begins at the earliest event of all threads and is as long as the lookahead, which
-//! is the least time from the start of a transmission on a cut link to its arrival. So a packet that arrives in the
-//! window has started before it, and is handed over before the window begins. In the window the threads need nothing of
-//! each other. After it they agree on sequence numbers, so that all ties are broken as one thread breaks them.
+//! Time passes in windows, at the end of which all threads meet once. An event of one part can cause one of another only
+//! over a cut link, and not before that link's delay and shortest transmission have passed. So each part handles its
+//! events up to the earliest time at which another part could interfere, as far as all parts' next events tell. At the
+//! end of the window it hands over the packets whose transmission has started on its cut links; their headers are final.
+//!
+//! Equal bytes for any number of threads follow. Within a part, events are handled in the order of time and rank, as on
+//! one thread, and neither depends on other parts (see `event`). Events of different parts at one time cannot concern each
+//! other, because crossing takes longer than no time.
 //!
 //! Samples and the summary's window concern the whole network. A window ends where one of them is due; then thread 0
 //! takes all parts together and calls what a run on one thread calls. A window also ends where a cut link's rate, delay
-//! or state changes, so that no packet is handed over that the change concerns.
+//! or state changes, and no packet is handed over that could concern.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -21,25 +25,21 @@ use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Watch;
 
 use super::Simulation;
-use super::event::{Event, Timed};
+use super::event::{Event, Events, Observation, Slice};
 use crate::flow::Flow;
 use crate::packet::{Blocks, Packet, SackId};
 
 mod barrier;
-mod order;
 mod plan;
 
-pub(super) use order::Journal;
-
 use barrier::Barrier;
-use order::{Handled, LoggedWindow, Merge};
-use plan::Plan;
+use plan::{Pair, Plan};
 
 /// Smallest difference between two simulated times.
 const PICOSECOND: Duration = Duration::from_ps(1);
 
 /// Number of windows between two polls of the watch. A long window also polls inside.
-const WINDOWS_PER_POLL: u32 = 64;
+const WINDOWS_PER_POLL: usize = 64;
 
 /// A run's division among threads, and the parts of the network that other threads simulate.
 #[derive(Debug)]
@@ -47,10 +47,8 @@ pub(super) struct Parallel {
     plan: Plan,
     /// Simulations of threads 1, 2, …
     others: Vec<Simulation>,
-    /// Events handled between two windows: those that concern the whole network, and changes of cut links.
-    observations: Vec<Timed>,
-    /// Last sequence number on which all threads agree.
-    settled: u64,
+    /// Observations of the whole network, and changes of cut links.
+    observations: Vec<(Instant, Observation)>,
     /// Number of flows at the start of the run. Traffic sources start later flows, all of them in part 0.
     initial_flows: usize,
 }
@@ -60,16 +58,37 @@ pub(super) struct Parallel {
 struct Crossing {
     link: u32,
     arrives: Instant,
-    order: u64,
     packet: Packet,
 }
 
-/// Packets that one thread hands over to another before a window.
+/// Packets that one thread hands over to another after a window.
 #[derive(Debug, Default)]
 struct Mailbox {
     crossings: Vec<Crossing>,
     /// Selective acknowledgements of those packets that carry some, in the packets' order.
     blocks: Vec<Blocks>,
+}
+
+/// State of the cut links from one part to another.
+#[derive(Debug, Default)]
+struct Border {
+    mail: Mutex<Mailbox>,
+    /// Earliest arrival of a packet in the mailbox, in picoseconds.
+    handed_over: AtomicU64,
+    /// Earliest arrival of a packet that stays with the sending part, in picoseconds.
+    kept: AtomicU64,
+}
+
+/// Messages of the threads at the end of a window. There are two sets, since a fast thread may write the next before a
+/// slow one has read this one.
+#[derive(Debug)]
+struct Messages {
+    /// Time of each part's next event, in picoseconds. Packets in mailboxes do not count.
+    next: Vec<AtomicU64>,
+    /// One border for each of the plan's pairs.
+    borders: Vec<Border>,
+    /// True if the run stops here. Thread 0 decides, so that all threads agree.
+    over: AtomicBool,
 }
 
 /// State shared by the threads of a run while it advances.
@@ -80,18 +99,11 @@ struct Shared<'a> {
     initial_flows: usize,
     parts: Vec<Mutex<&'a mut Simulation>>,
     barrier: Barrier,
-    logs: Vec<RwLock<Vec<Handled>>>,
-    /// Time of each part's next event, in picoseconds.
-    next: Vec<AtomicU64>,
-    /// Mailboxes by receiving thread, then by sending thread.
-    mail: Vec<Vec<Mutex<Mailbox>>>,
+    messages: [Messages; 2],
     /// Flows that traffic sources have started, for the other threads.
     started: RwLock<Vec<Flow>>,
-    observations: Mutex<Vec<Timed>>,
-    settled: AtomicU64,
+    observations: Mutex<Vec<(Instant, Observation)>>,
     watch: Watch,
-    /// True if the run stops after this window. Thread 0 decides, so that all threads agree.
-    over: AtomicBool,
 }
 
 impl Simulation {
@@ -125,51 +137,65 @@ impl Simulation {
         self.parallel.as_ref().map_or(&[], |parallel| &parallel.others)
     }
 
-    /// Returns the earlier of this part's next event and its next arrival over a cut link.
-    fn next_event(&self, exported: &[u32]) -> Instant {
-        let arrivals = exported.iter().map(|&l| self.links[l as usize].next_arrival());
-        arrivals.chain(self.agenda.peek().map(|entry| entry.time)).min().unwrap_or(Instant::NEVER)
-    }
-
     /// Imports the packets of cut links from a mailbox.
     fn import(&mut self, mail: &mut Mailbox) {
         let mut blocks = mail.blocks.drain(..);
-        for Crossing { link, arrives, order, mut packet } in mail.crossings.drain(..) {
+        for Crossing { link, arrives, mut packet } in mail.crossings.drain(..) {
             if packet.sack != SackId::NONE {
                 packet.sack = blocks.next().map_or(SackId::NONE, |blocks| self.sacks.store(blocks));
             }
-            if self.links[link as usize].import(packet, arrives, order) {
-                self.agenda.schedule(arrives, order, Event::Link(link));
+            if self.links[link as usize].import(packet, arrives) {
+                self.agenda.schedule(arrives, Event::Link(link));
             }
         }
+    }
+
+    /// Moves the packets of a cut link that nothing can change any more to a mailbox. Returns the earliest arrival of a
+    /// moved packet and of one that stays. All events before `end` have been handled.
+    fn export(&mut self, l: u32, end: Instant, mail: &mut Mailbox) -> [Instant; 2] {
+        let before = end.before(PICOSECOND);
+        let link = &mut self.links[l as usize];
+        link.advance(before);
+        let first = link.settled_head();
+        while let Some(arrives) = link.settled_head() {
+            let packet = link.deliver(before);
+            mail.blocks.extend(self.sacks.take(packet.sack));
+            mail.crossings.push(Crossing { link: l, arrives, packet });
+        }
+        let kept = link.next_arrival();
+        if link.has_discarded() {
+            self.count_drops(l);
+        }
+        [first.unwrap_or(Instant::NEVER), kept]
     }
 }
 
 impl Parallel {
-    /// Divides a simulation that has not begun into the parts of `plan`.
+    /// Divides a simulation that has not begun.
     fn new(plan: Plan, sim: &mut Simulation) -> Option<Self> {
         let build = |_| Simulation::watched(sim.network.clone(), sim.watch.clone()).ok();
         let mut others: Vec<Simulation> = (1..plan.parts).map(build).collect::<Option<_>>()?;
-        let observations = sim.agenda.iter().filter(|entry| owner(&plan, sim, entry.event).is_none()).collect();
-        let keep_own = |part: usize, sim: &mut Simulation| {
-            let mut agenda = std::mem::take(&mut sim.agenda);
-            agenda.retain_timers(|entry| owner(&plan, sim, entry.event) == Some(part));
-            sim.agenda = agenda;
+        let is_shared = |observation| match observation {
+            Observation::Change(l) => plan.is_cut(l),
+            Observation::WindowOpens | Observation::WindowCloses | Observation::Sample => true,
         };
-        for (part, other) in (1..).zip(&mut others) {
-            keep_own(part, other);
+        let observations = sim.agenda.take_observations(is_shared);
+        for (part, sim) in std::iter::once(&mut *sim).chain(&mut others).enumerate() {
+            let mut agenda = std::mem::replace(&mut sim.agenda, Events::new(0));
+            agenda.retain_timers(|event| owner(&plan, sim, event) == part);
+            let elsewhere = |observation| match observation {
+                Observation::Change(l) => is_shared(observation) || plan.links[l as usize].0 != part,
+                _ => true,
+            };
+            drop(agenda.take_observations(elsewhere));
+            sim.agenda = agenda;
         }
-        keep_own(0, sim);
-        for sim in std::iter::once(&mut *sim).chain(&mut others) {
-            sim.journal = Some(Box::default());
-        }
-        let cut = plan.links.iter().enumerate().filter(|(_, (from, to))| from != to);
-        cut.for_each(|(l, _)| sim.links[l].export());
-        let (settled, initial_flows) = (sim.order, sim.flows.len());
-        Some(Self { plan, others, observations, settled, initial_flows })
+        (0..sim.links.len()).filter(|&l| plan.is_cut(l as u32)).for_each(|l| sim.links[l].export());
+        let initial_flows = sim.flows.len();
+        Some(Self { plan, others, observations, initial_flows })
     }
 
-    /// Returns the number of events that are pending in other threads or concern the whole network.
+    /// Returns the number of the other threads' pending events and of shared observations.
     pub(super) fn pending(&self) -> usize {
         self.others.iter().map(|part| part.agenda.len()).sum::<usize>() + self.observations.len()
     }
@@ -178,22 +204,21 @@ impl Parallel {
     pub(super) fn advance(&mut self, sim: &mut Simulation, until: Instant) {
         exchange(&self.plan, sim, &mut self.others.iter_mut().collect::<Vec<_>>(), self.initial_flows);
         let parts = self.plan.parts;
-        let started = sim.flows[self.initial_flows..].to_vec();
-        let watch = sim.watch.clone();
+        let messages = || Messages {
+            next: (0..parts).map(|_| AtomicU64::new(0)).collect(),
+            borders: self.plan.pairs.iter().map(|_| Border::default()).collect(),
+            over: AtomicBool::new(false),
+        };
         let shared = Shared {
             plan: &self.plan,
             until,
             initial_flows: self.initial_flows,
+            started: RwLock::new(sim.flows[self.initial_flows..].to_vec()),
+            watch: sim.watch.clone(),
             parts: std::iter::once(&mut *sim).chain(&mut self.others).map(Mutex::new).collect(),
             barrier: Barrier::new(parts),
-            logs: (0..parts).map(|_| RwLock::default()).collect(),
-            next: (0..parts).map(|_| AtomicU64::new(0)).collect(),
-            mail: (0..parts).map(|_| (0..parts).map(|_| Mutex::default()).collect()).collect(),
-            started: RwLock::new(started),
+            messages: [messages(), messages()],
             observations: Mutex::new(std::mem::take(&mut self.observations)),
-            settled: AtomicU64::new(self.settled),
-            watch,
-            over: AtomicBool::new(false),
         };
         std::thread::scope(|scope| {
             for part in 1..parts {
@@ -202,7 +227,6 @@ impl Parallel {
             }
             shared.simulate(0);
         });
-        self.settled = shared.settled.load(Ordering::Relaxed);
         self.observations = shared.observations.into_inner().unwrap_or_else(PoisonError::into_inner);
         exchange(&self.plan, sim, &mut self.others.iter_mut().collect::<Vec<_>>(), self.initial_flows);
         collect(&self.plan, sim, &self.others);
@@ -210,7 +234,7 @@ impl Parallel {
 }
 
 impl Shared<'_> {
-    /// Simulates one part up to `until`, window by window.
+    /// Simulates one part up to the end, window by window.
     fn simulate(&self, part: usize) {
         let _guard = self.barrier.guard();
         // Thread 0 is its caller's, where signals arrive.
@@ -219,50 +243,38 @@ impl Shared<'_> {
                 let _ = self.watch.poll(); // the end of the window looks at the answer
             }
         };
-        let exported = self.plan.cut_links_of(part);
-        let (mut settled, mut shifts, mut windows) = (self.settled.load(Ordering::Relaxed), Vec::new(), 0u32);
-        self.with(part, |sim| self.publish(part, sim.next_event(&exported)));
+        let (mut earliest, mut windows) = (Vec::new(), 0);
+        self.with(part, |sim| self.publish(&self.messages[0], part, sim, Instant::ZERO));
         self.barrier.wait(idle);
         loop {
-            let next = self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(0);
-            let observation = lock(&self.observations).iter().map(|entry| (entry.time, entry.order)).min();
-            let (next, due) = (Instant::from_ps(next), observation.unwrap_or((Instant::NEVER, 0)));
-            if next.min(due.0) > self.until || self.over.load(Ordering::Relaxed) {
+            let messages = &self.messages[windows % 2];
+            self.with(part, |sim| self.take_in(messages, part, sim));
+            self.read_earliest(messages, &mut earliest);
+            let next = earliest.iter().copied().min().unwrap_or(Instant::NEVER);
+            let due = self.observed_at();
+            if next.min(due) > self.until || messages.over.load(Ordering::Relaxed) {
                 break;
             }
-            let horizon = next + self.plan.lookahead;
-            let limit = (horizon, 0).min(due).min((self.until + PICOSECOND, 0));
-            if next <= limit.0 {
-                // Not further than the window: a change at its end may reschedule what arrives later.
-                let horizon = horizon.min(limit.0 + PICOSECOND);
-                self.with(part, |sim| self.hand_over(part, sim, &exported, next, horizon));
-            }
-            self.barrier.wait(idle);
-            self.with(part, |sim| {
-                self.take_in(part, sim);
-                let mut log = self.logs[part].write().unwrap_or_else(PoisonError::into_inner);
-                sim.order = settled;
-                sim.run(&mut LoggedWindow::new(limit, settled, &mut log, &self.watch));
-                self.publish(part, sim.next_event(&exported));
-            });
-            if part == 0 {
-                windows += 1;
-                let over = self.watch.is_stopped() || (windows % WINDOWS_PER_POLL == 0 && self.watch.poll());
-                self.over.store(over, Ordering::Relaxed);
-            }
-            self.barrier.wait(idle);
-            settled = self.with(part, |sim| self.renumber(part, sim, settled, &mut shifts));
-            if limit == due {
-                self.barrier.wait(idle);
+            if due <= next {
+                self.barrier.wait(idle); // all have read the messages
                 if part == 0 {
-                    self.observe(limit.0, settled);
+                    self.observe(messages);
                 }
                 self.barrier.wait(idle);
-                settled = self.settled.load(Ordering::Relaxed);
+                continue;
             }
-        }
-        if part == 0 {
-            self.settled.store(settled, Ordering::Relaxed);
+            let end = self.horizon(messages, part, &earliest).min(due).min(self.until + PICOSECOND);
+            windows += 1;
+            let messages = &self.messages[windows % 2];
+            self.with(part, |sim| {
+                sim.run(&mut Slice::new(end, u64::MAX, &self.watch));
+                self.publish(messages, part, sim, end);
+            });
+            if part == 0 {
+                let over = self.watch.is_stopped() || (windows % WINDOWS_PER_POLL == 0 && self.watch.poll());
+                messages.over.store(over, Ordering::Relaxed);
+            }
+            self.barrier.wait(idle);
         }
     }
 
@@ -270,30 +282,24 @@ impl Shared<'_> {
         act(&mut lock(&self.parts[part]))
     }
 
-    /// Publishes the time of a part's next event.
-    fn publish(&self, part: usize, next: Instant) {
-        self.next[part].store(next.as_ps(), Ordering::Relaxed);
+    /// Returns the plan's pairs and their borders.
+    fn borders<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = (&'a Pair, &'a Border)> {
+        self.plan.pairs.iter().zip(&messages.borders)
     }
 
-    /// Hands over the packets of cut links that arrive before `horizon`. Their transmission started before `next`.
-    fn hand_over(&self, part: usize, sim: &mut Simulation, exported: &[u32], next: Instant, horizon: Instant) {
-        let before = next.before(PICOSECOND);
-        for &l in exported {
-            let link = &mut sim.links[l as usize];
-            if link.next_arrival() >= horizon {
-                continue;
+    /// Hands over a part's packets after a window and publishes when its next event is due.
+    fn publish(&self, messages: &Messages, part: usize, sim: &mut Simulation, end: Instant) {
+        for (pair, border) in self.borders(messages).filter(|(pair, _)| pair.from == part) {
+            let (mut mail, mut first) = (lock(&border.mail), [Instant::NEVER; 2]);
+            for &l in &pair.links {
+                let [handed_over, kept] = sim.export(l, end, &mut mail);
+                first = [first[0].min(handed_over), first[1].min(kept)];
             }
-            link.advance(before); // a scheduler may have nothing on the wire yet
-            let mut mail = lock(&self.mail[self.plan.links[l as usize].1][part]);
-            while let Some((arrives, order)) = link.head().filter(|&(arrives, _)| arrives < horizon) {
-                let packet = link.deliver(before);
-                mail.blocks.extend(sim.sacks.take(packet.sack));
-                mail.crossings.push(Crossing { link: l, arrives, order, packet });
-            }
-            if link.has_discarded() {
-                sim.count_drops(l);
-            }
+            let [handed_over, kept] = first.map(Instant::as_ps);
+            border.handed_over.store(handed_over, Ordering::Relaxed);
+            border.kept.store(kept, Ordering::Relaxed);
         }
+        messages.next[part].store(sim.agenda.next_time().as_ps(), Ordering::Relaxed);
         if part == 0 && sim.flows.len() > self.initial_flows {
             let mut started = self.started.write().unwrap_or_else(PoisonError::into_inner);
             let known = self.initial_flows + started.len();
@@ -301,80 +307,82 @@ impl Shared<'_> {
         }
     }
 
-    /// Takes over packets and started flows from the other threads.
-    fn take_in(&self, part: usize, sim: &mut Simulation) {
+    /// Imports the flows and packets that the other threads have handed over.
+    fn take_in(&self, messages: &Messages, part: usize, sim: &mut Simulation) {
         if part > 0 {
             let started = self.started.read().unwrap_or_else(PoisonError::into_inner);
             let known = sim.flows.len() - self.initial_flows;
             sim.flows.extend(started[known..].iter().cloned()); // for their routes
         }
-        for mail in &self.mail[part] {
-            sim.import(&mut lock(mail));
+        for (_, border) in self.borders(messages).filter(|(pair, _)| pair.to == part) {
+            sim.import(&mut lock(&border.mail));
         }
     }
 
-    /// Replaces the sequence numbers that a part assigned in the last window by the sequential ones. Returns the last
-    /// number.
-    fn renumber(&self, part: usize, sim: &mut Simulation, settled: u64, shifts: &mut Vec<u64>) -> u64 {
-        let guards: Vec<_> = self.logs.iter().map(|log| log.read().unwrap_or_else(PoisonError::into_inner)).collect();
-        let logs: Vec<&[Handled]> = guards.iter().map(|log| log.as_slice()).collect();
-        let merge = Merge { logs: &logs, settled };
-        merge.shifts(part, shifts);
-        if let Some(mut journal) = sim.journal.take() {
-            journal.renumber(sim, settled, shifts);
-            sim.journal = Some(journal);
+    /// Fills in the time of each part's next event, as far as it follows from what has been sent.
+    fn read_earliest(&self, messages: &Messages, earliest: &mut Vec<Instant>) {
+        earliest.clear();
+        earliest.extend(messages.next.iter().map(read));
+        for (pair, border) in self.borders(messages) {
+            let arrives = read(&border.handed_over).min(read(&border.kept));
+            earliest[pair.to] = earliest[pair.to].min(arrives);
         }
-        merge.settled_after()
     }
 
-    /// Handles the event at the end of a window, on thread 0 while the other threads wait.
-    fn observe(&self, now: Instant, settled: u64) {
+    /// Returns the time before which nothing more can reach a part.
+    fn horizon(&self, messages: &Messages, part: usize, earliest: &[Instant]) -> Instant {
+        let kept = self.borders(messages).filter(|(pair, _)| pair.to == part).map(|(_, border)| read(&border.kept));
+        let caused = earliest.iter().zip(&self.plan.lookahead).map(|(&next, lookahead)| next + lookahead[part]);
+        kept.chain(caused).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Returns the time of the next shared observation; `NEVER` if there is none.
+    fn observed_at(&self) -> Instant {
+        lock(&self.observations).iter().min().map_or(Instant::NEVER, |&(time, _)| time)
+    }
+
+    /// Handles the next shared observation. Only thread 0 calls this, while the others wait.
+    fn observe(&self, messages: &Messages) {
         let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
         let (first, others) = parts.split_at_mut(1);
         let sim: &mut Simulation = &mut first[0];
         let mut others: Vec<&mut Simulation> = others.iter_mut().map(|part| &mut ***part).collect();
         let mut observations = lock(&self.observations);
-        let Some(due) = (0..observations.len()).min_by_key(|&i| (observations[i].time, observations[i].order)) else {
-            return;
-        };
-        let event = observations.swap_remove(due).event;
-        if let Event::Change(l) = event {
+        let Some(next) = (0..observations.len()).min_by_key(|&i| observations[i]) else { return };
+        let (now, observation) = observations.swap_remove(next);
+        let following = if let Observation::Change(l) = observation {
             let part = self.plan.links[l as usize].0;
             let owner: &mut Simulation = if part == 0 { sim } else { others[part - 1] };
-            (owner.now, owner.order) = (now, settled);
-            owner.events += 1;
-            if let Some(time) = owner.observe(event) {
-                owner.order += 1;
-                observations.push(Timed { time, order: owner.order, event });
+            let following = owner.observe(now, observation);
+            for (pair, border) in self.borders(messages).filter(|(pair, _)| pair.links.contains(&l)) {
+                let kept = pair.links.iter().map(|&l| owner.links[l as usize].next_arrival()).min();
+                border.kept.store(kept.unwrap_or(Instant::NEVER).as_ps(), Ordering::Relaxed);
             }
-            self.settled.store(owner.order, Ordering::Relaxed);
-            self.publish(part, owner.next_event(&self.plan.cut_links_of(part)));
-            return;
-        }
-        exchange(self.plan, sim, &mut others, self.initial_flows);
-        let read: Vec<&Simulation> = others.iter().map(|part| &**part).collect();
-        collect(self.plan, sim, &read);
-        (sim.now, sim.order) = (now, settled);
-        sim.events += 1;
-        if let Some(time) = sim.observe(event) {
-            sim.order += 1;
-            observations.push(Timed { time, order: sim.order, event });
-        }
-        self.settled.store(sim.order, Ordering::Relaxed);
-        exchange(self.plan, sim, &mut others, self.initial_flows);
+            following
+        } else {
+            exchange(self.plan, sim, &mut others, self.initial_flows);
+            collect(self.plan, sim, &others.iter().map(|part| &**part).collect::<Vec<_>>());
+            let following = sim.observe(now, observation);
+            exchange(self.plan, sim, &mut others, self.initial_flows);
+            following
+        };
+        observations.extend(following.map(|time| (time, observation)));
     }
 }
 
-/// Returns the part whose thread handles an event; `None` if it is handled between two windows.
-fn owner(plan: &Plan, sim: &Simulation, event: Event) -> Option<usize> {
+/// Reads a time that a thread has published.
+fn read(time: &AtomicU64) -> Instant {
+    Instant::from_ps(time.load(Ordering::Relaxed))
+}
+
+/// Returns the part whose thread handles an event.
+fn owner(plan: &Plan, sim: &Simulation, event: Event) -> usize {
     match event {
-        Event::Sender(f) => Some(hosts(plan, sim, f as usize).0),
-        Event::Receiver(f) => Some(hosts(plan, sim, f as usize).1),
-        Event::Traffic(t) => Some(plan.traffic[t as usize].0),
-        Event::Link(l) | Event::Reordered(l) => Some(plan.links[l as usize].0),
-        Event::DelayLine(_) | Event::Access(_) => Some(0), // none before the run begins
-        Event::Change(l) => Some(plan.links[l as usize]).filter(|(from, to)| from == to).map(|(from, _)| from),
-        Event::Sample | Event::WindowOpens | Event::WindowCloses => None,
+        Event::Sender(f) => hosts(plan, sim, f as usize).0,
+        Event::Receiver(f) => hosts(plan, sim, f as usize).1,
+        Event::Traffic(t) => plan.traffic[t as usize].0,
+        Event::Link(l) | Event::Reordered(l) => plan.links[l as usize].0,
+        Event::DelayLine(_) | Event::Access(_) => 0, // none before the run begins
     }
 }
 

@@ -47,10 +47,21 @@ pub(super) struct Plan {
     pub(super) groups: Vec<(usize, usize)>,
     /// Parts in which each traffic source's packets begin and end.
     pub(super) traffic: Vec<(usize, usize)>,
-    /// Lookahead: minimum time from a packet's start on a cut link to its arrival.
-    pub(super) lookahead: Duration,
+    /// Pairs of parts with cut links between them.
+    pub(super) pairs: Vec<Pair>,
+    /// Lookahead from each part to each: minimum time until an event of the first causes one of the second, over any
+    /// parts between. From a part to itself it is the shortest way out and back.
+    pub(super) lookahead: Vec<Vec<Duration>>,
     /// Predicted wall time per simulated second, in seconds.
     pub(super) predicted: f64,
+}
+
+/// Two parts with cut links from the first to the second.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) links: Vec<u32>,
 }
 
 impl Plan {
@@ -59,10 +70,10 @@ impl Plan {
         Layout::new(network).divide(parts)
     }
 
-    /// Returns the links that begin in one part and end in another part.
-    pub(super) fn cut_links_of(&self, part: usize) -> Vec<u32> {
-        let cut = |&(_, &(from, to)): &(usize, &(usize, usize))| from == part && to != part;
-        self.links.iter().enumerate().filter(cut).map(|(l, _)| l as u32).collect()
+    /// Returns true if a link begins in one part and ends in another part.
+    pub(super) fn is_cut(&self, l: u32) -> bool {
+        let (from, to) = self.links[l as usize];
+        from != to
     }
 
     /// Returns the plan of at most `max` parts that is predicted to be fastest, or `None` if several threads would not
@@ -200,22 +211,32 @@ impl Layout {
         for (node, &weight) in self.weights.iter().enumerate().filter(|&(_, &weight)| weight > 0.0) {
             loads[part_of[graph.group_of[node]]] += weight * (1.0 + COST_EVENT_SHARE);
         }
-        let mut lookahead = Duration::MAX;
+        let mut shortest = Duration::MAX;
+        let mut lookahead = vec![vec![Duration::MAX; parts]; parts];
+        let mut pairs = BTreeMap::<_, Vec<u32>>::new();
         for (l, &(from, to)) in links.iter().enumerate().filter(|(_, (from, to))| from != to) {
             let (delay, transmission) = self.delays[l];
-            lookahead = lookahead.min(delay + transmission);
+            pairs.entry((from, to)).or_default().push(l as u32);
+            lookahead[from][to] = lookahead[from][to].min(delay + transmission);
+            shortest = shortest.min(delay + transmission);
             loads[from] += self.rates[l] * COST_CROSSING_S / 2.0;
             loads[to] += self.rates[l] * COST_CROSSING_S / 2.0;
         }
         let window_s = COST_WINDOW_S + COST_WINDOW_PER_THREAD_S * parts as f64;
         let busiest = loads.iter().copied().fold(0.0, f64::max);
-        (lookahead < Duration::MAX && !lookahead.is_zero()).then(|| Plan {
+        for by in 0..parts {
+            for (from, to) in (0..parts).flat_map(|from| (0..parts).map(move |to| (from, to))) {
+                lookahead[from][to] = lookahead[from][to].min(lookahead[from][by] + lookahead[by][to]);
+            }
+        }
+        (shortest < Duration::MAX && !shortest.is_zero()).then(|| Plan {
             parts,
             groups: self.groups.iter().map(|&hosts| place(hosts)).collect(),
             traffic: self.traffic.iter().map(|&ends| place(ends)).collect(),
             links,
+            pairs: pairs.into_iter().map(|((from, to), links)| Pair { from, to, links }).collect(),
             lookahead,
-            predicted: busiest + window_s / lookahead.as_secs(),
+            predicted: busiest + window_s / shortest.as_secs(),
         })
     }
 }
@@ -390,7 +411,9 @@ mod tests {
     fn the_lookahead_is_delay_and_shortest_transmission_of_the_cut() {
         let plan = Plan::new(&line(&[2, 7, 2], 4), 2).expect("a division");
         // Cut at the longest link: 7 ms, and 40 bytes at 100 Mbit/s.
-        assert_eq!(plan.lookahead, Duration::from_millis(7) + Duration::from_ps(3_200_000));
+        let lookahead = Duration::from_millis(7) + Duration::from_ps(3_200_000);
+        let there_and_back = lookahead + lookahead;
+        assert_eq!(plan.lookahead, [[there_and_back, lookahead], [lookahead, there_and_back]]);
         assert_eq!(
             plan.links.iter().map(|&(from, to)| from != to).collect::<Vec<_>>(),
             [false, false, true, true, false, false]

@@ -20,6 +20,8 @@
 //! **The buffer** is shared. When it is full, the class with the largest backlog relative to its part loses its newest
 //! packet.
 
+use std::collections::VecDeque;
+
 use waterfill_laws::math;
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::units::{Duration, Instant, Rate};
@@ -43,6 +45,9 @@ pub(in crate::queue) struct PerClassQueue {
     module: Cohabit,
     capacity: Rate,
     queues: PerClass<Fifo>,
+    /// Number of each waiting packet among all arrivals.
+    numbers: PerClass<VecDeque<u64>>,
+    arrivals: u64,
     /// Virtual start time of each class's next packet, in bytes of the whole link.
     starts: PerClass<f64>,
     /// Virtual start time of the packet in service.
@@ -75,6 +80,8 @@ impl PerClassQueue {
             module: Cohabit::new(spec, context),
             capacity,
             queues: PerClass::default(),
+            numbers: PerClass::default(),
+            arrivals: 0,
             starts: PerClass::default(),
             clock: 0.0,
             part: None,
@@ -102,14 +109,14 @@ impl PerClassQueue {
 
     /// Returns the class that is served next, or `None` if both queues are empty.
     fn next_class(&self) -> Option<Class> {
-        let [explicit, other] = Class::BOTH.map(|class| self.queues[class].packets.front());
+        let [explicit, other] = Class::BOTH.map(|class| self.numbers[class].front());
         match (explicit, other) {
             (None, None) => None,
             (Some(_), None) => Some(Class::Explicit),
             (None, Some(_)) => Some(Class::Tcp),
             (Some(explicit), Some(other)) => {
                 let explicit_first = match self.part {
-                    None => explicit.order < other.order,
+                    None => explicit < other,
                     Some(_) => self.starts[Class::Explicit] <= self.starts[Class::Tcp],
                 };
                 Some(if explicit_first { Class::Explicit } else { Class::Tcp })
@@ -133,9 +140,12 @@ impl Scheduler for PerClassQueue {
             self.starts[class] = self.starts[class].max(self.clock);
         }
         self.queues[class].push(waiting);
+        self.arrivals += 1;
+        self.numbers[class].push_back(self.arrivals);
         while arrival.idle.is_none() && !arrival.limit.holds(self.backlog()) {
             let loser = self.class_to_drop(class);
             let Some(last) = self.queues[loser].pop_last() else { break };
+            self.numbers[loser].pop_back();
             outcome.drop(&last);
         }
     }
@@ -143,6 +153,7 @@ impl Scheduler for PerClassQueue {
     fn dequeue(&mut self, _now: Instant, _outcome: &mut QueueOutcome) -> Option<Waiting> {
         let class = self.next_class()?;
         let head = self.queues[class].pop()?;
+        self.numbers[class].pop_front();
         self.wanting &= self.queues[Class::Tcp].bytes > 0;
         match self.parts() {
             Some(parts) if self.backlog().packets > 0 => {
@@ -160,13 +171,9 @@ impl Scheduler for PerClassQueue {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.module.heap_bytes() + Class::BOTH.iter().map(|&class| self.queues[class].heap_bytes()).sum::<usize>()
-    }
-
-    fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        for class in Class::BOTH {
-            self.queues[class].renumber(after, number);
-        }
+        let numbers = |class: Class| self.numbers[class].capacity() * size_of::<u64>();
+        let queues = Class::BOTH.iter().map(|&class| self.queues[class].heap_bytes() + numbers(class));
+        self.module.heap_bytes() + queues.sum::<usize>()
     }
 
     fn notify_capacity(&mut self, capacity: Rate) {
@@ -232,7 +239,6 @@ mod tests {
         let header = protocol.decode_header(&[0; 64]).expect("a header of zeros");
         let mut waiting = testing::waiting(number, Instant::ZERO);
         waiting.packet.cargo = Cargo::Header(header);
-        waiting.order = u64::from(number);
         waiting
     }
 
@@ -286,10 +292,6 @@ mod tests {
         for (class, number) in [(Class::Tcp, 100), (Class::Explicit, 1), (Class::Explicit, 2), (Class::Tcp, 103)] {
             enqueue(&mut queue, class, number, 10);
         }
-        // Their numbers are their order, except for TCP's 100.
-        let mut first = waiting(Class::Tcp, 100);
-        first.order = 0;
-        queue.queues[Class::Tcp].packets[0] = first;
         assert_eq!(served(&mut queue, 9), [100, 1, 2, 103]);
     }
 
