@@ -10,7 +10,7 @@ use crate::delay_line::DelayLine;
 use crate::packet::Packet;
 
 /// A host's transmitter, and the packets in its queue and on its wire.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AccessLink {
     rate: Rate,
     /// Time at which the transmitter finishes all packets queued so far.

@@ -6,7 +6,7 @@ use crate::packet::Packet;
 use crate::ring::Ring;
 
 /// Packets on a wire of constant delay, in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
     delay: Duration,
     packets: Ring<(Instant, Packet)>,

@@ -192,6 +192,16 @@ impl Link {
         self.cargo.get_or_insert_with(|| Box::new(Ring::new()));
     }
 
+    /// Returns the link for another thread's part of the network, where it takes in packets before they arrive.
+    pub(crate) fn elsewhere(&self, network: &Network) -> Self {
+        let id = self.view.id;
+        let mut link = Self::new(id, &network.links[id as usize], network, &self.watch);
+        if self.cargo.is_some() {
+            link.carry_fields();
+        }
+        link
+    }
+
     pub(crate) fn has_router(&self, id: ProtocolId) -> bool {
         self.routers.iter().any(|&(known, _)| known == id)
     }

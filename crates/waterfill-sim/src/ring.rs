@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const CHUNK: usize = 32;
 
 /// A queue of items that are pushed at the tail and popped at the head.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
     /// Oldest chunk, of which the first `popped` items have been removed.
     head: Vec<T>,

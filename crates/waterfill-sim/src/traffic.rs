@@ -53,7 +53,7 @@ pub(crate) struct Traffic {
 }
 
 /// Arrival process of a source's packets or flows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Process {
     /// One packet per interval.
     Constant(Duration),
@@ -139,6 +139,12 @@ impl Traffic {
             }
         }
         traffic
+    }
+
+    /// Returns the source for another thread's part of the network, before the run begins.
+    pub(crate) fn elsewhere(&self) -> Self {
+        let (spec, path, process) = (self.spec.clone(), self.path.clone(), self.process.clone());
+        Self { spec, path, process, rng: self.rng.clone(), web: None, ..*self }
     }
 
     /// Returns true if the source's next event is before its stop time.

@@ -53,7 +53,7 @@ impl Simulation {
     }
 
     fn build_flows(&mut self) -> Result<(), String> {
-        let network = self.network.clone();
+        let network = Arc::clone(&self.network);
         // Exactly: a doubling would leave up to as much again unused.
         self.flows.reserve_exact(network.flows.iter().map(|spec| spec.count as usize).sum());
         for (group, spec) in (0u32..).zip(&network.flows) {

@@ -179,7 +179,7 @@ impl<'a> Slice<'a> {
 }
 
 /// Queue of the pending events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Events {
     ranks: Ranks,
     /// Tournament tree: node 1 is the root, node `i` has the children `2i` and `2i + 1`, and the second half are

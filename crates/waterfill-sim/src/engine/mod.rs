@@ -7,6 +7,7 @@
 //! arenas grow to what the network holds and keep that size.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
@@ -38,7 +39,8 @@ use parallel::Parallel;
 /// Packet-level simulation of a network.
 #[derive(Debug)]
 pub struct Simulation {
-    network: Network,
+    /// The resolved network, which the threads of a run share.
+    network: Arc<Network>,
     now: Instant,
     end: Instant,
     /// Start and end of the summary's measurement window.
@@ -121,10 +123,16 @@ impl Simulation {
     /// # Errors
     /// One sentence: what of the network is missing or out of range, or that building was stopped.
     pub fn watched(network: Network, watch: Watch) -> Result<Self, String> {
+        let links = (0u32..).zip(&network.links).map(|(l, spec)| Link::new(l, spec, &network, &watch)).collect();
+        let mut sim = Self::unbuilt(Arc::new(network), links, watch);
+        sim.build()?;
+        Ok(sim)
+    }
+
+    /// Returns a simulation with these links and nothing else.
+    fn unbuilt(network: Arc<Network>, links: Vec<Link>, watch: Watch) -> Self {
         let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
-        let links: Vec<Link> =
-            (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, &network, &watch)).collect();
-        let mut sim = Self {
+        Self {
             now: Instant::ZERO,
             end: Instant::from_secs(network.duration_s),
             measure,
@@ -151,9 +159,7 @@ impl Simulation {
             parallel: None,
             watch,
             network,
-        };
-        sim.build()?;
-        Ok(sim)
+        }
     }
 
     /// Starts recording packets in a file.

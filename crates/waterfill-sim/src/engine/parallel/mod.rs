@@ -19,7 +19,7 @@
 //! or state changes, and no packet is handed over that could concern.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Watch;
@@ -28,6 +28,7 @@ use super::Simulation;
 use super::event::{Event, Events, Observation, Slice};
 use crate::flow::Flow;
 use crate::packet::{Blocks, Packet, SackId};
+use crate::traffic::Traffic;
 
 mod barrier;
 mod plan;
@@ -120,9 +121,7 @@ impl Simulation {
             Some(threads) => (2..=threads).rev().find_map(|parts| Plan::new(&self.network, parts)),
             None => Plan::fastest(&self.network, idle_cpus()),
         };
-        if let Some(plan) = plan {
-            self.parallel = Parallel::new(plan, self).map(Box::new);
-        }
+        self.parallel = plan.map(|plan| Box::new(Parallel::new(plan, self)));
         self.threads()
     }
 
@@ -135,6 +134,18 @@ impl Simulation {
     /// Returns the simulations of the other threads.
     pub(super) fn other_parts(&self) -> &[Self] {
         self.parallel.as_ref().map_or(&[], |parallel| &parallel.others)
+    }
+
+    /// Returns a simulation of the same network for another thread, before the run begins. Its links have no router laws:
+    /// [`exchange`] moves those of its part there.
+    fn for_another_thread(&self) -> Self {
+        let links = self.links.iter().map(|link| link.elsewhere(&self.network)).collect();
+        let mut part = Self::unbuilt(Arc::clone(&self.network), links, self.watch.clone());
+        part.flows.clone_from(&self.flows);
+        part.traffic = self.traffic.iter().map(Traffic::elsewhere).collect();
+        (part.delay_lines, part.access_links) = (self.delay_lines.clone(), self.access_links.clone());
+        part.agenda = self.agenda.clone();
+        part
     }
 
     /// Imports the packets of cut links from a mailbox.
@@ -172,9 +183,8 @@ impl Simulation {
 
 impl Parallel {
     /// Divides a simulation that has not begun.
-    fn new(plan: Plan, sim: &mut Simulation) -> Option<Self> {
-        let build = |_| Simulation::watched(sim.network.clone(), sim.watch.clone()).ok();
-        let mut others: Vec<Simulation> = (1..plan.parts).map(build).collect::<Option<_>>()?;
+    fn new(plan: Plan, sim: &mut Simulation) -> Self {
+        let mut others: Vec<Simulation> = (1..plan.parts).map(|_| sim.for_another_thread()).collect();
         let is_shared = |observation| match observation {
             Observation::Change(l) => plan.is_cut(l),
             Observation::WindowOpens | Observation::WindowCloses | Observation::Sample => true,
@@ -192,7 +202,7 @@ impl Parallel {
         }
         (0..sim.links.len()).filter(|&l| plan.is_cut(l as u32)).for_each(|l| sim.links[l].export());
         let initial_flows = sim.flows.len();
-        Some(Self { plan, others, observations, initial_flows })
+        Self { plan, others, observations, initial_flows }
     }
 
     /// Returns the number of the other threads' pending events and of shared observations.
