@@ -17,11 +17,9 @@ const COST_JOIN_S: f64 = 45e-9;
 const COST_ARRIVAL_S: f64 = 25e-9;
 const COST_SENDER_S: f64 = 70e-9;
 const COST_RECEIVER_S: f64 = 40e-9;
-const COST_CROSSING_S: f64 = 80e-9;
-/// Extra cost of an event with several threads, relative to one thread: its log entry, its number and its renumbering.
-const COST_EVENT_SHARE: f64 = 0.2;
+const COST_CROSSING_S: f64 = 50e-9;
 /// Cost of a window in seconds: its barriers, and each thread's scan of its heap and of cut links.
-const COST_WINDOW_S: f64 = 2e-6;
+const COST_WINDOW_S: f64 = 0.7e-6;
 const COST_WINDOW_PER_THREAD_S: f64 = 0.3e-6;
 
 /// Maximum share of one thread's predicted time at which several threads are used. `WORTHWHILE_S` is the minimum time
@@ -209,7 +207,7 @@ impl Layout {
         let links: Vec<(usize, usize)> = self.links.iter().map(|&ends| place(ends)).collect();
         let mut loads = vec![0.0; parts];
         for (node, &weight) in self.weights.iter().enumerate().filter(|&(_, &weight)| weight > 0.0) {
-            loads[part_of[graph.group_of[node]]] += weight * (1.0 + COST_EVENT_SHARE);
+            loads[part_of[graph.group_of[node]]] += weight;
         }
         let mut shortest = Duration::MAX;
         let mut lookahead = vec![vec![Duration::MAX; parts]; parts];
