@@ -3,9 +3,8 @@
 The two networks of bench/networks.py, or the scenarios given, run on one thread and on each number
 of threads, on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU
 time, which is measured; that of one thread over it is the estimate. It holds the division's
-balance, packets handed over, the reading of other threads' logs, and the spinning at barriers, of
-which there is more the fewer CPUs there are. It leaves out what threads do to each other's caches
-and memory.
+balance, packets handed over, and the spinning at barriers, of which there is more the fewer CPUs
+there are. It leaves out what threads do to each other's caches and memory.
 Two threads on two CPUs check it: there the wall times are measured too.
 """
 
