@@ -55,7 +55,7 @@ _INLINE = re.compile(
 
 
 class PageError(Exception):
-    """Raised when no page can be made from a protocol's file. The message names the file."""
+    """Error for a protocol's file from which no page can be made. The message names the file."""
 
 
 def source_of(name: str, root: Path = ROOT) -> Path:

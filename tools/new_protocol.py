@@ -45,7 +45,7 @@ KEYWORDS = """
 
 
 class BadName(Exception):
-    """Raised when a name cannot be used for a protocol. The message gives the reason in one
+    """Error for a name that cannot be used for a protocol. The message gives the reason in one
     sentence.
     """
 

@@ -72,7 +72,7 @@ _WITHOUT_SEARCH = (
 
 
 class LinkError(Exception):
-    """Raised when a page links to a file that is not in the repository. The message names the page
+    """Error for a page that links to a file outside the repository. The message names the page
     and the link.
     """
 

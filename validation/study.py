@@ -279,7 +279,7 @@ def passed_checks(result: Result) -> bool:
 
 
 class NotKept(Exception):
-    """Raised when a run or value is not stored but must not be computed."""
+    """Error for a run or value that is not stored but must not be computed."""
 
 
 @once

@@ -25,7 +25,7 @@ MODULES = (
 
 
 class Missing(Exception):
-    """Raised when the host lacks a requirement, which the message names in one sentence."""
+    """Error for a requirement that the host lacks. The message names it in one sentence."""
 
 
 @dataclass(frozen=True)

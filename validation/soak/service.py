@@ -53,11 +53,11 @@ class Settings:
 
 
 class ServiceError(RuntimeError):
-    """Raised when the daemon does not start, reload or stop."""
+    """Error for a daemon that does not start, reload or stop."""
 
 
 class ServiceRefusal(ServiceError):
-    """Raised when the host lacks a feature that the daemon needs."""
+    """Error for a host that lacks a feature that the daemon needs."""
 
 
 def configuration(settings: Settings, cookies: list[int], target: float) -> str:

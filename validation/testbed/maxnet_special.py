@@ -480,7 +480,7 @@ def _do(command: list[str]) -> None:
 
 
 def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **link: Any) -> Document:
-    """Time two downloads under MaxNet between two under CUBIC, on a new path.
+    """Time four successive downloads on a new path: CUBIC, MaxNet, MaxNet, CUBIC.
 
     Also returns why MaxNet's downloads had no price, and how many had one.
     """

@@ -94,8 +94,9 @@ struct Lane {
     pieces: Vec<Piece>,
     /// Index of the piece that arrives in the middle of the reader's step.
     middle: usize,
-    /// Packet size and arrival windows of rows, used on links that change. The windows exclude the latency.
+    /// Packet size in bytes; 0 on links that do not change.
     packet_bytes: f64,
+    /// Start and end of each row's arrival, without the latency; empty on links that do not change.
     windows: Vec<(Instant, Instant)>,
     /// End time of the newest arrival window.
     arrived: Instant,

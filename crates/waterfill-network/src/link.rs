@@ -74,7 +74,7 @@ impl BufferSpec {
 pub struct ShaperSpec {
     /// Rate of the transmitter in bit/s.
     pub line_bps: f64,
-    /// Bytes that a full bucket passes at the line's rate.
+    /// Depth of the bucket: the maximum number of tokens, in bytes.
     pub depth_bytes: f64,
     /// Interval in seconds at which tokens are added; zero to add them continuously.
     pub timer_s: f64,

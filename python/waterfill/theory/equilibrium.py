@@ -123,8 +123,8 @@ class _Members(NamedTuple):
 
 
 class _Balance(NamedTuple):
-    """Balance of a link: its input y (bit/s), the net change of a flow at limit R, and the fraction
-    s of assigned losses that take effect.
+    """Balance of a link: its input y (bit/s), a flow's net change at limit R, and the fraction s of
+    assigned losses that take effect.
     """
 
     y: float

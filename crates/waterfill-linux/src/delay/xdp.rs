@@ -1,5 +1,6 @@
-//! A network interface opened by AF_XDP. A program on the driver's receive path writes frames into shared memory, with
-//! a timestamp before each frame. The socket uses copy mode, the only mode of a veth.
+//! Network interface accessed through an AF_XDP socket. An XDP program on the driver's receive path puts a timestamp
+//! before each frame and redirects the frame to the socket. The socket uses copy mode because veth devices support no
+//! other mode.
 #![expect(unsafe_code, reason = "memory shared with the kernel, and bpf()")]
 
 use std::io;

@@ -5,7 +5,8 @@ use crate::units::Instant;
 
 use super::{Abc, Mark, Params};
 
-/// Receiver that echoes the bit of each packet, or the sign of their sum if one acknowledgement covers several packets.
+/// Receiver that echoes each packet's mark. A delayed acknowledgement echoes the sign of all marks (±1) that earlier
+/// acknowledgements have not yet returned.
 #[derive(Clone, Debug, Default)]
 pub struct Receiver {
     /// Number of data packets since the last acknowledgement.

@@ -86,8 +86,8 @@ fn shown(source: &Source) -> [f64; 2] {
     ["price", "xi"].map(|name| signals.get(name))
 }
 
-/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` On a link with the price of 10 Gbit/s, Fig. 5 gives the same
-/// rates as in real numbers, except for the table's steps and whole packets.
+/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` On a link priced for 10 Gbit/s, the integer code of Fig. 5 gives
+/// the same rates as real arithmetic. Only the table's steps and whole packets cause differences.
 #[test]
 fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     let mut source = source(&Params::default());
