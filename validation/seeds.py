@@ -170,7 +170,9 @@ def _tally(verdicts: Sequence[str]) -> str:
 
 
 def summary(found: Sequence[SeedRow], seeds: Sequence[int]) -> str:
-    """Return a sentence with the number of claims and the number that depends on the seed."""
+    """Return a sentence that counts the claims and those whose value or verdict depends on the
+    seed.
+    """
     random = sum(row.random for row in found)
     changed = sum(not row.same for row in found)
     return (

@@ -102,7 +102,7 @@ def _identity(number: Number) -> Any:
 
 
 class Condition:
-    """A formula with the numbers in it, and the comparisons implied by its truth or falsehood."""
+    """A formula, the numbers that it uses, and the comparisons that hold if it is true or false."""
 
     __slots__ = ("if_false", "if_true", "parents", "term")
 

@@ -32,7 +32,7 @@ impl Values {
         self.law
     }
 
-    /// Returns the request value of a server's SYN-ACK: MaxNet's flag, or zeros for any other law.
+    /// Returns the request value of a server's SYN-ACK: the flag of MaxNet and MaxNet 2006, or zeros for any other law.
     #[must_use]
     pub fn request(&self) -> Value {
         match self.law.number() {

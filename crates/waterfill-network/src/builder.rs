@@ -78,7 +78,7 @@ impl NetworkBuilder {
         self
     }
 
-    /// Returns the network without checks, for tests of refusals.
+    /// Returns the network without checking it, so that tests can build invalid networks.
     #[must_use]
     pub fn unchecked(self) -> Network {
         self.network

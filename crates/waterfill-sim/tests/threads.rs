@@ -1,4 +1,5 @@
-//! Tests that a run on several threads gives the bytes of one thread, even where every event ties with others.
+//! Tests that a multi-threaded run gives byte-identical results to a single-threaded run, even if every event ties with
+//! others.
 
 mod common;
 

@@ -203,7 +203,7 @@ def _options(given: Mapping[str, Any]) -> Any:
 
 
 def _none_given(command: str, missing: str, given: Mapping[str, Any]) -> None:
-    """Raise InputError for an option next to a list of formats or rules."""
+    """Raise InputError if an option is given without FORMAT or RULE."""
     for name, value in given.items():
         if value is not None:
             option = {"arriving": "sizes"}.get(name, name)

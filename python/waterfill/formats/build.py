@@ -48,7 +48,7 @@ class Options:
     bin_s: float | None = None
     """Time over which a trace's delivery opportunities are counted; default: 100 ms."""
     shift: bool | None = None
-    """True to count the times of a trace from the first time."""
+    """True to shift a trace's times so that its first entry is at time 0."""
     pattern: str | None = None
     """Traffic pattern, one of `effects.PATTERNS`. With None, the format or the rule decides on the
     traffic.

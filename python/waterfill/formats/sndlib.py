@@ -53,7 +53,7 @@ class _Network:
     unit: str | None = None
     """The unit that META names."""
     unused: set[str] = field(default_factory=set)
-    """Contents of the file that have no use here, for a note."""
+    """Parts of the file that the import ignores; a note lists them."""
 
 
 def read(

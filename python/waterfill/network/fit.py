@@ -166,7 +166,7 @@ def _gain(values: Mapping[str, float], paths: _Paths) -> _Found | None:
 
 
 def _measuring(values: Mapping[str, float], paths: _Paths) -> _Found | None:
-    """Check JetMax's interval, of which a source needs six."""
+    """Check that JetMax's measurement interval is not too long for the shortest RTT."""
     interval_s, shortest_s = values["interval"], paths.shortest_s
     if interval_s <= _SLOW * shortest_s:
         return None

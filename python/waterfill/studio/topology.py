@@ -151,7 +151,9 @@ def directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str
 
 
 def _beside(start: Series, end: Series, away: float) -> Series:
-    """Return the shift of a route from its link: downwards, or to the right of a steep link."""
+    """Return the shift of a route from its link: perpendicular and downwards, or to the right if
+    the link is vertical.
+    """
     along = end - start
     length = float(np.hypot(*along)) or 1.0
     normal = np.array([-along[1], along[0]]) / length

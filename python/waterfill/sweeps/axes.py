@@ -117,7 +117,7 @@ def rounded(number: float) -> float:
 
 
 def axis(key: str, values: Sequence[Value]) -> Axis:
-    """Return the axis of a key and its values; raise InputError without values."""
+    """Return the axis of a key and its values. Raise InputError if there are no values."""
     if not values:
         raise InputError("command line", key, "no value given", "write KEY=V1,V2")
     unique = tuple(dict.fromkeys(_frozen(value) for value in values))

@@ -267,7 +267,7 @@ def window_max_packets(
 
 
 def reduction_interval(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Return the mean time (s) between reductions of a flow's window by a fifth or more.
+    """Return the mean time (s) between reductions of a flow's window by more than a fifth.
 
     None with fewer than two reductions in the time window.
     """

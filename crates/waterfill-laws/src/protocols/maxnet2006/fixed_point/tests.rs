@@ -306,7 +306,7 @@ fn another_capacity_by_hand() {
     assert!((price_of(&fixed) - expected).abs() < 0.05 / 262_144.0, "{}", price_of(&fixed));
 }
 
-/// After QuickStart, the same prices at the same times give the same windows in the real and the fixed-point source.
+/// Without QuickStart, the real and the fixed-point source have nearly the same windows for the same prices.
 #[test]
 fn the_fixed_point_source_follows_the_law() {
     let params = Params { quickstart: false, ..Params::default() };

@@ -13,7 +13,7 @@ use super::{LinkSetup, Router, cohabit, shaper};
 use crate::daemon::kernel::device::header_bytes;
 use crate::daemon::kernel::interface::CohabitState;
 
-/// Interval between two updates of the division.
+/// Interval at which the link's capacity is redivided between the classes.
 pub(crate) const UPDATE: Duration = Duration::from_millis(200);
 /// Averaging time of the rate that non-explicit traffic needs, in seconds.
 const AVERAGE_S: f64 = 0.5;
