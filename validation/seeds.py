@@ -135,8 +135,8 @@ def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[SeedRow]:
 
 
 def table(found: Iterable[SeedRow]) -> str:
-    """Return a Markdown table of the claims that depend on the seed, in order of
-    increasing margin.
+    """Return a Markdown table of the claims that depend on the seed: first those with a complaint,
+    then by increasing margin.
     """
 
     def order(row: SeedRow) -> tuple[bool, float]:

@@ -42,7 +42,7 @@ def _network(links: int, flows: int) -> str:
 
 
 def theorems() -> Iterator[Theorem]:
-    """Yield the line and the proof of every theorem."""
+    """Yield each theorem's statement, as a line of the report, and the function that proves it."""
     for header in differential.HEADERS:
         yield f"tree: {header} compiled and as proved: the same", lambda h=header: _compared(h)  # type: ignore[misc]
     for links, flows in equilibrium.SIZES:

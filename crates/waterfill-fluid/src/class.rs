@@ -147,8 +147,9 @@ const RTT_TICK_BITS: u32 = 16;
 const PACING_GAIN: f64 = 1.2;
 /// ln(7/8), because RFC 6298 gives a new RTT sample a weight of 1/8.
 const LN_RTT_KEPT: f64 = -0.133_531_392_624_522_63;
-/// Initial and maximum retransmission timeouts, the same as in the packet simulator.
+/// Initial retransmission timeout, the same as in the packet simulator.
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
+/// Maximum retransmission timeout, the same as in the packet simulator.
 const MAX_RTO: Duration = Duration::from_millis(60_000);
 /// Fraction of a transfer that counts as complete, because rounding may leave a small remainder.
 const COMPLETE: f64 = 1.0 - 1e-9;

@@ -388,7 +388,7 @@ const REPEAT: u32 = 20_000;
 const ROUNDS: usize = 101;
 
 /// The element adds little cost to UDP without SCONE packets. The cost is the element's minimum time minus the minimum
-/// time of an empty program. `make validate STUDY=scone` runs this test, because a busy host would disturb it.
+/// time of an empty program. The test is ignored by default, because other load on the host would distort it.
 #[test]
 #[ignore = "a measurement of 10 s"]
 fn other_udp_costs_little() {

@@ -89,7 +89,7 @@ impl Gaps {
 /// Changes caused by an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Number of packets that were not known to have arrived. A window may grow by this number.
+    /// Number of packets that this acknowledgement is the first to report as arrived. A window may grow by this number.
     pub(crate) newly_arrived: u64,
     /// True if `una` has increased.
     pub(crate) advanced: bool,

@@ -192,8 +192,8 @@ fn fifty_flows_may_start_together() {
     assert!(summary.links[0].queue_packets.max <= 50.0, "one packet per flow");
 }
 
-/// Shares of four packets per interval (0.475 Mbit/s) are kept within 3 %. Below that, whole packets make the count of
-/// flows too noisy (the mean of 1/N exceeds 1 over the mean of N) unless the interval is longer.
+/// Shares of four packets per interval (0.475 Mbit/s) are kept within 3 %. Smaller shares need a longer interval,
+/// because whole packets make the count N of flows noisy. The mean of 1/N then exceeds 1 over the mean of N.
 #[test]
 fn small_shares_need_a_long_interval() {
     let error = |count: u32, interval_s: f64| {

@@ -64,7 +64,8 @@ pub fn reply(answer: &str) -> Option<(u8, String)> {
     ControlReply::parse(answer).map(ControlReply::into_parts)
 }
 
-/// Answers the bytes of an HTTP request for metrics. Returns `None` if the connection is closed without an answer.
+/// Returns the status and body of the response to an HTTP request for metrics, or `None` if the request is incomplete
+/// or too long.
 #[must_use]
 pub fn scrape(bytes: &[u8]) -> Option<(&'static str, String)> {
     let request = http::read_request(&mut &*bytes).ok()?;

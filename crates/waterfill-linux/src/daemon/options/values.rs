@@ -300,7 +300,8 @@ fn cookie(text: &str) -> Result<u64, String> {
     parsed.filter(|n| *n != 0).ok_or_else(|| "must be a namespace's cookie (SO_NETNS_COOKIE), a number above 0".into())
 }
 
-/// Parses an EtherType from 0x600. EtherTypes of IP, ARP and VLANs are refused because the network uses them already.
+/// Parses an EtherType of at least 0x600. The EtherTypes of IP, ARP and VLANs are refused because the network already
+/// uses them.
 fn tpid(text: &str) -> Result<u16, String> {
     let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u16::from_str_radix(hex, 16).ok());
     number
