@@ -15,7 +15,7 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from waterfill.papers.claims.experiment import Experiment
     from waterfill.papers.claims.verdict import Judged
@@ -73,12 +73,8 @@ def reproduce(
         raise InputError("reproduce", "", why, "remove --all or the names")
     chosen = loading.select(names, known) if names else known
     if listing:
-        for option, is_given in (
-            ("--short", short), ("--seed", seed is not None), ("--fresh", fresh),
-            ("--output", output is not None),
-        ):  # fmt: skip
-            if is_given:
-                raise InputError("reproduce", option, "no effect with --list", "remove it")
+        given = {"--short": short, "--seed": seed is not None, "--fresh": fresh}
+        _refuse_with_list(given | {"--output": output is not None})
         _list(chosen, verdict, match, json=json)
         return
     if verdict is not None or match is not None:
@@ -121,6 +117,13 @@ def reproduce(
         raise typer.Exit(INTERRUPTED)
     if _unexpected(judged) or failed:
         raise typer.Exit(1)
+
+
+def _refuse_with_list(given: Mapping[str, bool]) -> None:
+    """Raise InputError if an option is given that has no effect with --list."""
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError("reproduce", option, "no effect with --list", "remove it")
 
 
 def _write_pages(base: Path, chosen: Sequence[Experiment], unwritten: Unwritten) -> None:

@@ -59,6 +59,16 @@ Folder = Annotated[
     ),
 ]
 
+Resume = Annotated[
+    bool,
+    Option("--resume", help="Fail if DIR has no sweep yet. An existing one is always resumed."),
+]
+
+ShowCluster = Annotated[
+    bool,
+    Option("--show-cluster", help="Print the jobs of --cluster FILE without starting them."),
+]
+
 
 def sweep(
     scenario: ScenarioFile,
@@ -91,10 +101,7 @@ def sweep(
         str | None, Option(metavar="X%", help="Precision at which --refine stops. Default: 1%.")
     ] = None,
     output: Folder = None,
-    resume: Annotated[
-        bool,
-        Option("--resume", help="Fail if DIR has no sweep yet. An existing one is always resumed."),
-    ] = False,
+    resume: Resume = False,
     retry: Annotated[bool, Option("--retry", help="Run failed points again.")] = False,
     keep: Annotated[bool, Option("--keep", help="Also keep each run in DIR/runs/<key>.")] = False,
     max_time: Annotated[str | None, Option(metavar="TIME", help="Time limit of a point.")] = None,
@@ -108,10 +115,7 @@ def sweep(
         str | None,
         Option(metavar="WHERE", help="Cluster: tcp://HOST:PORT, or a file (SLURM, Kubernetes)."),
     ] = None,
-    show_cluster: Annotated[
-        bool,
-        Option("--show-cluster", help="Print the jobs of --cluster FILE without starting them."),
-    ] = False,
+    show_cluster: ShowCluster = False,
     json: Json = False,
 ) -> None:
     """Run a scenario at many points, in parallel.
@@ -123,12 +127,8 @@ def sweep(
     from waterfill.sweeps import cluster as clusters
     from waterfill.sweeps.plan import SweepSpec, plan
 
-    for name, value, needed, there in (
-        ("draw-seed", draw_seed, "--random or --latin", random or latin),
-        ("tolerance", tolerance, "--refine", refine),
-    ):  # fmt: skip
-        if value is not None and not there:
-            raise InputError("command line", name, f"no effect without {needed}, got {value}")
+    _refuse_idle("draw-seed", draw_seed, "--random or --latin", there=bool(random or latin))
+    _refuse_idle("tolerance", tolerance, "--refine", there=refine is not None)
     if show_cluster:
         print_text(clusters.described(clusters.place(cluster, workers)).rstrip("\n"))
         return
@@ -150,6 +150,12 @@ def sweep(
             str(checked.folder), "", f"no sweep to {option} here", f"leave out --{option}"
         )
     _end(api.run(checked), chosen, json)
+
+
+def _refuse_idle(name: str, value: object, needed: str, *, there: bool) -> None:
+    """Raise InputError if an option is given without the option that it refines."""
+    if value is not None and not there:
+        raise InputError("command line", name, f"no effect without {needed}, got {value}")
 
 
 def _end(done: Sweep, chosen: list[str], json: bool) -> None:
