@@ -99,6 +99,7 @@ class FlowKeys(_RoutedKeys, total=False):
     weight: Number
     demand: str
     demand_bps: Number
+    after: Sequence[str]
     claimed_rtt: str
     claimed_rtt_s: Number
     fault: Sequence[Mapping[str, Any]]

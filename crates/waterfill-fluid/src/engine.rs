@@ -716,6 +716,9 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
                 flow.name
             ));
         }
+        if !flow.after.is_empty() {
+            return Err(format!("flow.{}.after: not supported by the fluid model", flow.name));
+        }
         if !flow.faults.is_empty() {
             return Err(format!("flow.{}.fault: not supported by the fluid model", flow.name));
         }

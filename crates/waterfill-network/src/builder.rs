@@ -158,6 +158,7 @@ impl FlowSpec {
             ecn: None,
             claimed_rtt_s: None,
             faults: Vec::new(),
+            after: Vec::new(),
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct FlowSpec {
     pub forward: Vec<u32>,
     /// Links that acknowledgements cross, in order.
     pub reverse: Vec<u32>,
-    /// Time at which the first flow sends its SYN, in seconds.
+    /// Time at which the first flow sends its SYN, in seconds. With `after` it counts from the last completion.
     pub start_s: f64,
     /// Time between the starts of two consecutive flows, in seconds.
     pub stagger_s: f64,
@@ -53,6 +53,9 @@ pub struct FlowSpec {
     /// Faults of the flows' hosts.
     #[serde(default)]
     pub faults: Vec<HostFaultSpec>,
+    /// Groups whose flows have all completed before this group starts, as indexes. `start_s` counts from that time.
+    #[serde(default)]
+    pub after: Vec<u32>,
 }
 
 impl FlowSpec {

@@ -2,6 +2,8 @@
 //!
 //! Every error is one sentence, `KEY: PROBLEM`, for example `measure: must be in the run`.
 
+use std::collections::BTreeMap;
+
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::Ecn;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
@@ -53,6 +55,7 @@ impl Network {
             }
             self.check_flow(&at, flow)?;
         }
+        self.check_order()?;
         for traffic in &self.traffic {
             self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;
         }
@@ -138,6 +141,38 @@ impl Network {
             .try_for_each(|fault| fault.check(self.duration_s))
             .map_err(|e| format!("{at}.fault.{e}"))?;
         self.check_false_signals(flow, &params)
+    }
+
+    /// Checks that flows wait only for flows that end, and for none that waits for them.
+    fn check_order(&self) -> Result<(), String> {
+        let mut followers = BTreeMap::<u32, Vec<u32>>::new();
+        let mut waits = BTreeMap::<u32, usize>::new();
+        for (g, flow) in (0u32..).zip(&self.flows).filter(|(_, flow)| !flow.after.is_empty()) {
+            let at = format!("flow.{}.after", flow.name);
+            for &before in &flow.after {
+                let other = self.flows.get(before as usize).ok_or_else(|| format!("{at}: no flow {before}"))?;
+                if other.size_bytes.is_none() {
+                    return Err(format!("{at}: must name flows with a size, got {}", other.name));
+                }
+                followers.entry(before).or_default().push(g);
+            }
+            waits.insert(g, flow.after.len());
+        }
+        let mut ready: Vec<u32> = followers.keys().copied().filter(|g| !waits.contains_key(g)).collect();
+        while let Some(g) = ready.pop() {
+            for follower in followers.remove(&g).unwrap_or_default() {
+                let left = waits.get(&follower).map_or(0, |left| left - 1);
+                waits.insert(follower, left);
+                if left == 0 {
+                    waits.remove(&follower);
+                    ready.push(follower);
+                }
+            }
+        }
+        match waits.keys().next().and_then(|&g| self.flows.get(g as usize)) {
+            Some(flow) => Err(format!("flow.{}.after: the flow waits for flows that wait for it", flow.name)),
+            None => Ok(()),
+        }
     }
 
     /// Checks that misreporting faults use real arithmetic if kernel arithmetic puts the signal at another position.

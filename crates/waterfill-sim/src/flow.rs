@@ -62,6 +62,8 @@ pub(crate) struct Flow {
     pub(crate) sender_due: Instant,
     /// Time of the receiver's next timer event.
     pub(crate) receiver_due: Instant,
+    /// True until the flow completes, if other flows start after it.
+    pub(crate) is_awaited: bool,
     /// Bytes received up to the last sample.
     pub(crate) sampled_bytes: u64,
 }
@@ -107,6 +109,7 @@ impl Flow {
             access,
             sender_due: Instant::NEVER,
             receiver_due: Instant::NEVER,
+            is_awaited: false,
             sampled_bytes: 0,
         }
     }

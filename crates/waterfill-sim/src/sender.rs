@@ -91,7 +91,7 @@ impl SenderSpec {
             syn_bytes: network.ack_bytes,
             payload_bytes,
             packets,
-            start: Instant::from_secs(flow.start_of_s(index)),
+            start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
             stop: Instant::from_secs(flow.stop_s),
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
@@ -226,6 +226,11 @@ impl Sender {
             timeouts: 0,
             spec,
         }
+    }
+
+    /// Sets the start of a flow that has waited for others.
+    pub(crate) fn start_at(&mut self, start: Instant) {
+        (self.spec.start, self.rto_deadline) = (start, start);
     }
 
     /// Starts logging the steps of the sender's law for this connection.

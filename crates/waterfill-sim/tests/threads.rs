@@ -157,3 +157,33 @@ fn one_link_runs_on_one_thread() {
     let n = network(1.0, link("l", 1e7, 0.0, 60_000).to_vec(), vec![flow("f", "window", &[0], 1.0)]);
     assert_eq!(run_on(&n, 4, 1).1, 1);
 }
+
+/// Returns a fabric of flows with a size in which each host's second flow follows the first flow of another host.
+fn steps_of_a_ring() -> Network {
+    let mut n = fabric("window", 6, 2, 2, 0.6);
+    n.measure_s = [0.0, 0.6];
+    n.set_param("window", "packets", 5.0); // no queue overflows
+    for g in 0..n.flows.len() {
+        n.flows[g].size_bytes = Some(60_000 + 1_000 * g as u64);
+        if g % 2 == 1 {
+            // The first flow of host h ends at host h + 2. Odd hosts wait for a flow that ends elsewhere.
+            let host = g / 2;
+            let before = if host % 2 == 0 { (host + 12 - 2) % 12 } else { (host + 3) % 12 };
+            n.flows[g].after = vec![2 * before as u32];
+        }
+    }
+    n
+}
+
+#[test]
+fn flows_that_follow_others_start_alike_on_any_number_of_threads() {
+    let n = steps_of_a_ring();
+    assert!(assert_same(&n) > 1, "divided");
+    let mut sim = build(&n);
+    sim.advance(sim.end());
+    let flows = sim.summary().flows;
+    assert!(flows.iter().all(|flow| flow.completed_s.is_some()));
+    for (g, spec) in n.flows.iter().enumerate().filter(|(_, spec)| !spec.after.is_empty()) {
+        assert_eq!(Some(flows[g].start_s), flows[spec.after[0] as usize].completed_s, "{}", spec.name);
+    }
+}

@@ -206,10 +206,14 @@ def idle(summary: Summary) -> str:
     count = sum(flow.rate_bps is None for flow in flows)
     if not count:
         return ""
+    waiting = sum(flow.start_s >= flow.stop_s for flow in flows)
+    never = "" if not waiting else (
+        f" {waiting} of {len(flows)} flows did not start: flows that they follow did not complete."
+    )  # fmt: skip
     start_s, stop_s = summary.measure_s
     window = f"the window from {TIME.format(start_s)} to {TIME.format(stop_s)}"
     if count < len(flows):
-        return f"–: not active in {window}."
+        return f"–: not active in {window}.{never}"
     first_s = min(flow.start_s for flow in flows)
     last_s = last_end_s((flow.stop_s, flow.completed_s) for flow in flows)
     return (

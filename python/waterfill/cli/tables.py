@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,6 +31,8 @@ Row = TypeVar("Row")
 MAX_LINES = 20
 # A checked scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
 _MAX_ROWS = 100
+# Flows that a cell names.
+_MAX_NAMED = 3
 
 # How tables write a parameter's unit; the other units are written as they are.
 UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
@@ -93,7 +96,11 @@ def run(summary: Summary) -> list[Table | Text]:
         for s in summary.traffic
         if s.flow_completion_ms is not None
     ]
-    groups = [(g.name, g.flows, g.completed, g.flow_completion_ms) for g in summary.groups]
+    waiting = Counter(flow.group for flow in flows if flow.start_s >= flow.stop_s)
+    groups = [
+        (g.name, g.flows - waiting[g.name], g.completed, g.flow_completion_ms)
+        for g in summary.groups
+    ]
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
             parts.append(_completion(title, entries))
@@ -311,6 +318,16 @@ def _buffer(link: Document) -> TableCell:
     return TableCell(size, 0.0)
 
 
+def _after(flow: Document) -> str | None:
+    """Return the flows after which a flow starts, with its delay, or None."""
+    names = flow["after"]
+    if not names:
+        return None
+    rest = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    delay = f" + {TIME.format(flow['start_s'])}" if flow["start_s"] else ""
+    return ", ".join(names[:_MAX_NAMED]) + rest + delay
+
+
 def _path(source: Document) -> str:
     routes = sum(map(len, (source["flows"] or {}).get("routes", ())))
     return f"{routes} routes" if routes else ", ".join(source["path"])
@@ -329,8 +346,9 @@ _EFFECTIVE_FLOWS: Sequence[Column[Document]] = (
     Column("protocol", lambda flow: flow["protocol"]),
     Column("count", lambda flow: flow["count"]),
     Column("base RTT", lambda flow: flow["base_rtt_s"], "ms", 1e-3, "g", seconds=1),
-    Column("from", lambda flow: flow["start_s"], "s", form="g"),
+    Column("from", lambda flow: None if flow["after"] else flow["start_s"], "s", form="g"),
     Column("to", lambda flow: flow["stop_s"], "s", form="g"),
+    Column("after", lambda flow: _after(flow), optional=True),
     Column("path", lambda flow: ", ".join(flow["forward"])),
 )
 _EFFECTIVE_TRAFFIC: Sequence[Column[Document]] = (

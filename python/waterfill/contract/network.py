@@ -115,6 +115,8 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     ecn: bool | None
     claimed_rtt_s: float | None
     faults: tuple[HostFaultSpec, ...] = ()
+    after: tuple[int, ...] = ()
+    """Indexes of the groups that have completed before this one starts."""
 
     @property
     def limit_bps(self) -> float:

@@ -102,9 +102,21 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         rto_min_s=scenario.rto_min,
         params=params,
         links=_links(graph, [*routes, *filter(None, web_routes)]),
-        flows=tuple(list(map(_flow, scenario.flow, names, routes, itertools.repeat(scenario)))),
+        flows=_in_order(
+            scenario, list(map(_flow, scenario.flow, names, routes, itertools.repeat(scenario)))
+        ),
         traffic=tuple(traffic),
     )
+
+
+def _in_order(scenario: Scenario, flows: list[FlowSpec]) -> tuple[FlowSpec, ...]:
+    """Return the flows, with the indexes of those after which each starts."""
+    if any(flow.after is not None for flow in scenario.flow):
+        index = {flow.name: i for i, flow in enumerate(scenario.flow)}
+        for i, flow in enumerate(scenario.flow):
+            if flow.after is not None:
+                flows[i] = flows[i]._replace(after=tuple(index[name] for name in flow.after))
+    return tuple(flows)
 
 
 def set_params(scenario: Scenario, protocols: Protocols) -> dict[str, dict[str, ParamValue]]:

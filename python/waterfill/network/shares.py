@@ -36,6 +36,10 @@ def document(
         except ValueError as error:
             raise scenario.core_error(error) from None
     _, of_flow = classes_of(network)
+    for index, flow in enumerate(network.flows):
+        if flow.after:
+            why = "the start depends on the run, so shares over time do not exist before it"
+            raise scenario.error(f"{scenario.key('flow', index)}.after", why, "remove it")
     lives = lives_of(network)
     names = _flow_names(network)
     _check_size(scenario, network, lives)

@@ -107,6 +107,8 @@ def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
     for key in ("forward", "reverse", "path"):
         if entry.get(key) is not None:
             entry[key] = [network.links[index].name for index in entry[key]]
+    if "after" in entry:
+        entry["after"] = [network.flows[index].name for index in entry["after"]]
     if isinstance(entry.get("flows"), dict):
         flows = entry["flows"]
         flows["flow"] = _with_names(network, flows["flow"])

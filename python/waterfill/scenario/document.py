@@ -61,6 +61,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.duplicate": (0.0,),
         "link.shaper": (),
         "link.fault": (),
+        "flow.after": (),
         "flow.fault": (),
         "flow.ecn": (False,),
         "flow.access_rate": (),
@@ -78,6 +79,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.access_rate": (),
         "traffic.count": (1,),
         "link.shaper": (),
+        "flow.after": (),
         "flow.fault": (),
         "flow.claimed_rtt": (),
         "traffic.kind": ("cbr",),
@@ -423,6 +425,8 @@ class Flow(_Routed):
     """Number of flows in the group."""
     stagger: Annotated[float, TIME] = 0.0
     """Interval (s) between starts: flow i starts at start + i × stagger."""
+    after: Annotated[list[str], Field(min_length=1)] | None = None
+    """Names of flows with a size. This flow starts `start` after all of them have completed."""
     start_jitter: Annotated[float, TIME] = 0.0
     """Upper bound of the random delay (s) that the seed determines for each flow's start."""
     rtt_jitter: Annotated[float, TIME] = 0.0
@@ -577,7 +581,8 @@ class Scenario(Table):
         if self.measure is not None:
             return (self.measure[0], self.measure[1])
         if self.measures_flows:
-            return (min(flow.start for flow in self.flow), self.duration)
+            starts = (flow.start for flow in self.flow if flow.after is None)
+            return (min(starts, default=0.0), self.duration)
         return (2 * self.duration / 3, self.duration)
 
     @property

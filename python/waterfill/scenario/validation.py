@@ -122,6 +122,7 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
             yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
+    yield from _order(scenario)
     for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)
@@ -147,6 +148,37 @@ def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:
                 key = f"{section}.{entry.name}.name"
                 yield key, f"must be unique, got {shown(entry.name)} twice"
             seen.add(entry.name)
+
+
+def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Check the flows that start after others."""
+    if all(flow.after is None for flow in scenario.flow):
+        return
+    by_name = {flow.name: flow for flow in scenario.flow}
+    waits: dict[str, list[str]] = {}
+    for index, flow in enumerate(scenario.flow):
+        key = f"{scenario.key('flow', index)}.after"
+        for name, count in Counter(flow.after or ()).items():
+            other = by_name.get(name)
+            if other is None:
+                yield key, f"unknown flow {shown(name)}{nearest(name, by_name)}"
+            elif other.size is None:
+                yield key, f"must name flows with a size, which end, got {shown(name)}"
+            if count > 1:
+                yield key, f"must name each flow once, got {shown(name)} twice"
+        waits[flow.name] = flow.after or []
+        if flow.after is not None and flow.stop is not None:
+            got = TIME.format(flow.stop)
+            yield f"{key.removesuffix('after')}stop", f"not allowed with after, got {got}"
+    from graphlib import CycleError, TopologicalSorter
+
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        index = next(i for i, flow in enumerate(scenario.flow) if flow.name == circle[-1])
+        why = f"flows wait for each other, got {' after '.join(reversed(circle))}"
+        yield f"{scenario.key('flow', index)}.after", why
 
 
 def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:

@@ -129,6 +129,7 @@ def cut(scenario: Scenario, duration_s: float) -> Scenario:
     document.pop("measure", None)
     groups = resolve.to_core(scenario, known()).flows
     counts = [_started(group, duration_s) for group in groups]
+    counts = _without_followers(scenario, counts)
     if not any(counts):
         message = f"none starts in the first {duration_s:g} s, which can be shown at once"
         raise scenario.error("flow", message)
@@ -147,6 +148,19 @@ def cut(scenario: Scenario, duration_s: float) -> Scenario:
         "flow": flows, "traffic": traffic,
     }  # fmt: skip
     return loading.from_dict(document, scenario.source)
+
+
+def _without_followers(scenario: Scenario, counts: list[int]) -> list[int]:
+    """Return the counts with zero for flows that wait for a flow that is left out."""
+    while True:
+        left_out = {flow.name for flow, n in zip(scenario.flow, counts, strict=True) if not n}
+        kept = [
+            0 if left_out.intersection(flow.after or ()) else n
+            for flow, n in zip(scenario.flow, counts, strict=True)
+        ]
+        if kept == counts:
+            return counts
+        counts = kept
 
 
 def _started(flow: FlowSpec, duration_s: float) -> int:

@@ -375,6 +375,7 @@ def test_the_whole_document():
         "ecn": None,
         "claimed_rtt_s": None,
         "faults": (),
+        "after": (),
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

@@ -8,6 +8,7 @@ use waterfill_network::{FlowSpec, Network};
 
 use super::Simulation;
 use super::event::{Event, Observation};
+use super::order::Order;
 use crate::access::AccessLink;
 use crate::binding::FlowProtocol;
 use crate::delay_line::DelayLine;
@@ -30,6 +31,7 @@ impl Simulation {
     /// Builds everything except the links, and schedules the first events.
     pub(super) fn build(&mut self) -> Result<(), String> {
         self.build_flows()?;
+        self.order = Order::new(&self.network, &mut self.flows);
         self.build_traffic()?;
         self.build_series();
         self.agenda.add_stations(self.links.len(), self.delay_lines.len());
@@ -65,7 +67,8 @@ impl Simulation {
                 }
                 let flow = self.flows.len() as u32;
                 let sender = SenderSpec::new(&network, spec, &law, FlowIndex { flow, index });
-                let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
+                let first = if spec.after.is_empty() { sender.start } else { Instant::ZERO };
+                let counted = (self.measure.0.max(first), self.measure.1.min(sender.stop));
                 let access = add_access(&mut self.access_links, spec, index);
                 let (owner, number) = (Owner::Group(group), u64::from(flow));
                 let setup = FlowSetup { owner, number, law: &law, spec, sender, counted, route: &route, access };

@@ -1,7 +1,7 @@
 //! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
-//! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
-//! sources), `sample`, `summary`. There is at most one event per link direction, delay line, access link,
+//! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `order` (flows
+//! that follow others), `arrivals` (traffic sources), `sample`, `summary`. There is at most one event per link direction, delay line, access link,
 //! flow timer and traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of
 //! order. Events of one time are ordered by ranks that the seed draws (see `event`). Nothing allocates per packet: rings and
 //! arenas grow to what the network holds and keep that size.
@@ -27,6 +27,7 @@ use crate::traffic::Traffic;
 mod arrivals;
 mod build;
 mod event;
+mod order;
 mod parallel;
 mod run;
 mod sample;
@@ -34,6 +35,7 @@ mod summary;
 
 use arrivals::arrival_row;
 use event::Events;
+use order::Order;
 use parallel::Parallel;
 
 /// Packet-level simulation of a network.
@@ -50,6 +52,8 @@ pub struct Simulation {
     delay_lines: Vec<DelayLine>,
     access_links: Vec<AccessLink>,
     flows: Vec<Flow>,
+    /// Flows that start when others have completed.
+    order: Order,
     traffic: Vec<Traffic>,
     sacks: Sacks,
     /// Interval between samples.
@@ -142,6 +146,7 @@ impl Simulation {
             delay_lines: Vec::new(),
             access_links: Vec::new(),
             flows: Vec::new(),
+            order: Order::default(),
             traffic: Vec::new(),
             sacks: Sacks::default(),
             sample: Duration::from_secs(network.sample_s),

@@ -378,11 +378,15 @@ impl Simulation {
         }
         let payload = |number| u32::from(spec.payload(spec.bytes_of(number)));
         let answer = flow.receiver.on_packet(self.now, packet, payload, &mut self.sacks);
+        let completed = flow.is_awaited && flow.receiver.completed.is_some();
         if flow.receiver.poll_timer() != Instant::NEVER {
             self.schedule_receiver(packet.flow);
         }
         if let Some(ack) = &answer {
             self.send_ack(ack);
+        }
+        if completed {
+            self.start_followers(packet.flow);
         }
     }
 

@@ -54,7 +54,11 @@ impl Simulation {
         let spec = &self.network.flows[group as usize];
         let index = flow.sender.spec.index;
         let name = if spec.count > 1 { format!("{}[{index}]", spec.name) } else { spec.name.clone() };
-        let start_s = spec.start_of_s(index);
+        let start_s = match flow.sender.spec.start {
+            _ if spec.after.is_empty() => spec.start_of_s(index),
+            Instant::NEVER => spec.stop_s,
+            start => start.as_secs().min(spec.stop_s),
+        };
         let until = flow.receiver.completed.unwrap_or(Instant::NEVER).min(flow.sender.spec.stop).min(now);
         let active_s = intersection([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));

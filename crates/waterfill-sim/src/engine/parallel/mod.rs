@@ -142,6 +142,7 @@ impl Simulation {
         let links = self.links.iter().map(|link| link.elsewhere(&self.network)).collect();
         let mut part = Self::unbuilt(Arc::clone(&self.network), links, self.watch.clone());
         part.flows.clone_from(&self.flows);
+        part.order = self.order.clone();
         part.traffic = self.traffic.iter().map(Traffic::elsewhere).collect();
         (part.delay_lines, part.access_links) = (self.delay_lines.clone(), self.access_links.clone());
         part.agenda = self.agenda.clone();

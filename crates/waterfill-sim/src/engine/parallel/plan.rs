@@ -120,6 +120,12 @@ impl Layout {
             nodes.join(source, ends(back[back.len() - 1]));
             nodes.join(sink, ends(there[there.len() - 1]));
         }
+        // A flow that starts after another does so in no time: one part has the end of one and the start of the other.
+        for flow in &network.flows {
+            for before in flow.after.iter().map(|&g| &network.flows[g as usize]) {
+                nodes.join(begins(flow.forward[0]), begins(before.reverse[0]));
+            }
+        }
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
         let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
         let delay = |spec: &waterfill_network::LinkSpec| {

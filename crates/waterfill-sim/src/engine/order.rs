@@ -1,0 +1,95 @@
+//! Flows that start when others have completed, as the steps of a collective operation do.
+//!
+//! A group's flows start when every flow of the groups that it names has completed: when the last byte has reached its
+//! receiver. The start takes no time, so a run on several threads keeps both hosts in one part (see `parallel::plan`);
+//! each part's counts are right for the groups that start in it.
+
+use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::Network;
+
+use super::Simulation;
+use crate::flow::{Flow, Owner};
+
+/// Progress of all groups of flows; empty if no group waits for another.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    groups: Vec<Progress>,
+}
+
+/// Progress of one group of flows.
+#[derive(Clone, Debug)]
+struct Progress {
+    /// Index of the group's first flow.
+    first: u32,
+    /// Number of the group's flows that have not completed.
+    open: u32,
+    /// Number of groups that this group still waits for.
+    waits: usize,
+    /// Groups that wait for this one.
+    followers: Vec<u32>,
+}
+
+impl Order {
+    /// Builds the initial state, and marks the flows whose completion matters.
+    pub(super) fn new(network: &Network, flows: &mut [Flow]) -> Self {
+        if network.flows.iter().all(|spec| spec.after.is_empty()) {
+            return Self::default();
+        }
+        let mut first = 0;
+        let mut groups: Vec<Progress> = (network.flows.iter())
+            .map(|spec| {
+                let progress = Progress { first, open: spec.count, waits: spec.after.len(), followers: Vec::new() };
+                first += spec.count;
+                progress
+            })
+            .collect();
+        for (g, spec) in (0u32..).zip(&network.flows) {
+            spec.after.iter().for_each(|&before| groups[before as usize].followers.push(g));
+        }
+        for flow in flows {
+            flow.is_awaited = matches!(flow.owner, Owner::Group(g) if !groups[g as usize].followers.is_empty());
+        }
+        Self { groups }
+    }
+
+    /// Counts a completed flow of a group. Returns the groups that start now.
+    fn complete(&mut self, group: u32) -> Vec<u32> {
+        let done = &mut self.groups[group as usize];
+        done.open -= 1;
+        if done.open > 0 {
+            return Vec::new();
+        }
+        let mut ready = std::mem::take(&mut done.followers);
+        ready.retain(|&follower| {
+            let next = &mut self.groups[follower as usize];
+            next.waits -= 1;
+            next.waits == 0
+        });
+        ready
+    }
+}
+
+impl Simulation {
+    /// Starts the flows that waited for flow `f` and now wait for no other. Called when `f` has completed.
+    #[cold]
+    pub(super) fn start_followers(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        flow.is_awaited = false;
+        let Owner::Group(group) = flow.owner else { return };
+        for ready in self.order.complete(group) {
+            self.start_group(ready);
+        }
+    }
+
+    /// Starts the flows of a group, each after its own delay.
+    fn start_group(&mut self, group: u32) {
+        let first = self.order.groups[group as usize].first;
+        let spec = &self.network.flows[group as usize];
+        let delays: Vec<Duration> = (0..spec.count).map(|i| Duration::from_secs(spec.start_of_s(i))).collect();
+        for (f, delay) in (first..).zip(delays) {
+            let start: Instant = self.now + delay;
+            self.flows[f as usize].sender.start_at(start);
+            self.schedule_sender(f);
+        }
+    }
+}
