@@ -63,6 +63,8 @@ class LinkKeys(TypedDict, total=False):
     fault: Sequence[Mapping[str, Any]]
     rate_trace: Any
     rate_trace_reverse: Any
+    delay_trace: Any
+    delay_trace_reverse: Any
 
 
 class _RoutedKeys(TypedDict, total=False):

@@ -309,7 +309,7 @@ class Graph:
         """Link directions that leave each node, for flows without a path."""
         leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
         for i, d in enumerate(self.directions):
-            leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.delay * 1e12)))
+            leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.first_delay * 1e12)))
         return leaving
 
     def _shortest(

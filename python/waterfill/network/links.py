@@ -55,7 +55,8 @@ def shaper(link: Link) -> elements.ShaperSpec | None:
 
 def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[LinkChange, ...]]:
     """Return the initial rate (bit/s) of a link direction, and its changes in order of time."""
-    if all(x is None for x in (link.event, link.fault, link.rate_trace, link.rate_trace_reverse)):
+    varying = (link.event, link.fault, link.rate_trace, link.rate_trace_reverse, link.delay_trace)
+    if all(x is None for x in varying):
         return link.capacity, ()
     found: dict[float, LinkChange] = {}
     for event in link.event or ():
@@ -78,6 +79,11 @@ def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[
             start_bps = rate
         else:
             found[at_s] = replace(found.get(at_s, LinkChange(at_s=at_s)), rate_bps=rate)
+    # `Link.backward` has the reverse direction's own.
+    for time_s, delay_s in link.delay_trace.until(duration_s) if link.delay_trace else ():
+        at_s = round(time_s, 12)
+        if at_s > 0:
+            found[at_s] = replace(found.get(at_s, LinkChange(at_s=at_s)), delay_s=delay_s)
     return start_bps, tuple(found[at_s] for at_s in sorted(found))
 
 

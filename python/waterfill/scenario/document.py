@@ -150,6 +150,10 @@ def _trace(value: object, info: ValidationInfo) -> traces.Trace:
     return traces.parse(value, (info.context or {}).get("folder"))
 
 
+def _delay_trace(value: object, info: ValidationInfo) -> traces.DelayTrace:
+    return traces.parse_delays(value, (info.context or {}).get("folder"))
+
+
 def _queue_params(value: Any, info: ValidationInfo) -> Any:
     if "queue" in info.data:  # else it is wrong itself, and says so
         links.read_queue(info.data["queue"], value)
@@ -171,6 +175,12 @@ _Trace = Annotated[
     PlainValidator(_trace),
     PlainSerializer(traces.Trace.written),
     WithJsonSchema(traces.json_schema()),
+]
+_DelayTrace = Annotated[
+    traces.DelayTrace,
+    PlainValidator(_delay_trace),
+    PlainSerializer(traces.DelayTrace.written),
+    WithJsonSchema(traces.json_schema(delays=True)),
 ]
 _ARRIVALS_SCHEMA = WithJsonSchema(
     {
@@ -363,6 +373,10 @@ class Link(Table):
     """Rate over time in the forward direction, as a file or as points; default: constant."""
     rate_trace_reverse: _Trace | None = None
     """Rate over time in the reverse direction; default: constant."""
+    delay_trace: _DelayTrace | None = None
+    """Propagation delay over time, in both directions, instead of `delay`; default: constant."""
+    delay_trace_reverse: _DelayTrace | None = None
+    """Propagation delay over time in the reverse direction; default: `delay_trace`."""
 
     @property
     def capacity(self) -> float:
@@ -374,13 +388,22 @@ class Link(Table):
         """Copy of the link with the rate, delay, buffer and events of its reverse direction."""
         own = {name: getattr(self, f"{name}_reverse") for name in REVERSIBLE}
         changes = {name: value for name, value in own.items() if value is not None}
+        if self.delay_trace_reverse is not None:
+            changes["delay_trace"] = self.delay_trace_reverse
         if self.event is not None:
             changes["event"] = [event.backward for event in self.event]
         return self.model_copy(update=changes) if changes else self
 
     @property
+    def first_delay(self) -> float:
+        """Propagation delay (s) at the start."""
+        return self.delay if self.delay_trace is None else self.delay_trace.points[0][1]
+
+    @property
     def min_delay(self) -> float:
         """The smallest propagation delay (s) that the link has at any time."""
+        if self.delay_trace is not None:
+            return min(delay for _, delay in self.delay_trace.points)
         if self.event is None:
             return self.delay
         later = (event.delay for event in self.event if event.delay is not None)

@@ -1,4 +1,4 @@
-"""Traces of link rates over time, as scenarios write them: `rate_trace = "cell.csv"`.
+"""Traces of link rates and delays over time, as scenarios write them: `rate_trace = "cell.csv"`.
 
 A trace is a list of points (time, rate). Each rate holds until the next point. The time of the last
 point is the trace's length: there it starts over, or keeps the last rate with `repeat = false`.
@@ -10,6 +10,9 @@ and if one is at least 1000, in bit/s. A list
 of delivery opportunities has one whole number per line: the millisecond at which a packet of 1500
 bytes may leave. They are counted over `bin`, and its rate is their volume over that time. `#`
 starts a comment; a first line of words is a header. With `shift`, times count from the first one.
+
+A `delay_trace` is a table of times and delays. A delay needs a unit: its own, the header's
+(`time_s,delay_ms`) or `unit`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,6 +39,7 @@ DEFAULT_BIN_S = 0.1
 MAX_POINTS = 10**6
 _MAX_FILE_BYTES = 1 << 26
 _RATE = RATE.or_zero()
+_DELAY = replace(TIME, name="a delay", at_most=MAX_TIME_S)
 _SLOWEST_BPS = 1000.0
 _KEYS = ("file", "points", "repeat", "bin", "unit", "shift")
 # Units of time in headers; other words say nothing of a unit.
@@ -91,6 +95,66 @@ class Trace:
         return {"points": points, "repeat": self.repeat}
 
 
+class DelayTrace(Trace):
+    """A delay trace: points (s, s) from time 0 on. The time of the last point is the length."""
+
+    def written(self) -> dict[str, Any]:
+        """Return the trace in scenario syntax. `parse_delays` accepts the result."""
+        points = [[TIME.format(at), TIME.format(delay)] for at, delay in self.points]
+        return {"points": points, "repeat": self.repeat}
+
+
+def parse_delays(value: object, folder: Path | None = None) -> DelayTrace:
+    """Parse a delay trace: a table, or a file name relative to `folder`. Raises PartError."""
+    if isinstance(value, DelayTrace):
+        return value
+    given = _given(value, tuple(key for key in _KEYS if key != "bin"), "delays.csv")
+    repeat, shift = (_flag(given, key, default) for key, default in _FLAGS)
+    if "points" in given:
+        points = _points(given["points"], TIME, '["0.5 s", "30 ms"]')
+        return DelayTrace(_checked("points", points), repeat)
+    path = _path(given["file"], folder)
+    unit_s = _parse("unit", SPAN, given["unit"]) if "unit" in given else None
+    points = _delays(path, unit_s)
+    return DelayTrace(_checked("file", _shifted(points) if shift else points), repeat)
+
+
+def _delays(path: Path, unit_s: float | None) -> Points:
+    """Return the points of a file of times and delays."""
+    lines = lines_of(path, _MAX_FILE_BYTES)
+    if not lines:
+        raise PartError("file", f"{path} has no times and delays")
+    separator = "," if "," in lines[0][1] else None
+    time_s: float | None = None
+    named_s: float | None = None
+    if lines[0][1][0] not in "0123456789.+-":
+        index, written = lines.pop(0)
+        found = [
+            [_TIME_UNITS[word.lower()] for word in _words(cell) if word.lower() in _TIME_UNITS]
+            for cell in (*written.split(separator, 1), "")[:2]
+        ]
+        time_s, named_s = (units[-1] if units else None for units in found)
+        if named_s is not None and unit_s is not None:
+            why = f"line {index} of {path} names a unit: {shown(written)}"
+            raise PartError("unit", f"{why}; remove it here")
+    delay_s, points = named_s or unit_s, []
+    for index, written in lines:
+        where = f"line {index} of {path}"
+        try:
+            time, delay = (cell.strip() for cell in written.split(separator, 1))
+            plain = delay[-1:].isdigit() or delay.endswith(".")
+            points.append(
+                (_number(TIME, time, time_s or 1.0), _number(_DELAY, delay, delay_s or 1.0))
+            )
+        except ValueError:
+            problem = 'must be TIME, DELAY such as "0.5 s, 30 ms"'
+            raise PartError("file", f"{where}: {problem}, got {shown(written)}") from None
+        if plain and delay_s is None:
+            why = f'the delays of {path} have no unit; write unit = "1 ms", or "1 s"'
+            raise PartError("unit", why)
+    return tuple(points)
+
+
 def parse(value: object, folder: Path | None = None) -> Trace:
     """Parse a rate trace: a table, or a file name relative to `folder` (default: the current
     directory).
@@ -99,18 +163,35 @@ def parse(value: object, folder: Path | None = None) -> Trace:
     """
     if isinstance(value, Trace):
         return value
+    given = _given(value, _KEYS, "cell.csv")
+    repeat, shift = (_flag(given, key, default) for key, default in _FLAGS)
+    if "points" in given:
+        points = _points(given["points"], _RATE, '["0.5 s", "3 Mbit/s"]')
+        if all(rate == 0 for _, rate in points[:-1]):
+            raise PartError("points", _ALL_ZERO)
+        return Trace(_checked("points", points), repeat)
+    bin_s = _parse("bin", SPAN, given["bin"]) if "bin" in given else None
+    unit_bps = _parse("unit", RATE, given["unit"]) if "unit" in given else None
+    points = read(_path(given["file"], folder), bin_s, unit_bps)
+    found = _checked("file", _shifted(points) if shift else points)
+    if all(rate == 0 for _, rate in found[:-1]):
+        raise PartError("file", _ALL_ZERO)
+    return Trace(found, repeat)
+
+
+def _given(value: object, keys: tuple[str, ...], example: str) -> Mapping[str, Any]:
+    """Return the keys of a trace; raise PartError for wrong ones."""
     given: Mapping[str, Any]
     if isinstance(value, str):
         given = {"file": value}
     elif isinstance(value, Mapping):
         given = value
     else:
-        example = '"cell.csv", or a table such as {file = "cell.csv", repeat = false}'
-        raise PartError("", f"must be a file such as {example}, got {shown(value)}")
+        wanted = f'"{example}", or a table such as {{file = "{example}", repeat = false}}'
+        raise PartError("", f"must be a file such as {wanted}, got {shown(value)}")
     for key in given:
-        if key not in _KEYS:
-            raise PartError(str(key), f"unknown key{nearest(key, _KEYS)}")
-    repeat, shift = (_flag(given, key, default) for key, default in _FLAGS)
+        if key not in keys:
+            raise PartError(str(key), f"unknown key{nearest(key, keys)}")
     if ("file" in given) == ("points" in given):
         got = "both" if "file" in given else "neither"
         raise PartError("", f"needs either file or points, got {got}")
@@ -118,18 +199,18 @@ def parse(value: object, folder: Path | None = None) -> Trace:
         for key in ("bin", "unit", "shift"):
             if key in given:
                 raise PartError(key, "not allowed with points")
-        return Trace(_checked("points", _points(given["points"])), repeat)
-    bin_s = _parse("bin", SPAN, given["bin"]) if "bin" in given else None
-    unit_bps = _parse("unit", RATE, given["unit"]) if "unit" in given else None
-    points = read(_path(given["file"], folder), bin_s, unit_bps)
-    if shift:
-        first_s = points[0][0]
-        # A float has 16 digits, of which a clock's whole seconds take ten.
-        exact = min(12, 16 - len(str(int(points[-1][0]))))
-        points = tuple((round(at - first_s, exact), rate) for at, rate in points)
-    return Trace(_checked("file", points), repeat)
+    return given
 
 
+def _shifted(points: Points) -> Points:
+    """Return points whose times count from the first one."""
+    first_s = points[0][0]
+    # A float has 16 digits, of which a clock's whole seconds take ten.
+    exact = min(12, 16 - len(str(int(points[-1][0]))))
+    return tuple((round(at - first_s, exact), rate) for at, rate in points)
+
+
+_ALL_ZERO = "all rates are zero; at least one must be above zero"
 _FLAGS = (("repeat", True), ("shift", False))
 
 
@@ -264,15 +345,14 @@ def _number(quantity: Any, text: str, unit: float) -> float:
     return value
 
 
-def _points(value: object) -> Points:
+def _points(value: object, quantity: Any, example: str) -> Points:
     if not isinstance(value, list):
         raise PartError("points", f"must be a list of points, got {shown(value)}")
     points = []
     for point in value:
         if not isinstance(point, (list, tuple)) or len(point) != 2:
-            example = '["0.5 s", "3 Mbit/s"]'
             raise PartError("points", f"must be points such as {example}, got {shown(point)}")
-        points.append((_parse("points", TIME, point[0]), _parse("points", _RATE, point[1])))
+        points.append((_parse("points", TIME, point[0]), _parse("points", quantity, point[1])))
     return tuple(points)
 
 
@@ -290,8 +370,6 @@ def _checked(part: str, points: Points) -> Points:
     if points[-1][0] > MAX_TIME_S:
         limit, got = TIME.format(MAX_TIME_S), TIME.format(points[-1][0])
         raise PartError(part, f"the last time must be at most {limit}, got {got}")
-    if all(rate == 0 for _, rate in points[:-1]):
-        raise PartError(part, "all rates are zero; at least one must be above zero")
     return points
 
 
@@ -308,22 +386,27 @@ def _parse(part: str, quantity: Any, value: object) -> float:
         raise PartError(part, str(error)) from None
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the input of `parse`."""
+def json_schema(*, delays: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of the input of `parse`, or of `parse_delays`."""
+    unit, example = (TIME, "1 ms") if delays else (RATE, "1 Mbit/s")
     text = [
-        {"type": "string", "pattern": q.ecma_pattern, "examples": [q.example]} for q in (TIME, RATE)
+        {"type": "string", "pattern": q.ecma_pattern, "examples": [q.example]} for q in (TIME, unit)
     ]
     point = {"type": "array", "prefixItems": text, "minItems": 2, "maxItems": 2}
+    properties: dict[str, Any] = {
+        "file": {"type": "string"},
+        "points": {"type": "array", "items": point, "minItems": 2},
+        "repeat": {"type": "boolean", "default": True},
+        "bin": {"type": "string", "pattern": SPAN.ecma_pattern, "default": "100 ms"},
+        "unit": {"type": "string", "pattern": unit.ecma_pattern, "examples": [example]},
+        "shift": {"type": "boolean", "default": False},
+    }
+    if delays:
+        del properties["bin"]
     table = {
         "type": "object",
         "additionalProperties": False,
-        "properties": {
-            "file": {"type": "string"},
-            "points": {"type": "array", "items": point, "minItems": 2},
-            "repeat": {"type": "boolean", "default": True},
-            "bin": {"type": "string", "pattern": SPAN.ecma_pattern, "default": "100 ms"},
-            "unit": {"type": "string", "pattern": RATE.ecma_pattern, "examples": ["1 Mbit/s"]},
-            "shift": {"type": "boolean", "default": False},
-        },
+        "properties": properties,
     }
-    return {"anyOf": [{"type": "string", "examples": ["cell.csv"]}, table]}
+    file = "delays.csv" if delays else "cell.csv"
+    return {"anyOf": [{"type": "string", "examples": [file]}, table]}

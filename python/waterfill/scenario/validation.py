@@ -210,6 +210,8 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and link.fault is None
         and link.rate_trace is None
         and link.rate_trace_reverse is None
+        and link.delay_trace is None
+        and link.delay_trace_reverse is None
     )
 
 
@@ -233,7 +235,7 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
 def _reverse(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     """Yield errors in the keys of a link's reverse direction."""
     if not link.duplex:
-        for name in ("rate", "delay", "buffer", "loss", "rate_trace"):
+        for name in ("rate", "delay", "buffer", "loss", "rate_trace", "delay_trace"):
             value = getattr(link, f"{name}_reverse")
             if value is not None and (value or name != "loss"):  # loss_reverse is 0 by default
                 yield f"{key}.{name}_reverse", "not allowed with duplex = false"
@@ -251,6 +253,7 @@ def _too_slow(rate: float) -> str:
 
 def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     """Check a link's events and traces against each other, the run and the link's other keys."""
+    yield from _delay_traces(key, link)
     traced = link.rate_trace is not None or link.rate_trace_reverse is not None
     if link.shaper is not None and (link.event or traced):
         name = "event" if link.event else "rate_trace"
@@ -258,12 +261,14 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
     for name, trace in (
         ("rate_trace", link.rate_trace),
         ("rate_trace_reverse", link.rate_trace_reverse),
+        ("delay_trace", link.delay_trace),
+        ("delay_trace_reverse", link.delay_trace_reverse),
     ):
         if trace is not None and trace.repeat:
             changes = len(trace.points) * (scenario.duration / trace.length_s)
             if changes > _MAX_CHANGES:
                 length = TIME.format(trace.length_s)
-                limit = f"more than {_MAX_CHANGES} changes of the rate in the run"
+                limit = f"more than {_MAX_CHANGES} changes of the {name.split('_')[0]} in the run"
                 yield f"{key}.{name}", f"{limit}, got {changes:.3g}: it repeats every {length}"
     before_s = 0.0
     for index, event in enumerate(link.event or ()):
@@ -286,6 +291,24 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
 
 
 _EVENT_KEYS = ("rate", "delay", "rate_reverse", "delay_reverse")
+
+
+def _delay_traces(key: str, link: Link) -> Iterator[tuple[str, str]]:
+    """Yield errors in the keys next to a link's delay traces."""
+    if link.delay_trace is None and link.delay_trace_reverse is None:
+        return
+    if link.delay_trace is None:
+        yield f"{key}.delay_trace_reverse", "not allowed without delay_trace; add one"
+    if link.shaper is not None:
+        yield f"{key}.delay_trace", "not allowed on a link with a shaper"
+    for name in ("delay", "delay_reverse"):
+        if value := getattr(link, name):
+            why = f"not allowed with delay_trace, got {TIME.format(value)}; remove it"
+            yield f"{key}.{name}", why
+    for index, event in enumerate(link.event or ()):
+        for name in ("delay", "delay_reverse"):
+            if getattr(event, name) is not None:
+                yield f"{key}.event[{index}].{name}", "not allowed on a link with a delay_trace"
 
 
 def _reverse_event(at: str, link: Link, event: LinkEvent) -> Iterator[tuple[str, str]]:

@@ -48,8 +48,10 @@ def refuse(scenario: Any, resolved: Network) -> None:
             times = [change.at_s for change in one.changes]
             least_s = min((b - a for a, b in itertools.pairwise(times)), default=MIN_BETWEEN_S)
             if least_s < MIN_BETWEEN_S * (1 - 1e-9):
+                if not link.rate_trace and not link.rate_trace_reverse:
+                    trace = f"{key}.{'event' if link.event else 'delay_trace'}"
                 raise scenario.error(
-                    trace if link.rate_trace or link.rate_trace_reverse else f"{key}.event",
+                    trace,
                     f"changes must be at least {MIN_BETWEEN_S * 1e3:g} ms apart on linux, "
                     f"got {least_s * 1e3:g} ms",
                 )
