@@ -128,6 +128,8 @@ def receiver(_: Params) -> Check:
 class Source(SourceChecker):
     """Equations of a JetMax source (`source` and `switching`)."""
 
+    first_window = "initial_window"
+
     def __init__(self, params: Params) -> None:
         self.params = params
         self.x_min, self.tau = number(params["x_min"]), number(params["tau"])

@@ -223,6 +223,8 @@ class Receiver(PartChecker):
 class Source(SourceChecker):
     """Equations of a MaxNet source (Fig. 2 and §IV.B)."""
 
+    first_window = "window"
+
     def __init__(self, params: Params) -> None:
         self.params = params
         self.x_max, self.alpha, self.eta = (

@@ -125,6 +125,8 @@ def receiver(_: Params) -> Check:
 class Source(SourceChecker):
     """Equations of a MaxNet 2006 source (Fig. 5)."""
 
+    first_window = "window"
+
     def __init__(self, params: Params) -> None:
         self.params = params
         self.x_max, self.alpha, self.eta = (

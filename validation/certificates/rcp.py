@@ -163,17 +163,19 @@ def receiver(_: Params) -> Check:
 class Source(SourceChecker):
     """Equations of an RCP source, which is paced at the path's smallest rate."""
 
+    first_window = "initial_window"
+
     def __init__(self, _: Params) -> None:
         pass
 
     def _limit(self, step: Step) -> dict[str, object]:
         rate = step.after["rate"]
         if rate is None:
-            return {"window": step.before["initial_window"], "pacing": None}
+            return {"window": step.after["initial_window"], "pacing": None}
         return {"window": None, "pacing": Real(number(step.before["weight"])) * number(rate)}
 
     def _new(self, step: Step) -> Expected:
-        kept = given(step, "weight", "initial_window", "claimed_rtt")
+        kept = given(step, "weight", "packet", "initial_window", "claimed_rtt")
         return Expected({**kept, "rate": None, "rtt_us": 0}, self._limit(step))
 
     def _stamp(self, step: Step) -> Expected:

@@ -12,7 +12,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from validation.certificates.log import Header, Step, Value, Values
 from validation.certificates.rounding import OneOf, Real, Single, Whole
@@ -64,17 +64,26 @@ class PartChecker:
         return check(step)
 
 
+SYNS_LOST: Final = 4
+"""Number of the event that reports lost SYNs: the initial window is then one packet."""
+
+
 class SourceChecker(PartChecker):
-    """Equations of a source. Events do not change the source's state unless a law overrides
-    `_on_event`.
+    """Equations of a source. Only the loss of SYNs changes its state, in the field `first_window`,
+    unless a law overrides `_on_event`.
     """
+
+    first_window: str | None = None
 
     def _limit(self, step: Step) -> Mapping[str, object]:
         """Return the limits on the source's sending after a step."""
         raise NotImplementedError
 
     def _on_event(self, step: Step) -> Expected:
-        return Expected({}, self._limit(step))
+        after: dict[str, object] = {}
+        if self.first_window is not None and step.inputs["event"] == SYNS_LOST:
+            after[self.first_window] = step.before["packet"]
+        return Expected(after, self._limit(step))
 
 
 def unsupported(params: Params) -> str | None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from validation.certificates.log import Step
 from validation.certificates.receivers import EchoLast, header
-from validation.certificates.replay import Check, Expected, LawChecker, Params, PartChecker
+from validation.certificates.replay import (
+    SYNS_LOST,
+    Check,
+    Expected,
+    LawChecker,
+    Params,
+    PartChecker,
+)
 from validation.certificates.rounding import OneOf, Real, below, floor, largest, power, smallest
 from validation.certificates.units import from_seconds, given, number, picoseconds, seconds, whole
 
@@ -186,7 +193,7 @@ class Source(PartChecker):
         event, after = step.inputs["event"], {}
         if event == _LOSS:
             after = {"window": largest(Real(number(step.before["window"])) / 2, 1)}
-        elif event == _TIMEOUT:
+        elif event in (_TIMEOUT, SYNS_LOST):
             after = {"window": Real(1)}
         return Expected(after, self._limit(step))
 

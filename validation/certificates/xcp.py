@@ -12,7 +12,15 @@ from fractions import Fraction
 
 from validation.certificates.log import Step, Value
 from validation.certificates.receivers import header
-from validation.certificates.replay import Check, Expected, LawChecker, Packed, Params, PartChecker
+from validation.certificates.replay import (
+    SYNS_LOST,
+    Check,
+    Expected,
+    LawChecker,
+    Packed,
+    Params,
+    PartChecker,
+)
 from validation.certificates.rounding import (
     OneOf,
     Real,
@@ -452,7 +460,7 @@ class Source(PartChecker):
         after: dict[str, object] = {}
         if self.halves and event == _LOSS:
             after["cwnd"] = largest(Real(number(step.before["cwnd"])) / 2, number(packet))
-        elif self.halves and event == _TIMEOUT:
+        elif event == SYNS_LOST or (self.halves and event == _TIMEOUT):
             after["cwnd"] = packet
         return Expected(after, self._limit(step))
 

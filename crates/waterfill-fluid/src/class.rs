@@ -92,6 +92,8 @@ pub(crate) struct Class {
     /// acknowledgement.
     timed_from: Instant,
     timeouts_in_row: u32,
+    /// True if a SYN was lost and no data has been acknowledged since.
+    syn_lost: bool,
     /// Remainder of RFC 5681's loss window in bytes: one packet after a timeout, until the next acknowledgement.
     loss_window: f64,
     last_ack: Instant,
@@ -151,6 +153,10 @@ const LN_RTT_KEPT: f64 = -0.133_531_392_624_522_63;
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
 /// Maximum retransmission timeout, the same as in the packet simulator.
 const MAX_RTO: Duration = Duration::from_millis(60_000);
+/// Minimum retransmission timeout of the first data after a SYN was sent again (RFC 6298, 5.7).
+const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_millis(3000);
+/// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
+const LOST_SYNS_MAX: u32 = 1;
 /// Fraction of a transfer that counts as complete, because rounding may leave a small remainder.
 const COMPLETE: f64 = 1.0 - 1e-9;
 
@@ -174,6 +180,7 @@ impl Class {
             opened: Instant::NEVER,
             timed_from: Instant::ZERO,
             timeouts_in_row: 0,
+            syn_lost: false,
             loss_window: 0.0,
             last_ack: Instant::ZERO,
             timeouts: 0,
@@ -228,6 +235,15 @@ impl Class {
     pub(crate) fn on_syn(&mut self, now: Instant, header: &AnyHeader) -> AnyEcho {
         self.receiver.on_data(&Received { now, kind: PacketKind::Syn, header, rtt: None });
         self.receiver.echo(now)
+    }
+
+    /// Handles the loss of a SYN, or of its answer: the `lost`th of the class.
+    pub(crate) fn on_lost_syn(&mut self, now: Instant, lost: u32) {
+        self.timeouts += 1;
+        self.syn_lost = true;
+        if lost == LOST_SYNS_MAX + 1 {
+            self.source.on_event(now, Event::SynsLost);
+        }
     }
 
     /// Handles at the source a SYN-ACK that was sent at `sent`.
@@ -299,6 +315,7 @@ impl Class {
         // After a gap, a link that was down may have dropped what the receiver sent earlier.
         let resumes = self.spec.rto_min.is_some() && self.last_ack < step.from;
         (self.last_ack, self.timed_from, self.timeouts_in_row) = (step.to, step.to, 0);
+        self.syn_lost = false;
         while let Some(&oldest) = self.feedback.front() {
             let start = oldest.step as f64;
             if end <= start {
@@ -373,6 +390,7 @@ impl Class {
             Some(rto_min) if self.phase == Phase::Open => self.smoothed_rtt.max(rto_min),
             _ => INITIAL_RTO,
         };
+        let rto = if self.phase == Phase::Open && self.syn_lost { rto.max(RTO_AFTER_SYN_TIMEOUT) } else { rto };
         (rto * (1 << retries.min(16))).min(MAX_RTO.max(rto))
     }
 

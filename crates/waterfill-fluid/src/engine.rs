@@ -473,6 +473,7 @@ impl Fluid {
         let again = |class: &mut Class, syn: &mut Syn| {
             syn.at = (syn.sent + class.rto(syn.retries)).max(syn.at);
             (syn.sent, syn.hop, syn.retries) = (syn.at, 0, syn.retries + 1);
+            class.on_lost_syn(syn.at, syn.retries);
             syn.cargo = SynCargo::Out(class.open(syn.at, bytes));
         };
         while syn.at < until {

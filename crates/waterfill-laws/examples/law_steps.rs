@@ -238,7 +238,7 @@ impl Bench<'_> {
                 window_limited: !self.random.one_in(6),
             });
             if self.random.one_in(30) {
-                let event = self.random.of(&[Event::Loss, Event::Timeout, Event::Marked, Event::Recovered]);
+                let event = self.random.of(&Event::ALL);
                 flow.source.on_event(at, event);
             }
         }

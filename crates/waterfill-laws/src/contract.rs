@@ -466,7 +466,7 @@ const STATES: &[(&str, &str, &str, &str)] = &[
         "rcp",
         "capacity rate_min rate mean_rtt measured arrived interval next_update written timed rtt_bytes",
         "last.0 last.1",
-        "weight initial_window rate rtt_us claimed_rtt",
+        "weight packet initial_window rate rtt_us claimed_rtt",
     ),
     (
         "aecp",

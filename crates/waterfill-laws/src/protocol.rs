@@ -475,6 +475,14 @@ pub enum Event {
     Marked,
     /// End of recovery: all data outstanding at the loss or the mark has arrived.
     Recovered,
+    /// Loss of more than one SYN or of their answers, reported just before the answer that arrives. The initial window
+    /// is then one packet (RFC 5681 §3.1, RFC 6928 §2).
+    SynsLost,
+}
+
+impl Event {
+    /// All events, in the order of their numbers in step logs.
+    pub const ALL: [Self; 5] = [Self::Loss, Self::Timeout, Self::Marked, Self::Recovered, Self::SynsLost];
 }
 
 impl Word for Event {

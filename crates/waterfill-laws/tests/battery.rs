@@ -31,7 +31,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
         4 => (prop::bool::weighted(0.1), prop_oneof![1u32..1000, 1u32..4_000_000], 0u32..100_000, any::<[bool; 3]>())
             .prop_map(|(syn, rtt_us, acked, [marked, recovering, limited])|
                 Call::Ack { syn, rtt_us, acked, marked, recovering, limited }),
-        1 => (0u8..4).prop_map(Call::Event),
+        1 => (0u8..5).prop_map(Call::Event),
         3 => prop_oneof![0u32..1_000, 0u32..3_000_000].prop_map(|us| Call::Wait { us }),
     ];
     prop::collection::vec(call, 1..200)
@@ -149,8 +149,7 @@ fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weig
                 });
             }
             Call::Event(which) => {
-                source
-                    .on_event(now, [Event::Loss, Event::Timeout, Event::Marked, Event::Recovered][usize::from(which)]);
+                source.on_event(now, Event::ALL[usize::from(which)]);
             }
         }
         let limit = source.limit();
@@ -362,4 +361,19 @@ fn every_protocol_in_the_source_is_registered() {
         assert!(ProtocolId::by_name(name).is_some(), "{name} has no line at the end of src/registry.rs");
     }
     assert_eq!(names.len(), ProtocolId::ALL.len(), "{names:?}");
+}
+
+/// After lost SYNs, no law's window allows more than one packet (RFC 5681 §3.1), in any arithmetic. A test window keeps
+/// its size.
+#[test]
+fn lost_syns_leave_a_window_of_one_packet() {
+    let packet = Volume::from_bytes(1500.0);
+    let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 };
+    for params in ProtocolId::ALL.iter().filter(|id| id.info().name != "window").flat_map(|&id| variants(id)) {
+        let mut source = params.source(&connection);
+        source.stamp(&Sending::new(Instant::ZERO, PacketKind::Syn, packet));
+        source.on_event(Instant::ZERO, Event::SynsLost);
+        let window = source.limit().window.unwrap_or(Volume::ZERO);
+        assert!(window <= packet, "{:?} {:?}: {window:?}", params.protocol(), params.arithmetic());
+    }
 }

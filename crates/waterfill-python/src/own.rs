@@ -187,6 +187,7 @@ const fn event(event: Event) -> &'static str {
         Event::Timeout => "timeout",
         Event::Marked => "marked",
         Event::Recovered => "recovered",
+        Event::SynsLost => "syns_lost",
     }
 }
 

@@ -23,6 +23,10 @@ use crate::window::WholePackets;
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
 /// Maximum retransmission timeout (RFC 6298, 2.5).
 const MAX_RTO: Duration = Duration::from_millis(60_000);
+/// Minimum retransmission timeout of the first data after a SYN was sent again (RFC 6298, 5.7).
+const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_millis(3000);
+/// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
+const LOST_SYNS_MAX: u32 = 1;
 /// Maximum number of packets in flight, whatever the law says: 100 Gbit/s for two seconds. It bounds the memory that a
 /// faulty law can use.
 const MAX_IN_FLIGHT: u64 = 1 << 24;
@@ -186,13 +190,15 @@ pub(crate) struct Sender {
     phase: Phase,
     /// Time at which pacing allows the next packet.
     next_send: Instant,
-    /// Time at which the SYN was answered and the application started writing.
+    /// Time of the first SYN; after its answer, the time at which the application started writing.
     opened: Instant,
     /// Smoothed RTT and its variation; `None` before the first sample (RFC 6298).
     smoothed: Option<(Duration, Duration)>,
     base_rtt: Duration,
     latest_rtt: Duration,
     rto_backoff: u32,
+    /// True if a SYN was sent again and no data has been acknowledged since.
+    syn_repeated: bool,
     rto_deadline: Instant,
     /// Timestamp of the newest acknowledgement, which data packets echo (RFC 7323).
     echoed: Instant,
@@ -219,6 +225,7 @@ impl Sender {
             base_rtt: Duration::MAX,
             latest_rtt: Duration::ZERO,
             rto_backoff: 0,
+            syn_repeated: false,
             rto_deadline: spec.start,
             echoed: Instant::ZERO,
             rtt: RttSamples::default(),
@@ -260,12 +267,25 @@ impl Sender {
             return;
         }
         self.phase = Phase::Open;
+        if self.rto_backoff > 0 {
+            self.on_late_syn_ack(now, packet.sent);
+        }
         self.opened = now;
         self.rto_backoff = 0;
         self.next_send = now;
         self.sample_rtt(now, packet);
         self.notify_law(now, packet, PacketKind::Syn, 0);
         self.rto_deadline = Instant::NEVER;
+    }
+
+    /// Handles the answer to a SYN, sent at `answered`, after the timer has sent SYNs again. An answer to the first SYN
+    /// shows, by its timestamp, that none was lost (RFC 3522).
+    #[cold]
+    fn on_late_syn_ack(&mut self, now: Instant, answered: Instant) {
+        self.syn_repeated = true;
+        if self.rto_backoff > LOST_SYNS_MAX && answered != self.opened {
+            self.law.on_event(self.clock(now), Event::SynsLost);
+        }
     }
 
     /// Handles an acknowledgement with its selective blocks.
@@ -284,6 +304,7 @@ impl Sender {
         self.app_limited = false;
         if progress.advanced {
             self.rto_backoff = 0;
+            self.syn_repeated = false;
         }
         if self.recovery.unacknowledged() == 0 {
             self.rto_deadline = Instant::NEVER;
@@ -543,6 +564,9 @@ impl Sender {
             }
             self.phase = Phase::Opening;
             self.rto_deadline = now + self.rto();
+            if self.rto_backoff == 0 {
+                self.opened = now;
+            }
             (Role::Syn, 0, self.spec.syn_bytes, Flags::default())
         };
         let sending = Sending {
@@ -606,10 +630,11 @@ impl Sender {
         Some((number, bytes, flags))
     }
 
-    /// Returns the retransmission timeout (RFC 6298: 2.4, 2.5, 5.5).
+    /// Returns the retransmission timeout (RFC 6298: 2.4, 2.5, 5.5, 5.7).
     #[inline]
     fn rto(&self) -> Duration {
-        let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
+        let rto_min = if self.syn_repeated { RTO_AFTER_SYN_TIMEOUT } else { Duration::ZERO }.max(self.spec.rto_min);
+        let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + rttvar * 4).max(rto_min));
         // A path with an RTT above the limit still gets its own RTT.
         (rto * (1 << self.rto_backoff.min(16))).min(MAX_RTO.max(rto))
     }

@@ -464,7 +464,8 @@ class Flow(_Routed):
     """RTT (s) in the packets' header instead of the measured RTT, for protocols whose header has
     one (xcp, pxcp, ixcp, rcp)."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
-    """Initial window (packets). Explicit laws may choose their own."""
+    """Initial window (packets); one packet after the loss of more than one SYN. Explicit laws may
+    choose their own."""
     delayed_ack: bool = False
     """True if the receiver acknowledges every second packet."""
     fault: list[FlowFault] | None = None

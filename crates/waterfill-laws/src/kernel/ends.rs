@@ -173,11 +173,27 @@ impl Source {
             Event::Loss => self.law.loss(&self.params, &mut self.state),
             Event::Timeout => self.law.timeout(&self.params, &mut self.state),
             Event::Marked | Event::Recovered => return,
+            Event::SynsLost => return self.start_over(),
         }
         match &mut self.host {
             None => self.set_limit(),
             Some(host) if event == Event::Timeout => host.on_timeout(),
             Some(_) => {}
+        }
+    }
+
+    /// Starts the law again, with an initial window of one packet.
+    fn start_over(&mut self) {
+        let packet = self.tcp.packet;
+        self.initial_window = Volume::from_bytes(f64::from(packet));
+        self.state = self.law.source();
+        self.law.source_init(&self.params, &mut self.state, packet, u64::from(packet));
+        match &mut self.host {
+            Some(host) => {
+                **host = Host::new(1);
+                self.limit = host.limit(self.law, packet);
+            }
+            None => self.set_limit(),
         }
     }
 

@@ -239,13 +239,14 @@ impl protocol::Receiver<Own> for Receiver {
 /// Source that calls a provider's law, or keeps a fixed window.
 pub struct Source {
     law: Option<Box<dyn SourceLaw>>,
+    packet: Volume,
     window: Volume,
 }
 
 impl protocol::Source<Own> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
         let law = params.provider.as_ref().map(|provider| provider.source(connection));
-        Self { law, window: connection.initial_window }
+        Self { law, packet: connection.packet, window: connection.initial_window }
     }
     #[cold]
     fn stamp(&mut self, sending: &Sending) -> OwnFields {
@@ -258,8 +259,10 @@ impl protocol::Source<Own> for Source {
         }
     }
     fn on_event(&mut self, now: Instant, event: Event) {
-        if let Some(law) = &mut self.law {
-            law.on_event(now, event);
+        match &mut self.law {
+            Some(law) => law.on_event(now, event),
+            None if event == Event::SynsLost => self.window = self.packet,
+            None => {}
         }
     }
     #[cold]
@@ -285,4 +288,6 @@ macro_rules! boxed {
 }
 boxed!(Router { 0 } |own: &Self| Self(own.0.as_ref().map(|law| law.boxed())));
 boxed!(Receiver { law } |own: &Self| Self { law: own.law.as_ref().map(|law| law.boxed()), last: own.last });
-boxed!(Source { law } |own: &Self| Self { law: own.law.as_ref().map(|law| law.boxed()), window: own.window });
+boxed!(Source { law } |own: &Self| {
+    Self { law: own.law.as_ref().map(|law| law.boxed()), packet: own.packet, window: own.window }
+});

@@ -56,7 +56,7 @@ impl crate::protocol::Source<Abc> for Source {
     }
 
     fn on_event(&mut self, now: Instant, event: Event) {
-        if event == Event::Timeout {
+        if matches!(event, Event::Timeout | Event::SynsLost) {
             self.abc = LOSS_WINDOW;
         }
         if let Some(nonabc) = &mut self.nonabc {

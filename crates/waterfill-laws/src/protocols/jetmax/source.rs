@@ -1,6 +1,6 @@
 //! Source law of JetMax.
 
-use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -113,6 +113,12 @@ impl crate::protocol::Source<JetMax> for Source {
             let next = rate_next(before, target, self.tau);
             self.target = Some(target);
             self.rate = Some(if doubts { capped(next, before, proposed) } else { next }.max(self.x_min));
+        }
+    }
+
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        if event == Event::SynsLost {
+            self.initial_window = self.packet;
         }
     }
 

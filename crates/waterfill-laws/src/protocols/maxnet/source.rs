@@ -2,7 +2,7 @@
 
 use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
 use crate::math;
-use crate::protocol::{Ack, Connection, PacketKind, Probe, SendLimit, Sending};
+use crate::protocol::{Ack, Connection, Event, PacketKind, Probe, SendLimit, Sending};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -181,6 +181,12 @@ impl crate::protocol::Source<MaxNet> for Source {
                     self.set_rate(rate);
                 }
             }
+        }
+    }
+
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        if event == Event::SynsLost {
+            self.window = self.packet;
         }
     }
 

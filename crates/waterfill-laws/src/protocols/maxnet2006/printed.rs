@@ -8,7 +8,7 @@ use super::router::granted;
 use super::thinned::Marking;
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::math;
-use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, SendLimit, Sending};
+use crate::protocol::{Ack, Connection, Event, LinkView, Passing, Probe, SendLimit, Sending};
 use crate::protocols::maxnet::{demand_inverse, highest, quantise, real, start_rate_code};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -280,6 +280,12 @@ impl crate::protocol::Source<MaxNet2006> for Source {
             }
             Field::StartRate(_) | Field::Price(0) => {}
             Field::Price(code) => self.on_price(i64::from(code), millis(ack.now.since(Instant::ZERO)), base_rtt),
+        }
+    }
+
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        if event == Event::SynsLost {
+            self.window = 1;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Source law of the 2006 thesis in real numbers (Fig. 5).
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
-use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
+use crate::protocol::{Ack, Connection, Event, Probe, SendLimit, Sending};
 use crate::protocols::maxnet::{averaged, clipped, rate, real, start_rate, window, xi_equilibrium};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -166,6 +166,12 @@ impl crate::protocol::Source<MaxNet2006> for Source {
             // A second start rate; or no router on the path, or no price yet.
             Field::StartRate(_) | Field::Price(0) => {}
             Field::Price(code) => self.on_price(real(code), ack.now, ack.base_rtt),
+        }
+    }
+
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        if event == Event::SynsLost {
+            self.window = self.packet;
         }
     }
 

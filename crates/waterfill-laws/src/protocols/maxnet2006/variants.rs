@@ -2,7 +2,7 @@
 
 use super::params::Arithmetic;
 use super::{Echo, Header, MaxNet2006, Params};
-use crate::protocol::{Ack, Connection, LinkView, Passing, Probe, Router, SendLimit, Sending, Source};
+use crate::protocol::{Ack, Connection, Event, LinkView, Passing, Probe, Router, SendLimit, Sending, Source};
 use crate::state::StateFields;
 use crate::units::Instant;
 
@@ -65,6 +65,9 @@ impl<R: Source<MaxNet2006>, P: Source<MaxNet2006>> Source<MaxNet2006> for Printa
     #[inline]
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         either!(self, law => law.on_ack(ack));
+    }
+    fn on_event(&mut self, now: Instant, event: Event) {
+        either!(self, law => law.on_event(now, event));
     }
     #[inline]
     fn limit(&self) -> SendLimit {

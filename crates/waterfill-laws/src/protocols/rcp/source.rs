@@ -1,8 +1,8 @@
 //! Source law of RCP.
 
-use crate::protocol::{Ack, Connection, Probe, SendLimit, Sending};
+use crate::protocol::{Ack, Connection, Event, Probe, SendLimit, Sending};
 use crate::state::StateFields;
-use crate::units::{Duration, Rate, Volume};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
 use super::{Echo, Header, Rcp, WireRate};
@@ -11,6 +11,7 @@ use super::{Echo, Header, Rcp, WireRate};
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,
+    packet: Volume,
     initial_window: Volume,
     pub(super) rate: Option<Rate>,
     rtt_us: u32,
@@ -21,6 +22,7 @@ impl crate::protocol::Source<Rcp> for Source {
     fn new(_params: &Params, connection: &Connection) -> Self {
         Self {
             weight: connection.weight,
+            packet: connection.packet,
             initial_window: connection.initial_window,
             rate: None,
             rtt_us: 0,
@@ -41,6 +43,12 @@ impl crate::protocol::Source<Rcp> for Source {
         self.rate = ack.echo.rate.rate().or(self.rate);
     }
 
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        if event == Event::SynsLost {
+            self.initial_window = self.packet;
+        }
+    }
+
     fn limit(&self) -> SendLimit {
         match self.rate {
             Some(rate) => SendLimit { window: None, pacing: Some(self.weight * rate) },
@@ -55,6 +63,6 @@ impl crate::protocol::Source<Rcp> for Source {
     }
 
     fn state(&self, fields: &mut StateFields) {
-        crate::state_of!(fields, self: weight, initial_window, rate, rtt_us, claimed_rtt);
+        crate::state_of!(fields, self: weight, packet, initial_window, rate, rtt_us, claimed_rtt);
     }
 }

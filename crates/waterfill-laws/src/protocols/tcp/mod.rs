@@ -202,6 +202,7 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
                 self.window.cwnd = LOSS_WINDOW;
             }
             Event::Recovered => self.law.recovered(&mut self.window, now),
+            Event::SynsLost => (self.window.cwnd, self.window.initial) = (LOSS_WINDOW, LOSS_WINDOW),
         }
     }
 

@@ -106,7 +106,7 @@ impl crate::protocol::Source<Vcp> for Source {
     fn on_event(&mut self, _now: Instant, event: Event) {
         match event {
             Event::Loss => self.window = decreased(self.window, 0.5),
-            Event::Timeout => self.window = 1.0,
+            Event::Timeout | Event::SynsLost => self.window = 1.0,
             Event::Marked | Event::Recovered => {}
         }
     }

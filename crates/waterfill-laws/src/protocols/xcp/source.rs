@@ -86,6 +86,7 @@ impl Source {
         match event {
             Event::Loss if self.halve_on_loss => self.cwnd = (self.cwnd / 2.0).max(self.packet),
             Event::Timeout if self.halve_on_loss => self.cwnd = self.packet,
+            Event::SynsLost => self.cwnd = self.packet,
             _ => {}
         }
     }

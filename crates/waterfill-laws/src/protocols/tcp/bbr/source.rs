@@ -415,6 +415,10 @@ impl crate::protocol::Source<Bbr> for Box<Source> {
                 self.cwnd = self.cwnd.max(self.prior_cwnd);
             }
             Event::Marked => {} // not asked for
+            Event::SynsLost => {
+                (self.cwnd, self.initial) = (1.0, 1.0);
+                self.pacing_rate = self.params.high_gain / RTT_NOMINAL.as_secs();
+            }
         }
         self.bound_cwnd();
     }
