@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
     from waterfill.runs.backends import run as run
+    from waterfill.runs.laws import LawParam as LawParam
     from waterfill.runs.laws import PythonLaw as PythonLaw
     from waterfill.runs.result import Result as Result
     from waterfill.runs.stored import load as load
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # Loaded when first asked for, so that `waterfill --help` does not wait for Arrow.
 _HOMES = {
     "InputError": "errors",
+    "LawParam": "runs.laws",
     "PythonLaw": "runs.laws",
     "Result": "runs.result",
     "Scenario": "builder",
@@ -46,7 +48,7 @@ _HOMES = {
 _RENAMED = {"Law": "PythonLaw"}
 
 __all__ = [
-    *("InputError", "PythonLaw", "Result", "Scenario", "__version__"),
+    *("InputError", "LawParam", "PythonLaw", "Result", "Scenario", "__version__"),
     *("load", "plot", "run", "sweep"),
 ]
 

@@ -73,14 +73,17 @@ class Simulation:
     """One run of the packet-level simulator."""
 
     def __new__(
-        cls, network: Network, law: object = None, check: Callable[[], object] | None = None
+        cls,
+        network: Network,
+        laws: Mapping[str, object] | None = None,
+        check: Callable[[], object] | None = None,
     ) -> Simulation:
-        """Build the network. Flows of the protocol `own` run `law`, a `waterfill.PythonLaw`.
+        """Build the network. `laws` are laws in Python, `runs.laws.BoundLaw`, by their names.
 
         `check` is called some twenty times a second while the run is built and advances; what it
         or a signal's handler raises is raised here or by `advance`, and the run stays stopped.
 
-        Raise ValueError with one sentence when the network cannot run, and any error of the law.
+        Raise ValueError with one sentence when the network cannot run, and any error of a law.
         """
 
     def set_threads(self, threads: int | None = None) -> int:

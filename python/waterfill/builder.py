@@ -305,14 +305,15 @@ class Scenario:
 
         return from_dict(self._document, self._source)
 
-    def check(self, on: str = "sim") -> dict[str, Any]:
+    def check(self, on: str = "sim", laws: Mapping[str, PythonLaw] | None = None) -> dict[str, Any]:
         """Check the scenario without running it; return its values in SI units.
 
-        Raises InputError for what is wrong, or what the backend cannot run.
+        `laws` are laws in Python by name. Raises InputError for what is wrong, or what the backend
+        cannot run.
         """
         from waterfill.runs import effective
 
-        return effective.document(self.checked(), on)
+        return effective.document(self.checked(), on, laws)
 
     def run(
         self,
@@ -368,10 +369,12 @@ class Scenario:
             return from_dict({**self._document, "protocol": name}, self._source)
 
         scenarios = compare.each(build, names, on, mine)
-        results = {
-            name: backends.run(one, on, laws=own.used(mine, one)) for name, one in scenarios.items()
-        }
-        return compare.of(results)
+        return compare.of(
+            {
+                name: backends.run(one, on, laws=own.used(mine, one))
+                for name, one in scenarios.items()
+            }
+        )
 
     def _add(self, section: str, label: str, given: Mapping[str, Any]) -> Self:
         entry = _written(section, f"{section}.{label}.", given, self._source)

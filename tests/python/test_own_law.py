@@ -14,7 +14,7 @@ import pytest
 import waterfill
 from known import ROOT
 from waterfill import PythonLaw, Scenario, cli
-from waterfill.runs import laws
+from waterfill.runs import law_files
 
 OWN = ROOT / "examples" / "own_law.py"
 
@@ -181,7 +181,7 @@ def test_a_law_is_a_regular_file(tmp_path, kind):
     with pytest.raises(
         waterfill.InputError, match=f"{path}: cannot read the Python file: not a regular file"
     ):
-        laws.read(path)
+        law_files.read(path)
 
 
 def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, capsys):
@@ -279,7 +279,8 @@ def test_a_scenario_in_python_compares_a_law():
 def test_where_laws_run():
     for wrong, on, expected in (
         ({"rcp": law()}, "sim", "is the name of a protocol"),
-        ({"mine": law(), "other": law()}, "sim", "must be one law for a run, got 2"),
+        ({"other": law()}, "sim", "laws: no flow uses the law other; set its protocol"),
+        ({"my law": law()}, "sim", 'must be a name of letters, digits, _ and -, got "my law"'),
         ({"mine": law()}, "fluid", "fluid cannot run a law in Python; use --on sim"),
     ):
         with pytest.raises(waterfill.InputError, match=expected):

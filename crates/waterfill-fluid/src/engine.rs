@@ -179,7 +179,7 @@ impl Fluid {
         let mut routers: Vec<Vec<(ProtocolId, AnyRouter)>> = network.links.iter().map(|_| Vec::new()).collect();
         for (c, plan) in (0u32..).zip(&plans) {
             let flow = &network.flows[plan.group as usize];
-            let id = Network::protocol_of(&flow.name, flow)?;
+            let id = network.protocol_of(&flow.name, flow)?;
             if !protocols.contains(&id) {
                 protocols.push(id);
             }
@@ -197,7 +197,7 @@ impl Fluid {
                 return Err("run: stopped while it was built".into());
             }
             let flow = &network.flows[plan.group as usize];
-            let id = Network::protocol_of(&flow.name, flow)?;
+            let id = network.protocol_of(&flow.name, flow)?;
             let params = network.params_of(id)?;
             let packet = Volume::from_bytes(f64::from(network.packet_bytes));
             let connection = Connection {
@@ -218,11 +218,11 @@ impl Fluid {
             self.links.push(Link::new(self.link_parts(i as u32, streams, destinations, routers)));
         }
         self.order_tasks(wired.edges);
-        self.flow_series = Series::new(&FLOW_COLUMNS, &protocols);
+        self.flow_series = Series::with_signals(&FLOW_COLUMNS, &network, &protocols);
         let varies = network.links.iter().any(|link| !link.changes.is_empty());
         let capacity: &[&str] = if varies { &[CAPACITY_COLUMN] } else { &[] };
-        self.link_series = Series::new(&[&LINK_COLUMNS, capacity].concat(), &protocols);
-        self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
+        self.link_series = Series::with_signals(&[&LINK_COLUMNS, capacity].concat(), &network, &protocols);
+        self.traffic_series = Series::new(&TRAFFIC_COLUMNS);
         Ok(())
     }
 
@@ -707,7 +707,7 @@ fn add_routers(
 /// Checks that a network has no features that the fluid model lacks.
 pub(crate) fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
-        let id = Network::protocol_of(&flow.name, flow)?;
+        let id = network.protocol_of(&flow.name, flow)?;
         if id.info().needs_packets {
             return Err(format!("flow.{}.protocol: {} does not run on fluid", flow.name, flow.protocol));
         }

@@ -62,7 +62,7 @@ impl Fluid {
             name,
             group: spec.name.clone(),
             index,
-            protocol: class.spec.protocol.info().name,
+            protocol: class.spec.protocol.info().name.into(),
             start_s,
             stop_s: spec.stop_s,
             active_s,

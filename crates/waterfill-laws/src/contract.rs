@@ -329,8 +329,8 @@ fn maxnet_refuses_links_whose_prices_have_no_code() {
 
 /// Record of an exchange of packets: the final signals, the router's control interval and the log.
 struct Exchange {
-    router: Vec<(&'static str, f64)>,
-    source: Vec<(&'static str, f64)>,
+    router: Vec<(String, f64)>,
+    source: Vec<(String, f64)>,
     interval: Option<Duration>,
     log: StepLog,
 }
@@ -406,11 +406,11 @@ fn laws_show_the_signals_that_they_list() {
     for law in explicit() {
         let mut arithmetics = vec!["real", "kernel", "kernel-host"];
         arithmetics.extend((law == "maxnet2006").then_some("printed"));
-        let expected = protocol(law).info().signals.iter().map(|signal| signal.name).collect::<Vec<_>>();
+        let expected = protocol(law).info().signals.iter().map(|signal| signal.name.to_owned()).collect::<Vec<_>>();
         for arithmetic in arithmetics {
             let Exchange { router, source, .. } =
                 exchange(law, &format!("arithmetic={arithmetic}"), &HALF_FULL, 500, 0);
-            let shown = [router, source].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>();
+            let shown = [router, source].concat().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
             assert!(shown.iter().all(|name| expected.contains(name)), "{law}, {arithmetic}: {shown:?}");
             assert!(expected.iter().all(|name| shown.contains(name)), "{law}, {arithmetic}: {shown:?}");
         }

@@ -135,6 +135,16 @@ pub trait Protocol: Sized {
     /// Law at the sending host.
     type Source: Source<Self>;
 
+    /// Returns the description of the protocol with these parameters.
+    ///
+    /// Only a law that a program provides differs from [`Protocol::INFO`].
+    fn info(_params: &Self::Params) -> Info {
+        Self::INFO
+    }
+    /// Returns the number of bytes of the header and of the echo with these parameters.
+    fn wire_bytes(_params: &Self::Params) -> (usize, usize) {
+        if Self::INFO.host.notes { (0, 0) } else { (Self::Header::BYTES, Self::Echo::BYTES) }
+    }
     /// Checks that a law with these parameters can control this link.
     ///
     /// # Errors
@@ -154,10 +164,18 @@ pub trait Protocol: Sized {
 pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     /// Size of the header in bytes.
     const BYTES: usize;
-    /// Encodes the header into the first [`Wire::BYTES`] bytes of `out`.
+    /// Encodes the header into the first [`Wire::bytes`] bytes of `out`.
     fn encode(&self, out: &mut [u8]);
     /// Decodes a header. Returns `None` if the bytes are invalid: too few, NaN or a negative rate.
     fn decode(bytes: &[u8]) -> Option<Self>;
+    /// Returns the number of bytes that this header takes on the wire.
+    fn bytes(&self) -> usize {
+        Self::BYTES
+    }
+    /// Decodes a header of the same law as this header.
+    fn decode_alike(&self, bytes: &[u8]) -> Option<Self> {
+        Self::decode(bytes)
+    }
 
     /// True if a field is summed over the packets of a fluid's parcel, as XCP's feedback is.
     ///
@@ -522,5 +540,5 @@ pub trait Source<P: Protocol> {
 /// Recorder of a law's signals. It is called at samples only, never per packet.
 pub trait Probe {
     /// Records the value of one of [`Info::signals`].
-    fn record(&mut self, signal: &'static str, value: f64);
+    fn record(&mut self, signal: &str, value: f64);
 }

@@ -22,7 +22,7 @@ use crate::units::{Duration, Instant};
 /// Declares an enum for the header or the echo of any protocol.
 macro_rules! any_wire {
     ($(#[$doc:meta])* $any:ident = $wire:ident, $way:ident, $bytes:ident, $decode:ident;
-        $($variant:ident : $protocol:ty;)*) => {
+        $($variant:ident $({ $law:ident })? : $protocol:ty;)*) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
         #[expect(missing_docs, reason = "one variant per protocol")]
@@ -41,12 +41,12 @@ macro_rules! any_wire {
                 if self.info().host.notes {
                     return 0;
                 }
-                match self { $(Self::$variant => <<$protocol as Protocol>::$wire as Wire>::BYTES,)* }
+                match self { $(Self::$variant $({ $law: _ })? => <<$protocol as Protocol>::$wire as Wire>::BYTES,)* }
             }
             /// Decodes this protocol's header or echo in real arithmetic. Returns `None` if the bytes are invalid.
             #[must_use]
             pub fn $decode(self, bytes: &[u8]) -> Option<$any> {
-                match self { $(Self::$variant => {
+                match self { $(Self::$variant $({ $law: _ })? => {
                     let decoded = <<$protocol as Protocol>::$wire as Wire>::decode(bytes)?;
                     Some(if size_of_val(&decoded) == 0 { $any::None } else { $any::$variant(decoded) })
                 })* }
@@ -60,7 +60,7 @@ macro_rules! any_wire {
                 match self {
                     Self::None => None,
                     Self::Kernel(v) => Some(v.protocol),
-                    $(Self::$variant(_) => Some(ProtocolId::$variant),)*
+                    $(Self::$variant(_wire) => Some(ProtocolId::$variant $({ $law: _wire.$law })?),)*
                 }
             }
             /// Returns the kernel value if its law belongs to protocol `id`, and otherwise `None`.
@@ -76,7 +76,8 @@ macro_rules! any_wire {
                 match self {
                     Self::None => 0,
                     Self::Kernel(v) => v.protocol.law().map_or(0, |law| Carries::$way.segment_bytes(law)),
-                    $(Self::$variant(_) => ProtocolId::$variant.$bytes(),)*
+                    $(Self::$variant(_) if <$protocol as Protocol>::INFO.host.notes => 0,
+                      Self::$variant(wire) => wire.bytes(),)*
                 }
             }
             /// Encodes the header or echo as on the wire.
@@ -114,7 +115,10 @@ macro_rules! any_wire {
                         let value = Carries::$way.read(protocol.law()?, bytes)?;
                         Some(Self::Kernel(KernelValue { protocol: *protocol, value }))
                     }
-                    $(Self::$variant(_) => ProtocolId::$variant.$decode(bytes),)*
+                    $(Self::$variant(wire) => {
+                        let decoded = wire.decode_alike(bytes)?;
+                        Some(if size_of_val(&decoded) == 0 { Self::None } else { Self::$variant(decoded) })
+                    })*
                 }
             }
         }
@@ -122,20 +126,23 @@ macro_rules! any_wire {
 }
 
 macro_rules! registry {
-    ($($variant:ident : $protocol:ty $(, in $kernel:ident)?;)*) => {
+    ($($variant:ident $({ $law:ident })? : $protocol:ty $(, in $kernel:ident)?;)*) => {
         /// Identity of a protocol.
         #[expect(missing_docs, reason = "one variant per protocol; its Info describes it")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ProtocolId { $($variant,)* }
+        pub enum ProtocolId { $($variant $({
+            /// Place of the law in the run's table of laws that programs provide.
+            $law: u8,
+        })?,)* }
 
         impl ProtocolId {
             /// All protocols, in the order of the registry.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            pub const ALL: &'static [Self] = &[$(Self::$variant $({ $law: 0 })?,)*];
 
             /// Returns the protocol's name, family, needs and signals.
             #[must_use]
             pub const fn info(self) -> &'static Info {
-                match self { $(Self::$variant => &<$protocol as Protocol>::INFO,)* }
+                match self { $(Self::$variant $({ $law: _ })? => &<$protocol as Protocol>::INFO,)* }
             }
             /// Returns the kernel form of the protocol's law, if there is one.
             #[must_use]
@@ -150,19 +157,19 @@ macro_rules! registry {
             /// [`Host::notes`](crate::protocol::Host::notes).
             #[must_use]
             pub const fn has_fields(self) -> bool {
-                match self { $(Self::$variant => {
+                match self { $(Self::$variant $({ $law: _ })? => {
                     size_of::<<$protocol as Protocol>::Header>() + size_of::<<$protocol as Protocol>::Echo>() > 0
                 })* }
             }
             /// Returns the list of the protocol's parameters with their defaults.
             #[must_use]
             pub fn params_list(self) -> Vec<ParamInfo> {
-                match self { $(Self::$variant => <$protocol as Protocol>::Params::list(),)* }
+                match self { $(Self::$variant $({ $law: _ })? => <$protocol as Protocol>::Params::list(),)* }
             }
             /// Returns the protocol's default parameters.
             #[must_use]
             pub fn params(self) -> AnyParams {
-                match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
+                match self { $(Self::$variant $({ $law: _ })? => AnyParams::$variant(Default::default()),)* }
             }
         }
 
@@ -175,7 +182,17 @@ macro_rules! registry {
             /// Returns the protocol of these parameters.
             #[must_use]
             pub const fn protocol(&self) -> ProtocolId {
-                match self { $(Self::$variant(_) => ProtocolId::$variant,)* }
+                match self { $(Self::$variant(_params) => ProtocolId::$variant $({ $law: _params.$law })?,)* }
+            }
+            /// Returns the protocol's description with these parameters.
+            #[must_use]
+            pub fn info(&self) -> Info {
+                match self { $(Self::$variant(p) => <$protocol as Protocol>::info(p),)* }
+            }
+            /// Returns the size of the header and of the echo in real arithmetic, in bytes.
+            #[must_use]
+            fn real_bytes(&self) -> (usize, usize) {
+                match self { $(Self::$variant(p) => <$protocol as Protocol>::wire_bytes(p),)* }
             }
             /// Returns the arithmetic in which the law computes.
             #[must_use]
@@ -265,11 +282,11 @@ macro_rules! registry {
 
         any_wire! {
             /// Header of any protocol. `None` also represents the header of a protocol without header fields.
-            AnyHeader = Header, Forward, header_bytes, decode_header; $($variant: $protocol;)*
+            AnyHeader = Header, Forward, header_bytes, decode_header; $($variant $({ $law })?: $protocol;)*
         }
         any_wire! {
             /// Echo of any protocol. `None` also represents the echo of a protocol without echo fields.
-            AnyEcho = Echo, Echo, echo_bytes, decode_echo; $($variant: $protocol;)*
+            AnyEcho = Echo, Echo, echo_bytes, decode_echo; $($variant $({ $law })?: $protocol;)*
         }
 
         impl AnyHeader {
@@ -498,7 +515,7 @@ macro_rules! registry {
 }
 
 fn bytes_of<W: Wire>(wire: &W) -> Vec<u8> {
-    let mut out = vec![0; W::BYTES];
+    let mut out = vec![0; wire.bytes()];
     wire.encode(&mut out);
     out
 }
@@ -524,12 +541,12 @@ impl AnyParams {
     /// Returns the header bytes of a data packet.
     #[must_use]
     pub fn header_bytes(&self) -> usize {
-        self.law().map_or_else(|| self.protocol().header_bytes(), |law| Carries::Forward.segment_bytes(law))
+        self.law().map_or_else(|| self.real_bytes().0, |law| Carries::Forward.segment_bytes(law))
     }
     /// Returns the header bytes of an acknowledgement.
     #[must_use]
     pub fn echo_bytes(&self) -> usize {
-        self.law().map_or_else(|| self.protocol().echo_bytes(), |law| Carries::Echo.segment_bytes(law))
+        self.law().map_or_else(|| self.real_bytes().1, |law| Carries::Echo.segment_bytes(law))
     }
     /// Returns true if a run needs packets, because the law counts them or its host paces them.
     #[must_use]
@@ -648,5 +665,5 @@ registry! {
     Bbr: tcp::bbr::Bbr;
     Scone: scone::Scone;
     Window: window::Window;
-    Own: own::Own;
+    Own { law }: own::Own;
 }

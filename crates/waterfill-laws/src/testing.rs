@@ -13,11 +13,11 @@ pub(crate) fn close(a: f64, b: f64, relative: f64) {
 
 /// Signals recorded from a law.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Signals(pub(crate) Vec<(&'static str, f64)>);
+pub(crate) struct Signals(pub(crate) Vec<(String, f64)>);
 
 impl Probe for Signals {
-    fn record(&mut self, signal: &'static str, value: f64) {
-        self.0.push((signal, value));
+    fn record(&mut self, signal: &str, value: f64) {
+        self.0.push((signal.to_owned(), value));
     }
 }
 
@@ -31,7 +31,7 @@ impl Signals {
 
     /// Returns the value of a signal, or `None` if the signal is not recorded.
     pub(crate) fn find(&self, name: &str) -> Option<f64> {
-        self.0.iter().find(|(signal, _)| *signal == name).map(|(_, value)| *value)
+        self.0.iter().find(|(signal, _)| signal == name).map(|(_, value)| *value)
     }
 
     /// Returns the value of a recorded signal.

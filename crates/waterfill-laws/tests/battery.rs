@@ -41,7 +41,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 struct Finite;
 
 impl Probe for Finite {
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         assert!(value.is_finite(), "{signal} is {value}");
     }
 }

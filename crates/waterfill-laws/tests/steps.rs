@@ -58,7 +58,7 @@ impl Ends {
 struct Signals(Vec<String>);
 
 impl Probe for Signals {
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         self.0.push(format!("{signal} = {value:?}"));
     }
 }

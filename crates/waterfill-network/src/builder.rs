@@ -35,7 +35,7 @@ impl Network {
             links: Vec::new(),
             flows: Vec::new(),
             traffic: Vec::new(),
-            own: own::Params::default(),
+            own: own::Laws::default(),
         };
         NetworkBuilder { network, error: None }
     }

@@ -168,10 +168,10 @@ impl Estimate {
     pub fn add_series(&mut self, network: &Network, entries: &[EntryTraffic<'_>], rows: impl Fn(&FlowSpec) -> f64) {
         let samples = network.duration_s / network.sample_s;
         let signals = |names: &mut dyn Iterator<Item = &str>| -> f64 {
-            let mut ids: Vec<ProtocolId> = names.filter_map(ProtocolId::by_name).collect();
-            ids.sort_unstable_by_key(|id| id.info().name);
+            let mut ids: Vec<ProtocolId> = names.filter_map(|name| network.protocol_named(name)).collect();
+            ids.sort_unstable();
             ids.dedup();
-            ids.iter().map(|id| id.info().signals.len() as f64).sum()
+            ids.iter().map(|id| network.signals_of(*id).len() as f64).sum()
         };
         let laws = signals(&mut network.flows.iter().map(|flow| flow.protocol.as_str()));
         let of_flows = FLOW_COLUMNS.len() as f64 + laws;
@@ -192,7 +192,7 @@ impl Estimate {
         let web = network.traffic.iter().filter_map(|source| source.flows.as_ref()).map(|flows| &flows.flow);
         let mut laws: Vec<(ProtocolId, &FlowSpec)> = Vec::new();
         for flow in network.flows.iter().chain(web) {
-            if let Ok(id) = Network::protocol_of(&flow.name, flow) {
+            if let Ok(id) = network.protocol_of(&flow.name, flow) {
                 laws.push((id, flow));
             }
         }
@@ -203,7 +203,7 @@ impl Estimate {
         known.dedup();
         for (l, id) in known {
             // A program's law runs in Python when it is built: not here.
-            if id.header_bytes() == 0 || id == ProtocolId::Own {
+            if id.header_bytes() == 0 || matches!(id, ProtocolId::Own { .. }) {
                 continue;
             }
             let (Some(spec), Ok(params)) = (network.links.get(l as usize), network.params_of(id)) else { continue };

@@ -42,9 +42,9 @@ pub struct Network {
     pub flows: Vec<FlowSpec>,
     /// Traffic sources in addition to the flows.
     pub traffic: Vec<TrafficSpec>,
-    /// Law of the protocol `own`, defined by a program. The law is not part of the serialized data.
+    /// Laws that programs provide, by name. They are not part of the serialized data.
     #[serde(skip)]
-    pub own: own::Params,
+    pub own: own::Laws,
 }
 
 /// Values of parameters in SI units, by protocol name and parameter name.
@@ -78,13 +78,35 @@ impl Network {
         Ok(self)
     }
 
+    /// Returns the protocol with this name, if there is one.
+    #[must_use]
+    pub fn protocol_named(&self, name: &str) -> Option<ProtocolId> {
+        self.own.find(name).map(|law| ProtocolId::Own { law }).or_else(|| ProtocolId::by_name(name))
+    }
+
+    /// Returns a protocol's name in this run.
+    #[must_use]
+    pub fn name_of(&self, id: ProtocolId) -> &str {
+        let own = if let ProtocolId::Own { law } = id { self.own.name(law) } else { None };
+        own.unwrap_or(id.info().name)
+    }
+
+    /// Returns the names of the series that a protocol's router and source record.
+    #[must_use]
+    pub fn signals_of(&self, id: ProtocolId) -> Vec<&str> {
+        match id {
+            ProtocolId::Own { law } => self.own.signals(law).iter().map(String::as_str).collect(),
+            _ => id.info().signals.iter().map(|signal| signal.name).collect(),
+        }
+    }
+
     /// Returns a protocol's parameters: the user's values, and defaults for all others.
     ///
     /// # Errors
     /// One sentence that names the parameter.
     pub fn params_of(&self, id: ProtocolId) -> Result<AnyParams, String> {
-        if id == ProtocolId::Own {
-            return Ok(AnyParams::Own(self.own.clone()));
+        if let ProtocolId::Own { law } = id {
+            return Ok(AnyParams::Own(self.own.params(law)));
         }
         params_from(id, self.params.get(id.info().name))
     }
@@ -92,9 +114,9 @@ impl Network {
     /// Returns the protocol of a flow. `at` names the flow in the error.
     ///
     /// # Errors
-    /// One sentence: the registry has no protocol of that name.
-    pub fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
-        ProtocolId::by_name(&flow.protocol)
+    /// One sentence: neither the registry nor a program has a protocol of that name.
+    pub fn protocol_of(&self, at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
+        self.protocol_named(&flow.protocol)
             .ok_or_else(|| format!("{at}.protocol: unknown protocol {:?}", flow.protocol))
     }
 }

@@ -3,6 +3,8 @@
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::registry::ProtocolId;
 
+use crate::network::Network;
+
 /// Fixed columns of the flow series, in front of the signals of the flows' laws.
 pub const FLOW_COLUMNS: [&str; 7] =
     ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
@@ -34,22 +36,29 @@ pub struct Series {
     names: Vec<String>,
     columns: Vec<Vec<f64>>,
     /// Column index of each law's signal, by protocol and signal.
-    signals: Vec<(ProtocolId, &'static str, usize)>,
+    signals: Vec<(ProtocolId, String, usize)>,
 }
 
 impl Series {
-    /// Creates an empty table with fixed columns, followed by the signals of these protocols.
+    /// Creates an empty table with fixed columns.
     #[must_use]
-    pub fn new(fixed: &[&str], protocols: &[ProtocolId]) -> Self {
-        let mut names: Vec<String> = fixed.iter().map(ToString::to_string).collect();
-        let mut signals = Vec::new();
+    pub fn new(fixed: &[&str]) -> Self {
+        let names: Vec<String> = fixed.iter().map(ToString::to_string).collect();
+        Self { columns: vec![Vec::new(); names.len()], names, signals: Vec::new() }
+    }
+
+    /// Creates an empty table with fixed columns, followed by the signals of these protocols of a network.
+    #[must_use]
+    pub fn with_signals(fixed: &[&str], network: &Network, protocols: &[ProtocolId]) -> Self {
+        let mut series = Self::new(fixed);
         for &id in protocols {
-            for signal in id.info().signals {
-                signals.push((id, signal.name, names.len()));
-                names.push(format!("{}.{}", id.info().name, signal.name));
+            for signal in network.signals_of(id) {
+                series.signals.push((id, signal.to_owned(), series.names.len()));
+                series.names.push(format!("{}.{signal}", network.name_of(id)));
+                series.columns.push(Vec::new());
             }
         }
-        Self { columns: vec![Vec::new(); names.len()], names, signals }
+        series
     }
 
     /// Appends a row with values for the fixed columns. All other columns receive NaN.
@@ -86,7 +95,7 @@ pub struct Newest<'a> {
 
 impl Probe for Newest<'_> {
     #[allow(clippy::indexing_slicing, reason = "the column of a signal was counted by `Series::new`")]
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         let Newest { series, id } = self;
         let found = series.signals.iter().find(|(p, s, _)| p == id && *s == signal);
         debug_assert!(found.is_some(), "{signal} is not among the signals of {id:?}");

@@ -25,7 +25,7 @@ pub struct FlowSummary {
     /// Index of the flow in its group.
     pub index: u32,
     /// Name of the protocol.
-    pub protocol: &'static str,
+    pub protocol: String,
     /// Time at which the flow sent its SYN, in seconds.
     pub start_s: f64,
     /// Time after which the flow sent no new data, in seconds.
@@ -107,7 +107,7 @@ pub struct TrafficSummary {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WebSummary {
     /// Name of the protocol.
-    pub protocol: &'static str,
+    pub protocol: String,
     /// Rate of payload that arrived for the first time in the window while the source is active, in bit/s.
     pub goodput_bps: Option<f64>,
     /// Number of flows started during the whole run.

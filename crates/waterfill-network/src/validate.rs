@@ -115,8 +115,7 @@ impl Network {
         if flow.size_bytes == Some(0) {
             return Err(format!("{at}.size: must be above zero"));
         }
-        let id = Self::protocol_of(at, flow)?;
-        let params = self.params_of(id)?;
+        let params = self.params_of(self.protocol_of(at, flow)?)?;
         let headers = TCP_IP_BYTES + params.header_bytes() as u16;
         if self.packet_bytes <= headers {
             return Err(format!(
@@ -124,13 +123,13 @@ impl Network {
                 flow.protocol, self.packet_bytes
             ));
         }
-        if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
+        if flow.ecn == Some(true) && params.info().host.ecn == Ecn::Off {
             return Err(format!("{at}.ecn: must be false, because {} does not react to marks", flow.protocol));
         }
         if let Some(claimed) = flow.claimed_rtt_s {
             time(&format!("{at}.claimed_rtt"), claimed)?;
             positive(&format!("{at}.claimed_rtt"), claimed)?;
-            if !id.info().host.states_rtt {
+            if !params.info().host.states_rtt {
                 return Err(format!(
                     "{at}.claimed_rtt: not allowed, because packets of {} have no RTT field",
                     flow.protocol

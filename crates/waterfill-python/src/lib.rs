@@ -46,8 +46,8 @@ mod core {
 struct PySimulation {
     inner: waterfill_sim::Simulation,
     wall: WallDuration,
-    /// Exception that a law in Python raised, if the run has such a law.
-    failure: Option<Arc<own::Failure>>,
+    /// Exception that a law in Python raised.
+    failure: Arc<own::Failure>,
     interruption: Arc<Interruption>,
     estimate: Estimate,
 }
@@ -56,20 +56,20 @@ struct PySimulation {
 impl PySimulation {
     /// Builds the network with the GIL released. Raises `ValueError` with one sentence if the network cannot be run.
     ///
-    /// `law`, a `waterfill.PythonLaw`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`,
-    /// and so is what `check` raises, which is called some twenty times a second. After that the run stays stopped.
+    /// `laws` are laws in Python by name: objects with the attributes of `waterfill.runs.laws.BoundLaw`. Their exceptions are
+    /// raised here and by `advance`, and so are those of `check`, which is called some twenty times a second. After an
+    /// exception the run stays stopped.
     #[new]
-    #[pyo3(signature = (network, law=None, check=None))]
+    #[pyo3(signature = (network, laws=None, check=None))]
     fn new(
         py: Python<'_>,
         network: &Bound<'_, PyAny>,
-        law: Option<&Bound<'_, PyAny>>,
+        laws: Option<&Bound<'_, PyDict>>,
         check: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let mut network = from_python::<Network>(network)?;
-        let law = law.map(own::PythonLaw::new).transpose()?;
-        let failure = law.as_ref().map(own::PythonLaw::failure);
-        network.own = law.map(own::PythonLaw::params).unwrap_or_default();
+        let (laws, failure) = laws.map(own::table).transpose()?.unwrap_or_default();
+        network.own = laws;
         let network = network.checked().map_err(PyValueError::new_err)?;
         let estimate = waterfill_sim::estimate(&network);
         memory::fits(&estimate).map_err(PyValueError::new_err)?;
@@ -78,7 +78,7 @@ impl PySimulation {
         let built = py.detach(|| waterfill_sim::Simulation::watched(network, watch));
         interruption.check()?;
         let inner = built.map_err(PyValueError::new_err)?;
-        failure.as_ref().map_or(Ok(()), |failure| failure.check())?;
+        failure.check()?;
         Ok(Self { inner, wall: WallDuration::ZERO, failure, interruption, estimate })
     }
 
@@ -125,7 +125,7 @@ impl PySimulation {
         let more = py.detach(|| self.inner.advance_slice(Instant::from_secs(until_s), events));
         self.wall += started.elapsed();
         self.interruption.check()?;
-        self.failure.as_ref().map_or(Ok(()), |failure| failure.check())?;
+        self.failure.check()?;
         Ok(more)
     }
 
@@ -312,7 +312,7 @@ fn buffer<'py, const N: usize>(
 #[pyfunction]
 fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     // A program's law has its own name.
-    let listed = ProtocolId::ALL.iter().filter(|&&id| id != ProtocolId::Own);
+    let listed = ProtocolId::ALL.iter().filter(|id| !matches!(id, ProtocolId::Own { .. }));
     let list: Vec<Json> = listed.map(|&id| protocol(id)).collect();
     to_python(py, &list)
 }

@@ -1,7 +1,7 @@
 //! Laws written in Python, which the simulator calls like the laws in Rust.
 //!
-//! A run releases the interpreter's lock, and each call takes it again. What a law raises is kept; no law is called after
-//! that, and `advance` raises it.
+//! A run has a table of them by name. It releases the interpreter's lock, and each call takes it again. An exception of a
+//! law is kept with the law's name. No law is called after that, and `advance` raises the exception.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Received, SendLimit, Sending};
-use waterfill_laws::protocols::own::{self, FIELDS, OwnFields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
+use waterfill_laws::protocol::{
+    Ack, Connection, Ecn, Event, Host, LinkView, PacketKind, Passing, Probe, Received, Reduction, SendLimit, Sending,
+};
+use waterfill_laws::protocols::own::{FIELDS, Fields, Laws, Measured, Provider, ReceiverLaw, RouterLaw, SourceLaw};
 use waterfill_laws::units::{Instant, Rate, Volume};
 
 /// Maximum number of timers, or of packets sent without a limit, at one instant. A law that exceeds this number is
 /// stuck at the instant.
 const MAX_AT_ONE_INSTANT: u32 = 100_000;
+/// Attribute of an exception that has the name of the law that raised it.
+const RAISED_BY: &str = "__waterfill_law__";
 /// Maximum number of characters of a returned value that a message shows.
 const MAX_SHOWN: usize = 60;
 
-/// Exception that a law has raised.
+/// Exception that a law of a run has raised.
 #[derive(Default)]
 pub(crate) struct Failure {
     raised: AtomicBool,
@@ -35,12 +39,12 @@ impl Failure {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
-    /// Calls Python with the GIL held. Returns `None` if this call or an earlier call raised an exception.
-    fn call<T>(&self, f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
+    /// Calls Python for a law with the GIL held. Returns `None` if this call or an earlier call raised an exception.
+    fn call<T>(&self, law: &str, f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
         if self.raised.load(Ordering::Acquire) {
             return None;
         }
-        Python::attach(f)
+        Python::attach(|py| f(py).inspect_err(|error| _ = error.value(py).setattr(RAISED_BY, law)))
             .map_err(|error| {
                 *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 self.raised.store(true, Ordering::Release);
@@ -104,17 +108,7 @@ struct Link {
     capacity_bps: f64,
     target: Option<f64>,
     queue_bytes: f64,
-}
-
-impl Link {
-    fn of(view: &LinkView) -> Self {
-        Self {
-            id: view.id,
-            capacity_bps: view.capacity.as_bps(),
-            target: view.target,
-            queue_bytes: view.queue.as_bytes(),
-        }
-    }
+    params: Py<PyAny>,
 }
 
 /// Packet that passes a router. `header` is None for a packet of another protocol.
@@ -160,6 +154,14 @@ struct Acknowledged {
     in_flight_bytes: f64,
     recovering: bool,
     window_limited: bool,
+    lost_bytes: f64,
+    delivered_bytes: f64,
+    delivery_rate_bps: Option<f64>,
+    app_limited: bool,
+    round: u64,
+    sent_s: Option<f64>,
+    sent_in_flight_bytes: Option<f64>,
+    sent_delivered_bytes: Option<f64>,
 }
 
 /// Connection, as a source law sees it.
@@ -170,6 +172,7 @@ struct Opened {
     initial_window_bytes: f64,
     claimed_rtt_s: Option<f64>,
     seed: u64,
+    params: Py<PyAny>,
 }
 
 const fn kind(kind: PacketKind) -> &'static str {
@@ -203,25 +206,41 @@ fn wrong(call: &str, wanted: &str, returned: &Bound<'_, PyAny>) -> PyErr {
 }
 
 /// Python classes of a law.
-pub(crate) struct PythonLaw {
+struct PythonLaw {
     router: Option<Py<PyAny>>,
     receiver: Option<Py<PyAny>>,
     source: Py<PyAny>,
     target: f64,
     paced: bool,
+    host: Host,
     shared: Shared,
 }
 
 /// State shared by router, receiver and source of a law.
 #[derive(Clone)]
 struct Shared {
+    law: Arc<str>,
     names: Names,
+    signals: Names,
+    /// Values of the law's parameters.
+    params: Arc<Py<PyAny>>,
     failure: Arc<Failure>,
 }
 
+/// Reads a run's laws: a dictionary from their names to objects with the attributes of `waterfill.runs.laws.BoundLaw`.
+/// Returns the laws with the store for exceptions that they raise.
+pub(crate) fn table(laws: &Bound<'_, PyDict>) -> PyResult<(Laws, Arc<Failure>)> {
+    let (mut table, failure) = (Laws::default(), Arc::<Failure>::default());
+    for (name, law) in laws {
+        let name: String = name.extract()?;
+        let law = PythonLaw::new(&name, &law, &failure)?;
+        table.add(name, Arc::new(law)).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    }
+    Ok((table, failure))
+}
+
 impl PythonLaw {
-    /// Reads an object with the attributes of `waterfill.PythonLaw`.
-    pub(crate) fn new(law: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(name: &str, law: &Bound<'_, PyAny>, failure: &Arc<Failure>) -> PyResult<Self> {
         let class = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let found = law.getattr(name)?;
             Ok(if found.is_none() { None } else { Some(found.unbind()) })
@@ -230,39 +249,66 @@ impl PythonLaw {
         if names.len() > FIELDS {
             return Err(PyValueError::new_err(format!("a header has at most {FIELDS} fields, got {}", names.len())));
         }
+        let signals: Vec<String> = law.getattr("signals")?.extract()?;
         Ok(Self {
             router: class("router")?,
             receiver: class("receiver")?,
             source: class("source")?.ok_or_else(|| PyValueError::new_err("no source class"))?,
             target: law.getattr("target")?.extract()?,
             paced: law.getattr("paced")?.extract()?,
-            shared: Shared { names: names.into(), failure: Arc::default() },
+            host: host(law)?,
+            shared: Shared {
+                law: name.into(),
+                names: names.into(),
+                signals: signals.into(),
+                params: Arc::new(law.getattr("params")?.unbind()),
+                failure: Arc::clone(failure),
+            },
         })
-    }
-
-    /// Returns the store for exceptions that the law's classes raise.
-    pub(crate) fn failure(&self) -> Arc<Failure> {
-        Arc::clone(&self.shared.failure)
-    }
-
-    /// Returns the parameters through which the simulator calls the law.
-    pub(crate) fn params(self) -> own::Params {
-        own::Params::of(Arc::new(self))
     }
 }
 
+/// Returns the duties of the host that runs a law.
+fn host(law: &Bound<'_, PyAny>) -> PyResult<Host> {
+    let (ecn, reduction): (String, String) = (law.getattr("ecn")?.extract()?, law.getattr("reduction")?.extract()?);
+    Ok(Host {
+        ecn: match ecn.as_str() {
+            "off" => Ecn::Off,
+            "classic" => Ecn::Classic,
+            "accurate" => Ecn::Accurate,
+            _ => return Err(PyValueError::new_err(format!("ecn: must be off, classic or accurate, got {ecn}"))),
+        },
+        reduction: match reduction.as_str() {
+            "law" => Reduction::Law,
+            "proportional" => Reduction::Proportional,
+            _ => return Err(PyValueError::new_err(format!("reduction: must be law or proportional, got {reduction}"))),
+        },
+        ..Host::EXPLICIT
+    })
+}
+
 impl Shared {
-    fn header(&self, py: Python<'_>, fields: OwnFields) -> PyResult<Py<Header>> {
-        Py::new(py, Header { names: Arc::clone(&self.names), values: fields.0 })
+    fn header(&self, py: Python<'_>, fields: Fields) -> PyResult<Py<Header>> {
+        Py::new(py, Header { names: Arc::clone(&self.names), values: fields })
+    }
+
+    fn link(&self, py: Python<'_>, view: &LinkView) -> Link {
+        Link {
+            id: view.id,
+            capacity_bps: view.capacity.as_bps(),
+            target: view.target,
+            queue_bytes: view.queue.as_bytes(),
+            params: self.params.clone_ref(py),
+        }
     }
 
     /// Converts the header that `call` returns: a dictionary by name, a header, or None for zeros.
-    fn fields(&self, call: &str, returned: &Bound<'_, PyAny>) -> PyResult<OwnFields> {
+    fn fields(&self, call: &str, returned: &Bound<'_, PyAny>) -> PyResult<Fields> {
         if returned.is_none() {
-            return Ok(OwnFields::default());
+            return Ok(Fields::default());
         }
         if let Ok(header) = returned.cast::<Header>() {
-            return Ok(OwnFields(header.borrow().values));
+            return Ok(header.borrow().values);
         }
         let wrong = || wrong(call, "a dictionary of the header's fields and their numbers, or None", returned);
         let given = returned.cast::<PyDict>().map_err(|_| wrong())?;
@@ -271,19 +317,22 @@ impl Shared {
             let value = value.extract().map_err(|_| wrong())?;
             header.set(name.cast::<PyString>().map_err(|_| wrong())?.to_str()?, value)?;
         }
-        Ok(OwnFields(header.values))
+        Ok(header.values)
     }
 
     /// Creates a router, receiver or source from its class. If the class raises, the result has no object.
     fn end(&self, class: &Py<PyAny>, argument: impl FnOnce(Python<'_>) -> PyResult<Option<Py<PyAny>>>) -> End {
-        let object = self.failure.call(|py| match argument(py)? {
+        let object = self.failure.call(&self.law, |py| match argument(py)? {
             Some(argument) => class.call1(py, (argument,)),
             None => class.call0(py),
         });
-        let has = |name| self.failure.call(|py| object.as_ref().map_or(Ok(false), |o| o.bind(py).hasattr(name)));
+        let has =
+            |name| self.failure.call(&self.law, |py| object.as_ref().map_or(Ok(false), |o| o.bind(py).hasattr(name)));
         End {
             timed: has("poll_at").unwrap_or(false),
+            stamps: has("stamp").unwrap_or(false),
             events: has("on_event").unwrap_or(false),
+            observed: !self.signals.is_empty() && has("observe").unwrap_or(false),
             object,
             shared: self.clone(),
             unlimited: AtomicBool::new(false),
@@ -312,10 +361,13 @@ impl Instants {
 }
 
 /// Router, receiver or source of a law: a Python object, or nothing if its creation raised an exception.
+#[expect(clippy::struct_excessive_bools, reason = "one for each optional call of the object")]
 struct End {
     object: Option<Py<PyAny>>,
     timed: bool,
+    stamps: bool,
     events: bool,
+    observed: bool,
     shared: Shared,
     /// True if the law's last limit set neither a window nor a rate.
     unlimited: AtomicBool,
@@ -326,7 +378,33 @@ struct End {
 impl End {
     fn call<T>(&self, f: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
         let object = self.object.as_ref()?;
-        self.shared.failure.call(|py| f(py, object.bind(py)))
+        self.shared.failure.call(&self.shared.law, |py| f(py, object.bind(py)))
+    }
+
+    /// Records the signals that the object's `observe` returns: a dictionary by name.
+    fn record(&self, probe: &mut dyn Probe) {
+        if !self.observed {
+            return;
+        }
+        let recorded = self.call(|_, law| {
+            let returned = law.call_method0("observe")?;
+            let wrong = || wrong("observe", "a dictionary of the law's signals and their numbers", &returned);
+            let given = returned.cast::<PyDict>().map_err(|_| wrong())?;
+            let mut found = Vec::with_capacity(given.len());
+            for (name, value) in given {
+                let (name, value): (String, f64) =
+                    (name.extract().map_err(|_| wrong())?, value.extract().map_err(|_| wrong())?);
+                if !self.shared.signals.contains(&name) {
+                    let known = self.shared.signals.join(", ");
+                    return Err(PyValueError::new_err(format!("observe: unknown signal {name:?}; known: {known}")));
+                }
+                found.push((name, value));
+            }
+            Ok(found)
+        });
+        for (name, value) in recorded.unwrap_or_default() {
+            probe.record(&name, value);
+        }
     }
 
     /// Returns a copy of the router, receiver or source with separate state.
@@ -337,7 +415,9 @@ impl End {
         Self {
             object: self.call(copy),
             timed: self.timed,
+            stamps: self.stamps,
             events: self.events,
+            observed: self.observed,
             shared: self.shared.clone(),
             unlimited: AtomicBool::new(self.unlimited.load(Ordering::Relaxed)),
             instant: Instants::default(),
@@ -352,28 +432,42 @@ impl Provider for PythonLaw {
     fn paced(&self) -> bool {
         self.paced
     }
+    fn host(&self) -> Host {
+        self.host
+    }
+    fn has_header(&self) -> bool {
+        self.router.is_some() || !self.shared.names.is_empty()
+    }
+    fn signals(&self) -> &[String] {
+        &self.shared.signals
+    }
     fn router(&self, link: &LinkView) -> Option<Box<dyn RouterLaw>> {
-        let link = Link::of(link);
         let class = self.router.as_ref()?;
-        Some(Box::new(self.shared.end(class, |py| Ok(Some(Py::new(py, link)?.into_any())))))
+        Some(Box::new(self.shared.end(class, |py| Ok(Some(Py::new(py, self.shared.link(py, link))?.into_any())))))
     }
     fn receiver(&self) -> Option<Box<dyn ReceiverLaw>> {
-        Some(Box::new(self.shared.end(self.receiver.as_ref()?, |_| Ok(None))))
+        // A receiver without parameters has nothing to be told.
+        let params = |py: Python<'_>| {
+            let params = self.shared.params.bind(py);
+            Ok(if params.is_none() { None } else { Some(params.clone().unbind()) })
+        };
+        Some(Box::new(self.shared.end(self.receiver.as_ref()?, params)))
     }
     fn source(&self, connection: &Connection) -> Box<dyn SourceLaw> {
-        let opened = Opened {
+        let opened = |py: Python<'_>| Opened {
             weight: connection.weight,
             packet_bytes: connection.packet.as_bytes(),
             initial_window_bytes: connection.initial_window.as_bytes(),
             claimed_rtt_s: connection.claimed_rtt.map(waterfill_laws::units::Duration::as_secs),
             seed: connection.seed,
+            params: self.shared.params.clone_ref(py),
         };
-        Box::new(self.shared.end(&self.source, |py| Ok(Some(Py::new(py, opened)?.into_any()))))
+        Box::new(self.shared.end(&self.source, |py| Ok(Some(Py::new(py, opened(py))?.into_any()))))
     }
 }
 
 impl RouterLaw for End {
-    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, OwnFields>) {
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Fields>) {
         let written = self.call(|py, law| {
             let header = passing.header.as_deref().map(|fields| self.shared.header(py, *fields)).transpose()?;
             let packet = Packet {
@@ -383,8 +477,8 @@ impl RouterLaw for End {
                 kind: kind(passing.kind),
                 header: header.as_ref().map(|header| header.clone_ref(py)),
             };
-            law.call_method1("on_arrival", (Link::of(link), packet))?;
-            Ok(header.map(|header| OwnFields(header.borrow(py).values)))
+            law.call_method1("on_arrival", (self.shared.link(py, link), packet))?;
+            Ok(header.map(|header| header.borrow(py).values))
         });
         if let (Some(Some(written)), Some(header)) = (written, passing.header.as_deref_mut()) {
             *header = written;
@@ -409,7 +503,10 @@ impl RouterLaw for End {
                 Err(PyValueError::new_err(format!("{problem}, got {at} at {now_s} s, {MAX_AT_ONE_INSTANT} times")))
             });
         }
-        self.call(|_, law| law.call_method1("on_timer", (Link::of(link), now.as_secs())).map(drop));
+        self.call(|py, law| law.call_method1("on_timer", (self.shared.link(py, link), now.as_secs())).map(drop));
+    }
+    fn observe(&self, probe: &mut dyn Probe) {
+        self.record(probe);
     }
     fn boxed(&self) -> Box<dyn RouterLaw> {
         Box::new(self.copy())
@@ -417,7 +514,7 @@ impl RouterLaw for End {
 }
 
 impl ReceiverLaw for End {
-    fn on_data(&mut self, received: &Received<OwnFields>) {
+    fn on_data(&mut self, received: &Received<Fields>) {
         self.call(|py, law| {
             let arrived = Arrived {
                 now_s: received.now.as_secs(),
@@ -428,7 +525,7 @@ impl ReceiverLaw for End {
             law.call_method1("on_data", (arrived,)).map(drop)
         });
     }
-    fn echo(&mut self, now: Instant) -> OwnFields {
+    fn echo(&mut self, now: Instant) -> Fields {
         let echo = self.call(|_, law| self.shared.fields("echo", &law.call_method1("echo", (now.as_secs(),))?));
         echo.unwrap_or_default()
     }
@@ -438,13 +535,16 @@ impl ReceiverLaw for End {
 }
 
 impl SourceLaw for End {
-    fn stamp(&mut self, sending: &Sending) -> OwnFields {
+    fn stamp(&mut self, sending: &Sending) -> Fields {
         if self.unlimited.load(Ordering::Relaxed) && self.instant.exceeded(sending.now) {
             self.call(|_, _| -> PyResult<()> {
                 let problem = "limit: a source with more to send needs a window or a rate";
                 let got = format!("got None and None, and {MAX_AT_ONE_INSTANT} packets at one instant");
                 Err(PyValueError::new_err(format!("{problem}, {got}")))
             });
+        }
+        if !self.stamps {
+            return Fields::default();
         }
         let leaving = Leaving {
             now_s: sending.now.as_secs(),
@@ -455,7 +555,7 @@ impl SourceLaw for End {
         };
         self.call(|_, law| self.shared.fields("stamp", &law.call_method1("stamp", (leaving,))?)).unwrap_or_default()
     }
-    fn on_ack(&mut self, ack: &Ack<OwnFields>) {
+    fn on_ack(&mut self, ack: &Ack<Fields>, measured: &Measured) {
         self.call(|py, law| {
             let acknowledged = Acknowledged {
                 now_s: ack.now.as_secs(),
@@ -469,6 +569,14 @@ impl SourceLaw for End {
                 in_flight_bytes: ack.in_flight.as_bytes(),
                 recovering: ack.recovering,
                 window_limited: ack.window_limited,
+                lost_bytes: measured.lost.as_bytes(),
+                delivered_bytes: measured.delivered.as_bytes(),
+                delivery_rate_bps: measured.rate.map(Rate::as_bps),
+                app_limited: measured.app_limited,
+                round: measured.round,
+                sent_s: measured.sent.map(|sent| sent.at.as_secs()),
+                sent_in_flight_bytes: measured.sent.map(|sent| sent.in_flight.as_bytes()),
+                sent_delivered_bytes: measured.sent.map(|sent| sent.delivered.as_bytes()),
             };
             law.call_method1("on_ack", (acknowledged,)).map(drop)
         });
@@ -476,6 +584,11 @@ impl SourceLaw for End {
     fn on_event(&mut self, now: Instant, what: Event) {
         if self.events {
             self.call(|_, law| law.call_method1("on_event", (now.as_secs(), event(what))).map(drop));
+        }
+    }
+    fn on_idle_restart(&mut self, now: Instant) {
+        if self.events {
+            self.call(|_, law| law.call_method1("on_event", (now.as_secs(), "idle_restart")).map(drop));
         }
     }
     fn limit(&self) -> SendLimit {
@@ -493,6 +606,9 @@ impl SourceLaw for End {
         });
         // A law that raised sends no more; the run ends at its next slice.
         limit.unwrap_or(SendLimit { window: Some(Volume::ZERO), pacing: None })
+    }
+    fn observe(&self, probe: &mut dyn Probe) {
+        self.record(probe);
     }
     fn boxed(&self) -> Box<dyn SourceLaw> {
         Box::new(self.copy())

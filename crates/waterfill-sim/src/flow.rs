@@ -104,7 +104,11 @@ impl Flow {
             number,
             protocol: law.protocol,
             sender: Sender::new(sender, &law.params, spec, network.seed),
-            receiver: Receiver::new(receiver, law, ReceiverFaults::new(network, spec, &route.forward, law.protocol)),
+            receiver: Receiver::new(
+                receiver,
+                law,
+                ReceiverFaults::new(network, spec, &route.forward, law.params.info().kind),
+            ),
             route: Arc::clone(route),
             access,
             sender_due: Instant::NEVER,

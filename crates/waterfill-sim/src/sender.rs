@@ -75,11 +75,10 @@ pub(crate) struct SenderSpec {
 
 impl SenderSpec {
     pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &FlowProtocol, place: FlowIndex) -> Self {
-        let id = law.protocol;
         let FlowIndex { flow: flow_id, index } = place;
         let headers = TCP_IP_BYTES + law.params.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
-        let host = id.info().host;
+        let host = law.params.info().host;
         // A law with accurate marks (RFC 8257) depends on them; the others use them where the scenario says so.
         let ecn_enabled = flow.ecn.unwrap_or(host.ecn == Ecn::Accurate);
         let packets = flow.size_bytes.map(|size| {

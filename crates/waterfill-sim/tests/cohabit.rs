@@ -251,8 +251,9 @@ fn the_module_does_not_affect_explicit_flows_alone() {
 #[test]
 fn with_one_queue_per_class_each_class_gets_its_share() {
     // A user's own law does nothing until there is one.
-    let explicit =
-        ProtocolId::ALL.iter().filter(|id| id.info().kind == ProtocolKind::Explicit && **id != ProtocolId::Own);
+    let explicit = ProtocolId::ALL
+        .iter()
+        .filter(|id| id.info().kind == ProtocolKind::Explicit && !matches!(id, ProtocolId::Own { .. }));
     for (protocol, target) in explicit.map(|id| (id.info().name, id.params().target())) {
         for tcp in ["sack", "vegas", "bbr"] {
             let s = run(&dumbbell(&separate(), 0.02, (protocol, 3), (tcp, 2))).1;

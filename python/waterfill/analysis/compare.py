@@ -42,11 +42,10 @@ from waterfill.analysis.series import Series
 from waterfill.analysis.shares import Allocation, Spans
 from waterfill.contract.summary import Spread, Summary
 from waterfill.errors import InputError, nearest, shown
-from waterfill.network import protocols
-from waterfill.runs import backends
+from waterfill.runs import backends, law_files
 from waterfill.runs.directory import Stage, recover
 from waterfill.runs.files import WriteError, read_text, why, write_text
-from waterfill.runs.laws import PythonLaw, infos, used
+from waterfill.runs.laws import PythonLaw, check, infos, summaries, used
 from waterfill.runs.result import Result, to_json
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
@@ -70,16 +69,20 @@ DOCUMENT = "compare.json"
 # --- runs --------------------------------------------------------------------------------------
 
 
-def select(names: str | None, on: str, known: protocols.Protocols | None = None) -> list[str]:
-    """Return the protocols in a list "a,b,c", or by default all explicit protocols.
+def select(names: str | None, on: str, laws: Mapping[str, PythonLaw] | None = None) -> list[str]:
+    """Return the protocols in a list "a,b,c", or by default all explicit protocols and `laws`.
 
-    Raises InputError for a name that is unknown or does not run on the backend.
+    `laws` are laws in Python by name; those of installed packages need no mention. Raises
+    InputError for a name that is unknown or does not run on the backend, and for a wrong law.
     """
-    known = backends.known(on) if known is None else known
+    builtin, given = backends.known(on), laws or {}
+    chosen = None if names is None else [name.strip() for name in names.split(",")]
+    check(given, builtin)
+    own = law_files.with_installed(given, (name for name in chosen or () if name not in builtin))
+    known = infos(summaries(own)) | builtin
     able = [p.name for p in known.values() if on in p.backends]
-    if names is None:
-        return [name for name in able if known[name].kind == "explicit"]
-    chosen = [name.strip() for name in names.split(",")]
+    if chosen is None:
+        return [name for name in able if known[name].kind == "explicit" or name in given]
     for name in chosen:
         if not name:
             message = f"must be names separated by commas, got {shown(names)}"
@@ -133,10 +136,9 @@ def on_each(
 
     `laws` are laws in Python by name. Raises InputError as `select`, and when none remains.
     """
-    known = {backend: infos(laws or ()) | backends.known(backend) for backend in on}
-    chosen = select(names, on[0], known[on[0]])
+    chosen = select(names, on[0], laws)
     for backend in on[1:]:
-        able = select(names, backend, known[backend])
+        able = select(names, backend, laws)
         chosen = [name for name in chosen if name in able]
     if not chosen:
         message = f"no protocol given runs on {' and '.join(on)}"

@@ -13,6 +13,10 @@ from waterfill.cli.process import INTERRUPTED as INTERRUPTED
 from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from waterfill.runs.laws import PythonLaw
+    from waterfill.scenario.document import Scenario
     from waterfill.scenario.units import Quantity
 
 
@@ -57,6 +61,15 @@ Sets = Annotated[
     ),
 ]
 Seed = Annotated[int | None, Option(metavar="N", help="Random seed.")]
+OwnLaw = Annotated[
+    Path | None,
+    Option(
+        "--law",
+        metavar="FILE.py",
+        help='Your own laws (sim only); FILE defines LAWS = {"name": …}.',
+        parser=place,
+    ),
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document.")]
 Output = Annotated[
     Path | None, Option("-o", "--output", metavar="DIR", help="Output directory.", parser=place)
@@ -71,6 +84,33 @@ NewFile = Annotated[
         parser=place,
     ),
 ]
+
+
+def laws_of(file: Path | None) -> dict[str, PythonLaw]:
+    """Return the laws in a Python file, or an empty dict if no file is given."""
+    if file is None:
+        return {}
+    from waterfill.runs import law_files
+
+    return law_files.read(file)
+
+
+def laws_used(
+    own: Mapping[str, PythonLaw], scenarios: Iterable[Scenario], file: Path | None, option: str
+) -> dict[str, PythonLaw]:
+    """Return the file's laws that the scenarios use; raise InputError if they use none."""
+    if not own:
+        return {}
+    from waterfill.runs import laws
+
+    found: dict[str, PythonLaw] = {}
+    for scenario in scenarios:
+        found |= laws.used(own, scenario)
+    if not found:
+        names = " or ".join(map(str, own))
+        why = f"no flow uses the law {names} of {file}; see {option}"
+        raise InputError("command line", "law", why)
+    return found
 
 
 def quantity(option: str, kind: Quantity, text: str | None) -> float:

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json
+from waterfill.cli.arguments import INTERRUPTED, Json, OwnLaw, laws_of
 from waterfill.cli.console import print_json, show
 from waterfill.errors import InputError, nearest
 
@@ -27,13 +27,19 @@ def protocols(
         ),
     ] = None,
     json: Json = False,
+    law: OwnLaw = None,
 ) -> None:
-    """List the protocols, or the parameters of the given protocols."""
+    """List the protocols, or the parameters of the given protocols.
+
+    Laws of installed packages are among them.
+    """
     from waterfill.cli import tables
-    from waterfill.runs import backends
+    from waterfill.runs import backends, law_files, laws
 
     # This host's list: the protocols that its kernel has run on linux, too.
     known = backends.known("linux" if sys.platform == "linux" else "sim")
+    own = {**law_files.installed(), **laws_of(law)}
+    known |= laws.infos(laws.summaries(own))
     for name in names or []:
         if name not in known:
             raise InputError("protocols", name, f"unknown protocol{nearest(name, known)}")

@@ -16,10 +16,13 @@ from waterfill.cli.arguments import (
     Backend,
     Json,
     Output,
+    OwnLaw,
     Protocol,
     ScenarioFile,
     Seed,
     Sets,
+    laws_of,
+    laws_used,
     overrides,
     place,
     quantity,
@@ -40,15 +43,6 @@ if TYPE_CHECKING:
     from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
 
-OwnLaw = Annotated[
-    Path | None,
-    Option(
-        "--law",
-        metavar="FILE.py",
-        help='Run your own law (sim only); FILE defines LAWS = {"name": …}.',
-        parser=place,
-    ),
-]
 CaptureLinks = Annotated[
     list[str] | None,
     Option(
@@ -139,9 +133,10 @@ def run(
 
     backends.check(on)
     loaded = load(scenario, overrides(protocol, sets, seed))
-    backends.refuse_idle([(loaded, on)])
-    # Of a file with several laws, the run has the one that its flows name.
-    own = _used(_laws(law), [loaded], law, "--protocol")
+    # Of a file with several laws, the run has those that its flows name.
+    every = laws_of(law)
+    own = laws_used(every, [loaded], law, "--protocol")
+    backends.refuse_idle([(loaded, on)], every)
     for option, value in (("pcap-limit", pcap_limit), ("pcap-snaplen", pcap_snaplen)):
         if value is not None and not (pcap or pcap_links):
             raise InputError("command line", option, "no effect without --pcap", "add --pcap")
@@ -257,7 +252,7 @@ def compare(
     if any(one.partition("=")[0].strip() == "protocol" for one in given):
         why = "no effect: compare runs each of --protocols"
         raise InputError("command line", "protocol", why, "remove it")
-    own = _laws(law)
+    own = laws_of(law)
     chosen = compare.on_each(names, places, own)
     loaded = {
         backend: compare.load_each(scenario, given, chosen, backend, own) for backend in places
@@ -267,8 +262,8 @@ def compare(
         for backend in places:
             label = f"{name}@{backend}" if len(places) > 1 else name
             scenarios[label], where[label] = loaded[backend][name], backend
-    backends.refuse_idle([(scenarios[label], where[label]) for label in scenarios])
-    _used(own, list(scenarios.values()), law, "--protocols")
+    backends.refuse_idle([(scenarios[label], where[label]) for label in scenarios], own)
+    laws_used(own, list(scenarios.values()), law, "--protocols")
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
     unwritten = Unwritten()
     with ExitStack() as stack:
@@ -401,15 +396,6 @@ def plot(
         print_text(f"written to {path}")
 
 
-def _laws(file: Path | None) -> dict[str, PythonLaw]:
-    """Return the laws in a Python file, or an empty dict if no file is given."""
-    if file is None:
-        return {}
-    from waterfill.runs import laws
-
-    return laws.read(file)
-
-
 def _laws_of(
     own: Mapping[str, PythonLaw], scenarios: Mapping[str, Scenario]
 ) -> dict[str, dict[str, PythonLaw]]:
@@ -420,24 +406,6 @@ def _laws_of(
 
     found = {name: laws.used(own, scenario) for name, scenario in scenarios.items()}
     return {name: of_run for name, of_run in found.items() if of_run}
-
-
-def _used(
-    own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None, option: str
-) -> dict[str, PythonLaw]:
-    """Return the file's laws that the scenarios use; raise InputError if they use none."""
-    if not own:
-        return {}
-    from waterfill.runs import laws
-
-    found: dict[str, PythonLaw] = {}
-    for scenario in scenarios:
-        found |= laws.used(own, scenario)
-    if not found:
-        names = " or ".join(map(str, own))
-        why = f"no flow uses the law {names} of {file}; see {option}"
-        raise InputError("command line", "law", why)
-    return found
 
 
 def _capture(

@@ -11,10 +11,13 @@ from waterfill.cli.arguments import (
     Backend,
     Json,
     NewFile,
+    OwnLaw,
     Protocol,
     ScenarioFile,
     Seed,
     Sets,
+    laws_of,
+    laws_used,
     overrides,
 )
 from waterfill.cli.console import print_json, print_text, show
@@ -62,6 +65,7 @@ def check(
         bool, Option("--toml", help="Print the scenario with every default written out.")
     ] = False,
     json: Json = False,
+    law: OwnLaw = None,
 ) -> None:
     """Check a scenario without a run; print all values in force."""
     from waterfill.cli import tables
@@ -72,8 +76,10 @@ def check(
     if toml and json:
         raise InputError("command line", "--toml", "not possible together with --json")
     loaded = load(scenario, overrides(protocol, sets, seed))
-    backends.refuse_idle([(loaded, on)])
-    document = effective.document(loaded, on)
+    every = laws_of(law)
+    own = laws_used(every, [loaded], law, "--protocol")
+    backends.refuse_idle([(loaded, on)], every)
+    document = effective.document(loaded, on, own)
     if json:
         print_json(document)
     elif toml:

@@ -12,9 +12,11 @@ from waterfill.cli import completion
 from waterfill.cli.arguments import (
     INTERRUPTED,
     Json,
+    OwnLaw,
     ScenarioFile,
     Seed,
     Sets,
+    laws_of,
     overrides,
     place,
     quantity,
@@ -117,6 +119,7 @@ def sweep(
     ] = None,
     show_cluster: ShowCluster = False,
     json: Json = False,
+    law: OwnLaw = None,
 ) -> None:
     """Run a scenario at many points, in parallel.
 
@@ -140,7 +143,7 @@ def sweep(
         tolerance=0.01 if tolerance is None else _share(tolerance),
         output=output, keep=keep, max_time_s=quantity("max-time", SPAN, max_time),
         max_memory_bytes=int(quantity("max-memory", VOLUME, max_memory)), workers=workers,
-        cluster=cluster, retry=retry, quiet=False,
+        cluster=cluster, retry=retry, quiet=False, laws=laws_of(law),
     )  # fmt: skip
     checked = plan(scenario, spec)
     chosen = _shown(shown, checked)

@@ -156,11 +156,32 @@ class Check(Record):
     wanted: str
 
 
+class LawParamEntry(Record):
+    """A parameter of a law in Python. `default`, `min` and `max` are in the SI unit."""
+
+    name: str
+    unit: str
+    default: ParamValue
+    choices: list[str]
+    min: float | None
+    max: float | None
+    doc: str
+
+
 class LawSummary(Record):
-    """A law in Python: the names of its header fields, and its target utilization."""
+    """A law in Python: its header fields, target utilization, parameters and signals' units.
+
+    Results of 0.2.0 and before have only the first two.
+    """
 
     header: list[str]
     target: float
+    kind: str = "explicit"
+    header_bytes: int = 16
+    paced: bool = True
+    about: str = ""
+    params: list[LawParamEntry] | None = None
+    signals: Mapping[str, str] | None = None
 
 
 class Summary(Record):

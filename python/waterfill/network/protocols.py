@@ -23,7 +23,8 @@ from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
 class ParamInfo:
     """One parameter of a protocol.
 
-    `unit` is one of ratio, rate (bit/s), time (s), volume (bytes), packets, count, choice, flag.
+    `unit` is one of `UNITS`: ratio, rate (bit/s), time (s), volume (bytes), packets, count, choice,
+    flag. `min` and `max` are those of a law in Python, in SI units; the core checks the others.
     """
 
     name: str
@@ -33,6 +34,16 @@ class ParamInfo:
     doc: str = ""
     source: str = ""
     kernel: KernelParam | None = field(default=None, hash=False)
+    min: float | None = None
+    max: float | None = None
+
+    def in_range(self, number: float) -> float:
+        """Return a number in the SI unit; raise ValueError if it is outside of the range."""
+        if self.min is not None and not number >= self.min:
+            raise ValueError(f"must be at least {self.min:g}, got {number:g}")
+        if self.max is not None and not number <= self.max:
+            raise ValueError(f"must be at most {self.max:g}, got {number:g}")
+        return number
 
     def parse(self, value: object) -> ParamValue:
         """Parse a scenario's value to SI units; raise ValueError for a wrong value."""
@@ -53,8 +64,8 @@ class ParamInfo:
                 raise ValueError(f"must be one of {known}, got {shown(value)}")
             return value
         if self.unit == "packets" and not isinstance(value, str):
-            return float(whole(value))
-        return _NUMBERS[self.unit](value)
+            return self.in_range(float(whole(value)))
+        return self.in_range(_NUMBERS[self.unit](value))
 
 
 _NUMBERS: Mapping[str, Callable[[object], float]] = {
@@ -65,6 +76,8 @@ _NUMBERS: Mapping[str, Callable[[object], float]] = {
     "packets": PACKETS.parse,
     "count": lambda value: float(whole(value)),
 }
+UNITS = (*_NUMBERS, "choice", "flag")
+"""Units of parameters."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class RunOptions:
     """Options of a run in addition to its scenario.
 
     capture: records the packets. threads: the largest number of threads, None for what is
-    predicted to be the fastest; results do not depend on it. laws: a law in Python by its name.
+    predicted to be the fastest; results do not depend on it. laws: laws in Python by name.
     steps: logs the steps of laws.
     """
 

@@ -15,6 +15,7 @@ from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend, RunOptions
 from waterfill.runs.capture import Capture
 from waterfill.runs.laws import PythonLaw
+from waterfill.runs.laws import check as check_laws
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
@@ -62,9 +63,9 @@ def known(on: str) -> dict[str, ProtocolInfo]:
 def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = None) -> None:
     """Check that a backend can run a scenario, without running it; raise InputError if it cannot.
 
-    `laws` is a law in Python by its name, as in `run`.
+    `laws` are laws in Python by name, as in `run`.
     """
-    options = RunOptions(laws=laws or {})
+    options = RunOptions(laws=_laws(laws, scenario))
     refuse(options, on)
     backend(on).prepare(scenario, options)
 
@@ -108,18 +109,19 @@ def refuse(options: RunOptions, on: str) -> None:
 _ONLY_ON = {"step": "fluid", "check_step": "fluid", "ip_version": "linux"}
 
 
-def refuse_idle(runs: Iterable[tuple[Scenario, str]]) -> None:
+def refuse_idle(runs: Iterable[tuple[Scenario, str]], laws: Iterable[str] = ()) -> None:
     """Raise InputError for a key of the command line that none of these scenarios and backends
-    reads.
+    reads. `laws` are the names of laws in Python.
     """
     every = list(runs)
     used = set[str]().union(*(scenario.protocols() for scenario, _ in every))
     on = {backend for _, backend in every}
+    known = {*protocols.load(), *laws}
     for key in dict.fromkeys(key for scenario, _ in every for key in scenario.set_keys):
         section, _, rest = key.partition(".")
         name = rest.partition(".")[0]
         problem, advice = "", "remove it"
-        if section == "params" and name in protocols.load() and name not in used:
+        if section == "params" and name in known and name not in used:
             problem = f"no effect: no flow runs {name}"
         elif key in _ONLY_ON and _ONLY_ON[key] not in on:
             problem = f"no effect on {' and '.join(sorted(on))}, only on {_ONLY_ON[key]}"
@@ -174,7 +176,8 @@ def run(
     `threads` is the largest number of threads of a run on sim, None what is predicted to be the
     fastest on this host. Results do not depend on it. Recorded runs have one thread.
 
-    `laws` is a law of your own by its name, written in Python: {"name": waterfill.PythonLaw(…)}.
+    `laws` are laws of your own by name, written in Python: {"name": waterfill.PythonLaw(…)}. A run
+    has those that its flows name. Laws of installed packages need no mention.
 
     `steps` logs the steps of laws, on sim and fluid, on one thread, for `validation/certificates`.
 
@@ -183,9 +186,27 @@ def run(
     """
     check(on)
     checked = _scenario(scenario, seed)
-    options = RunOptions(capture, _threads(threads), laws or {}, steps)
+    options = RunOptions(capture, _threads(threads), _laws(laws, checked), steps)
     refuse(options, on)
     return backend(on).run(checked, options, progress)
+
+
+def _laws(given: Mapping[str, PythonLaw] | None, scenario: Scenario) -> Mapping[str, PythonLaw]:
+    """Return the given laws and those of installed packages that the scenario names; raise
+    InputError if it uses none of those given.
+    """
+    names = scenario.protocols()
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError("run", "laws", f"must be a dictionary by name, got {shown(given)}")
+    check_laws(given or {}, protocols.load())
+    if given and not any(name in names for name in given):
+        which = " or ".join(map(str, given))
+        raise InputError("run", "laws", f"no flow uses the law {which}", "set its protocol")
+    if all(name in protocols.load() for name in names):
+        return given or {}
+    from waterfill.runs import law_files
+
+    return law_files.with_installed(given or {}, names)
 
 
 def _threads(count: Any) -> int | None:

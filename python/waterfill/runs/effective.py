@@ -9,24 +9,29 @@ from waterfill.contract.network import LinkSpec, Network, plain
 from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
+from waterfill.runs import law_files
 from waterfill.runs import laws as own
 from waterfill.runs.backends import BACKENDS, prepare
+from waterfill.runs.laws import PythonLaw
 from waterfill.scenario.document import Scenario
 
 
-def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
+def document(
+    scenario: Scenario, on: str = "sim", laws: Mapping[str, PythonLaw] | None = None
+) -> dict[str, Any]:
     """Return the values that a run of this scenario would use, in SI units.
 
     `backends` is {backend: why it cannot run this scenario here, or None}. `links` has one entry
     per direction, with its buffer, target and queue; `flows` one per [[flow]], with its route and
-    base RTT; `params` every parameter of the protocols used.
+    base RTT; `params` every parameter of the protocols used. `laws` are laws in Python by name.
 
     Raises InputError for what the backend `on` cannot run.
     """
-    prepare(scenario, on)
-    warn_of_misfits([scenario], on)
-    refusals = {backend: _refusal(scenario, backend) for backend in BACKENDS}
-    return in_force(scenario, {"backends": refusals})
+    prepare(scenario, on, laws)
+    table = own.summaries(law_files.with_installed(laws or {}, scenario.protocols()))
+    warn_of_misfits([scenario], on, table)
+    refusals = {backend: _refusal(scenario, backend, laws) for backend in BACKENDS}
+    return in_force(scenario, {"backends": refusals}, table)
 
 
 def in_force(
@@ -59,9 +64,11 @@ def in_force(
     }
 
 
-def warn_of_misfits(scenarios: Iterable[Scenario], on: str) -> None:
+def warn_of_misfits(
+    scenarios: Iterable[Scenario], on: str, laws: Mapping[str, LawSummary] | None = None
+) -> None:
     """Warn of constants of laws that do not fit the scenarios' RTTs, once for each constant."""
-    known, named = protocols.load(), set[str]()
+    known, named = protocols.load() | own.infos(laws or {}), set[str]()
     for scenario in scenarios:
         network = resolve.to_core(scenario, known, on)
         params = protocols.with_defaults(network.protocols, network.params, known)
@@ -71,9 +78,9 @@ def warn_of_misfits(scenarios: Iterable[Scenario], on: str) -> None:
             named.add(key)
 
 
-def _refusal(scenario: Scenario, backend: str) -> str | None:
+def _refusal(scenario: Scenario, backend: str, laws: Mapping[str, PythonLaw] | None) -> str | None:
     try:
-        prepare(scenario, backend)
+        prepare(scenario, backend, laws)
     except InputError as error:
         return f"{error.key}: {error.message}" if error.key else error.message
     return None

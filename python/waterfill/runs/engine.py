@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import ClassVar, Generic, TypeVar
 
@@ -18,7 +18,7 @@ from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs import interrupt, laws
 from waterfill.runs.backend import PLAIN, Backend, RunOptions
-from waterfill.runs.laws import PythonLaw
+from waterfill.runs.laws import BoundLaw, PythonLaw
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Columns, Result, last_end_s, summarise
 from waterfill.scenario.document import Scenario
@@ -45,25 +45,28 @@ class LongRun(UserWarning):
 
 @dataclass(frozen=True)
 class _Job:
-    """A resolved run. In `core`, a law in Python has the name that the core uses."""
+    """A resolved run. `laws` are the laws in Python that it uses."""
 
     scenario: Scenario
     network: Network
-    core: Network
     known: Mapping[str, protocols.ProtocolInfo]
-    name: str | None = None
-    law: PythonLaw | None = None
+    laws: Mapping[str, PythonLaw] = field(default_factory=dict)
 
     def errors(self, *, building: bool = False) -> AbstractContextManager[None]:
         """Return a context that converts exceptions of the core or of a law to InputError."""
-        if self.name is not None:
-            return laws.errors(self.name, self.scenario, building=building)
+        if self.laws:
+            return laws.errors(self.laws, self.scenario, building=building)
         return _core_errors(self.scenario)
 
     def targets(self) -> dict[str, float]:
         """Return the protocols' target utilizations; raise ValueError for a wrong parameter."""
-        found = protocols.targets(self.core.params)
-        return found if self.law is None else {**found, str(self.name): self.law.target}
+        own = {name: law.target for name, law in self.laws.items()}
+        return protocols.targets(self.network.params) | own
+
+    def bound_laws(self) -> dict[str, BoundLaw]:
+        """Return the laws in Python with the values of their parameters."""
+        values = self.params
+        return {name: laws.bound(law, values[name]) for name, law in self.laws.items()}
 
     @property
     def params(self) -> dict[str, dict[str, ParamValue | None]]:
@@ -82,15 +85,7 @@ class _Job:
         if end_s == self.scenario.duration:
             return None
         window = (self.network.measure_s[0], end_s)
-        core_network = replace(self.core, measure_s=window)
-        return replace(self, network=replace(self.network, measure_s=window), core=core_network)
-
-    def summary(self, simulation: _core.Simulation | _core.Fluid) -> CoreSummary:
-        """Return the core's summary, in which a law in Python has its own name."""
-        core = CoreSummary.read(simulation.summary())
-        if self.name is not None:
-            laws.from_core(core, self.name)
-        return core
+        return replace(self, network=replace(self.network, measure_s=window))
 
 
 class Engine(Backend, Generic[Simulation]):
@@ -149,7 +144,7 @@ class Engine(Backend, Generic[Simulation]):
         params = job.params
         if options.steps is not None:
             options.steps.finish(simulation, self.name, job.network, params)
-        core, step_check = job.summary(simulation), None
+        core, step_check = CoreSummary.read(simulation.summary()), None
         if interrupted_at_s is None and (again := job.ending_with_flows(core)) is not None:
             job = again
             del simulation  # its memory is free before the second run starts
@@ -157,7 +152,7 @@ class Engine(Backend, Generic[Simulation]):
             with job.errors():
                 simulation = self.start(job, replace(options, capture=None, steps=None), pace)
                 interrupted_at_s = _advance(simulation, scenario.duration, pace)
-            core = job.summary(simulation)
+            core = CoreSummary.read(simulation.summary())
         if interrupted_at_s is None:
             simulation, core, step_check = self.refine(job, simulation, core, progress)
         summary = summarise(
@@ -167,7 +162,7 @@ class Engine(Backend, Generic[Simulation]):
             params=params,
             max_min_bps=_max_min(job.network, targets, core["flows"]),
             interrupted_at_s=interrupted_at_s,
-            laws=laws.summary(str(job.name), job.law) if job.law is not None else None,
+            laws=laws.summaries(job.laws) if job.laws else None,
         )
         if step_check is not None:
             summary["check_step"] = step_check
@@ -182,13 +177,11 @@ class Engine(Backend, Generic[Simulation]):
     def _job(self, scenario: Scenario, options: RunOptions) -> _Job:
         """Resolve a scenario; raise InputError when this engine cannot run the scenario."""
         known = self.known()
-        if not options.laws:
-            network = resolve.to_core(scenario, known, self.name)
-            return _Job(scenario, network, network, known)
-        name, law = laws.check(options.laws, known)
-        known |= laws.infos([name])
+        own = options.laws
+        if own:
+            known |= laws.infos(laws.summaries(own))
         network = resolve.to_core(scenario, known, self.name)
-        return _Job(scenario, network, laws.for_core(network, name), known, name, law)
+        return _Job(scenario, network, known, laws.used(own, scenario))
 
 
 class Sim(Engine[_core.Simulation]):
@@ -201,10 +194,10 @@ class Sim(Engine[_core.Simulation]):
         self, job: _Job, options: RunOptions, check: Callable[[], object]
     ) -> _core.Simulation:
         """Build the run, with a packet capture or several threads if `options` ask for them."""
-        simulation = _core.Simulation(job.core, job.law, check)
+        simulation = _core.Simulation(job.network, job.bound_laws() or None, check)
         if options.capture is not None:
             options.capture.start(simulation, job.network)
-        elif options.threads != 1 and options.steps is None and job.law is None:
+        elif options.threads != 1 and options.steps is None and not job.laws:
             simulation.set_threads(options.threads)
         return simulation
 
@@ -226,7 +219,7 @@ class Fluid(Engine[_core.Fluid]):
 
     def start(self, job: _Job, options: RunOptions, check: Callable[[], object]) -> _core.Fluid:
         """Build the run with the scenario's time step, or with one that suits the network."""
-        return _core.Fluid(job.core, job.scenario.step, check)
+        return _core.Fluid(job.network, job.scenario.step, check)
 
     def refine(
         self, job: _Job, simulation: _core.Fluid, core: CoreSummary, progress: Report | None

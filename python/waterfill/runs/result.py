@@ -186,10 +186,8 @@ class Result:
         }
         end_s = self.summary.end_s
         found = transfers.collect(self.network, self.summary.flows, arrived, end_s)
-        from waterfill.runs.laws import HEADER_BYTES
-
-        headers = dict.fromkeys(self.network.protocols, HEADER_BYTES)  # laws in Python
-        headers |= {p.name: p.header_bytes for p in protocols.load().values()}
+        headers = {p.name: p.header_bytes for p in protocols.load().values()}
+        headers |= {name: law.header_bytes for name, law in (self.summary.laws or {}).items()}
         return transfers.to_table(found, transfers.ideal_s(found, self.network, headers))
 
     def _table(self, which: Which) -> pa.Table:

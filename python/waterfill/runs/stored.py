@@ -57,7 +57,7 @@ class StoredResult(Result):
         scenario = from_toml(self.scenario_toml, str(self._folder / SCENARIO))
         # Every backend runs a subset of the simulator's scenarios and resolves them alike.
         known = protocols.load()
-        return resolve.to_core(scenario, known | laws.infos(self.summary.laws or ()))
+        return resolve.to_core(scenario, known | laws.infos(self.summary.laws or {}))
 
     def check(self) -> None:
         """Raise InputError unless the files are complete, belong to one run and have this version's

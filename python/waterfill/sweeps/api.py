@@ -129,7 +129,8 @@ def sweep(scenario: Source, **given: Any) -> Sweep:
     `seeds` (a number), `sets` ("KEY=VALUE" for all points), `on` ("sim" or "fluid"), `columns`
     (further ones), `refine` ("KEY=LOW..HIGH") with `verdict` ("stable<0.5") and `tolerance`,
     `output` (directory; default NAME.sweep), `keep` (whole results too), `max_time_s` and
-    `max_memory_bytes` per point, `workers` or `cluster`, `lost_s` (to wait for a lost scheduler).
+    `max_memory_bytes` per point, `workers` or `cluster`, `lost_s` (to wait for a lost scheduler),
+    `laws` (laws in Python by name, which are then protocols).
 
     Points that the directory holds are not run again; those that failed are with `retry`.
     `quiet=False` shows progress on standard error. Raises InputError for wrong input, before

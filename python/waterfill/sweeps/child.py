@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.errors import InputError, one_line
-from waterfill.runs import backends, cache
+from waterfill.runs import backends, cache, law_files
 from waterfill.runs.directory import next_to, swap
+from waterfill.runs.laws import used
 from waterfill.runs.progress import Tick
 from waterfill.scenario.loading import from_dict
 from waterfill.sweeps import measure
@@ -43,7 +44,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     parent = os.getppid()
-    bases: dict[str, tuple[dict[str, Any], str]] = {}
+    bases: dict[str, tuple[dict[str, Any], str, str | None]] = {}
 
     def orphaned(tick: Tick) -> None:
         if os.getppid() != parent:
@@ -54,7 +55,7 @@ def main() -> int:
     for line in sys.stdin:
         given = json.loads(line)
         if "text" in given:
-            bases[given["base"]] = (_document(given["text"]), given["source"])
+            bases[given["base"]] = (_document(given["text"]), given["source"], given.get("laws"))
             continue
         answer = json.dumps(_run(given, *bases[given["base"]], orphaned))
         try:
@@ -70,7 +71,9 @@ def _document(text: str) -> dict[str, Any]:
     return tomllib.loads(text.replace("\r\n", "\n"))
 
 
-def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any) -> dict[str, Any]:
+def _run(
+    job: dict[str, Any], document: dict[str, Any], source: str, laws: str | None, report: Any
+) -> dict[str, Any]:
     """Run one point; return its row without the key and the axis values."""
     started = time.perf_counter()
     _reset_peak()
@@ -80,7 +83,8 @@ def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any
             raise InputError("worker", "", "runs another version of Waterfill than the front end")
         # As a file, whose name is the scenario's name where it gives none.
         scenario = from_dict(document, source, job["sets"])
-        result = backends.run(scenario, on=job["on"], progress=report)
+        own = used(law_files.unpack(laws), scenario) if laws else None
+        result = backends.run(scenario, on=job["on"], progress=report, laws=own)
         row |= measure.row(result, job["columns"])
         if job["keep"]:
             _keep(result, Path(job["keep"]))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from waterfill.errors import RunError, one_line
-from waterfill.runs import cache, interrupt
+from waterfill.runs import cache, interrupt, law_files
 from waterfill.runs.files import WriteError
 from waterfill.runs.progress import SweepBar
 from waterfill.sweeps.cluster import Cluster
@@ -139,6 +139,8 @@ class _Sweep:
         if self._text is None:
             base, identity = self._plan.base, self._plan.design.identity
             about = {"base": identity, "text": base.text, "source": base.place}
+            if base.laws:
+                about["laws"] = law_files.pack(base.laws)
             self._text = client.submit(same, about, key=f"scenario-{identity}", pure=False)
         limits = (self._plan.spec.max_time_s, self._plan.spec.max_memory_bytes)
         jobs = [self._job(point) for point in batch]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from waterfill.errors import InputError, shown
+from waterfill.runs.laws import PythonLaw, check
 from waterfill.sweeps import measure
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, grid_of, ranges_of, span
 from waterfill.sweeps.cluster import ClusterPlace, need, place
@@ -58,6 +59,7 @@ class SweepSpec:
     lost_s: float = 60.0
     retry: bool = False
     quiet: bool = True
+    laws: Mapping[str, PythonLaw] | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -95,6 +97,10 @@ class SweepSpec:
         if isinstance(self.sets, (str, Mapping)):
             message = f'must be a list of texts such as ["seed=3"], got {shown(self.sets)}'
             raise InputError("sweep", "sets", message)
+        if self.laws is not None and not isinstance(self.laws, Mapping):
+            raise InputError(
+                "sweep", "laws", f"must be a dictionary by name, got {shown(self.laws)}"
+            )
         for name, given in (("grid", self.grid), ("ranges", self.ranges)):
             if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
                 why = f'must be {{"KEY": VALUES}} or ["KEY=VALUES"], got {shown(given)}'
@@ -160,7 +166,11 @@ class Plan:
 def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
     """Check a sweep and return its plan; raise InputError if the sweep is invalid."""
     need("distributed", "sweep")
-    base = Base.read(scenario, spec.sets, spec.on)
+    if spec.laws:
+        from waterfill.network import protocols
+
+        check(spec.laws, protocols.load(), "sweep")
+    base = Base.read(scenario, spec.sets, spec.on, spec.laws)
     extra, verdict = measure.read(spec.columns, spec.verdict)
     where = place(spec.cluster, spec.workers)
     design = _design(base, spec)
@@ -172,7 +182,7 @@ def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
 
 def _design(base: Base, spec: SweepSpec) -> Design:
     """Return the design of the points; raise InputError for an invalid design or value."""
-    protocols = _protocols(spec.protocols, base.on)
+    protocols = _protocols(spec.protocols, base)
 
     def settled(one: Range) -> Range:
         return _settled(base, protocols[:1], one)
@@ -194,12 +204,13 @@ def _design(base: Base, spec: SweepSpec) -> Design:
     return replace(design, seeds=tuple(first.seed + i for i in range(spec.seeds)))
 
 
-def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
+def _protocols(given: str | Sequence[str] | None, base: Base) -> list[str]:
     if not given:
         return []
     from waterfill.analysis import compare
 
-    return compare.select(given if isinstance(given, str) else ",".join(given), on)
+    names = given if isinstance(given, str) else ",".join(given)
+    return compare.select(names, base.on, base.laws)
 
 
 def _settled(base: Base, protocols: Sequence[str], span: Range) -> Range:

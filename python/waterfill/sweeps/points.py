@@ -17,8 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
-from waterfill.runs import backends, cache, effective
+from waterfill.runs import backends, cache, effective, law_files
+from waterfill.runs.laws import PythonLaw, summaries, used
 from waterfill.scenario.document import NO_DEFAULT_FLOW, Scenario
 from waterfill.scenario.loading import from_toml, load, read_toml
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
@@ -58,8 +60,8 @@ def _check_type(scenario: object) -> None:
 
 @dataclass(frozen=True)
 class Base:
-    """The base scenario of a sweep: its text, its file, the overrides of all points, and the
-    backend.
+    """The base scenario of a sweep: its text, its file, the overrides of all points, the backend
+    and the laws in Python.
 
     `title` is the name of a scenario written in Python, empty for a file's.
     """
@@ -69,9 +71,13 @@ class Base:
     sets: tuple[str, ...]
     on: str
     title: str = ""
+    laws: Mapping[str, PythonLaw] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, scenario: Written | str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
+    def read(
+        cls, scenario: Written | str | os.PathLike[str], sets: Iterable[str], on: str,
+        laws: Mapping[str, PythonLaw] | None = None,
+    ) -> Base:  # fmt: skip
         """Read the base scenario; raise InputError if the file is invalid or the backend does not
         support sweeps.
         """
@@ -81,14 +87,15 @@ class Base:
             raise InputError("command line", "on", f"must be sim or fluid, got {on}")
         if isinstance(scenario, Written):
             text = scenario.to_toml()
-            return cls(text, scenario.source, tuple(sets), on, read_toml(text)["name"])
+            title = read_toml(text)["name"]
+            return cls(text, scenario.source, tuple(sets), on, title, laws or {})
         source = os.fspath(scenario)
         try:
             text = Path(source).read_text(encoding="utf-8-sig")
         except (OSError, ValueError):
             load(source)  # words the error
             raise
-        return cls(text, str(Path(source).absolute()), tuple(sets), on)
+        return cls(text, str(Path(source).absolute()), tuple(sets), on, laws=laws or {})
 
     @property
     def name(self) -> str:
@@ -108,6 +115,8 @@ class Base:
         """
         digest = hashlib.sha256()
         parts = [self.text, self.on, cache.version(), *self.sets]
+        if self.laws:
+            parts.append(law_files.identity(self.laws))
         digest.update(json.dumps(parts).encode())
         folder = Path(self.source).parent
         for name in sorted(set(_FILE_NAME.findall(self.text.replace('"', "\n")))):
@@ -123,8 +132,12 @@ class Base:
             scenario = from_toml(self.text, self.source, every)
         else:
             scenario = load(self.source, every)
-        backends.prepare(scenario, self.on)
+        backends.prepare(scenario, self.on, used(self.laws, scenario))
         return scenario
+
+    def summaries(self) -> dict[str, LawSummary]:
+        """Return the descriptions of the laws in Python."""
+        return summaries(self.laws)
 
 
 @dataclass(frozen=True)
@@ -190,8 +203,12 @@ class Design:
             for one in axes
             for value in _ends(one)
         ]
-        backends.refuse_idle([(one, base.on) for one in [scenario, *tried]])
-        effective.warn_of_misfits([scenario, *tried], base.on)
+        every = [scenario, *tried]
+        if base.laws and not any(used(base.laws, one) for one in every):
+            which = " or ".join(base.laws)
+            raise InputError("sweep", "laws", f"no flow uses the law {which}; see protocols")
+        backends.refuse_idle([(one, base.on) for one in every], base.laws)
+        effective.warn_of_misfits(every, base.on, base.summaries())
         return scenario
 
     def fixed(self) -> list[Axis]:

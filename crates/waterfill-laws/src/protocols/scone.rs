@@ -253,7 +253,7 @@ impl crate::protocol::Router<Scone> for Router {
 struct Price(f64);
 
 impl Probe for Price {
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         if signal == "price" {
             self.0 = value;
         }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::FlowSpec;
 use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
-use waterfill_network::{FlowSpec, Network};
 
 use super::Simulation;
 use super::event::{Event, Observation};
@@ -85,7 +85,7 @@ impl Simulation {
     /// Returns a flow's law after adding its router law to each link direction that the flow's data crosses. `at` names
     /// the flow.
     fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<FlowProtocol, String> {
-        let protocol = Network::protocol_of(at, spec)?;
+        let protocol = self.network.protocol_of(at, spec)?;
         let params = self.network.params_of(protocol)?;
         let law = FlowProtocol { protocol, params };
         self.add_routers(spec, &law)?;
@@ -95,16 +95,17 @@ impl Simulation {
     /// Adds a law's router to each forward link of a flow's route, unless the link already has one.
     fn add_routers(&mut self, spec: &FlowSpec, law: &FlowProtocol) -> Result<(), String> {
         let (protocol, params) = (law.protocol, &law.params);
-        let info = protocol.info();
+        let network = Arc::clone(&self.network);
+        let name = network.name_of(protocol);
         if protocol.has_fields() {
             spec.forward.iter().chain(&spec.reverse).for_each(|&l| self.links[l as usize].carry_fields());
         }
         for &l in &spec.forward {
-            let (link, link_spec) = (&mut self.links[l as usize], &self.network.links[l as usize]);
-            let enabled = link_spec.routers.as_ref().is_none_or(|names| names.iter().any(|name| name == info.name));
+            let (link, link_spec) = (&mut self.links[l as usize], &network.links[l as usize]);
+            let enabled = link_spec.routers.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
             // Also SCONE's: congestion control is its source's, and routers write advice into its header.
-            if enabled && protocol.header_bytes() > 0 && !link.has_router(protocol) {
-                let at = |e| format!("params.{}.{e} (for link {})", info.name, link_spec.name);
+            if enabled && params.header_bytes() > 0 && !link.has_router(protocol) {
+                let at = |e| format!("params.{name}.{e} (for link {})", link_spec.name);
                 params.check_link(link.view()).map_err(at)?;
                 link.add_router(protocol, params.router(link.view()), params.target());
             }
@@ -174,10 +175,11 @@ impl Simulation {
         let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.law.protocol);
         let all = distinct(of_flows.iter().copied().chain(of_web));
         self.queue_columns = distinct(self.links.iter().flat_map(|link| link.queue_columns().iter().copied()));
-        self.flow_series = Series::new(&FLOW_COLUMNS, &of_flows);
+        self.flow_series = Series::with_signals(&FLOW_COLUMNS, &self.network, &of_flows);
         let capacity: &[&str] = if self.links.iter().any(Link::varies) { &[CAPACITY_COLUMN] } else { &[] };
-        self.link_series = Series::new(&[&LINK_COLUMNS[..], capacity, &self.queue_columns].concat(), &all);
-        self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
+        self.link_series =
+            Series::with_signals(&[&LINK_COLUMNS[..], capacity, &self.queue_columns].concat(), &self.network, &all);
+        self.traffic_series = Series::new(&TRAFFIC_COLUMNS);
     }
 }
 

@@ -155,7 +155,7 @@ impl Simulation {
             flow_series: Series::default(),
             link_series: Series::default(),
             traffic_series: Series::default(),
-            finished: Series::new(&ARRIVAL_COLUMNS, &[]),
+            finished: Series::new(&ARRIVAL_COLUMNS),
             events: 0,
             packet_hops: 0,
             ledger: Ledger::default(),

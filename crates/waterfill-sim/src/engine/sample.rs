@@ -14,7 +14,7 @@ struct QueueCells<'a> {
 }
 
 impl Probe for QueueCells<'_> {
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         let column = self.names.iter().position(|&name| name == signal);
         debug_assert!(column.is_some(), "{signal} is not a column of a queue discipline");
         if let Some(column) = column {

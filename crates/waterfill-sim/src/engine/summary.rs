@@ -68,7 +68,7 @@ impl Simulation {
             name,
             group: spec.name.clone(),
             index,
-            protocol: flow.protocol.info().name,
+            protocol: spec.protocol.clone(),
             start_s,
             stop_s: spec.stop_s,
             active_s,
@@ -93,7 +93,7 @@ fn traffic_summary(traffic: &Traffic, totals: &FlowTotals, now: Instant) -> Traf
     let (from, to) = (traffic.counted.0.as_secs(), traffic.counted.1.min(now).as_secs());
     let rate = |bytes: u64| (to > from).then(|| bytes as f64 * 8.0 / (to - from));
     let flows = traffic.web.as_ref().map(|web| WebSummary {
-        protocol: web.law.protocol.info().name,
+        protocol: web.flow.protocol.clone(),
         goodput_bps: rate(totals.payload_counted),
         flows_started: web.started,
         flows_completed: totals.completed,

@@ -1,7 +1,7 @@
 //! Faults of a flow's hosts: a receiver that misreports, a source that ignores feedback, a clock that jumps.
 
 use waterfill_laws::protocol::ProtocolKind;
-use waterfill_laws::registry::{AnyEcho, ProtocolId};
+use waterfill_laws::registry::AnyEcho;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::fault::{Effect, HostEffect, HostFaultSpec};
 use waterfill_network::{FlowSpec, Network};
@@ -64,14 +64,14 @@ pub(crate) struct ReceiverFaults {
 
 impl ReceiverFaults {
     /// Returns the faults that concern a flow's receiver; `None` if there are none.
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, forward: &[u32], id: ProtocolId) -> Option<Box<Self>> {
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, forward: &[u32], kind: ProtocolKind) -> Option<Box<Self>> {
         let damages = |l: &u32| {
             let faults = network.links.get(*l as usize).map_or(&[][..], |link| &link.faults);
             faults.iter().any(|fault| !matches!(fault.effect, Effect::Hold { .. }))
         };
         let lies = periods(flow, HostEffect::Lie {});
         let any = !lies.is_empty() || forward.iter().any(damages);
-        let hides_losses = id.info().kind == ProtocolKind::EndToEnd;
+        let hides_losses = kind == ProtocolKind::EndToEnd;
         any.then(|| Box::new(Self { lies, hides_losses, empty: false }))
     }
 

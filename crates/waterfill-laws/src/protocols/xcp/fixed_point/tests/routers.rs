@@ -110,7 +110,7 @@ struct Shown {
 }
 
 impl Probe for Shown {
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         match signal {
             "spare" => self.spare = value,
             "shuffled" => self.shuffled = value,
