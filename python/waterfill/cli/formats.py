@@ -33,9 +33,13 @@ Unit = Annotated[
     str | None,
     Option(
         metavar="RATE",
-        help="Unit of capacities and demands of SNDlib and topohub (default: 1 Mbit/s), or of a "
-        "trace's rates without a unit.",
+        help="Unit of capacities and demands of SNDlib and topohub (default: 1 Mbit/s) and "
+        "Repetita (1 kbit/s), or of a trace's rates without a unit.",
     ),
+]
+DelayUnit = Annotated[
+    str | None,
+    Option(metavar="TIME", help="Unit of delays in a file of Repetita. Default: 1 us."),
 ]
 Bin = Annotated[
     str | None,
@@ -111,6 +115,7 @@ def import_(
     rate: Rate = None,
     delay: Delay = None,
     unit: Unit = None,
+    delay_unit: DelayUnit = None,
     bin: Bin = None,
     shift: Shift = None,
     traffic: Traffic = None,
@@ -185,7 +190,7 @@ def _options(given: Mapping[str, Any]) -> Any:
         try:
             return quantity.parse(text)
         except ValueError as error:
-            raise InputError(f"--{name}", "", str(error)) from None
+            raise InputError(f"--{name.replace('_', '-')}", "", str(error)) from None
 
     load = given["load"]
     if load is not None and not 0 < load <= _MAX_LOAD:
@@ -194,7 +199,8 @@ def _options(given: Mapping[str, Any]) -> Any:
     size = value("size", replace(VOLUME, zero=False, whole=True))
     return Options(
         rate_bps=value("rate", RATE), delay_s=value("delay", TIME),
-        unit_bps=value("unit", RATE), bin_s=value("bin", SPAN), shift=given.get("shift"),
+        unit_bps=value("unit", RATE), delay_unit_s=value("delay_unit", SPAN),
+        bin_s=value("bin", SPAN), shift=given.get("shift"),
         pattern=given["traffic"], flows=given["flows"],
         pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
         size_bytes=None if size is None else int(size), duration_s=value("duration", TIME),
@@ -206,7 +212,7 @@ def _none_given(command: str, missing: str, given: Mapping[str, Any]) -> None:
     """Raise InputError if an option is given without FORMAT or RULE."""
     for name, value in given.items():
         if value is not None:
-            option = {"arriving": "sizes"}.get(name, name)
+            option = {"arriving": "sizes"}.get(name, name).replace("_", "-")
             why = f"no effect without {missing}, got {shown(str(value))}"
             raise InputError(f"--{option}", "", why, f"type waterfill {command} {missing} …")
 

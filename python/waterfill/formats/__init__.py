@@ -2,5 +2,6 @@
 
 Reading order: `layout` (links, flows, routes), `writing` (the scenario's text), `traffic` (who
 sends to whom), `rules` (fat-tree, leaf-spine, …), a reader per format (`graph`, `sndlib`, `hpcc`,
-`htsim`, `table`), and `build`, which joins them for the command line.
+`htsim`, `clos`, `repetita`, `rocketfuel`, `table`), and `build`, which joins them for the command
+line.
 """

@@ -9,7 +9,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waterfill.errors import InputError, nearest, shown
-from waterfill.formats import cellular, effects, graph, hpcc, htsim, rules, sndlib, table, traffic
+from waterfill.formats import (
+    cellular,
+    clos,
+    effects,
+    graph,
+    hpcc,
+    htsim,
+    repetita,
+    rocketfuel,
+    rules,
+    sndlib,
+    table,
+    traffic,
+)
 from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
 from waterfill.scenario import distributions
 from waterfill.scenario.units import RATE, TIME, VOLUME
@@ -42,9 +55,11 @@ class Options:
     delay_s: float | None = None
     """Default one-way delay (s), for links whose length is unknown: 1 ms."""
     unit_bps: float | None = None
-    """Unit (bit/s) of capacities and demands in SNDlib files (default: 1 Mbit/s), and of rates
-    without a unit in a trace.
+    """Unit (bit/s) of capacities and demands in files of SNDlib (default: 1 Mbit/s) and Repetita
+    (1 kbit/s), and of rates without a unit in a trace.
     """
+    delay_unit_s: float | None = None
+    """Unit (s) of delays in a file of Repetita; default: 1 µs."""
     bin_s: float | None = None
     """Time over which a trace's delivery opportunities are counted; default: 100 ms."""
     shift: bool | None = None
@@ -54,9 +69,7 @@ class Options:
     traffic.
     """
     flows: Path | None = None
-    """File of flows to use instead of a pattern: in HPCC's format for `hpcc`, and CSV for the other
-    formats.
-    """
+    """File of flows to use instead of a pattern, for `Format.read_flows`."""
     pairs: int | None = None
     """Number of pairs in gravity traffic, or of senders in an incast."""
     load: float | None = None
@@ -80,6 +93,7 @@ class Options:
             "--rate": self.rate_bps and rate(self.rate_bps),
             "--delay": self.delay_s if self.delay_s is None else delay(self.delay_s),
             "--unit": self.unit_bps and rate(self.unit_bps),
+            "--delay-unit": self.delay_unit_s and delay(self.delay_unit_s),
             "--bin": self.bin_s and TIME.format(self.bin_s), "--shift": self.shift or None,
             "--traffic": self.pattern, "--flows": self.flows, "--sizes": self.sizes,
             "--pairs": self.pairs, "--load": self.load, "--count": self.count,
@@ -126,6 +140,20 @@ def _hpcc(source: str, options: _Filled) -> tuple[Layout, Demands]:
     return hpcc.topology(Path(source)), {}
 
 
+def _repetita(source: str, options: _Filled) -> tuple[Layout, Demands]:
+    unit_s = options.delay_unit_s or repetita.DELAY_UNIT_S
+    layout = repetita.topology(Path(source), options.given_unit_bps or repetita.UNIT_BPS, unit_s)
+    return layout, {}
+
+
+def _rocketfuel(source: str, options: _Filled) -> tuple[Layout, Demands]:
+    return rocketfuel.topology(Path(source), options.rate_bps, options.delay_s), {}
+
+
+def _clos(source: str, options: _Filled) -> tuple[Layout, Demands]:
+    return clos.topology(Path(source)), {}
+
+
 def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
     nodes, connections, unused = htsim.read(Path(source))
     k = 2
@@ -136,12 +164,44 @@ def _htsim(source: str, options: _Filled) -> tuple[Layout, Demands]:
     layout = rules.fat_tree(k, options.rate_bps, options.delay_s)
     layout.name = Path(source).stem
     layout.notes.insert(0, f"The matrix has {nodes} nodes, the fat-tree {len(layout.hosts)} hosts.")
-    if unused:
-        layout.notes.append(f"Not used of the connections: {', '.join(unused)}.")
-    if endless := sum(row.size_bytes is None for row in connections):
-        layout.notes.append(f"{endless} connections of size 0 have no end.")
+    layout.notes += _matrix_notes(connections, unused)
     layout.flows = _planned(layout, source, connections, options)
     return layout, {}
+
+
+def _matrix_notes(connections: Sequence[table.TableRow], unused: Sequence[str]) -> Iterator[str]:
+    if unused:
+        yield f"Not used of the connections: {', '.join(unused)}."
+    if endless := sum(row.size_bytes is None for row in connections):
+        yield f"{endless} connections of size 0 have no end."
+    if waiting := sum(bool(row.after) for row in connections):
+        yield f"{waiting} connections start when others have completed (triggers)."
+    if any(row.acknowledged for row in connections):
+        yield (
+            "A send_done_trigger waits for the last acknowledgement: `start` adds the propagation "
+            "delay of its way back, without queues."
+        )
+
+
+def _csv_flows(path: Path, layout: Layout, _options: _Filled) -> list[table.TableRow]:
+    return table.read(path, layout)
+
+
+def _hpcc_flows(path: Path, layout: Layout, _options: _Filled) -> list[table.TableRow]:
+    return hpcc.flows(path, layout)
+
+
+def _repetita_flows(path: Path, layout: Layout, options: _Filled) -> list[table.TableRow]:
+    return repetita.flows(path, layout, options.given_unit_bps or repetita.UNIT_BPS)
+
+
+def _clos_flows(path: Path, layout: Layout, _options: _Filled) -> list[table.TableRow]:
+    nodes, connections, unused = htsim.read(path)
+    if nodes > len(layout.hosts):
+        why = f"must have at most {len(layout.hosts)} nodes, those of the topology, got {nodes}"
+        raise InputError(str(path), "", why)
+    layout.notes += _matrix_notes(connections, unused)
+    return connections
 
 
 def _trace(source: str, options: _Filled) -> tuple[Layout, Demands]:
@@ -165,6 +225,8 @@ class Format:
     """Options that take effect on the links, or with `flows` on the traffic too."""
     flows: bool = False
     """True if the files have flows of their own."""
+    read_flows: Callable[[Path, Layout, _Filled], list[table.TableRow]] = _csv_flows
+    """Reader of `--flows`."""
 
 
 _GRAPH = ("--rate", "--delay")
@@ -175,9 +237,16 @@ FORMATS: Mapping[str, Format] = {
                       ("--rate", "--unit")),
     "sndlib": Format("SNDlib network with demands, native or XML", _sndlib,
                      (*_GRAPH, "--unit")),
-    "hpcc": Format("topology file of HPCC's or PowerTCP's simulator, or ns-3-alibabacloud", _hpcc),
+    "hpcc": Format("topology file of HPCC's or PowerTCP's simulator, or ns-3-alibabacloud", _hpcc,
+                   read_flows=_hpcc_flows),
     "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim,
                     ("--rate", "--delay", "--count"), flows=True),
+    "htsim-topo": Format("htsim topology (.topo); --flows: a connection matrix (.cm)", _clos,
+                         read_flows=_clos_flows),
+    "repetita": Format("Repetita topology (.graph); --flows: demands (.demands)", _repetita,
+                       ("--unit", "--delay-unit"), read_flows=_repetita_flows),
+    "rocketfuel": Format("Rocketfuel links (latencies.intra, weights.intra) or map (.cch)",
+                         _rocketfuel, _GRAPH),
     "trace": Format("mahimahi's delivery opportunities, or a table of rates, as one link", _trace,
                     ("--delay", "--count", "--unit", "--bin", "--shift"), flows=True),
 }  # fmt: skip
@@ -225,7 +294,7 @@ def imported(name: str, source: str, options: Options) -> Layout:
     own = "demands" if demands else "gravity"
     _check_effect(name, layout, options, None if one.flows else own)
     if not one.flows:
-        _add_traffic(layout, demands, own, filled, is_hpcc=name == "hpcc")
+        _add_traffic(layout, demands, own, filled, one.read_flows)
     elif not layout.flows:
         raise InputError(source, "", "the file has no flows")
     return _finished(layout, options)
@@ -253,7 +322,7 @@ def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
     layout.notes.insert(0, f"Generated: {name} {' '.join(map(str, sizes))}")
     own = _USUAL.get(name, "permutation")
     _check_effect(name, layout, options, own)
-    _add_traffic(layout, {}, own, filled, is_hpcc=False)
+    _add_traffic(layout, {}, own, filled, _csv_flows)
     return _finished(layout, options)
 
 
@@ -344,10 +413,14 @@ def _fit_timeout(layout: Layout, seed: int) -> None:
 
 
 def _add_traffic(
-    layout: Layout, demands: Demands, own: str, options: _Filled, *, is_hpcc: bool
-) -> None:
+    layout: Layout, demands: Demands, own: str, options: _Filled,
+    read_flows: Callable[[Path, Layout, _Filled], list[table.TableRow]],
+) -> None:  # fmt: skip
     if options.flows is not None:
-        layout.flows = _from_file(layout, options, is_hpcc=is_hpcc)
+        rows = read_flows(options.flows, layout, options)
+        if not rows:
+            raise InputError(str(options.flows), "", "the file has no flows")
+        layout.flows = _planned(layout, str(options.flows), rows, options)
         return
     pattern = options.pattern or (own if options.sizes is None else "all-to-all")
     if pattern == "none":
@@ -461,14 +534,6 @@ def _check_pairs(hosts: int, pattern: str, most: int) -> None:
         raise InputError("--traffic", "", why)
 
 
-def _from_file(layout: Layout, options: _Filled, *, is_hpcc: bool) -> list[FlowPlan]:
-    assert options.flows is not None
-    rows = (hpcc.flows if is_hpcc else table.read)(options.flows, layout)
-    if not rows:
-        raise InputError(str(options.flows), "", "the file has no flows")
-    return _planned(layout, str(options.flows), rows, options)
-
-
 def _planned(
     layout: Layout, source: str, rows: Sequence[table.TableRow], options: _Filled
 ) -> list[FlowPlan]:
@@ -480,8 +545,25 @@ def _planned(
             why = f"no route from {between} and back"
             raise InputError(source, f"line {row.line}", why, "add a link")
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
-    return [
+    found = [
         replace(plan, start_s=row.start_s, size_bytes=row.size_bytes, demand_bps=row.demand_bps,
-                stop_s=row.stop_s, count=row.count * options.count)
+                stop_s=row.stop_s, count=row.count * options.count,
+                after=tuple(plans[i].name for i in row.after))
         for plan, row in zip(plans, rows, strict=True)
     ]  # fmt: skip
+    if not any(row.acknowledged for row in rows):
+        return found
+    ways = {(link.name, way.start): way for link in layout.links for way in link.ways()}
+
+    def back_s(plan: FlowPlan) -> float:
+        node, delay_s = plan.end, 0.0
+        for name in plan.return_path or reversed(plan.path):
+            delay_s += ways[name, node].delay_s
+            node = ways[name, node].end
+        return delay_s
+
+    for index, row in enumerate(rows):
+        if row.acknowledged:
+            late_s = max(back_s(found[i]) for i in row.after)
+            found[index] = replace(found[index], start_s=round(late_s, 15))
+    return found

@@ -44,6 +44,9 @@ _RATES = ("capacity", "bandwidth", "rate")
 # As Shadow has them: a time with a unit, and a share.
 _DELAYS = ("latency", "delay")
 _LOSS = "packet_loss"
+# Rates of the hosts at a node, in Shadow's graphs and in those of its older versions.
+_HOST_UP = ("host_bandwidth_up", "bandwidth_up")
+_HOST_DOWN = ("host_bandwidth_down", "bandwidth_down")
 _GREAT_CIRCLE = "the great circle between the ends"
 _KM = {"": 1.0, "km": 1.0, "m": 1e-3, "mi": 1.609344}
 _LENGTH = re.compile(r"\s*([0-9.eE+]+)\s*([a-zA-Z]*)\s*")
@@ -51,7 +54,9 @@ _LENGTH = re.compile(r"\s*([0-9.eE+]+)\s*([a-zA-Z]*)\s*")
 _PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 # Attributes of a node and of the graph that are used, or only name it.
 _NODE_NAMES = frozenset({"id", "label", "name", "Longitude", "Latitude"})
-_GRAPH_NAMES = frozenset({"name", "label", "Network", "demands", "node_default", "edge_default"})
+_GRAPH_NAMES = frozenset(
+    {"multigraph", "name", "label", "Network", "demands", "node_default", "edge_default"}
+)
 # Unused attributes that a note names.
 _MAX_NAMED = 12
 # Names of an edge, which say nothing of its rate or delay.
@@ -71,13 +76,20 @@ def gml(path: Path, defaults: Defaults) -> Layout:
     source = Source.read(path)
     try:
         # By label, two nodes of one name would be an error; the Zoo has them.
-        graph = nx.parse_gml(source.text, label=None)
+        graph = nx.parse_gml(_multigraph(source.text), label=None)
     except (nx.NetworkXError, ValueError, RecursionError) as error:
         raise source.wrong(None, f"not valid GML: {error}") from None
     except Exception:  # networkx assumes that nodes and edges are lists of attributes
         message = "not valid GML; write a graph of nodes and edges, each in brackets"
         raise source.wrong(None, message) from None
     return _layout(graph, path.stem, "label", defaults)
+
+
+def _multigraph(text: str) -> str:
+    """Return a GML text in which two edges may join the same nodes, as the format allows."""
+    if re.search(r"\bmultigraph\b", text):
+        return text
+    return re.sub(r"\bgraph\s*\[", r"\g<0> multigraph 1 ", text, count=1)
 
 
 def graphml(path: Path, defaults: Defaults) -> Layout:
@@ -139,6 +151,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     unused: dict[str, set[str]] = {"links": set()}
     loops = 0
     usual = graph.graph.get("edge_default") or {}
+    access = _hosts(graph, names, name)
     places = {node: _place(data, at_pos=label == "name") for node, data in graph.nodes(data=True)}
     for a, b, own in graph.edges(data=True):
         if a == b:
@@ -147,7 +160,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
         data = {**usual, **own}
         try:
             rate_bps, rate_keys = _rate_bps(data)
-            late_s, late_key = _delay_s(places[a], places[b], data)
+            late_s, late_key = _delay_s(places[a], places[b], data, in_s=bool(access))
             loss = _loss(data)
         except ValueError as error:
             raise InputError(name, f"edge {names[a]}-{names[b]}", str(error)) from None
@@ -156,7 +169,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
         known = {*rate_keys, late_key, None if loss is None else _LOSS}
         unused["links"].update({*data} - _NAMES - known)
         edges.append(
-            LinkPlan("", names[a], names[b], rate_bps or defaults.rate_bps,
+            LinkPlan("", names[a], names[b], rate_bps or _unlimited(access) or defaults.rate_bps,
                      defaults.delay_s if late_s is None else late_s, loss or 0.0,
                      loss_reverse=0.0 if graph.is_directed() else loss or 0.0)
         )  # fmt: skip
@@ -170,10 +183,66 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     if 0 < (lost := sum(place is None for place in places.values())) < len(places):
         notes.append(f"{lost} of {len(places)} nodes have no place.")
     nodes = {key for _, data in graph.nodes(data=True) for key in data}
+    hosts_of = list(names.values())
+    if access:
+        nodes -= {*_HOST_UP, *_HOST_DOWN}
+        used.pop("no rate", None)
+        links += access
+        hosts_of = [link.start for link in access]
+        notes += _access_notes(access, len(names))
     if label == "name":
         nodes -= {"pos"}
     unused |= {"nodes": nodes - _NODE_NAMES, "graph": {*graph.graph} - _GRAPH_NAMES}
-    return Layout(name, links, list(names.values()), notes=[*notes, *_not_used(unused)])
+    return Layout(name, links, hosts_of, notes=[*notes, *_not_used(unused)])
+
+
+def _hosts(graph: Any, names: Mapping[Any, str], name: str) -> list[LinkPlan]:
+    """Return the access links of hosts in a graph of Shadow's, and no links for other graphs.
+
+    A node's bandwidths are those of each host at it, so there is one host for each node.
+    """
+    found = []
+    taken = set(names.values())
+    for node, data in graph.nodes(data=True):
+        given = [
+            next((key for key in keys if key in data), None) for keys in (_HOST_UP, _HOST_DOWN)
+        ]
+        if given == [None, None]:
+            continue
+        rates = []
+        for key, wanted in zip(given, (_HOST_UP, _HOST_DOWN), strict=True):
+            try:
+                if key is None:
+                    raise ValueError(f"{wanted[0]}: missing next to the other direction's")
+                rates.append(_with_unit(str(data[key])))
+            except ValueError as error:
+                problem = str(error) if key is None else f"{key}: {error}"
+                raise InputError(name, f"node {names[node]}", problem) from None
+        up_bps, down_bps = rates
+        host = f"{names[node]}-host"
+        if host in taken:
+            raise InputError(name, f"node {names[node]}", f"a node is named {host} already")
+        found.append(
+            LinkPlan(f"{host}-access", host, names[node], up_bps, 0.0,
+                     rate_reverse_bps=None if up_bps == down_bps else down_bps)
+        )  # fmt: skip
+    return found
+
+
+def _unlimited(access: Iterable[LinkPlan]) -> float:
+    """Return a rate (bit/s) that all hosts together cannot exceed, or 0 without hosts."""
+    ways = [link.ways() for link in access]
+    return max((sum(way[i].rate_bps for way in ways) for i in (0, 1)), default=0.0)
+
+
+def _access_notes(access: list[LinkPlan], nodes: int) -> Iterator[str]:
+    """Yield notes on the hosts of a graph of Shadow's."""
+    yield "Hosts: one at each node, NODE-host, with the node's bandwidths as its link's rates."
+    total = RATE.format(_unlimited(access))
+    yield f"Edges without a rate limit nothing, as in Shadow: they have {total}, the hosts' sum."
+    yield "Routes have the fewest links, where Shadow's have the least latency."
+    if alone := nodes - len(access):
+        yield f"{alone} of {nodes} nodes have no bandwidths and no host."
 
 
 def _not_used(unused: Mapping[str, Iterable[str]]) -> Iterator[str]:
@@ -253,7 +322,11 @@ def _with_unit(text: str) -> float:
 
 
 def _delay_s(
-    a: tuple[float, float] | None, b: tuple[float, float] | None, edge: Mapping[str, Any]
+    a: tuple[float, float] | None,
+    b: tuple[float, float] | None,
+    edge: Mapping[str, Any],
+    *,
+    in_s: bool,
 ) -> tuple[float | None, str | None]:
     """Return an edge's delay (s) and its origin, an attribute or the great circle; None twice if
     unknown.
@@ -261,8 +334,10 @@ def _delay_s(
     Raises ValueError for an unknown unit.
     """
     for key in _DELAYS:
-        # A number without a unit may be of any unit.
+        # A number without a unit may be of any unit, except in Shadow's graphs.
         text = edge.get(key)
+        if in_s and (seconds := _number(text)) is not None:
+            return number(seconds, minimum=0), key
         if isinstance(text, str) and re.match(r"\s*[0-9.+-].*[a-zA-Z]", text):
             try:
                 return TIME.parse(text), key

@@ -1,19 +1,40 @@
-"""Connection matrices of htsim (.cm), on a fat-tree or leaf-spine network built by rule.
+"""Connection matrices of htsim (.cm), on a fat-tree built by rule or on a network of a .topo file.
 
 `Nodes N`, `Connections M`, then `SOURCE->SINK [id I] start PS size BYTES [prio P]` for each; times
-are picoseconds, and a connection sends from SOURCE to SINK. Connections that a trigger starts have
-no start of their own and are refused.
+are picoseconds, and a connection sends from SOURCE to SINK. With `trigger T` in place of a start, a
+connection starts when trigger T fires. `send_done_trigger T` and `recv_done_trigger T` activate a
+trigger when the sender has all acknowledgements, or the receiver all data. `trigger id T oneshot`
+fires at its one activation, `trigger id T barrier count N` at its last of N.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from waterfill.errors import shown
 from waterfill.formats.source import Source
 from waterfill.formats.table import TableRow
 
-_IGNORED = ("id", "prio", "send_done_trigger", "recv_done_trigger")
+_IGNORED = ("id", "prio")
+_DONE = ("send_done_trigger", "recv_done_trigger")
+_KEYS = ("start", "size", "trigger", *_DONE, *_IGNORED)
+_WANTED = "write `start PS size BYTES`"
+
+
+@dataclass
+class _Triggers:
+    """Triggers of a matrix: their kinds, and the rows that activate them."""
+
+    kinds: dict[str, tuple[int, str, int]] = field(default_factory=dict)
+    """Line, kind and count of each trigger."""
+    activated_by: dict[str, list[int]] = field(default_factory=dict)
+    keys: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Keys with which connections activate each trigger."""
+    acknowledged: set[tuple[str, int]] = field(default_factory=set)
+    """Triggers and rows that activate them when the sender has all acknowledgements."""
+    targets: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """Line and trigger of each row that a trigger starts."""
 
 
 def read(path: Path) -> tuple[int, list[TableRow], list[str]]:
@@ -22,38 +43,50 @@ def read(path: Path) -> tuple[int, list[TableRow], list[str]]:
     Raises InputError.
     """
     source = Source.read(path)
-    nodes = connections = None
-    found = []
+    nodes = connections = triggers = None
+    found: list[TableRow] = []
     unused: dict[str, None] = {}
+    known = _Triggers()
     for number, line in enumerate(source.text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        if words[0] in ("Nodes", "Connections") and len(words) == 2:
+        if words[0] in ("Nodes", "Connections", "Triggers") and len(words) == 2:
             count = source.whole(number, f"the number of {words[0].lower()}", words[1])
             if words[0] == "Nodes":
                 nodes = count
-            else:
+            elif words[0] == "Connections":
                 connections = count
-        elif words[0] in ("Triggers", "Failures"):
-            if source.whole(number, words[0].lower(), words[-1]):
-                raise source.wrong(number, f"{words[0].lower()} are not supported")
+            else:
+                triggers = count
+        elif words[0] == "Failures":
+            if source.whole(number, "failures", words[-1]):
+                raise source.wrong(number, f"failures are not supported, got {words[-1]}")
+        elif words[0] == "trigger":
+            _trigger(source, number, words[1:], known)
         elif "->" in words[0]:
             if nodes is None:
                 raise source.wrong(number, "`Nodes N` must come before the first connection")
-            found.append(_connection(source, number, words, nodes, unused))
+            found.append(_connection(source, number, words, nodes, unused, len(found), known))
         else:
             raise source.wrong(number, f"must be SOURCE->SINK, got {shown(words[0])}")
     if nodes is None or connections is None:
         raise source.wrong(None, "no `Nodes N` and `Connections M`")
     if connections != len(found):
         raise source.wrong(None, f"must have {connections} connections, got {len(found)}")
-    return nodes, found, list(unused)
+    if triggers is not None and triggers != len(known.kinds):
+        raise source.wrong(None, f"must have {triggers} triggers, got {len(known.kinds)}")
+    rows = _in_order(source, found, known)
+    awaited = {name for _, name in known.targets.values()}
+    for name, keys in known.keys.items():
+        unused.update({} if name in awaited else keys)
+    return nodes, rows, list(unused)
 
 
 def _connection(
-    source: Source, line: int, words: list[str], nodes: int, unused: dict[str, None]
-) -> TableRow:
+    source: Source, line: int, words: list[str], nodes: int, unused: dict[str, None],
+    index: int, known: _Triggers,
+) -> TableRow:  # fmt: skip
     start, _, end = words[0].partition("->")
     a, b = source.whole(line, "a source", start), source.whole(line, "a sink", end)
     if max(a, b) >= nodes or a == b:
@@ -61,19 +94,71 @@ def _connection(
     values: dict[str, str] = {}
     rest = iter(words[1:])
     for key in rest:
-        if key == "trigger":
-            raise source.wrong(line, "triggers are not supported; write `start PS size BYTES`")
-        if key not in ("start", "size", *_IGNORED):
-            message = f"{shown(key)} is not supported; write `start PS size BYTES`"
-            raise source.wrong(line, message)
+        if key not in _KEYS:
+            raise source.wrong(line, f"{shown(key)} is not supported; {_WANTED}")
         value = next(rest, None)
         if value is None:
             raise source.wrong(line, f"no value of {key}")
         values[key] = value
     unused.update(dict.fromkeys(key for key in values if key in _IGNORED))
-    if "start" not in values:
-        raise source.wrong(line, "no start; add `start PS` in picoseconds")
-    start_s = source.number(line, "a start", values["start"]) / 1e12
+    if ("start" in values) == ("trigger" in values):
+        got = "both" if "start" in values else "neither"
+        wanted = "start PS in picoseconds, or trigger ID"
+        raise source.wrong(line, f"must have one of {wanted}, got {got}")
     size = source.whole(line, "a size in bytes", values.get("size", "0"))
+    for key in _DONE:
+        if key in values:
+            if size == 0:
+                raise source.wrong(line, f"{key} needs a size above zero, because others wait")
+            known.keys.setdefault(values[key], {})[key] = None
+            known.activated_by.setdefault(values[key], []).append(index)
+            if key == "send_done_trigger":
+                known.acknowledged.add((values[key], index))
+    start_s = 0.0
+    if "trigger" in values:
+        known.targets[index] = line, values["trigger"]
+    else:
+        start_s = source.number(line, "a start", values["start"]) / 1e12
     # Its generators write 0 for a connection without an end.
     return TableRow(line, (f"h{a}", f"h{b}"), start_s, size or None)
+
+
+def _trigger(source: Source, line: int, words: list[str], known: _Triggers) -> None:
+    """Read the kind of a trigger."""
+    name, kind, count = "", "", 1
+    rest = iter(words)
+    for word in rest:
+        if word == "id":
+            name = next(rest, "")
+        elif word == "count":
+            count = source.whole(line, "a count", next(rest, ""), 1)
+        elif word == "multishot":
+            why = "which starts one connection at each activation, is not supported"
+            raise source.wrong(line, f"multishot, {why}; write oneshot or barrier")
+        elif word in ("oneshot", "barrier") and not kind:
+            kind = word
+        else:
+            raise source.wrong(line, f"must be `id N` and oneshot or barrier, got {shown(word)}")
+    if not name or not kind:
+        got = shown(" ".join(words))
+        raise source.wrong(line, f"a trigger needs an id and oneshot or barrier, got {got}")
+    if name in known.kinds:
+        raise source.wrong(line, f"trigger {name} is already defined")
+    known.kinds[name] = line, kind, count
+
+
+def _in_order(source: Source, rows: list[TableRow], known: _Triggers) -> list[TableRow]:
+    """Return the rows with those after which each starts. Raises InputError."""
+    for name, (line, kind, count) in known.kinds.items():
+        by = len(known.activated_by.get(name, ()))
+        needed = count if kind == "barrier" else 1
+        if by != needed:
+            why = f"trigger {name} must have {needed} activations, got {by} in the file"
+            raise source.wrong(line, why)
+    for index, (line, name) in known.targets.items():
+        if name not in known.kinds:
+            raise source.wrong(line, f"no trigger {name}; add `trigger id {name} oneshot`")
+        before = tuple(known.activated_by[name])
+        acknowledged = any((name, other) in known.acknowledged for other in before)
+        rows[index] = replace(rows[index], after=before, acknowledged=acknowledged)
+    return rows

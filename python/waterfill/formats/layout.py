@@ -71,6 +71,8 @@ class FlowPlan:
     size_bytes: int | None = None
     demand_bps: float | None = None
     stop_s: float | None = None
+    after: tuple[str, ...] = ()
+    """Names of the flows that have completed before this one starts."""
 
 
 @dataclass(frozen=True)

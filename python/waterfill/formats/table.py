@@ -34,6 +34,10 @@ class TableRow:
     demand_bps: float | None = None
     count: int = 1
     stop_s: float | None = None
+    after: tuple[int, ...] = ()
+    """Indexes of the rows that have completed before this one starts."""
+    acknowledged: bool = False
+    """True if one of them must also have its last acknowledgement."""
 
 
 def read(path: Path, layout: Layout) -> list[TableRow]:

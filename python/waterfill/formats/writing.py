@@ -76,6 +76,8 @@ def _flow(flow: FlowPlan) -> Iterator[str]:
         yield f"return_path = [{', '.join(map(_string, flow.return_path))}]"
     if flow.count != 1:
         yield f"count = {flow.count}"
+    if flow.after:
+        yield f"after = [{', '.join(map(_string, flow.after))}]"
     if flow.start_s:
         yield f"start = {_string(TIME.format(flow.start_s))}"
     if flow.stop_s is not None:

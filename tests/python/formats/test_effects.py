@@ -28,6 +28,33 @@ DEMANDS ( \n D1 ( A C ) 1 30 UNLIMITED \n)
 """,
     "hpcc": "3 1 2\n2\n0 2 100Gbps 1us 0\n1 2 25Gbps 1us 0\n",
     "htsim": HTSIM,
+    "htsim-topo": """Nodes 4
+Tiers 2
+Podsize 4
+Tier 0
+Downlink_speed_Gbps 100
+Radix_Down 2
+Radix_Up 2
+Downlink_Latency_ns 1000
+Tier 1
+Downlink_speed_Gbps 100
+Radix_Down 2
+Downlink_Latency_ns 1000
+""",
+    "repetita": """NODES 3
+label x y
+a 0 0
+b 0 0
+c 0 0
+
+EDGES 4
+label src dest weight bw delay
+e0 0 1 1 1000 500
+e1 1 0 1 1000 500
+e2 1 2 1 1000 500
+e3 2 1 1 1000 500
+""",
+    "rocketfuel": "a b 3\nb a 3\nb c 5\nc b 5\n",
     "trace": TRACE,
 }
 # Where the sample does not take the option.
@@ -35,6 +62,7 @@ TABLES = {("trace", "--unit"): "0,1e6\n1,2\n2,2\n", ("trace", "--shift"): "5,1e6
 SIZES = {"fat-tree": [4], "leaf-spine": [2, 2, 2], "torus": [3, 3], "dumbbell": [3],
          "parking-lot": [3], "wan": [9]}  # fmt: skip
 VALUES = {
+    "--delay-unit": {"delay_unit_s": 1e-3},
     "--bin": {"bin_s": 0.05}, "--shift": {"shift": True},
     "--rate": {"rate_bps": 3e9}, "--delay": {"delay_s": 3e-3}, "--unit": {"unit_bps": 3e6},
     "--pairs": {"pairs": 2}, "--load": {"load": 0.25}, "--count": {"count": 3},
@@ -53,7 +81,7 @@ def source_of(folder: Path, name: str) -> str:
     if name == "topohub":
         pytest.importorskip("topohub")
         return "sndlib/polska"
-    path = folder / "source"
+    path = folder / "source.weights.intra"
     path.write_text(SOURCES[name], encoding="utf-8")
     return str(path)
 

@@ -238,7 +238,7 @@ WRONG = [
         "line 3: must be two different nodes below 16, got 0->16",
     ),
     ("htsim", HTSIM.replace("Connections 2", "Connections 3"), "must have 3 connections, got 2"),
-    ("htsim", HTSIM.replace("start 0", "trigger 1"), "triggers are not supported; write"),
+    ("htsim", HTSIM.replace("start 0", "trigger 1"), "line 3: no trigger 1; add `trigger id 1 o"),
 ]
 
 
@@ -343,7 +343,9 @@ def test_numbers_that_no_float_holds(tmp_path, name, content):
         imported(name, str(path), Options())
 
 
-@pytest.mark.parametrize("name", ["gml", "graphml", "hpcc", "htsim", "sndlib"])
+@pytest.mark.parametrize(
+    "name", ["gml", "graphml", "hpcc", "htsim", "htsim-topo", "repetita", "rocketfuel", "sndlib"]
+)
 def test_a_device_is_no_source(name):
     with pytest.raises(InputError, match="/dev/zero: not a regular file"):
         imported(name, "/dev/zero", Options())
