@@ -189,7 +189,7 @@ def _overloads(results: Iterable[Result]) -> tuple[float, float]:
         found = []
         for name in RATES_BPS:
             table = result.samples("links", name)
-            time_s, load = (series.numbers(table, key) for key in ("time_s", "vcp.load_factor"))
+            time_s, load = (series.numbers(table, key) for key in ("time_s", "vcp_load_factor"))
             found.append(float(np.mean(load[time_s > result.summary["measure_s"][0]] >= 1.0)))
         shares.append(found)
     first, second = np.mean(shares, axis=0)

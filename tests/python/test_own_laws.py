@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ import pytest
 
 import waterfill
 from waterfill import LawParam, PythonLaw
+from waterfill.analysis.run_charts import PRINT, RunCharts
 from waterfill.runs import law_files, laws
 
 FILE = """
@@ -285,12 +287,32 @@ def test_router_and_receiver_have_the_parameters():
 def test_signals_are_columns_of_the_series(file, tmp_path):
     result = scenario().run(laws=law_files.read(file))
     rows = result.samples("flows", "two").to_pylist()
-    name = next(key for key in rows[0] if key.startswith("ours-2") and key.endswith("acks"))
+    name = "ours-2_acks"
     assert rows[-1][name] == pytest.approx(10 * 2 / 0.101, rel=0.1)
     assert rows[0][name] < rows[-1][name]
     result.write(tmp_path / "run")
     again = waterfill.load(tmp_path / "run")
     assert again.samples("flows", "two").to_pylist()[-1][name] == rows[-1][name]
+
+
+def test_a_signal_is_drawn_with_its_unit(file):
+    drawn = RunCharts(scenario().run(laws=law_files.read(file)), PRINT).signals()
+    (chart,) = (chart for chart in drawn if chart.key == "flows-ours-2-acks")
+    assert chart.y_label == "ours-2_acks (packets)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("rate", "bps"), ("b", "acks")), (("cohabit", "drops"), ("b", "acks")),
+     (("a_b", "acks"), ("a", "b_acks"))],
+)  # fmt: skip
+def test_a_signal_needs_a_column_of_its_own(file, first, second):
+    ours = law_files.read(file)["ours-1"]
+    given = {law: replace(ours, signals={signal: ""}) for law, signal in (first, second)}
+    column = "_".join(first)
+    said = rf"laws\.\w+\.signals\.\w+: the column {column} exists already; choose another name"
+    with pytest.raises(waterfill.InputError, match=said):
+        scenario(first[0], second[0]).run(laws=given)
 
 
 def test_an_unknown_signal_is_refused(file):

@@ -257,7 +257,7 @@ def _one_flow(rate: str, label: str, packet: str) -> MaxnetCell:
             Panel("rate (Mbit/s)", "flows", list(laws), "rate_bps", 1e6, 0.28),
             Panel("RTT (ms)", "flows", list(laws), "rtt_s", 1e-3),
             Panel("queue (MB)", "links", ["backbone"], "queue_max_bytes", 1e6),
-            Panel("price (s)", "flows", [LAW], f"{LAW}.price", from_zero=False),
+            Panel("price (s)", "flows", [LAW], f"{LAW}_price", from_zero=False),
         ],
         differs="the law of 2007 with the thesis's target; cubic and bbr follow on the same path; "
                 f"packets of {packet}",
@@ -302,7 +302,7 @@ def loss_name(loss: float) -> str:
     return f"fig14-{loss * 1e4:g}e-4"
 
 
-_DYNAMIC = (("RTT (ms)", "rtt_s", 1e-3, True), ("price (s)", f"{LAW}.price", 1.0, False))
+_DYNAMIC = (("RTT (ms)", "rtt_s", 1e-3, True), ("price (s)", f"{LAW}_price", 1.0, False))
 
 
 def _dynamic(names: list[str], link: str) -> list[Panel]:
@@ -393,7 +393,7 @@ def _two_hop() -> MaxnetCell:
         panels=[
             Panel("rate (Mbit/s)", "flows", names, "rate_bps", 1e6, 1.0),
             Panel("queue (MB)", "links", ["link1", "link2"], "queue_max_bytes", 1e6, 0.5),
-            Panel("price of links (s)", "links", ["link1", "link2"], f"{LAW}.price",
+            Panel("price of links (s)", "links", ["link1", "link2"], f"{LAW}_price",
                   from_zero=False),
         ],
     )  # fmt: skip

@@ -81,7 +81,7 @@ def price_drift(law: str, flows: dict[str, Reals]) -> float:
     """Return the largest relative change of MaxNet's demand D(price) for any flow, or 0 for other
     laws.
     """
-    price = flows.get(f"{law}.price")
+    price = flows.get(f"{law}_price")
     if price is None:
         return 0.0
     change = np.abs(fifth(price, 1).mean(axis=0) - fifth(price, 2).mean(axis=0))
@@ -161,10 +161,10 @@ def signals(
         "window_bits": 8 * fifth(flows["window_bytes"], 1).mean(axis=0),
         "base_rtt_s": np.array([flow.base_rtt_s for flow in case.network.flows]),
     }
-    price = flows.get(f"{case.law}.price")
+    price = flows.get(f"{case.law}_price")
     if price is not None:
         found["price"] = fifth(price, 1).mean(axis=0)
-    load = links.get(f"{case.law}.load_factor")
+    load = links.get(f"{case.law}_load_factor")
     if load is not None:
         half = len(load) // 2
         over = load[half:] >= 1.0

@@ -140,7 +140,7 @@ fn late_swing(net: &Network) -> f64 {
     let series = fluid.series()[0];
     let column = |name: &str| &series.columns()[series.names().iter().position(|n| n == name).unwrap()];
     let late = |(&t, &x): (&f64, &f64)| (t > 150.0).then_some(x);
-    let rates: Vec<f64> = column("time_s").iter().zip(column("aecp.x")).filter_map(late).collect();
+    let rates: Vec<f64> = column("time_s").iter().zip(column("aecp_x")).filter_map(late).collect();
     let ends = rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
     // One class of ten flows: any row represents all. The capacity is 62,500 packets/s.
     10.0 * (ends.1 - ends.0) / 62_500.0

@@ -15,12 +15,12 @@ pub const LINK_COLUMNS: [&str; 8] =
 pub const CAPACITY_COLUMN: &str = "capacity_bps";
 /// Columns of the cohabitation module. The link series has them if any link runs the module.
 pub const COHABIT_COLUMNS: [&str; 6] = [
-    "cohabit.drop_probability",
-    "cohabit.explicit_flows",
-    "cohabit.tcp_flows",
-    "cohabit.drops",
-    "cohabit.inspected",
-    "cohabit.operations",
+    "cohabit_drop_probability",
+    "cohabit_explicit_flows",
+    "cohabit_tcp_flows",
+    "cohabit_drops",
+    "cohabit_inspected",
+    "cohabit_operations",
 ];
 /// Columns of the series of traffic sources.
 pub const TRAFFIC_COLUMNS: [&str; 4] = ["time_s", "traffic", "rate_bps", "flows"];
@@ -29,6 +29,11 @@ pub const TRAFFIC_COLUMNS: [&str; 4] = ["time_s", "traffic", "rate_bps", "flows"
 /// `index` counts the flows of one source, `route` its routes, and `completed_s` is the time at which the receiver had
 /// the last byte.
 pub const ARRIVAL_COLUMNS: [&str; 6] = ["traffic", "index", "route", "start_s", "size_bytes", "completed_s"];
+
+/// Returns the name of the column of a law's signal.
+pub(crate) fn signal_column(law: &str, signal: &str) -> String {
+    format!("{law}_{signal}")
+}
 
 /// Table of columns of real numbers, in which NaN means "no value".
 #[derive(Clone, Debug, Default)]
@@ -54,7 +59,7 @@ impl Series {
         for &id in protocols {
             for signal in network.signals_of(id) {
                 series.signals.push((id, signal.to_owned(), series.names.len()));
-                series.names.push(format!("{}.{signal}", network.name_of(id)));
+                series.names.push(signal_column(network.name_of(id), signal));
                 series.columns.push(Vec::new());
             }
         }
@@ -103,6 +108,27 @@ impl Probe for Newest<'_> {
             if let Some(cell) = series.columns[column].last_mut() {
                 *cell = value;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waterfill_laws::units::Duration;
+
+    #[test]
+    fn every_column_has_a_name_of_its_own_without_a_dot() {
+        let network = Network::builder(Duration::from_secs(1.0)).unchecked();
+        let of_links = [&LINK_COLUMNS[..], &COHABIT_COLUMNS, &[CAPACITY_COLUMN]].concat();
+        for fixed in [&FLOW_COLUMNS[..], &of_links] {
+            let series = Series::with_signals(fixed, &network, ProtocolId::ALL);
+            let mut names = series.names().to_vec();
+            assert!(names.len() > fixed.len());
+            assert_eq!(names.iter().find(|name| name.contains('.')), None);
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), series.names().len());
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every error is one sentence, `KEY: PROBLEM`, for example `measure: must be in the run`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::Ecn;
@@ -14,12 +14,23 @@ use crate::fault::{Effect, HostEffect};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
+use crate::series::{CAPACITY_COLUMN, COHABIT_COLUMNS, FLOW_COLUMNS, LINK_COLUMNS, signal_column};
 use crate::traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};
 
 /// Maximum weight of a flow. With a larger weight, one flow would take the whole link.
 const MAX_WEIGHT: f64 = 1e6;
 /// Maximum flow arrivals per second of one source: a thousand per packet time at 10 Gbit/s.
 const MAX_ARRIVALS: f64 = 1e9;
+
+/// Returns the names of all columns that a series of flows or links may have without a program's law.
+fn columns() -> BTreeSet<String> {
+    let signals = ProtocolId::ALL.iter().flat_map(|id| {
+        let law = id.info();
+        law.signals.iter().map(|signal| signal_column(law.name, signal.name))
+    });
+    let fixed = [&FLOW_COLUMNS[..], &LINK_COLUMNS, &COHABIT_COLUMNS, &[CAPACITY_COLUMN]].concat();
+    fixed.into_iter().map(String::from).chain(signals).collect()
+}
 
 impl Network {
     /// Checks every value of the network, and the references of flows and traffic.
@@ -56,11 +67,28 @@ impl Network {
             self.check_flow(&at, flow)?;
         }
         self.check_order()?;
+        self.check_columns()?;
         for traffic in &self.traffic {
             self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;
         }
         if self.ack_bytes == 0 {
             return Err("ack_size: must be above zero".into());
+        }
+        Ok(())
+    }
+
+    /// Checks that each signal of a program's law has a column of its own.
+    fn check_columns(&self) -> Result<(), String> {
+        let mut taken = columns();
+        let laws = (0..u8::MAX).map_while(|law| Some((self.own.name(law)?, self.own.signals(law))));
+        for (name, signal) in laws.flat_map(|(name, signals)| signals.iter().map(move |signal| (name, signal))) {
+            let column = signal_column(name, signal);
+            if taken.contains(&column) {
+                return Err(format!(
+                    "laws.{name}.signals.{signal}: the column {column} exists already; choose another name"
+                ));
+            }
+            taken.insert(column);
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ fn windows_settle_where_rates_do() {
     for (flow, rtt_s) in [(0.0, 0.058), (3.0, 0.408)] {
         assert_within(
             last(flow, "window_bytes"),
-            last(flow, "aecp.x") * 1000.0 * rtt_s,
+            last(flow, "aecp_x") * 1000.0 * rtt_s,
             0.02 * 25e6 / 8.0 * rtt_s,
             "W",
         );
@@ -108,7 +108,7 @@ fn times_to_efficiency_are_those_of_eq_6() {
         let mut n = dumbbell(500e6, &[0.02; 10], duration_s, &[("r_0", r_0.into())]);
         n.sample_s = 0.01;
         let (sim, _) = run(&n);
-        let flows: Vec<_> = (0..10).map(|i| samples(&sim, f64::from(i), "aecp.x")).collect();
+        let flows: Vec<_> = (0..10).map(|i| samples(&sim, f64::from(i), "aecp_x")).collect();
         let load = |k: usize| flows.iter().map(|f| f[k].1).sum::<f64>();
         for ((theta, eq6), bounds) in thetas.iter().zip(eq6).zip(&bounds) {
             let first = (0..flows[0].len()).find(|&k| load(k) >= theta * c).expect("it reaches the level");
@@ -127,7 +127,7 @@ fn a_new_flow_reaches_the_others_at_the_time_of_eq_31() {
     n.flows[4].start_s = 30.0;
     n.sample_s = 0.02;
     let (sim, _) = run(&n);
-    let (old, new) = (samples(&sim, 0.0, "aecp.x"), samples(&sim, 4.0, "aecp.x"));
+    let (old, new) = (samples(&sim, 0.0, "aecp_x"), samples(&sim, 4.0, "aecp_x"));
     let skip = old.len() - new.len();
     let level = new.iter().zip(&old[skip..]).find(|(n, o)| n.1 >= 0.9 * o.1).expect("it reaches the level").0.0;
     let took = level - 30.05; // it starts with the SYN-ACK
@@ -169,7 +169,7 @@ fn stability_has_a_delay_margin() {
     for form in ["printed", "exact"] {
         for (rtt_s, stable) in [(0.4, true), (1.0, false)] {
             let (sim, s) = run(&dumbbell(2e7, &[rtt_s; 2], 120.0, &[("form", form.into())]));
-            let late: Vec<f64> = samples(&sim, 0.0, "aecp.x").iter().filter(|x| x.0 > 80.0).map(|x| x.1).collect();
+            let late: Vec<f64> = samples(&sim, 0.0, "aecp_x").iter().filter(|x| x.0 > 80.0).map(|x| x.1).collect();
             let (min, max) = late.iter().fold((f64::MAX, 0.0_f64), |(a, b), &x| (a.min(x), b.max(x)));
             if stable {
                 assert_within(max / min, 1.0, 0.01, "oscillation");

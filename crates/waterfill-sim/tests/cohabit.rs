@@ -116,7 +116,7 @@ fn a_tcp_that_ignores_losses_is_limited_too() {
 fn estimates_agree_with_the_exact_count() {
     for estimator in [sred(0.25), nred(), exact()] {
         let sim = run(&dumbbell(&cohabit(improved(), estimator.clone(), 0.02), 0.02, ("xcp", 6), ("sack", 3))).0;
-        let (explicit, tcp) = (last_sample(&sim, "cohabit.explicit_flows"), last_sample(&sim, "cohabit.tcp_flows"));
+        let (explicit, tcp) = (last_sample(&sim, "cohabit_explicit_flows"), last_sample(&sim, "cohabit_tcp_flows"));
         // For XCP's equal rates a zombie list's estimate has a standard deviation of 2.5 %; TCP's rates are unequal.
         assert!((explicit - 6.0).abs() < 0.75 && tcp > 2.2 && tcp < 3.3, "{estimator:?}: {explicit} {tcp}");
     }
@@ -128,7 +128,7 @@ fn inspecting_half_of_the_packets_is_enough() {
     let of = |inspect: f64, replace: f64| {
         let queue = CohabitSpec { inspect, ..spec(improved(), sred(replace), 0.02) };
         let (sim, s) = run(&dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 6), ("sack", 3)));
-        (rates(&s).0, last_sample(&sim, "cohabit.operations"))
+        (rates(&s).0, last_sample(&sim, "cohabit_operations"))
     };
     let (all, half) = (of(1.0, 0.25), of(0.5, 0.5));
     assert!((half.0 / all.0 - 1.0).abs() < 0.05, "{half:?} {all:?}");
@@ -139,7 +139,7 @@ fn inspecting_half_of_the_packets_is_enough() {
 #[test]
 fn the_papers_probability_changes_slowly() {
     let sim = run(&dumbbell(&cohabit(paper(), exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;
-    let p = last_sample(&sim, "cohabit.drop_probability");
+    let p = last_sample(&sim, "cohabit_drop_probability");
     assert!(p == 0.0 || (0.0008..0.001_25).contains(&p), "{p}");
 }
 
@@ -170,7 +170,7 @@ fn the_control_interval_may_follow_the_laws() {
     let updates = |interval_s, interval_of_law| {
         let queue = CohabitSpec { interval_of_law, ..spec(shrinking.clone(), exact(), interval_s) };
         let sim = run(&dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 10), ("sack", 1))).0;
-        let found = column(sim.series()[1], "cohabit.drop_probability");
+        let found = column(sim.series()[1], "cohabit_drop_probability");
         // Zero where the module does not act: one class sent nothing.
         let smallest = found.iter().copied().filter(|&p| p > 0.0).fold(0.1, f64::min);
         (0.1 / smallest).ln() / 0.0001

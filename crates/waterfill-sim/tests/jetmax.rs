@@ -48,7 +48,7 @@ fn five_hop_parking_lot_is_max_min() {
         assert!(summary.links[2 * i].queue_packets.max <= 3.0, "up to two flows may collide");
         assert_eq!(summary.links[2 * i].drops, 0);
     }
-    assert!(samples(&sim, "jetmax.bottleneck", 0, [5.0, 15.0]).iter().all(|&router| router == 3.0));
+    assert!(samples(&sim, "jetmax_bottleneck", 0, [5.0, 15.0]).iter().all(|&router| router == 3.0));
 }
 
 /// A long flow over five equal links keeps one of them as its bottleneck.
@@ -60,7 +60,7 @@ fn a_flow_does_not_switch_between_equal_links() {
     for flow in &summary.flows {
         assert_close(flow.rate_bps.unwrap(), GAMMA * 25e6, 0.005);
     }
-    let routers = samples(&sim, "jetmax.bottleneck", 0, [3.0, 15.0]);
+    let routers = samples(&sim, "jetmax_bottleneck", 0, [3.0, 15.0]);
     assert!(routers.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
@@ -75,7 +75,7 @@ fn a_flow_follows_its_bottleneck_and_returns() {
         guest.start_s = 5.0;
     }
     let (sim, summary) = run(&network(15.0, hops(&[100.0, 60.0]), flows));
-    let routers = |span| samples(&sim, "jetmax.bottleneck", 0, span);
+    let routers = |span| samples(&sim, "jetmax_bottleneck", 0, span);
     let rate = |flow, span| mean(&samples(&sim, "rate_bps", flow, span));
     for (span, router, long) in
         [([2.0, 5.0], 2.0, GAMMA * 60e6), ([7.0, 10.0], 1.0, GAMMA * 100e6 / 3.0), ([12.0, 15.0], 2.0, GAMMA * 60e6)]

@@ -84,9 +84,9 @@ fn one_flow_fills_the_link_to_its_target() {
         assert_eq!((link.drops, flow.retransmissions, flow.timeouts), (0, 0, 0));
         let settled = |series, name| mean(&samples(&sim, series, 0, name, 2.0, 6.0));
         // A price difference of 10⁻⁴ changes the rate by 2·10⁻³: D(q) = x_max·exp(−q/T).
-        assert_within(settled(0, "maxnet2006.price"), PRICE, 1e-4, "the source's price");
-        assert_within(settled(1, "maxnet2006.price"), PRICE, 1e-4, "the router's price");
-        assert_within(settled(0, "maxnet2006.xi"), XI, 1e-3, "ξ");
+        assert_within(settled(0, "maxnet2006_price"), PRICE, 1e-4, "the source's price");
+        assert_within(settled(1, "maxnet2006_price"), PRICE, 1e-4, "the router's price");
+        assert_within(settled(0, "maxnet2006_xi"), XI, 1e-3, "ξ");
     }
 }
 
@@ -173,7 +173,7 @@ fn averaging_keeps_bursts_out_of_the_window() {
             set(&mut n, "arithmetic", arithmetic);
             let (sim, summary) = run(&n);
             assert_within(summary.links[0].utilization, 0.94, 0.002, "utilization");
-            let price = samples(&sim, 1, 0, "maxnet2006.price", 2.0, 4.0);
+            let price = samples(&sim, 1, 0, "maxnet2006_price", 2.0, 4.0);
             assert!(max(&price) - min(&price) > 0.006, "the router's price moves with the bursts");
             variation(&samples(&sim, 0, 0, "window_bytes", 2.0, 4.0))
         });
@@ -201,7 +201,7 @@ fn a_shorter_rtt_is_compensated() {
             assert_within(mean(&of("rtt_s", 2.5, 4.0)), 0.028, 1e-4, "after");
             let window = of("window_bytes", 2.0, 2.3);
             let lowest = min(&window) / mean(&of("window_bytes", 1.5, 2.0));
-            let off = mean(&of("maxnet2006.xi", 2.09, 2.11)) - XI;
+            let off = mean(&of("maxnet2006_xi", 2.09, 2.11)) - XI;
             if compensate {
                 assert_within(lowest, 28.0 / 29.0, 0.003, "the same rate");
                 assert_within(off, 0.0, 0.01, "ξ after 0.1 s");

@@ -63,7 +63,7 @@ fn a_restarted_router_has_lost_its_price() {
     let (sim, _) = run(&n);
     let links = sim.series()[1];
     let price = |at_s: f64| {
-        let rows = column(links, "time_s").iter().zip(column(links, "link")).zip(column(links, "maxnet.price"));
+        let rows = column(links, "time_s").iter().zip(column(links, "link")).zip(column(links, "maxnet_price"));
         rows.filter(|((time, link), _)| **link == 0.0 && (**time - at_s).abs() < 1e-6).map(|(_, p)| *p).next().unwrap()
     };
     let first = price(0.001);

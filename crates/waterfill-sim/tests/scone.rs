@@ -36,7 +36,7 @@ fn advice_is_within_half_a_step_of_the_max_min_share() {
         let (sim, summary) = run(&scenario(end_s, maxnet, scone));
         let share = 36e6 / (maxnet + scone) as f64;
         for n in maxnet..maxnet + scone {
-            let advice = samples(&sim, 0, n, "scone.advice").into_iter().filter(|(time, _)| *time > settled_s);
+            let advice = samples(&sim, 0, n, "scone_advice").into_iter().filter(|(time, _)| *time > settled_s);
             let advice: Vec<f64> = advice.map(|(_, advice)| advice).collect();
             assert!(advice.len() > 10);
             for advice in &advice {
@@ -56,7 +56,7 @@ fn an_element_that_vanishes_is_forgotten_within_a_period() {
     let mut network = scenario(180.0, 4, 1);
     set(&mut network, "scone", &[("element_until", ParamValue::Number(70.0))]);
     let (sim, _) = run(&network);
-    let advice = samples(&sim, 0, 4, "scone.advice");
+    let advice = samples(&sim, 0, 4, "scone_advice");
     let last = advice.iter().rev().find(|(_, advice)| advice.is_finite()).unwrap().0;
     assert!((60.0 + 67.0 - 7.0..=70.0 + 67.1).contains(&last), "{last}");
     let rates = samples(&sim, 0, 4, "rate_bps");
@@ -72,7 +72,7 @@ fn an_element_that_vanishes_is_forgotten_within_a_period() {
 fn advice_alone_has_no_equilibrium() {
     let (sim, _) = run(&scenario(200.0, 0, 4));
     let advice: Vec<f64> =
-        samples(&sim, 1, 0, "scone.advice").iter().filter(|(t, _)| *t > 70.0).map(|(_, a)| *a).collect();
+        samples(&sim, 1, 0, "scone_advice").iter().filter(|(t, _)| *t > 70.0).map(|(_, a)| *a).collect();
     let (low, high) = advice.iter().fold((f64::MAX, 0_f64), |(low, high), a| (low.min(*a), high.max(*a)));
     assert!(high / low > 10.0, "{low} to {high}");
 }

@@ -64,7 +64,7 @@ fn bbr_alone_fills_the_link_with_a_short_queue() {
     assert!(l.queue_packets.mean < 0.5 * BDP_PACKETS && l.queue_packets.max < BDP_PACKETS, "{:?}", l.queue_packets);
     let series = sim.series()[0];
     let last = |name: &str| *column(series, name).last().unwrap();
-    let (rtprop, btlbw) = (last("bbr.rtprop"), last("bbr.btlbw"));
+    let (rtprop, btlbw) = (last("bbr_rtprop"), last("bbr_btlbw"));
     // 40 ms and the transmission times of data and acknowledgement: 120 µs and 3.2 µs.
     assert!((rtprop - 0.040_123).abs() < 1e-5, "{rtprop}");
     assert!((btlbw * 12_000.0 / RATE_BPS - 1.0).abs() < 0.02, "{btlbw}");

@@ -371,8 +371,8 @@ fn arriving_flows_have_router_laws() {
     let n = only(vec![web("rcp", &[0], 20.0, constant(30_000.0), 5.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 5.0);
     let (sim, summary) = run(&n);
     let [flows, links, _] = sim.series();
-    assert!(!flows.names().iter().any(|name| name.starts_with("rcp.")));
-    let column = links.names().iter().position(|name| name.starts_with("rcp.")).expect("a signal of the router law");
+    assert!(!flows.names().iter().any(|name| name.starts_with("rcp_")));
+    let column = links.names().iter().position(|name| name.starts_with("rcp_")).expect("a signal of the router law");
     let finite = links.columns()[column].iter().filter(|x| x.is_finite()).count();
     assert_eq!(finite, links.columns()[column].len() / 2, "on the forward direction only");
     assert_eq!(flows_of(&summary).protocol, "rcp");

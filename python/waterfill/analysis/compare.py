@@ -40,6 +40,7 @@ from waterfill.analysis.documents import (
 )
 from waterfill.analysis.series import Series
 from waterfill.analysis.shares import Allocation, Spans
+from waterfill.contract import versions
 from waterfill.contract.summary import Spread, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs import backends, law_files
@@ -392,7 +393,7 @@ class Comparison:
                 partial(result.write_into, mine),
                 draw(partial(plots.overview, result), mine / "figure"),
             )
-        attempt(lambda: write_text(folder / DOCUMENT, to_json(document) + "\n"))
+        attempt(lambda: write_text(folder / DOCUMENT, to_json(versions.versioned(document)) + "\n"))
         attempt(draw(self.figure, folder / "compare"))
         found = document.of_seeds()
         if found is not None:
@@ -454,9 +455,13 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
     path = Path(directory) / DOCUMENT
     recover(Path(directory))
     try:
-        runs = {str(name): dict(run) for name, run in json.loads(read_text(path))["runs"].items()}
+        document = json.loads(read_text(path))
+        versions.check(document, str(path))
+        runs = {str(name): dict(run) for name, run in document["runs"].items()}
         if not runs or any(name != Path(name).name for name in runs):
             raise ValueError("no names of folders next to it")
+    except InputError:
+        raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         message = f"not a whole file as `compare -o` writes it: {why(error)}"
         raise InputError(str(path), "", message) from None

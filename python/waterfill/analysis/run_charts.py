@@ -163,22 +163,44 @@ class RunCharts:
         seen: set[str] = set()
         for which, binned in (("links", self.links), ("flows", self.flows)):
             table = self.result.links if which == "links" else self.result.flows
-            for column in [name for name in table.column_names if "." in name]:
-                protocol = column.partition(".")[0]
-                means = binned.means(column)
-                if (first and protocol in seen) or not np.isfinite(means).any():
+            for column in table.column_names:
+                signal = self._signal_of(column)
+                if signal is None or (first and signal.law in seen):
                     continue
-                seen.add(protocol)
-                found.append(self._signal(which, column, binned, means))
+                means = binned.means(column)
+                if np.isfinite(means).any():
+                    seen.add(signal.law)
+                    found.append(self._signal(which, column, signal, binned, means))
         return found
 
-    def _signal(self, which: str, column: str, binned: Binned, means: Matrix) -> Chart:
-        unit, text = 1.0, _unit_of(column)
+    def _signal_of(self, column: str) -> protocols.Signal | None:
+        """Return the signal that a column records, or None for a column of no law.
+
+        The cohabitation module counts as a law.
+        """
+        if column.startswith("cohabit_"):
+            return protocols.Signal("cohabit", column.removeprefix("cohabit_"), "")
+        return protocols.signals().get(column) or self._own_signals.get(column)
+
+    @cached_property
+    def _own_signals(self) -> Mapping[str, protocols.Signal]:
+        """Signals of the run's laws in Python, by column."""
+        laws = self.result.summary.laws or {}
+        return {
+            protocols.column(law, name): protocols.Signal(law, name, unit)
+            for law, entry in laws.items()
+            for name, unit in (entry.signals or {}).items()
+        }
+
+    def _signal(
+        self, which: str, column: str, signal: protocols.Signal, binned: Binned, means: Matrix
+    ) -> Chart:
+        key = f"{which}-{signal.law}-{signal.name}"
+        unit, text = 1.0, "" if signal.unit == "1" else signal.unit
         if text == "bit/s":
             unit, text = charts.scale(charts.largest(np.abs(means)), self.medium.rates)
         label = f"{column} ({text})" if text else column
         title = f"{column}, {'announced by links' if which == 'links' else 'at the flows'}"
-        key = f"{which}-{column.replace('.', '-')}"
         if which == "flows":
             lines, bands, picks = self._of_flows(means / unit)
             return self._over_time(
@@ -361,12 +383,6 @@ def _how(bands: Sequence[Band]) -> str:
     if not bands:
         return ""
     return "; line: median of the flows' means, bands: the middle 80 % of them, and all"
-
-
-def _unit_of(column: str) -> str:
-    """Return the unit of a protocol's signal, or an empty text for a number without a unit."""
-    unit = protocols.units().get(column, "")
-    return "" if unit == "1" else unit
 
 
 # --- several runs ------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from waterfill.contract import versions
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -27,6 +29,7 @@ EPSILON_S = 1e-9
 
 def numbers(table: pa.Table, column: str) -> Series:
     """Return a column of a table as floats, of shape (rows,). Null becomes NaN."""
+    (column,) = versions.current([column])
     values: Series = table[column].to_numpy().astype(np.float64, copy=False)
     return values
 

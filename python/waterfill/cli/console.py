@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -20,6 +20,7 @@ from waterfill.errors import RunError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from waterfill.contract.versions import Document
     from waterfill.runs.files import WriteError
 
 READER_GONE = 141
@@ -46,11 +47,12 @@ def settle() -> None:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
-def print_json(document: Any) -> None:
-    """Print one JSON document on standard output."""
+def print_json(document: Document) -> None:
+    """Print one JSON document, with its schema version, on standard output."""
+    from waterfill.contract.versions import versioned
     from waterfill.runs.result import to_json
 
-    print_text(to_json(document))
+    print_text(to_json(versioned(document)))
 
 
 def show(*parts: RenderableType) -> None:

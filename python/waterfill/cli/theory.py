@@ -293,13 +293,14 @@ def _answer(
     unwritten = Unwritten()
     if output is not None:
         from waterfill.analysis import draw
+        from waterfill.contract.versions import versioned
         from waterfill.runs.files import make_directory, write_text
         from waterfill.runs.result import to_json
         from waterfill.theory import subject
 
         make_directory(output)
         with unwritten.collected():
-            write_text(output / "theory.json", to_json(document) + "\n")
+            write_text(output / "theory.json", to_json(versioned(document)) + "\n")
             for name, figure in subject.computed(figures)().items():
                 draw.save(figure, output / name)
     if json:

@@ -12,6 +12,11 @@ from typing import Any
 from waterfill.contract.network import ParamValue
 from waterfill.contract.record import Record
 
+SCHEMA_VERSION = 1
+"""Version of the names, units and meanings in results. 0.2.0 and before wrote none."""
+SCHEMA_VERSION_KEY = "waterfill.schema_version"
+"""Key of the schema version in the metadata of Parquet files."""
+
 
 class Spread(Record):
     """Queue length over time: mean, 99th percentile and maximum."""
@@ -187,10 +192,11 @@ class LawSummary(Record):
 class Summary(Record):
     """The document of `run --json`. Keys with a default are present only if they apply.
 
-    `version` is that of the Waterfill that ran it, which results of 0.2.0 and before lack; `laws`
-    are those in Python.
+    `schema_version` is that of the keys and columns, `version` that of the Waterfill that ran it;
+    results of 0.2.0 and before lack both. `laws` are those in Python.
     """
 
+    schema_version: int = 0
     scenario: str
     backend: str
     version: str = ""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from waterfill.contract.network import Network, ParamValue
 from waterfill.contract.summary import KernelEntry, KernelParam, ProtocolEntry
@@ -144,14 +144,27 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
     )
 
 
+class Signal(NamedTuple):
+    """A signal that a law records in a column of its own."""
+
+    law: str
+    name: str
+    unit: str
+
+
 @cache
-def units() -> MappingProxyType[str, str]:
-    """Return the units of all protocols' signals by column name, such as maxnet.price."""
+def signals() -> MappingProxyType[str, Signal]:
+    """Return all protocols' signals by column name, such as maxnet_price."""
     from waterfill import _core
 
     entries = map(ProtocolEntry.read, _core.protocols())
-    found = {f"{entry.name}.{s.name}": s.unit for entry in entries for s in entry.signals}
-    return MappingProxyType(found)
+    found = [Signal(entry.name, s.name, s.unit) for entry in entries for s in entry.signals]
+    return MappingProxyType({column(one.law, one.name): one for one in found})
+
+
+def column(law: str, signal: str) -> str:
+    """Return the name of the column of a law's signal."""
+    return f"{law}_{signal}"
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.analysis import draw
+from waterfill.contract.versions import versioned
 from waterfill.errors import InputError, nearest, shown
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
@@ -80,7 +81,7 @@ def write(
                     result.write_into(
                         stage.folder if alone else stage.folder / label.replace("/", "-")
                     )
-            write_text(stage.folder / "claims.json", to_json(document(judged)) + "\n")
+            write_text(stage.folder / "claims.json", to_json(versioned(document(judged))) + "\n")
             figures: list[Path] = []
             for figure in experiment.figures:
                 figures += draw.save(_draw(figure, runs), stage.folder / figure.name)

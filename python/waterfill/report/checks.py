@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from waterfill.analysis.documents import Difference, Estimate
-from waterfill.contract import shapes
+from waterfill.contract import shapes, versions
 from waterfill.contract.record import Record, hints
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, shown
@@ -133,6 +133,7 @@ def document(path: Path, shape: type[Read]) -> Read:
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise InputError(str(path), "", f"not a JSON document: {reason}") from None
+    versions.check(found, str(path))
     wrong = shapes.wrong(found, shape)
     if wrong is not None:
         key, problem = wrong

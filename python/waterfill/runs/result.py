@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from waterfill.contract.summary import (
     CLOCKED,
+    SCHEMA_VERSION,
+    SCHEMA_VERSION_KEY,
     CoreFlow,
     CoreSummary,
     Engine,
@@ -203,7 +205,7 @@ class Result:
         none.
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
-        links), the scenario, the version and the seed. Without traffic there is no
+        links), the scenario, the versions and the seed. Without traffic there is no
         traffic.parquet, without flows that have a size no transfers.parquet. The directory must
         be new, hold an earlier result, which is replaced, or hold no files. Returns the paths.
         Raises InputError when it holds other files or cannot be written.
@@ -245,6 +247,7 @@ class Result:
         run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
         engine = {k: v for k, v in self.summary.engine.items() if k not in CLOCKED}
         metadata = {
+            SCHEMA_VERSION_KEY: str(SCHEMA_VERSION),
             "waterfill.version": version(),
             "waterfill.seed": str(self.summary.seed),
             "waterfill.summary": to_json({**run, "engine": engine}, indent=None),
@@ -277,6 +280,7 @@ def summarise(
     from waterfill._core import version
 
     document = Summary(
+        schema_version=SCHEMA_VERSION,
         scenario=network.name,
         backend=backend,
         version=version(),

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from waterfill.contract import versions
 from waterfill.contract.network import Network
 from waterfill.contract.summary import CLOCKED, REQUIRED, Summary
 from waterfill.errors import InputError, shown
@@ -103,9 +104,10 @@ class StoredResult(Result):
             return to_table(none, NAME_COLUMN[which], [])
         try:
             with self.source(name) as file:
-                return pq.read_table(file).replace_schema_metadata(None)
+                found = pq.read_table(file).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:
             raise _damaged(self._folder / name, error) from None
+        return found.rename_columns(versions.current(found.column_names))
 
     def _transfers(self) -> pa.Table:
         import pyarrow as pa
@@ -131,7 +133,7 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
     asked for. Typed callers say which they expect: `found: waterfill.Result = waterfill.load(DIR)`.
 
     Raises InputError when the path is neither, when files of a run are missing, damaged or of
-    different runs, and when an older version wrote them.
+    different runs, and when a version wrote them whose format this one does not read.
 
     >>> import waterfill
     >>> one = waterfill.Scenario("one", duration="2 s", protocol="maxnet")
@@ -185,6 +187,7 @@ def _check(found: StoredResult, folder: Path) -> None:
     """
     path = folder / SUMMARY
     summary = found.summary
+    versions.check(summary, str(path))
     missing = [key for key in REQUIRED if key not in summary]
     if missing:
         problem = "missing, because an older version wrote the file"
@@ -213,8 +216,11 @@ def _check_series(found: StoredResult, name: str, folder: Path) -> None:
     try:
         with found.source(name) as file:
             schema = pq.read_schema(file)
+        versions.check_metadata(schema.metadata, str(path))
         theirs = json.loads((schema.metadata or {})[b"waterfill.summary"])
         _check_columns(path.stem, schema)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(str(path), "", "no such file") from None
     except (OSError, pa.ArrowException, ValueError, KeyError, RecursionError) as error:
@@ -240,7 +246,7 @@ def _check_columns(which: str, schema: pa.Schema) -> None:
     """Raise ValueError unless a table has its columns, each of the right type."""
     import pyarrow as pa
 
-    if len(set(schema.names)) < len(schema.names):
+    if len({name.replace(".", "_") for name in schema.names}) < len(schema.names):
         raise ValueError("two columns of one name")
     for name in (*_NAMES[which], *_NUMBERS[which]):
         if name not in schema.names:

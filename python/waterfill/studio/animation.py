@@ -114,8 +114,8 @@ def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
     law records none.
     """
     protocol = given.result.network.flows[0].protocol
-    for column, unit in protocols.units().items():
-        if not column.startswith(f"{protocol}.") or column not in given.result.links.column_names:
+    for column, (law, name, unit) in protocols.signals().items():
+        if law != protocol or column not in given.result.links.column_names:
             continue
         recorded = series.samples(given.result, "links", link, column)[1]
         # A TCP's signals are of its senders: the column is there, without a value for a link.
@@ -123,7 +123,7 @@ def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
             values = _frames(given.result, "links", link, column, frame_s)
             size, text = {"bit/s": (1e6, "Mbit/s"), "1": (1.0, "")}.get(unit, (1.0, unit))
             return {
-                "signal": column.partition(".")[2],
+                "signal": name,
                 "unit": text,
                 "value": _rounded(values / size, 3),
             }

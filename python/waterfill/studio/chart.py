@@ -33,7 +33,7 @@ def title(chart: Chart) -> str:
         return chart.title
     about = ", ".join(filter(None, (unit.removesuffix(")"), chart.method)))
     # The name of a column stays as it is.
-    shown = name if "." in name else name[:1].upper() + name[1:]
+    shown = name if "_" in name else name[:1].upper() + name[1:]
     return f"{shown} ({about})" if about else shown
 
 

@@ -189,12 +189,12 @@ def legend(symbols: Mapping[str, str]) -> str:
 
 def _xcp_terms(now: Moment) -> list[Term]:
     spare_bps = now.param("alpha") * (now.capacity_bps - now.load_bps)
-    interval_s = now.of_link(f"{now.protocol}.interval")
+    interval_s = now.of_link(f"{now.protocol}_interval")
     wait_s = interval_s if interval_s > 0 else now.rtt_s
     queue_bps = now.param("beta") * now.queue_bits / wait_s
     phi_bps = spare_bps - queue_bps
     # Of iXCP the router knows y₀, the load of the flows that name another bottleneck.
-    shuffled_bps = now.of_link(f"{now.protocol}.shuffled")
+    shuffled_bps = now.of_link(f"{now.protocol}_shuffled")
     big = _STILL * now.capacity_bps
     return [
         Term("spare", abs(spare_bps) > max(big, queue_bps),
@@ -236,7 +236,7 @@ def _xcp(loads: str, more: Mapping[str, str]) -> LawPage:
 
 
 def _rcp_terms(now: Moment) -> list[Term]:
-    mean_s = now.of_link("rcp.mean_rtt")
+    mean_s = now.of_link("rcp_mean_rtt")
     wait_s = mean_s if mean_s > 0 else now.rtt_s
     spare_bps = now.param("alpha") * (now.capacity_bps - now.load_bps)
     queue_bps = now.param("beta") * now.queue_bits / wait_s
@@ -275,7 +275,7 @@ def _aecp_terms(now: Moment) -> list[Term]:
     packet_bits = 8.0 * now.result.network.packet_bytes
     above = now.queue_bits - now.param("q_0") * packet_bits
     queue = above / now.param("t") / now.capacity_bps
-    behind = math.log(now.of_flow("aecp.r") / now.of_flow("aecp.x"))
+    behind = math.log(now.of_flow("aecp_r") / now.of_flow("aecp_x"))
     return [
         Term("load", abs(1 - load) > max(_STILL, abs(queue)),
              f"Σx/C, the load: {100 * load:.1f} %"),
@@ -316,8 +316,8 @@ def _maxnet_terms(now: Moment) -> list[Term]:
     over = now.load_bps / now.capacity_bps - now.param("mu")
     queue = now.queue_bits / now.param("t_0") / now.capacity_bps
     before_s = max(2 * now.rtt_s, 2 * now.result.network.sample_s)
-    price_s, then_s = (now.of_flow(f"{now.protocol}.price", b) for b in (0.0, before_s))
-    xi, earlier = (now.of_flow(f"{now.protocol}.xi", b) for b in (0.0, before_s))
+    price_s, then_s = (now.of_flow(f"{now.protocol}_price", b) for b in (0.0, before_s))
+    xi, earlier = (now.of_flow(f"{now.protocol}_xi", b) for b in (0.0, before_s))
     fast = -now.param("alpha") / now.rtt_s * (price_s - then_s)
     slow = xi - earlier
     return [
@@ -370,7 +370,7 @@ _MAXNET = LawPage(
 
 
 def _vcp_terms(now: Moment) -> list[Term]:
-    code, load = now.of_flow("vcp.load"), now.of_link("vcp.load_factor")
+    code, load = now.of_flow("vcp_load"), now.of_link("vcp_load_factor")
     heard = f"load factor ρ = {100 * load:.0f} %"
     return [
         Term("mi", code == 1, f"multiplicative increase, below 80 % load ({heard})"),
@@ -396,8 +396,8 @@ _VCP = LawPage(
 
 
 def _reno_terms(now: Moment) -> list[Term]:
-    cwnd, threshold = (now.of_flow(f"{now.protocol}.{s}") for s in ("cwnd", "ssthresh"))
-    before = now.of_flow(f"{now.protocol}.cwnd", max(now.rtt_s, now.result.network.sample_s))
+    cwnd, threshold = (now.of_flow(f"{now.protocol}_{s}") for s in ("cwnd", "ssthresh"))
+    before = now.of_flow(f"{now.protocol}_cwnd", max(now.rtt_s, now.result.network.sample_s))
     lost = cwnd < 0.9 * before
     starting = not lost and not cwnd >= threshold
     rtt_s = now.of_flow("rtt_s")
@@ -424,8 +424,8 @@ def _reno(params: Sequence[str], cut: str) -> LawPage:
 
 def _cubic_terms(now: Moment) -> list[Term]:
     names = ("cwnd", "w_max", "w_est")
-    cwnd, highest, reno = (now.of_flow(f"cubic.{name}") for name in names)
-    before = now.of_flow("cubic.cwnd", max(now.rtt_s, now.result.network.sample_s))
+    cwnd, highest, reno = (now.of_flow(f"cubic_{name}") for name in names)
+    before = now.of_flow("cubic_cwnd", max(now.rtt_s, now.result.network.sample_s))
     lost, friendly = cwnd < 0.9 * before, reno >= 0.99 * cwnd
     growing = not lost and not friendly
     return [

@@ -129,7 +129,7 @@ def _largest_window(given: Answer, group: str, window: Window) -> float:
 def _windows(given: Answer, group: str, window: Window) -> Series:
     name = _members(given, group)[0]
     entry = series.named(given.result.summary.flows, name)
-    found = series.samples(given.result, "flows", name, f"{entry.protocol}.cwnd")
+    found = series.samples(given.result, "flows", name, protocols.column(entry.protocol, "cwnd"))
     return series.between(*found, *window)[1]
 
 
@@ -145,13 +145,13 @@ def _shuffled(given: Answer, link: str, window: Window) -> float:
 
 def _announced(given: Answer, link: str, signal: str, window: Window) -> float:
     protocol = given.result.network.flows[0].protocol
-    _, inside = series.between(*_of_link(given, link, f"{protocol}.{signal}"), *window)
+    _, inside = series.between(*_of_link(given, link, protocols.column(protocol, signal)), *window)
     return float(inside[-1]) / 1e6
 
 
 def _price(given: Answer, link: str, window: Window) -> float:
     """Return a link's MaxNet price at the end of the window (s)."""
-    _, inside = series.between(*_of_link(given, link, "maxnet.price"), *window)
+    _, inside = series.between(*_of_link(given, link, "maxnet_price"), *window)
     return float(inside[-1])
 
 

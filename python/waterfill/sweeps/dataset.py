@@ -22,6 +22,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from waterfill.contract import versions
+from waterfill.contract.summary import SCHEMA_VERSION, SCHEMA_VERSION_KEY
 from waterfill.errors import InputError
 from waterfill.runs.directory import hold, holds_result
 from waterfill.runs.files import (
@@ -117,6 +119,7 @@ class Dataset:
                 before = None
             if not isinstance(before, dict):
                 raise InputError(str(path), "", "not the JSON document of a sweep")
+            versions.check(before, str(path))
             for key, what in (
                 ("identity", "another scenario or version of Waterfill"),
                 ("columns", "other axes or columns"),
@@ -129,7 +132,7 @@ class Dataset:
         elif holds_result(self.folder):
             message = "holds another result than a sweep: choose another -o DIR, or delete it"
             raise InputError(str(self.folder), "", message)
-        write_text(path, to_json({**now, **self._about}) + "\n")
+        write_text(path, to_json(versions.versioned({**now, **self._about})) + "\n")
         write_text(self.folder / "scenario.toml", self._scenario_toml)
 
     # --- rows ------------------------------------------------------------------------------
@@ -208,6 +211,7 @@ class Dataset:
     def schema(self) -> pa.Schema:
         """Return the Arrow schema of the columns, with the sweep's description as metadata."""
         metadata = {
+            SCHEMA_VERSION_KEY: str(SCHEMA_VERSION),
             "waterfill.identity": self._identity,
             "waterfill.sweep": to_json(self._about, indent=None),
         }
@@ -248,7 +252,9 @@ def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
     import pyarrow.parquet as pq
 
     with open_regular(path) as file:
-        return pq.read_table(file, columns=columns)
+        found = pq.read_table(file, columns=columns)
+    versions.check_metadata(found.schema.metadata, str(path))
+    return found
 
 
 def _synced(path: Path) -> None:
@@ -297,6 +303,8 @@ def _whole(path: Path) -> Iterator[None]:
 
     try:
         yield
+    except InputError:
+        raise
     except (OSError, ValueError, LookupError, TypeError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         advice = "delete the file to run its points again"

@@ -16,10 +16,10 @@ _LEVELS, _BINS = 4, 4096
 _UPDATES = {"all": "packet", "explicit": "explicit-packet", "tcp": "tcp-packet"}
 # The daemon's names of the module's columns.
 COLUMNS: Mapping[str, str] = {
-    "cohabit.drop_probability": "drop_probability",
-    "cohabit.explicit_flows": "explicit_flows",
-    "cohabit.tcp_flows": "tcp_flows",
-    "cohabit.drops": "dropped",
+    "cohabit_drop_probability": "drop_probability",
+    "cohabit_explicit_flows": "explicit_flows",
+    "cohabit_tcp_flows": "tcp_flows",
+    "cohabit_drops": "dropped",
 }
 
 

@@ -24,6 +24,7 @@ from waterfill.contract.summary import (
     Spread,
     TrafficSummary,
 )
+from waterfill.network import protocols
 from waterfill.network.maxmin import rate_steps
 from waterfill.runs.result import Columns, Which, last_end_s
 from waterfill.testbed import cohabit
@@ -238,7 +239,7 @@ class Outcome:
                     state = state if which == "flows" else state.get(law, {})
                     if state.get("law") == law and 0 <= at < len(column) and _shows(state, signals):
                         column[at] = state[field]
-                found[f"{law}.{signal}"] = column
+                found[protocols.column(law, signal)] = column
         return found
 
 

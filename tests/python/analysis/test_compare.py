@@ -323,7 +323,7 @@ def test_compare_runs_every_explicit_protocol(waterfill, scenario):
 
 def test_compare_json_is_the_runs_documents(waterfill, scenario):
     ran = waterfill("compare", scenario, *PAIR, "--json", "--seed", "3")
-    assert list(ran.document) == ["runs"]
+    assert list(ran.document) == ["schema_version", "runs"]
     for name in ("maxnet", "window"):
         run = ran.document["runs"][name]
         del run["compare"]

@@ -79,7 +79,7 @@ def test_axes_say_what_they_show(result):
     # Samples are 0.1 s long, which is more than 1 % of the run.
     assert labels[:2] == ["rate (Mbit/s)\nmeans of 0.1 s", "peak queue (kB)\nof each 0.1 s"]
     assert labels[2] == "utilization (%)\nmeans of 0.1 s"
-    assert labels[3] == "maxnet.price (s)\nmeans of 0.1 s"
+    assert labels[3] == "maxnet_price (s)\nmeans of 0.1 s"
 
 
 def test_the_price_of_many_links_is_that_of_the_busiest():
@@ -97,7 +97,7 @@ def test_the_price_of_many_links_is_that_of_the_busiest():
     charts = {chart.key: chart for chart in RunCharts(run, PAGE).all()}
     prices = charts["links-maxnet-price"]
     assert [line.name for line in prices.lines] == lines
-    assert prices.y_label == "maxnet.price (s)"
+    assert prices.y_label == "maxnet_price (s)"
     assert "of the 8 busiest of 10 link directions" in prices.note
     for few, words in ((free[:1], "busiest"), (free[:2], "2 busiest")):
         run = waterfill.run({**SCENARIO, "duration": "1 s", "link": links, "flow": few})
@@ -108,7 +108,7 @@ def test_a_signal_may_be_negative():
     """XCP's spare bandwidth is below zero while a queue drains: its axis must show that."""
     run = waterfill.run({**SCENARIO, "protocol": "xcp"})
     axis = plots.overview(run).axes[3]
-    assert axis.get_ylabel().startswith("xcp.spare (Mbit/s)\n")
+    assert axis.get_ylabel().startswith("xcp_spare (Mbit/s)\n")
     lowest = min(line.get_ydata().min() for line in axis.lines)
     assert lowest < 0
     assert axis.get_ylim()[0] <= lowest

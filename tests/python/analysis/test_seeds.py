@@ -135,7 +135,7 @@ def test_seeds_that_change_nothing_are_one_sentence_without_tests(waterfill, sce
 
 def test_one_seed_is_as_before(waterfill, scenario):
     ran = waterfill("compare", scenario, "--protocols", "maxnet,rcp", "--json")
-    assert set(ran.document) == {"runs"}
+    assert set(ran.document) == {"schema_version", "runs"}
     assert waterfill("compare", scenario, "--seeds", "0").code == 2
 
 

@@ -30,6 +30,7 @@ def run() -> result.Result:
 
 def test_summary_has_the_contracts_keys_in_reading_order(run):
     assert list(run.summary) == [
+        "schema_version",
         "scenario",
         "backend",
         "version",

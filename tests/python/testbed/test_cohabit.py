@@ -154,7 +154,7 @@ start = "1 s"
         if medians == [4.0, 1.0]:
             break
     assert medians == [4.0, 1.0]
-    probability = np.array(columns["cohabit.drop_probability"].to_pylist(), dtype=float)
+    probability = np.array(columns["cohabit_drop_probability"].to_pylist(), dtype=float)
     assert 0 < np.nanmax(probability) <= 0.5
     rates = {flow["name"]: flow["rate_bps"] for flow in result.summary["flows"]}
     explicit = sum(rates[f"explicit[{i}]"] for i in range(4))

@@ -53,7 +53,7 @@ def test_a_restart_loses_the_price():
     prices = {
         round(time_s, 1): price
         for time_s, name, price in zip(
-            *(rows[k] for k in ("time_s", "link", "maxnet.price")), strict=True
+            *(rows[k] for k in ("time_s", "link", "maxnet_price")), strict=True
         )
         if name == "l" and price is not None
     }

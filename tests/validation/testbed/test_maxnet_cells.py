@@ -39,7 +39,7 @@ def small(**changes):
     ]  # fmt: skip
     panels = [
         Panel("rate (Mbit/s)", "flows", ["f", "g"], "rate_bps", 1e6, 0.2),
-        Panel("price (s)", "links", ["l"], "maxnet.price"),
+        Panel("price (s)", "links", ["l"], "maxnet_price"),
     ]
     return MaxnetCell("small", "A small one", document, goals=goals, panels=panels, **changes)
 

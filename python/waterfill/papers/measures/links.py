@@ -22,6 +22,7 @@ from waterfill.analysis.series import (
     step_s,
     trailing,
 )
+from waterfill.contract import versions
 from waterfill.papers.measures.base import Window
 
 if TYPE_CHECKING:
@@ -130,13 +131,14 @@ def bottleneck_switches(
     start_s: float,
     stop_s: float,
     average_s: float,
-    signal: str = "maxnet.price",
+    signal: str = "maxnet_price",
 ) -> float | None:
     """Count the changes of a flow's bottleneck, the link of its path with the highest price.
 
     `signal` is the links' column to compare, as a mean of the last `average_s`, so that prices that
     are equal for a few packets do not count. None without that column.
     """
+    (signal,) = versions.current([signal])
     if signal not in result.links.column_names:
         return None
     prices = []
@@ -155,6 +157,7 @@ def utilization_of(result: Result, *, link: str) -> float | None:
 
 def last_sample(result: Result, *, link: str, column: str) -> float | None:
     """Return the last sample of a link's column (a counter's total), or None if there is none."""
+    (column,) = versions.current([column])
     if column not in result.links.column_names:
         return None
     values = samples(result, "links", link, column)[1]

@@ -22,6 +22,7 @@ from waterfill.analysis.series import (
     path_of,
     settled_at,
 )
+from waterfill.contract import versions
 
 if TYPE_CHECKING:
     from waterfill.runs.result import Result
@@ -257,6 +258,7 @@ def sampled_column(result: Result, which: Whose, name: str, column: str) -> tupl
     lacks the column.
     """
     rows = result.samples(which, name)
+    (column,) = versions.current([column])
     if column not in rows.column_names:
         return np.empty(0), np.empty(0)
     time_s, values = numbers(rows, "time_s"), numbers(rows, column)

@@ -215,7 +215,7 @@ def test_utilization_measures():
 
 
 def switches(a: list[float], b: list[float], average_s: float = 0.1) -> float | None:
-    run = links_of(a={"maxnet.price": a}, b={"maxnet.price": b})
+    run = links_of(a={"maxnet_price": a}, b={"maxnet_price": b})
     return links.bottleneck_switches(run, flow="f", start_s=0.0, stop_s=9.0, average_s=average_s)
 
 

@@ -87,7 +87,7 @@ def test_what_sources_ask_for_is_their_sum_over_the_links_rate(run):
 
 
 def test_a_column_of_another_protocol_is_nothing(run):
-    price = {"which": "flows", "name": "f", "column": "maxnet.price"}
+    price = {"which": "flows", "name": "f", "column": "maxnet_price"}
     assert signals.price_mean(run, **price, start_s=0.0, stop_s=1.0) is None
 
 
