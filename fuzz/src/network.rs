@@ -121,6 +121,7 @@ fn describe(u: &mut Unstructured<'_>) -> Network {
     network.sample_s = duration_s / f64::from(1 + byte(u) % 40);
     network.measure_s = [[0.0, duration_s / 3.0][below(u, 2)], duration_s];
     network.rto_min_s = decades(u, duration_s / 100.0, duration_s);
+    network.rttvar_min_s = network.rto_min_s.min(0.2);
     let share = f64::from(1 + byte(u) % 8) / 8.0;
     network.packet_bytes = [1500, 1500, 128, 9000][below(u, 4)];
     network.ack_bytes = [40, 40, 1, 1500][below(u, 4)];

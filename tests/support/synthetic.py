@@ -126,6 +126,7 @@ def network(
         packet_bytes=1500,
         ack_bytes=40,
         rto_min_s=1.0,
+        rttvar_min_s=0.2,
         params={},
         links=tuple(link_spec(name) for name in links),
         flows=tuple(flows),

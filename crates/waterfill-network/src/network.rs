@@ -34,6 +34,8 @@ pub struct Network {
     pub ack_bytes: u16,
     /// Minimum retransmission timeout in seconds.
     pub rto_min_s: f64,
+    /// Minimum of the retransmission timeout's variance term in seconds.
+    pub rttvar_min_s: f64,
     /// Parameters set by the user, by protocol name and parameter name.
     pub params: Params,
     /// Link directions, one entry per direction.

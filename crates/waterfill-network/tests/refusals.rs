@@ -60,6 +60,7 @@ fn times_and_sizes_of_a_run() {
     assert_eq!(of_network(|n| n.sample_s = f64::NAN), "sample: must be above zero, got NaN");
     // Zero on the clock, which would divide by zero.
     assert_eq!(of_network(|n| n.sample_s = 4e-13), "sample: must be at least 1 ps, got 4e-13 s");
+    assert_eq!(of_network(|n| n.rttvar_min_s = -1.0), "rttvar_min: must be 0 to 1e6 s, got -1");
     assert_eq!(of_network(|n| n.rto_min_s = -1.0), "rto_min: must be 0 to 1e6 s, got -1");
     for [from, to] in [[2.0, 1.0], [0.0, 11.0], [-1.0, 5.0], [f64::NAN, 5.0]] {
         let window = of_network(|n| n.measure_s = [from, to]);

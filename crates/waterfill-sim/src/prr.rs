@@ -1,35 +1,46 @@
-//! Proportional rate reduction (RFC 6937): spreads the reduction to a new window over the recovery.
+//! Proportional rate reduction (RFC 9937): spreads the reduction to a new window over the recovery.
+
+use crate::recovery::Progress;
 
 /// State of one recovery, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProportionalReduction {
-    /// Window to reach by the end of the recovery (RFC 6937's ssthresh), in packets.
+    /// Window to reach by the end of the recovery (RFC 9937's ssthresh), in packets.
     target: u64,
-    /// Packets that were unacknowledged when the recovery began (RecoverFS).
+    /// Packets sent that had not arrived before the acknowledgement that began the recovery (RecoverFS).
     flight: u64,
     /// Packets that have arrived since the recovery began (prr_delivered).
     arrived: u64,
     /// Packets sent since the recovery began (prr_out).
     sent: u64,
+    /// Packets allowed in flight after the last acknowledgement.
+    limit: u64,
 }
 
 impl ProportionalReduction {
     pub(crate) const fn new(target: u64, flight: u64) -> Self {
-        Self { target, flight: if flight == 0 { 1 } else { flight }, arrived: 0, sent: 0 }
+        Self { target, flight: if flight == 0 { 1 } else { flight }, arrived: 0, sent: 0, limit: 0 }
     }
 
-    /// `[rfc6937:§3]` Returns the number of packets allowed in flight after `newly_arrived` more have arrived.
-    pub(crate) fn on_ack(&mut self, newly_arrived: u64, in_flight: u64) -> u64 {
+    /// `[rfc9937:§6.2]` Returns the number of packets allowed in flight after an acknowledgement. If no packet has
+    /// arrived, the limit stays.
+    pub(crate) fn on_ack(&mut self, progress: &Progress, in_flight: u64) -> u64 {
+        let newly_arrived = progress.newly_arrived;
+        if newly_arrived == 0 && self.arrived > 0 {
+            return self.limit;
+        }
         self.arrived += newly_arrived;
         let allowed = if in_flight > self.target {
             (self.arrived * self.target).div_ceil(self.flight).saturating_sub(self.sent)
         } else {
-            // PRR-SSRB: up to what slow start would send.
-            let limit = self.arrived.saturating_sub(self.sent).max(newly_arrived) + 1;
+            // SafeACK: as in slow start while the repair succeeds; one packet for each that arrived while losses go on.
+            let safe = progress.advanced && progress.newly_lost == 0;
+            let limit = self.arrived.saturating_sub(self.sent).max(newly_arrived) + u64::from(safe);
             limit.min(self.target - in_flight)
         };
         // The fast retransmit itself is always allowed.
-        in_flight + allowed.max(u64::from(self.sent == 0))
+        self.limit = in_flight + allowed.max(u64::from(self.sent == 0));
+        self.limit
     }
 
     pub(crate) const fn on_sent(&mut self) {
@@ -41,16 +52,21 @@ impl ProportionalReduction {
 mod tests {
     use super::*;
 
+    /// Progress by one packet, with `advanced` and `newly_lost`.
+    fn one(advanced: bool, newly_lost: u64) -> Progress {
+        Progress { newly_arrived: 1, advanced, newly_lost, ..Progress::default() }
+    }
+
     #[test]
     fn one_loss_of_a_hundred_halves_the_window_over_one_rtt() {
-        // RFC 6937 §3: 100 in flight, one lost, three known to have arrived; the target is 50.
+        // RFC 9937 §6.2: 100 in flight, one lost, three known to have arrived; the target is 50.
         let mut prr = ProportionalReduction::new(50, 100);
         let (mut in_flight, mut sent) = (96, 0);
         for ack in 1..=96 {
             if ack > 1 {
                 in_flight -= 1;
             }
-            let window = prr.on_ack(1, in_flight);
+            let window = prr.on_ack(&one(false, 0), in_flight);
             while in_flight < window {
                 in_flight += 1;
                 sent += 1;
@@ -61,13 +77,17 @@ mod tests {
         assert_eq!((in_flight, sent), (50, 49));
     }
 
+    /// `[rfc9937:§6.2]` Far below the target, an acknowledgement of repaired data allows two packets, and any other one.
     #[test]
-    fn heavy_loss_sends_as_slow_start_would() {
+    fn rfc9937_after_a_heavy_loss_the_window_grows_only_by_safe_acks() {
         // 100 in flight, 80 lost at once: 19 remain, far below the target.
         let mut prr = ProportionalReduction::new(50, 100);
-        assert_eq!(prr.on_ack(1, 19), 21); // the packet that arrived, and one more
+        assert_eq!(prr.on_ack(&one(false, 80), 19), 20, "a loss: one for the packet that arrived");
+        prr.on_sent();
+        assert_eq!(prr.on_ack(&one(true, 0), 19), 21, "repair goes on: one more");
         prr.on_sent();
         prr.on_sent();
-        assert_eq!(prr.on_ack(1, 20), 22);
+        assert_eq!(prr.on_ack(&one(true, 1), 20), 21, "a further loss");
+        assert_eq!(prr.on_ack(&Progress::default(), 25), 21, "nothing has arrived");
     }
 }

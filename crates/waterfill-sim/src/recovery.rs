@@ -1,7 +1,8 @@
 //! Sender's scoreboard of packets in flight, lost packets and retransmissions, by packet number instead of byte.
 //!
 //! With selective acknowledgements (RFC 6675) a packet is lost when three selectively acknowledged packets lie above it
-//! (IsLost). A retransmission is lost when three packets first sent after it are acknowledged. Without selective
+//! (IsLost). A retransmission is lost when three packets first sent after it are acknowledged. Its loss is a further
+//! signal of congestion (RFC 5681 §4.3), once for all packets sent before that signal. Without selective
 //! acknowledgements (RFC 5681, RFC 6582) the third duplicate means that the requested packet is lost, and so does a
 //! partial acknowledgement for NewReno; each duplicate means that some packet has left the network. With both, all
 //! outstanding packets are lost when the timer fires. The number in flight is not a counter: it follows from the sets.
@@ -58,6 +59,9 @@ struct Gaps {
     sacked: Ranges,
     /// Numbers of retransmitted packets in order, each with the value of `next` at that time.
     resent: VecDeque<(u64, u64)>,
+    /// Number of entries at the front of `resent` that were sent before the last signal of congestion. That signal
+    /// covers their loss.
+    signalled: usize,
     /// Numbers of packets whose retransmission was lost.
     lost_again: VecDeque<u64>,
 }
@@ -68,7 +72,7 @@ impl Gaps {
     }
 
     /// Removes retransmissions that have arrived, and finds retransmissions that are lost.
-    fn review_resent(&mut self, una: u64) {
+    fn review_resent(&mut self, una: u64, progress: &mut Progress) {
         let newest = self.sacked.last();
         while let Some(&(number, next_then)) = self.resent.front() {
             let arrived = number < una || self.sacked.contains(number);
@@ -80,8 +84,11 @@ impl Gaps {
                     break;
                 }
                 self.lost_again.push_back(number);
+                progress.newly_lost += 1;
+                progress.lost_again |= self.signalled == 0;
             }
             self.resent.pop_front();
+            self.signalled = self.signalled.saturating_sub(1);
         }
     }
 }
@@ -93,6 +100,10 @@ pub(crate) struct Progress {
     pub(crate) newly_arrived: u64,
     /// True if `una` has increased.
     pub(crate) advanced: bool,
+    /// Number of packets, retransmissions included, that this acknowledgement is the first to show as lost.
+    pub(crate) newly_lost: u64,
+    /// True if one of them is a retransmission sent after the last signal of congestion.
+    pub(crate) lost_again: bool,
     pub(crate) event: Option<Event>,
 }
 
@@ -199,7 +210,7 @@ impl Recovery {
         if self.intact && una > self.una && blocks.is_none() && self.recovered_at.is_none() {
             let newly_arrived = una - self.una;
             self.una = una;
-            return Progress { newly_arrived, advanced: true, event: None };
+            return Progress { newly_arrived, advanced: true, ..Progress::default() };
         }
         let progress = self.on_any_ack(una, blocks);
         self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una;
@@ -219,10 +230,8 @@ impl Recovery {
             Some((point, _)) if self.una >= point => self.recover(),
             // Reno ends recovery at the first new acknowledgement, whatever else was lost.
             Some((_, Cause::Loss)) if self.mode == Retransmission::Reno && progress.advanced => self.recover(),
-            None if self.pending() > 0 => {
-                self.recovered_at = Some((self.next, Cause::Loss));
-                Some(Event::Loss)
-            }
+            None if self.pending() > 0 => self.signal_loss(),
+            Some(_) if progress.lost_again => self.signal_loss(),
             // The window was already reduced for the mark: the loss is only repaired.
             Some((_, Cause::Mark)) if self.pending() > 0 => {
                 self.recovered_at = Some((self.next, Cause::Loss));
@@ -231,6 +240,15 @@ impl Recovery {
             _ => None,
         };
         progress
+    }
+
+    /// Begins a recovery of all packets sent so far. Within a recovery it is a further signal (RFC 5681 §4.3).
+    fn signal_loss(&mut self) -> Option<Event> {
+        self.recovered_at = Some((self.next, Cause::Loss));
+        if let Some(gaps) = &mut self.gaps {
+            gaps.signalled = gaps.resent.len();
+        }
+        Some(Event::Loss)
     }
 
     fn recover(&mut self) -> Option<Event> {
@@ -264,11 +282,13 @@ impl Recovery {
             for &(start, end) in blocks {
                 progress.newly_arrived += gaps.sacked.insert(start.max(self.una), end);
             }
-            if let Some(edge) = gaps.sacked.kth_last(DUP_THRESH) {
-                self.lost_edge = self.lost_edge.max(edge);
+            if let Some(edge) = gaps.sacked.kth_last(DUP_THRESH).filter(|&edge| edge > self.lost_edge) {
+                let from = self.lost_edge.max(self.una).min(edge);
+                progress.newly_lost = edge - from - gaps.sacked.count_within(from, edge);
+                self.lost_edge = edge;
             }
         }
-        gaps.review_resent(self.una);
+        gaps.review_resent(self.una, progress);
         let sacked = &gaps.sacked;
         gaps.lost_again.retain(|&n| n >= self.una && !sacked.contains(n));
         if gaps.is_empty() {
@@ -339,6 +359,7 @@ impl Recovery {
         self.resend_next = self.una;
         if let Some(gaps) = &mut self.gaps {
             gaps.resent.clear();
+            gaps.signalled = 0;
             gaps.lost_again.clear();
         }
         self.duplicates = 0;
@@ -387,7 +408,8 @@ mod tests {
         assert_eq!(r.to_resend(), None);
         assert_eq!(r.in_flight(), 6); // 10 − 2 acknowledged − 2 selectively acknowledged
         let progress = r.on_ack(2, Some(&[(3, 6), NONE, NONE]));
-        assert_eq!(progress, Progress { newly_arrived: 1, advanced: false, event: Some(Event::Loss) });
+        let expected = Progress { newly_arrived: 1, newly_lost: 1, event: Some(Event::Loss), ..Progress::default() };
+        assert_eq!(progress, expected);
         assert_eq!(r.to_resend(), Some(2));
         assert_eq!(r.in_flight(), 4);
         r.on_resent(2);
@@ -412,6 +434,47 @@ mod tests {
         r.on_resent(2);
         assert_eq!(r.to_resend(), None);
         assert_eq!(r.in_flight(), 3); // 2, 13, 14
+    }
+
+    /// `[rfc5681:§4.3]` The loss of a retransmission is a second signal of congestion. Retransmissions sent before that
+    /// signal do not signal again; one sent after it does.
+    #[test]
+    fn rfc5681_4_3_a_lost_retransmission_signals_once_for_all_sent_before() {
+        let mut r = sent(Retransmission::Sack, 10);
+        assert_eq!(r.on_ack(0, Some(&[(2, 5), NONE, NONE])).event, Some(Event::Loss));
+        r.on_resent(0);
+        (0..3).for_each(|_| r.on_sent()); // 10, 11, 12
+        r.on_resent(1);
+        (0..3).for_each(|_| r.on_sent()); // 13, 14, 15
+        let first = r.on_ack(0, Some(&[(2, 13), NONE, NONE]));
+        assert_eq!((first.event, first.newly_lost), (Some(Event::Loss), 1), "the retransmission of 0");
+        r.on_resent(0);
+        (0..3).for_each(|_| r.on_sent()); // 16, 17, 18
+        let second = r.on_ack(0, Some(&[(2, 16), NONE, NONE]));
+        assert_eq!((second.event, second.newly_lost), (None, 1), "that of 1 was sent before the second signal");
+        r.on_resent(1);
+        let third = r.on_ack(0, Some(&[(2, 19), NONE, NONE]));
+        assert_eq!((third.event, third.newly_lost), (Some(Event::Loss), 1), "that of 0 was sent after it");
+        r.on_resent(0);
+        assert_eq!(r.on_ack(10, None).event, None, "the end of the first recovery");
+        assert_eq!(r.on_ack(19, None).event, Some(Event::Recovered));
+    }
+
+    /// `[rfc5681:§4.3]` A retransmission lost during the slow start after a timeout is a signal of congestion.
+    #[test]
+    fn rfc5681_4_3_a_retransmission_lost_after_a_timeout_is_a_signal() {
+        let mut r = sent(Retransmission::Sack, 8);
+        r.on_timeout();
+        r.on_resent(0);
+        r.on_ack(1, None);
+        r.on_resent(1);
+        r.on_resent(2);
+        (3..8).for_each(|n| r.on_resent(n));
+        (0..3).for_each(|_| r.on_sent()); // 8, 9, 10
+        assert!(!r.is_recovering());
+        assert_eq!(r.on_ack(1, Some(&[(2, 10), NONE, NONE])).event, None);
+        assert_eq!(r.on_ack(1, Some(&[(2, 11), NONE, NONE])).event, Some(Event::Loss));
+        assert!(r.is_recovering());
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub(crate) struct SenderSpec {
     paced: bool,
     pub(crate) host: Host,
     rto_min: Duration,
+    /// Minimum of the RTO's variance term. Without it, the timer would fire just before the acknowledgement wherever the
+    /// RTT is constant and above `rto_min`.
+    rttvar_min: Duration,
     pub(crate) base_rtt: Duration,
     /// Start and end of the summary's measurement window.
     pub(crate) measure: (Instant, Instant),
@@ -100,6 +103,7 @@ impl SenderSpec {
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
             rto_min: Duration::from_secs(network.rto_min_s),
+            rttvar_min: Duration::from_secs(network.rttvar_min_s),
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(index)),
             measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
         }
@@ -181,7 +185,7 @@ pub(crate) struct Sender {
     whole_packets: WholePackets,
     recovery: Recovery,
     /// Reduction to the law's window that is spread over a recovery, if one is in progress.
-    reduction: Option<ProportionalReduction>,
+    reduction: Option<Box<ProportionalReduction>>,
     /// True if the next new packet carries CWR, which notifies the receiver of the window's reduction.
     cwr_pending: bool,
     /// True if, since the last acknowledgement, the window allowed a packet but there was no data.
@@ -316,30 +320,32 @@ impl Sender {
     #[inline(never)] // keeps the usual path short
     fn react(&mut self, now: Instant, progress: Progress, marked: bool) {
         if let Some(event) = progress.event {
-            self.on_event(now, event);
+            self.on_event(now, event, progress.newly_arrived);
         }
         // The acknowledgement that ends a recovery is for a packet sent before the reduction: its mark has had its
         // response.
         let handled = progress.event == Some(Event::Recovered);
         if let Some(event) = (marked && !handled).then(|| self.recovery.on_mark()).flatten() {
             self.cwr_pending = true;
-            self.on_event(now, event);
+            self.on_event(now, event, progress.newly_arrived);
         }
         self.window_packets = match &mut self.reduction {
-            Some(reduction) => reduction.on_ack(progress.newly_arrived, self.recovery.in_flight()),
+            Some(reduction) => reduction.on_ack(&progress, self.recovery.in_flight()),
             None => self.law_window(),
         };
     }
 
     /// Notifies the law of a loss, mark, timeout or end of a recovery, then starts a window reduction if needed.
-    fn on_event(&mut self, now: Instant, event: Event) {
+    ///
+    /// `newly_arrived` is that of the acknowledgement.
+    fn on_event(&mut self, now: Instant, event: Event, newly_arrived: u64) {
         if self.faults.is_some() && self.ignores(now, PacketKind::Ack) {
             return;
         }
         self.law.on_event(self.clock(now), event);
         let reduces = matches!(event, Event::Loss | Event::Marked);
         self.reduction = (reduces && self.spec.host.reduction == Reduction::Proportional)
-            .then(|| ProportionalReduction::new(self.law_window(), self.recovery.unacknowledged()));
+            .then(|| ProportionalReduction::new(self.law_window(), self.recovery.outstanding() + newly_arrived).into());
     }
 
     /// Takes an RTT sample.
@@ -454,7 +460,7 @@ impl Sender {
                     self.phase = Phase::Closed; // the SYN is sent again
                 } else {
                     self.recovery.on_timeout();
-                    self.on_event(now, Event::Timeout);
+                    self.on_event(now, Event::Timeout, 0);
                     // RFC 5681's loss window: one packet until the next acknowledgement, when the law's window applies
                     // again.
                     self.window_packets = 1;
@@ -629,11 +635,13 @@ impl Sender {
         Some((number, bytes, flags))
     }
 
-    /// Returns the retransmission timeout (RFC 6298: 2.4, 2.5, 5.5, 5.7).
+    /// Returns the retransmission timeout (RFC 6298: 2.3 to 2.5, 5.5, 5.7), with a minimum of the variance term.
     #[inline]
     fn rto(&self) -> Duration {
         let rto_min = if self.syn_repeated { RTO_AFTER_SYN_TIMEOUT } else { Duration::ZERO }.max(self.spec.rto_min);
-        let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + rttvar * 4).max(rto_min));
+        let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| {
+            (srtt + (rttvar * 4).max(self.spec.rttvar_min)).max(rto_min)
+        });
         // A path with an RTT above the limit still gets its own RTT.
         (rto * (1 << self.rto_backoff.min(16))).min(MAX_RTO.max(rto))
     }

@@ -313,6 +313,7 @@ fn late_packets_of_a_finished_flow_are_ignored() {
     let traffic = vec![web("newreno", &[0], 20.0, constant(4000.0), 55.0), burst];
     let mut n = only(traffic, link("l", 1e7, 0.005, 1 << 40).to_vec(), 60.0);
     n.rto_min_s = 0.001;
+    n.rttvar_min_s = 0.001;
     let (sim, summary) = run(&n);
     let web = flows_of(&summary);
     let ledger = sim.ledger();
@@ -475,6 +476,7 @@ proptest! {
         let mut n = only(vec![source, other, poisson(0.1 * rate, 4.0)], links, 5.0);
         n.seed = seed;
         n.rto_min_s = rto_min;
+        n.rttvar_min_s = rto_min.min(0.2);
         n.links[0].loss = loss;
         n.links[3].loss = loss;
         n.links[2].duplicate = duplicate;

@@ -218,6 +218,7 @@ class Network:
     packet_bytes: int
     ack_bytes: int
     rto_min_s: float
+    rttvar_min_s: float
     params: Mapping[str, Mapping[str, ParamValue]]
     links: tuple[LinkSpec, ...]
     flows: tuple[FlowSpec, ...]

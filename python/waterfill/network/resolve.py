@@ -100,6 +100,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         packet_bytes=int(scenario.packet_size),
         ack_bytes=int(scenario.ack_size),
         rto_min_s=scenario.rto_min,
+        rttvar_min_s=scenario.rttvar_min_s,
         params=params,
         links=_links(graph, [*routes, *filter(None, web_routes)]),
         flows=_in_order(

@@ -66,6 +66,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "flow.ecn": (False,),
         "flow.access_rate": (),
         "traffic.access_rate": (),
+        "rttvar_min": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.load": (),
@@ -82,6 +83,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "flow.after": (),
         "flow.fault": (),
         "flow.claimed_rtt": (),
+        "rttvar_min": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.load": (),
@@ -90,6 +92,9 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     },
 }
 
+
+# Linux's tcp_rtt_estimator: the variance term is at least TCP_RTO_MIN.
+LINUX_RTTVAR_MIN_S = 0.2
 
 # Names are part of key paths (flow.long.count) and take suffixes (long[0], link1:rev).
 _RESERVED = frozenset('.[]:="')
@@ -572,6 +577,9 @@ class Scenario(Table):
     """Sampling interval of the time series (s)."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Minimum retransmission timeout (s)."""
+    rttvar_min: Annotated[float, TIME] | None = None
+    """Minimum of the retransmission timeout's variance term (s); default: 200 ms, or `rto_min` if
+    that is smaller."""
     ip_version: Literal[4, 6] = 4
     """Version of the Internet Protocol on linux; other backends ignore it."""
     step: Annotated[float, replace(SPAN, example="1 ms")] | None = None
@@ -608,6 +616,11 @@ class Scenario(Table):
             starts = (flow.start for flow in self.flow if flow.after is None)
             return (min(starts, default=0.0), self.duration)
         return (2 * self.duration / 3, self.duration)
+
+    @property
+    def rttvar_min_s(self) -> float:
+        """Minimum of the retransmission timeout's variance term (s): `rttvar_min`, or its default."""
+        return min(LINUX_RTTVAR_MIN_S, self.rto_min) if self.rttvar_min is None else self.rttvar_min
 
     @property
     def measures_flows(self) -> bool:

@@ -322,6 +322,7 @@ def test_the_whole_document():
         "packet_bytes": 1500,
         "ack_bytes": 40,
         "rto_min_s": 1.0,
+        "rttvar_min_s": 0.2,
         "params": {
             "maxnet": {
                 "x_max": 1e15,
