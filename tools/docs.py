@@ -145,7 +145,7 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
     rows = [
         f"| [`{name}`]({name}.md) | {_cell(title)} | {protocol.kind} "
         f"| {', '.join(protocol.backends)} | {protocol.header_bytes} "
-        f"| {'yes' if protocol.paced else 'no'} |"
+        f"| {'yes' if protocol.paced else 'no'} | `{protocol.recovery}` |"
         for name, (protocol, title) in pages.items()
     ]
     out = [
@@ -156,12 +156,14 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
         "paper were read, and how the law has been validated.",
         "\n".join(
             [
-                "| name | protocol | kind | runs on | header (B) | paced |",
-                "|---|---|---|---|---:|---|",
+                "| name | protocol | kind | runs on | header (B) | paced | recovery |",
+                "|---|---|---|---|---:|---|---|",
                 *rows,
             ]
         ),
-        "Paced is said of the default parameters on sim; a flow's key `pacing` changes it.",
+        "Paced is said of the default parameters on sim; a flow's key `pacing` changes it. "
+        "Recovery is the default [method of loss recovery](../recovery.md) on sim; a flow's key "
+        "`recovery` changes it.",
         "`waterfill protocols` prints the same lists, `waterfill compare S.toml` runs one scenario "
         "under several of them. The pages are made by `make docs` from the files in "
         f"[{LAWS}](../../../{LAWS}).",

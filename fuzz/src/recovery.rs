@@ -36,9 +36,9 @@ struct Network {
 pub fn recovery(data: &[u8]) {
     let mut u = Unstructured::new(data);
     let how = byte(&mut u);
-    let mode = [Retransmission::Sack, Retransmission::NewReno, Retransmission::Reno][usize::from(how) % 3];
+    let mode = [Retransmission::Rfc6675, Retransmission::NewReno, Retransmission::Reno][usize::from(how) % 3];
     let mut network = Network {
-        selective: mode == Retransmission::Sack,
+        selective: mode == Retransmission::Rfc6675,
         hosts: HostPair::new(mode, how & 64 == 64),
         data: Vec::new(),
         acks: Vec::new(),

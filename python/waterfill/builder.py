@@ -78,6 +78,7 @@ class _RoutedKeys(TypedDict, total=False):
     rtt_s: Number
     pacing: bool
     ecn: bool
+    recovery: str
     access_rate: str
     access_rate_bps: Number
     initial_window: int | str
@@ -147,6 +148,8 @@ class RootKeys(TypedDict, total=False):
     sample_s: Number
     rto_min: str
     rto_min_s: Number
+    rttvar_min: str
+    rttvar_min_s: Number
     ip_version: int
     step: str
     step_s: Number

@@ -53,12 +53,13 @@ def key(choices: Choices) -> str:
 
 KEYS = (
     "name", "duration", "protocol", "packet_size", "ack_size", "seed", "measure", "sample",
+    "rttvar_min",
     "rto_min", "ip_version", "step", "check_step", "link", "flow", "traffic", "params", "from",
     "to",
     "rate", "delay", "buffer", "duplex", "loss", "loss_reverse", "target", "routers", "queue",
     "rate_reverse", "delay_reverse", "buffer_reverse", "unit", "shift",
     "queue_params", "mark_at", "loss_model", "reorder", "duplicate", "shaper", "event",
-    "rate_trace",
+    "rate_trace", "recovery",
     "path", "start", "stop", "return_path", "rtt", "pacing", "ecn", "access_rate", "count",
     "stagger", "start_jitter", "rtt_jitter", "size", "weight", "demand", "claimed_rtt",
     "initial_window", "delayed_ack", "kind", "on", "off", "distribution", "shape", "pattern",

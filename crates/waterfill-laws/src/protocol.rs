@@ -65,9 +65,20 @@ pub struct Host {
 }
 
 impl Host {
+    /// Returns the duties with another method of recovery. The reduction is the one that belongs to the method.
+    #[must_use]
+    pub const fn recovering_by(self, method: Retransmission) -> Self {
+        let reduction = match (self.retransmission.is_selective(), method.is_selective()) {
+            (_, false) => Reduction::Law,
+            (false, true) => Reduction::Proportional,
+            (true, true) => self.reduction,
+        };
+        Self { retransmission: method, reduction, ..self }
+    }
+
     /// Host duties of a law with explicit feedback: losses are repaired and do not change the window.
     pub const EXPLICIT: Self = Self {
-        retransmission: Retransmission::Sack,
+        retransmission: Retransmission::Rfc6675,
         reduction: Reduction::Law,
         ecn: Ecn::Off,
         notes: false,
@@ -77,7 +88,7 @@ impl Host {
     pub const EXPLICIT_WITH_RTT: Self = Self { states_rtt: true, ..Self::EXPLICIT };
     /// Host duties of a current TCP: selective acknowledgements, proportional rate reduction and ECN by RFC 3168.
     pub const TCP: Self = Self {
-        retransmission: Retransmission::Sack,
+        retransmission: Retransmission::Rfc6675,
         reduction: Reduction::Proportional,
         ecn: Ecn::Classic,
         notes: false,
@@ -93,8 +104,35 @@ pub enum Retransmission {
     Reno,
     /// NewReno's loss recovery: Reno's rules, but a partial acknowledgement signals the next loss (RFC 6582).
     NewReno,
-    /// Loss recovery by selective acknowledgements (RFC 6675).
-    Sack,
+    /// Loss recovery by selective acknowledgements of the papers' time (RFC 3517, RFC 6937). A lost retransmission is
+    /// repaired without another signal.
+    Rfc3517,
+    /// Loss recovery by selective acknowledgements (RFC 6675, RFC 9937). A lost retransmission is a signal.
+    Rfc6675,
+}
+
+impl Retransmission {
+    /// All methods with their names in scenarios.
+    pub const NAMES: [(Self, &'static str); 4] =
+        [(Self::Reno, "reno"), (Self::NewReno, "newreno"), (Self::Rfc3517, "rfc3517"), (Self::Rfc6675, "rfc6675")];
+
+    /// Returns the method with this name in scenarios.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::NAMES.into_iter().find(|&(_, known)| known == name).map(|(method, _)| method)
+    }
+
+    /// Returns the name of the method in scenarios.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|&(method, _)| method == self).map_or("", |(_, name)| name)
+    }
+
+    /// Returns true if the receiver sends selective acknowledgements.
+    #[must_use]
+    pub const fn is_selective(self) -> bool {
+        !matches!(self, Self::Reno | Self::NewReno)
+    }
 }
 
 /// Methods of reducing the data in flight after a loss or a mark.
@@ -102,7 +140,7 @@ pub enum Retransmission {
 pub enum Reduction {
     /// The law's window bounds the data in flight at all times.
     Law,
-    /// Proportional rate reduction (RFC 6937): the reduction to the law's window is spread over the recovery.
+    /// Proportional rate reduction (RFC 9937): the reduction to the law's window is spread over the recovery.
     Proportional,
 }
 

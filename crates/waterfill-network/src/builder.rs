@@ -157,6 +157,7 @@ impl FlowSpec {
             pacing: None,
             delayed_ack: false,
             ecn: None,
+            recovery: None,
             claimed_rtt_s: None,
             faults: Vec::new(),
             after: Vec::new(),

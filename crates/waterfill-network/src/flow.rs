@@ -48,6 +48,9 @@ pub struct FlowSpec {
     pub delayed_ack: bool,
     /// True if packets may be marked (ECN); `None` to follow the law's default.
     pub ecn: Option<bool>,
+    /// Name of the method of loss recovery; `None` to follow the protocol's default.
+    #[serde(default)]
+    pub recovery: Option<String>,
     /// RTT that packets state to routers; `None` for the measured RTT.
     pub claimed_rtt_s: Option<f64>,
     /// Faults of the flows' hosts.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waterfill_laws::kernel::Arithmetic;
-use waterfill_laws::protocol::Ecn;
+use waterfill_laws::protocol::{Ecn, Retransmission};
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::change;
@@ -154,6 +154,10 @@ impl Network {
         }
         if flow.ecn == Some(true) && params.info().host.ecn == Ecn::Off {
             return Err(format!("{at}.ecn: must be false, because {} does not react to marks", flow.protocol));
+        }
+        if let Some(name) = flow.recovery.as_ref().filter(|name| Retransmission::by_name(name).is_none()) {
+            let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
+            return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
         }
         if let Some(claimed) = flow.claimed_rtt_s {
             time(&format!("{at}.claimed_rtt"), claimed)?;

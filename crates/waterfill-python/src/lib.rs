@@ -331,6 +331,7 @@ fn protocol(id: ProtocolId) -> Json {
         "kind": match info.kind { ProtocolKind::Explicit => "explicit", ProtocolKind::EndToEnd => "end-to-end" },
         "backends": backends(id),
         "paced": id.params().paced(),
+        "recovery": info.host.retransmission.name(),
         "header_bytes": id.header_bytes(),
         "echo_bytes": id.echo_bytes(),
         "summary": info.summary,

@@ -21,7 +21,6 @@ mod link;
 mod meter;
 mod packet;
 mod prefetch;
-mod prr;
 mod queue;
 mod random;
 mod ranges;

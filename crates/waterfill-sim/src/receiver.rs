@@ -193,7 +193,7 @@ impl Receiver {
         }
         // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
         let sent = std::mem::replace(&mut self.delayed, Delayed::NONE).sent().unwrap_or(packet.sent);
-        let selective = self.spec.retransmission == Retransmission::Sack && !self.above.is_empty();
+        let selective = self.spec.retransmission.is_selective() && !self.above.is_empty();
         let sack = if selective { sacks.store(self.blocks()) } else { SackId::NONE };
         Answer::Now(sent, sack)
     }
@@ -308,7 +308,7 @@ mod tests {
             incarnation: 0,
             ack_bytes: 40,
             delayed_ack,
-            retransmission: Retransmission::Sack,
+            retransmission: Retransmission::Rfc6675,
             ecn: Ecn::Accurate,
             packets: 10,
             counted: (Instant::ZERO, Instant::NEVER),

@@ -5,7 +5,9 @@
 
 use std::num::NonZeroU16;
 
-use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, SendLimit, Sending};
+use waterfill_laws::protocol::{
+    Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
+};
 use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -15,16 +17,11 @@ use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 use crate::binding::FlowProtocol;
 use crate::fault::SourceFaults;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
-use crate::prr::ProportionalReduction;
+use crate::recovery::prr::ProportionalReduction;
+use crate::recovery::rto::{RtoLimits, smoothed};
 use crate::recovery::{Progress, Recovery};
 use crate::window::WholePackets;
 
-/// Retransmission timeout before the first RTT sample (RFC 6298, 2.1).
-const INITIAL_RTO: Duration = Duration::from_millis(1000);
-/// Maximum retransmission timeout (RFC 6298, 2.5).
-const MAX_RTO: Duration = Duration::from_millis(60_000);
-/// Minimum retransmission timeout of the first data after a SYN was sent again (RFC 6298, 5.7).
-const RTO_AFTER_SYN_TIMEOUT: Duration = Duration::from_millis(3000);
 /// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
 const LOST_SYNS_MAX: u32 = 1;
 /// Maximum number of packets in flight, whatever the law says: 100 Gbit/s for two seconds. It bounds the memory that a
@@ -67,10 +64,7 @@ pub(crate) struct SenderSpec {
     demand: Option<Rate>,
     paced: bool,
     pub(crate) host: Host,
-    rto_min: Duration,
-    /// Minimum of the RTO's variance term. Without it, the timer would fire just before the acknowledgement wherever the
-    /// RTT is constant and above `rto_min`.
-    rttvar_min: Duration,
+    rto: RtoLimits,
     pub(crate) base_rtt: Duration,
     /// Start and end of the summary's measurement window.
     pub(crate) measure: (Instant, Instant),
@@ -82,6 +76,7 @@ impl SenderSpec {
         let headers = TCP_IP_BYTES + law.params.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
         let host = law.params.info().host;
+        let host = flow.recovery.as_deref().and_then(Retransmission::by_name).map_or(host, |m| host.recovering_by(m));
         // A law with accurate marks (RFC 8257) depends on them; the others use them where the scenario says so.
         let ecn_enabled = flow.ecn.unwrap_or(host.ecn == Ecn::Accurate);
         let packets = flow.size_bytes.map(|size| {
@@ -102,8 +97,10 @@ impl SenderSpec {
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
-            rto_min: Duration::from_secs(network.rto_min_s),
-            rttvar_min: Duration::from_secs(network.rttvar_min_s),
+            rto: RtoLimits {
+                rto_min: Duration::from_secs(network.rto_min_s),
+                rttvar_min: Duration::from_secs(network.rttvar_min_s),
+            },
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(index)),
             measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
         }
@@ -345,7 +342,7 @@ impl Sender {
         self.law.on_event(self.clock(now), event);
         let reduces = matches!(event, Event::Loss | Event::Marked);
         self.reduction = (reduces && self.spec.host.reduction == Reduction::Proportional)
-            .then(|| ProportionalReduction::new(self.law_window(), self.recovery.outstanding() + newly_arrived).into());
+            .then(|| ProportionalReduction::new(self.law_window(), &self.recovery, newly_arrived).into());
     }
 
     /// Takes an RTT sample.
@@ -638,12 +635,8 @@ impl Sender {
     /// Returns the retransmission timeout (RFC 6298: 2.3 to 2.5, 5.5, 5.7), with a minimum of the variance term.
     #[inline]
     fn rto(&self) -> Duration {
-        let rto_min = if self.syn_repeated { RTO_AFTER_SYN_TIMEOUT } else { Duration::ZERO }.max(self.spec.rto_min);
-        let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| {
-            (srtt + (rttvar * 4).max(self.spec.rttvar_min)).max(rto_min)
-        });
-        // A path with an RTT above the limit still gets its own RTT.
-        (rto * (1 << self.rto_backoff.min(16))).min(MAX_RTO.max(rto))
+        let limits = if self.syn_repeated { self.spec.rto.after_repeated_syn() } else { self.spec.rto };
+        limits.timeout(self.smoothed, self.rto_backoff)
     }
 
     // ------------------------------------------------------------------ state
@@ -688,34 +681,5 @@ impl RttSamples {
     /// Returns a quantile of the RTT above the base RTT, in seconds.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
         self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
-    }
-}
-
-/// Returns the smoothed RTT and its variation after one more sample (RFC 6298: 2.2, 2.3).
-///
-/// As 8 · SRTT' = 8 · SRTT + (R' − SRTT): shifts of a difference, rounded down as the quotient of the sums would be.
-fn smoothed(before: Option<(Duration, Duration)>, rtt: Duration) -> (Duration, Duration) {
-    match before {
-        None => (rtt, rtt / 2),
-        Some((srtt, rttvar)) => {
-            let [srtt, rttvar, rtt] = [srtt, rttvar, rtt].map(|time| time.as_ps() as i64);
-            let after = [srtt + ((rtt - srtt) >> 3), rttvar + (((rtt - srtt).abs() - rttvar) >> 2)];
-            let [srtt, rttvar] = after.map(|ps| Duration::from_ps(ps as u64));
-            (srtt, rttvar)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rfc_6298_by_hand() {
-        let ms = Duration::from_millis;
-        let first = smoothed(None, ms(100));
-        assert_eq!(first, (ms(100), ms(50)));
-        // 7/8 · 100 + 1/8 · 180 = 110; 3/4 · 50 + 1/4 · 80 = 57.5
-        assert_eq!(smoothed(Some(first), ms(180)), (ms(110), Duration::from_micros(57_500)));
     }
 }

@@ -26,7 +26,7 @@ fn deliver(hosts: &mut HostPair, number: u64) -> Acknowledgement {
 
 #[test]
 fn in_order_every_packet_is_acknowledged_once() {
-    let mut hosts = sent(Retransmission::Sack, false, 3);
+    let mut hosts = sent(Retransmission::Rfc6675, false, 3);
     for number in 0..3 {
         let ack = hosts.arrive(number).expect("at once");
         assert_eq!(ack, cumulative(number + 1));
@@ -39,7 +39,7 @@ fn in_order_every_packet_is_acknowledged_once() {
 /// `[rfc6675]` A missing packet counts as lost when three packets above it have arrived. It is sent again once.
 #[test]
 fn a_hole_is_sent_again_by_selective_acknowledgements() {
-    let mut hosts = sent(Retransmission::Sack, false, 5);
+    let mut hosts = sent(Retransmission::Rfc6675, false, 5);
     for number in 1..4 {
         assert_eq!(hosts.resend(), None);
         let ack = deliver(&mut hosts, number);
@@ -70,20 +70,20 @@ fn newreno_finds_the_second_hole_by_a_partial_acknowledgement() {
 /// once.
 #[test]
 fn delayed_acknowledgements() {
-    let mut hosts = sent(Retransmission::Sack, true, 4);
+    let mut hosts = sent(Retransmission::Rfc6675, true, 4);
     assert_eq!(hosts.receiver_timer(), None, "nothing waits");
     assert_eq!(hosts.arrive(0), None);
     assert_eq!(hosts.arrive(1), Some(cumulative(2)));
     assert_eq!(hosts.arrive(2), None);
     assert_eq!(hosts.receiver_timer(), Some(cumulative(3)));
     assert_eq!(hosts.receiver_timer(), None);
-    let mut late = sent(Retransmission::Sack, true, 2);
+    let mut late = sent(Retransmission::Rfc6675, true, 2);
     assert_eq!(late.arrive(1).expect("at once").next, 0);
 }
 
 #[test]
 fn after_a_timeout_all_that_is_missing_is_sent_again() {
-    let mut hosts = sent(Retransmission::Sack, false, 4);
+    let mut hosts = sent(Retransmission::Rfc6675, false, 4);
     deliver(&mut hosts, 2);
     hosts.time_out();
     assert_eq!(hosts.in_flight(), 0);
@@ -92,7 +92,7 @@ fn after_a_timeout_all_that_is_missing_is_sent_again() {
 
 #[test]
 fn a_mark_sends_nothing_again() {
-    let mut hosts = sent(Retransmission::Sack, false, 3);
+    let mut hosts = sent(Retransmission::Rfc6675, false, 3);
     hosts.mark();
     assert_eq!((hosts.to_resend(), hosts.in_flight()), (None, 3));
 }

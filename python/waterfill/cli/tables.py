@@ -410,6 +410,7 @@ def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
         head.append(f"  {protocol.kind}, on {', '.join(protocol.backends)}", style="not bold")
         paced = "paced" if protocol.paced else "not paced"
         head.append(f", header {protocol.header_bytes} B, {paced}", style="not bold")
+        head.append(f", recovery {protocol.recovery}", style="not bold")
         head.append(f". {protocol.summary}", style="not bold")
         parts.append(head)
         if protocol.params:
@@ -435,6 +436,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
             "summary": protocol.summary,
             "backends": list(protocol.backends),
             "paced": protocol.paced,
+            "recovery": protocol.recovery,
             "header_bytes": protocol.header_bytes,
             "echo_bytes": protocol.echo_bytes,
             "params": [

@@ -115,6 +115,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     ecn: bool | None
     claimed_rtt_s: float | None
     faults: tuple[HostFaultSpec, ...] = ()
+    recovery: str | None = None
     after: tuple[int, ...] = ()
     """Indexes of the groups that have completed before this one starts."""
 

@@ -283,6 +283,7 @@ class ProtocolEntry(Record):
     kind: str
     backends: list[str]
     paced: bool
+    recovery: str
     header_bytes: int
     echo_bytes: int
     summary: str

@@ -85,7 +85,8 @@ class ProtocolInfo:
     """One protocol: its name, its backends, the size of its header, and its parameters.
 
     `signals` are the series that its router and source record. `paced` says whether packets are
-    paced with the default parameters, unless a flow's `pacing` says otherwise.
+    paced with the default parameters, unless a flow's `pacing` says otherwise. `recovery` is its
+    method of loss recovery on sim, unless a flow's `recovery` names another.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ProtocolInfo:
     summary: str = ""
     signals: tuple[str, ...] = ()
     paced: bool = False
+    recovery: str = ""
     kernel: KernelEntry | None = field(default=None, hash=False)
 
     def param(self, name: str) -> ParamInfo:
@@ -127,6 +129,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
         echo_bytes=entry.echo_bytes,
         summary=entry.summary,
         paced=entry.paced,
+        recovery=entry.recovery,
         signals=tuple(signal.name for signal in entry.signals),
         kernel=entry.kernel,
         params=tuple(

@@ -312,6 +312,7 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
         pacing=flow.pacing,
         delayed_ack=flow.delayed_ack,
         ecn=flow.ecn,
+        recovery=flow.recovery,
         claimed_rtt_s=flow.claimed_rtt,
         faults=links.host_faults(flow, scenario.duration),
     )
@@ -395,6 +396,7 @@ def _web_flow(
         delayed_ack=bool(traffic.delayed_ack),
         pacing=traffic.pacing,
         ecn=traffic.ecn,
+        recovery=traffic.recovery,
         access_rate=traffic.access_rate,
     )
     return _flow(like, protocol, route, scenario)

@@ -64,6 +64,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "flow.after": (),
         "flow.fault": (),
         "flow.ecn": (False,),
+        "flow.recovery": (),
+        "traffic.recovery": (),
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "rttvar_min": (),
@@ -76,6 +78,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "linux": {
         "link.queue": ("droptail", "cohabit"),
         "link.mark_at": (),
+        "flow.recovery": (),
+        "traffic.recovery": (),
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "traffic.count": (1,),
@@ -436,6 +440,8 @@ class _Routed(Table):
     """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
+    recovery: Literal["reno", "newreno", "rfc3517", "rfc6675"] | None = None
+    """Method of loss recovery; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""
 
@@ -619,7 +625,7 @@ class Scenario(Table):
 
     @property
     def rttvar_min_s(self) -> float:
-        """Minimum of the retransmission timeout's variance term (s): `rttvar_min`, or its default."""
+        """Minimum of the timeout's variance term (s): `rttvar_min`, or its default."""
         return min(LINUX_RTTVAR_MIN_S, self.rto_min) if self.rttvar_min is None else self.rttvar_min
 
     @property

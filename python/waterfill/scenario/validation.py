@@ -393,6 +393,7 @@ _FLOW_KEYS = (
         "initial_window",
         "delayed_ack",
         "ecn",
+        "recovery",
     ),
     *("pacing", "return_path"),
 )

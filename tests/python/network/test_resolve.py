@@ -376,6 +376,7 @@ def test_the_whole_document():
         "ecn": None,
         "claimed_rtt_s": None,
         "faults": (),
+        "recovery": None,
         "after": (),
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
@@ -419,6 +420,7 @@ def test_protocols_are_read_from_the_registry_s_list():
     time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
     entry = {
         "name": "maxnet", "kind": "explicit", "backends": ["sim"], "paced": True,
+        "recovery": "rfc6675",
         "header_bytes": 8, "echo_bytes": 8, "summary": "s",
         "signals": [{"name": "price", "unit": "s", "doc": "d"}],
         "kernel": None,
@@ -427,6 +429,7 @@ def test_protocols_are_read_from_the_registry_s_list():
     found = protocols.from_registry([entry])["maxnet"]
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
     assert found.paced
+    assert found.recovery == "rfc6675"
     assert found.param("order").parse("b") == "b"
     assert found.param("t").parse("1 ms") == 0.001
 

@@ -13,21 +13,21 @@
 //! None.
 //!
 //! # Source
-//! [`Sack`]: the host's `Host::TCP`, that is the scoreboard of RFC 6675 and the proportional rate reduction of RFC 6937.
+//! [`Sack`]: the host's `Host::TCP`, that is the scoreboard of RFC 6675 and the proportional rate reduction of RFC 9937.
 //!
 //! # Parameters
 //! Those of [`reno`].
 //!
 //! # Readings and deviations
-//! RFC 6675 halves at once and then waits for the pipe to drain; RFC 6937, which replaced that, spreads the same halving
+//! RFC 6675 halves at once and then waits for the pipe to drain; RFC 9937, which replaced that, spreads the same halving
 //! over the recovery.
 //!
 //! # Validation
 //! The simulator's recovery tests and response tables.
 //!
 //! # References
-//! RFC 6675, "A Conservative Loss Recovery Algorithm Based on SACK for TCP", 2012. RFC 6937, "Proportional Rate Reduction
-//! for TCP", 2013.
+//! RFC 6675, "A Conservative Loss Recovery Algorithm Based on SACK for TCP", 2012. RFC 9937, "Proportional Rate Reduction
+//! for TCP", 2025.
 
 use crate::protocol::{Ack, Connection, Event};
 use crate::protocols::tcp::reno::{self, Aimd};
@@ -40,7 +40,7 @@ pub struct Sack(Aimd);
 
 impl TcpLaw for Sack {
     const NAME: &'static str = "sack";
-    const SUMMARY: &'static str = "SACK: Reno's window over selective acknowledgements (RFC 6675, RFC 6937)";
+    const SUMMARY: &'static str = "SACK: Reno's window over selective acknowledgements (RFC 6675, RFC 9937)";
     type Params = reno::Params;
 
     fn new(params: &reno::Params, _: &Connection) -> Self {

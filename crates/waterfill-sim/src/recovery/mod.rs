@@ -1,0 +1,284 @@
+//! Loss recovery: the sender's scoreboard, and one file for each method of finding and reporting losses.
+//!
+//! A flow chooses its method by `recovery`; each protocol has a default ([`Host::retransmission`]). All methods share
+//! this scoreboard, by packet number instead of byte: `una` (all below have arrived), `next` (not sent yet),
+//! `lost_edge` (all below that have not arrived are lost) and `resend_next` (all lost below are sent again). The number
+//! in flight is not a counter: it follows from the sets. A method decides three things:
+//!
+//! - **What is lost**: it raises `lost_edge`, or adds to the retransmissions that were lost.
+//! - **When congestion is signalled**: [`Recovery::on_any_ack`] gives the law at most one [`Event::Loss`] per recovery,
+//!   and a further one if the method says that a retransmission was lost ([`Progress::lost_again`]).
+//! - **When the recovery ends**: when all that was sent before the signal has arrived; for Reno at the first new
+//!   acknowledgement.
+//!
+//! | file | method | references |
+//! |---|---|---|
+//! | [`reno`] | duplicate acknowledgements: `reno`, `newreno` | RFC 5681, RFC 6582 |
+//! | [`rfc6675`] | selective acknowledgements: `rfc6675`, and `rfc3517` as in the papers' time | RFC 6675, RFC 5681 §4.3 |
+//! | [`prr`] | reduction to the law's window over a recovery | RFC 9937, RFC 6937 |
+//! | [`rto`] | retransmission timeout | RFC 6298 |
+//!
+//! The method is a field, and a match outside the usual case of [`Recovery::on_ack`] dispatches to it. So it costs
+//! nothing while no packet is missing. When the timer fires, every method counts all outstanding packets as lost.
+//!
+//! [`Host::retransmission`]: waterfill_laws::protocol::Host::retransmission
+
+pub(crate) mod prr;
+mod reno;
+mod rfc6675;
+pub(crate) mod rto;
+
+use waterfill_laws::protocol::{Event, Retransmission};
+
+use crate::packet::Blocks;
+
+use self::rfc6675::Gaps;
+
+/// Number of duplicate acknowledgements that indicate a loss (RFC 5681).
+const DUP_THRESH: u64 = 3;
+
+/// Cause of the sender's recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Loss,
+    Mark,
+    Timeout,
+}
+
+/// Scoreboard of a sender.
+#[derive(Clone, Debug)]
+pub(crate) struct Recovery {
+    mode: Retransmission,
+    /// Packet number below which all packets have arrived.
+    una: u64,
+    /// Number of the next new packet.
+    next: u64,
+    /// Packet number below which packets that have not arrived are lost.
+    lost_edge: u64,
+    /// Packet number below which lost packets have been sent again.
+    resend_next: u64,
+    /// Scoreboard beyond `una`; `None` while it is empty, which is the usual state.
+    gaps: Option<Box<Gaps>>,
+    /// True while no packet beyond `una` is known to have arrived or to be lost. All packets sent are then in flight,
+    /// which is the usual state. The field is updated on each change, because it is read for every packet.
+    intact: bool,
+    /// Value of `next` when the loss or mark was found, with its cause. Recovery ends when `una` reaches this value.
+    recovered_at: Option<(u64, Cause)>,
+    /// Number of duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
+    duplicates: u64,
+    /// Packet number up to which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
+    ignore_duplicates_to: Option<u64>,
+    /// True if `una` is sent again whatever the window: as a fast retransmit, or after a partial acknowledgement.
+    fast_retransmit: bool,
+}
+
+/// Changes caused by an acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Number of packets that this acknowledgement is the first to report as arrived. A window may grow by this number.
+    pub(crate) newly_arrived: u64,
+    /// True if `una` has increased.
+    pub(crate) advanced: bool,
+    /// Number of packets, retransmissions included, that this acknowledgement is the first to show as lost.
+    pub(crate) newly_lost: u64,
+    /// True if one of them is a retransmission sent after the last signal of congestion.
+    pub(crate) lost_again: bool,
+    pub(crate) event: Option<Event>,
+}
+
+impl Recovery {
+    pub(crate) fn new(mode: Retransmission) -> Self {
+        Self {
+            mode,
+            una: 0,
+            next: 0,
+            lost_edge: 0,
+            resend_next: 0,
+            gaps: None,
+            intact: true,
+            recovered_at: None,
+            duplicates: 0,
+            ignore_duplicates_to: None,
+            fast_retransmit: false,
+        }
+    }
+
+    pub(crate) const fn method(&self) -> Retransmission {
+        self.mode
+    }
+
+    /// Returns the number of packets that are neither known to have arrived nor known to be lost.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u64 {
+        if self.intact { self.unacknowledged() } else { self.outstanding() - self.pending() }
+    }
+
+    /// Returns true if the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step 3).
+    pub(crate) fn must_resend(&self) -> bool {
+        self.fast_retransmit && self.to_resend().is_some()
+    }
+
+    /// Returns the number of packets sent that are not known to have arrived.
+    pub(crate) fn outstanding(&self) -> u64 {
+        let sacked = self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count());
+        self.next - self.una - sacked - self.duplicates
+    }
+
+    /// Returns the number of packets sent that are not acknowledged cumulatively.
+    pub(crate) const fn unacknowledged(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Returns true during fast recovery and during a window reduction after a mark, but not after a timeout.
+    pub(crate) const fn is_recovering(&self) -> bool {
+        matches!(self.recovered_at, Some((_, Cause::Loss | Cause::Mark)))
+    }
+
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the number of lost packets that have not been sent again.
+    fn pending(&self) -> u64 {
+        let from = self.resend_next.max(self.una);
+        let edge = self.lost_edge.max(from);
+        edge - from + self.gaps.as_ref().map_or(0, |gaps| gaps.lost_again.len() as u64)
+            - self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count_within(from, edge))
+    }
+
+    /// Returns the number of the next packet to send again, if one is lost.
+    #[inline]
+    pub(crate) fn to_resend(&self) -> Option<u64> {
+        if self.intact { None } else { self.first_lost() }
+    }
+
+    fn first_lost(&self) -> Option<u64> {
+        let from = self.resend_next.max(self.una);
+        let missing = match &self.gaps {
+            None => from,
+            Some(gaps) => {
+                if let Some(&again) = gaps.lost_again.front() {
+                    return Some(again);
+                }
+                gaps.sacked.first_missing(from)
+            }
+        };
+        (missing < self.lost_edge).then_some(missing)
+    }
+
+    /// Records the retransmission of the packet given by [`Recovery::to_resend`].
+    pub(crate) fn on_resent(&mut self, number: u64) {
+        self.fast_retransmit = false;
+        if !self.mode.is_selective() {
+            self.resend_next = number + 1;
+            return;
+        }
+        let gaps = self.gaps.get_or_insert_default();
+        if gaps.lost_again.front() == Some(&number) {
+            gaps.lost_again.pop_front();
+        } else {
+            self.resend_next = number + 1;
+        }
+        gaps.resent.push_back((number, self.next));
+    }
+
+    /// Records the transmission of a new packet.
+    pub(crate) fn on_sent(&mut self) {
+        self.next += 1;
+    }
+
+    /// Records the arrival of all packets below `una` and of the packets in `blocks`.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
+        if self.intact && una > self.una && blocks.is_none() && self.recovered_at.is_none() {
+            let newly_arrived = una - self.una;
+            self.una = una;
+            return Progress { newly_arrived, advanced: true, ..Progress::default() };
+        }
+        let progress = self.on_any_ack(una, blocks);
+        self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una;
+        progress
+    }
+
+    /// Handles an acknowledgement outside the usual case of [`Recovery::on_ack`].
+    #[inline(never)] // keeps the usual path short
+    fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
+        let mut progress = Progress::default();
+        if self.mode.is_selective() {
+            self.on_selective_ack(una, blocks, &mut progress);
+        } else {
+            self.on_plain_ack(una, &mut progress);
+        }
+        progress.event = match self.recovered_at {
+            Some((point, _)) if self.una >= point => self.recover(),
+            // Reno ends recovery at the first new acknowledgement, whatever else was lost.
+            Some((_, Cause::Loss)) if self.mode == Retransmission::Reno && progress.advanced => self.recover(),
+            None if self.pending() > 0 => Some(self.signal_loss()),
+            Some(_) if progress.lost_again && self.mode != Retransmission::Rfc3517 => Some(self.signal_loss()),
+            // The window was already reduced for the mark: the loss is only repaired.
+            Some((_, Cause::Mark)) if self.pending() > 0 => {
+                self.recovered_at = Some((self.next, Cause::Loss));
+                None
+            }
+            _ => None,
+        };
+        progress
+    }
+
+    /// Begins a recovery of all packets sent so far. Within a recovery it is a further signal (RFC 5681 §4.3).
+    fn signal_loss(&mut self) -> Event {
+        self.recovered_at = Some((self.next, Cause::Loss));
+        if let Some(gaps) = &mut self.gaps {
+            gaps.signalled = gaps.resent.len();
+        }
+        Event::Loss
+    }
+
+    fn recover(&mut self) -> Option<Event> {
+        let (point, _) = self.recovered_at.take()?;
+        self.ignore_duplicates_to = Some(point);
+        self.duplicates = 0;
+        Some(Event::Recovered)
+    }
+
+    /// Handles a reported mark. Returns an event unless a recovery or a reduction is already in progress.
+    pub(crate) fn on_mark(&mut self) -> Option<Event> {
+        if self.recovered_at.is_some() {
+            return None;
+        }
+        self.recovered_at = Some((self.next, Cause::Mark));
+        Some(Event::Marked)
+    }
+
+    /// Handles the retransmission timer: every packet that has not arrived counts as lost.
+    pub(crate) fn on_timeout(&mut self) {
+        self.lost_edge = self.next;
+        self.intact = false;
+        self.resend_next = self.una;
+        if let Some(gaps) = &mut self.gaps {
+            gaps.resent.clear();
+            gaps.signalled = 0;
+            gaps.lost_again.clear();
+        }
+        self.duplicates = 0;
+        self.fast_retransmit = false;
+        self.recovered_at = Some((self.next, Cause::Timeout));
+    }
+}
+
+/// Scoreboards for tests.
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    pub(super) const NONE: (u64, u64) = (0, 0);
+
+    /// Returns a scoreboard after `n` packets were sent.
+    pub(super) fn sent(mode: Retransmission, n: u64) -> Recovery {
+        let mut r = Recovery::new(mode);
+        for _ in 0..n {
+            r.on_sent();
+        }
+        r
+    }
+}
