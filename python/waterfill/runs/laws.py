@@ -278,6 +278,7 @@ def _info(name: str, law: LawSummary) -> ProtocolInfo:
         echo_bytes=law.header_bytes,
         summary=law.about or "a law in Python",
         signals=tuple(law.signals or ()),
+        recovery="rfc6675",
         paced=law.paced,
     )
 
