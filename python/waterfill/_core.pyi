@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict, final, type_check_only
 from waterfill.contract.network import Network, ParamValue
 
 __all__ = [
-    "Fluid", "Simulation", "asin", "cos", "ln", "ln_1p", "log10", "pow", "protocols", "sin",
+    "Fluid", "Simulation", "asin", "cbrt", "cos", "ln", "ln_1p", "log10", "pow", "protocols", "sin",
     "targets", "version",
 ]  # fmt: skip
 
@@ -49,6 +49,9 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
 
 def asin(x: float) -> float:
     """Arc sine, in radians."""
+
+def cbrt(x: float) -> float:
+    """Cube root."""
 
 def cos(x: float) -> float:
     """Cosine of an angle in radians."""

@@ -28,6 +28,7 @@ from known import ROOT
 from snippets import Snippet
 from waterfill.cli import commands
 from waterfill.network import protocols, resolve
+from waterfill.runs import law_files
 from waterfill.scenario.loading import from_toml
 from waterfill.sweeps import cluster
 
@@ -226,6 +227,8 @@ def test_toml_is_valid(one, tmp_path):
     if {"host", "router", "csig", "metrics"} & set(document):
         schema = json.loads((ROOT / "docs" / "waterfilld.schema.json").read_text())
         jsonschema.validate(document, schema)
+    elif "project" in document:  # of a package that registers laws
+        assert list(document["project"]["entry-points"]) == [law_files.GROUP]
     elif document.get("kind") in ("slurm", "kubernetes"):
         (tmp_path / "cluster.toml").write_text(text)
         where = cluster.place(str(tmp_path / "cluster.toml"), None)

@@ -36,7 +36,7 @@ mod watch;
 #[pymodule(name = "_core")]
 mod core {
     #[pymodule_export]
-    use super::numbers::{asin, cos, ln, ln_1p, log10, pow, sin};
+    use super::numbers::{asin, cbrt, cos, ln, ln_1p, log10, pow, sin};
     #[pymodule_export]
     use super::{PyFluid, PySimulation, protocols, targets, version};
 }

@@ -18,6 +18,8 @@ macro_rules! functions {
 functions! {
     /// Arc sine, in radians.
     asin(x);
+    /// Cube root.
+    cbrt(x);
     /// Cosine of an angle in radians.
     cos(x);
     /// Natural logarithm; NaN of a negative number.

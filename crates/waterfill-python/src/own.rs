@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use waterfill_laws::protocol::{
@@ -387,7 +388,7 @@ impl End {
             return;
         }
         let recorded = self.call(|_, law| {
-            let returned = law.call_method0("observe")?;
+            let returned = law.call_method0(intern!(law.py(), "observe"))?;
             let wrong = || wrong("observe", "a dictionary of the law's signals and their numbers", &returned);
             let given = returned.cast::<PyDict>().map_err(|_| wrong())?;
             let mut found = Vec::with_capacity(given.len());
@@ -477,7 +478,7 @@ impl RouterLaw for End {
                 kind: kind(passing.kind),
                 header: header.as_ref().map(|header| header.clone_ref(py)),
             };
-            law.call_method1("on_arrival", (self.shared.link(py, link), packet))?;
+            law.call_method1(intern!(law.py(), "on_arrival"), (self.shared.link(py, link), packet))?;
             Ok(header.map(|header| header.borrow(py).values))
         });
         if let (Some(Some(written)), Some(header)) = (written, passing.header.as_deref_mut()) {
@@ -489,7 +490,7 @@ impl RouterLaw for End {
             return Instant::NEVER;
         }
         let at_s = self.call(|_, law| {
-            let returned = law.call_method0("poll_at")?;
+            let returned = law.call_method0(intern!(law.py(), "poll_at"))?;
             returned.extract::<Option<f64>>().map_err(|_| wrong("poll_at", "a time (s) or None", &returned))
         });
         at_s.flatten().filter(|at_s| at_s.is_finite()).map_or(Instant::NEVER, Instant::from_secs)
@@ -498,12 +499,14 @@ impl RouterLaw for End {
         if self.instant.exceeded(now) {
             self.call(|_, law| -> PyResult<()> {
                 let problem = "poll_at: must be later than now after on_timer";
-                let at = law.call_method0("poll_at")?;
+                let at = law.call_method0(intern!(law.py(), "poll_at"))?;
                 let now_s = now.as_secs();
                 Err(PyValueError::new_err(format!("{problem}, got {at} at {now_s} s, {MAX_AT_ONE_INSTANT} times")))
             });
         }
-        self.call(|py, law| law.call_method1("on_timer", (self.shared.link(py, link), now.as_secs())).map(drop));
+        self.call(|py, law| {
+            law.call_method1(intern!(law.py(), "on_timer"), (self.shared.link(py, link), now.as_secs())).map(drop)
+        });
     }
     fn observe(&self, probe: &mut dyn Probe) {
         self.record(probe);
@@ -522,11 +525,12 @@ impl ReceiverLaw for End {
                 header: self.shared.header(py, received.header)?,
                 rtt_s: received.rtt.map(waterfill_laws::units::Duration::as_secs),
             };
-            law.call_method1("on_data", (arrived,)).map(drop)
+            law.call_method1(intern!(law.py(), "on_data"), (arrived,)).map(drop)
         });
     }
     fn echo(&mut self, now: Instant) -> Fields {
-        let echo = self.call(|_, law| self.shared.fields("echo", &law.call_method1("echo", (now.as_secs(),))?));
+        let echo = self
+            .call(|_, law| self.shared.fields("echo", &law.call_method1(intern!(law.py(), "echo"), (now.as_secs(),))?));
         echo.unwrap_or_default()
     }
     fn boxed(&self) -> Box<dyn ReceiverLaw> {
@@ -553,7 +557,8 @@ impl SourceLaw for End {
             in_flight_bytes: sending.in_flight.as_bytes(),
             app_limited: sending.app_limited,
         };
-        self.call(|_, law| self.shared.fields("stamp", &law.call_method1("stamp", (leaving,))?)).unwrap_or_default()
+        self.call(|_, law| self.shared.fields("stamp", &law.call_method1(intern!(law.py(), "stamp"), (leaving,))?))
+            .unwrap_or_default()
     }
     fn on_ack(&mut self, ack: &Ack<Fields>, measured: &Measured) {
         self.call(|py, law| {
@@ -578,22 +583,24 @@ impl SourceLaw for End {
                 sent_in_flight_bytes: measured.sent.map(|sent| sent.in_flight.as_bytes()),
                 sent_delivered_bytes: measured.sent.map(|sent| sent.delivered.as_bytes()),
             };
-            law.call_method1("on_ack", (acknowledged,)).map(drop)
+            law.call_method1(intern!(law.py(), "on_ack"), (acknowledged,)).map(drop)
         });
     }
     fn on_event(&mut self, now: Instant, what: Event) {
         if self.events {
-            self.call(|_, law| law.call_method1("on_event", (now.as_secs(), event(what))).map(drop));
+            self.call(|_, law| law.call_method1(intern!(law.py(), "on_event"), (now.as_secs(), event(what))).map(drop));
         }
     }
     fn on_idle_restart(&mut self, now: Instant) {
         if self.events {
-            self.call(|_, law| law.call_method1("on_event", (now.as_secs(), "idle_restart")).map(drop));
+            self.call(|_, law| {
+                law.call_method1(intern!(law.py(), "on_event"), (now.as_secs(), "idle_restart")).map(drop)
+            });
         }
     }
     fn limit(&self) -> SendLimit {
         let limit = self.call(|_, law| {
-            let returned = law.call_method0("limit")?;
+            let returned = law.call_method0(intern!(law.py(), "limit"))?;
             let wanted = "a window (bytes) and a rate (bit/s), each a finite number not below zero or None";
             let (window, pacing) =
                 returned.extract::<(Option<f64>, Option<f64>)>().map_err(|_| wrong("limit", wanted, &returned))?;

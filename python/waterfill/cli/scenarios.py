@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from typer import Argument, Option
 
 from waterfill.cli import completion
@@ -19,9 +22,15 @@ from waterfill.cli.arguments import (
     laws_of,
     laws_used,
     overrides,
+    place,
 )
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from waterfill.runs.laws import PythonLaw
 
 
 def new(
@@ -56,7 +65,14 @@ def new(
 
 
 def check(
-    scenario: ScenarioFile,
+    scenario: Annotated[
+        Path | None,
+        Argument(
+            metavar="S.toml",
+            help="Scenario file. Without one, check the laws of --law by themselves.",
+            parser=place,
+        ),
+    ] = None,
     on: Backend = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
@@ -67,12 +83,19 @@ def check(
     json: Json = False,
     law: OwnLaw = None,
 ) -> None:
-    """Check a scenario without a run; print all values in force."""
+    """Check a scenario without a run; print all values in force.
+
+    With --law and without a scenario, run the conformance battery on the laws.
+    """
     from waterfill.cli import tables
     from waterfill.runs import backends, effective
     from waterfill.scenario.loading import load
 
     backends.check(on)
+    if scenario is None:
+        _refuse_without_a_scenario(law, protocol or sets or seed is not None or toml or on != "sim")
+        _check_laws(laws_of(law), json)
+        return
     if toml and json:
         raise InputError("command line", "--toml", "not possible together with --json")
     loaded = load(scenario, overrides(protocol, sets, seed))
@@ -86,6 +109,32 @@ def check(
         print_text(loaded.to_toml().rstrip("\n"))
     else:
         show(*tables.effective(document))
+
+
+def _refuse_without_a_scenario(law: Path | None, others: object) -> None:
+    """Raise InputError for a `check` that has neither a scenario nor laws alone."""
+    if law is None:
+        why = "no scenario given"
+        raise InputError("check", "S.toml", why, "type its file, or --law FILE.py to check laws")
+    if others:
+        why = "no scenario given, to which the other options apply"
+        raise InputError("check", "S.toml", why, "type its file, or leave the other options out")
+
+
+def _check_laws(laws: Mapping[str, PythonLaw], json: bool) -> None:
+    """Run the conformance battery on laws and print its findings; exit with 1 if one fails."""
+    from waterfill.analysis import conformance
+    from waterfill.cli import tables
+
+    found = {name: conformance.findings(name, law) for name, law in laws.items()}
+    if json:
+        print_json(
+            {"laws": {name: [asdict(one) for one in lines] for name, lines in found.items()}}
+        )
+    else:
+        show(*tables.findings(found))
+    if any(one.ok is False for lines in found.values() for one in lines):
+        raise typer.Exit(1)
 
 
 def maxmin(

@@ -20,6 +20,7 @@ from waterfill.runs.result import Document
 from waterfill.scenario.units import TIME
 
 if TYPE_CHECKING:
+    from waterfill.analysis.conformance import Finding
     from waterfill.analysis.documents import BackendDifference, ComparedRun, OverSeeds
     from waterfill.analysis.response import LossCase
     from waterfill.analysis.transfers import SizeBin
@@ -453,6 +454,21 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
         }
         for protocol in known
     ]
+
+
+def findings(found: Mapping[str, Sequence[Finding]]) -> list[Table | Text]:
+    """Return a table with the findings of the conformance battery for each law."""
+    words = {None: "reported", True: "passes", False: "FAILS"}
+    columns: Sequence[Column[Finding]] = (
+        Column("check", lambda finding: finding.check),
+        Column("found", lambda finding: finding.found),
+        Column("wanted", lambda finding: finding.wanted),
+        Column("verdict", lambda finding: words[finding.ok]),
+    )
+    parts: list[Table | Text] = []
+    for name, lines in found.items():
+        parts += [Text(name, style="bold"), printed(columns, lines)]
+    return parts
 
 
 def differences(rows: Sequence[BackendDifference]) -> list[Table | Text]:
