@@ -1,20 +1,17 @@
-"""Estimate the speed of a simulation on N threads, if each thread had a CPU.
+"""Measure the speed of a run on N threads, and predict it for more threads than the host has CPUs.
 
 The two networks of bench/networks.py, or the scenarios given, run on one thread and on each number
-of threads, on however few CPUs this host has. A run cannot be faster than its busiest thread's CPU
-time, which is measured; that of one thread over it is the estimate. It holds the division's
-balance, packets handed over, and the spinning at barriers, of which there is more the fewer CPUs
-there are. It leaves out what threads do to each other's caches and memory.
-Two threads on two CPUs check it: there the wall times are measured too.
+of threads. Where the host has a CPU for each thread, the wall time is measured. For any number of
+threads the parts are also simulated in turn on one thread, window by window, and their CPU time is
+measured. The busiest part's time bounds the speed from above. The prediction adds up the slowest
+part of each window, and the barrier at its end. Two threads on two CPUs check it.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,79 +24,79 @@ from waterfill.network import protocols, resolve
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load
 
-# Often enough that little of a thread's last milliseconds is missed.
-SAMPLE_S = 0.002
+# Time of a barrier (s) as in the rule of `run --threads`: its part that does not grow with threads,
+# and that of each thread.
+BARRIER_S = 0.2e-6
+BARRIER_PER_THREAD_S = 0.1e-6
 
 
 @dataclass
 class Cost:
-    """Wall and CPU times of a run."""
+    """Times of a run with one number of threads (s)."""
 
     threads: int
     wall_s: float
+    """Measured wall time; NaN if the host has fewer CPUs."""
     busiest_s: float
-    """CPU time of the busiest thread, in seconds."""
+    """Time of the busiest part."""
     total_s: float
-    """CPU time of all threads, in seconds."""
+    """Time of all parts."""
+    predicted_s: float
+    """Sum over windows of the slowest part's time and the barrier's."""
+    windows: int
 
 
-def cpu_times_s() -> dict[int, float]:
-    """Return the CPU time (s) of each thread of this process, by thread id."""
-    found = {}
-    for name in os.listdir("/proc/self/task"):
-        try:
-            text = Path(f"/proc/self/task/{name}/schedstat").read_text()
-        except OSError:  # it has ended
-            continue
-        found[int(name)] = int(text.split()[0]) / 1e9
-    return found
+def built(scenario: Scenario, threads: int) -> tuple[_core.Simulation, int]:
+    """Return the simulation of a scenario and the number of threads that it uses."""
+    simulation = _core.Simulation(resolve.to_core(scenario, protocols.load(), "sim"))
+    return simulation, simulation.set_threads(threads) if threads > 1 else 1
 
 
-def run(scenario: Scenario, threads: int) -> Cost:
-    """Run a scenario on up to `threads` threads and return its times."""
-    resolved = resolve.to_core(scenario, protocols.load(), "sim")
-    simulation = _core.Simulation(resolved)
-    used = simulation.set_threads(threads) if threads > 1 else 1
-    before, own = cpu_times_s(), {}
-    ended = threading.Event()
-    watcher = 0
-
-    def watch() -> None:
-        nonlocal watcher
-        watcher = threading.get_native_id()
-        while not ended.wait(SAMPLE_S):
-            own.update(cpu_times_s())
-
-    sampling = threading.Thread(target=watch)
-    sampling.start()
+def wall_s(scenario: Scenario, threads: int) -> float:
+    """Return the wall time (s) of a run on up to `threads` threads."""
+    simulation, _ = built(scenario, threads)
     started = time.perf_counter()
     simulation.advance(scenario.duration)
-    wall_s = time.perf_counter() - started
-    own.update(cpu_times_s())
-    ended.set()
-    sampling.join()
-    spent = [cpu_s - before.get(id, 0.0) for id, cpu_s in own.items() if id != watcher]
-    return Cost(used, wall_s, max(spent), sum(spent))
+    return time.perf_counter() - started
 
 
-def median(costs: Sequence[Cost]) -> Cost:
-    """Return the median times of runs with the same number of threads."""
-    walls, busiest, totals = zip(
-        *((one.wall_s, one.busiest_s, one.total_s) for one in costs), strict=True
-    )
-    middle = statistics.median
-    return Cost(costs[0].threads, middle(walls), middle(busiest), middle(totals))
+def measure(scenario: Scenario, threads: int) -> Cost:
+    """Return the times of a run with up to `threads` threads."""
+    measured = threads <= len(os.sched_getaffinity(0))
+    wall = wall_s(scenario, threads) if measured else float("nan")
+    simulation, used = built(scenario, threads)
+    turns = simulation.run_in_turns(time.thread_time)
+    if turns is None:
+        started = time.thread_time()
+        simulation.advance(scenario.duration)
+        alone_s = time.thread_time() - started
+        return Cost(used, wall, alone_s, alone_s, alone_s, 0)
+    parts_s, slowest_s, windows = turns
+    barrier_s = BARRIER_S + BARRIER_PER_THREAD_S * used
+    predicted_s = slowest_s + windows * barrier_s
+    return Cost(used, wall, max(parts_s), sum(parts_s), predicted_s, windows)
+
+
+def best(costs: Sequence[Cost]) -> Cost:
+    """Return the shortest times of runs with the same number of threads."""
+    columns = ((c.wall_s, c.busiest_s, c.total_s, c.predicted_s) for c in costs)
+    wall, busiest, total, predicted = map(min, zip(*columns, strict=True))
+    return Cost(costs[0].threads, wall, busiest, total, predicted, costs[0].windows)
 
 
 def table(costs: Sequence[Cost]) -> str:
     """Return a table with a row per number of threads, beginning with one thread."""
-    alone = costs[0]
-    faster = ((alone.wall_s / cost.wall_s, alone.busiest_s / cost.busiest_s) for cost in costs)
-    rows = (
-        [cost.threads, *(f"{x:.2f}" for x in (cost.wall_s, cost.total_s, cost.busiest_s, *ratios))]
-        for cost, ratios in zip(costs, faster, strict=True)
+    alone_s = costs[0].busiest_s
+    rows = []
+    for cost in costs:
+        times = (cost.wall_s, cost.total_s, cost.busiest_s, cost.predicted_s)
+        cells = ["—" if x != x else f"{x:.2f}" for x in (*times, *(alone_s / x for x in times))]
+        del cells[5]  # the total has no ratio
+        rows.append([cost.threads, *cells, cost.windows])
+    head = (
+        "threads:|wall s:|all parts s:|busiest part s:|predicted s:"
+        "|faster, measured:|faster, busiest part:|faster, predicted:|windows:"
     )
-    head = "threads:|wall s:|CPU s:|busiest thread s:|faster, measured:|faster, a CPU for each:"
     return markdown(head, rows)
 
 
@@ -111,14 +108,14 @@ def work(options: Options) -> Report:
     for path in map(Path, options.files or sorted(ROOT.glob("out/bench/*.toml"))):
         scenario = load(path)
         numbers = (1, *options.threads)
-        rounds = [[run(scenario, number) for number in numbers] for _ in range(options.rounds)]
-        costs = [median(turns) for turns in zip(*rounds, strict=True)]
+        rounds = [[measure(scenario, n) for n in numbers] for _ in range(options.rounds)]
+        costs = [best(turns) for turns in zip(*rounds, strict=True)]
         parts.append(f"{path.name}\n\n{table(costs)}")
     return Report("\n\n".join(parts))
 
 
 STUDY: Study[None, None] = Study(
-    shows="the speed of a run on 1 to 64 threads, and an estimate with a CPU for each",
+    shows="the speed of a run on 1 to 64 threads, and a prediction with a CPU for each",
     minutes=5,
     needs=(IDLE,),
     options=(

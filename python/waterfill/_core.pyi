@@ -96,6 +96,13 @@ class Simulation:
         it. A run that records packets stays on one thread.
         """
 
+    def run_in_turns(self, clock: Callable[[], float]) -> tuple[list[float], float, int] | None:
+        """Simulate the whole run with the threads' parts in turn on one thread.
+
+        Return the seconds of each part by `clock`, the sum over windows of the seconds of the
+        slowest part, and the number of windows; None if the run is not divided.
+        """
+
     def start_capture(
         self, file: Path, snaplen: int, limit_bytes: int, links: Sequence[int]
     ) -> None:

@@ -89,6 +89,14 @@ impl PySimulation {
         self.inner.set_threads(threads)
     }
 
+    /// Simulates the whole run with the threads' parts in turn on one thread. Returns the seconds of each part by `clock`,
+    /// the sum over windows of the seconds of the slowest part, and the number of windows; None if the run is not divided.
+    fn run_in_turns(&mut self, clock: &Bound<'_, PyAny>) -> Option<(Vec<f64>, f64, u64)> {
+        let read = || clock.call0().and_then(|time| time.extract()).unwrap_or(f64::NAN);
+        let turns = self.inner.run_in_turns(read)?;
+        Some((turns.parts_s, turns.slowest_s, turns.windows))
+    }
+
     /// Records packets in a file from now on. Raises `ValueError` with one sentence if the file cannot be written.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value only")]
     fn start_capture(&mut self, file: PathBuf, snaplen: u32, limit_bytes: u64, links: Vec<u32>) -> PyResult<()> {

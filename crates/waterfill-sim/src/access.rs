@@ -10,7 +10,7 @@ use crate::delay_line::DelayLine;
 use crate::packet::Packet;
 
 /// A host's transmitter, and the packets in its queue and on its wire.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct AccessLink {
     rate: Rate,
     /// Time at which the transmitter finishes all packets queued so far.
@@ -20,8 +20,8 @@ pub(crate) struct AccessLink {
 }
 
 impl AccessLink {
-    pub(crate) const fn new(rate: Rate, delay: Duration) -> Self {
-        Self { rate, free: Instant::ZERO, wire: DelayLine::new(delay) }
+    pub(crate) const fn new(number: u64, rate: Rate, delay: Duration) -> Self {
+        Self { rate, free: Instant::ZERO, wire: DelayLine::new(number, delay) }
     }
 
     /// Queues a packet from the host. Returns its arrival time if the packet is now at the head.

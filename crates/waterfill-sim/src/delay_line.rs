@@ -6,15 +6,17 @@ use crate::packet::Packet;
 use crate::ring::Ring;
 
 /// Packets on a wire of constant delay, in order.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct DelayLine {
+    /// Number of the line, from which the rank of its events follows.
+    pub(crate) number: u64,
     delay: Duration,
     packets: Ring<(Instant, Packet)>,
 }
 
 impl DelayLine {
-    pub(crate) const fn new(delay: Duration) -> Self {
-        Self { delay, packets: Ring::new() }
+    pub(crate) const fn new(number: u64, delay: Duration) -> Self {
+        Self { number, delay, packets: Ring::new() }
     }
 
     pub(crate) const fn delay(&self) -> Duration {

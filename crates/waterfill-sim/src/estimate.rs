@@ -3,7 +3,7 @@
 use waterfill_network::Network;
 use waterfill_network::estimate::{EntryTraffic, Estimate, entries, first_burst};
 
-use crate::flow::Flow;
+use crate::flow::{ReceivingHost, SendingHost};
 use crate::link::{Link, QUEUED_BYTES};
 use crate::packet::Cargo;
 
@@ -23,7 +23,8 @@ pub fn estimate(network: &Network) -> Estimate {
     let entries = entries(network);
     for flow in &network.flows {
         let count = f64::from(flow.count);
-        let bytes = count * (size_of::<Flow>() as f64 + SUMMARY_BYTES);
+        let hosts = size_of::<SendingHost>() + size_of::<ReceivingHost>();
+        let bytes = count * (hosts as f64 + SUMMARY_BYTES);
         estimate.bytes.add(bytes, || format!("flow.{}.count", flow.name));
         estimate.events.add(first_burst(flow), || format!("flow.{}.initial_window", flow.name));
     }

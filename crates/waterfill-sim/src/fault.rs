@@ -19,7 +19,7 @@ use crate::random::{LinkStream, stream};
 mod header;
 mod host;
 
-pub(crate) use host::{ReceiverFaults, SourceFaults, picoseconds, stepped};
+pub(crate) use host::{ReceiverFaults, SourceFaults, damages, picoseconds, stepped};
 
 /// Start and end of a fault.
 #[derive(Clone, Copy, Debug)]

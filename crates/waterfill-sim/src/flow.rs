@@ -1,6 +1,4 @@
-//! A connection: its sender, its receiver, and the route between them.
-
-use std::sync::Arc;
+//! The two hosts of a connection, which may be in different parts of the network.
 
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
@@ -9,19 +7,22 @@ use waterfill_network::{FlowSpec, Network};
 
 use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
+use crate::packet::{Packet, Sacks};
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
-/// Link indices in both directions, and the access between the source and its first router.
-#[derive(Debug)]
+/// Paths of a flow's packets in both directions, and the access between the source and its first router.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Route {
-    pub(crate) forward: Box<[u32]>,
-    pub(crate) reverse: Box<[u32]>,
+    /// Start of the forward path in the list of all paths.
+    pub(crate) forward: u32,
+    /// Start of the reverse path, which ends with the delay line that returns acknowledgements, if there is one.
+    pub(crate) reverse: u32,
     pub(crate) entry: HostAccess,
-    /// Index of the delay line that returns acknowledgements.
-    pub(crate) back: Option<u32>,
     /// Index of the route among the routes of a traffic source.
     pub(crate) number: u32,
+    /// True if a link of the forward path damages packets.
+    pub(crate) damages: bool,
 }
 
 /// Path of a source's packets before the first link.
@@ -31,8 +32,8 @@ pub(crate) enum HostAccess {
     Ideal,
     /// Access over a delay line, given by its index.
     DelayLine(u32),
-    /// Access over the flow's own access link.
-    Access,
+    /// Access over the flow's own access link, given by its index.
+    Access(u32),
 }
 
 /// Owner of a flow: a group of flows or a traffic source.
@@ -42,89 +43,113 @@ pub(crate) enum Owner {
     Group(u32),
     /// Traffic source, given by its index.
     Traffic(u32),
-    /// No owner: the flow has finished, and its slot is free for the source's next flow.
+    /// No owner: the flow has finished, and its hosts are free for the source's next flow.
     Nobody,
 }
 
-/// Sender, receiver and route of a connection.
-#[derive(Clone, Debug)]
-pub(crate) struct Flow {
+/// Sending host of a connection.
+#[derive(Debug)]
+pub(crate) struct SendingHost {
     pub(crate) owner: Owner,
-    /// Number of its hosts, from which the ranks of their events follow.
-    pub(crate) number: u64,
     pub(crate) protocol: ProtocolId,
     pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
-    pub(crate) route: Arc<Route>,
-    /// Index of the flow's access link, or 0 if the flow has none.
-    pub(crate) access: u32,
+    pub(crate) entry: HostAccess,
+    /// Index of the route among the routes of a traffic source.
+    pub(crate) route: u32,
     /// Time of the sender's valid event in the heap. Events at other times are stale.
-    pub(crate) sender_due: Instant,
-    /// Time of the receiver's next timer event.
-    pub(crate) receiver_due: Instant,
-    /// True until the flow completes, if other flows start after it.
-    pub(crate) is_awaited: bool,
-    /// Bytes received up to the last sample.
-    pub(crate) sampled_bytes: u64,
+    pub(crate) due: Instant,
 }
 
-// An idle flow takes one kilobyte with its laws; what else it needs is allocated when it is used.
-const _: () = assert!(size_of::<Flow>() <= 1024);
+/// Receiving host of a connection.
+#[derive(Debug)]
+pub(crate) struct ReceivingHost {
+    pub(crate) owner: Owner,
+    /// True until the flow completes, if other flows start after it.
+    pub(crate) is_awaited: bool,
+    /// Incarnation whose packets are accepted.
+    pub(crate) incarnation: u16,
+    /// Payload of a full packet and of the last packet, in bytes.
+    payload_bytes: [u16; 2],
+    pub(crate) receiver: Receiver,
+    /// Time of the receiver's next timer event.
+    pub(crate) due: Instant,
+}
+
+impl ReceivingHost {
+    /// Handles a SYN or data packet. Returns an acknowledgement unless it is delayed.
+    #[expect(clippy::inline_always, reason = "as for `Receiver::on_packet`")]
+    #[inline(always)]
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Option<Packet> {
+        let (last, [payload, of_last]) = (self.receiver.spec.packets, self.payload_bytes);
+        let payload = |number| u32::from(if number + 1 == last { of_last } else { payload });
+        self.receiver.on_packet(now, packet, payload, sacks)
+    }
+}
+
+// The hosts of an idle flow take one kilobyte with its laws; what else they need is allocated when it is used.
+const _: () = assert!(size_of::<SendingHost>() + size_of::<ReceivingHost>() <= 1040);
 
 /// Components of a new connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSetup<'a> {
     pub(crate) owner: Owner,
-    pub(crate) number: u64,
     pub(crate) law: &'a FlowProtocol,
     pub(crate) spec: &'a FlowSpec,
     pub(crate) sender: SenderSpec,
+    /// Index of the sender among those of its part.
+    pub(crate) from: u32,
     /// Measurement window of the summary, limited to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
-    pub(crate) route: &'a Arc<Route>,
-    pub(crate) access: u32,
+    pub(crate) route: Route,
 }
 
-impl Flow {
-    /// Builds a connection before its SYN.
-    pub(crate) fn new(network: &Network, setup: FlowSetup<'_>) -> Self {
-        let FlowSetup { owner, number, law, spec, sender, counted, route, access } = setup;
-        let receiver = ReceiverSpec {
-            flow: sender.flow,
-            incarnation: sender.incarnation,
-            ack_bytes: network.ack_bytes,
-            delayed_ack: spec.delayed_ack,
-            retransmission: sender.host.retransmission,
-            ecn: sender.host.ecn,
-            packets: sender.packets.map_or(u64::MAX, |(count, _)| count),
-            counted,
-        };
-        Self {
-            owner,
-            number,
-            protocol: law.protocol,
-            sender: Sender::new(sender, &law.params, spec, network.seed),
-            receiver: Receiver::new(
-                receiver,
-                law,
-                ReceiverFaults::new(network, spec, &route.forward, law.params.info().kind),
-            ),
-            route: Arc::clone(route),
-            access,
-            sender_due: Instant::NEVER,
-            receiver_due: Instant::NEVER,
-            is_awaited: false,
-            sampled_bytes: 0,
-        }
-    }
+/// Builds the hosts of a connection before its SYN.
+pub(crate) fn connect(network: &Network, setup: FlowSetup<'_>) -> (SendingHost, ReceivingHost) {
+    let FlowSetup { owner, law, spec, mut sender, from, counted, route } = setup;
+    sender.path = route.forward;
+    let receiver = ReceiverSpec {
+        flow: sender.flow,
+        to: from,
+        path: route.reverse,
+        incarnation: sender.incarnation,
+        ack_bytes: network.ack_bytes,
+        delayed_ack: spec.delayed_ack,
+        retransmission: sender.host.retransmission,
+        ecn: sender.host.ecn,
+        packets: sender.sizes.packets.map_or(u64::MAX, |(count, _)| count),
+        counted,
+    };
+    let faults = ReceiverFaults::new(spec, route.damages, law.params.info().kind);
+    let receiving = ReceivingHost {
+        owner,
+        is_awaited: false,
+        incarnation: sender.incarnation,
+        payload_bytes: sender.sizes.payloads(),
+        receiver: Receiver::new(receiver, law, faults),
+        due: Instant::NEVER,
+    };
+    let sending = SendingHost {
+        owner,
+        protocol: law.protocol,
+        sender: Sender::new(sender, &law.params, spec, network.seed),
+        entry: route.entry,
+        route: route.number,
+        due: Instant::NEVER,
+    };
+    (sending, receiving)
+}
 
-    /// Starts logging the steps of a flow's laws. Flows of traffic sources, and protocols without fields in packets,
-    /// are not logged.
-    pub(crate) fn log_steps(&mut self, f: u32, now: Instant, network: &Network, log: &StepLog) {
-        let Owner::Group(group) = self.owner else { return };
-        let Some(spec) = network.flows.get(group as usize).filter(|_| self.protocol.has_fields()) else { return };
-        let connection = self.sender.spec.connection(spec, network.seed);
-        self.sender.log_steps(self.protocol, f, now, &connection, log);
-        self.receiver.log_steps(self.protocol, f, now, log);
-    }
+/// Starts logging the steps of flow `f`'s laws. Flows of traffic sources, and protocols without fields in packets, are
+/// not logged.
+pub(crate) fn log_steps(
+    (f, sending, receiving): (u32, &mut SendingHost, &mut ReceivingHost),
+    now: Instant,
+    network: &Network,
+    log: &StepLog,
+) {
+    let (Owner::Group(group), protocol) = (sending.owner, sending.protocol) else { return };
+    let Some(spec) = network.flows.get(group as usize).filter(|_| protocol.has_fields()) else { return };
+    let connection = sending.sender.spec.connection(spec, network.seed);
+    sending.sender.log_steps(protocol, f, now, &connection, log);
+    receiving.receiver.log_steps(protocol, f, now, log);
 }

@@ -37,6 +37,8 @@ impl HostPair {
     pub fn new(retransmission: Retransmission, delayed_ack: bool) -> Self {
         let spec = ReceiverSpec {
             flow: 0,
+            to: 0,
+            path: 0,
             incarnation: 0,
             ack_bytes: 40,
             delayed_ack,
@@ -71,6 +73,8 @@ impl HostPair {
     pub fn arrive(&mut self, number: u64) -> Option<Acknowledgement> {
         let packet = Packet {
             flow: 0,
+            to: 0,
+            path: 0,
             bytes: PAYLOAD as u16,
             incarnation: 0,
             hop: 0,

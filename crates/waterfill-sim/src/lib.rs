@@ -35,7 +35,7 @@ mod traffic;
 mod window;
 
 pub use capture::{CaptureOptions, CaptureReport};
-pub use engine::{Ledger, Simulation};
+pub use engine::{Ledger, Simulation, Turns};
 pub use estimate::estimate;
 pub use hosts::{Acknowledgement, HostPair};
 pub use queue::ModuleBench;

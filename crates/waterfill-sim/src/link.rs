@@ -39,6 +39,8 @@ const TIMERS_PER_POLL: u32 = 4096;
 #[repr(align(64))]
 struct Queued {
     flow: u32,
+    to: u32,
+    path: u32,
     bytes: u16,
     incarnation: u16,
     hop: u16,
@@ -61,16 +63,17 @@ const _: () = assert!(QUEUED_BYTES == 64);
 impl Queued {
     #[inline]
     const fn new(packet: &Packet, starts: Instant, arrives: Instant) -> Self {
-        let &Packet { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo: _ } = packet;
-        Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives }
+        let &Packet { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo: _ } =
+            packet;
+        Self { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives }
     }
 
     /// Returns the packet with `cargo`, or with empty protocol fields if there is none.
     #[inline]
     fn packet(&self, cargo: Option<&Cargo>) -> Packet {
-        let &Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, .. } = self;
+        let &Self { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, .. } = self;
         let cargo = *cargo.unwrap_or(Cargo::empty(role));
-        Packet { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo }
+        Packet { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo }
     }
 }
 
@@ -192,10 +195,12 @@ impl Link {
         self.cargo.get_or_insert_with(|| Box::new(Ring::new()));
     }
 
-    /// Returns the link for another thread's part of the network, where it takes in packets before they arrive.
-    pub(crate) fn elsewhere(&self, network: &Network) -> Self {
+    /// Returns the far end of a cut link for another thread's part of the network, where it takes in packets before they
+    /// arrive.
+    pub(crate) fn far_end(&self, network: &Network) -> Self {
         let id = self.view.id;
         let mut link = Self::new(id, &network.links[id as usize], network, &self.watch);
+        link.variation = None; // it changes where it begins
         if self.cargo.is_some() {
             link.carry_fields();
         }
@@ -709,11 +714,23 @@ impl Link {
         self.varies_at().is_none_or(|change| arrives <= change).then_some(arrives)
     }
 
-    /// Returns the flow and role of the packet at the head. Returns `None` for an empty ring or a traffic source's
+    /// Returns the time before which no packet of this link arrives that is still here, whatever changes, or `NEVER` if
+    /// there is none. `min_delay` is the shortest delay that the link ever has.
+    pub(crate) fn earliest_arrival(&self, min_delay: Duration) -> Instant {
+        let next = match self.ring.front() {
+            Some(head) => head.arrives,
+            None if self.backlog.packets > 0 => self.free_at + self.delay,
+            None => return Instant::NEVER,
+        };
+        // A packet whose transmission a change has moved ends it after the change.
+        self.varies_at().map_or(next, |change| next.min(change + min_delay))
+    }
+
+    /// Returns the addressee and role of the packet at the head. Returns `None` for an empty ring or a traffic source's
     /// packet.
     #[inline]
-    pub(crate) fn next_flow(&self) -> Option<(u32, Role)> {
-        self.ring.front().map(|queued| (queued.flow, queued.role)).filter(|&(_, role)| role != Role::Traffic)
+    pub(crate) fn next_addressee(&self) -> Option<(u32, Role)> {
+        self.ring.front().map(|queued| (queued.to, queued.role)).filter(|&(_, role)| role != Role::Traffic)
     }
 
     /// Marks the link as exported. The caller takes packets with [`Link::deliver`] before they arrive, and no events
@@ -725,15 +742,6 @@ impl Link {
     /// Returns true if [`Link::export`] was called.
     pub(crate) const fn is_exported(&self) -> bool {
         self.exported
-    }
-
-    /// Returns the earliest arrival time of the next packet, or `NEVER` if there is none.
-    pub(crate) fn next_arrival(&self) -> Instant {
-        match self.ring.front() {
-            Some(head) => head.arrives,
-            None if self.backlog.packets > 0 => self.free_at + self.delay,
-            None => Instant::NEVER,
-        }
     }
 
     /// Imports a packet from the exported copy of this link. Returns true if the packet is now at the head.

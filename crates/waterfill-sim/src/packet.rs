@@ -102,8 +102,12 @@ impl Flags {
 /// A packet in transit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
-    /// Index of the packet's flow or traffic source.
+    /// Number of the packet's flow or traffic source, from which queues tell flows apart.
     pub(crate) flow: u32,
+    /// Index of the addressee among the senders, receivers or traffic sources of its part.
+    pub(crate) to: u32,
+    /// Start of the packet's path in the list of all paths.
+    pub(crate) path: u32,
     /// Size on the wire, in bytes.
     pub(crate) bytes: u16,
     /// Number of the packet's connection among those that have used the flow's slot.

@@ -17,6 +17,10 @@ const DELAYED_ACK: Duration = Duration::from_millis(40);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverSpec {
     pub(crate) flow: u32,
+    /// Index of the sender among those of its part.
+    pub(crate) to: u32,
+    /// Start of the reverse path in the list of all paths.
+    pub(crate) path: u32,
     pub(crate) incarnation: u16,
     pub(crate) ack_bytes: u16,
     /// True if only every second packet is acknowledged.
@@ -283,6 +287,8 @@ impl Receiver {
             if self.faults.is_some() { self.falsified(now, echo) } else { (echo, self.reports_mark) };
         Packet {
             flow: self.spec.flow,
+            to: self.spec.to,
+            path: self.spec.path,
             bytes: self.spec.ack_bytes,
             incarnation: self.spec.incarnation,
             hop: 0,
@@ -305,6 +311,8 @@ mod tests {
     fn receiver(delayed_ack: bool) -> Receiver {
         let spec = ReceiverSpec {
             flow: 0,
+            to: 0,
+            path: 0,
             incarnation: 0,
             ack_bytes: 40,
             delayed_ack,
@@ -319,6 +327,8 @@ mod tests {
     fn data(number: u64) -> Packet {
         Packet {
             flow: 0,
+            to: 0,
+            path: 0,
             bytes: 1500,
             incarnation: 0,
             hop: 0,

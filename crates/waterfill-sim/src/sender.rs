@@ -47,18 +47,28 @@ pub(crate) struct FlowIndex {
     pub(crate) index: u32,
 }
 
+/// Sizes of a flow's packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketSizes {
+    packet_bytes: u16,
+    payload_bytes: u16,
+    /// Number of packets to send and size of the last one; `None` if unlimited.
+    pub(crate) packets: Option<(u64, NonZeroU16)>,
+}
+
 /// Parameters of a new sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
     pub(crate) flow: u32,
+    /// Index of the receiver among those of its part.
+    pub(crate) to: u32,
+    /// Start of the forward path in the list of all paths.
+    pub(crate) path: u32,
     /// Index of the flow in its group.
     pub(crate) index: u32,
     pub(crate) incarnation: u16,
-    packet_bytes: u16,
     syn_bytes: u16,
-    payload_bytes: u16,
-    /// Number of packets to send and size of the last one; `None` if unlimited.
-    pub(crate) packets: Option<(u64, NonZeroU16)>,
+    pub(crate) sizes: PacketSizes,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
     demand: Option<Rate>,
@@ -86,12 +96,12 @@ impl SenderSpec {
         });
         Self {
             flow: flow_id,
+            to: flow_id,
+            path: 0,
             index,
             incarnation: 0,
-            packet_bytes: network.packet_bytes,
             syn_bytes: network.ack_bytes,
-            payload_bytes,
-            packets,
+            sizes: PacketSizes { packet_bytes: network.packet_bytes, payload_bytes, packets },
             start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
             stop: Instant::from_secs(flow.stop_s),
             demand: flow.demand_bps.map(Rate::from_bps),
@@ -108,7 +118,7 @@ impl SenderSpec {
 
     /// Returns the connection as the law sees it.
     pub(crate) fn connection(&self, flow: &FlowSpec, seed: u64) -> Connection {
-        let packet = Volume::from_bytes(f64::from(self.packet_bytes));
+        let packet = Volume::from_bytes(f64::from(self.sizes.packet_bytes));
         Connection {
             weight: flow.weight,
             packet,
@@ -118,14 +128,21 @@ impl SenderSpec {
         }
     }
 
-    /// Returns the size of a full packet, in bytes.
-    pub(crate) const fn packet_bytes(&self) -> u16 {
-        self.packet_bytes
-    }
-
     /// Returns true if the connection uses ECN.
     pub(crate) fn uses_ecn(&self) -> bool {
         self.host.ecn != Ecn::Off
+    }
+}
+
+impl PacketSizes {
+    /// Returns the payload of a full packet and of the last packet, in bytes.
+    pub(crate) fn payloads(&self) -> [u16; 2] {
+        [self.payload_bytes, self.packets.map_or(self.payload_bytes, |(_, last)| self.payload(last.get()))]
+    }
+
+    /// Returns the size of a full packet, in bytes.
+    pub(crate) const fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
     }
 
     /// Returns the total payload of all packets before this one, in bytes.
@@ -255,7 +272,7 @@ impl Sender {
     }
 
     fn all_sent(&self) -> bool {
-        self.spec.packets.is_some_and(|(count, _)| self.recovery.next() >= count)
+        self.spec.sizes.packets.is_some_and(|(count, _)| self.recovery.next() >= count)
     }
 
     // ------------------------------------------------------------------ input
@@ -433,13 +450,13 @@ impl Sender {
     /// Returns the window of `limit` in whole packets, or `u64::MAX` if there is no window.
     #[inline]
     fn in_whole_packets(&mut self, limit: SendLimit) -> u64 {
-        limit.window.map_or(u64::MAX, |window| self.whole_packets.count(window, self.spec.packet_bytes))
+        limit.window.map_or(u64::MAX, |window| self.whole_packets.count(window, self.spec.sizes.packet_bytes))
     }
 
     #[inline]
     fn volume(&self, packets: u64) -> Volume {
         // Below 2⁶³: a signed integer takes one instruction to convert, an unsigned one eight.
-        packets as i64 as f64 * Volume::from_bytes(f64::from(self.spec.packet_bytes))
+        packets as i64 as f64 * Volume::from_bytes(f64::from(self.spec.sizes.packet_bytes))
     }
 
     /// Handles the timer requested by [`Sender::poll_timer`].
@@ -580,6 +597,8 @@ impl Sender {
         };
         Some(Packet {
             flow: self.spec.flow,
+            to: self.spec.to,
+            path: self.spec.path,
             bytes,
             incarnation: self.spec.incarnation,
             hop: 0,
@@ -609,7 +628,7 @@ impl Sender {
             Some(number) => (number, true),
             None => (self.recovery.next(), false),
         };
-        let bytes = self.spec.bytes_of(number);
+        let bytes = self.spec.sizes.bytes_of(number);
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable, so congestion drops it.
         let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !resent);
         if resent {

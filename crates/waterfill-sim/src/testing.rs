@@ -16,6 +16,8 @@ pub(crate) fn assert_close(a: f64, b: f64, relative: f64) {
 pub(crate) fn full_packet(flow: u32, sent: Instant) -> Packet {
     Packet {
         flow,
+        to: flow,
+        path: 0,
         bytes: 1500,
         incarnation: 0,
         hop: 0,

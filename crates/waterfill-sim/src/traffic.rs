@@ -1,12 +1,11 @@
 //! Traffic sources: packets without congestion control, and arrivals of finite flows.
 //!
-//! Each source owns one random stream and draws one number per gap, period or size. Arriving flows occupy slots among
-//! the engine's flows. When one finishes, the source's next flow on its route takes its slot: memory grows with the
+//! Each source owns one random stream and draws one number per gap, period or size. Arriving flows occupy slots of two
+//! hosts. When one finishes, the source's next flow on its route takes its slot: memory grows with the
 //! number of concurrent flows, and by a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS) for each
 //! that has finished.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant, Rate};
@@ -16,7 +15,7 @@ use waterfill_network::random::uniform;
 use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
 use crate::binding::FlowProtocol;
-use crate::flow::{Flow, Route};
+use crate::flow::{ReceivingHost, Route, SendingHost};
 
 /// First random stream of traffic sources, beyond the streams of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
@@ -27,8 +26,10 @@ const TICK_PS: u64 = 1000;
 /// A source of packets or of flows.
 #[derive(Debug)]
 pub(crate) struct Traffic {
-    pub(crate) spec: TrafficSpec,
-    pub(crate) path: Box<[u32]>,
+    /// Size of the source's packets, in bytes.
+    pub(crate) packet_bytes: u16,
+    /// Start of the packets' path in the list of all paths.
+    pub(crate) path: u32,
     process: Process,
     rng: Pcg64,
     /// Time at which the source next sends a packet or starts a flow.
@@ -44,8 +45,6 @@ pub(crate) struct Traffic {
     pub(crate) bytes_counted: u64,
     /// Number of bytes received.
     pub(crate) bytes_total: u64,
-    /// Number of bytes received up to the last sample.
-    pub(crate) sampled_bytes: u64,
     /// State of the flows, for a source of flows.
     pub(crate) web: Option<Box<WebFlows>>,
     /// Index of the access link, for a source of packets.
@@ -53,7 +52,7 @@ pub(crate) struct Traffic {
 }
 
 /// Arrival process of a source's packets or flows.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Process {
     /// One packet per interval.
     Constant(Duration),
@@ -70,7 +69,7 @@ pub(crate) struct WebFlows {
     /// Specification of the newest flow. Flows differ in size only.
     pub(crate) flow: FlowSpec,
     /// Routes with their base RTTs.
-    pub(crate) routes: Vec<(Arc<Route>, Duration)>,
+    pub(crate) routes: Vec<(Route, Duration)>,
     /// Groups of routes, as ranges of `order`.
     groups: Vec<Range<usize>>,
     /// Indices of the routes. Drawing routes reorders the indices of their group.
@@ -78,11 +77,13 @@ pub(crate) struct WebFlows {
     /// Number of flows that start at each arrival.
     pub(crate) fan_in: u32,
     sizes: Sampler,
-    /// Free slots of finished flows among the engine's flows, by route. Late packets and other threads still read their
-    /// paths from these slots.
+    /// Senders whose flows have finished, by route.
     pub(crate) free: Vec<Vec<u32>>,
-    /// Number of slots, by route.
+    /// Number of senders, by route.
     pub(crate) slots: Vec<u32>,
+    /// Number of the hosts of the first slot of the first route, and the distance between two slots of a route. Other
+    /// sources' flows must not change the numbers.
+    pub(crate) numbers: (u32, u32),
     pub(crate) started: u64,
     pub(crate) open: u64,
     pub(crate) open_max: u64,
@@ -111,11 +112,12 @@ pub(crate) struct CompletionTimes {
 }
 
 impl Traffic {
-    pub(crate) fn new(spec: TrafficSpec, index: u32, seed: u64, measure: (Instant, Instant)) -> Self {
+    pub(crate) fn new(spec: &TrafficSpec, index: u32, seed: u64, measure: (Instant, Instant)) -> Self {
         let (start, stop) = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
-        let process = Process::new(&spec);
+        let process = Process::new(spec);
         let mut traffic = Self {
-            path: spec.path.clone().into(),
+            packet_bytes: spec.packet_bytes,
+            path: 0,
             process,
             rng: Pcg64::new(u128::from(seed), STREAMS + u128::from(index)),
             next: start,
@@ -125,10 +127,8 @@ impl Traffic {
             received: 0,
             bytes_counted: 0,
             bytes_total: 0,
-            sampled_bytes: 0,
             web: None,
             access: None,
-            spec,
         };
         match &mut traffic.process {
             Process::Constant(_) => {}
@@ -141,10 +141,10 @@ impl Traffic {
         traffic
     }
 
-    /// Returns the source for another thread's part of the network, before the run begins.
+    /// Returns the source's counters for a part of the network in which it does not send.
     pub(crate) fn elsewhere(&self) -> Self {
-        let (spec, path, process) = (self.spec.clone(), self.path.clone(), self.process.clone());
-        Self { spec, path, process, rng: self.rng.clone(), web: None, ..*self }
+        let process = Process::Constant(Duration::MAX);
+        Self { process, rng: self.rng.clone(), next: Instant::NEVER, web: None, ..*self }
     }
 
     /// Returns true if the source's next event is before its stop time.
@@ -240,7 +240,8 @@ impl WebFlows {
     pub(crate) fn new(
         spec: &ArrivalSpec,
         law: FlowProtocol,
-        routes: Vec<(Arc<Route>, Duration)>,
+        routes: Vec<(Route, Duration)>,
+        numbers: (u32, u32),
         end: Instant,
     ) -> Self {
         let own = spec.routes.is_empty().then_some(1);
@@ -255,6 +256,7 @@ impl WebFlows {
             order: (0..routes.len()).collect(),
             free: vec![Vec::new(); routes.len()],
             slots: vec![0; routes.len()],
+            numbers,
             routes,
             groups: groups.collect(),
             fan_in: spec.fan_in,
@@ -269,13 +271,13 @@ impl WebFlows {
 
 impl FlowTotals {
     /// Adds the counts of a flow, finished or not. The completion time is added if the flow started in the window.
-    pub(crate) fn add(&mut self, flow: &Flow, window: (Instant, Instant)) {
-        self.packets_sent += flow.sender.packets_sent();
-        self.retransmissions += flow.sender.retransmissions;
-        self.timeouts += flow.sender.timeouts;
-        self.payload_counted += flow.receiver.payload_counted;
-        if let Some(completed) = flow.receiver.completed {
-            let start = flow.sender.spec.start;
+    pub(crate) fn add(&mut self, from: &SendingHost, to: &ReceivingHost, window: (Instant, Instant)) {
+        self.packets_sent += from.sender.packets_sent();
+        self.retransmissions += from.sender.retransmissions;
+        self.timeouts += from.sender.timeouts;
+        self.payload_counted += to.receiver.payload_counted;
+        if let Some(completed) = to.receiver.completed {
+            let start = from.sender.spec.start;
             self.completed += 1;
             if window.0 <= start && start <= window.1 {
                 self.completion.add(completed.since(start));
@@ -322,7 +324,7 @@ mod tests {
         let span = [1, 1_000_000].map(|s| Duration::from_millis(1000 * s));
         let cbr = TrafficSpec::cbr("t", &[0], Rate::from_bps(8e6), span);
         let spec = TrafficSpec { kind, packet_bytes: 1000, periods, ..cbr };
-        Traffic::new(spec, index, 1, (Instant::ZERO, Instant::NEVER))
+        Traffic::new(&spec, index, 1, (Instant::ZERO, Instant::NEVER))
     }
 
     fn on_off(on_s: Distribution, off_s: Distribution) -> Traffic {

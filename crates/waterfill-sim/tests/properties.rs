@@ -119,13 +119,14 @@ proptest! {
                 link.queue = QueueSpec::Codel(CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true });
             } else {
                 let change = ChangeSpec { at_s: 1.0, rate_bps: Some(4e6), ..ChangeSpec::default() };
-                let down = ChangeSpec { at_s: 2.0 + l as f64, up: Some(false), ..ChangeSpec::default() };
+                let delay_s = Some(0.5 * link.delay_s);
+                let down = ChangeSpec { at_s: 2.0 + l as f64, up: Some(false), delay_s, ..ChangeSpec::default() };
                 link.changes = vec![change, down];
                 link.changes.retain(|change| change.at_s < 5.0);
             }
         }
         let one = print(&mut run_on(&n, 1).0);
-        for threads in [2, 3] {
+        for threads in [2, 3, 8] {
             prop_assert_eq!(&one, &print(&mut run_on(&n, threads).0), "{} threads", threads);
         }
     }

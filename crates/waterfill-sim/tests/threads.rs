@@ -30,11 +30,11 @@ fn run_on(n: &Network, threads: usize, slices: u32) -> ((String, Vec<u64>, Strin
     (print(&mut sim), used)
 }
 
-/// Asserts that 1, 2 and 3 threads give the same bytes. Returns the number of threads that the last run used.
+/// Asserts that 1, 2, 3 and 8 threads give the same bytes. Returns the number of threads that the last run used.
 fn assert_same(n: &Network) -> usize {
     let (one, _) = run_on(n, 1, 1);
     let mut used = 1;
-    for (threads, slices) in [(2, 1), (3, 3)] {
+    for (threads, slices) in [(2, 1), (8, 1), (3, 3)] {
         let (several, threads) = run_on(n, threads, slices);
         assert_eq!(one.2, several.2, "counts of {threads} threads");
         assert_eq!(one.0, several.0, "summary of {threads} threads");

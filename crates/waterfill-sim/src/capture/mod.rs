@@ -15,7 +15,7 @@ use waterfill_laws::kernel::option::{encode, encode_syn_ack};
 use waterfill_laws::units::Instant;
 use waterfill_network::{Network, TCP_IP_BYTES};
 
-use crate::flow::{Flow, Owner};
+use crate::flow::{Owner, SendingHost};
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks};
 use crate::sender::SenderSpec;
 use frame::{ACK, CWR, ECE, Frame, Ip, Options, SYN, Tcp};
@@ -98,7 +98,12 @@ pub(crate) struct Capture {
 
 impl Capture {
     /// Creates the capture file, with an interface for each recorded link direction.
-    pub(crate) fn new(file: &Path, options: &CaptureOptions, network: &Network, flows: &[Flow]) -> io::Result<Self> {
+    pub(crate) fn new(
+        file: &Path,
+        options: &CaptureOptions,
+        network: &Network,
+        senders: &[SendingHost],
+    ) -> io::Result<Self> {
         let application = concat!("waterfill ", env!("CARGO_PKG_VERSION"));
         let comment = format!("simulated, seed {}", network.seed);
         let mut out = Writer::new(BufWriter::with_capacity(1 << 18, File::create(file)?), application, &comment)?;
@@ -118,10 +123,10 @@ impl Capture {
             tap.interface = Some(interfaces);
             interfaces += 1;
         }
-        let named = (0u32..).zip(flows).take(NAMED_FLOWS).filter_map(|(f, flow)| {
-            let Owner::Group(group) = flow.owner else { return None };
+        let named = (0u32..).zip(senders).take(NAMED_FLOWS).filter_map(|(f, host)| {
+            let Owner::Group(group) = host.owner else { return None };
             let spec = &network.flows[group as usize];
-            let index = if spec.count > 1 { format!("[{}]", flow.sender.spec.index) } else { String::new() };
+            let index = if spec.count > 1 { format!("[{}]", host.sender.spec.index) } else { String::new() };
             Some((f, format!("{}{index}", spec.name)))
         });
         out.names(named.flat_map(|(f, name)| {
@@ -133,7 +138,7 @@ impl Capture {
             snaplen: options.snaplen as usize,
             limit_bytes: options.limit_bytes,
             taps: taps.into(),
-            connections: vec![None; flows.len()],
+            connections: vec![None; senders.len()],
             buffer: Vec::with_capacity(options.snaplen as usize),
             packets: 0,
             full_at: None,
@@ -148,7 +153,7 @@ impl Capture {
         &mut self,
         at: CapturePoint,
         packet: &Packet,
-        flows: &[Flow],
+        senders: &[SendingHost],
         network: &Network,
         sacks: &Sacks,
     ) {
@@ -166,9 +171,10 @@ impl Capture {
         let frame = match packet.role {
             Role::Traffic => datagram(packet),
             Role::Syn | Role::SynAck | Role::Data | Role::Ack => {
-                let flow = &flows[packet.flow as usize];
-                let values = self.values(packet, flow, network);
-                segment(packet, sacks.get(packet.sack), &flow.sender.spec, values)
+                // In a run with captures, which has one thread, both hosts of a flow have the same index.
+                let host = &senders[packet.to as usize];
+                let values = self.values(packet, host, network);
+                segment(packet, sacks.get(packet.sack), &host.sender.spec, values)
             }
         };
         self.write(at, lost, &frame);
@@ -181,15 +187,15 @@ impl Capture {
 
     /// Returns the option values of a packet's connection, or `None` if its protocol has no option. The values start
     /// with the connection's first packet.
-    fn values(&mut self, packet: &Packet, flow: &Flow, network: &Network) -> Option<&mut Values> {
-        let f = packet.flow as usize;
+    fn values(&mut self, packet: &Packet, host: &SendingHost, network: &Network) -> Option<&mut Values> {
+        let f = packet.to as usize;
         if self.connections.len() <= f {
             self.connections.resize(f + 1, None);
         }
         let incarnation = packet.incarnation;
         let connection = &mut self.connections[f];
         if connection.is_none_or(|connection| connection.incarnation != incarnation) {
-            let params = network.params_of(flow.protocol).ok();
+            let params = network.params_of(host.protocol).ok();
             let values = params.and_then(|params| Values::new(&params, network.packet_bytes));
             *connection = Some(Connection { incarnation, values });
         }
@@ -264,12 +270,12 @@ fn datagram(packet: &Packet) -> Frame {
 
 /// Builds the headers of a packet's TCP segment.
 fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: Option<&mut Values>) -> Frame {
-    let [source, receiver] = addresses(FLOW_NETWORK, packet.flow);
+    let [source, receiver] = addresses(FLOW_NETWORK, packet.to);
     let client_port = 32_768 + packet.incarnation % 28_000;
     // First numbers differ between connections, as hosts' do.
-    let first = (packet.flow + 1).wrapping_mul(0x9e37_79b1) ^ u32::from(packet.incarnation) << 16;
+    let first = (packet.to + 1).wrapping_mul(0x9e37_79b1) ^ u32::from(packet.incarnation) << 16;
     let (client, server) = (first.wrapping_add(1), first.reverse_bits().wrapping_add(1));
-    let at = |number: u64| client.wrapping_add(spec.payload_before(number) as u32);
+    let at = |number: u64| client.wrapping_add(spec.sizes.payload_before(number) as u32);
     let mut options = Options::new();
     let ecn = spec.uses_ecn();
     let with = |flag: u8, on: bool| if on { flag } else { 0 };
@@ -277,7 +283,7 @@ fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: 
         Role::Syn | Role::Data => {
             let handshake = packet.role == Role::Syn;
             if handshake {
-                options.push_handshake(spec.packet_bytes() - TCP_IP_BYTES);
+                options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);
             }
             if let (Some(values), Cargo::Header(header)) = (values, &packet.cargo) {
                 let value = values.forward(header);
@@ -291,13 +297,13 @@ fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: 
                 (at(packet.number), server, ACK | with(CWR, packet.flags.has(Flags::REDUCED)))
             };
             let tcp = Tcp { ports: [client_port, SERVER_PORT], sequence, acknowledgement, flags };
-            let payload = if handshake { 0 } else { usize::from(spec.payload(packet.bytes)) };
+            let payload = if handshake { 0 } else { usize::from(spec.sizes.payload(packet.bytes)) };
             Frame::tcp(&ip(packet, source, receiver), &tcp, &options, payload)
         }
         Role::SynAck | Role::Ack | Role::Traffic => {
             let handshake = packet.role == Role::SynAck;
             if handshake {
-                options.push_handshake(spec.packet_bytes() - TCP_IP_BYTES);
+                options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);
             }
             if let Some(blocks) = blocks {
                 let present = blocks.iter().filter(|(from, to)| from < to);

@@ -3,14 +3,16 @@
 use waterfill_laws::registry::AnyHeader;
 use waterfill_laws::units::Instant;
 
-use super::Simulation;
+use std::cmp::Ordering;
+
+use super::Part;
 use super::build::add_access;
-use super::event::{Event, slot_number};
-use crate::flow::{Flow, FlowSetup, Owner};
+use super::event::Event;
+use crate::flow::{FlowSetup, HostAccess, Owner, ReceivingHost, SendingHost, connect};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::sender::{FlowIndex, SenderSpec};
 
-impl Simulation {
+impl Part {
     /// Handles a traffic source's event: sends a packet or starts flows, then schedules the source's next event.
     pub(super) fn run_traffic(&mut self, t: u32) {
         let traffic = &mut self.traffic[t as usize];
@@ -38,10 +40,11 @@ impl Simulation {
     fn send_traffic_packet(&mut self, t: u32) {
         let traffic = &mut self.traffic[t as usize];
         traffic.sent += 1;
-        let first = traffic.path[0];
         let packet = Packet {
             flow: t,
-            bytes: traffic.spec.packet_bytes,
+            to: t,
+            path: traffic.path,
+            bytes: traffic.packet_bytes,
             incarnation: 0,
             hop: 0,
             role: Role::Traffic,
@@ -54,7 +57,7 @@ impl Simulation {
         };
         self.ledger.sent += 1;
         match traffic.access {
-            None => self.enqueue(first, packet),
+            None => self.enqueue(self.paths[packet.path as usize], packet),
             Some(access) => self.enqueue_access(access, packet),
         }
     }
@@ -70,37 +73,42 @@ impl Simulation {
         web.open += 1;
         web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
-        let f = web.free[route].pop().unwrap_or(self.flows.len() as u32);
-        let before = self.flows.get(f as usize);
-        // A slot is a host: its next flow has the same ranks, and sends over the same access link.
-        let (number, access) = before.map_or_else(
+        let f = web.free[route].pop().unwrap_or(self.senders.len() as u32);
+        let before = self.senders.get(f as usize);
+        // A slot is two hosts: its next flow has the same ranks, and sends over the same access link.
+        let (mut route, base_rtt) = web.routes[route];
+        let (number, to) = before.map_or_else(
             || {
-                web.slots[route] += 1;
-                let number = slot_number(t, route as u32, web.slots[route]);
-                let access = add_access(&mut self.access_links, &web.flow, 0);
-                if web.flow.access_bps.is_some() {
-                    self.agenda.add_station(Event::Access(access), number);
-                }
-                (number, access)
+                let slot = &mut web.slots[route.number as usize];
+                // Unique as long as there are fewer than 2³² hosts for each slot of each route.
+                let number = (web.numbers.0 + route.number).wrapping_add(web.numbers.1.wrapping_mul(*slot));
+                *slot += 1;
+                (number, self.receivers.len() as u32)
             },
-            |flow| (flow.number, flow.access),
+            |host| (host.sender.spec.flow, host.sender.spec.to),
         );
-        let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, FlowIndex { flow: f, index: 0 });
-        let (route, base_rtt) = &web.routes[route];
-        (sender.index, sender.base_rtt) = (index, *base_rtt);
-        sender.start = self.now;
+        if let HostAccess::Access(access) = &mut route.entry {
+            if let Some(HostAccess::Access(known)) = before.map(|host| host.entry) {
+                *access = known;
+            } else {
+                *access = add_access(&mut self.access_links, &web.flow, 0, number);
+                self.agenda.add_station(Event::Access(*access), u64::from(number));
+            }
+        }
+        let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, FlowIndex { flow: number, index });
+        (sender.to, sender.base_rtt, sender.start) = (to, base_rtt, self.now);
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
-        sender.incarnation = before.map_or(0, |flow| flow.sender.spec.incarnation);
-        // The timers of the slot's previous flow serve this one.
-        let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
+        sender.incarnation = before.map_or(0, |host| host.sender.spec.incarnation);
         let owner = Owner::Traffic(t);
-        let setup = FlowSetup { owner, number, law: &web.law, spec: &web.flow, sender, counted, route, access };
-        let mut flow = Flow::new(&self.network, setup);
-        (flow.sender_due, flow.receiver_due) = due;
-        if (f as usize) < self.flows.len() {
-            self.flows[f as usize] = flow;
+        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, from: f, counted, route };
+        let (mut sending, mut receiving) = connect(&self.network, setup);
+        if let (Some(host), Some(there)) = (self.senders.get_mut(f as usize), self.receivers.get_mut(to as usize)) {
+            // The timers of the slot's previous flow serve this one.
+            (sending.due, receiving.due) = (host.due, there.due);
+            (*host, *there) = (sending, receiving);
         } else {
-            self.flows.push(flow);
+            self.senders.push(sending);
+            self.receivers.push(receiving);
         }
         self.transmit_unasked(f);
     }
@@ -108,23 +116,32 @@ impl Simulation {
     /// Finishes a traffic source's flow whose last acknowledgement has arrived, and frees its slot. Packets of the flow
     /// that are still in transit carry an incarnation number that no longer matches.
     pub(super) fn finish_flow(&mut self, f: u32, t: u32) {
-        let flow = &mut self.flows[f as usize];
+        let from = &mut self.senders[f as usize];
+        let to = &mut self.receivers[from.sender.spec.to as usize];
         let traffic = &mut self.traffic[t as usize];
         let Some(web) = &mut traffic.web else { return };
-        web.finished.add(flow, traffic.counted);
-        self.finished.push(&arrival_row(flow, t));
+        web.finished.add(from, to, traffic.counted);
+        self.finished.push(&arrival_row(from, to, t));
         web.open -= 1;
-        web.free[flow.route.number as usize].push(f);
-        flow.owner = Owner::Nobody;
-        flow.sender.spec.incarnation = flow.sender.spec.incarnation.wrapping_add(1);
+        web.free[from.route as usize].push(f);
+        from.owner = Owner::Nobody;
+        let incarnation = from.sender.spec.incarnation.wrapping_add(1);
+        (from.sender.spec.incarnation, to.incarnation) = (incarnation, incarnation);
     }
 }
 
 /// Returns a flow of a traffic source as a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS).
-pub(super) fn arrival_row(flow: &Flow, source: u32) -> [f64; 6] {
-    let spec = &flow.sender.spec;
-    let size_bytes = spec.packets.map_or(f64::NAN, |(count, _)| spec.payload_before(count) as f64);
-    let completed_s = flow.receiver.completed.map_or(f64::NAN, Instant::as_secs);
-    let (index, route) = (f64::from(spec.index), f64::from(flow.route.number));
+pub(super) fn arrival_row(from: &SendingHost, to: &ReceivingHost, source: u32) -> [f64; 6] {
+    let spec = &from.sender.spec;
+    let size_bytes = spec.sizes.packets.map_or(f64::NAN, |(count, _)| spec.sizes.payload_before(count) as f64);
+    let completed_s = to.receiver.completed.map_or(f64::NAN, Instant::as_secs);
+    let (index, route) = (f64::from(spec.index), f64::from(from.route));
     [f64::from(source), index, route, spec.start.as_secs(), size_bytes, completed_s]
+}
+
+/// Orders two rows by time of completion, open flows last, then by source and index.
+pub(super) fn completed_before(a: &[f64; 6], b: &[f64; 6]) -> Ordering {
+    let ([source_a, index_a, .., completed_a], [source_b, index_b, .., completed_b]) = (a, b);
+    let by_time = completed_a.total_cmp(completed_b); // NaN is last
+    by_time.then(source_a.total_cmp(source_b)).then(index_a.total_cmp(index_b))
 }

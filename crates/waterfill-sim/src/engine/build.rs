@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use waterfill_laws::units::{Duration, Instant, Rate};
-use waterfill_network::FlowSpec;
-use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::{ArrivalSpec, FlowSpec, Network};
 
-use super::Simulation;
-use super::event::{Event, Observation};
+use super::event::Event;
 use super::order::Order;
+use super::{Part, path};
 use crate::access::AccessLink;
 use crate::binding::FlowProtocol;
 use crate::delay_line::DelayLine;
-use crate::flow::{Flow, FlowSetup, HostAccess, Owner, Route};
+use crate::fault::damages;
+use crate::flow::{FlowSetup, HostAccess, Owner, Route, connect};
 use crate::link::Link;
 use crate::sender::{FlowIndex, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
@@ -27,53 +27,67 @@ enum Side {
     Back,
 }
 
-impl Simulation {
-    /// Builds everything except the links, and schedules the first events.
+/// The list of all paths while it is built.
+type Paths = Vec<u32>;
+
+impl Part {
+    /// Builds the links and hosts of the whole network.
     pub(super) fn build(&mut self) -> Result<(), String> {
-        self.build_flows()?;
-        self.order = Order::new(&self.network, &mut self.flows);
-        self.build_traffic()?;
-        self.build_series();
-        self.agenda.add_stations(self.links.len(), self.delay_lines.len());
-        for flow in self.flows.iter().filter(|flow| matches!(flow.route.entry, HostAccess::Access)) {
-            self.agenda.add_station(Event::Access(flow.access), flow.number);
-        }
-        for (traffic, t) in self.traffic.iter().zip(self.flows.len() as u64..) {
-            if let Some(access) = traffic.access {
-                self.agenda.add_station(Event::Access(access), t);
-            }
-        }
-        self.agenda.add_observation(self.measure.0, Observation::WindowOpens);
-        self.agenda.add_observation(self.measure.1, Observation::WindowCloses);
-        self.agenda.add_observation(Instant::ZERO + self.sample, Observation::Sample);
-        for (l, link) in (0u32..).zip(&self.links) {
-            if let Some(time) = link.varies_at() {
-                self.agenda.add_observation(time, Observation::Change(l));
-            }
-        }
+        let network = Arc::clone(&self.network);
+        self.links = (0u32..).zip(&network.links).map(|(l, spec)| Link::new(l, spec, &network, &self.watch)).collect();
+        let mut paths = Vec::new();
+        self.build_flows(&network, &mut paths)?;
+        self.order = Order::new(&network, &mut self.receivers);
+        self.build_traffic(&network, &mut paths)?;
+        self.paths = paths.into();
         Ok(())
     }
 
-    fn build_flows(&mut self) -> Result<(), String> {
-        let network = Arc::clone(&self.network);
+    /// Schedules the first events, with the ranks that follow from the entities' numbers.
+    pub(super) fn start_agenda(&mut self) {
+        self.agenda.reserve(self.links.len(), self.delay_lines.len());
+        for (l, link) in (0u32..).zip(&self.links) {
+            self.agenda.add_station(Event::Link(l), u64::from(link.view().id));
+            if let Some(time) = link.varies_at() {
+                self.agenda.add_change(time, l);
+            }
+        }
+        for (d, line) in (0u32..).zip(&self.delay_lines) {
+            self.agenda.add_station(Event::DelayLine(d), line.number);
+        }
+        for (a, access) in (0u32..).zip(&self.access_links) {
+            self.agenda.add_station(Event::Access(a), access.wire.number);
+        }
+        (0..self.senders.len() as u32).for_each(|f| self.schedule_sender(f));
+        for (t, traffic) in (0u32..).zip(&self.traffic).filter(|(_, traffic)| traffic.is_on()) {
+            self.agenda.add_timer(traffic.next, Event::Traffic(t), u64::from(t));
+        }
+    }
+
+    fn build_flows(&mut self, network: &Network, paths: &mut Paths) -> Result<(), String> {
         // Exactly: a doubling would leave up to as much again unused.
-        self.flows.reserve_exact(network.flows.iter().map(|spec| spec.count as usize).sum());
+        let count = network.flows.iter().map(|spec| spec.count as usize).sum();
+        self.senders.reserve_exact(count);
+        self.receivers.reserve_exact(count);
         for (group, spec) in (0u32..).zip(&network.flows) {
             let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
-            let mut route = self.build_route(spec, 0, 0);
+            let mut route = self.build_route(paths, spec, 0, 0);
             for index in 0..spec.count {
                 if index > 0 && !spec.pad_jitter_s.is_empty() {
-                    route = self.build_route(spec, index, 0);
+                    route = self.build_route(paths, spec, index, 0);
                 }
-                let flow = self.flows.len() as u32;
-                let sender = SenderSpec::new(&network, spec, &law, FlowIndex { flow, index });
+                let flow = self.senders.len() as u32;
+                let sender = SenderSpec::new(network, spec, &law, FlowIndex { flow, index });
                 let first = if spec.after.is_empty() { sender.start } else { Instant::ZERO };
                 let counted = (self.measure.0.max(first), self.measure.1.min(sender.stop));
-                let access = add_access(&mut self.access_links, spec, index);
-                let (owner, number) = (Owner::Group(group), u64::from(flow));
-                let setup = FlowSetup { owner, number, law: &law, spec, sender, counted, route: &route, access };
-                self.flows.push(Flow::new(&network, setup));
-                self.schedule_sender(flow);
+                if let HostAccess::Access(access) = &mut route.entry {
+                    *access = add_access(&mut self.access_links, spec, index, flow);
+                }
+                let owner = Owner::Group(group);
+                let setup = FlowSetup { owner, law: &law, spec, sender, from: flow, counted, route };
+                let (sending, receiving) = connect(network, setup);
+                self.senders.push(sending);
+                self.receivers.push(receiving);
                 if flow % FLOWS_PER_POLL == 0 && self.watch.poll() {
                     return Err("run: stopped while it was built".into());
                 }
@@ -114,16 +128,17 @@ impl Simulation {
     }
 
     /// Builds the route of flow `index` of a group, or route `number` of a traffic source.
-    fn build_route(&mut self, spec: &FlowSpec, index: u32, number: u32) -> Arc<Route> {
+    fn build_route(&mut self, paths: &mut Paths, spec: &FlowSpec, index: u32, number: u32) -> Route {
         let pad = Duration::from_secs(spec.pad_of_s(index));
         let lines = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
         let entry = match (spec.access_bps, lines) {
-            (Some(_), _) => HostAccess::Access, // it has the padding's delay
+            (Some(_), _) => HostAccess::Access(0), // each host has its own, with the padding's delay
             (None, Some((out, _))) => HostAccess::DelayLine(out),
             (None, None) => HostAccess::Ideal,
         };
-        let (forward, reverse) = (spec.forward.clone().into(), spec.reverse.clone().into());
-        Arc::new(Route { forward, reverse, entry, back: lines.map(|(_, back)| back), number })
+        let forward = add_path(paths, &spec.forward, path::END);
+        let reverse = add_path(paths, &spec.reverse, lines.map_or(path::END, |(_, back)| back | path::DELAY_LINE));
+        Route { forward, reverse, entry, number, damages: damages(&self.network, &spec.forward) }
     }
 
     /// Returns the index of the delay line with this delay and direction. Flows with equal delays share a line, because
@@ -136,67 +151,64 @@ impl Simulation {
             return i as u32;
         }
         if side == Side::Out as usize {
-            self.delay_lines.push(DelayLine::new(delay));
-            self.delay_lines.push(DelayLine::new(delay));
+            let number = self.delay_lines.len() as u64;
+            self.delay_lines.push(DelayLine::new(number, delay));
+            self.delay_lines.push(DelayLine::new(number + 1, delay));
         }
         self.delay_lines.len() as u32 - 2 + side as u32
     }
 
-    fn build_traffic(&mut self) -> Result<(), String> {
-        for (i, spec) in (0u32..).zip(self.network.traffic.clone()) {
-            let mut traffic = Traffic::new(spec, i, self.network.seed, self.measure);
-            if let Some(spec) = &traffic.spec.flows {
-                let at = format!("traffic.{}", traffic.spec.name);
-                let law = self.build_law(&at, &spec.flow)?;
+    fn build_traffic(&mut self, network: &Network, paths: &mut Paths) -> Result<(), String> {
+        // The numbers of the sources' own hosts follow those of the flows.
+        let first = self.senders.len() as u32;
+        let arriving = || network.traffic.iter().filter_map(|spec| spec.flows.as_ref());
+        let all_routes = arriving().flat_map(ArrivalSpec::ways).count() as u32;
+        let mut next_route = first + network.traffic.len() as u32;
+        for (i, spec) in (0u32..).zip(&network.traffic) {
+            let mut traffic = Traffic::new(spec, i, network.seed, self.measure);
+            if let Some(flows) = &spec.flows {
+                let law = self.build_law(&format!("traffic.{}", spec.name), &flows.flow)?;
                 let mut routes = Vec::new();
-                for route in spec.routes.iter().flatten() {
-                    let flow = spec.flow_on(route);
+                for route in flows.routes.iter().flatten() {
+                    let flow = flows.flow_on(route);
                     self.add_routers(&flow, &law)?;
                     let number = routes.len() as u32;
-                    routes.push((self.build_route(&flow, 0, number), Duration::from_secs(flow.base_rtt_s)));
+                    let built = self.build_route(paths, &flow, 0, number);
+                    routes.push((built, Duration::from_secs(flow.base_rtt_s)));
                 }
                 if routes.is_empty() {
-                    routes.push((self.build_route(&spec.flow, 0, 0), Duration::from_secs(spec.flow.base_rtt_s)));
+                    let built = self.build_route(paths, &flows.flow, 0, 0);
+                    routes.push((built, Duration::from_secs(flows.flow.base_rtt_s)));
                 }
-                traffic.web = Some(Box::new(WebFlows::new(spec, law, routes, self.end)));
+                let numbers = (next_route, all_routes);
+                next_route += routes.len() as u32;
+                let end = Instant::from_secs(network.duration_s);
+                traffic.web = Some(Box::new(WebFlows::new(flows, law, routes, numbers, end)));
+            } else {
+                traffic.path = add_path(paths, &spec.path, path::END);
             }
-            traffic.access = traffic.spec.access_bps.map(|bps| {
-                self.access_links.push(AccessLink::new(Rate::from_bps(bps), Duration::ZERO));
+            traffic.access = spec.access_bps.map(|bps| {
+                let number = u64::from(first + i);
+                self.access_links.push(AccessLink::new(number, Rate::from_bps(bps), Duration::ZERO));
                 self.access_links.len() as u32 - 1
             });
-            self.agenda.add_timer(traffic.next, Event::Traffic(i), u64::from(i));
             self.traffic.push(traffic);
         }
         Ok(())
     }
-
-    fn build_series(&mut self) {
-        let of_flows = distinct(self.flows.iter().map(|flow| flow.protocol));
-        let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.law.protocol);
-        let all = distinct(of_flows.iter().copied().chain(of_web));
-        self.queue_columns = distinct(self.links.iter().flat_map(|link| link.queue_columns().iter().copied()));
-        self.flow_series = Series::with_signals(&FLOW_COLUMNS, &self.network, &of_flows);
-        let capacity: &[&str] = if self.links.iter().any(Link::varies) { &[CAPACITY_COLUMN] } else { &[] };
-        self.link_series =
-            Series::with_signals(&[&LINK_COLUMNS[..], capacity, &self.queue_columns].concat(), &self.network, &all);
-        self.traffic_series = Series::new(&TRAFFIC_COLUMNS);
-    }
 }
 
-/// Adds the access link of a flow's host. Returns its index, or 0 if the host has none.
-pub(super) fn add_access(links: &mut Vec<AccessLink>, spec: &FlowSpec, index: u32) -> u32 {
-    let Some(bps) = spec.access_bps else { return 0 };
-    links.push(AccessLink::new(Rate::from_bps(bps), Duration::from_secs(spec.pad_of_s(index))));
+/// Appends a path to the list of all paths. Returns where it begins.
+fn add_path(paths: &mut Paths, links: &[u32], end: u32) -> u32 {
+    let begins = paths.len() as u32;
+    paths.extend_from_slice(links);
+    paths.push(end);
+    begins
+}
+
+/// Adds the access link of the host of a flow with this number. Returns its index.
+pub(super) fn add_access(links: &mut Vec<AccessLink>, spec: &FlowSpec, index: u32, number: u32) -> u32 {
+    let rate = spec.access_bps.map_or(Rate::UNLIMITED, Rate::from_bps);
+    links.push(AccessLink::new(u64::from(number), rate, Duration::from_secs(spec.pad_of_s(index))));
     links.len() as u32 - 1
-}
-
-/// Returns the distinct items in order of first appearance.
-fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for item in items {
-        if found.last() != Some(&item) && !found.contains(&item) {
-            found.push(item);
-        }
-    }
-    found
 }

@@ -9,7 +9,7 @@
 //! the next event, and a station's next event costs one comparison per level. All other events are timers. They wait in
 //! a heap, which takes part in the tournament as one more leaf.
 //!
-//! Observations are apart. Each is handled before all other events of its time.
+//! Changes of links are apart. Each is handled before all other events of its time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -38,20 +38,6 @@ pub(super) enum Event {
     Traffic(u32),
 }
 
-/// An event that no packet causes. Those of one time are handled in the order of this list, then by link: what is read
-/// at a time is the state before anything else of that time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Observation {
-    /// The summary's measurement window opens.
-    WindowOpens,
-    /// The summary's measurement window closes.
-    WindowCloses,
-    /// A sample of the time series is due.
-    Sample,
-    /// A link's rate, delay or state changes.
-    Change(u32),
-}
-
 /// Ranks of entities for one seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranks {
@@ -65,8 +51,8 @@ impl Ranks {
 
     /// Returns the rank of an entity: the place of its kind and number in a permutation that the seed draws.
     ///
-    /// An index would let low-numbered links and flows win all ties. The number must not depend on threads. It is an
-    /// index of the scenario, or [`slot_number`] for a host that a traffic source adds during the run.
+    /// An index would let low-numbered links and flows win all ties. The number must not depend on threads: it is an index
+    /// of the scenario, or follows from source, route and slot for a host that a traffic source adds during the run.
     const fn of(self, event: Event, number: u64) -> u64 {
         let kind: u64 = match event {
             Event::Link(_) => 0,
@@ -79,12 +65,6 @@ impl Ranks {
         };
         mix(number ^ kind << 60, self.salt)
     }
-}
-
-/// Returns the number of a host that a traffic source adds during the run: source, route and place among the hosts of
-/// that route. Its index among all flows would depend on what other sources do.
-pub(super) const fn slot_number(source: u32, route: u32, slot: u32) -> u64 {
-    mix((source as u64) << 32 | route as u64, 1) ^ slot as u64
 }
 
 /// A timer event in the heap. The order is reversed, so that the earliest event is the largest.
@@ -179,7 +159,7 @@ impl<'a> Slice<'a> {
 }
 
 /// Queue of the pending events.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Events {
     ranks: Ranks,
     /// Tournament tree: node 1 is the root, node `i` has the children `2i` and `2i + 1`, and the second half are
@@ -188,7 +168,8 @@ pub(super) struct Events {
     /// First leaf of the delay lines and first leaf of the access links.
     first: [usize; 2],
     timers: BinaryHeap<Timer>,
-    observations: BinaryHeap<Reverse<(Instant, Observation)>>,
+    /// Changes of links that are due, by time and link.
+    changes: BinaryHeap<Reverse<(Instant, u32)>>,
 }
 
 /// Leaf of the timer heap.
@@ -202,16 +183,15 @@ impl Events {
             tree: vec![LeafEvent::NONE; 2],
             first: [1, 1],
             timers: BinaryHeap::new(),
-            observations: BinaryHeap::new(),
+            changes: BinaryHeap::new(),
         }
     }
 
-    /// Adds the links and delay lines, before any of their events is scheduled. Access links may follow at any time.
-    pub(super) fn add_stations(&mut self, links: usize, delay_lines: usize) {
+    /// Makes leaves for links and delay lines, which [`Events::add_station`] adds before any of their events is scheduled.
+    /// Access links may follow at any time.
+    pub(super) fn reserve(&mut self, links: usize, delay_lines: usize) {
         self.first = [1 + links, 1 + links + delay_lines];
         self.grow(self.first[1]);
-        (0..links as u32).for_each(|l| self.add_station(Event::Link(l), u64::from(l)));
-        (0..delay_lines as u32).for_each(|d| self.add_station(Event::DelayLine(d), u64::from(d)));
     }
 
     /// Adds a station by its event and its number among those of its kind.
@@ -267,19 +247,19 @@ impl Events {
         self.update_timers();
     }
 
-    /// Schedules an observation.
-    pub(super) fn add_observation(&mut self, time: Instant, observation: Observation) {
-        self.observations.push(Reverse((time, observation)));
+    /// Schedules a change of a link.
+    pub(super) fn add_change(&mut self, time: Instant, l: u32) {
+        self.changes.push(Reverse((time, l)));
     }
 
-    /// Returns the time of the next observation; `NEVER` if there is none.
-    pub(super) fn observed_at(&self) -> Instant {
-        self.observations.peek().map_or(Instant::NEVER, |Reverse((time, _))| *time)
+    /// Returns the time of the next change of a link; `NEVER` if there is none.
+    pub(super) fn changes_at(&self) -> Instant {
+        self.changes.peek().map_or(Instant::NEVER, |Reverse((time, _))| *time)
     }
 
-    /// Removes and returns the next observation.
-    pub(super) fn pop_observation(&mut self) -> Option<(Instant, Observation)> {
-        self.observations.pop().map(|Reverse(next)| next)
+    /// Removes and returns the next change of a link.
+    pub(super) fn pop_change(&mut self) -> Option<(Instant, u32)> {
+        self.changes.pop().map(|Reverse(next)| next)
     }
 
     /// Returns the index of the link whose event is next, or `None` if the next event is not a link's.
@@ -289,7 +269,7 @@ impl Events {
         (place.wrapping_add(1) < self.first[0]).then_some(place)
     }
 
-    /// Returns the next event, unless it is an observation.
+    /// Returns the next event, unless it is a change of a link.
     #[inline]
     pub(super) fn peek(&self) -> Option<(Instant, Event)> {
         let root = &self.tree[1];
@@ -299,9 +279,9 @@ impl Events {
         self.event_of(root.leaf()).map(|event| (Instant::from_ps(root.time), event))
     }
 
-    /// Returns the time of the next event, observations included; `NEVER` if there is none.
+    /// Returns the time of the next event, changes of links included; `NEVER` if there is none.
     pub(super) fn next_time(&self) -> Instant {
-        Instant::from_ps(self.tree[1].time).min(self.observed_at())
+        Instant::from_ps(self.tree[1].time).min(self.changes_at())
     }
 
     /// Replaces the pending event of a link, delay line or access link by that entity's next event, if any. The
@@ -323,7 +303,7 @@ impl Events {
     /// Returns the number of pending events.
     pub(super) fn len(&self) -> usize {
         let stations = self.tree[self.tree.len() / 2 + 1..].iter().filter(|entry| !entry.is_none());
-        self.observations.len() + self.timers.len() + stations.count()
+        self.changes.len() + self.timers.len() + stations.count()
     }
 
     /// Removes all events when the run is over.
@@ -331,21 +311,7 @@ impl Events {
     pub(super) fn clear(&mut self) {
         self.tree.iter_mut().for_each(|entry| entry.time = u64::MAX);
         self.timers.clear();
-        self.observations.clear();
-    }
-
-    /// Keeps only the timers for which `keep` returns true.
-    pub(super) fn retain_timers(&mut self, keep: impl Fn(Event) -> bool) {
-        self.timers.retain(|timer| keep(timer.event));
-        self.update_timers();
-    }
-
-    /// Removes and returns the observations for which `take` returns true.
-    pub(super) fn take_observations(&mut self, take: impl Fn(Observation) -> bool) -> Vec<(Instant, Observation)> {
-        let all = std::mem::take(&mut self.observations).into_iter().map(|Reverse(observation)| observation);
-        let (taken, kept): (Vec<_>, Vec<_>) = all.partition(|&(_, observation)| take(observation));
-        self.observations = kept.into_iter().map(Reverse).collect();
-        taken
+        self.changes.clear();
     }
 
     fn update_timers(&mut self) {

@@ -1,26 +1,25 @@
 //! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
-//! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `order` (flows
-//! that follow others), `arrivals` (traffic sources), `sample`, `summary`. There is at most one event per link direction, delay line, access link,
-//! flow timer and traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of
-//! order. Events of one time are ordered by ranks that the seed draws (see `event`). Nothing allocates per packet: rings and
-//! arenas grow to what the network holds and keep that size.
+//! Reading order: this file (public interface, and a [`Part`] of the network), `build`, `run` (event loop, a packet's path),
+//! `order` (flows that follow others), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
+//! event per link direction, delay line, access link, flow timer and traffic source, and none per packet in flight, except
+//! for packets that a faulty wire delivers out of order. Events of one time are ordered by ranks that the seed draws (see
+//! `event`). Nothing allocates per packet: rings and arenas grow to what the network holds and keep that size.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
-use waterfill_laws::units::{Duration, Instant};
+use waterfill_laws::units::Instant;
 use waterfill_network::series::ARRIVAL_COLUMNS;
 use waterfill_network::{Network, Series, Watch};
 
 use crate::access::AccessLink;
 use crate::capture::{Capture, CaptureOptions, CaptureReport};
 use crate::delay_line::DelayLine;
-use crate::flow::{Flow, Owner};
+use crate::flow::{Owner, ReceivingHost, SendingHost, log_steps};
 use crate::link::Link;
-use crate::meter::Reading;
 use crate::packet::{SackId, Sacks};
 use crate::traffic::Traffic;
 
@@ -29,44 +28,54 @@ mod build;
 mod event;
 mod order;
 mod parallel;
+mod record;
 mod run;
-mod sample;
 mod summary;
 
-use arrivals::arrival_row;
+use arrivals::{arrival_row, completed_before};
 use event::Events;
 use order::Order;
-use parallel::Parallel;
+use parallel::Division;
+pub use parallel::Turns;
+use record::Record;
 
 /// Packet-level simulation of a network.
 #[derive(Debug)]
 pub struct Simulation {
-    /// The resolved network, which the threads of a run share.
+    /// The resolved network, which the parts share.
     network: Arc<Network>,
     now: Instant,
     end: Instant,
+    /// One part for each thread.
+    parts: Vec<Part>,
+    /// What crosses between the parts, if there are several.
+    division: Division,
+    record: Record,
+    /// Watch that asks the caller whether the run should stop.
+    watch: Watch,
+}
+
+/// A part of the network that one thread simulates: links that begin in it, and hosts. With one thread it is the whole
+/// network. All indices are those of the part, so nothing on a packet's path depends on other parts.
+#[derive(Debug)]
+struct Part {
+    network: Arc<Network>,
+    now: Instant,
     /// Start and end of the summary's measurement window.
     measure: (Instant, Instant),
     agenda: Events,
+    /// Links that begin in the part, and the far ends of cut links.
     links: Vec<Link>,
     delay_lines: Vec<DelayLine>,
     access_links: Vec<AccessLink>,
-    flows: Vec<Flow>,
+    senders: Vec<SendingHost>,
+    receivers: Vec<ReceivingHost>,
     /// Flows that start when others have completed.
     order: Order,
+    /// Paths of all packets, one after the other, each with its [end](path::END).
+    paths: Arc<[u32]>,
     traffic: Vec<Traffic>,
     sacks: Sacks,
-    /// Interval between samples.
-    sample: Duration,
-    /// Time of the last sample.
-    sampled: Instant,
-    /// Statistics of each link at the last sample.
-    link_readings: Vec<Reading>,
-    /// Columns that queue disciplines add to the series of links.
-    queue_columns: Vec<&'static str>,
-    flow_series: Series,
-    link_series: Series,
-    traffic_series: Series,
     /// Rows of the traffic sources' finished flows.
     finished: Series,
     events: u64,
@@ -76,10 +85,15 @@ pub struct Simulation {
     capture: Option<Box<Capture>>,
     /// Log of law steps, if enabled.
     steps: Option<StepLog>,
-    /// The other threads' parts of the network, if the run has several threads.
-    parallel: Option<Box<Parallel>>,
-    /// Watch that asks the caller whether the run should stop.
     watch: Watch,
+}
+
+/// Entries of a list of paths that are not links. A link is given by its index in the part where it begins.
+mod path {
+    /// End of a path, at a host.
+    pub(super) const END: u32 = u32::MAX;
+    /// Flag of a delay line, which ends a path: the other bits are its index.
+    pub(super) const DELAY_LINE: u32 = 1 << 31;
 }
 
 /// Packet counts of a run. `sent` + `duplicated` always equals the sum of the other counts.
@@ -127,44 +141,13 @@ impl Simulation {
     /// # Errors
     /// One sentence: what of the network is missing or out of range, or that building was stopped.
     pub fn watched(network: Network, watch: Watch) -> Result<Self, String> {
-        let links = (0u32..).zip(&network.links).map(|(l, spec)| Link::new(l, spec, &network, &watch)).collect();
-        let mut sim = Self::unbuilt(Arc::new(network), links, watch);
-        sim.build()?;
-        Ok(sim)
-    }
-
-    /// Returns a simulation with these links and nothing else.
-    fn unbuilt(network: Arc<Network>, links: Vec<Link>, watch: Watch) -> Self {
-        let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
-        Self {
-            now: Instant::ZERO,
-            end: Instant::from_secs(network.duration_s),
-            measure,
-            agenda: Events::new(network.seed),
-            link_readings: vec![Reading::default(); links.len()],
-            links,
-            delay_lines: Vec::new(),
-            access_links: Vec::new(),
-            flows: Vec::new(),
-            order: Order::default(),
-            traffic: Vec::new(),
-            sacks: Sacks::default(),
-            sample: Duration::from_secs(network.sample_s),
-            sampled: Instant::ZERO,
-            queue_columns: Vec::new(),
-            flow_series: Series::default(),
-            link_series: Series::default(),
-            traffic_series: Series::default(),
-            finished: Series::new(&ARRIVAL_COLUMNS),
-            events: 0,
-            packet_hops: 0,
-            ledger: Ledger::default(),
-            capture: None,
-            steps: None,
-            parallel: None,
-            watch,
-            network,
-        }
+        let network = Arc::new(network);
+        let mut part = Part::empty(&network, &watch);
+        part.build()?;
+        part.start_agenda();
+        let record = Record::new(&part);
+        let end = Instant::from_secs(network.duration_s);
+        Ok(Self { network, now: Instant::ZERO, end, parts: vec![part], division: Division::default(), record, watch })
     }
 
     /// Starts recording packets in a file.
@@ -172,9 +155,10 @@ impl Simulation {
     /// # Errors
     /// One sentence: the file cannot be written.
     pub fn start_capture(&mut self, file: &Path, options: &CaptureOptions) -> Result<(), String> {
-        let capture = Capture::new(file, options, &self.network, &self.flows);
+        let part = &mut self.parts[0];
+        let capture = Capture::new(file, options, &self.network, &part.senders);
         let capture = capture.map_err(|e| format!("{}: cannot write a capture: {e}", file.display()))?;
-        self.capture = Some(Box::new(capture));
+        part.capture = Some(Box::new(capture));
         Ok(())
     }
 
@@ -183,7 +167,7 @@ impl Simulation {
     /// # Errors
     /// One sentence: the file could not be written.
     pub fn finish_capture(&mut self) -> Result<Option<CaptureReport>, String> {
-        let Some(capture) = self.capture.take() else { return Ok(None) };
+        let Some(capture) = self.parts[0].capture.take() else { return Ok(None) };
         capture.finish(self.now).map(Some).map_err(|e| format!("the capture could not be written: {e}"))
     }
 
@@ -191,19 +175,20 @@ impl Simulation {
     /// traffic sources start later are not logged.
     pub fn log_steps(&mut self, limit: usize, only: Option<ProtocolId>) {
         let log = StepLog::new(limit, only);
-        for (l, link) in (0u32..).zip(&mut self.links) {
+        let (part, now) = (&mut self.parts[0], self.now);
+        for (l, link) in (0u32..).zip(&mut part.links) {
             link.log_steps(l, &log);
         }
-        for (f, flow) in (0u32..).zip(&mut self.flows) {
-            flow.log_steps(f, self.now, &self.network, &log);
+        for (f, (sending, receiving)) in (0u32..).zip(part.senders.iter_mut().zip(&mut part.receivers)) {
+            log_steps((f, sending, receiving), now, &self.network, &log);
         }
-        self.steps = Some(log);
+        part.steps = Some(log);
     }
 
     /// Returns the log of steps, if there is one.
     #[must_use]
-    pub const fn step_log(&self) -> Option<&StepLog> {
-        self.steps.as_ref()
+    pub fn step_log(&self) -> Option<&StepLog> {
+        self.parts[0].steps.as_ref()
     }
 
     /// Returns the current simulated time.
@@ -221,30 +206,35 @@ impl Simulation {
     /// Returns the number of events handled so far.
     #[must_use]
     pub fn events(&self) -> u64 {
-        self.events + self.other_parts().iter().map(|part| part.events).sum::<u64>()
+        self.record.events + self.parts.iter().map(|part| part.events).sum::<u64>()
     }
 
     /// Returns the number of packets that have crossed links so far, counted once per link.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
-        self.packet_hops + self.other_parts().iter().map(|part| part.packet_hops).sum::<u64>()
+        self.parts.iter().map(|part| part.packet_hops).sum()
     }
 
     /// Returns the series of flows, links and traffic: one row per sample and entity.
     #[must_use]
     pub const fn series(&self) -> [&Series; 3] {
-        [&self.flow_series, &self.link_series, &self.traffic_series]
+        self.record.series()
     }
 
     /// Returns one row per flow that traffic sources have started: finished flows in order of completion, then open
     /// flows.
     #[must_use]
     pub fn arrivals(&self) -> Series {
-        let mut all = self.finished.clone();
-        for flow in &self.flows {
-            if let Owner::Traffic(t) = flow.owner {
-                all.push(&arrival_row(flow, t));
-            }
+        let mut rows: Vec<[f64; ARRIVAL_COLUMNS.len()]> = Vec::new();
+        for part in &self.parts {
+            let columns = part.finished.columns();
+            rows.extend((0..columns[0].len()).map(|row| std::array::from_fn(|column| columns[column][row])));
+            rows.extend(part.started_flows().map(|(t, from, to)| arrival_row(from, to, t)));
+        }
+        rows.sort_by(completed_before);
+        let mut all = Series::new(&ARRIVAL_COLUMNS);
+        for row in &rows {
+            all.push(row);
         }
         all
     }
@@ -252,41 +242,89 @@ impl Simulation {
     /// Returns the packet counts so far.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
-        let links = self.links.iter().map(Link::packets);
-        let lines = self.delay_lines.iter().map(DelayLine::packets);
-        let access = self.access_links.iter().map(|access| access.wire.packets());
-        let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
-        let own = Ledger {
-            dropped: self.ledger.dropped + discarded as u64,
-            in_transit: links.chain(lines).chain(access).sum::<usize>() as u64,
-            ..self.ledger
-        };
-        self.other_parts().iter().map(Self::ledger).fold(own, Ledger::plus)
+        self.parts.iter().map(Part::ledger).fold(Ledger::default(), Ledger::plus)
     }
 
     /// Returns the number of selective acknowledgements in transit, which never exceeds the number of packets in
     /// transit.
     #[must_use]
     pub fn sacks_in_use(&self) -> usize {
-        let discarded = self.links.iter().flat_map(Link::discarded).filter(|&&sack| sack != SackId::NONE);
-        let own = self.sacks.in_use() - discarded.count();
-        own + self.other_parts().iter().map(Self::sacks_in_use).sum::<usize>()
+        self.parts.iter().map(Part::sacks_in_use).sum()
     }
 
     /// Returns the number of pending events.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.agenda.len() + self.parallel.as_ref().map_or(0, |parallel| parallel.pending())
+        self.record.pending() + self.parts.iter().map(|part| part.agenda.len()).sum::<usize>()
     }
 
     /// Returns the heap memory in bytes, first of flows, then of queues and wires.
     #[must_use]
     pub fn heap_bytes(&self) -> (usize, usize) {
-        let flows = self.flows.capacity() * size_of::<Flow>();
-        let hosts: usize = self.flows.iter().map(|f| f.sender.heap_bytes()).sum();
+        let both = self.parts.iter().map(Part::heap_bytes);
+        both.fold((0, 0), |sum, bytes| (sum.0 + bytes.0, sum.1 + bytes.1))
+    }
+}
+
+impl Part {
+    /// Returns a part of a network without links and hosts.
+    fn empty(network: &Arc<Network>, watch: &Watch) -> Self {
+        Self {
+            now: Instant::ZERO,
+            measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
+            agenda: Events::new(network.seed),
+            links: Vec::new(),
+            delay_lines: Vec::new(),
+            access_links: Vec::new(),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            order: Order::default(),
+            paths: Arc::default(),
+            traffic: Vec::new(),
+            sacks: Sacks::default(),
+            finished: Series::new(&ARRIVAL_COLUMNS),
+            events: 0,
+            packet_hops: 0,
+            ledger: Ledger::default(),
+            capture: None,
+            steps: None,
+            watch: watch.clone(),
+            network: Arc::clone(network),
+        }
+    }
+
+    /// Returns the open flows of traffic sources, each with the index of its source.
+    fn started_flows(&self) -> impl Iterator<Item = (u32, &SendingHost, &ReceivingHost)> {
+        self.senders.iter().filter_map(|from| match from.owner {
+            Owner::Traffic(t) => Some((t, from, &self.receivers[from.sender.spec.to as usize])),
+            Owner::Group(_) | Owner::Nobody => None,
+        })
+    }
+
+    fn ledger(&self) -> Ledger {
+        let links = self.links.iter().map(Link::packets);
+        let lines = self.delay_lines.iter().map(DelayLine::packets);
+        let access = self.access_links.iter().map(|access| access.wire.packets());
+        let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
+        Ledger {
+            dropped: self.ledger.dropped + discarded as u64,
+            in_transit: links.chain(lines).chain(access).sum::<usize>() as u64,
+            ..self.ledger
+        }
+    }
+
+    fn sacks_in_use(&self) -> usize {
+        let discarded = self.links.iter().flat_map(Link::discarded).filter(|&&sack| sack != SackId::NONE);
+        self.sacks.in_use() - discarded.count()
+    }
+
+    fn heap_bytes(&self) -> (usize, usize) {
+        let senders = self.senders.capacity() * size_of::<SendingHost>();
+        let receivers = self.receivers.capacity() * size_of::<ReceivingHost>();
+        let hosts: usize = self.senders.iter().map(|host| host.sender.heap_bytes()).sum();
         let links: usize = self.links.iter().map(Link::heap_bytes).sum();
         let lines: usize = self.delay_lines.iter().map(DelayLine::heap_bytes).sum();
         let access: usize = self.access_links.iter().map(|access| access.wire.heap_bytes()).sum();
-        (flows + hosts, links + lines + access)
+        (senders + receivers + hosts, links + lines + access)
     }
 }

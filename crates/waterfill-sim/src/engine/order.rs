@@ -7,8 +7,8 @@
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Network;
 
-use super::Simulation;
-use crate::flow::{Flow, Owner};
+use super::Part;
+use crate::flow::{Owner, ReceivingHost};
 
 /// Progress of all groups of flows; empty if no group waits for another.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Order {
 /// Progress of one group of flows.
 #[derive(Clone, Debug)]
 struct Progress {
-    /// Index of the group's first flow.
+    /// Index of the group's first sender in its part.
     first: u32,
     /// Number of the group's flows that have not completed.
     open: u32,
@@ -31,7 +31,7 @@ struct Progress {
 
 impl Order {
     /// Builds the initial state, and marks the flows whose completion matters.
-    pub(super) fn new(network: &Network, flows: &mut [Flow]) -> Self {
+    pub(super) fn new(network: &Network, receivers: &mut [ReceivingHost]) -> Self {
         if network.flows.iter().all(|spec| spec.after.is_empty()) {
             return Self::default();
         }
@@ -46,10 +46,16 @@ impl Order {
         for (g, spec) in (0u32..).zip(&network.flows) {
             spec.after.iter().for_each(|&before| groups[before as usize].followers.push(g));
         }
-        for flow in flows {
-            flow.is_awaited = matches!(flow.owner, Owner::Group(g) if !groups[g as usize].followers.is_empty());
+        for host in receivers {
+            host.is_awaited = matches!(host.owner, Owner::Group(g) if !groups[g as usize].followers.is_empty());
         }
         Self { groups }
+    }
+
+    /// Returns the state for a part of the network, where `sender` gives the index of a group's first sender.
+    pub(super) fn for_part(&self, sender: impl Fn(usize) -> u32) -> Self {
+        let moved = |progress: &Progress| Progress { first: sender(progress.first as usize), ..progress.clone() };
+        Self { groups: self.groups.iter().map(moved).collect() }
     }
 
     /// Counts a completed flow of a group. Returns the groups that start now.
@@ -69,13 +75,13 @@ impl Order {
     }
 }
 
-impl Simulation {
-    /// Starts the flows that waited for flow `f` and now wait for no other. Called when `f` has completed.
+impl Part {
+    /// Starts the flows that waited for the flow of receiver `f` and now wait for no other. Called when it has completed.
     #[cold]
     pub(super) fn start_followers(&mut self, f: u32) {
-        let flow = &mut self.flows[f as usize];
-        flow.is_awaited = false;
-        let Owner::Group(group) = flow.owner else { return };
+        let host = &mut self.receivers[f as usize];
+        host.is_awaited = false;
+        let Owner::Group(group) = host.owner else { return };
         for ready in self.order.complete(group) {
             self.start_group(ready);
         }
@@ -88,7 +94,7 @@ impl Simulation {
         let delays: Vec<Duration> = (0..spec.count).map(|i| Duration::from_secs(spec.start_of_s(i))).collect();
         for (f, delay) in (first..).zip(delays) {
             let start: Instant = self.now + delay;
-            self.flows[f as usize].sender.start_at(start);
+            self.senders[f as usize].sender.start_at(start);
             self.schedule_sender(f);
         }
     }

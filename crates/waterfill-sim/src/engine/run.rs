@@ -2,8 +2,9 @@
 
 use waterfill_laws::units::{Duration, Instant};
 
-use super::Simulation;
-use super::event::{Event, Observation, Slice};
+use super::event::{Event, Slice};
+use super::record::Record;
+use super::{Part, Simulation, path};
 use crate::capture::CapturePoint;
 use crate::flow::{HostAccess, Owner};
 use crate::link::Enqueued;
@@ -30,49 +31,60 @@ impl Simulation {
         }
         self.watch.ask_here();
         let until = until.min(self.end);
-        match self.parallel.take() {
-            None => {
-                let watch = self.watch.clone();
-                self.run(&mut Slice::new(until + Duration::from_ps(1), events, &watch));
-                if self.agenda.next_time() <= until {
-                    return true;
-                }
-            }
-            Some(mut parallel) => {
-                parallel.advance(self, until);
-                self.parallel = Some(parallel);
-            }
-        }
-        if self.watch.is_stopped() {
+        let more = if let [part] = &mut self.parts[..] {
+            run_alone(part, &mut self.record, until, events)
+        } else {
+            self.run_divided(until);
+            false
+        };
+        self.now = self.parts.iter().map(|part| part.now).fold(self.now, Instant::max);
+        if more || self.watch.is_stopped() {
             return true;
         }
         self.now = self.now.max(until);
-        if self.now == self.end && self.sampled < self.end {
-            self.take_sample(); // the rest of the last interval
+        if self.now == self.end && self.record.sampled < self.end {
+            // The rest of the last interval.
+            self.record.take_sample(&mut self.parts.iter_mut().collect::<Vec<_>>(), self.end);
         }
         false
     }
+}
 
-    /// Handles the events of a slice in their order.
-    pub(super) fn run(&mut self, slice: &mut Slice<'_>) {
+/// Simulates the whole network up to and including `until`, but stops after `events` events. Returns true if more events
+/// are due up to `until`.
+fn run_alone(part: &mut Part, record: &mut Record, until: Instant, events: u64) -> bool {
+    let watch = part.watch.clone();
+    let mut slice = Slice::new(until + Duration::from_ps(1), events, &watch);
+    loop {
+        let due = record.due();
+        part.run(&mut slice, due);
+        if due >= slice.end {
+            return part.agenda.next_time().min(due) <= until;
+        }
+        record.observe(&mut [part]);
+        slice.count();
+    }
+}
+
+impl Part {
+    /// Handles the events of a slice that come before `until`, in their order.
+    pub(super) fn run(&mut self, slice: &mut Slice<'_>, until: Instant) {
         loop {
-            let due = self.agenda.observed_at();
+            let due = self.agenda.changes_at().min(until);
             self.handle_events(slice, due);
-            if due >= slice.end {
+            if due >= slice.end.min(until) {
                 break;
             }
-            if let Some((time, observation)) = self.agenda.pop_observation() {
-                if let Some(next) = self.observe(time, observation) {
-                    self.agenda.add_observation(next, observation);
-                }
+            if let Some((time, l)) = self.agenda.pop_change() {
+                self.change_link(time, l);
             }
             slice.count();
         }
     }
 
-    /// Handles the events of a slice that come before the observation that is due next.
+    /// Handles the events of a slice that come before the change that is due next.
     fn handle_events(&mut self, slice: &mut Slice<'_>, due: Instant) {
-        let large = self.links.len() > CACHED || self.flows.len() > CACHED;
+        let large = self.links.len() > CACHED || self.senders.len() > CACHED;
         let mut end = slice.end.min(due);
         while let Some((time, event)) = self.agenda.peek() {
             if time >= end {
@@ -90,7 +102,7 @@ impl Simulation {
                         let reordered = matches!(event, Event::Reordered(_));
                         let at = CapturePoint { now: time, link: l };
                         if let Some(packet) = link.next_delivered(time, reordered) {
-                            capture.record(at, &packet, &self.flows, &self.network, &self.sacks);
+                            capture.record(at, &packet, &self.senders, &self.network, &self.sacks);
                         }
                     }
                     let packet = if matches!(event, Event::Link(_)) {
@@ -124,7 +136,7 @@ impl Simulation {
                     let access = &mut self.access_links[a as usize].wire;
                     let packet = access.deliver();
                     self.agenda.replace_next(event, access.head());
-                    self.leave_access(packet);
+                    self.enqueue(self.first_link(&packet), packet);
                 }
                 Event::Sender(f) => {
                     self.agenda.pop_timer();
@@ -145,37 +157,25 @@ impl Simulation {
         }
     }
 
-    /// Prefetches data for a large network's next events: the next event's link, or the flow of link `l`'s next packet.
+    /// Prefetches data for a large network's next events: the next event's link, or the addressee of link `l`'s next packet.
     #[inline(never)] // keeps the path of smaller networks short
     fn look_ahead(&self, l: u32) {
         if self.links.len() > CACHED {
             if let Some(next) = self.agenda.next_link().and_then(|next| self.links.get(next)) {
                 prefetch(next);
             }
-        } else if let Some((flow, role)) = self.links[l as usize].next_flow() {
-            let flow = &self.flows[flow as usize];
-            if role == Role::Ack { prefetch(&flow.sender) } else { prefetch(&flow.receiver) }
-        }
-    }
-
-    /// Handles an observation. Returns the time of the next one of its kind, if any.
-    pub(super) fn observe(&mut self, now: Instant, observation: Observation) -> Option<Instant> {
-        self.now = now;
-        self.events += 1;
-        match observation {
-            Observation::WindowOpens => self.links.iter_mut().for_each(|link| link.open_window(now)),
-            Observation::WindowCloses => self.links.iter_mut().for_each(|link| link.close_window(now)),
-            Observation::Change(l) => return self.change_link(l),
-            Observation::Sample => {
-                self.take_sample();
-                return Some(now + self.sample);
+        } else if let Some((to, role)) = self.links[l as usize].next_addressee() {
+            match role {
+                Role::SynAck | Role::Ack => self.senders.get(to as usize).map_or((), prefetch),
+                Role::Syn | Role::Data | Role::Traffic => self.receivers.get(to as usize).map_or((), prefetch),
             }
         }
-        None
     }
 
-    /// Applies the change that is due on a link. Returns the time of the link's next change, if any.
-    fn change_link(&mut self, l: u32) -> Option<Instant> {
+    /// Applies the change that is due on a link, and schedules its next change.
+    fn change_link(&mut self, now: Instant, l: u32) {
+        self.now = now;
+        self.events += 1;
         let link = &mut self.links[l as usize];
         let change = link.vary(self.now);
         if change.restart {
@@ -192,29 +192,30 @@ impl Simulation {
         if !link.is_exported() {
             self.agenda.replace_next(Event::Link(l), link.head());
         }
-        let next = link.varies_at();
+        if let Some(next) = link.varies_at() {
+            self.agenda.add_change(next, l);
+        }
         if link.has_discarded() {
             self.count_drops(l);
         }
-        next
     }
 
     /// Runs a sender's timer, unless the event is stale.
     fn run_sender(&mut self, f: u32) {
-        let flow = &mut self.flows[f as usize];
-        if flow.sender_due == self.now {
-            flow.sender_due = Instant::NEVER;
-            flow.sender.on_timer(self.now);
+        let host = &mut self.senders[f as usize];
+        if host.due == self.now {
+            host.due = Instant::NEVER;
+            host.sender.on_timer(self.now);
             self.transmit_unasked(f);
         }
     }
 
     /// Runs a receiver's timer, unless the event is stale.
     fn run_receiver(&mut self, f: u32) {
-        let flow = &mut self.flows[f as usize];
-        if flow.receiver_due == self.now {
-            flow.receiver_due = Instant::NEVER;
-            if let Some(ack) = &flow.receiver.on_timer(self.now) {
+        let host = &mut self.receivers[f as usize];
+        if host.due == self.now {
+            host.due = Instant::NEVER;
+            if let Some(ack) = &host.receiver.on_timer(self.now) {
                 self.send_ack(ack);
             }
             self.schedule_receiver(f);
@@ -253,8 +254,9 @@ impl Simulation {
     /// Schedules a packet's arrival out of the order of its link.
     fn schedule_reordered(&mut self, l: u32, delay: Duration, packet: Packet) {
         let time = self.now + delay;
-        self.links[l as usize].add_reordered(time, packet);
-        self.agenda.add_timer(time, Event::Reordered(l), u64::from(l));
+        let link = &mut self.links[l as usize];
+        link.add_reordered(time, packet);
+        self.agenda.add_timer(time, Event::Reordered(l), u64::from(link.view().id));
     }
 
     /// Counts packets that a queue dropped after accepting them.
@@ -272,30 +274,31 @@ impl Simulation {
     /// Forwards a packet that has crossed a link to the next link or to the end of its path.
     fn forward(&mut self, mut packet: Packet) {
         packet.hop += 1;
-        let hop = usize::from(packet.hop);
+        let next = self.paths[packet.path as usize + usize::from(packet.hop)];
+        if next < path::DELAY_LINE {
+            self.enqueue(next, packet);
+        } else if next == path::END {
+            self.arrive(&packet);
+        } else {
+            self.enqueue_delay_line(next & !path::DELAY_LINE, packet);
+        }
+    }
+
+    /// Hands a packet to its addressee.
+    fn arrive(&mut self, packet: &Packet) {
         match packet.role {
             Role::Traffic => {
-                let traffic = &mut self.traffic[packet.flow as usize];
-                if let Some(&l) = traffic.path.get(hop) {
-                    self.enqueue(l, packet);
-                } else {
-                    self.ledger.delivered += 1;
-                    traffic.receive(self.now, packet.bytes);
-                }
+                self.ledger.delivered += 1;
+                self.traffic[packet.to as usize].receive(self.now, packet.bytes);
             }
-            Role::Syn | Role::Data => match self.flows[packet.flow as usize].route.forward.get(hop) {
-                Some(&l) => self.enqueue(l, packet),
-                None => self.receive(&packet),
-            },
-            Role::SynAck | Role::Ack => {
-                let route = &self.flows[packet.flow as usize].route;
-                match (route.reverse.get(hop), route.back) {
-                    (Some(&l), _) => self.enqueue(l, packet),
-                    (None, Some(back)) => self.enqueue_delay_line(back, packet),
-                    (None, None) => self.receive_ack(&packet),
-                }
-            }
+            Role::Syn | Role::Data => self.receive(packet),
+            Role::SynAck | Role::Ack => self.receive_ack(packet),
         }
+    }
+
+    /// Returns the first link of a packet's path.
+    fn first_link(&self, packet: &Packet) -> u32 {
+        self.paths[packet.path as usize]
     }
 
     /// Enqueues a packet at a link.
@@ -340,10 +343,7 @@ impl Simulation {
     fn leave_delay_line(&mut self, packet: Packet) {
         match packet.role {
             Role::SynAck | Role::Ack => self.receive_ack(&packet),
-            Role::Syn | Role::Data | Role::Traffic => {
-                let first = self.flows[packet.flow as usize].route.forward[0];
-                self.enqueue(first, packet);
-            }
+            Role::Syn | Role::Data | Role::Traffic => self.enqueue(self.first_link(&packet), packet),
         }
     }
 
@@ -354,39 +354,28 @@ impl Simulation {
         }
     }
 
-    /// Hands a packet from an access link to the first link of its path.
-    fn leave_access(&mut self, packet: Packet) {
-        let first = match packet.role {
-            Role::Traffic => self.traffic[packet.flow as usize].path[0],
-            Role::Syn | Role::Data | Role::SynAck | Role::Ack => self.flows[packet.flow as usize].route.forward[0],
-        };
-        self.enqueue(first, packet);
-    }
-
     // ------------------------------------------------------------------ hosts
 
     /// Hands a SYN or data packet to its receiver.
     fn receive(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
-        let flow = &mut self.flows[packet.flow as usize];
-        let spec = &flow.sender.spec;
-        if packet.incarnation != spec.incarnation {
+        let host = &mut self.receivers[packet.to as usize];
+        if packet.incarnation != host.incarnation {
             return; // of a closed connection
         }
-        if let (Owner::Traffic(t), Role::Data) = (flow.owner, packet.role) {
+        if let (Owner::Traffic(t), Role::Data) = (host.owner, packet.role) {
             self.traffic[t as usize].receive(self.now, packet.bytes);
         }
-        let payload = |number| u32::from(spec.payload(spec.bytes_of(number)));
-        let answer = flow.receiver.on_packet(self.now, packet, payload, &mut self.sacks);
-        let completed = flow.is_awaited && flow.receiver.completed.is_some();
-        if flow.receiver.poll_timer() != Instant::NEVER {
-            self.schedule_receiver(packet.flow);
+        let answer = host.on_packet(self.now, packet, &mut self.sacks);
+        let completed = host.is_awaited && host.receiver.completed.is_some();
+        if host.receiver.poll_timer() != Instant::NEVER {
+            self.schedule_receiver(packet.to);
         }
         if let Some(ack) = &answer {
             self.send_ack(ack);
         }
         if completed {
-            self.start_followers(packet.flow);
+            self.start_followers(packet.to);
         }
     }
 
@@ -394,8 +383,7 @@ impl Simulation {
     #[inline(always)]
     fn send_ack(&mut self, ack: &Packet) {
         self.ledger.sent += 1;
-        let first = self.flows[ack.flow as usize].route.reverse[0];
-        self.enqueue_new(first, ack);
+        self.enqueue_new(self.first_link(ack), ack);
     }
 
     /// Hands an acknowledgement to its sender.
@@ -403,8 +391,8 @@ impl Simulation {
     fn receive_ack(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
         let blocks = self.sacks.take(packet.sack);
-        let flow = &mut self.flows[packet.flow as usize];
-        let sender = &mut flow.sender;
+        let host = &mut self.senders[packet.to as usize];
+        let sender = &mut host.sender;
         if packet.incarnation != sender.spec.incarnation {
             return; // of a closed connection
         }
@@ -413,13 +401,14 @@ impl Simulation {
         } else {
             sender.on_ack(self.now, packet, blocks.as_ref());
         }
-        if let Owner::Traffic(t) = flow.owner {
-            if flow.receiver.completed.is_some() && !flow.sender.is_live(self.now) {
-                self.finish_flow(packet.flow, t);
+        if let Owner::Traffic(t) = host.owner {
+            let receiver = &self.receivers[sender.spec.to as usize].receiver;
+            if receiver.completed.is_some() && !sender.is_live(self.now) {
+                self.finish_flow(packet.to, t);
                 return;
             }
         }
-        self.transmit(packet.flow);
+        self.transmit(packet.to);
     }
 
     /// Sends all packets that a sender may send now, when no acknowledgement has arrived.
@@ -432,19 +421,13 @@ impl Simulation {
     #[expect(clippy::inline_always, reason = "one caller on the packet path")]
     #[inline(always)]
     fn transmit(&mut self, f: u32) {
-        while let Some(packet) = &self.flows[f as usize].sender.poll_transmit(self.now) {
+        while let Some(packet) = &self.senders[f as usize].sender.poll_transmit(self.now) {
             self.ledger.sent += 1;
-            let flow = &self.flows[f as usize];
-            match flow.route.entry {
-                HostAccess::Ideal => {
-                    let first = flow.route.forward[0];
-                    self.enqueue_new(first, packet);
-                }
+            let host = &self.senders[f as usize];
+            match host.entry {
+                HostAccess::Ideal => self.enqueue_new(self.first_link(packet), packet),
                 HostAccess::DelayLine(out) => self.enqueue_delay_line(out, *packet),
-                HostAccess::Access => {
-                    let access = flow.access;
-                    self.enqueue_access(access, *packet);
-                }
+                HostAccess::Access(access) => self.enqueue_access(access, *packet),
             }
             if self.ledger.sent % PACKETS_PER_POLL == 0 && self.watch.poll() {
                 self.agenda.clear(); // or each event until the next poll would send a burst of its own
@@ -460,11 +443,11 @@ impl Simulation {
     #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
     #[inline(always)]
     pub(super) fn schedule_sender(&mut self, f: u32) {
-        let flow = &mut self.flows[f as usize];
-        let time = flow.sender.poll_timer(self.now);
-        if time < flow.sender_due {
-            flow.sender_due = time;
-            let number = flow.number;
+        let host = &mut self.senders[f as usize];
+        let time = host.sender.poll_timer(self.now);
+        if time < host.due {
+            host.due = time;
+            let number = u64::from(host.sender.spec.flow);
             self.schedule_timer(time, Event::Sender(f), number);
         }
     }
@@ -475,11 +458,11 @@ impl Simulation {
     }
 
     fn schedule_receiver(&mut self, f: u32) {
-        let flow = &mut self.flows[f as usize];
-        let time = flow.receiver.poll_timer();
-        if time < flow.receiver_due {
-            flow.receiver_due = time;
-            self.agenda.add_timer(time, Event::Receiver(f), flow.number);
+        let host = &mut self.receivers[f as usize];
+        let time = host.receiver.poll_timer();
+        if time < host.due {
+            host.due = time;
+            self.agenda.add_timer(time, Event::Receiver(f), u64::from(host.receiver.spec.flow));
         }
     }
 }

@@ -5,65 +5,71 @@ use waterfill_network::summary::{
     CompletionSummary, EngineSummary, FlowSummary, LinkSummary, RttSummary, Summary, TrafficSummary, WebSummary,
 };
 
-use super::Simulation;
-use crate::flow::{Flow, Owner};
+use super::record::place;
+use super::{Part, Simulation};
+use crate::flow::{Owner, ReceivingHost, SendingHost};
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Simulation {
     /// Returns the summary of the run up to now, over the elapsed part of the measurement window.
     pub fn summary(&mut self) -> Summary {
         let now = self.now();
-        let flows = self.flows.iter().filter_map(|flow| self.flow_summary(flow, now)).collect();
+        let places = &self.record.places;
+        let flows = (0..self.record.flows()).filter_map(|i| {
+            let ((here, from), (there, to)) = (place(&places.senders, i), place(&places.receivers, i));
+            self.flow_summary(&self.parts[here].senders[from], &self.parts[there].receivers[to], now)
+        });
+        let flows = flows.collect();
         let totals = self.flow_totals();
-        let traffic = self.traffic.iter().zip(&totals).map(|(t, totals)| traffic_summary(t, totals, now)).collect();
+        let traffic = totals.iter().enumerate().map(|(t, totals)| self.traffic_summary(t, totals, now)).collect();
         let engine =
             EngineSummary { packet_hops: self.packet_hops(), events: self.events(), ..EngineSummary::default() };
-        let names = self.network.links.iter().map(|spec| spec.name.clone());
-        let links = names
-            .zip(&mut self.links)
-            .map(|(name, link)| {
-                let result = link.result(now);
-                LinkSummary {
-                    name,
-                    utilization: result.utilization,
-                    queue_bytes: result.queue_bytes,
-                    queue_packets: result.queue_packets,
-                    drops: result.drops,
-                    marks: result.marks,
-                    lost: result.lost,
-                }
-            })
-            .collect();
+        let links = self.network.links.iter().enumerate().map(|(i, spec)| {
+            let (part, l) = place(&self.record.places.links, i);
+            let result = self.parts[part].links[l].result(now);
+            LinkSummary {
+                name: spec.name.clone(),
+                utilization: result.utilization,
+                queue_bytes: result.queue_bytes,
+                queue_packets: result.queue_packets,
+                drops: result.drops,
+                marks: result.marks,
+                lost: result.lost,
+            }
+        });
+        let links = links.collect();
         Summary { flows, links, traffic, engine }
     }
 
     /// Returns the totals of each traffic source's flows, both finished and open.
     fn flow_totals(&self) -> Vec<FlowTotals> {
-        let finished = |t: &Traffic| t.web.as_ref().map(|web| web.finished.clone()).unwrap_or_default();
-        let mut totals: Vec<FlowTotals> = self.traffic.iter().map(finished).collect();
-        for flow in &self.flows {
-            if let Owner::Traffic(t) = flow.owner {
-                totals[t as usize].add(flow, self.traffic[t as usize].counted);
-            }
+        let finished = |part: &Part, t: usize| part.traffic[t].web.as_ref().map(|web| web.finished.clone());
+        let mut totals: Vec<FlowTotals> = (0..self.network.traffic.len())
+            .map(|t| self.parts.iter().find_map(|part| finished(part, t)).unwrap_or_default())
+            .collect();
+        for (t, from, to) in self.parts.iter().flat_map(Part::started_flows) {
+            totals[t as usize].add(from, to, self.parts[0].traffic[t as usize].counted);
         }
         totals
     }
 
-    fn flow_summary(&self, flow: &Flow, now: Instant) -> Option<FlowSummary> {
-        let Owner::Group(group) = flow.owner else { return None };
+    fn flow_summary(&self, from: &SendingHost, to: &ReceivingHost, now: Instant) -> Option<FlowSummary> {
+        let Owner::Group(group) = from.owner else { return None };
+        let (sender, receiver) = (&from.sender, &to.receiver);
         let spec = &self.network.flows[group as usize];
-        let index = flow.sender.spec.index;
+        let index = sender.spec.index;
         let name = if spec.count > 1 { format!("{}[{index}]", spec.name) } else { spec.name.clone() };
-        let start_s = match flow.sender.spec.start {
+        let start_s = match sender.spec.start {
             _ if spec.after.is_empty() => spec.start_of_s(index),
             Instant::NEVER => spec.stop_s,
             start => start.as_secs().min(spec.stop_s),
         };
-        let until = flow.receiver.completed.unwrap_or(Instant::NEVER).min(flow.sender.spec.stop).min(now);
-        let active_s = intersection([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
+        let until = receiver.completed.unwrap_or(Instant::NEVER).min(sender.spec.stop).min(now);
+        let (from_s, to_s) = (self.parts[0].measure.0.as_secs(), self.parts[0].measure.1.as_secs());
+        let active_s = intersection([from_s, to_s], [start_s, until.as_secs()]);
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));
         let base_ms = spec.base_rtt_of_s(index) * 1e3;
-        let rtt = &flow.sender.rtt;
+        let rtt = &sender.rtt;
         Some(FlowSummary {
             name,
             group: spec.name.clone(),
@@ -72,43 +78,46 @@ impl Simulation {
             start_s,
             stop_s: spec.stop_s,
             active_s,
-            rate_bps: rate(flow.receiver.bytes_counted),
-            goodput_bps: rate(flow.receiver.payload_counted),
+            rate_bps: rate(receiver.bytes_counted),
+            goodput_bps: rate(receiver.payload_counted),
             rtt_ms: RttSummary {
                 base: base_ms,
                 mean: rtt.mean_s().map(|s| s * 1e3),
                 p50: rtt.quantile_above_base_s(0.5).map(|s| base_ms + s * 1e3),
                 p99: rtt.quantile_above_base_s(0.99).map(|s| base_ms + s * 1e3),
             },
-            packets_sent: flow.sender.packets_sent(),
-            retransmissions: flow.sender.retransmissions,
-            timeouts: flow.sender.timeouts,
-            completed_s: flow.receiver.completed.map(Instant::as_secs),
+            packets_sent: sender.packets_sent(),
+            retransmissions: sender.retransmissions,
+            timeouts: sender.timeouts,
+            completed_s: receiver.completed.map(Instant::as_secs),
             count: None,
         })
     }
-}
-
-fn traffic_summary(traffic: &Traffic, totals: &FlowTotals, now: Instant) -> TrafficSummary {
-    let (from, to) = (traffic.counted.0.as_secs(), traffic.counted.1.min(now).as_secs());
-    let rate = |bytes: u64| (to > from).then(|| bytes as f64 * 8.0 / (to - from));
-    let flows = traffic.web.as_ref().map(|web| WebSummary {
-        protocol: web.flow.protocol.clone(),
-        goodput_bps: rate(totals.payload_counted),
-        flows_started: web.started,
-        flows_completed: totals.completed,
-        flows_open_max: web.open_max,
-        flow_completion_ms: completion_summary(&totals.completion),
-        retransmissions: totals.retransmissions,
-        timeouts: totals.timeouts,
-    });
-    TrafficSummary {
-        name: traffic.spec.name.clone(),
-        kind: traffic.spec.kind.name(),
-        rate_bps: rate(traffic.bytes_counted),
-        packets_sent: traffic.sent + totals.packets_sent,
-        packets_received: traffic.received,
-        flows,
+    fn traffic_summary(&self, t: usize, totals: &FlowTotals, now: Instant) -> TrafficSummary {
+        let of_parts = || self.parts.iter().map(|part| &part.traffic[t]);
+        let sum = |count: fn(&Traffic) -> u64| of_parts().map(count).sum::<u64>();
+        let (spec, counted) = (&self.network.traffic[t], self.parts[0].traffic[t].counted);
+        let (from, to) = (counted.0.as_secs(), counted.1.min(now).as_secs());
+        let rate = |bytes: u64| (to > from).then(|| bytes as f64 * 8.0 / (to - from));
+        let web = of_parts().find_map(|traffic| traffic.web.as_ref());
+        let flows = web.map(|web| WebSummary {
+            protocol: web.flow.protocol.clone(),
+            goodput_bps: rate(totals.payload_counted),
+            flows_started: web.started,
+            flows_completed: totals.completed,
+            flows_open_max: web.open_max,
+            flow_completion_ms: completion_summary(&totals.completion),
+            retransmissions: totals.retransmissions,
+            timeouts: totals.timeouts,
+        });
+        TrafficSummary {
+            name: spec.name.clone(),
+            kind: spec.kind.name(),
+            rate_bps: rate(sum(|traffic| traffic.bytes_counted)),
+            packets_sent: sum(|traffic| traffic.sent) + totals.packets_sent,
+            packets_received: sum(|traffic| traffic.received),
+            flows,
+        }
     }
 }
 

@@ -63,14 +63,11 @@ pub(crate) struct ReceiverFaults {
 }
 
 impl ReceiverFaults {
-    /// Returns the faults that concern a flow's receiver; `None` if there are none.
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, forward: &[u32], kind: ProtocolKind) -> Option<Box<Self>> {
-        let damages = |l: &u32| {
-            let faults = network.links.get(*l as usize).map_or(&[][..], |link| &link.faults);
-            faults.iter().any(|fault| !matches!(fault.effect, Effect::Hold { .. }))
-        };
+    /// Returns the faults that concern a flow's receiver; `None` if there are none. `damages` is true if a link of the
+    /// path damages packets.
+    pub(crate) fn new(flow: &FlowSpec, damages: bool, kind: ProtocolKind) -> Option<Box<Self>> {
         let lies = periods(flow, HostEffect::Lie {});
-        let any = !lies.is_empty() || forward.iter().any(damages);
+        let any = !lies.is_empty() || damages;
         let hides_losses = kind == ProtocolKind::EndToEnd;
         any.then(|| Box::new(Self { lies, hides_losses, empty: false }))
     }
@@ -100,6 +97,13 @@ impl ReceiverFaults {
             echo
         }
     }
+}
+
+/// Returns true if a link of this path damages packets.
+pub(crate) fn damages(network: &Network, path: &[u32]) -> bool {
+    path.iter()
+        .filter_map(|&l| network.links.get(l as usize))
+        .any(|link| link.faults.iter().any(|fault| !matches!(fault.effect, Effect::Hold { .. })))
 }
 
 /// Returns the periods of a flow's faults of one kind.

@@ -1,40 +1,41 @@
 //! Simulation of one run on several threads, with the same results as on one thread.
 //!
-//! Reading order: `plan` (which thread simulates what), this file (windows and what crosses between threads), `barrier`.
-//! Each thread has a [`Simulation`] of the whole network and uses its own part of it; thread 0 uses the one that the
-//! caller holds. A link belongs to the thread where it begins. If it ends in another thread's part, that thread's copy
-//! of the link is a queue of packets that are about to arrive.
+//! Reading order: `plan` (which thread simulates what), `divide`, this file (windows and what crosses between threads),
+//! `barrier`. Each thread has a [`Part`] of the network. A link belongs to the part where it begins. If it ends in another
+//! part, that part has the link's far end, a queue of packets that are about to arrive.
 //!
 //! Time passes in windows, at the end of which all threads meet once. An event of one part can cause one of another only
 //! over a cut link, and not before that link's delay and shortest transmission have passed. So each part handles its
 //! events up to the earliest time at which another part could interfere, as far as all parts' next events tell. At the
 //! end of the window it hands over the packets whose transmission has started on its cut links; their headers are final.
+//! A packet that a change of its link could still move is kept, and arrives no earlier than the change and the link's
+//! shortest delay.
 //!
 //! Equal bytes for any number of threads follow. Within a part, events are handled in the order of time and rank, as on
 //! one thread, and neither depends on other parts (see `event`). Events of different parts at one time cannot concern each
 //! other, because crossing takes longer than no time.
 //!
 //! Samples and the summary's window concern the whole network. A window ends where one of them is due; then thread 0
-//! takes all parts together and calls what a run on one thread calls. A window also ends where a cut link's rate, delay
-//! or state changes, and no packet is handed over that could concern.
+//! reads all parts, as on one thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError};
 
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::Watch;
 
-use super::Simulation;
-use super::event::{Event, Events, Observation, Slice};
-use crate::flow::Flow;
+use super::event::{Event, Slice};
+use super::record::Record;
+use super::{Part, Simulation, path};
 use crate::packet::{Blocks, Packet, SackId};
-use crate::traffic::Traffic;
 
 mod barrier;
+mod divide;
 mod plan;
 
 use barrier::Barrier;
-use plan::{Pair, Plan};
+use divide::divide;
+use plan::Plan;
 
 /// Smallest difference between two simulated times.
 const PICOSECOND: Duration = Duration::from_ps(1);
@@ -42,21 +43,36 @@ const PICOSECOND: Duration = Duration::from_ps(1);
 /// Number of windows between two polls of the watch. A long window also polls inside.
 const WINDOWS_PER_POLL: usize = 64;
 
-/// A run's division among threads, and the parts of the network that other threads simulate.
+/// What connects the parts of a network.
+#[derive(Debug, Default)]
+pub(super) struct Division {
+    pairs: Vec<Pair>,
+    /// Lookahead from each part to each: see [`Plan`].
+    lookahead: Vec<Vec<Duration>>,
+}
+
+/// Two parts with cut links from the first to the second.
 #[derive(Debug)]
-pub(super) struct Parallel {
-    plan: Plan,
-    /// Simulations of threads 1, 2, …
-    others: Vec<Simulation>,
-    /// Observations of the whole network, and changes of cut links.
-    observations: Vec<(Instant, Observation)>,
-    /// Number of flows at the start of the run. Traffic sources start later flows, all of them in part 0.
-    initial_flows: usize,
+struct Pair {
+    from: usize,
+    to: usize,
+    links: Vec<CutLink>,
+}
+
+/// A link that begins in one part and ends in another.
+#[derive(Clone, Copy, Debug)]
+struct CutLink {
+    /// Indices of the link where it begins and of its far end, each in its part.
+    here: u32,
+    there: u32,
+    /// Shortest delay that the link ever has.
+    min_delay: Duration,
 }
 
 /// A packet that crosses from one thread's part to another's.
 #[derive(Debug)]
 struct Crossing {
+    /// Index of the link's far end.
     link: u32,
     arrives: Instant,
     packet: Packet,
@@ -92,18 +108,38 @@ struct Messages {
     over: AtomicBool,
 }
 
+/// What a part does next.
+enum Step {
+    /// Handle all events before a time.
+    Window(Instant),
+    /// Wait until the network has been read.
+    Read,
+    /// Stop: all events are handled, or the run is stopped.
+    Over,
+}
+
+/// CPU times of a run whose parts were simulated in turn, in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turns {
+    /// Time of each part.
+    pub parts_s: Vec<f64>,
+    /// Sum over windows of the time of the slowest part. Threads with a CPU each take this time and that of the barriers.
+    pub slowest_s: f64,
+    /// Number of windows.
+    pub windows: u64,
+}
+
 /// State shared by the threads of a run while it advances.
 #[derive(Debug)]
 struct Shared<'a> {
-    plan: &'a Plan,
+    division: &'a Division,
     until: Instant,
-    initial_flows: usize,
-    parts: Vec<Mutex<&'a mut Simulation>>,
+    parts: Vec<Mutex<&'a mut Part>>,
+    record: Mutex<&'a mut Record>,
+    /// Time at which the network is read next, in picoseconds.
+    read_at: AtomicU64,
     barrier: Barrier,
     messages: [Messages; 2],
-    /// Flows that traffic sources have started, for the other threads.
-    started: RwLock<Vec<Flow>>,
-    observations: Mutex<Vec<(Instant, Observation)>>,
     watch: Watch,
 }
 
@@ -114,41 +150,75 @@ impl Simulation {
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
     /// begun or records packets.
     pub fn set_threads(&mut self, threads: Option<usize>) -> usize {
-        if self.events > 0 || self.capture.is_some() || self.steps.is_some() || self.parallel.is_some() {
+        let part = &self.parts[0];
+        if self.events() > 0 || part.capture.is_some() || part.steps.is_some() || self.parts.len() > 1 {
             return self.threads();
         }
         let plan = match threads {
             Some(threads) => (2..=threads).rev().find_map(|parts| Plan::new(&self.network, parts)),
             None => Plan::fastest(&self.network, idle_cpus()),
         };
-        self.parallel = plan.map(|plan| Box::new(Parallel::new(plan, self)));
+        if let Some(plan) = plan {
+            let whole = std::mem::replace(&mut self.parts[0], Part::empty(&self.network, &self.watch));
+            let pairs;
+            (self.parts, self.record.places, pairs) = divide(whole, &plan);
+            self.division = Division { pairs, lookahead: plan.lookahead };
+        }
         self.threads()
     }
 
     /// Returns the number of threads that the run uses.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.parallel.as_ref().map_or(1, |parallel| parallel.plan.parts)
+        self.parts.len()
     }
 
-    /// Returns the simulations of the other threads.
-    pub(super) fn other_parts(&self) -> &[Self] {
-        self.parallel.as_ref().map_or(&[], |parallel| &parallel.others)
+    /// Simulates up to and including `until` on all threads.
+    pub(super) fn run_divided(&mut self, until: Instant) {
+        let parts = self.parts.len();
+        self.with_shared(until, |shared| {
+            std::thread::scope(|scope| {
+                for part in 1..parts {
+                    scope.spawn(move || shared.simulate(part));
+                }
+                shared.simulate(0);
+            });
+        });
     }
 
-    /// Returns a simulation of the same network for another thread, before the run begins. Its links have no router laws:
-    /// [`exchange`] moves those of its part there.
-    fn for_another_thread(&self) -> Self {
-        let links = self.links.iter().map(|link| link.elsewhere(&self.network)).collect();
-        let mut part = Self::unbuilt(Arc::clone(&self.network), links, self.watch.clone());
-        part.flows.clone_from(&self.flows);
-        part.order = self.order.clone();
-        part.traffic = self.traffic.iter().map(Traffic::elsewhere).collect();
-        (part.delay_lines, part.access_links) = (self.delay_lines.clone(), self.access_links.clone());
-        part.agenda = self.agenda.clone();
-        part
+    /// Simulates the whole run with its parts in turn on this thread, and returns their times by a clock that counts
+    /// seconds. `None` if the run is not divided.
+    pub fn run_in_turns(&mut self, clock: impl Fn() -> f64) -> Option<Turns> {
+        if self.parts.len() == 1 {
+            return None;
+        }
+        let turns = self.with_shared(self.end, |shared| shared.simulate_in_turns(clock));
+        self.advance(self.end); // the rest of the last interval
+        Some(turns)
     }
 
+    fn with_shared<T>(&mut self, until: Instant, act: impl FnOnce(&Shared<'_>) -> T) -> T {
+        let (division, parts) = (&self.division, self.parts.len());
+        let messages = || Messages {
+            next: (0..parts).map(|_| AtomicU64::new(0)).collect(),
+            borders: division.pairs.iter().map(|_| Border::default()).collect(),
+            over: AtomicBool::new(false),
+        };
+        let shared = Shared {
+            division,
+            until,
+            read_at: AtomicU64::new(self.record.due().as_ps()),
+            parts: self.parts.iter_mut().map(Mutex::new).collect(),
+            record: Mutex::new(&mut self.record),
+            barrier: Barrier::new(parts),
+            messages: [messages(), messages()],
+            watch: self.watch.clone(),
+        };
+        act(&shared)
+    }
+}
+
+impl Part {
     /// Imports the packets of cut links from a mailbox.
     fn import(&mut self, mail: &mut Mailbox) {
         let mut blocks = mail.blocks.drain(..);
@@ -163,84 +233,22 @@ impl Simulation {
     }
 
     /// Moves the packets of a cut link that nothing can change any more to a mailbox. Returns the earliest arrival of a
-    /// moved packet and of one that stays. All events before `end` have been handled.
-    fn export(&mut self, l: u32, end: Instant, mail: &mut Mailbox) -> [Instant; 2] {
+    /// moved packet and the time before which none arrives that stays. All events before `end` have been handled.
+    fn export(&mut self, cut: CutLink, end: Instant, mail: &mut Mailbox) -> [Instant; 2] {
         let before = end.before(PICOSECOND);
-        let link = &mut self.links[l as usize];
+        let link = &mut self.links[cut.here as usize];
         link.advance(before);
         let first = link.settled_head();
         while let Some(arrives) = link.settled_head() {
             let packet = link.deliver(before);
             mail.blocks.extend(self.sacks.take(packet.sack));
-            mail.crossings.push(Crossing { link: l, arrives, packet });
+            mail.crossings.push(Crossing { link: cut.there, arrives, packet });
         }
-        let kept = link.next_arrival();
+        let kept = link.earliest_arrival(cut.min_delay);
         if link.has_discarded() {
-            self.count_drops(l);
+            self.count_drops(cut.here);
         }
         [first.unwrap_or(Instant::NEVER), kept]
-    }
-}
-
-impl Parallel {
-    /// Divides a simulation that has not begun.
-    fn new(plan: Plan, sim: &mut Simulation) -> Self {
-        let mut others: Vec<Simulation> = (1..plan.parts).map(|_| sim.for_another_thread()).collect();
-        let is_shared = |observation| match observation {
-            Observation::Change(l) => plan.is_cut(l),
-            Observation::WindowOpens | Observation::WindowCloses | Observation::Sample => true,
-        };
-        let observations = sim.agenda.take_observations(is_shared);
-        for (part, sim) in std::iter::once(&mut *sim).chain(&mut others).enumerate() {
-            let mut agenda = std::mem::replace(&mut sim.agenda, Events::new(0));
-            agenda.retain_timers(|event| owner(&plan, sim, event) == part);
-            let elsewhere = |observation| match observation {
-                Observation::Change(l) => is_shared(observation) || plan.links[l as usize].0 != part,
-                _ => true,
-            };
-            drop(agenda.take_observations(elsewhere));
-            sim.agenda = agenda;
-        }
-        (0..sim.links.len()).filter(|&l| plan.is_cut(l as u32)).for_each(|l| sim.links[l].export());
-        let initial_flows = sim.flows.len();
-        Self { plan, others, observations, initial_flows }
-    }
-
-    /// Returns the number of the other threads' pending events and of shared observations.
-    pub(super) fn pending(&self) -> usize {
-        self.others.iter().map(|part| part.agenda.len()).sum::<usize>() + self.observations.len()
-    }
-
-    /// Simulates up to and including `until` on all threads.
-    pub(super) fn advance(&mut self, sim: &mut Simulation, until: Instant) {
-        exchange(&self.plan, sim, &mut self.others.iter_mut().collect::<Vec<_>>(), self.initial_flows);
-        let parts = self.plan.parts;
-        let messages = || Messages {
-            next: (0..parts).map(|_| AtomicU64::new(0)).collect(),
-            borders: self.plan.pairs.iter().map(|_| Border::default()).collect(),
-            over: AtomicBool::new(false),
-        };
-        let shared = Shared {
-            plan: &self.plan,
-            until,
-            initial_flows: self.initial_flows,
-            started: RwLock::new(sim.flows[self.initial_flows..].to_vec()),
-            watch: sim.watch.clone(),
-            parts: std::iter::once(&mut *sim).chain(&mut self.others).map(Mutex::new).collect(),
-            barrier: Barrier::new(parts),
-            messages: [messages(), messages()],
-            observations: Mutex::new(std::mem::take(&mut self.observations)),
-        };
-        std::thread::scope(|scope| {
-            for part in 1..parts {
-                let shared = &shared;
-                scope.spawn(move || shared.simulate(part));
-            }
-            shared.simulate(0);
-        });
-        self.observations = shared.observations.into_inner().unwrap_or_else(PoisonError::into_inner);
-        exchange(&self.plan, sim, &mut self.others.iter_mut().collect::<Vec<_>>(), self.initial_flows);
-        collect(&self.plan, sim, &self.others);
     }
 }
 
@@ -255,78 +263,105 @@ impl Shared<'_> {
             }
         };
         let (mut earliest, mut windows) = (Vec::new(), 0);
-        self.with(part, |sim| self.publish(&self.messages[0], part, sim, Instant::ZERO));
+        self.publish(0, part, Instant::ZERO);
         self.barrier.wait(idle);
         loop {
-            let messages = &self.messages[windows % 2];
-            self.with(part, |sim| self.take_in(messages, part, sim));
-            self.read_earliest(messages, &mut earliest);
-            let next = earliest.iter().copied().min().unwrap_or(Instant::NEVER);
-            let due = self.observed_at();
-            if next.min(due) > self.until || messages.over.load(Ordering::Relaxed) {
-                break;
-            }
-            if due <= next {
-                self.barrier.wait(idle); // all have read the messages
-                if part == 0 {
-                    self.observe(messages);
+            match self.next_step(windows, part, &mut earliest) {
+                Step::Over => break,
+                Step::Read => {
+                    self.barrier.wait(idle); // all have read the messages
+                    if part == 0 {
+                        self.observe();
+                    }
                 }
-                self.barrier.wait(idle);
-                continue;
-            }
-            let end = self.horizon(messages, part, &earliest).min(due).min(self.until + PICOSECOND);
-            windows += 1;
-            let messages = &self.messages[windows % 2];
-            self.with(part, |sim| {
-                sim.run(&mut Slice::new(end, u64::MAX, &self.watch));
-                self.publish(messages, part, sim, end);
-            });
-            if part == 0 {
-                let over = self.watch.is_stopped() || (windows % WINDOWS_PER_POLL == 0 && self.watch.poll());
-                messages.over.store(over, Ordering::Relaxed);
+                Step::Window(end) => {
+                    windows += 1;
+                    self.run_window(windows, part, end);
+                }
             }
             self.barrier.wait(idle);
         }
     }
 
-    fn with<T>(&self, part: usize, act: impl FnOnce(&mut Simulation) -> T) -> T {
-        act(&mut lock(&self.parts[part]))
+    /// Simulates all parts up to the end on this thread, one after the other in each window.
+    fn simulate_in_turns(&self, clock: impl Fn() -> f64) -> Turns {
+        let (mut earliest, mut windows) = (Vec::new(), 0);
+        let mut turns = Turns { parts_s: vec![0.0; self.parts.len()], slowest_s: 0.0, windows: 0 };
+        (0..self.parts.len()).for_each(|part| self.publish(0, part, Instant::ZERO));
+        loop {
+            let (mut step, mut slowest_s) = (Step::Over, 0.0_f64);
+            for (part, sum_s) in turns.parts_s.iter_mut().enumerate() {
+                let began_s = clock();
+                step = self.next_step(windows, part, &mut earliest);
+                if let Step::Window(end) = step {
+                    self.run_window(windows + 1, part, end);
+                }
+                let took_s = clock() - began_s;
+                (*sum_s, slowest_s) = (*sum_s + took_s, slowest_s.max(took_s));
+            }
+            turns.slowest_s += slowest_s;
+            match step {
+                Step::Over => return Turns { windows: windows as u64, ..turns },
+                Step::Read => self.observe(),
+                Step::Window(_) => windows += 1,
+            }
+        }
     }
 
-    /// Returns the plan's pairs and their borders.
+    /// Takes in what the last window has sent to a part, and returns what the part does next. All parts take the same
+    /// kind of step.
+    fn next_step(&self, windows: usize, part: usize, earliest: &mut Vec<Instant>) -> Step {
+        let messages = &self.messages[windows % 2];
+        self.take_in(messages, part);
+        self.read_earliest(messages, earliest);
+        let next = earliest.iter().copied().min().unwrap_or(Instant::NEVER);
+        let due = read(&self.read_at);
+        if next.min(due) > self.until || messages.over.load(Ordering::Relaxed) {
+            Step::Over
+        } else if due <= next {
+            Step::Read
+        } else {
+            Step::Window(self.horizon(messages, part, earliest).min(due).min(self.until + PICOSECOND))
+        }
+    }
+
+    /// Handles the events of a part's window.
+    fn run_window(&self, windows: usize, part: usize, end: Instant) {
+        lock(&self.parts[part]).run(&mut Slice::new(end, u64::MAX, &self.watch), Instant::NEVER);
+        self.publish(windows, part, end);
+        if part == 0 {
+            let over = self.watch.is_stopped() || (windows % WINDOWS_PER_POLL == 0 && self.watch.poll());
+            self.messages[windows % 2].over.store(over, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the pairs of parts and their borders.
     fn borders<'a>(&'a self, messages: &'a Messages) -> impl Iterator<Item = (&'a Pair, &'a Border)> {
-        self.plan.pairs.iter().zip(&messages.borders)
+        self.division.pairs.iter().zip(&messages.borders)
     }
 
     /// Hands over a part's packets after a window and publishes when its next event is due.
-    fn publish(&self, messages: &Messages, part: usize, sim: &mut Simulation, end: Instant) {
+    fn publish(&self, windows: usize, part: usize, end: Instant) {
+        let messages = &self.messages[windows % 2];
+        let mut own = lock(&self.parts[part]);
         for (pair, border) in self.borders(messages).filter(|(pair, _)| pair.from == part) {
             let (mut mail, mut first) = (lock(&border.mail), [Instant::NEVER; 2]);
-            for &l in &pair.links {
-                let [handed_over, kept] = sim.export(l, end, &mut mail);
+            for &link in &pair.links {
+                let [handed_over, kept] = own.export(link, end, &mut mail);
                 first = [first[0].min(handed_over), first[1].min(kept)];
             }
             let [handed_over, kept] = first.map(Instant::as_ps);
             border.handed_over.store(handed_over, Ordering::Relaxed);
             border.kept.store(kept, Ordering::Relaxed);
         }
-        messages.next[part].store(sim.agenda.next_time().as_ps(), Ordering::Relaxed);
-        if part == 0 && sim.flows.len() > self.initial_flows {
-            let mut started = self.started.write().unwrap_or_else(PoisonError::into_inner);
-            let known = self.initial_flows + started.len();
-            started.extend(sim.flows[known..].iter().cloned());
-        }
+        messages.next[part].store(own.agenda.next_time().as_ps(), Ordering::Relaxed);
     }
 
-    /// Imports the flows and packets that the other threads have handed over.
-    fn take_in(&self, messages: &Messages, part: usize, sim: &mut Simulation) {
-        if part > 0 {
-            let started = self.started.read().unwrap_or_else(PoisonError::into_inner);
-            let known = sim.flows.len() - self.initial_flows;
-            sim.flows.extend(started[known..].iter().cloned()); // for their routes
-        }
+    /// Imports the packets that the other threads have handed over.
+    fn take_in(&self, messages: &Messages, part: usize) {
+        let mut own = lock(&self.parts[part]);
         for (_, border) in self.borders(messages).filter(|(pair, _)| pair.to == part) {
-            sim.import(&mut lock(&border.mail));
+            own.import(&mut lock(&border.mail));
         }
     }
 
@@ -343,98 +378,22 @@ impl Shared<'_> {
     /// Returns the time before which nothing more can reach a part.
     fn horizon(&self, messages: &Messages, part: usize, earliest: &[Instant]) -> Instant {
         let kept = self.borders(messages).filter(|(pair, _)| pair.to == part).map(|(_, border)| read(&border.kept));
-        let caused = earliest.iter().zip(&self.plan.lookahead).map(|(&next, lookahead)| next + lookahead[part]);
+        let caused = earliest.iter().zip(&self.division.lookahead).map(|(&next, lookahead)| next + lookahead[part]);
         kept.chain(caused).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Returns the time of the next shared observation; `NEVER` if there is none.
-    fn observed_at(&self) -> Instant {
-        lock(&self.observations).iter().min().map_or(Instant::NEVER, |&(time, _)| time)
-    }
-
-    /// Handles the next shared observation. Only thread 0 calls this, while the others wait.
-    fn observe(&self, messages: &Messages) {
+    /// Reads all parts. Only thread 0 calls this, while the others wait.
+    fn observe(&self) {
         let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
-        let (first, others) = parts.split_at_mut(1);
-        let sim: &mut Simulation = &mut first[0];
-        let mut others: Vec<&mut Simulation> = others.iter_mut().map(|part| &mut ***part).collect();
-        let mut observations = lock(&self.observations);
-        let Some(next) = (0..observations.len()).min_by_key(|&i| observations[i]) else { return };
-        let (now, observation) = observations.swap_remove(next);
-        let following = if let Observation::Change(l) = observation {
-            let part = self.plan.links[l as usize].0;
-            let owner: &mut Simulation = if part == 0 { sim } else { others[part - 1] };
-            let following = owner.observe(now, observation);
-            for (pair, border) in self.borders(messages).filter(|(pair, _)| pair.links.contains(&l)) {
-                let kept = pair.links.iter().map(|&l| owner.links[l as usize].next_arrival()).min();
-                border.kept.store(kept.unwrap_or(Instant::NEVER).as_ps(), Ordering::Relaxed);
-            }
-            following
-        } else {
-            exchange(self.plan, sim, &mut others, self.initial_flows);
-            collect(self.plan, sim, &others.iter().map(|part| &**part).collect::<Vec<_>>());
-            let following = sim.observe(now, observation);
-            exchange(self.plan, sim, &mut others, self.initial_flows);
-            following
-        };
-        observations.extend(following.map(|time| (time, observation)));
+        let mut record = lock(&self.record);
+        record.observe(&mut parts.iter_mut().map(|part| &mut ***part).collect::<Vec<_>>());
+        self.read_at.store(record.due().as_ps(), Ordering::Relaxed);
     }
 }
 
 /// Reads a time that a thread has published.
 fn read(time: &AtomicU64) -> Instant {
     Instant::from_ps(time.load(Ordering::Relaxed))
-}
-
-/// Returns the part whose thread handles an event.
-fn owner(plan: &Plan, sim: &Simulation, event: Event) -> usize {
-    match event {
-        Event::Sender(f) => hosts(plan, sim, f as usize).0,
-        Event::Receiver(f) => hosts(plan, sim, f as usize).1,
-        Event::Traffic(t) => plan.traffic[t as usize].0,
-        Event::Link(l) | Event::Reordered(l) => plan.links[l as usize].0,
-        Event::DelayLine(_) | Event::Access(_) => 0, // none before the run begins
-    }
-}
-
-/// Returns the parts of a flow's sender and receiver.
-fn hosts(plan: &Plan, sim: &Simulation, f: usize) -> (usize, usize) {
-    match sim.flows[f].owner {
-        crate::flow::Owner::Group(group) => plan.groups[group as usize],
-        _ => (0, 0),
-    }
-}
-
-/// Swaps the state of other threads between their simulations and thread 0's simulation. Thread 0 then has the whole
-/// network, or only its own part again.
-fn exchange(plan: &Plan, sim: &mut Simulation, others: &mut [&mut Simulation], initial_flows: usize) {
-    for (l, &(from, _)) in plan.links.iter().enumerate().filter(|(_, (from, _))| *from > 0) {
-        std::mem::swap(&mut sim.links[l], &mut others[from - 1].links[l]);
-    }
-    for f in 0..initial_flows {
-        let (sender, receiver) = hosts(plan, sim, f);
-        if sender > 0 {
-            std::mem::swap(&mut sim.flows[f].sender, &mut others[sender - 1].flows[f].sender);
-        }
-        if receiver > 0 {
-            std::mem::swap(&mut sim.flows[f].receiver, &mut others[receiver - 1].flows[f].receiver);
-        }
-    }
-}
-
-/// Copies the counts of traffic sources from other threads to thread 0, for samples and the summary.
-fn collect<S: std::borrow::Borrow<Simulation>>(plan: &Plan, sim: &mut Simulation, others: &[S]) {
-    for (t, &(source, sink)) in plan.traffic.iter().enumerate() {
-        if source > 0 {
-            sim.traffic[t].sent = others[source - 1].borrow().traffic[t].sent;
-        }
-        if sink > 0 {
-            let there = &others[sink - 1].borrow().traffic[t];
-            let here = &mut sim.traffic[t];
-            (here.received, here.bytes_total) = (there.received, there.bytes_total);
-            here.bytes_counted = there.bytes_counted;
-        }
-    }
 }
 
 /// Returns the number of usable CPUs, less those busy in the last minute.

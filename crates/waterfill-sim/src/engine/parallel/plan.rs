@@ -45,8 +45,6 @@ pub(super) struct Plan {
     pub(super) groups: Vec<(usize, usize)>,
     /// Parts in which each traffic source's packets begin and end.
     pub(super) traffic: Vec<(usize, usize)>,
-    /// Pairs of parts with cut links between them.
-    pub(super) pairs: Vec<Pair>,
     /// Lookahead from each part to each: minimum time until an event of the first causes one of the second, over any
     /// parts between. From a part to itself it is the shortest way out and back.
     pub(super) lookahead: Vec<Vec<Duration>>,
@@ -54,24 +52,10 @@ pub(super) struct Plan {
     pub(super) predicted: f64,
 }
 
-/// Two parts with cut links from the first to the second.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pair {
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) links: Vec<u32>,
-}
-
 impl Plan {
     /// Divides a network into `parts` parts, or returns `None` if it cannot be divided.
     pub(super) fn new(network: &Network, parts: usize) -> Option<Self> {
         Layout::new(network).divide(parts)
-    }
-
-    /// Returns true if a link begins in one part and ends in another part.
-    pub(super) fn is_cut(&self, l: u32) -> bool {
-        let (from, to) = self.links[l as usize];
-        from != to
     }
 
     /// Returns the plan of at most `max` parts that is predicted to be fastest, or `None` if several threads would not
@@ -99,8 +83,6 @@ struct Layout {
     rates: Vec<f64>,
     /// Seconds of CPU time per simulated second, by node.
     weights: Vec<f64>,
-    /// Nodes that must be in part 0: the hosts of flows that start during the run.
-    pinned: Vec<usize>,
 }
 
 impl Layout {
@@ -109,7 +91,7 @@ impl Layout {
         let (begins, ends) = (|l: u32| 2 * l as usize, |l: u32| 2 * l as usize + 1);
         let arriving = network.traffic.iter().filter_map(|t| t.flows.as_ref()).flat_map(ArrivalSpec::ways);
         let own = network.flows.iter().map(|f| (&f.forward[..], &f.reverse[..]));
-        let ways: Vec<(&[u32], &[u32])> = own.chain(arriving.clone()).collect();
+        let ways: Vec<(&[u32], &[u32])> = own.chain(arriving).collect();
         let paths = ways.iter().flat_map(|&(there, back)| [there, back]);
         for path in paths.chain(network.traffic.iter().map(|t| &t.path[..])) {
             path.windows(2).for_each(|pair| nodes.join(ends(pair[0]), begins(pair[1])));
@@ -124,6 +106,13 @@ impl Layout {
         for flow in &network.flows {
             for before in flow.after.iter().map(|&g| &network.flows[g as usize]) {
                 nodes.join(begins(flow.forward[0]), begins(before.reverse[0]));
+            }
+        }
+        // A traffic source and all hosts of its flows share state, so they are one node.
+        for flows in network.traffic.iter().filter_map(|t| t.flows.as_ref()) {
+            let mut ports = flows.ways().flat_map(|way| <[usize; 2]>::from(hosts(way)));
+            if let Some(first) = ports.next() {
+                ports.for_each(|port| nodes.join(first, port));
             }
         }
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
@@ -144,7 +133,6 @@ impl Layout {
             delays: network.links.iter().map(delay).collect(),
             rates: vec![0.0; network.links.len()],
             weights: vec![0.0; 2 * network.links.len()],
-            pinned: arriving.flat_map(|way| <[usize; 2]>::from(hosts(way))).map(|port| nodes.root(port)).collect(),
         };
         layout.weigh(network);
         layout
@@ -175,6 +163,8 @@ impl Layout {
                 let packets = flows.arrivals_per_s * f64::from(flows.fan_in) * flows.sizes_bytes.mean() * 8.0 / bits;
                 let of_each = packets / flows.ways().count() as f64;
                 for (there, back) in flows.ways() {
+                    let (begins, _) = self.links[there[0] as usize];
+                    self.weights[begins] += of_each * (COST_SENDER_S + COST_RECEIVER_S);
                     self.load(there, of_each);
                     self.load(back, of_each);
                 }
@@ -217,10 +207,8 @@ impl Layout {
         }
         let mut shortest = Duration::MAX;
         let mut lookahead = vec![vec![Duration::MAX; parts]; parts];
-        let mut pairs = BTreeMap::<_, Vec<u32>>::new();
         for (l, &(from, to)) in links.iter().enumerate().filter(|(_, (from, to))| from != to) {
             let (delay, transmission) = self.delays[l];
-            pairs.entry((from, to)).or_default().push(l as u32);
             lookahead[from][to] = lookahead[from][to].min(delay + transmission);
             shortest = shortest.min(delay + transmission);
             loads[from] += self.rates[l] * COST_CROSSING_S / 2.0;
@@ -238,7 +226,6 @@ impl Layout {
             groups: self.groups.iter().map(|&hosts| place(hosts)).collect(),
             traffic: self.traffic.iter().map(|&ends| place(ends)).collect(),
             links,
-            pairs: pairs.into_iter().map(|((from, to), links)| Pair { from, to, links }).collect(),
             lookahead,
             predicted: busiest + window_s / shortest.as_secs(),
         })
@@ -253,8 +240,6 @@ struct Graph {
     weights: Vec<f64>,
     /// Neighbours of each group, with the packets per second between them.
     edges: Vec<Vec<(usize, f64)>>,
-    /// Group that must be in part 0, if any.
-    pinned: Option<usize>,
 }
 
 impl Graph {
@@ -266,7 +251,6 @@ impl Graph {
                 sets.join(a, b);
             }
         }
-        layout.pinned.windows(2).for_each(|pair| sets.join(pair[0], pair[1]));
         let mut ids = BTreeMap::new();
         let mut group_of = vec![0; layout.weights.len()];
         let used = layout.links.iter().flat_map(|&(a, b)| [a, b]);
@@ -290,8 +274,7 @@ impl Graph {
             edges[a].push((b, rate));
             edges[b].push((a, rate));
         }
-        let pinned = layout.pinned.first().map(|&node| group_of[node]);
-        Self { group_of, weights, edges, pinned }
+        Self { group_of, weights, edges }
     }
 
     /// Divides the groups into parts. Returns the part of each group, or `None` if some part would be empty.
@@ -310,7 +293,7 @@ impl Graph {
         let groups = self.weights.len();
         let mut part_of = vec![NONE; groups];
         let mut left: f64 = self.weights.iter().sum();
-        let mut seed = self.pinned.unwrap_or(start * groups / STARTS);
+        let mut seed = start * groups / STARTS;
         for part in 0..parts - 1 {
             let aim = left / (parts - part) as f64;
             let (mut weight, mut tied, mut heap) = (0.0, vec![0.0; groups], BinaryHeap::new());
@@ -348,7 +331,7 @@ impl Graph {
         let mut tied = vec![0.0; parts];
         for _ in 0..PASSES {
             let mut moved = false;
-            for group in (0..part_of.len()).filter(|&group| self.pinned != Some(group)) {
+            for group in 0..part_of.len() {
                 tied.fill(0.0);
                 self.edges[group].iter().for_each(|&(neighbour, rate)| tied[part_of[neighbour]] += rate);
                 let (from, weight) = (part_of[group], self.weights[group]);

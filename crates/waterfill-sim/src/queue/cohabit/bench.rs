@@ -50,6 +50,8 @@ impl ModuleBench {
             let class = usize::from(flow >= self.flows[0]);
             let packet = Packet {
                 flow: flow as u32,
+                to: flow as u32,
+                path: 0,
                 bytes: 1500,
                 incarnation: 0,
                 hop: 0,

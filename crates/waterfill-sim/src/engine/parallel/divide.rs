@@ -1,0 +1,142 @@
+//! Distribution of a network's links and hosts among its parts, before the run begins.
+//!
+//! A part keeps its links, delay lines and access links in the order of the whole network, because that order decides
+//! between two stations whose ranks agree in the bits that the tournament compares.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use waterfill_laws::units::{Duration, Instant};
+
+use super::plan::Plan;
+use super::{CutLink, Pair, Part, path};
+use crate::delay_line::DelayLine;
+use crate::engine::record::{Place, Places};
+use crate::flow::{HostAccess, Owner};
+
+/// Divides a network. Returns its parts, the places of its links and hosts, and the pairs of parts with cut links.
+pub(super) fn divide(mut whole: Part, plan: &Plan) -> (Vec<Part>, Places, Vec<Pair>) {
+    let mut parts: Vec<Part> = (0..plan.parts).map(|_| Part::empty(&whole.network, &whole.watch)).collect();
+    let mut places = Places::default();
+    let pairs = move_links(&mut whole, &mut parts, &mut places, plan);
+    let lines = copy_delay_lines(&whole, &mut parts, plan);
+    let mut before = 0; // the link before this entry of the paths
+    let paths = whole.paths.iter().map(|&entry| match entry {
+        path::END => entry,
+        path::DELAY_LINE.. => path::DELAY_LINE | lines[plan.links[before].1][&(entry & !path::DELAY_LINE)],
+        link => {
+            before = link as usize;
+            places.links[before].index
+        }
+    });
+    let paths: Arc<[u32]> = paths.collect();
+    move_hosts(whole, &mut parts, &mut places, (plan, &lines));
+    for part in &mut parts {
+        part.paths = Arc::clone(&paths);
+        part.start_agenda();
+    }
+    (parts, places, pairs)
+}
+
+/// Moves each link to the part where it begins, and adds the far ends of cut links.
+fn move_links(whole: &mut Part, parts: &mut [Part], places: &mut Places, plan: &Plan) -> Vec<Pair> {
+    let mut cuts = BTreeMap::<(usize, usize), Vec<CutLink>>::new();
+    for (mut link, &(from, to)) in std::mem::take(&mut whole.links).into_iter().zip(&plan.links) {
+        let here = parts[from].links.len() as u32;
+        if from != to {
+            let min_delay = Duration::from_secs(whole.network.links[link.view().id as usize].delay_min_s());
+            let there = parts[to].links.len() as u32;
+            parts[to].links.push(link.far_end(&whole.network));
+            link.export();
+            cuts.entry((from, to)).or_default().push(CutLink { here, there, min_delay });
+        }
+        parts[from].links.push(link);
+        places.links.push(Place { part: from as u32, index: here });
+    }
+    cuts.into_iter().map(|((from, to), links)| Pair { from, to, links }).collect()
+}
+
+/// Gives each part the delay lines that its senders use. Returns the index there of each, by its former index.
+fn copy_delay_lines(whole: &Part, parts: &mut [Part], plan: &Plan) -> Vec<BTreeMap<u32, u32>> {
+    let mut used = vec![BTreeSet::new(); parts.len()];
+    let mut entry = |part: usize, entry: HostAccess| {
+        if let HostAccess::DelayLine(line) = entry {
+            used[part].extend([line, line + 1]); // out and back
+        }
+    };
+    whole.senders.iter().for_each(|host| entry(parts_of(plan, host.owner).0, host.entry));
+    for (traffic, &(part, _)) in whole.traffic.iter().zip(&plan.traffic) {
+        traffic.web.iter().flat_map(|web| &web.routes).for_each(|(route, _)| entry(part, route.entry));
+    }
+    let mut before = 0;
+    for &next in whole.paths.iter().filter(|&&next| next != path::END) {
+        if next < path::DELAY_LINE {
+            before = next as usize;
+        } else {
+            used[plan.links[before].1].insert(next & !path::DELAY_LINE);
+        }
+    }
+    for (part, used) in parts.iter_mut().zip(&used) {
+        let lines = used.iter().map(|&line| &whole.delay_lines[line as usize]);
+        part.delay_lines = lines.map(|line| DelayLine::new(line.number, line.delay())).collect();
+    }
+    used.into_iter().map(|used| used.into_iter().zip(0..).collect()).collect()
+}
+
+/// Moves hosts and traffic sources to their parts, with their access links.
+fn move_hosts(whole: Part, parts: &mut [Part], places: &mut Places, (plan, lines): (&Plan, &[BTreeMap<u32, u32>])) {
+    let mut access: Vec<_> = whole.access_links.into_iter().map(Some).collect();
+    let mut move_access = |part: &mut Part, index: u32| {
+        part.access_links.extend(access[index as usize].take());
+        part.access_links.len() as u32 - 1
+    };
+    let (mut senders, mut receivers) = (vec![0; parts.len()], vec![0; parts.len()]);
+    let next = |counts: &mut [u32], part: usize| {
+        counts[part] += 1;
+        Place { part: part as u32, index: counts[part] - 1 }
+    };
+    for host in &whole.senders {
+        let (from, to) = parts_of(plan, host.owner);
+        places.senders.push(next(&mut senders, from));
+        places.receivers.push(next(&mut receivers, to));
+    }
+    for (p, part) in parts.iter_mut().enumerate() {
+        part.order = whole.order.for_part(|f| places.senders.get(f).map_or(0, |place| place.index));
+        part.senders.reserve_exact(senders[p] as usize);
+        part.receivers.reserve_exact(receivers[p] as usize);
+    }
+    let line = |part: usize, entry: HostAccess| match entry {
+        HostAccess::DelayLine(line) => HostAccess::DelayLine(lines[part][&line]),
+        HostAccess::Ideal | HostAccess::Access(_) => entry,
+    };
+    for ((mut host, place), to) in whole.senders.into_iter().zip(&places.senders).zip(&places.receivers) {
+        let part = &mut parts[place.part as usize];
+        host.entry = match host.entry {
+            HostAccess::Access(index) => HostAccess::Access(move_access(part, index)),
+            entry => line(place.part as usize, entry),
+        };
+        host.sender.spec.to = to.index;
+        host.due = Instant::NEVER; // scheduled again
+        part.senders.push(host);
+    }
+    for ((mut host, place), from) in whole.receivers.into_iter().zip(&places.receivers).zip(&places.senders) {
+        host.receiver.spec.to = from.index;
+        parts[place.part as usize].receivers.push(host);
+    }
+    for (mut traffic, &(source, _)) in whole.traffic.into_iter().zip(&plan.traffic) {
+        traffic.access = traffic.access.map(|index| move_access(&mut parts[source], index));
+        for (route, _) in traffic.web.iter_mut().flat_map(|web| &mut web.routes) {
+            route.entry = line(source, route.entry);
+        }
+        let elsewhere = |part: &mut Part| part.traffic.push(traffic.elsewhere());
+        parts.iter_mut().for_each(elsewhere);
+        if let Some(there) = parts[source].traffic.last_mut() {
+            *there = traffic;
+        }
+    }
+}
+
+/// Returns the parts of the senders and receivers of a group. Flows of traffic sources start later.
+fn parts_of(plan: &Plan, owner: Owner) -> (usize, usize) {
+    if let Owner::Group(group) = owner { plan.groups[group as usize] } else { (0, 0) }
+}
