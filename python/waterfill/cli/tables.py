@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from waterfill.analysis import tables as model
 from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
-from waterfill.contract.summary import FlowSummary, StepCheck, Summary, Times
+from waterfill.contract.summary import FlowSummary, LinkSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
 from waterfill.runs.result import Document
 from waterfill.scenario.units import TIME
@@ -30,7 +31,7 @@ Row = TypeVar("Row")
 
 # Tables list up to this many flows one by one, more by group.
 MAX_LINES = 20
-# A checked scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
+# A scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
 _MAX_ROWS = 100
 # Flows that a cell names.
 _MAX_NAMED = 3
@@ -84,14 +85,14 @@ def run(summary: Summary) -> list[Table | Text]:
         parts.append(Text(f"interrupted at {_time(summary.interrupted_at_s)}", style="yellow"))
     flows = summary.flows
     if len(flows) > MAX_LINES:
-        parts.append(_groups(flows))
+        parts += _groups(flows)
     elif flows:
         parts.append(printed(model.FLOWS, flows))
     if found := model.idle(summary):
         parts.append(Text(found, style="" if summary.jain_index else "yellow"))
-    parts.append(printed(model.LINKS, [LinkRow(link) for link in summary.links]))
+    parts += _links(summary.links)
     if summary.traffic:
-        parts.append(printed(model.TRAFFIC, summary.traffic))
+        parts += _listed(model.TRAFFIC, summary.traffic, "sources")
     sources = [
         (s.name, s.flows_started or 0, s.flows_completed or 0, s.flow_completion_ms)
         for s in summary.traffic
@@ -104,7 +105,7 @@ def run(summary: Summary) -> list[Table | Text]:
     ]
     for title, entries in (("source", sources), ("group", groups)):
         if entries:
-            parts.append(_completion(title, entries))
+            parts += _completion(title, entries)
     index = summary.jain_index
     parts.append(Text(f"Jain's index {'–' if index is None else format(index, '.4f')}"))
     if any(flow.retransmissions for flow in flows):
@@ -128,7 +129,19 @@ def _step_check(check: StepCheck) -> Text:
 _Group = tuple[str, list[FlowSummary]]
 
 
-def _groups(flows: Sequence[FlowSummary]) -> Table:
+def _links(links: Sequence[LinkSummary]) -> list[Table | Text]:
+    def used(row: LinkRow) -> float:
+        return -row.measured.utilization
+
+    def queued(row: LinkRow) -> float:
+        return -row.measured.queue_bytes.max
+
+    rows = [LinkRow(link) for link in links]
+    ends = {"highest utilizations": used, "longest queues": queued}
+    return _extremes(model.LINKS, rows, "links", ends)
+
+
+def _groups(flows: Sequence[FlowSummary]) -> list[Table | Text]:
     groups: dict[str, list[FlowSummary]] = {}
     for flow in flows:
         groups.setdefault(flow.group, []).append(flow)
@@ -153,10 +166,16 @@ def _groups(flows: Sequence[FlowSummary]) -> Table:
         Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f", seconds=1e-3),
         Column("retrans-\nmissions", lambda group: sum(f.retransmissions for f in group[1])),
     )
-    return printed(columns, list(groups.items()))
+    # Groups without a rate come last in both orders.
+    means = {name: _mean(rates((name, group))) for name, group in groups.items()}
+    ends = {
+        "lowest rates": lambda group: math.inf if (m := means[group[0]]) is None else m,
+        "highest rates": lambda group: math.inf if (m := means[group[0]]) is None else -m,
+    }  # fmt: skip
+    return _extremes(columns, list(groups.items()), "groups", ends)
 
 
-def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> Table:
+def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> list[Table | Text]:
     """Return the table of completion times, with one row per source or group."""
 
     def time(key: str, row: tuple[str, int, int, Times]) -> float | None:
@@ -173,7 +192,8 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> T
             for key in ("p50", "p90", "p99", "max")
         ),
     ]
-    return printed(columns, entries)
+    ends = {"longest mean completions": lambda row: -(row[3].mean or 0.0)}
+    return _extremes(columns, entries, f"{title}s", ends)
 
 
 def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
@@ -362,13 +382,32 @@ _EFFECTIVE_TRAFFIC: Sequence[Column[Document]] = (
 )
 
 
-def _listed(
-    columns: Sequence[Column[Document]], rows: Sequence[Document], what: str
-) -> list[Table | Text]:
+def _listed(columns: Sequence[Column[Row]], rows: Sequence[Row], what: str) -> list[Table | Text]:
     """Return a table of the first rows and, if others are left, a note with their number."""
     left = len(rows) - _MAX_ROWS
     others = [Text(f"… and {left} other {what}; --json lists all.")] if left > 0 else []
     return [printed(columns, rows[:_MAX_ROWS]), *others]
+
+
+def _extremes(
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    what: str,
+    ends: Mapping[str, Callable[[Row], float]],
+) -> list[Table | Text]:
+    """Return a table of all rows, or of the extreme ones with a note if there are many.
+
+    `ends` are the kinds of extremes: a noun, and the key by which they come first.
+    """
+    if len(rows) <= _MAX_ROWS:
+        return [printed(columns, rows)]
+    each = MAX_LINES // len(ends)
+    kept: dict[int, Row] = {}
+    for key in ends.values():
+        kept |= {id(row): row for row in heapq.nsmallest(each, rows, key=key)}
+    listed = " and ".join(f"the {each} {end}" for end in ends)
+    note = f"… and {len(rows) - len(kept)} other {what}. Listed: {listed}; --json lists all."
+    return [printed(columns, list(kept.values())), Text(note)]
 
 
 def maxmin(document: Document) -> list[Table | Text]:
@@ -386,7 +425,7 @@ def maxmin(document: Document) -> list[Table | Text]:
         Column("rate", lambda row: row[2]["rate_bps"], "Mbit/s", 1e6, ".2f"),
         Column("bottleneck", lambda row: row[2]["bottleneck"] or "–"),
     )
-    return [printed(columns, rows)]
+    return _listed(columns, rows, "rates")
 
 
 def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:

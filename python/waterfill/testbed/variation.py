@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from waterfill.contract.elements import Cohabit
-from waterfill.contract.network import LinkChange, Network
+from waterfill.contract.network import LinkChange, LinkSpec, Network
 from waterfill.testbed.answer import ChangeMade
 from waterfill.testbed.plan import ETHERNET_BYTES, Plan, Port, Shaper
 
@@ -29,6 +29,9 @@ _NOT_IN_KERNEL = {"clock": "whose laws read CLOCK_MONOTONIC, which never jumps"}
 
 def refuse(scenario: Any, resolved: Network) -> None:
     """Raise InputError for a link change that the testbed cannot make."""
+    directions: dict[str, list[LinkSpec]] = {}
+    for one in resolved.links:
+        directions.setdefault(one.name.removesuffix(":rev"), []).append(one)
     for index, link in enumerate(scenario.link):
         key = scenario.key("link", index)
         for number, fault in enumerate(link.fault or ()):
@@ -36,8 +39,7 @@ def refuse(scenario: Any, resolved: Network) -> None:
                 at = f"{key}.fault[{number}].kind"
                 raise scenario.error(at, f"not possible on linux, {_NOT_IN_KERNEL[fault.kind]}")
         trace = f"{key}.{'rate_trace' if link.rate_trace else 'rate_trace_reverse'}"
-        mine = [one for one in resolved.links if one.name.removesuffix(":rev") == link.name]
-        for one in mine:
+        for one in directions[link.name]:
             rates = [change.rate_bps for change in one.changes if change.rate_bps is not None]
             if 0 in rates:
                 message = "rates must be above zero on linux, where a bucket cannot stand still"
