@@ -146,6 +146,8 @@ class RootKeys(TypedDict, total=False):
     measure: Sequence[str]
     sample: str
     sample_s: Number
+    series: str
+    series_bytes: Number
     rto_min: str
     rto_min_s: Number
     rttvar_min: str

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from waterfill.contract.network import LinkSpec
-from waterfill.contract.summary import FlowSummary, LinkSummary, Summary, TrafficSummary
+from waterfill.contract.summary import Decimation, FlowSummary, LinkSummary, Summary, TrafficSummary
 from waterfill.errors import one_line
 from waterfill.runs.result import last_end_s
 from waterfill.scenario.units import TIME, VOLUME
@@ -248,6 +248,13 @@ TRAFFIC: Sequence[Column[TrafficSummary]] = (
     Column("flows started", lambda source: source.flows_started, where="page"),
     Column("flows completed", lambda source: source.flows_completed, where="page"),
 )
+
+
+def decimated(found: Decimation) -> str:
+    """Return the note on a run whose series have a longer sampling interval than the scenario's."""
+    wanted, each = TIME.format(found.asked_s), TIME.format(found.sample_s)
+    limit = VOLUME.format(found.budget_bytes)
+    return f"samples: every {each} instead of {wanted}, so that the series need at most {limit}"
 
 
 def _size(bin: SizeBin) -> TableCell:

@@ -110,6 +110,8 @@ def run(summary: Summary) -> list[Table | Text]:
     parts.append(Text(f"Jain's index {'–' if index is None else format(index, '.4f')}"))
     if any(flow.retransmissions for flow in flows):
         parts.append(Text("retransmissions: of the whole run; drops: of the window."))
+    if summary.decimated is not None:
+        parts.append(Text(model.decimated(summary.decimated), style="yellow"))
     if summary.check_step is not None:
         parts.append(_step_check(summary.check_step))
     return parts
@@ -262,6 +264,8 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
     for name, run in runs.items():
         if (at_s := run.interrupted_at_s) is not None:
             parts.append(Text(f"{name} interrupted at {_time(at_s)}", style="yellow"))
+        if run.decimated is not None:
+            parts.append(Text(f"{name}: {model.decimated(run.decimated)}", style="yellow"))
     rows = [(name, run.compare) for name, run in runs.items()]
     parts.append(printed(model.RUNS, rows, tight=True))
     moved = [(name, mine) for name, mine in rows if mine.transfers]

@@ -143,6 +143,14 @@ class GroupSummary(Record):
     flow_completion_ms: Times
 
 
+class Decimation(Record):
+    """Sampling interval of a run whose series would have exceeded their budget."""
+
+    sample_s: float
+    asked_s: float
+    budget_bytes: int
+
+
 class StepCheck(Record):
     """Comparison of a fluid run with a run of half the time step."""
 
@@ -213,6 +221,7 @@ class Summary(Record):
     laws: Mapping[str, LawSummary] | None = None
     interrupted_at_s: float | None = None
     check_step: StepCheck | None = None
+    decimated: Decimation | None = None
     checks: list[Check] | None = None
     testbed: dict[str, Any] | None = None
 

@@ -6,8 +6,9 @@ Routes are those of `graph`. Errors in routes and protocols are `InputError`s.
 from __future__ import annotations
 
 import itertools
+import math
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from waterfill.contract.network import (
     RouteSpec,
     TrafficSpec,
 )
+from waterfill.contract.summary import Decimation
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import links
 from waterfill.network.graph import Graph, Route
@@ -49,6 +51,14 @@ WEB_PACKETS = 30
 WEB_SHAPE = 1.35
 # Default shape of on and off periods, from the documentation of ns-2's Pareto on/off source.
 PERIOD_SHAPE = 1.5
+
+
+NUMBER_BYTES = 8
+# Columns of the core's series without the laws' signals (crates/waterfill-network/src/series.rs).
+_OF_FLOWS, _OF_LINKS, _OF_TRAFFIC = 7, 8, 4
+_CAPACITY, _COHABIT = 1, 6
+# The fluid model lists flows of a group one by one in networks of up to this many flows.
+_MAX_EXPANDED = 10_000
 
 
 @uncollected()
@@ -91,7 +101,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
             else (graph.web_route(i),)
         )
     ]
-    return Network(
+    network = Network(
         name=scenario.name,
         seed=scenario.seed,
         duration_s=scenario.duration,
@@ -108,6 +118,8 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         ),
         traffic=tuple(traffic),
     )
+    each = sample_bytes(network, protocols, backend)
+    return replace(network, sample_s=_sample_s(scenario, each))
 
 
 def _in_order(scenario: Scenario, flows: list[FlowSpec]) -> tuple[FlowSpec, ...]:
@@ -118,6 +130,53 @@ def _in_order(scenario: Scenario, flows: list[FlowSpec]) -> tuple[FlowSpec, ...]
             if flow.after is not None:
                 flows[i] = flows[i]._replace(after=tuple(index[name] for name in flow.after))
     return tuple(flows)
+
+
+def sample_bytes(network: Network, protocols: Protocols, backend: str) -> int:
+    """Return the maximum size (bytes) of one sample of all flows, links and traffic sources.
+
+    It counts a row for each flow, also before the flow's start and after its end.
+    """
+    own = {flow.protocol for flow in network.flows}
+    of_flows = _signals(own, protocols)
+    of_links = _signals(network.protocols, protocols)
+    of_links += _CAPACITY * any(link.changes for link in network.links)
+    of_links += _COHABIT * any(link.queue.kind == "cohabit" for link in network.links)
+    merged = backend == "fluid" and sum(flow.count for flow in network.flows) > _MAX_EXPANDED
+    rows = sum(1 if merged and _alike(flow) else flow.count for flow in network.flows)
+    numbers = rows * (_OF_FLOWS + of_flows) + len(network.links) * (_OF_LINKS + of_links)
+    return NUMBER_BYTES * (numbers + len(network.traffic) * _OF_TRAFFIC)
+
+
+def _sample_s(scenario: Scenario, bytes_each: int) -> float:
+    """Return the sampling interval (s): the scenario's, or its smallest multiple that keeps samples
+    of `bytes_each` within the budget.
+
+    A run has at least one sample, at its end. The interval follows from the scenario alone, so that
+    a run writes the same bytes on every host.
+    """
+    samples = math.ceil(scenario.duration / scenario.sample)
+    limit = max(1, scenario.series_bytes // bytes_each)
+    if samples <= limit:
+        return scenario.sample
+    return round(math.ceil(samples / limit) * scenario.sample, 12)
+
+
+def decimation(scenario: Scenario, network: Network) -> Decimation | None:
+    """Return the intervals before and after decimation, or None if the series fit the budget."""
+    if network.sample_s == scenario.sample:
+        return None
+    return Decimation(
+        sample_s=network.sample_s, asked_s=scenario.sample, budget_bytes=scenario.series_bytes
+    )
+
+
+def _signals(names: Collection[str], protocols: Protocols) -> int:
+    return sum(len(protocols[name].signals) for name in names)
+
+
+def _alike(flow: FlowSpec) -> bool:
+    return not (flow.stagger_s or flow.start_jitter_s or flow.pad_jitter_s)
 
 
 def set_params(scenario: Scenario, protocols: Protocols) -> dict[str, dict[str, ParamValue]]:

@@ -67,6 +67,8 @@ def facts(result: Result) -> list[tuple[str, str]]:
         found.append(("Jain's index", f"{jain:.4f}"))
     drops = sum(link.drops for link in summary.links)
     found.append(("Drops", f"{drops:,}"))
+    if summary.decimated is not None:
+        found.append(("Samples", model.decimated(summary.decimated).removeprefix("samples: ")))
     if "interrupted_at_s" in summary:
         found.append(("Interrupted", f"at {summary.interrupted_at_s:g} s"))
     failed = [check.name for check in summary.checks or () if not check.ok]

@@ -166,6 +166,8 @@ class Engine(Backend, Generic[Simulation]):
         )
         if step_check is not None:
             summary["check_step"] = step_check
+        if (decimated := resolve.decimation(scenario, job.network)) is not None:
+            summary.decimated = decimated
         return Result(
             summary,
             network=job.network,

@@ -216,6 +216,9 @@ Probability = Annotated[
     float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, minimum=0, maximum=1))
 ]
 _SIZE = replace(VOLUME, example="30 kB", zero=False)
+_BUDGET = replace(VOLUME, example="1 GB", zero=False, whole=True)
+# Larger than the series of every scenario of the examples, papers and benchmarks.
+_SERIES_BYTES = 1e9
 _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, whole=True)
 
 
@@ -581,6 +584,9 @@ class Scenario(Table):
     time of finite flows."""
     sample: Annotated[float, replace(SPAN, example="100 ms")] = 0.1
     """Sampling interval of the time series (s)."""
+    series: Annotated[float, _BUDGET] | None = None
+    """Maximum size of the time series (bytes). A run whose series would be larger takes samples at
+    a multiple of `sample`, and says so; default: 1 GB."""
     rto_min: Annotated[float, replace(SPAN, example="1 s")] = 1.0
     """Minimum retransmission timeout (s)."""
     rttvar_min: Annotated[float, TIME] | None = None
@@ -627,6 +633,11 @@ class Scenario(Table):
     def rttvar_min_s(self) -> float:
         """Minimum of the timeout's variance term (s): `rttvar_min`, or its default."""
         return min(LINUX_RTTVAR_MIN_S, self.rto_min) if self.rttvar_min is None else self.rttvar_min
+
+    @property
+    def series_bytes(self) -> int:
+        """Maximum size of the time series (bytes): `series`, or its default."""
+        return int(_SERIES_BYTES if self.series is None else self.series)
 
     @property
     def measures_flows(self) -> bool:

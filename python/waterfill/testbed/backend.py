@@ -13,7 +13,7 @@ from waterfill.errors import InputError, shown
 from waterfill.network import maxmin, protocols
 from waterfill.network.graph import Direction, Graph
 from waterfill.network.protocols import ProtocolInfo
-from waterfill.network.resolve import to_core
+from waterfill.network.resolve import decimation, to_core
 from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise
@@ -214,6 +214,8 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     )  # fmt: skip
     summary.checks = checks.after(raw, resolved, core.flows, core.links)
     summary.testbed = raw.facts
+    if (decimated := decimation(scenario, resolved)) is not None:
+        summary.decimated = decimated
     return Result(
         summary, network=resolved, scenario_toml=scenario.to_toml(), series=outcome.series
     )
