@@ -30,7 +30,8 @@ def document(
     prepare(scenario, on, laws)
     table = own.summaries(law_files.with_installed(laws or {}, scenario.protocols()))
     warn_of_misfits([scenario], on, table)
-    refusals = {backend: _refusal(scenario, backend, laws) for backend in BACKENDS}
+    # The backend `on` can run it.
+    refusals = {b: None if b == on else _refusal(scenario, b, laws) for b in BACKENDS}
     return in_force(scenario, {"backends": refusals}, table)
 
 
