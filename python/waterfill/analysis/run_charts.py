@@ -446,6 +446,8 @@ def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
         there = np.isfinite(slowdown)
         order = np.argsort(sizes[there], kind="stable")
         sizes, slowdown = sizes[there][order], slowdown[there][order]
+        if not len(sizes):
+            continue
         bins = np.array_split(np.arange(len(sizes)), max(1, min(_SIZE_BINS, len(sizes))))
         parts = [part for part in bins if len(part)]
         middles = np.array([np.median(sizes[part]) for part in parts])
@@ -455,7 +457,9 @@ def slowdowns_by_size(tables: Mapping[str, pa.Table]) -> Chart:
         lines.append(Line(f"{name}, p99", p99, colour, "marked", x=middles))
     return Chart(
         "by-size", "Slowdowns by size", "size (bytes)",
-        "slowdown: median, and 99th percentile (dots)", lines=lines, log_x=True, log_y=True,
+        "slowdown: median, and 99th percentile (dots)", lines=lines,
+        # An axis without values has no logarithm.
+        log_x=bool(lines), log_y=bool(lines),
         more=f"up to {_SIZE_BINS} bins of equally many flows",
     )  # fmt: skip
 

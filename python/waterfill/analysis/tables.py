@@ -186,13 +186,18 @@ def _named(flow: FlowSummary) -> str:
     return f"{flow.name} ×{count}" if count > 1 else flow.name
 
 
+def rate_form(rate_bps: float) -> str:
+    """Return the format of a rate in Mbit/s: without decimals where they would be cut off."""
+    return ".0f" if rate_bps >= 1e10 else ".2f"
+
+
 FLOWS: Sequence[Column[FlowSummary]] = (
     Column("flow", _named),
     Column("protocol", lambda flow: flow.protocol),
-    Column("rate", lambda flow: flow.rate_bps, "Mbit/s", 1e6, ".2f"),
-    Column("max-min", lambda flow: flow.max_min_bps, "Mbit/s", 1e6, ".2f"),
+    Column("rate", lambda flow: flow.rate_bps, "Mbit/s", 1e6, rate_form),
+    Column("max-min", lambda flow: flow.max_min_bps, "Mbit/s", 1e6, rate_form),
     Column("rate / max-min", _ratio, form=".3f", page=".3f", where="page"),
-    Column("goodput", lambda flow: flow.goodput_bps, "Mbit/s", 1e6, ".2f"),
+    Column("goodput", lambda flow: flow.goodput_bps, "Mbit/s", 1e6, rate_form),
     Column("RTT mean", lambda flow: flow.rtt_ms.mean, "ms", form=".1f", seconds=1e-3),
     Column("RTT p99", lambda flow: flow.rtt_ms.p99, "ms", form=".1f", short="p99", seconds=1e-3),
     Column("retransmissions", lambda flow: flow.retransmissions, short="retrans-\nmissions"),

@@ -161,10 +161,14 @@ def _groups(flows: Sequence[FlowSummary]) -> list[Table | Text]:
         Column("group", lambda group: group[0]),
         Column("protocol", lambda group: group[1][0].protocol),
         Column("flows", lambda group: len(group[1])),
-        Column("rate mean", lambda group: _mean(rates(group)), "Mbit/s", 1e6, ".2f"),
-        Column("min", lambda group: min(rates(group), default=None), size=1e6, form=".2f"),
-        Column("max", lambda group: max(rates(group), default=None), size=1e6, form=".2f"),
-        Column("max-min\nmean", lambda group: _mean(shares(group)), size=1e6, form=".2f"),
+        Column("rate mean", lambda group: _mean(rates(group)), "Mbit/s", 1e6, model.rate_form),
+        Column(
+            "min", lambda group: min(rates(group), default=None), size=1e6, form=model.rate_form
+        ),
+        Column(
+            "max", lambda group: max(rates(group), default=None), size=1e6, form=model.rate_form
+        ),
+        Column("max-min\nmean", lambda group: _mean(shares(group)), size=1e6, form=model.rate_form),
         Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f", seconds=1e-3),
         Column("retrans-\nmissions", lambda group: sum(f.retransmissions for f in group[1])),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -121,3 +122,25 @@ def test_a_comparison_without_sizes_has_none():
            "flow": [{"name": "f", "from": "a", "to": "b"}]}  # fmt: skip
     document = compare.of({"maxnet": package.run(run)}).document()
     assert document["runs"]["maxnet"]["compare"]["transfers"] is None
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_no_completed_flow_leaves_the_axes_of_its_figure_linear(waterfill, command):
+    Path("s.toml").write_text(
+        'duration = "1 s"\nprotocol = "cubic"\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\n'
+        'rate = "1 Mbit/s"\n[[flow]]\nname = "f"\nfrom = "a"\nto = "b"\nsize = "10 MB"\n'
+    )
+    more = ("--protocols", "cubic,reno") if command == "compare" else ()
+    answer = waterfill(command, "s.toml", *more, "-o", "out")
+    assert (answer.code, "cannot be written" in answer.err) == (0, False)
+    assert Path("out/transfers.png").stat().st_size > 0
+
+
+def test_large_rates_have_no_decimals(waterfill):
+    Path("s.toml").write_text(
+        'duration = "10 ms"\nprotocol = "cubic"\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\n'
+        'rate = "400 Gbit/s"\n[[flow]]\nname = "f"\nfrom = "a"\nto = "b"\nsize = "50 MB"\n'
+    )
+    shown = waterfill("run", "s.toml").out
+    assert " 400000 " in shown
+    assert "…" not in shown
