@@ -22,7 +22,7 @@ const MAX_WAITING: usize = 32;
 struct Finite(ProtocolId);
 
 impl Probe for Finite {
-    fn record(&mut self, signal: &'static str, value: f64) {
+    fn record(&mut self, signal: &str, value: f64) {
         assert!(value.is_finite(), "{:?}: {signal} is {value}", self.0);
     }
 }
