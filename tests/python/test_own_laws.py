@@ -100,7 +100,9 @@ def test_every_command_takes_laws(file, tmp_path, waterfill):
     assert checked["params"]["ours-2"] == {"packets": 10.0}
     assert checked["backends"]["sim"] is None
     assert "fluid cannot run a law in Python" in checked["backends"]["fluid"]
-    for command in ("run", "check", "sweep"):
+    shares = waterfill("maxmin", str(path), *law, "--json").document["intervals"][0]["flows"]
+    assert [flow["rate_bps"] for flow in shares] == [5e6, 5e6]
+    for command in ("run", "check", "maxmin", "sweep"):
         words = [str(path), "--set", "flow.two.protocol=ours-3", *law]
         if command == "sweep":
             words += ["--grid", "flow.one.count=1,2"]

@@ -138,17 +138,25 @@ def _check_laws(laws: Mapping[str, PythonLaw], json: bool) -> None:
 
 
 def maxmin(
-    scenario: ScenarioFile, protocol: Protocol = None, sets: Sets = None, json: Json = False
+    scenario: ScenarioFile,
+    protocol: Protocol = None,
+    sets: Sets = None,
+    json: Json = False,
+    law: OwnLaw = None,
 ) -> None:
     """Compute the exact max-min rates of a scenario over time."""
     from waterfill.cli import tables
-    from waterfill.network import shares
-    from waterfill.runs import backends
+    from waterfill.network import protocols, shares
+    from waterfill.runs import backends, law_files, laws
     from waterfill.scenario.loading import load
 
     loaded = load(scenario, overrides(protocol, sets))
-    backends.refuse_idle([(loaded, backend) for backend in backends.BACKENDS])
-    document = shares.document(loaded)
+    every = laws_of(law)
+    laws_used(every, [loaded], law, "--protocol")
+    backends.refuse_idle([(loaded, backend) for backend in backends.BACKENDS], every)
+    own = law_files.with_installed(every, loaded.protocols())
+    known = protocols.load() | laws.infos(laws.summaries(own))
+    document = shares.document(loaded, known, own={name: one.target for name, one in own.items()})
     if json:
         print_json(document)
     else:

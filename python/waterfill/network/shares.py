@@ -20,11 +20,13 @@ def document(
     scenario: Scenario,
     protocols: Protocols | None = None,
     targets: Mapping[str, float] | None = None,
+    own: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """Return the document {intervals: [{from_s, to_s, flows: [{name, rate_bps, bottleneck}]}]}.
 
     Each interval lists its active flows; a bottleneck is a link's name or "demand". `targets` is
-    {protocol: target}; `protocols` and `targets` default to the core's.
+    {protocol: target}; `protocols` and `targets` default to the core's, to which `own` adds the
+    targets of laws in Python.
 
     Raises InputError as `resolve.to_core` does, for a parameter out of range, and for more than
     `MAX_ROWS` rates.
@@ -32,7 +34,7 @@ def document(
     network = to_core(scenario, load() if protocols is None else protocols)
     if targets is None:
         try:
-            targets = core_targets(network.params)
+            targets = core_targets(network.params) | dict(own or {})
         except ValueError as error:
             raise scenario.core_error(error) from None
     _, of_flow = classes_of(network)
