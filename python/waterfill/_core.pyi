@@ -151,6 +151,9 @@ class Simulation:
         traffic (index), index (within the source), start_s, size_bytes, completed_s.
         """
 
+    def digest(self) -> str:
+        """Return a hash of all series, the arrivals and the summary, equal on every target."""
+
 @final
 class Fluid:
     """One run of the fluid model. Its methods work like those of `Simulation`."""
@@ -191,3 +194,6 @@ class Fluid:
         self, which: Literal["flows", "links", "traffic"]
     ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
         """Return the samples so far: column → (type, little-endian buffer). NaN means null."""
+
+    def digest(self) -> str:
+        """Return a hash of all series and the summary, equal on every target."""

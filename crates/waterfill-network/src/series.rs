@@ -35,6 +35,39 @@ pub(crate) fn signal_column(law: &str, signal: &str) -> String {
     format!("{law}_{signal}")
 }
 
+/// Type of the numbers in a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// Indexes of flows, links or traffic sources.
+    U32,
+    /// Counts.
+    U64,
+    /// Real numbers, in which NaN means "no value".
+    F64,
+}
+
+impl ColumnType {
+    /// Returns the type of the column with this name.
+    #[must_use]
+    pub fn of(column: &str) -> Self {
+        match column {
+            "flow" | "link" | "traffic" => Self::U32,
+            "drops" | "marks" | "lost" | "index" | "size_bytes" => Self::U64,
+            _ => Self::F64,
+        }
+    }
+
+    /// Returns the name of the type: `u32`, `u64` or `f64`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
+        }
+    }
+}
+
 /// Table of columns of real numbers, in which NaN means "no value".
 #[derive(Clone, Debug, Default)]
 pub struct Series {

@@ -19,7 +19,7 @@ use waterfill_laws::params::{ParamInfo, Unit, Value};
 use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::{Estimate, Network, Params, Series, Summary, params_from};
+use waterfill_network::{ColumnType, Estimate, Network, Params, Series, Summary, digest, params_from};
 use waterfill_sim::CaptureOptions;
 
 use convert::{from_python, to_python};
@@ -165,6 +165,13 @@ impl PySimulation {
     fn arrivals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         columns(py, &self.inner.arrivals())
     }
+
+    /// Returns a hash of the series, the arrivals and the summary, the same on every target.
+    fn digest(&mut self) -> PyResult<String> {
+        let (summary, arrivals) = (self.inner.summary(), self.inner.arrivals());
+        let [flows, links, traffic] = self.inner.series();
+        digest(&summary, &[flows, links, traffic, &arrivals]).map_err(PyValueError::new_err)
+    }
 }
 
 /// A fluid run of a resolved scenario.
@@ -247,6 +254,11 @@ impl PyFluid {
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
         columns(py, one_of(self.inner.series(), which)?)
     }
+
+    /// Returns a hash of the series and the summary, the same on every target.
+    fn digest(&self) -> PyResult<String> {
+        digest(&self.inner.summary(), &self.inner.series()).map_err(PyValueError::new_err)
+    }
 }
 
 fn read_network(object: &Bound<'_, PyAny>) -> PyResult<Network> {
@@ -290,14 +302,13 @@ fn one_of<'a>(series: [&'a Series; 3], which: &str) -> PyResult<&'a Series> {
 fn columns<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, column) in series.names().iter().zip(series.columns()) {
-        let (dtype, bytes) = match name.as_str() {
-            "flow" | "link" | "traffic" => ("u32", buffer(py, column, |x| (x as u32).to_le_bytes())?),
-            "drops" | "marks" | "lost" | "index" | "size_bytes" => {
-                ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?)
-            }
-            _ => ("f64", buffer(py, column, f64::to_le_bytes)?),
+        let kind = ColumnType::of(name);
+        let bytes = match kind {
+            ColumnType::U32 => buffer(py, column, |x| (x as u32).to_le_bytes())?,
+            ColumnType::U64 => buffer(py, column, |x| (x as u64).to_le_bytes())?,
+            ColumnType::F64 => buffer(py, column, f64::to_le_bytes)?,
         };
-        dict.set_item(name, (dtype, bytes))?;
+        dict.set_item(name, (kind.name(), bytes))?;
     }
     Ok(dict)
 }
