@@ -81,6 +81,16 @@ if [ "$kind" = dev ] && [ "$(uname)" = Linux ]; then
   if ! command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null && may_install; then
     apt_install "for the pages' tests" chromium || say "apt-get failed to install chromium: the pages' tests will be skipped"
   fi
+  # Results must be the same bytes in WebAssembly, which needs its standard library of Rust, node, and clang as the daemon does.
+  # Rust of a distribution has no rustup and may have the library: the test looks for it.
+  if ! [ -d "$(rustc --print target-libdir --target wasm32-unknown-unknown)" ] && command -v rustup >/dev/null; then
+    rustup --quiet target add wasm32-unknown-unknown >/dev/null 2>&1 </dev/null \
+      || say "rustup failed to add wasm32-unknown-unknown: the test of WebAssembly will be skipped"
+  fi
+  if ! command -v node >/dev/null && may_install; then
+    apt_install "for the test of WebAssembly" nodejs \
+      || say "apt-get failed to install nodejs: the test of WebAssembly will be skipped"
+  fi
   # The daemon's requirements include headers, which tools/daemon.sh looks for with the C compiler checked above.
   if ! tools/daemon.sh >/dev/null && may_install; then
     read -ra wanted <<<"$(tools/daemon.sh packages)"

@@ -63,6 +63,7 @@ STUDIES: Mapping[str, str] = {
     "sweep-kills": "sweep.kills",
     "sweep-scale": "sweep.scale",
     "sweep-slurm": "sweep.slurm",
+    "targets": "targets.study",
     "thread-scaling": "thread_scaling",
     "topologies": "topologies.study",
 }

@@ -1,0 +1,1 @@
+"""Comparison of results between targets: CPUs, C libraries and instruction sets."""
