@@ -68,6 +68,8 @@ def of_link(scenario: Scenario, name: str) -> list[Slider]:
         _slider(f"link.{name}.delay", "Delay, one way (ms)", delays, "ms", 1e3 * link.delay),
         Slider(f"link.{name}.loss", "Random loss (%)", steps, loss.start),
     ]
+    if link.delay_trace is not None:  # a delay next to it is refused
+        del found[1]
     if link.rate_reverse is not None:
         key, label = f"link.{name}.rate_reverse", "Rate, reverse (Mbit/s)"
         found.append(_slider(key, label, rates, "Mbit/s", link.rate_reverse / 1e6))

@@ -44,7 +44,7 @@ def layout(edges: Sequence[tuple[str, str]]) -> Places:
 def _rate_and_delay(link: Link) -> list[str]:
     """Return the label of a link's rate and delay, with another for a different reverse."""
     ways = [link, link.backward] if link.duplex else [link]
-    texts = [f"{topology.rate_text(way.rate)} · {1e3 * way.delay:.3g} ms" for way in ways]
+    texts = [f"{topology.rate_text(way.rate)} · {1e3 * way.first_delay:.3g} ms" for way in ways]
     if len(set(texts)) == 1:
         return texts[:1]
     return [f"{arrow} {text}" for arrow, text in zip("→←", texts, strict=True)]

@@ -11,6 +11,8 @@ from waterfill.network.resolve import to_core
 from waterfill.scenario import traces
 from waterfill.scenario.distributions import PartError
 from waterfill.scenario.loading import from_dict
+from waterfill.studio import controls
+from waterfill.testbed import variation
 
 POINTS = [["0 s", "20 ms"], ["2 s", "35 ms"], ["5 s", "20 ms"]]
 LINK = {"name": "sky", "from": "a", "to": "b", "rate": "20 Mbit/s"}
@@ -117,3 +119,20 @@ def test_rtt_follows_the_trace_and_equals_that_of_events(on):
     at = dict(zip(series["time_s"].to_pylist(), series["rtt_s"].to_pylist(), strict=True))
     times = {t: min(at, key=lambda x: abs(x - t)) for t in (1.9, 4.0)}
     assert at[times[4.0]] - at[times[1.9]] == pytest.approx(0.03, abs=0.01)
+
+
+def test_studio_has_no_slider_for_a_traced_delay():
+    traced = controls.of_link(from_dict(scenario(delay_trace={"points": POINTS})), "sky")
+    plain = controls.of_link(from_dict(scenario(delay="20 ms")), "sky")
+    assert [one.key for one in plain] == ["link.sky.rate", "link.sky.delay", "link.sky.loss"]
+    assert [one.key for one in traced] == ["link.sky.rate", "link.sky.loss"]
+
+
+def test_linux_needs_time_between_changes():
+    fine = [["0 s", "20 ms"], ["1 s", "21 ms"], ["1.005 s", "22 ms"], ["2 s", "20 ms"]]
+    loaded = from_dict(scenario(delay_trace={"points": fine, "repeat": False}, duplex=True))
+    coarse = from_dict(scenario(delay_trace={"points": POINTS}))
+    variation.refuse(coarse, to_core(coarse, load(), "linux"))
+    with pytest.raises(InputError, match="must be at least 10 ms apart on linux") as caught:
+        variation.refuse(loaded, to_core(loaded, load(), "linux"))
+    assert caught.value.key == "link.sky.delay_trace"

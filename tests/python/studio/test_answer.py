@@ -6,6 +6,7 @@ import pytest
 
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
+from waterfill.scenario.loading import from_dict
 from waterfill.studio import answer, shipped
 from waterfill.studio.settings import Settings, known
 
@@ -61,3 +62,19 @@ def test_the_whole_run_is_there_when_asked_for():
 
 def test_known_is_the_registry():
     assert known() == protocols.load()
+
+
+def test_a_flow_that_follows_one_that_is_left_out_is_left_out_too():
+    flow = {"from": "a", "to": "b", "size": "1 MB"}
+    scenario = from_dict({
+        "duration": "9 s", "protocol": "cubic",
+        "link": [{"name": "l", "from": "a", "to": "b", "rate": "9 Mbit/s"}],
+        "flow": [
+            {"name": "last", "after": ["second"], **flow},
+            {"name": "first", "start": "5 s", **flow},
+            {"name": "second", "after": ["first"], **flow},
+            {"name": "other", **flow},
+        ],
+    })  # fmt: skip
+    assert [flow.name for flow in answer.cut(scenario, 2.0).flow] == ["other"]
+    assert len(answer.cut(scenario, 6.0).flow) == 4
