@@ -42,7 +42,7 @@ def loss_model(link: Link) -> elements.LossSpec | None:
 
 
 def shaper(link: Link) -> elements.ShaperSpec | None:
-    """Resolve the token bucket of a link, which acts in both directions, or return None without
+    """Resolve the token bucket in front of a link direction's transmitter, or return None without
     one.
     """
     if link.shaper is None:

@@ -318,14 +318,14 @@ def _queue(link: Link, largest_rtt_s: float) -> QueueSpec:
 def _backwards(
     forward: LinkSpec, link: Link, name: str, buffer: BufferSpec, duration_s: float
 ) -> LinkSpec:
-    """Return the specification of a link's reverse direction, with the forward direction's queue
-    and shaper.
+    """Return the specification of a link's reverse direction, with the forward direction's
+    queue.
     """
     rate_bps, changes = links.changes(link, False, duration_s)
     return LinkSpec(
         name=name,
         rate_bps=rate_bps,
-        shaper=forward.shaper,
+        shaper=links.shaper(link),
         delay_s=link.first_delay,
         buffer=buffer,
         queue=forward.queue,

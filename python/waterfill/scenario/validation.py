@@ -183,9 +183,10 @@ def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     values = read_shaper(link.shaper)
-    if values["rate"] >= link.rate:
+    slowest = min(link.rate, link.backward.rate)
+    if values["rate"] >= slowest:
         got = RATE.format(values["rate"])
-        yield f"{key}.rate", f"must be below the link's {RATE.format(link.rate)}, got {got}"
+        yield f"{key}.rate", f"must be below the link's {RATE.format(slowest)}, got {got}"
     if values["depth"] < scenario.packet_size:
         packet, got = VOLUME.format(scenario.packet_size), VOLUME.format(values["depth"])
         yield f"{key}.depth", f"must be at least one packet, {packet}, got {got}"
@@ -239,11 +240,9 @@ def _reverse(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, st
             value = getattr(link, f"{name}_reverse")
             if value is not None and (value or name != "loss"):  # loss_reverse is 0 by default
                 yield f"{key}.{name}_reverse", "not allowed with duplex = false"
-    if link.rate_reverse is not None:
-        if link.shaper is not None:
-            yield f"{key}.rate_reverse", "not allowed on a link with a shaper"
-        if 8 * scenario.packet_size / link.rate_reverse > SPAN.at_most:
-            yield f"{key}.rate_reverse", _too_slow(link.rate_reverse)
+    rate = link.rate_reverse
+    if rate is not None and 8 * scenario.packet_size / rate > SPAN.at_most:
+        yield f"{key}.rate_reverse", _too_slow(rate)
 
 
 def _too_slow(rate: float) -> str:

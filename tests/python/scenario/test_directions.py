@@ -157,9 +157,9 @@ def test_a_link_of_one_direction_has_no_reverse(keys, key, message):
             "missing; the link has a rate_reverse, so an event sets both",
         ),
         (
-            'rate_reverse = "1 Mbit/s"\nshaper = {rate = "500 kbit/s", depth = "9 kB"}',
-            "rate_reverse",
-            "not allowed on a link with a shaper",
+            'rate_reverse = "1 Mbit/s"\nshaper = {rate = "2 Mbit/s", depth = "9 kB"}',
+            "shaper.rate",
+            "must be below the link's 1 Mbit/s, got 2 Mbit/s",
         ),
         (
             'rate_reverse = "1e-300 bit/s"',

@@ -271,6 +271,13 @@ def test_a_shaper_sets_the_capacity_of_both_directions():
     assert core_of('shaper = {rate = "3 Mbit/s", depth = "4500 B"}')[0]["shaper"]["timer_s"] == 0
 
 
+def test_bursts_of_a_shaper_leave_at_the_rate_of_their_direction():
+    keys = 'rate_reverse = "5 Mbit/s"\nshaper = {rate = "3 Mbit/s", depth = "4500 B"}'
+    forward, reverse = core_of(keys)
+    assert (forward["rate_bps"], reverse["rate_bps"]) == (3e6, 3e6)
+    assert (forward["shaper"]["line_bps"], reverse["shaper"]["line_bps"]) == (12e6, 5e6)
+
+
 def test_the_simulator_takes_every_queue_and_fault():
     from waterfill import run
 
