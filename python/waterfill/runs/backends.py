@@ -125,11 +125,19 @@ def refuse_idle(runs: Iterable[tuple[Scenario, str]], laws: Iterable[str] = ()) 
             problem = f"no effect: no flow runs {name}"
         elif key in _ONLY_ON and _ONLY_ON[key] not in on:
             problem = f"no effect on {' and '.join(sorted(on))}, only on {_ONLY_ON[key]}"
+        elif key == "seed" and on == {"fluid"} and not any(map(_draws, every)):
+            problem = "no effect on fluid without start_jitter or rtt_jitter"
         elif key == "protocol" and not any(scenario.uses_default for scenario, _ in every):
             problem, advice = NO_DEFAULT_FLOW.split("; ")
             problem = f"{shown(every[0][0].protocol)} has no effect, because {problem}"
         if problem:
             raise InputError("command line", key, problem, advice)
+
+
+def _draws(run: tuple[Scenario, str]) -> bool:
+    """Return True if a fluid run depends on the seed: it draws only the jitter of flows."""
+    scenario, _ = run
+    return any(flow.start_jitter or flow.rtt_jitter for flow in scenario.flow)
 
 
 @runtime_checkable

@@ -42,6 +42,8 @@ REFUSED = {
     "run S.toml --set step=1ms": "step: no effect on sim, only on fluid",
     "run S.toml --set check_step=true": "check_step: no effect on sim, only on fluid",
     "run S.toml --on fluid --set ip_version=6": "ip_version: no effect on fluid, only on linux",
+    "run S.toml --on fluid --seed 2": "seed: no effect on fluid without start_jitter or rtt_jitter",
+    "sweep S.toml --on fluid --grid seed=1,2": "seed: no effect on fluid without start_jitter or",
     "compare S.toml --protocols rcp --set step=1ms": "step: no effect on sim, only on fluid",
     "run S.toml --protocol rcp --set protocol=xcp": 'protocol: given twice, got "rcp" and "xcp"',
     "run S.toml --seed 2 --set seed=3": 'seed: given twice, got "3" and "2"',
@@ -86,6 +88,8 @@ def test_an_option_without_effect_is_refused(waterfill, files, tmp_path, line):
     [
         "run named.toml --set params.cubic.beta=0.8",
         "run S.toml --on fluid --set step=1ms",
+        "run S.toml --on fluid --seed 2 --set flow.f.start_jitter=1ms",
+        "compare S.toml --on sim,fluid --protocols rcp --seed 2",
         "compare S.toml --protocols rcp,xcp --set params.xcp.alpha=0.3",
         "maxmin S.toml --set params.maxnet.mu=0.5",
         "run web.toml --protocol cubic",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from waterfill.errors import InputError
+from waterfill.network import protocols
 from waterfill.runs import backends, engine
 from waterfill.scenario.loading import from_dict
 
@@ -49,6 +50,17 @@ def test_the_same_bytes_every_time():
         del result.summary["engine"]["packet_transmissions_per_s"]
     assert one.to_json() == two.to_json()
     assert one.flows.equals(two.flows)
+
+
+@pytest.mark.parametrize(
+    "protocol", [n for n, p in protocols.load().items() if "fluid" in p.backends]
+)
+def test_the_seed_draws_only_jitter(protocol):
+    plain, jittered = scenario(protocol=protocol), scenario(protocol=protocol)
+    jittered["flow"] = [{**jittered["flow"][0], "start_jitter": "10 ms"}]
+    for given, same in ((plain, True), (jittered, False)):
+        one, two = (backends.run(given, on="fluid", seed=seed).flows for seed in (1, 2))
+        assert one.equals(two) == same
 
 
 def test_rates_are_the_max_min_shares():
