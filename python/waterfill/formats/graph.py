@@ -26,14 +26,7 @@ import networkx as nx
 
 from waterfill._core import asin, cos, sin
 from waterfill.errors import InputError, one_line, shown
-from waterfill.formats.layout import (
-    Layout,
-    LinkPlan,
-    delay_s,
-    names_of,
-    oriented,
-    renamed,
-)
+from waterfill.formats.layout import Layout, LinkPlan, delay_s, names_of, oriented, renamed
 from waterfill.formats.source import Source
 from waterfill.scenario.units import RATE, TIME, number, rate_unit
 

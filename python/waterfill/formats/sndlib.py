@@ -19,14 +19,7 @@ from xml.etree import ElementTree
 
 from waterfill.errors import InputError, shown
 from waterfill.formats.graph import Defaults, great_circle_km
-from waterfill.formats.layout import (
-    Layout,
-    LinkPlan,
-    delay_s,
-    names_of,
-    oriented,
-    renamed,
-)
+from waterfill.formats.layout import Layout, LinkPlan, delay_s, names_of, oriented, renamed
 from waterfill.formats.source import Source
 from waterfill.scenario.units import RATE, rate_unit
 
