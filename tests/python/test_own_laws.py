@@ -442,3 +442,29 @@ def test_an_installed_law_compares():
     one = waterfill.Scenario("one", duration="1 s").link("l", "a", "b", "10 Mbit/s", "50 ms")
     found = one.flow("f", "a", "b").compare(["packaged", "reno"])
     assert list(found.results) == ["packaged", "reno"]
+
+
+@pytest.mark.usefixtures("package")
+def test_a_sweep_knows_the_code_of_an_installed_law(monkeypatch):
+    from waterfill.sweeps.plan import SweepSpec, plan
+
+    one = waterfill.Scenario("one", duration="1 s", protocol="rcp").link(
+        "l", "a", "b", "10 Mbit/s", "50 ms"
+    )
+    one = one.flow("f", "a", "b")
+
+    def identity(name: str) -> str:
+        return plan(one, SweepSpec(protocols=name, seeds=1)).design.identity
+
+    before, other = identity("packaged"), identity("reno")
+    assert identity("packaged") == before
+    monkeypatch.setattr(Registered, "LIMIT", 3, raising=False)
+    assert identity("packaged") != before
+    assert identity("reno") == other
+
+
+def test_two_packages_with_one_law_are_refused(monkeypatch):
+    points = EntryPoints([EntryPoint("twice", f"{__name__}:LAW", law_files.GROUP)] * 2)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
+    with pytest.raises(waterfill.InputError, match="two installed packages register this law"):
+        scenario("twice", "reno").run()

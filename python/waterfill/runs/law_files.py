@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import runpy
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,6 +76,15 @@ def installed(names: Iterable[str] | None = None) -> dict[str, PythonLaw]:
 
         check({point.name: found[point.name]}, protocols.load(), at)
     return found
+
+
+def mentioned(text: str) -> dict[str, PythonLaw]:
+    """Return the laws of installed packages whose names occur as words in a text."""
+    from importlib.metadata import entry_points
+
+    names = {point.name for point in entry_points(group=GROUP)}
+    words = set(re.findall(r"[\w-]+", text)) if names else set()
+    return installed(names & words) if names & words else {}
 
 
 def with_installed(given: Mapping[str, PythonLaw], names: Iterable[str]) -> dict[str, PythonLaw]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from waterfill.errors import InputError, shown
+from waterfill.runs import law_files
 from waterfill.runs.laws import PythonLaw, check
 from waterfill.sweeps import measure
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, grid_of, ranges_of, span
@@ -171,6 +172,7 @@ def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
 
         check(spec.laws, protocols.load(), "sweep")
     base = Base.read(scenario, spec.sets, spec.on, spec.laws)
+    base = replace(base, installed=law_files.mentioned(f"{base.text} {spec}"))
     extra, verdict = measure.read(spec.columns, spec.verdict)
     where = place(spec.cluster, spec.workers)
     design = _design(base, spec)

@@ -63,7 +63,8 @@ class Base:
     """The base scenario of a sweep: its text, its file, the overrides of all points, the backend
     and the laws in Python.
 
-    `title` is the name of a scenario written in Python, empty for a file's.
+    `title` is the name of a scenario written in Python, empty for a file's. `installed` are laws of
+    installed packages that the sweep may use.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Base:
     on: str
     title: str = ""
     laws: Mapping[str, PythonLaw] = field(default_factory=dict)
+    installed: Mapping[str, PythonLaw] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -115,8 +117,8 @@ class Base:
         """
         digest = hashlib.sha256()
         parts = [self.text, self.on, cache.version(), *self.sets]
-        if self.laws:
-            parts.append(law_files.identity(self.laws))
+        if self.laws or self.installed:
+            parts.append(law_files.identity({**self.installed, **self.laws}))
         digest.update(json.dumps(parts).encode())
         folder = Path(self.source).parent
         for name in sorted(set(_FILE_NAME.findall(self.text.replace('"', "\n")))):
@@ -137,7 +139,7 @@ class Base:
 
     def summaries(self) -> dict[str, LawSummary]:
         """Return the descriptions of the laws in Python."""
-        return summaries(self.laws)
+        return summaries({**self.installed, **self.laws})
 
 
 @dataclass(frozen=True)
