@@ -25,7 +25,7 @@ test: .venv/.dev build ## run every test that this host can run; says what it sk
 lint: .venv/.lint ## run formatters, linters, type checkers and checks of licences; a warning is an error
 	@tools/lint.sh
 
-bench: .venv/.run $(if $(filter linux,$(CASE)),build) ## measure the engine's speed; CASE=NAME, peers, growth, roofline or linux; BASE=HEAD~1 compares in pairs
+bench: .venv/.run $(if $(filter linux large,$(CASE)),build) ## measure the engine's speed; CASE=NAME, peers, growth, large, roofline or linux; BASE=HEAD~1 compares in pairs
 	@$(if $(CASE),,$(if $(CASES),echo 'make bench CASES=… is now: make bench CASE="$(CASES)"' >&2;)) tools/bench.sh "$(or $(CASE),$(CASES))" "$(BASE)" $(if $(HTSIM),--htsim "$(HTSIM)")
 
 docs: build ## write the pages made from the code: protocols, keys of a scenario, commands, claims

@@ -5,6 +5,7 @@
 #   NAME           one case of bench/measure.py; with a BASE (HEAD~1) in pairs with that commit's engine; 5 minutes
 #   peers          ns-3, ns-2 and htsim next to the engine, on equal work; 10 minutes
 #   growth         cost and memory against flows (10 to 1,000,000) and links (1 to 10,000); 5 minutes
+#   large K …      CPU time and memory of fat-trees (K = 8, 16 and 32) from rule to page, and of long lists of flows
 #   roofline       the floor of a packet's cost: a loop that touches the same memory and computes nothing
 #   linux          the testbed's delay line; as root, on an idle host
 set -euo pipefail
@@ -14,6 +15,7 @@ shift 2
 
 case $case in
   peers) exec .venv/bin/python bench/peers/table.py "$@" ;;
+  large*) read -ra sizes <<<"${case#large}" && exec .venv/bin/python bench/large.py "${sizes[@]}" ;;
   growth | roofline) exec cargo run --release --locked --quiet --package waterfill-bench --example "$case" ;;
   linux) exec .venv/bin/python -m validation linux-delay-line -o out/linux-delay-line ;;
 esac
