@@ -86,7 +86,15 @@ impl Host {
     };
     /// Host duties of a law with explicit feedback whose header states the source's RTT.
     pub const EXPLICIT_WITH_RTT: Self = Self { states_rtt: true, ..Self::EXPLICIT };
-    /// Host duties of a current TCP: selective acknowledgements, proportional rate reduction and ECN by RFC 3168.
+    /// Host duties of a TCP of today: [`Self::TCP`] with recovery by RACK-TLP.
+    pub const TCP_TODAY: Self = Self {
+        retransmission: Retransmission::Rack,
+        reduction: Reduction::Proportional,
+        ecn: Ecn::Classic,
+        notes: false,
+        states_rtt: false,
+    };
+    /// Host duties of a TCP: selective acknowledgements, proportional rate reduction and ECN by RFC 3168.
     pub const TCP: Self = Self {
         retransmission: Retransmission::Rfc6675,
         reduction: Reduction::Proportional,
@@ -109,12 +117,19 @@ pub enum Retransmission {
     Rfc3517,
     /// Loss recovery by selective acknowledgements (RFC 6675, RFC 9937). A lost retransmission is a signal.
     Rfc6675,
+    /// Loss recovery by sending times, with a probe of the tail and undo of spurious recoveries (RFC 8985, RFC 4015).
+    Rack,
 }
 
 impl Retransmission {
     /// All methods with their names in scenarios.
-    pub const NAMES: [(Self, &'static str); 4] =
-        [(Self::Reno, "reno"), (Self::NewReno, "newreno"), (Self::Rfc3517, "rfc3517"), (Self::Rfc6675, "rfc6675")];
+    pub const NAMES: [(Self, &'static str); 5] = [
+        (Self::Reno, "reno"),
+        (Self::NewReno, "newreno"),
+        (Self::Rfc3517, "rfc3517"),
+        (Self::Rfc6675, "rfc6675"),
+        (Self::Rack, "rack"),
+    ];
 
     /// Returns the method with this name in scenarios.
     #[must_use]
@@ -534,11 +549,15 @@ pub enum Event {
     /// Loss of more than one SYN or of their answers, reported just before the answer that arrives. The initial window
     /// is then one packet (RFC 5681 §3.1, RFC 6928 §2).
     SynsLost,
+    /// Proof that the last loss or timeout was spurious: its packets were late, not lost (RFC 4015). A law restores its
+    /// window, and the recovery is over.
+    Spurious,
 }
 
 impl Event {
     /// All events, in the order of their numbers in step logs.
-    pub const ALL: [Self; 5] = [Self::Loss, Self::Timeout, Self::Marked, Self::Recovered, Self::SynsLost];
+    pub const ALL: [Self; 6] =
+        [Self::Loss, Self::Timeout, Self::Marked, Self::Recovered, Self::SynsLost, Self::Spurious];
 }
 
 impl Word for Event {

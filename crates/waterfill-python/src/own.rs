@@ -192,6 +192,7 @@ const fn event(event: Event) -> &'static str {
         Event::Marked => "marked",
         Event::Recovered => "recovered",
         Event::SynsLost => "syns_lost",
+        Event::Spurious => "spurious",
     }
 }
 

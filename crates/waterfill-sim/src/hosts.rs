@@ -2,12 +2,12 @@
 
 use waterfill_laws::protocol::{Ecn, Retransmission};
 use waterfill_laws::registry::{AnyHeader, ProtocolId};
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Duration, Instant};
 
 use crate::binding::FlowProtocol;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::receiver::{Receiver, ReceiverSpec};
-use crate::recovery::Recovery;
+use crate::recovery::{AckTimes, Recovery};
 
 /// Payload of every packet, in bytes.
 const PAYLOAD: u64 = 1;
@@ -59,13 +59,13 @@ impl HostPair {
     /// Sends a lost packet again and returns its number, or `None` if there is none.
     pub fn resend(&mut self) -> Option<u64> {
         let number = self.recovery.to_resend()?;
-        self.recovery.on_resent(number);
+        self.recovery.on_resent(number, self.now);
         Some(number)
     }
 
     /// Sends a new packet and returns its number.
     pub fn send(&mut self) -> u64 {
-        self.recovery.on_sent();
+        self.recovery.on_sent(self.now);
         self.recovery.next() - 1
     }
 
@@ -108,7 +108,13 @@ impl HostPair {
     /// Delivers an acknowledgement to the sender. Returns the number of packets that it reports for the first time.
     pub fn acknowledge(&mut self, ack: &Acknowledgement) -> u64 {
         let blocks: Option<&Blocks> = ack.blocks.as_ref();
-        self.recovery.on_ack(ack.next, blocks).newly_arrived
+        let times = AckTimes {
+            now: self.now,
+            echo: self.now,
+            base_rtt: Duration::from_ps(1),
+            smoothed_rtt: Duration::from_ps(1),
+        };
+        self.recovery.on_ack(ack.next, blocks, &times).newly_arrived
     }
 
     /// Fires the retransmission timer. Every unacknowledged packet then counts as lost.

@@ -178,6 +178,7 @@ impl Receiver {
             self.bytes_counted += u64::from(packet.bytes);
         }
         let in_order = packet.number == self.next && self.above.is_empty();
+        let again = packet.number < self.next || self.above.contains(packet.number);
         if counts && (in_order || (packet.number >= self.next && !self.above.contains(packet.number))) {
             self.payload_counted += u64::from(payload(packet.number));
         }
@@ -198,7 +199,15 @@ impl Receiver {
         // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
         let sent = std::mem::replace(&mut self.delayed, Delayed::NONE).sent().unwrap_or(packet.sent);
         let selective = self.spec.retransmission.is_selective() && !self.above.is_empty();
-        let sack = if selective { sacks.store(self.blocks()) } else { SackId::NONE };
+        let sack = if again && self.spec.retransmission == Retransmission::Rack {
+            // RFC 2883 §4: the first block reports the packet that has arrived again.
+            let [first, second, _] = self.blocks();
+            sacks.store([(packet.number, packet.number + 1), first, second])
+        } else if selective {
+            sacks.store(self.blocks())
+        } else {
+            SackId::NONE
+        };
         Answer::Now(sent, sack)
     }
 

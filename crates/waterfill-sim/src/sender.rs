@@ -19,7 +19,7 @@ use crate::fault::SourceFaults;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::recovery::prr::ProportionalReduction;
 use crate::recovery::rto::{RtoLimits, smoothed};
-use crate::recovery::{Progress, Recovery};
+use crate::recovery::{AckTimes, Progress, Recovery};
 use crate::window::WholePackets;
 
 /// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
@@ -189,6 +189,7 @@ pub(crate) struct RttSamples {
 
 /// Sending side of a connection.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the four are independent")]
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
@@ -217,6 +218,8 @@ pub(crate) struct Sender {
     /// True if a SYN was sent again and no data has been acknowledged since.
     syn_repeated: bool,
     rto_deadline: Instant,
+    /// True if `rto_deadline` is that of a probe.
+    probing: bool,
     /// Timestamp of the newest acknowledgement, which data packets echo (RFC 7323).
     echoed: Instant,
     pub(crate) rtt: RttSamples,
@@ -244,6 +247,7 @@ impl Sender {
             rto_backoff: 0,
             syn_repeated: false,
             rto_deadline: spec.start,
+            probing: false,
             echoed: Instant::ZERO,
             rtt: RttSamples::default(),
             retransmissions: 0,
@@ -312,7 +316,7 @@ impl Sender {
             return;
         }
         self.sample_rtt(now, packet);
-        let progress = self.recovery.on_ack(packet.number, blocks);
+        let progress = self.recovery.on_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
         let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
         self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived);
         if progress.event.is_some() || marked || self.reduction.is_some() {
@@ -326,8 +330,25 @@ impl Sender {
         if self.recovery.unacknowledged() == 0 {
             self.rto_deadline = Instant::NEVER;
         } else if progress.advanced {
-            self.rto_deadline = now + self.rto(); // RFC 6298 (5.3)
+            self.start_timer(now); // RFC 6298 (5.3)
         }
+    }
+
+    /// Returns the times that recovery needs at an acknowledgement which echoes `echo`.
+    #[inline]
+    fn ack_times(&self, now: Instant, echo: Instant) -> AckTimes {
+        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        AckTimes { now, echo, base_rtt: self.base_rtt, smoothed_rtt }
+    }
+
+    /// Starts the timer of the retransmission, or of a probe that comes before it.
+    #[inline]
+    fn start_timer(&mut self, now: Instant) {
+        let timeout = self.rto();
+        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let probe = self.recovery.probe_timeout(smoothed_rtt).filter(|&probe| probe < timeout);
+        self.probing = probe.is_some();
+        self.rto_deadline = now + probe.unwrap_or(timeout);
     }
 
     /// Handles an acknowledgement's event and mark, then updates the window.
@@ -461,8 +482,18 @@ impl Sender {
 
     /// Handles the timer requested by [`Sender::poll_timer`].
     pub(crate) fn on_timer(&mut self, now: Instant) {
+        if now >= self.recovery.due() {
+            let progress = self.recovery.on_due(&self.ack_times(now, Instant::ZERO));
+            self.react(now, progress, false);
+        }
         if now < self.rto_deadline {
             return; // a pacing timer: poll_transmit handles it
+        }
+        if self.probing && self.phase == Phase::Open {
+            self.probing = false;
+            self.rto_deadline = now + self.rto();
+            self.recovery.probe();
+            return;
         }
         match self.phase {
             Phase::Closed => self.rto_deadline = Instant::NEVER, // poll_transmit sends the SYN
@@ -493,17 +524,18 @@ impl Sender {
         if self.phase != Phase::Open {
             return self.rto_deadline;
         }
+        let deadline = self.rto_deadline.min(self.recovery.due());
         if !self.is_timed() {
-            return self.rto_deadline; // the usual case: clocked by acknowledgements
+            return deadline; // the usual case: clocked by acknowledgements
         }
-        self.poll_pacing(now)
+        self.poll_pacing(now, deadline)
     }
 
     #[inline(never)] // keeps the usual path short
-    fn poll_pacing(&self, now: Instant) -> Instant {
+    fn poll_pacing(&self, now: Instant, deadline: Instant) -> Instant {
         match self.ready_at(now) {
-            Some(at) if at > now => self.rto_deadline.min(at),
-            _ => self.rto_deadline,
+            Some(at) if at > now => deadline.min(at),
+            _ => deadline,
         }
     }
 
@@ -632,10 +664,10 @@ impl Sender {
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable, so congestion drops it.
         let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !resent);
         if resent {
-            self.recovery.on_resent(number);
+            self.recovery.on_resent(number, now);
             self.retransmissions += 1;
         } else {
-            self.recovery.on_sent();
+            self.recovery.on_sent(now);
             flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.cwr_pending));
         }
         if let Some(reduction) = &mut self.reduction {
@@ -646,7 +678,7 @@ impl Sender {
             self.next_send = self.next_send.max(now) + spacing.min(MAX_SPACING);
         }
         if self.rto_deadline == Instant::NEVER {
-            self.rto_deadline = now + self.rto();
+            self.start_timer(now);
         }
         Some((number, bytes, flags))
     }

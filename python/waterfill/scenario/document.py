@@ -443,7 +443,7 @@ class _Routed(Table):
     """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
-    recovery: Literal["reno", "newreno", "rfc3517", "rfc6675"] | None = None
+    recovery: Literal["reno", "newreno", "rfc3517", "rfc6675", "rack"] | None = None
     """Method of loss recovery; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""

@@ -42,8 +42,20 @@ def test_an_rtt_above_rto_min_costs_no_timeouts(protocol: str):
     assert usual.summary.flows[0].timeouts == 0
     assert usual.summary.links[0].utilization > 0.97
     # Without a minimum of the variance term the timer fires just before the acknowledgement.
-    bare = waterfill.run(one_flow(SATELLITE, rttvar_min="0 s", **keys))
+    bare = waterfill.run(one_flow(SATELLITE, {"recovery": "rfc6675"}, rttvar_min="0 s", **keys))
     assert bare.summary.flows[0].timeouts > 0
+
+
+def test_late_packets_cost_a_flow_little_with_rack():
+    late = DEEP | {"reorder": {"share": 0.001, "delay": "8 ms"}}
+    keys = {"protocol": "cubic", "duration": "30 s", "measure": ["5 s", "30 s"]}
+
+    def utilization(flow: dict[str, object]) -> float:
+        return waterfill.run(one_flow(late, flow, **keys)).summary.links[0].utilization
+
+    # Three packets that overtake another are a loss for RFC 6675. RACK waits, or undoes the recovery.
+    assert utilization({}) > 0.97
+    assert utilization({"recovery": "rfc6675"}) < 0.5
 
 
 @pytest.mark.parametrize(("rto_min", "expected_s"), [("1 s", 0.2), ("5 ms", 0.005)])

@@ -3,11 +3,12 @@
 //! A flow chooses its method by `recovery`; each protocol has a default ([`Host::retransmission`]). All methods share
 //! this scoreboard, by packet number instead of byte: `una` (all below have arrived), `next` (not sent yet),
 //! `lost_edge` (all below that have not arrived are lost) and `resend_next` (all lost below are sent again). The number
-//! in flight is not a counter: it follows from the sets. A method decides three things:
+//! in flight is not a counter: it follows from the sets. A method decides four things:
 //!
 //! - **What is lost**: it raises `lost_edge`, or adds to the retransmissions that were lost.
 //! - **When congestion is signalled**: [`Recovery::on_any_ack`] gives the law at most one [`Event::Loss`] per recovery,
-//!   and a further one if the method says that a retransmission was lost ([`Progress::lost_again`]).
+//!   and a further one if the method says that a retransmission was lost ([`Finding::LostAgain`]).
+//! - **What was spurious**: it reports [`Finding::Spurious`], and the law restores its window.
 //! - **When the recovery ends**: when all that was sent before the signal has arrived; for Reno at the first new
 //!   acknowledgement.
 //!
@@ -15,6 +16,7 @@
 //! |---|---|---|
 //! | [`reno`] | duplicate acknowledgements: `reno`, `newreno` | RFC 5681, RFC 6582 |
 //! | [`rfc6675`] | selective acknowledgements: `rfc6675`, and `rfc3517` as in the papers' time | RFC 6675, RFC 5681 §4.3 |
+//! | [`rack`] | sending times, probe of the tail, undo: `rack` | RFC 8985, RFC 4015, RFC 2883 |
 //! | [`prr`] | reduction to the law's window over a recovery | RFC 9937, RFC 6937 |
 //! | [`rto`] | retransmission timeout | RFC 6298 |
 //!
@@ -24,15 +26,19 @@
 //! [`Host::retransmission`]: waterfill_laws::protocol::Host::retransmission
 
 pub(crate) mod prr;
+mod rack;
 mod reno;
 mod rfc6675;
 pub(crate) mod rto;
 
 use waterfill_laws::protocol::{Event, Retransmission};
+use waterfill_laws::units::Instant;
 
 use crate::packet::Blocks;
 
-use self::rfc6675::Gaps;
+pub(crate) use self::rack::AckTimes;
+use self::rack::Rack;
+use self::rfc6675::{Gaps, Resent};
 
 /// Number of duplicate acknowledgements that indicate a loss (RFC 5681).
 const DUP_THRESH: u64 = 3;
@@ -70,6 +76,21 @@ pub(crate) struct Recovery {
     ignore_duplicates_to: Option<u64>,
     /// True if `una` is sent again whatever the window: as a fast retransmit, or after a partial acknowledgement.
     fast_retransmit: bool,
+    /// State of the method `rack`; `None` for any other.
+    rack: Option<Box<Rack>>,
+}
+
+/// What an acknowledgement shows about the recovery, besides new losses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Finding {
+    #[default]
+    Nothing,
+    /// A probe has repaired the loss of the last packet.
+    TailLost,
+    /// A retransmission is lost that was sent after the last signal of congestion.
+    LostAgain,
+    /// The last loss or timeout was spurious.
+    Spurious,
 }
 
 /// Changes caused by an acknowledgement.
@@ -81,8 +102,7 @@ pub(crate) struct Progress {
     pub(crate) advanced: bool,
     /// Number of packets, retransmissions included, that this acknowledgement is the first to show as lost.
     pub(crate) newly_lost: u64,
-    /// True if one of them is a retransmission sent after the last signal of congestion.
-    pub(crate) lost_again: bool,
+    pub(crate) finding: Finding,
     pub(crate) event: Option<Event>,
 }
 
@@ -100,6 +120,7 @@ impl Recovery {
             duplicates: 0,
             ignore_duplicates_to: None,
             fast_retransmit: false,
+            rack: (mode == Retransmission::Rack).then(|| Box::new(Rack::new())),
         }
     }
 
@@ -167,7 +188,7 @@ impl Recovery {
     }
 
     /// Records the retransmission of the packet given by [`Recovery::to_resend`].
-    pub(crate) fn on_resent(&mut self, number: u64) {
+    pub(crate) fn on_resent(&mut self, number: u64, now: Instant) {
         self.fast_retransmit = false;
         if !self.mode.is_selective() {
             self.resend_next = number + 1;
@@ -179,54 +200,87 @@ impl Recovery {
         } else {
             self.resend_next = number + 1;
         }
-        gaps.resent.push_back((number, self.next));
+        gaps.resent.push_back(Resent { number, next: self.next, at: now });
+        if let Some(rack) = &mut self.rack {
+            rack.on_resent(now);
+        }
     }
 
     /// Records the transmission of a new packet.
-    pub(crate) fn on_sent(&mut self) {
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Instant) {
+        if let Some(rack) = &mut self.rack {
+            rack.on_sent(self.next, self.una, now);
+        }
         self.next += 1;
     }
 
     /// Records the arrival of all packets below `una` and of the packets in `blocks`.
     #[inline]
-    pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
+    pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes) -> Progress {
         if self.intact && una > self.una && blocks.is_none() && self.recovered_at.is_none() {
             let newly_arrived = una - self.una;
             self.una = una;
             return Progress { newly_arrived, advanced: true, ..Progress::default() };
         }
-        let progress = self.on_any_ack(una, blocks);
+        self.on_any_ack(una, blocks, times)
+    }
+
+    /// Updates `intact` after a change.
+    fn review(&mut self) {
         self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una;
-        progress
     }
 
     /// Handles an acknowledgement outside the usual case of [`Recovery::on_ack`].
     #[inline(never)] // keeps the usual path short
-    fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
+    fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes) -> Progress {
         let mut progress = Progress::default();
-        if self.mode.is_selective() {
-            self.on_selective_ack(una, blocks, &mut progress);
-        } else {
-            self.on_plain_ack(una, &mut progress);
+        match self.mode {
+            Retransmission::Reno | Retransmission::NewReno => self.on_plain_ack(una, &mut progress),
+            Retransmission::Rfc3517 | Retransmission::Rfc6675 => self.on_selective_ack(una, blocks, &mut progress),
+            Retransmission::Rack => self.on_rack_ack(una, blocks, times, &mut progress),
         }
-        progress.event = match self.recovered_at {
+        progress.event = self.event(&progress);
+        self.review();
+        progress
+    }
+
+    /// Returns the event that the law learns.
+    fn event(&mut self, progress: &Progress) -> Option<Event> {
+        match self.recovered_at {
+            _ if progress.finding == Finding::Spurious => Some(self.undo()),
             Some((point, _)) if self.una >= point => self.recover(),
             // Reno ends recovery at the first new acknowledgement, whatever else was lost.
             Some((_, Cause::Loss)) if self.mode == Retransmission::Reno && progress.advanced => self.recover(),
             None if self.pending() > 0 => Some(self.signal_loss()),
-            Some(_) if progress.lost_again && self.mode != Retransmission::Rfc3517 => Some(self.signal_loss()),
+            Some(_) if progress.finding == Finding::LostAgain && self.mode != Retransmission::Rfc3517 => {
+                Some(self.signal_loss())
+            }
             // The window was already reduced for the mark: the loss is only repaired.
             Some((_, Cause::Mark)) if self.pending() > 0 => {
                 self.recovered_at = Some((self.next, Cause::Loss));
                 None
             }
+            None if progress.finding == Finding::TailLost => Some(self.signal_loss()),
             _ => None,
-        };
-        progress
+        }
+    }
+
+    /// Ends a spurious recovery. Packets that wait to be sent again count as in flight.
+    fn undo(&mut self) -> Event {
+        self.recovered_at = None;
+        self.lost_edge = self.lost_edge.min(self.resend_next.max(self.una));
+        if let Some(gaps) = &mut self.gaps {
+            gaps.lost_again.clear();
+        }
+        Event::Spurious
     }
 
     /// Begins a recovery of all packets sent so far. Within a recovery it is a further signal (RFC 5681 §4.3).
     fn signal_loss(&mut self) -> Event {
+        if let Some(rack) = &mut self.rack {
+            rack.on_signal(self.recovered_at.is_none());
+        }
         self.recovered_at = Some((self.next, Cause::Loss));
         if let Some(gaps) = &mut self.gaps {
             gaps.signalled = gaps.resent.len();
@@ -236,6 +290,9 @@ impl Recovery {
 
     fn recover(&mut self) -> Option<Event> {
         let (point, _) = self.recovered_at.take()?;
+        if let Some(rack) = &mut self.rack {
+            rack.on_recovered();
+        }
         self.ignore_duplicates_to = Some(point);
         self.duplicates = 0;
         Some(Event::Recovered)
@@ -247,6 +304,9 @@ impl Recovery {
             return None;
         }
         self.recovered_at = Some((self.next, Cause::Mark));
+        if let Some(rack) = &mut self.rack {
+            rack.on_signal(false);
+        }
         Some(Event::Marked)
     }
 
@@ -262,6 +322,10 @@ impl Recovery {
         }
         self.duplicates = 0;
         self.fast_retransmit = false;
+        if let Some(rack) = &mut self.rack {
+            // The first of several timeouts in a row is the one that can be undone.
+            rack.on_timeout(matches!(self.recovered_at, Some((_, Cause::Timeout))));
+        }
         self.recovered_at = Some((self.next, Cause::Timeout));
     }
 }
@@ -269,15 +333,21 @@ impl Recovery {
 /// Scoreboards for tests.
 #[cfg(test)]
 mod testing {
+    use waterfill_laws::units::Duration;
+
     use super::*;
 
     pub(super) const NONE: (u64, u64) = (0, 0);
+
+    /// Times of an acknowledgement, for the methods that take none.
+    pub(super) const TIMELESS: AckTimes =
+        AckTimes { now: Instant::ZERO, echo: Instant::ZERO, base_rtt: Duration::ZERO, smoothed_rtt: Duration::ZERO };
 
     /// Returns a scoreboard after `n` packets were sent.
     pub(super) fn sent(mode: Retransmission, n: u64) -> Recovery {
         let mut r = Recovery::new(mode);
         for _ in 0..n {
-            r.on_sent();
+            r.on_sent(Instant::ZERO);
         }
         r
     }

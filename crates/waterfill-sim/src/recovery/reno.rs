@@ -61,8 +61,9 @@ impl Recovery {
 #[cfg(test)]
 mod tests {
     use waterfill_laws::protocol::Event;
+    use waterfill_laws::units::Instant;
 
-    use super::super::testing::sent;
+    use super::super::testing::{TIMELESS, sent};
     use super::*;
 
     /// After a timeout that declared ten packets lost, duplicates for nine late packets do not count. Only the first
@@ -72,12 +73,12 @@ mod tests {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {
             let mut r = sent(mode, 10);
             r.on_timeout();
-            r.on_resent(0);
+            r.on_resent(0, Instant::ZERO);
             for _ in 0..9 {
-                r.on_ack(0, None);
+                r.on_ack(0, None, &TIMELESS);
                 assert!(r.in_flight() <= 1, "nine wait to be sent again");
             }
-            r.on_ack(1, None);
+            r.on_ack(1, None, &TIMELESS);
             assert_eq!(r.in_flight(), 0);
             assert_eq!(r.to_resend(), Some(1));
         }
@@ -86,20 +87,20 @@ mod tests {
     #[test]
     fn a_fast_retransmit_ignores_the_window() {
         let mut r = sent(Retransmission::NewReno, 100);
-        r.on_ack(2, None);
+        r.on_ack(2, None, &TIMELESS);
         for _ in 0..3 {
             assert!(!r.must_resend());
-            r.on_ack(2, None);
+            r.on_ack(2, None, &TIMELESS);
         }
         assert!(r.must_resend());
         assert_eq!(r.to_resend(), Some(2));
-        r.on_resent(2);
+        r.on_resent(2, Instant::ZERO);
         assert!(!r.must_resend());
-        r.on_ack(50, None); // a partial acknowledgement: the next gap
+        r.on_ack(50, None, &TIMELESS); // a partial acknowledgement: the next gap
         assert!(r.must_resend());
         assert_eq!(r.to_resend(), Some(50));
-        r.on_resent(50);
-        assert_eq!(r.on_ack(100, None).event, Some(Event::Recovered));
+        r.on_resent(50, Instant::ZERO);
+        assert_eq!(r.on_ack(100, None, &TIMELESS).event, Some(Event::Recovered));
         assert!(!r.must_resend());
     }
 
@@ -110,19 +111,22 @@ mod tests {
         let mut r = sent(Retransmission::NewReno, 10);
         r.on_timeout();
         while let Some(n) = r.to_resend() {
-            r.on_resent(n);
+            r.on_resent(n, Instant::ZERO);
         }
-        assert_eq!(r.on_ack(10, None).event, Some(Event::Recovered));
+        assert_eq!(r.on_ack(10, None, &TIMELESS).event, Some(Event::Recovered));
         for _ in 0..5 {
-            r.on_sent();
+            r.on_sent(Instant::ZERO);
         }
         // RFC 6582 §3.2 step 2: duplicates count only after an acknowledgement of more than `recover`.
         for _ in 0..4 {
-            assert_eq!(r.on_ack(10, None).event, None);
+            assert_eq!(r.on_ack(10, None, &TIMELESS).event, None);
         }
         assert_eq!(r.to_resend(), None);
-        r.on_ack(11, None);
-        assert_eq!((1..=3).map(|_| r.on_ack(11, None).event).collect::<Vec<_>>(), [None, None, Some(Event::Loss)]);
+        r.on_ack(11, None, &TIMELESS);
+        assert_eq!(
+            (1..=3).map(|_| r.on_ack(11, None, &TIMELESS).event).collect::<Vec<_>>(),
+            [None, None, Some(Event::Loss)]
+        );
     }
 
     /// After a timeout without selective acknowledgements, an acknowledgement reports at most one new arrival until the
@@ -132,13 +136,13 @@ mod tests {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {
             let mut r = sent(mode, 10);
             r.on_timeout();
-            r.on_resent(0);
-            r.on_resent(1);
-            assert_eq!(r.on_ack(0, None).newly_arrived, 0, "a duplicate from before the timeout");
-            assert_eq!(r.on_ack(4, None).newly_arrived, 1);
-            assert_eq!(r.on_ack(10, None).newly_arrived, 1, "the end of the recovery");
-            (0..4).for_each(|_| r.on_sent());
-            assert_eq!(r.on_ack(14, None).newly_arrived, 4, "as usual");
+            r.on_resent(0, Instant::ZERO);
+            r.on_resent(1, Instant::ZERO);
+            assert_eq!(r.on_ack(0, None, &TIMELESS).newly_arrived, 0, "a duplicate from before the timeout");
+            assert_eq!(r.on_ack(4, None, &TIMELESS).newly_arrived, 1);
+            assert_eq!(r.on_ack(10, None, &TIMELESS).newly_arrived, 1, "the end of the recovery");
+            (0..4).for_each(|_| r.on_sent(Instant::ZERO));
+            assert_eq!(r.on_ack(14, None, &TIMELESS).newly_arrived, 4, "as usual");
         }
     }
 }

@@ -98,7 +98,7 @@ pub struct Dctcp {
 impl TcpLaw for Dctcp {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str = "DCTCP: comes down in proportion to the share of marked packets (RFC 8257)";
-    const HOST: Host = Host { reduction: Reduction::Law, ecn: Ecn::Accurate, ..Host::TCP };
+    const HOST: Host = Host { reduction: Reduction::Law, ecn: Ecn::Accurate, ..Host::TCP_TODAY };
     const SIGNALS: &'static [LawSignal] =
         &[SIGNALS[0], SIGNALS[1], LawSignal { name: "alpha", unit: "1", doc: "estimated share of marked packets" }];
     type Params = Params;

@@ -116,6 +116,8 @@ pub struct Tcp<L: TcpLaw> {
     /// Number of timeouts since data was last acknowledged. Only the first timeout sets the threshold (RFC 5681, text
     /// of eq. 4).
     timeouts: u32,
+    /// State before the last loss or timeout, which returns if that was spurious (RFC 4015).
+    before: Option<Box<(L, Window)>>,
 }
 
 impl<L: TcpLaw> Tcp<L> {
@@ -160,6 +162,7 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
             window: Window { cwnd: initial, ssthresh: f64::INFINITY, initial },
             packet: connection.packet,
             timeouts: 0,
+            before: None,
         }
     }
 
@@ -188,6 +191,9 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
     }
 
     fn on_event(&mut self, now: Instant, event: Event) {
+        if event == Event::Loss || (event == Event::Timeout && self.timeouts == 0) {
+            self.before = Some(Box::new((self.law.clone(), self.window)));
+        }
         match event {
             Event::Loss | Event::Marked => {
                 self.window.ssthresh = self.law.reduced(&self.window, now, event).max(SSTHRESH_MIN);
@@ -203,6 +209,14 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
             }
             Event::Recovered => self.law.recovered(&mut self.window, now),
             Event::SynsLost => (self.window.cwnd, self.window.initial) = (LOSS_WINDOW, LOSS_WINDOW),
+            Event::Spurious => {
+                // [rfc4015:§3.2] [rfc9438:§4.9] The window does not fall below what it has grown to since.
+                if let Some((law, window)) = self.before.take().map(|before| *before) {
+                    self.law = law;
+                    self.window = Window { cwnd: window.cwnd.max(self.window.cwnd), ..window };
+                }
+                self.timeouts = 0;
+            }
         }
     }
 

@@ -172,6 +172,22 @@ mod tests {
         assert_eq!([after_a_loss::<Reno>(), after_a_loss::<NewReno>(), after_a_loss::<Sack>()], [50.0; 3]);
     }
 
+    /// `[rfc4015:§3.2]` After a spurious loss or timeout the window and the threshold return.
+    #[test]
+    fn rfc4015_a_spurious_loss_or_timeout_is_undone() {
+        for event in [Event::Loss, Event::Timeout] {
+            let mut reno = tcp::<Reno>(&Params::default());
+            let before = Window { cwnd: 100.0, ssthresh: 80.0, initial: 10.0 };
+            *reno.window() = before;
+            reno.on_event(Instant::ZERO, event);
+            assert!(reno.window().cwnd < 100.0);
+            reno.on_event(Instant::ZERO, Event::Spurious);
+            assert_eq!(*reno.window(), before);
+            reno.on_event(Instant::ZERO, Event::Spurious);
+            assert_eq!(*reno.window(), before, "nothing more to undo");
+        }
+    }
+
     #[test]
     fn a_window_in_recovery_or_not_used_stands_still() {
         let mut reno = tcp::<Reno>(&Params::default());

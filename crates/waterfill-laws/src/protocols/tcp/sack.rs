@@ -13,7 +13,8 @@
 //! None.
 //!
 //! # Source
-//! [`Sack`]: the host's `Host::TCP`, that is the scoreboard of RFC 6675 and the proportional rate reduction of RFC 9937.
+//! [`Sack`]: the host's `Host::TCP_TODAY`, that is selective acknowledgements with RACK-TLP (RFC 8985) and the proportional
+//! rate reduction of RFC 9937.
 //!
 //! # Parameters
 //! Those of [`reno`].
@@ -29,7 +30,7 @@
 //! RFC 6675, "A Conservative Loss Recovery Algorithm Based on SACK for TCP", 2012. RFC 9937, "Proportional Rate Reduction
 //! for TCP", 2025.
 
-use crate::protocol::{Ack, Connection, Event};
+use crate::protocol::{Ack, Connection, Event, Host};
 use crate::protocols::tcp::reno::{self, Aimd};
 use crate::protocols::tcp::{TcpLaw, Window};
 use crate::units::Instant;
@@ -41,6 +42,7 @@ pub struct Sack(Aimd);
 impl TcpLaw for Sack {
     const NAME: &'static str = "sack";
     const SUMMARY: &'static str = "SACK: Reno's window over selective acknowledgements (RFC 6675, RFC 9937)";
+    const HOST: Host = Host::TCP_TODAY;
     type Params = reno::Params;
 
     fn new(params: &reno::Params, _: &Connection) -> Self {

@@ -73,7 +73,7 @@ pub use model::{inflight, send_quantum};
 pub use params::Params;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind};
+use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Retransmission};
 use crate::protocols::tcp::delivery::Note;
 
 /// The protocol `bbr`.
@@ -87,7 +87,7 @@ impl Protocol for Bbr {
         kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,
-        host: Host { notes: true, ..Host::EXPLICIT },
+        host: Host { notes: true, ..Host::EXPLICIT }.recovering_by(Retransmission::Rack),
         signals: &[
             LawSignal { name: "cwnd", unit: "packets", doc: "congestion window" },
             LawSignal { name: "btlbw", unit: "packets/s", doc: "bandwidth of the bottleneck, as measured" },

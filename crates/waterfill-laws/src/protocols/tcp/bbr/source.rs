@@ -409,7 +409,7 @@ impl crate::protocol::Source<Bbr> for Box<Source> {
                 self.cwnd = 1.0;
                 self.in_flight = 0.0;
             }
-            Event::Recovered => {
+            Event::Recovered | Event::Spurious => {
                 self.recovering = false;
                 self.packet_conservation = false;
                 self.cwnd = self.cwnd.max(self.prior_cwnd);
