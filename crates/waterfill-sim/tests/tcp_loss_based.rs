@@ -53,6 +53,7 @@ fn two_identical_flows_share_a_link_and_scalable_converges_last() {
         let mut n = network(60.0, bottleneck(1e8, 0.04, 1.0), vec![flow("f", law, &[0], 60.0)]);
         n.flows[0].count = 2;
         n.flows[0].stagger_s = 20.0;
+        n.flows[0].recovery = Some("rfc6675".into()); // the same for all: the laws are compared
         n.measure_s = [20.0, 60.0];
         n.traffic = cross_traffic(1e8, 60.0);
         (law, jain(&rates(&run(&n).1)))

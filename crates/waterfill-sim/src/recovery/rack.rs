@@ -211,7 +211,9 @@ impl Recovery {
             rack.persist = PERSIST;
         }
         rack.detect(self, times, progress);
-        let mut spurious = progress.advanced && head_resent && rack.undo.is_some_and(|undo| times.echo < undo.first);
+        let mut spurious = progress.advanced
+            && head_resent
+            && rack.undo.is_some_and(|undo| undo.needed > 0 && times.echo < undo.first);
         // A packet that was overtaken by others and by its own retransmission.
         rack.reordered |= spurious && self.is_recovering();
         if let Some(undo) = rack.undo.as_mut().filter(|undo| dsack && undo.needed > 0) {
