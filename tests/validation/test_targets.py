@@ -51,7 +51,7 @@ def test_a_difference_is_counted_and_named():
     same = {"native": "1", "wasm32": "1"}
     found = {case: [same, same | {"wasm32": "2"}]}
     assert "| queues | sim | 2 | 0 | 1 of 2 |" in study.table(found)
-    assert study.failed(found) == ["queues: differs on wasm32"]
+    assert study.failed(found) == ["queues/cohabit sim: differs on wasm32"]
     assert study.failed({case: [same, same]}) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from validation.study import ROOT
 from waterfill.errors import InputError
@@ -104,8 +105,8 @@ class Source:
 
     @property
     def group(self) -> str:
-        """First part of the path."""
-        return self.path.partition("/")[0]
+        """Folder of the scenario, or paper that it is from."""
+        return str(Path(*Path(self.path).parts[: 2 if self.path.startswith("papers") else 1]))
 
     @cached_property
     def scenario(self) -> Scenario:
