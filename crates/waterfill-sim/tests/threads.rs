@@ -153,6 +153,22 @@ fn flows_of_a_pattern_give_the_same_bytes() {
 }
 
 #[test]
+fn parts_in_turn_give_the_same_bytes_and_the_time_of_each() {
+    let n = fabric("window", 4, 2, 3, 0.1);
+    let (one, _) = run_on(&n, 1, 1);
+    let mut sim = build(&n);
+    assert_eq!(sim.set_threads(Some(3)), 3);
+    // A clock that advances with each reading: every step of every part takes one second.
+    let reads = std::cell::Cell::new(0.0);
+    let turns = sim.run_in_turns(|| reads.replace(reads.get() + 1.0)).expect("a divided run");
+    assert_eq!(print(&mut sim), one);
+    assert_eq!(turns.parts_s, [turns.slowest_s; 3]);
+    // The other steps are 20 samples, the two edges of the summary's window, and the end.
+    assert_eq!(turns.slowest_s - turns.windows as f64, 23.0);
+    assert_eq!(build(&n).run_in_turns(|| 0.0), None);
+}
+
+#[test]
 fn one_link_runs_on_one_thread() {
     let n = network(1.0, link("l", 1e7, 0.0, 60_000).to_vec(), vec![flow("f", "window", &[0], 1.0)]);
     assert_eq!(run_on(&n, 4, 1).1, 1);

@@ -223,3 +223,30 @@ impl Link {
         self.update_view();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::full_packet;
+    use waterfill_laws::units::Volume;
+    use waterfill_network::{Network, Watch};
+
+    /// A faster rate and a shorter delay bring a packet in transmission forward, but not before the bound that another
+    /// part of the network relies on.
+    #[test]
+    fn no_change_makes_a_packet_arrive_before_the_bound() {
+        let ms = Duration::from_millis;
+        // A full packet takes 1 ms.
+        let [mut spec, _] = LinkSpec::duplex("l", Rate::from_bps(12e6), ms(20), Volume::from_bytes(1e5));
+        let (rate_bps, delay_s) = (Some(12e9), Some(0.005));
+        spec.changes = vec![ChangeSpec { at_s: 0.0005, rate_bps, delay_s, ..ChangeSpec::default() }];
+        let network = Network::builder(ms(1000)).with(|network| network.links = vec![spec.clone()]).unchecked();
+        let mut link = Link::new(0, &spec, &network, &Watch::default());
+        let _ = link.enqueue(Instant::ZERO, &full_packet(1, Instant::ZERO));
+        let (change, bound) = (Instant::from_secs(0.0005), Instant::from_secs(0.0055));
+        assert_eq!((link.settled_head(), link.earliest_arrival(ms(5))), (None, bound));
+        link.vary(change);
+        // Half of the packet is left: 0.5 µs at the new rate.
+        assert_eq!(link.settled_head(), Some(bound + Duration::from_ps(500_000)));
+    }
+}
