@@ -53,7 +53,7 @@ def test_late_packets_cost_a_flow_little_with_rack():
     def utilization(flow: dict[str, object]) -> float:
         return waterfill.run(one_flow(late, flow, **keys)).summary.links[0].utilization
 
-    # Three packets that overtake another are a loss for RFC 6675. RACK waits, or undoes the recovery.
+    # Three packets that overtake one are a loss for RFC 6675. RACK waits, or undoes the recovery.
     assert utilization({}) > 0.97
     assert utilization({"recovery": "rfc6675"}) < 0.5
 
