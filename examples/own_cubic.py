@@ -1,7 +1,10 @@
 """CUBIC (RFC 9438) with HyStart++ (RFC 9406), written in Python, next to the law in Rust.
 
-On sim its results are those of the protocol cubic, byte by byte. Use it as the start of a law of
-your own: waterfill compare S.toml --law examples/own_cubic.py --protocols my-cubic,cubic
+On sim its results are those of the protocol cubic, byte by byte, in flows with
+recovery = "rfc6675", the default of laws in Python. It does not undo a spurious recovery of rack.
+Use it as the start of a law of your own:
+
+waterfill compare S.toml --law examples/own_cubic.py --protocols my-cubic,cubic
 """
 
 from math import inf

@@ -1,4 +1,4 @@
-"""CUBIC in Python has the results of CUBIC in Rust, byte by byte."""
+"""CUBIC in Python has the results of CUBIC in Rust, byte by byte, with the same recovery."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(protocol: str, link: Keys, flow: Keys) -> waterfill.Result:
     own = dict(flow)
     params = own.pop("params", {})
     scenario = waterfill.Scenario("both", duration="20 s", protocol=protocol, sample="10 ms")
-    scenario = scenario.link("l", "a", "b", **keys).flow("f", "a", "b", **own)
+    scenario = scenario.link("l", "a", "b", **keys).flow("f", "a", "b", recovery="rfc6675", **own)
     if params:
         scenario = scenario.params(protocol, **params)
     return scenario.run(laws=LAWS if protocol == "my-cubic" else None, seed=7)
