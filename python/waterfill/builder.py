@@ -105,6 +105,8 @@ class FlowKeys(_RoutedKeys, total=False):
     after: Sequence[str]
     claimed_rtt: str
     claimed_rtt_s: Number
+    base_rtt_window: str
+    base_rtt_window_s: Number
     fault: Sequence[Mapping[str, Any]]
 
 
@@ -152,6 +154,8 @@ class RootKeys(TypedDict, total=False):
     rto_min_s: Number
     rttvar_min: str
     rttvar_min_s: Number
+    base_rtt_window: str
+    base_rtt_window_s: Number
     ip_version: int
     step: str
     step_s: Number

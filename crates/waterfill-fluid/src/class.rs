@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::math;
 use waterfill_laws::protocol::{Ack, Connection, Event, PacketKind, Probe, Received, Sending};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
@@ -37,6 +38,10 @@ pub(crate) struct ClassSpec {
     pub(crate) demand: Option<Rate>,
     pub(crate) paced: bool,
     pub(crate) base_rtt: Duration,
+    /// Base RTT with the shortest delay that each link ever has.
+    pub(crate) rtt_min: Duration,
+    /// Time after which a host forgets an RTT as its smallest; `None` for never.
+    pub(crate) base_rtt_window: Option<Duration>,
     /// Minimum retransmission timeout; `None` if no timer can fire.
     pub(crate) rto_min: Option<Duration>,
     /// The measurement window, and its overlap with the lifetime of the class.
@@ -114,6 +119,8 @@ pub(crate) struct Class {
     loss_debt: f64,
     recovery: Option<f64>,
     base_rtt: Duration,
+    /// Filter of the base RTT; `None` if RTTs never expire.
+    recent_rtts: Option<WindowedMin>,
     latest_rtt: Duration,
     smoothed_rtt: Duration,
     feedback: VecDeque<Feedback>,
@@ -193,6 +200,7 @@ impl Class {
             loss_debt: 0.0,
             recovery: None,
             base_rtt: Duration::MAX,
+            recent_rtts: spec.base_rtt_window.map(WindowedMin::new),
             latest_rtt: Duration::ZERO,
             smoothed_rtt: Duration::ZERO,
             feedback: VecDeque::new(),
@@ -354,9 +362,12 @@ impl Class {
     /// Passes an acknowledgement to the law.
     fn on_feedback(&mut self, now: Instant, kind: PacketKind, rtt: Duration, acked: f64, echo: &AnyEcho) {
         // When a flow starts, the age of a part of a step is up to half a step too small. No path is faster than itself.
-        let rtt = rtt.max(self.spec.base_rtt).max(Duration::from_ps(1)); // laws divide by it
+        let rtt = rtt.max(self.spec.rtt_min).max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
-        self.base_rtt = self.base_rtt.min(rtt);
+        self.base_rtt = match &mut self.recent_rtts {
+            None => self.base_rtt.min(rtt),
+            Some(recent) => recent.add(now, rtt),
+        };
         self.smoothed_rtt = if kind == PacketKind::Syn {
             rtt
         } else {

@@ -287,10 +287,22 @@ impl Fluid {
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or_else(|| params.paced()),
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(plan.index)),
+            rtt_min: self.rtt_min(flow, plan.index),
+            base_rtt_window: flow.base_rtt_window_s.map(Duration::from_secs),
             rto_min: self.timers().then(|| Duration::from_secs(self.network.rto_min_s)),
             measure: self.measure,
             counted: (self.measure.0.max(start), self.measure.1.min(stop)),
         }
+    }
+
+    /// Returns a flow's base RTT with the shortest delay that each link of its path ever has.
+    fn rtt_min(&self, flow: &FlowSpec, index: u32) -> Duration {
+        let shorter_s = flow.forward.iter().chain(&flow.reverse).map(|&l| {
+            let link = &self.network.links[l as usize];
+            let shortest_s = link.changes.iter().filter_map(|change| change.delay_s).fold(link.delay_s, f64::min);
+            link.delay_s - shortest_s
+        });
+        Duration::from_secs((flow.base_rtt_of_s(index) - shorter_s.sum::<f64>()).max(0.0))
     }
 
     /// Returns true if sources need a retransmission timer, because some link may stop sending.

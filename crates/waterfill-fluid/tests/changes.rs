@@ -183,3 +183,21 @@ fn a_handshake_is_repeated() {
     assert_eq!(received(4.0), 0.0);
     assert!(received(4.2) > 0.0);
 }
+
+/// A path whose RTT of 40 ms becomes 8 ms, or 200 ms, at 15 s gives MaxNet its share again: hosts follow the RTT down at
+/// once, and up after their window. With the smallest RTT of the whole run, a fifth of the capacity is left.
+#[test]
+fn hosts_follow_the_rtt() {
+    let rate = |delay_s: f64, window_s: Option<f64>| {
+        let mut n = network(60.0, link("l", 5e7, 0.02, 250_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 60.0)]);
+        n.flows[0].base_rtt_window_s = window_s;
+        n.links.iter_mut().for_each(|link| link.changes = vec![delay(15.0, delay_s)]);
+        let flow = run(&n, Some(1e-3)).1.flows.swap_remove(0);
+        (flow.rate_bps.unwrap() / 1e6, flow.rtt_ms.p50.unwrap())
+    };
+    let (shorter, rtt_ms) = rate(0.004, None);
+    assert_close("after a shorter RTT", shorter, 45.0, 0.01);
+    assert!(rtt_ms < 12.0, "{rtt_ms}");
+    assert_close("after a longer RTT", rate(0.1, Some(10.0)).0, 45.0, 0.01);
+    assert_close("without a window", rate(0.1, None).0, 10.0, 0.02);
+}

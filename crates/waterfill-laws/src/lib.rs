@@ -9,6 +9,7 @@
 // Results must not depend on the host: see waterfill_laws::math.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod base_rtt;
 pub mod capture;
 pub mod carriage;
 pub mod cohabit;

@@ -62,6 +62,42 @@ pub struct Host {
     pub notes: bool,
     /// True if the header states the source's RTT, which routers rely on. A source may then state a false RTT.
     pub states_rtt: bool,
+    /// Use of the smallest RTT, [`Ack::base_rtt`]; `None` if the law does not use it.
+    pub base_rtt: Option<BaseRtt>,
+}
+
+/// Use of the smallest RTT by a law, which decides how its host measures it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BaseRtt {
+    /// Use by a law that keeps queues empty: the smallest RTT of a window is the path's.
+    EmptyQueues,
+    /// Use by a law that steers by its own queue, which a window would take for the path.
+    OwnQueue,
+    /// Use by a law that fills queues, which a window would take for the path.
+    FullQueues,
+}
+
+impl BaseRtt {
+    /// Returns the time after which a host forgets an RTT unless the scenario says otherwise; `None` for never.
+    #[must_use]
+    pub const fn window(self) -> Option<Duration> {
+        match self {
+            Self::EmptyQueues => Some(Duration::from_millis(10_000)),
+            Self::OwnQueue | Self::FullQueues => None,
+        }
+    }
+
+    /// Returns true if a smallest RTT below the path's limits the rate.
+    #[must_use]
+    pub const fn limits_rate(self) -> bool {
+        matches!(self, Self::EmptyQueues | Self::OwnQueue)
+    }
+
+    /// Returns true if the samples of SYNs do not count, which lack the transmission of a full packet at each hop.
+    #[must_use]
+    pub const fn data_only(self) -> bool {
+        matches!(self, Self::OwnQueue)
+    }
 }
 
 impl Host {
@@ -83,6 +119,7 @@ impl Host {
         ecn: Ecn::Off,
         notes: false,
         states_rtt: false,
+        base_rtt: None,
     };
     /// Host duties of a law with explicit feedback whose header states the source's RTT.
     pub const EXPLICIT_WITH_RTT: Self = Self { states_rtt: true, ..Self::EXPLICIT };
@@ -93,6 +130,7 @@ impl Host {
         ecn: Ecn::Classic,
         notes: false,
         states_rtt: false,
+        base_rtt: None,
     };
     /// Host duties of a TCP: selective acknowledgements, proportional rate reduction and ECN by RFC 3168.
     pub const TCP: Self = Self {
@@ -101,6 +139,7 @@ impl Host {
         ecn: Ecn::Classic,
         notes: false,
         states_rtt: false,
+        base_rtt: None,
     };
 }
 
@@ -472,7 +511,7 @@ pub struct Ack<E> {
     pub rtt: Option<Duration>,
     /// Smoothed RTT of RFC 6298, including this sample.
     pub smoothed_rtt: Duration,
-    /// Smallest RTT of the connection; never zero.
+    /// Smallest RTT of the connection, or of the host's window ([`Host::base_rtt`]); never zero.
     pub base_rtt: Duration,
     /// Data sent that is neither acknowledged nor known to be lost.
     pub in_flight: Volume,

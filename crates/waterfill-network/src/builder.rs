@@ -159,6 +159,7 @@ impl FlowSpec {
             ecn: None,
             recovery: None,
             claimed_rtt_s: None,
+            base_rtt_window_s: None,
             faults: Vec::new(),
             after: Vec::new(),
         }

@@ -53,6 +53,8 @@ pub struct FlowSpec {
     pub recovery: Option<String>,
     /// RTT that packets state to routers; `None` for the measured RTT.
     pub claimed_rtt_s: Option<f64>,
+    /// Time in seconds after which a host forgets an RTT as its smallest; `None` for never.
+    pub base_rtt_window_s: Option<f64>,
     /// Faults of the flows' hosts.
     #[serde(default)]
     pub faults: Vec<HostFaultSpec>,

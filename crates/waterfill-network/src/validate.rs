@@ -159,6 +159,16 @@ impl Network {
             let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
             return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
         }
+        if let Some(window_s) = flow.base_rtt_window_s {
+            time(&format!("{at}.base_rtt_window"), window_s)?;
+            positive(&format!("{at}.base_rtt_window"), window_s)?;
+            if params.info().host.base_rtt.is_none() {
+                return Err(format!(
+                    "{at}.base_rtt_window: not allowed, because {} does not use the smallest RTT",
+                    flow.protocol
+                ));
+            }
+        }
         if let Some(claimed) = flow.claimed_rtt_s {
             time(&format!("{at}.claimed_rtt"), claimed)?;
             positive(&format!("{at}.claimed_rtt"), claimed)?;

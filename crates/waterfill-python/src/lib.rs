@@ -351,6 +351,10 @@ fn protocol(id: ProtocolId) -> Json {
         "backends": backends(id),
         "paced": id.params().paced(),
         "recovery": info.host.retransmission.name(),
+        "base_rtt": id.info().host.base_rtt.map(|used| json!({
+            "window_s": used.window().map(waterfill_laws::units::Duration::as_secs),
+            "limits_rate": used.limits_rate(),
+        })),
         "header_bytes": id.header_bytes(),
         "echo_bytes": id.echo_bytes(),
         "summary": info.summary,

@@ -5,8 +5,9 @@
 
 use std::num::NonZeroU16;
 
+use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
-    Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
+    Ack, BaseRtt, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
@@ -71,7 +72,8 @@ pub(crate) struct SenderSpec {
     pub(crate) sizes: PacketSizes,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
-    demand: Option<Rate>,
+    /// Rate at which the application writes data; [`Rate::UNLIMITED`] without a limit.
+    demand: Rate,
     paced: bool,
     pub(crate) host: Host,
     rto: RtoLimits,
@@ -104,7 +106,7 @@ impl SenderSpec {
             sizes: PacketSizes { packet_bytes: network.packet_bytes, payload_bytes, packets },
             start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
             stop: Instant::from_secs(flow.stop_s),
-            demand: flow.demand_bps.map(Rate::from_bps),
+            demand: flow.demand_bps.map_or(Rate::UNLIMITED, Rate::from_bps),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
             rto: RtoLimits {
@@ -213,6 +215,8 @@ pub(crate) struct Sender {
     /// Smoothed RTT and its variation; `None` before the first sample (RFC 6298).
     smoothed: Option<(Duration, Duration)>,
     base_rtt: Duration,
+    /// Filter of the base RTT; `None` if RTTs never expire.
+    recent_rtts: Option<Box<WindowedMin>>,
     latest_rtt: Duration,
     rto_backoff: u32,
     /// True if a SYN was sent again and no data has been acknowledged since.
@@ -243,6 +247,7 @@ impl Sender {
             opened: Instant::ZERO,
             smoothed: None,
             base_rtt: Duration::MAX,
+            recent_rtts: flow.base_rtt_window_s.map(|s| Box::new(WindowedMin::new(Duration::from_secs(s)))),
             latest_rtt: Duration::ZERO,
             rto_backoff: 0,
             syn_repeated: false,
@@ -296,6 +301,10 @@ impl Sender {
         self.next_send = now;
         self.sample_rtt(now, packet);
         self.notify_law(now, packet, PacketKind::Syn, 0);
+        if self.spec.host.base_rtt.is_some_and(BaseRtt::data_only) {
+            self.base_rtt = Duration::MAX;
+            self.recent_rtts.iter_mut().for_each(|recent| recent.clear());
+        }
         self.rto_deadline = Instant::NEVER;
     }
 
@@ -390,7 +399,7 @@ impl Sender {
         let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
         self.echoed = packet.echoed;
         if self.faults.is_none() {
-            self.update_rtt(rtt);
+            self.update_rtt(now, rtt);
         } else {
             self.measure_rtt(now, packet.sent);
         }
@@ -401,9 +410,12 @@ impl Sender {
     }
 
     #[inline]
-    fn update_rtt(&mut self, rtt: Duration) {
+    fn update_rtt(&mut self, now: Instant, rtt: Duration) {
         self.latest_rtt = rtt;
-        self.base_rtt = self.base_rtt.min(rtt);
+        self.base_rtt = match &mut self.recent_rtts {
+            None => self.base_rtt.min(rtt),
+            Some(recent) => recent.add(now, rtt),
+        };
         self.smoothed = Some(smoothed(self.smoothed, rtt));
     }
 
@@ -414,7 +426,7 @@ impl Sender {
         let measured = self.faults.as_ref().and_then(|faults| faults.rtt(sent, now));
         let first = self.smoothed.is_none().then_some(Duration::from_ps(1));
         if let Some(rtt) = measured.or(first) {
-            self.update_rtt(rtt);
+            self.update_rtt(now, rtt);
         }
     }
 
@@ -540,8 +552,8 @@ impl Sender {
     }
 
     /// Returns true if the passage of time alone can make a packet ready.
-    const fn is_timed(&self) -> bool {
-        self.spec.demand.is_some() || self.is_paced()
+    fn is_timed(&self) -> bool {
+        self.spec.demand != Rate::UNLIMITED || self.is_paced()
     }
 
     /// Returns true if packets are paced. A law without a window is always paced, because nothing else limits it.
@@ -584,10 +596,10 @@ impl Sender {
 
     /// Returns the time at which the application has written a packet at its demanded rate.
     fn written_at(&self, number: u64) -> Instant {
-        match self.spec.demand {
-            None => Instant::ZERO,
-            Some(demand) => self.opened + Duration::from_secs(self.volume(number) / demand),
+        if self.spec.demand == Rate::UNLIMITED {
+            return Instant::ZERO;
         }
+        self.opened + Duration::from_secs(self.volume(number) / self.spec.demand)
     }
 
     /// Returns the rate at which packets are paced, or `None` if the law has neither a rate nor a window.

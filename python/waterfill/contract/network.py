@@ -114,6 +114,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     delayed_ack: bool
     ecn: bool | None
     claimed_rtt_s: float | None
+    base_rtt_window_s: float | None
     faults: tuple[HostFaultSpec, ...] = ()
     recovery: str | None = None
     after: tuple[int, ...] = ()

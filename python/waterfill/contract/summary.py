@@ -285,6 +285,15 @@ class KernelEntry(Record):
     members: list[KernelMember]
 
 
+class BaseRttEntry(Record):
+    """A law's use of the smallest RTT: the time (s) after which its hosts forget an RTT, None for
+    never, and whether a smallest RTT below the path's limits the rate.
+    """
+
+    window_s: float | None
+    limits_rate: bool
+
+
 class ProtocolEntry(Record):
     """A protocol in the core's list of protocols."""
 
@@ -293,6 +302,7 @@ class ProtocolEntry(Record):
     backends: list[str]
     paced: bool
     recovery: str
+    base_rtt: BaseRttEntry | None
     header_bytes: int
     echo_bytes: int
     summary: str

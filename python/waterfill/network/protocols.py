@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from waterfill.contract.network import Network, ParamValue
-from waterfill.contract.summary import KernelEntry, KernelParam, ProtocolEntry
+from waterfill.contract.summary import BaseRttEntry, KernelEntry, KernelParam, ProtocolEntry
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
 
@@ -99,6 +99,7 @@ class ProtocolInfo:
     signals: tuple[str, ...] = ()
     paced: bool = False
     recovery: str = ""
+    base_rtt: BaseRttEntry | None = field(default=None, hash=False)
     kernel: KernelEntry | None = field(default=None, hash=False)
 
     def param(self, name: str) -> ParamInfo:
@@ -130,6 +131,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
         summary=entry.summary,
         paced=entry.paced,
         recovery=entry.recovery,
+        base_rtt=entry.base_rtt,
         signals=tuple(signal.name for signal in entry.signals),
         kernel=entry.kernel,
         params=tuple(
@@ -183,7 +185,7 @@ _USUAL_RTTS_S = (1e-3, 0.4)
 
 
 class Misfit(UserWarning):
-    """Warning that a constant of a law does not fit the RTTs of its flows."""
+    """Warning that a constant of a law, or of its hosts, does not fit the RTTs of its flows."""
 
 
 def misfits(

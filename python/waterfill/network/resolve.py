@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
 from waterfill.scenario.links import NOMINAL_RTT_S
-from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME
+from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME, WINDOW
 
 if TYPE_CHECKING:
     from waterfill.contract.elements import (
@@ -84,6 +84,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     }
     _check_packet_size(scenario, [*names, *of_traffic.values()], protocols)
     _check_routers(scenario, protocols)
+    _check_base_rtt_windows(scenario, names, protocols)
     params = set_params(scenario, protocols)
     graph = Graph(scenario)
     routes = graph.routes()
@@ -114,7 +115,16 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         params=params,
         links=_links(graph, [*routes, *filter(None, web_routes)]),
         flows=_in_order(
-            scenario, list(map(_flow, scenario.flow, names, routes, itertools.repeat(scenario)))
+            scenario,
+            list(
+                map(
+                    _flow,
+                    scenario.flow,
+                    map(protocols.__getitem__, names),
+                    routes,
+                    itertools.repeat(scenario),
+                )
+            ),
         ),
         traffic=tuple(traffic),
     )
@@ -225,6 +235,15 @@ def _check_routers(scenario: Scenario, protocols: Protocols) -> None:
                 key = f"{scenario.key('link', index)}.routers"
                 known = nearest(name, protocols)
                 raise scenario.error(key, f"unknown protocol {shown(name)}{known}")
+
+
+def _check_base_rtt_windows(scenario: Scenario, names: Sequence[str], protocols: Protocols) -> None:
+    for i, flow in enumerate(scenario.flow):
+        if flow.base_rtt_window is not None and protocols[names[i]].base_rtt is None:
+            got = WINDOW.format(flow.base_rtt_window)
+            why = f"because {names[i]} does not use the smallest RTT"
+            key = f"{scenario.key('flow', i)}.base_rtt_window"
+            raise scenario.error(key, f"not allowed, {why}, got {shown(got)}; remove it")
 
 
 def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Protocols) -> None:
@@ -346,14 +365,26 @@ def _jitter(flow: Flow, key: str, largest_s: float, seed: int) -> tuple[float, .
     return tuple(draw.uniform(0.0, largest_s) for _ in range(flow.count))
 
 
-def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSpec:
+def _base_rtt_window_s(flow: Flow, protocol: ProtocolInfo, scenario: Scenario) -> float | None:
+    """Return the time (s) after which the flow's hosts forget an RTT as the smallest, or None for
+    never.
+    """
+    used, window_s = protocol.base_rtt, flow.base_rtt_window
+    if window_s is None and used is not None:
+        window_s = scenario.base_rtt_window
+        if window_s is None:
+            window_s = used.window_s
+    return None if window_s is None or math.isinf(window_s) else window_s
+
+
+def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) -> FlowSpec:
     forward, reverse, pad_s, base_rtt_s = route
     stop, size, seed = flow.stop, flow.size, scenario.seed
     start_jitter, rtt_jitter = flow.start_jitter, flow.rtt_jitter
     return FlowSpec(
         name=flow.name,
         count=flow.count,
-        protocol=protocol,
+        protocol=protocol.name,
         forward=forward,
         reverse=reverse,
         start_s=flow.start,
@@ -373,6 +404,7 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
         ecn=flow.ecn,
         recovery=flow.recovery,
         claimed_rtt_s=flow.claimed_rtt,
+        base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),
     )
 
@@ -403,7 +435,7 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         arrivals = ArrivalSpec(
             arrivals_per_s=arrivals_per_s,
             sizes_bytes=_distribution(sizes),
-            flow=_web_flow(traffic, name, protocol.name, route, scenario),
+            flow=_web_flow(traffic, name, protocol, route, scenario),
             routes=tuple(tuple(RouteSpec(**r._asdict()) for r in group) for group in groups),
             fan_in=fan_in,
         )
@@ -446,7 +478,7 @@ def _distribution(given: Distribution) -> DistributionSpec:
 
 
 def _web_flow(
-    traffic: Traffic, name: str, protocol: str, route: Route, scenario: Scenario
+    traffic: Traffic, name: str, protocol: ProtocolInfo, route: Route, scenario: Scenario
 ) -> FlowSpec:
     """Return the common properties of a source's flows. Each flow has its own start and size."""
     like = Flow.model_construct(

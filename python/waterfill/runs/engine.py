@@ -155,12 +155,14 @@ class Engine(Backend, Generic[Simulation]):
             core = CoreSummary.read(simulation.summary())
         if interrupted_at_s is None:
             simulation, core, step_check = self.refine(job, simulation, core, progress)
+        shares_bps = _max_min(job.network, targets, core["flows"])
+        _warn_of_outgrown(job, core, shares_bps)
         summary = summarise(
             core,
             network=job.network,
             backend=self.name,
             params=params,
-            max_min_bps=_max_min(job.network, targets, core["flows"]),
+            max_min_bps=shares_bps,
             interrupted_at_s=interrupted_at_s,
             laws=laws.summaries(job.laws) if job.laws else None,
         )
@@ -254,6 +256,16 @@ def _warn(simulation: _core.Simulation | _core.Fluid, scenario: Scenario) -> Non
             LongRun,
             stacklevel=3,
         )
+
+
+def _warn_of_outgrown(job: _Job, core: CoreSummary, shares_bps: Sequence[float | None]) -> None:
+    """Warn of flows that miss their share because their hosts keep the RTT of a shorter path."""
+    if not any(change.delay_s is not None for link in job.network.links for change in link.changes):
+        return
+    from waterfill.network import outgrown
+
+    for key, message in outgrown.warnings_of(job.network, job.known, core.flows, shares_bps):
+        protocols.warn_of_misfit(job.scenario.source, key, message)
 
 
 def _long(seconds: float) -> str:

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, Protocol
 
 from waterfill.contract.network import ParamValue
-from waterfill.contract.summary import LawParamEntry, LawSummary
+from waterfill.contract.summary import BaseRttEntry, LawParamEntry, LawSummary
 from waterfill.errors import InputError, shown
 from waterfill.network.protocols import UNITS, ParamInfo, ProtocolInfo
 from waterfill.scenario.document import Scenario
@@ -280,6 +280,7 @@ def _info(name: str, law: LawSummary) -> ProtocolInfo:
         signals=tuple(law.signals or ()),
         recovery="rfc6675",
         paced=law.paced,
+        base_rtt=BaseRttEntry(window_s=None, limits_rate=False),
     )
 
 

@@ -37,6 +37,7 @@ from waterfill.scenario.units import (
     STEP,
     TIME,
     VOLUME,
+    WINDOW,
     Buffer,
     Quantity,
     number,
@@ -477,6 +478,9 @@ class Flow(_Routed):
     claimed_rtt: Annotated[float, replace(SPAN, example="10 s")] | None = None
     """RTT (s) in the packets' header instead of the measured RTT, for protocols whose header has
     one (xcp, pxcp, ixcp, rcp)."""
+    base_rtt_window: Annotated[float, WINDOW] | None = None
+    """Time (s) after which the hosts forget an RTT as the smallest, or "unlimited"; default: the
+    scenario's."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
     """Initial window (packets); one packet after the loss of more than one SYN. Explicit laws may
     choose their own."""
@@ -592,6 +596,9 @@ class Scenario(Table):
     rttvar_min: Annotated[float, TIME] | None = None
     """Minimum of the retransmission timeout's variance term (s); default: 200 ms, or `rto_min` if
     that is smaller."""
+    base_rtt_window: Annotated[float, WINDOW] | None = None
+    """Time (s) after which hosts forget an RTT as the smallest, or "unlimited"; default: the law's.
+    Laws that do not use the smallest RTT ignore it."""
     ip_version: Literal[4, 6] = 4
     """Version of the Internet Protocol on linux; other backends ignore it."""
     step: Annotated[float, replace(SPAN, example="1 ms")] | None = None

@@ -250,6 +250,28 @@ class Signed(Quantity):
         return -replace(self).parse(str(value).strip().removeprefix("-"))
 
 
+UNLIMITED = "unlimited"
+"""Word for a limit that is none."""
+
+
+@dataclass(frozen=True)
+class Limit(Quantity):
+    """A quantity, or the word "unlimited", whose value is infinite."""
+
+    def parse(self, value: object) -> float:
+        """Parse a number with a unit, or the word; return the value in SI units."""
+        return math.inf if value == UNLIMITED else super().parse(value)
+
+    def format(self, value: float) -> str:
+        """Return the word, or a number with a unit, that `parse` reads as this value."""
+        return UNLIMITED if value == math.inf else super().format(value)
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression for the word, or a number with a unit, without anchors."""
+        return rf"(?:{UNLIMITED}|{super().pattern})"
+
+
 # Times become integer picoseconds in 63 bits; eleven days leave headroom for sums of times.
 MAX_TIME_S = 1e6
 # Volumes and numbers of packets become integers of 64 bits.
@@ -258,6 +280,7 @@ MAX_COUNT = 1e19
 RATE = Quantity("a rate", "622 Mbit/s", _RATE_UNITS)
 TIME = Quantity("a time", "80 ms", _TIME_UNITS, zero=True, at_most=MAX_TIME_S)
 SPAN = replace(TIME, zero=False)
+WINDOW = Limit('"unlimited" or a time', "10 s", _TIME_UNITS, at_most=MAX_TIME_S)
 VOLUME = Quantity("a volume", "10 MB", _VOLUME_UNITS, zero=True, at_most=MAX_COUNT)
 FREQUENCY = Quantity("a number per second", "50 /s", {"/s": Decimal(1)})
 PACKETS = Quantity(

@@ -45,8 +45,8 @@ use std::sync::Arc;
 
 use crate::params::{ParamError, ParamInfo, Value};
 use crate::protocol::{
-    self, Ack, Connection, Event, Host, Info, LinkView, PacketKind, Passing, Probe, Protocol, ProtocolKind, Received,
-    SendLimit, Sending, Wire,
+    self, Ack, BaseRtt, Connection, Event, Host, Info, LinkView, PacketKind, Passing, Probe, Protocol, ProtocolKind,
+    Received, SendLimit, Sending, Wire,
 };
 use crate::protocols::tcp::delivery::{Estimator, Note, Times};
 use crate::units::{Instant, Rate, Volume};
@@ -385,7 +385,7 @@ impl Protocol for Own {
         kind: ProtocolKind::Explicit,
         needs_packets: true,
         paced: true,
-        host: Host::EXPLICIT,
+        host: Host { base_rtt: Some(BaseRtt::FullQueues), ..Host::EXPLICIT },
         signals: &[],
     };
     type Params = Params;
@@ -398,7 +398,12 @@ impl Protocol for Own {
     fn info(params: &Params) -> Info {
         let Some(provider) = &params.provider else { return Self::INFO };
         let kind = if provider.has_header() { ProtocolKind::Explicit } else { ProtocolKind::EndToEnd };
-        Info { kind, paced: provider.paced(), host: provider.host(), ..Self::INFO }
+        Info {
+            kind,
+            paced: provider.paced(),
+            host: Host { base_rtt: Self::INFO.host.base_rtt, ..provider.host() },
+            ..Self::INFO
+        }
     }
     fn wire_bytes(params: &Params) -> (usize, usize) {
         let bytes = params.header(Fields::default()).bytes();

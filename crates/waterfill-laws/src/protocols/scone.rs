@@ -54,8 +54,8 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Event, Host, Info, LawSignal, LinkView, PacketKind, Passing, Probe, Protocol, ProtocolKind,
-    Received, SendLimit, Sending, Wire,
+    Ack, BaseRtt, Connection, Event, Host, Info, LawSignal, LinkView, PacketKind, Passing, Probe, Protocol,
+    ProtocolKind, Received, SendLimit, Sending, Wire,
 };
 use crate::protocols::maxnet::{self, MaxNet, demand};
 use crate::protocols::tcp::{Tcp, cubic};
@@ -112,7 +112,7 @@ impl Protocol for Scone {
         kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,
-        host: Host::TCP,
+        host: Host { base_rtt: Some(BaseRtt::FullQueues), ..Host::TCP },
         signals: &[
             LawSignal { name: "price", unit: "s", doc: "the link's price" },
             LawSignal { name: "advice", unit: "bit/s", doc: "the link's advice, or the rate that the source follows" },

@@ -93,7 +93,7 @@ pub use router::Router;
 pub use source::Source;
 
 use crate::math;
-use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
+use crate::protocol::{BaseRtt, EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Wire};
 
 /// The protocol `aecp`.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Protocol for Aecp {
         kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: true,
-        host: Host::EXPLICIT,
+        host: Host { base_rtt: Some(BaseRtt::EmptyQueues), ..Host::EXPLICIT },
         signals: &[
             LawSignal {
                 name: "r",

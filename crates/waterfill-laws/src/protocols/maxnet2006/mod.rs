@@ -60,6 +60,8 @@
 //!   packets and whole packets limit fairness.
 //! - Step 4 prints `QSWnd < cwnd`, which is never true after step 3 (cwnd ← QSWnd). It is read as QSWnd ≤ cwnd: the start
 //!   rate is not raised while `max_wnd` limits the window.
+//! - The smallest RTT expires after 10 s, unless `base_rtt_window` says otherwise: with that of a shorter path, the window
+//!   is too small for the share, and the price has a minimum. The paper's experiments keep it for the whole run.
 //!
 //! [Other readings](../../validation/law-readings.md#maxnet2006)
 //!
@@ -94,7 +96,9 @@ pub use variants::Printable;
 use super::maxnet::check_range;
 pub use super::maxnet::{Echo, Field, Header};
 use crate::params::ParamError;
-use crate::protocol::{EchoLast, Host, Info, LawSignal, LinkView, PacketKind, Protocol, ProtocolKind, Sending};
+use crate::protocol::{
+    BaseRtt, EchoLast, Host, Info, LawSignal, LinkView, PacketKind, Protocol, ProtocolKind, Sending,
+};
 
 /// The protocol `maxnet2006`.
 #[derive(Debug)]
@@ -107,7 +111,7 @@ impl Protocol for MaxNet2006 {
         kind: ProtocolKind::Explicit,
         needs_packets: false,
         paced: false,
-        host: Host::EXPLICIT,
+        host: Host { base_rtt: Some(BaseRtt::EmptyQueues), ..Host::EXPLICIT },
         signals: &[
             LawSignal {
                 name: "price",

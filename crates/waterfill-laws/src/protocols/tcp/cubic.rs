@@ -65,7 +65,7 @@
 
 use crate::math;
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, Host, LawSignal, Probe};
+use crate::protocol::{Ack, BaseRtt, Connection, Event, Host, LawSignal, Probe};
 use crate::protocols::tcp::hystart::{HyStart, Variant};
 use crate::protocols::tcp::{SIGNALS, TcpLaw, Window};
 use crate::units::Instant;
@@ -202,7 +202,7 @@ impl Cubic {
 impl TcpLaw for Cubic {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str = "CUBIC: a cubic function of the time since the last loss (RFC 9438)";
-    const HOST: Host = Host::TCP_TODAY;
+    const HOST: Host = Host { base_rtt: Some(BaseRtt::FullQueues), ..Host::TCP_TODAY };
     const SIGNALS: &'static [LawSignal] = &[
         SIGNALS[0],
         SIGNALS[1],

@@ -34,7 +34,7 @@
 //!   would part.
 //! - After a loss the window halves, as TCP Reno's.
 //! - baseRTT is the smallest RTT of data. A SYN's would lack the transmission of a full packet at each hop, and so
-//!   count one packet in the queue for each.
+//!   count one packet in the queue for each. It does not expire unless `base_rtt_window` says so, as Vegas's.
 //! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share. This is a
 //!   known weakness of the law and is not corrected here.
 //!
@@ -46,7 +46,7 @@
 //! 2006; before that Jin, Wei, Low, INFOCOM 2004.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocol::{Ack, BaseRtt, Connection, Event, Host, LawSignal, Probe};
 use crate::protocols::tcp::round::Round;
 use crate::protocols::tcp::{SIGNALS, SSTHRESH_MIN, TcpLaw, Window, reno, slow_start};
 use crate::units::{Duration, Instant, Volume};
@@ -118,6 +118,7 @@ impl TcpLaw for Fast {
         SIGNALS[1],
         LawSignal { name: "backlog", unit: "packets", doc: "this flow's packets in the queue, as it estimates them" },
     ];
+    const HOST: Host = Host { base_rtt: Some(BaseRtt::OwnQueue), ..Host::TCP };
     type Params = Params;
 
     fn new(params: &Params, connection: &Connection) -> Self {
@@ -134,7 +135,7 @@ impl TcpLaw for Fast {
 
     fn measure(&mut self, window: &Window, ack: &Ack<()>, acked: f64) {
         if let Some(rtt) = ack.rtt {
-            self.base_rtt = self.base_rtt.min(rtt);
+            self.base_rtt = ack.base_rtt;
             self.rtt = Some(self.rtt.map_or(rtt, |before| averaged(before, rtt, window.cwnd)));
         }
         self.backlog = backlog(window.cwnd, self.base_rtt, self.rtt());

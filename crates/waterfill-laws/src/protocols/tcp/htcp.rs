@@ -50,7 +50,7 @@
 //! Shorten, Leith, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocol::{Ack, BaseRtt, Connection, Event, Host, LawSignal, Probe};
 use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::{Duration, Instant};
 
@@ -167,6 +167,7 @@ impl TcpLaw for Htcp {
         SIGNALS[1],
         LawSignal { name: "beta", unit: "share", doc: "share of the window that the last loss left" },
     ];
+    const HOST: Host = Host { base_rtt: Some(BaseRtt::FullQueues), ..Host::TCP };
     type Params = Params;
 
     fn new(params: &Params, _: &Connection) -> Self {

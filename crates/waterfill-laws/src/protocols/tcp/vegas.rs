@@ -34,7 +34,8 @@
 //!   window of the round before, and shows it before the next round grows. The mean of a round would count the bursts of
 //!   slow start as a queue and end it at a window of about √BDP.
 //! - BaseRTT is the smallest RTT of data. A SYN's would lack the transmission of a full packet at each hop, and so count one
-//!   packet in the queue for each.
+//!   packet in the queue for each. It does not expire unless `base_rtt_window` says so: after the path became longer, the
+//!   law takes the difference for its queue. With a window it takes its own queue for the path.
 //! - After a loss the window halves, as in Linux.
 //!
 //! [Other readings](../../validation/law-readings.md#vegas)
@@ -47,7 +48,7 @@
 //! 1994. Brakmo, Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 13(8), 1995.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocol::{Ack, BaseRtt, Connection, Event, Host, LawSignal, Probe};
 use crate::protocols::tcp::round::Round;
 use crate::protocols::tcp::{SIGNALS, SSTHRESH_MIN, TcpLaw, Window, reno, slow_start};
 use crate::units::{Duration, Instant, Volume};
@@ -107,8 +108,6 @@ pub struct Vegas {
     round: Round,
     /// Window with which the distinguished packet was sent, just after the acknowledgement that began the round.
     sent_with: f64,
-    /// BaseRTT of data packets; [`Duration::MAX`] before the first sample.
-    base_rtt: Duration,
     /// Estimate of the round that this acknowledgement ended; `None` if it ended no round.
     estimate: Option<Estimate>,
     /// Last value of Diff.
@@ -122,6 +121,7 @@ impl TcpLaw for Vegas {
     const SUMMARY: &'static str = "Vegas: two to four packets in the queue, estimated from the RTT";
     const SIGNALS: &'static [LawSignal] =
         &[SIGNALS[0], SIGNALS[1], LawSignal { name: "diff", unit: "packets", doc: "this flow's packets in the queue" }];
+    const HOST: Host = Host { base_rtt: Some(BaseRtt::OwnQueue), ..Host::TCP };
     type Params = Params;
 
     fn new(params: &Params, connection: &Connection) -> Self {
@@ -130,7 +130,6 @@ impl TcpLaw for Vegas {
             packet: connection.packet,
             round: Round::default(),
             sent_with: connection.initial_window / connection.packet,
-            base_rtt: Duration::MAX,
             estimate: None,
             diff: 0.0,
             grows: false, // the first acknowledgement begins a round that grows
@@ -138,16 +137,13 @@ impl TcpLaw for Vegas {
     }
 
     fn measure(&mut self, window: &Window, ack: &Ack<()>, acked: f64) {
-        if let Some(rtt) = ack.rtt {
-            self.base_rtt = self.base_rtt.min(rtt);
-        }
         self.estimate = None;
         if !self.round.ends(acked, ack.in_flight / self.packet) {
             return;
         }
         // The acknowledgement that ends a round is that of the first packet sent in it: the distinguished one.
         self.estimate = ack.rtt.map(|rtt| {
-            let queued = diff(self.sent_with, self.base_rtt, rtt);
+            let queued = diff(self.sent_with, ack.base_rtt, rtt);
             Estimate { queued, fits: self.sent_with - queued }
         });
         self.diff = self.estimate.map_or(self.diff, |estimate| estimate.queued);
@@ -246,7 +242,6 @@ mod tests {
         let mut vegas = tcp::<Vegas>(&Params::default());
         *vegas.window() = Window { cwnd: 100.0, ssthresh: 50.0, initial: 10.0 };
         vegas.law().sent_with = 100.0;
-        vegas.law().base_rtt = BASE;
         let ms = Duration::from_millis;
         assert_eq!([101, 101, 101].map(|t| round(&mut vegas, ms(t))), [101.0, 102.0, 103.0]); // 1 in the queue
         assert_eq!([103, 103, 103].map(|t| round(&mut vegas, ms(t))), [103.0, 103.0, 103.0]); // 3

@@ -42,7 +42,7 @@
 //! for Enhanced Transport over Wireless Links", MobiCom 2001.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Event, LawSignal, Probe};
+use crate::protocol::{Ack, BaseRtt, Connection, Event, Host, LawSignal, Probe};
 use crate::protocols::tcp::{SIGNALS, TcpLaw, Window, reno};
 use crate::units::{Duration, Instant};
 
@@ -98,6 +98,7 @@ impl TcpLaw for Westwood {
         SIGNALS[1],
         LawSignal { name: "bandwidth", unit: "packets/s", doc: "filtered estimate of the bandwidth" },
     ];
+    const HOST: Host = Host { base_rtt: Some(BaseRtt::FullQueues), ..Host::TCP };
     type Params = Params;
 
     fn new(params: &Params, _: &Connection) -> Self {
