@@ -48,6 +48,7 @@ STUDIES: Mapping[str, str] = {
     "mutants": "mutants",
     "ns3": "ns3",
     "package": "package.study",
+    "path-steps": "path_steps",
     "peers": "ns2_peers",
     "peers-phases": "ns2_peers:PHASES",
     "price-bits": "price_bits.study",

@@ -1,0 +1,29 @@
+"""The study of paths that become longer: its cases, its scenarios and its table."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from validation import path_steps
+from validation.path_steps import HANDOVERS, StepCase
+
+
+def test_a_law_runs_where_it_can():
+    found = path_steps.cases(SimpleNamespace(protocols=("maxnet", "vegas")))
+    assert {(case.protocol, case.on) for case in found} == {
+        ("maxnet", "sim"),
+        ("maxnet", "fluid"),
+        ("vegas", "sim"),
+    }
+    assert "xcp" not in path_steps.laws()
+
+
+def test_the_delay_changes_once_or_at_handovers():
+    assert path_steps.events("5") == [{"at": "15 s", "delay": "100 ms"}]
+    delays = [event["delay"] for event in path_steps.events(HANDOVERS)]
+    assert delays == ["40 ms", "20 ms", "40 ms", "20 ms", "40 ms", "20 ms"]
+
+
+def test_the_table_has_a_column_for_each_window():
+    table = path_steps.table({StepCase("maxnet", "sim", "10 s", "5"): 0.996})
+    assert table.splitlines()[-1] == "| `maxnet` | sim | × 5 | — | — | 1.00 | — | — |"

@@ -1,0 +1,149 @@
+"""Compare the windows of the smallest RTT after a path became longer or shorter.
+
+One flow has a link of 50 Mbit/s and an RTT of 40 ms, with a buffer of one bandwidth-delay product.
+At 15 s the delay changes once, by a factor of 0.2 to 5, or from then on every 15 s between twice
+the delay and the first, as at handovers. The share kept is the flow's rate over its exact max-min
+share, in the last 60 s of 105 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from validation.study import Option, Options, Study, StudyRun
+from validation.tables import markdown
+from waterfill.network.protocols import load
+from waterfill.runs import backends
+from waterfill.runs.result import Result
+from waterfill.scenario.loading import from_dict
+
+BACKENDS = ("sim", "fluid")
+DELAY_MS = 20.0
+END_S, MEASURED_S, PERIOD_S = 105, 45, 15
+FACTORS = (0.2, 0.5, 2.0, 5.0)
+HANDOVERS = "handovers"
+WINDOWS = ("2 s", "5 s", "10 s", "30 s", "unlimited")
+
+
+class StepCase(NamedTuple):
+    """A law on a backend with a window, on a path that changes by a factor or at handovers."""
+
+    protocol: str
+    on: str
+    window: str
+    change: str
+
+
+def laws() -> list[str]:
+    """Return the laws whose rate is limited by a smallest RTT below the path's."""
+    return [p.name for p in load().values() if p.base_rtt is not None and p.base_rtt.limits_rate]
+
+
+def cases(options: Options) -> list[StepCase]:
+    """Return a case for each law, backend that supports it, window and change."""
+    changes = [*(f"{factor:g}" for factor in FACTORS), HANDOVERS]
+    return [
+        StepCase(protocol, on, window, change)
+        for protocol in options.protocols or laws()
+        for on in BACKENDS
+        if on in backends.known(on)[protocol].backends
+        for window in WINDOWS
+        for change in changes
+    ]
+
+
+def events(change: str) -> list[dict[str, str]]:
+    """Return the changes of the link's delay."""
+    if change != HANDOVERS:
+        return [{"at": f"{PERIOD_S} s", "delay": f"{DELAY_MS * float(change):g} ms"}]
+    times = range(PERIOD_S, END_S, PERIOD_S)
+    return [
+        {"at": f"{at} s", "delay": f"{DELAY_MS * (1 if i % 2 else 2):g} ms"}
+        for i, at in enumerate(times)
+    ]
+
+
+def runs(case: StepCase) -> dict[str, StudyRun]:
+    """Return the run of a case."""
+    link = {"name": "l", "from": "a", "to": "b", "rate": "50 Mbit/s", "delay": f"{DELAY_MS:g} ms"}
+    document = {
+        "name": "path steps",
+        "protocol": case.protocol,
+        "duration": f"{END_S} s",
+        "measure": [f"{MEASURED_S} s", f"{END_S} s"],
+        "base_rtt_window": case.window,
+        "link": [{**link, "event": events(case.change)}],
+        "flow": [{"name": "f", "from": "a", "to": "b"}],
+    }
+    return {"": StudyRun(from_dict(document, "path-steps"), case.on)}
+
+
+def measure(_: StepCase, results: Mapping[str, Result]) -> float:
+    """Return the share that the flow keeps."""
+    flow = results[""].summary["flows"][0]
+    return float(flow["rate_bps"]) / float(flow["max_min_bps"])
+
+
+def line(case: StepCase, share: float) -> str:
+    """Return a line of progress."""
+    return f"{case.protocol} {case.on} {case.window} {case.change}: {share:.2f}"
+
+
+def table(found: Mapping[StepCase, float]) -> str:
+    """Return the shares kept, with a column for each window."""
+    keys = dict.fromkeys((case.protocol, case.on, case.change) for case in found)
+
+    def cell(protocol: str, on: str, window: str, change: str) -> str:
+        share = found.get(StepCase(protocol, on, window, change))
+        return "—" if share is None else f"{share:.2f}"
+
+    rows = [
+        [f"`{law}`", on, change if change == HANDOVERS else f"× {change}",
+         *(cell(law, on, window, change) for window in WINDOWS)]
+        for law, on, change in keys
+    ]  # fmt: skip
+    return markdown("|".join(("law", "on", "delay", *WINDOWS)), rows)
+
+
+def draw(found: Mapping[StepCase, float], stem: Path) -> None:
+    """Draw the share kept against the factor, with a panel per law and a line per window."""
+    from matplotlib.figure import Figure
+
+    from waterfill.analysis.draw import save
+
+    names: Sequence[str] = list(dict.fromkeys(case.protocol for case in found))
+    figure = Figure(figsize=(2.4 * len(names) + 1.2, 2.6), layout="constrained")
+    axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    for axis, name in zip(axes, names, strict=True):
+        for i, window in enumerate(WINDOWS):
+            for on, style in zip(BACKENDS, ("-o", ":"), strict=True):
+                points = [(f, found.get(StepCase(name, on, window, f"{f:g}"))) for f in FACTORS]
+                shown = [(f, share) for f, share in points if share is not None]
+                if shown:
+                    label = window if on == "sim" else None
+                    axis.plot(*zip(*shown, strict=True), style, color=f"C{i}", markersize=3,
+                              linewidth=0.9, label=label)  # fmt: skip
+        axis.set_title(name, fontsize=9)
+        axis.set_xscale("log")
+        axis.set_xticks(FACTORS, [f"{f:g}" for f in FACTORS], minor=False)
+        axis.set_ylim(0, 1.05)
+    axes[0].legend(fontsize=7, title="window", title_fontsize=7)
+    figure.supxlabel("delay after 15 s, relative to before (dotted: fluid)", fontsize=9)
+    figure.supylabel("share kept", fontsize=9)
+    save(figure, stem)
+
+
+STUDY = Study(
+    shows="the share that is kept after a path became longer, by the window of the smallest RTT",
+    minutes=1,
+    options=(Option("protocols", (), "default: every law that it limits", laws),),
+    quick={"protocols": ("maxnet",)},
+    cases=cases,
+    runs=runs,
+    measure=measure,
+    line=line,
+    table=table,
+    figure=draw,
+)
