@@ -103,6 +103,7 @@ def flow_spec(name: str, links: int, stop_s: float) -> FlowSpec:
         base_rtt_s=0.01,
         weight=1.0,
         claimed_rtt_s=None,
+        base_rtt_window_s=None,
         demand_bps=None,
         initial_window_packets=10,
         pacing=None,

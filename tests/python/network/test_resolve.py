@@ -375,6 +375,7 @@ def test_the_whole_document():
         "delayed_ack": True,
         "ecn": None,
         "claimed_rtt_s": None,
+        "base_rtt_window_s": None,
         "faults": (),
         "recovery": None,
         "after": (),
@@ -420,7 +421,7 @@ def test_protocols_are_read_from_the_registry_s_list():
     time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
     entry = {
         "name": "maxnet", "kind": "explicit", "backends": ["sim"], "paced": True,
-        "recovery": "rfc6675",
+        "recovery": "rfc6675", "base_rtt": {"window_s": 10.0, "limits_rate": True},
         "header_bytes": 8, "echo_bytes": 8, "summary": "s",
         "signals": [{"name": "price", "unit": "s", "doc": "d"}],
         "kernel": None,
@@ -430,6 +431,7 @@ def test_protocols_are_read_from_the_registry_s_list():
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
     assert found.paced
     assert found.recovery == "rfc6675"
+    assert found.base_rtt is not None and found.base_rtt.window_s == 10.0
     assert found.param("order").parse("b") == "b"
     assert found.param("t").parse("1 ms") == 0.001
 
