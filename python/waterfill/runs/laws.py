@@ -102,7 +102,7 @@ class PythonLaw:
     ...         return self.window_bytes, None
     >>> packets = waterfill.LawParam(5, "count", min=1)
     >>> law = waterfill.PythonLaw(source=Fixed, params={"packets": packets}, paced=False)
-    >>> one = waterfill.Scenario("one", duration="2 s", protocol="fixed")
+    >>> one = waterfill.Scenario("one", duration="10 s", protocol="fixed")
     >>> one = one.link("l", "a", "b", "10 Mbit/s", "50 ms").flow("f", "a", "b")
     >>> result = one.run(laws={"fixed": law})
     >>> round(result.summary["flows"][0]["rate_bps"] / 1e6, 1)

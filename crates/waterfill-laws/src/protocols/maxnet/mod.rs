@@ -58,8 +58,6 @@
 //! - `compensate` is the thesis's eq. 12, which the 2007 paper does not have: when τ changes, ξ changes by
 //!   qα·(1/τ_new − 1/τ_old), so that the rate stays the same. It is on by default: on a real path the smallest RTT falls
 //!   for a long time, and τ of the kernel's host changes in factors of two. The paper's experiments turn it off.
-//! - The smallest RTT expires after 10 s, unless `base_rtt_window` says otherwise: with that of a shorter path, the window
-//!   is too small for the share, and the price has a minimum. The paper's experiments keep it for the whole run.
 //!
 //! [Other readings](../../validation/law-readings.md#maxnet)
 //!

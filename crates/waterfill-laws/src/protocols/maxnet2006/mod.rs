@@ -60,8 +60,6 @@
 //!   packets and whole packets limit fairness.
 //! - Step 4 prints `QSWnd < cwnd`, which is never true after step 3 (cwnd ← QSWnd). It is read as QSWnd ≤ cwnd: the start
 //!   rate is not raised while `max_wnd` limits the window.
-//! - The smallest RTT expires after 10 s, unless `base_rtt_window` says otherwise: with that of a shorter path, the window
-//!   is too small for the share, and the price has a minimum. The paper's experiments keep it for the whole run.
 //!
 //! [Other readings](../../validation/law-readings.md#maxnet2006)
 //!
