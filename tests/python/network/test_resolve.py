@@ -431,7 +431,8 @@ def test_protocols_are_read_from_the_registry_s_list():
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
     assert found.paced
     assert found.recovery == "rfc6675"
-    assert found.base_rtt is not None and found.base_rtt.window_s == 10.0
+    assert found.base_rtt is not None
+    assert found.base_rtt.window_s == 10.0
     assert found.param("order").parse("b") == "b"
     assert found.param("t").parse("1 ms") == 0.001
 
