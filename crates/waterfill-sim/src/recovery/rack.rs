@@ -188,7 +188,7 @@ impl Rack {
             }
             gaps.pop_resent(!arrived, progress);
         }
-        gaps.tidy(board.una);
+        gaps.tidy(board.una, board.resend_next..board.lost_edge);
     }
 }
 
@@ -400,6 +400,19 @@ mod tests {
             assert_eq!((r.to_resend(), r.in_flight()), (None, 10));
             assert_eq!(r.on_ack(10, None, &times(300, echo)).event, event);
         }
+    }
+
+    /// `[rfc8985:§7.4]` A tail and its probe that are both lost are one packet to send again.
+    #[test]
+    fn rfc8985_7_4_a_lost_packet_and_its_lost_probe_count_once() {
+        let mut r = ten();
+        r.probe();
+        r.on_resent(9, ms(200));
+        (0..3).for_each(|n| r.on_sent(ms(201 + n))); // 10, 11, 12
+        let progress = r.on_ack(9, Some(&[(10, 13), NONE, NONE]), &times(303, 203));
+        assert_eq!((progress.event, r.to_resend(), r.in_flight()), (Some(Event::Loss), Some(9), 0));
+        r.on_resent(9, ms(303));
+        assert_eq!((r.to_resend(), r.in_flight()), (None, 1));
     }
 
     /// `[rfc3522:§3.2]` A timeout is spurious if the first acknowledgement after it is for the original packet.

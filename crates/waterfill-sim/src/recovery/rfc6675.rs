@@ -6,6 +6,7 @@
 //! alone: a lost retransmission is repaired without a signal, as in the results of the papers' time.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use waterfill_laws::units::Instant;
 
@@ -70,10 +71,11 @@ impl Gaps {
         self.signalled = self.signalled.saturating_sub(1);
     }
 
-    /// Removes lost packets that have arrived after all.
-    pub(super) fn tidy(&mut self, una: u64) {
+    /// Removes lost packets that have arrived after all, and those in `waiting`, which are sent again anyway. A probe of
+    /// the tail can be lost as well as the packet it repeats.
+    pub(super) fn tidy(&mut self, una: u64, waiting: Range<u64>) {
         let sacked = &self.sacked;
-        self.lost_again.retain(|&n| n >= una && !sacked.contains(n));
+        self.lost_again.retain(|&n| n >= una && !waiting.contains(&n) && !sacked.contains(n));
     }
 }
 
@@ -98,7 +100,7 @@ impl Recovery {
             self.lost_edge = edge;
         }
         gaps.review_resent(self.una, progress);
-        gaps.tidy(self.una);
+        gaps.tidy(self.una, self.resend_next..self.lost_edge);
         if gaps.is_empty() {
             self.gaps = None;
         }

@@ -210,7 +210,7 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
             Event::Recovered => self.law.recovered(&mut self.window, now),
             Event::SynsLost => (self.window.cwnd, self.window.initial) = (LOSS_WINDOW, LOSS_WINDOW),
             Event::Spurious => {
-                // [rfc4015:§3.2] [rfc9438:§4.9] The window does not fall below what it has grown to since.
+                // [rfc4015:§3.2] The window does not fall below what it has grown to since (so RFC 9438 §4.9, too).
                 if let Some((law, window)) = self.before.take().map(|before| *before) {
                     self.law = law;
                     self.window = Window { cwnd: window.cwnd.max(self.window.cwnd), ..window };
