@@ -106,7 +106,7 @@ def test_estimated_events_are_what_a_run_handles(on, document, key):
     [
         ("fluid", one("1000000 s", "maxnet", of_flow={"rtt": "500000 s"}, step="1 ns"), "step"),
         ("fluid", one("1000000 s", "maxnet", link(delay="500000 s"), step="10 ns"), "step"),
-        ("sim", one("1000000 s", of_flow={"count": 1_000_000}, sample="100 ms"), "sample"),
+        ("sim", one("1000000 s", of_flow={"count": 1_000_000}, series="1000000 GB"), "sample"),
     ],
 )  # fmt: skip
 def test_what_no_memory_holds_is_refused_with_the_estimate(on, document, key):
