@@ -136,14 +136,12 @@ def sweep(
         print_text(clusters.described(clusters.place(cluster, workers)).rstrip("\n"))
         return
     spec = SweepSpec(
-        grid=grid or [], ranges=ranges or [], random=random, latin=latin,
-        draw_seed=1 if draw_seed is None else draw_seed,
-        protocols=protocols, seeds=seeds, sets=overrides(None, sets, seed), on=on,
-        columns=columns or [], refine=refine, verdict=verdict,
-        tolerance=0.01 if tolerance is None else _share(tolerance),
-        output=output, keep=keep, max_time_s=quantity("max-time", SPAN, max_time),
-        max_memory_bytes=int(quantity("max-memory", VOLUME, max_memory)), workers=workers,
-        cluster=cluster, retry=retry, quiet=False, laws=laws_of(law),
+        grid=grid or [], ranges=ranges or [], random=random, latin=latin, protocols=protocols,
+        draw_seed=1 if draw_seed is None else draw_seed, seeds=seeds, on=on, keep=keep, retry=retry,
+        sets=overrides(None, sets, seed), columns=columns or [], refine=refine, verdict=verdict,
+        tolerance=0.01 if tolerance is None else _share(tolerance), output=output, workers=workers,
+        max_time_s=quantity("max-time", SPAN, max_time), cluster=cluster, quiet=False,
+        max_memory_bytes=int(quantity("max-memory", VOLUME, max_memory)), laws=laws_of(law),
     )  # fmt: skip
     checked = plan(scenario, spec)
     chosen = _shown(shown, checked)
