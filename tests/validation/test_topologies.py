@@ -72,10 +72,8 @@ def test_the_largest_demands_are_kept(monkeypatch):
 def test_maxnet_is_max_min_on_abilene():
     done, found = ran("topozoo/Abilene", "maxnet", 30.0)
     assert found == []
-    assert 0.001 < abs(done.errors).max() < 0.006
-    # What is left is the RTT: a packet takes longer than the SYN that τ is from.
-    predicted = reasons.by_rtt(done)
-    assert abs(np.array(done.rates_bps) / predicted - 1).max() < 0.001
+    # The SYN's RTT is shorter than a packet's. Until it expires, errors are 0.1 to 0.6 %.
+    assert abs(done.errors).max() < 0.001
 
 
 @pytest.mark.parametrize(("rtt_s", "holds"), [(0.06, True), (0.0501, False)])

@@ -147,7 +147,7 @@ start = "1 s"
         result = waterfill.run(path, on="linux")
         columns = result.samples("links", "l")
         flows = [
-            np.array(columns[f"cohabit.{name}_flows"].to_pylist(), dtype=float)
+            np.array(columns[f"cohabit_{name}_flows"].to_pylist(), dtype=float)
             for name in ("explicit", "tcp")
         ]
         medians = [float(np.nanmedian(count[len(count) // 2 :])) for count in flows]
