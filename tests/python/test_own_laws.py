@@ -331,7 +331,7 @@ def test_an_unknown_signal_is_refused(file):
 
 
 class Watching:
-    """A law that notes what it is told, with a window of 20 packets."""
+    """Law with a window of 20 packets that records its calls."""
 
     acks: ClassVar[list[Any]] = []
     events: ClassVar[list[str]] = []

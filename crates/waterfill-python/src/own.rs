@@ -448,7 +448,7 @@ impl Provider for PythonLaw {
         Some(Box::new(self.shared.end(class, |py| Ok(Some(Py::new(py, self.shared.link(py, link))?.into_any())))))
     }
     fn receiver(&self) -> Option<Box<dyn ReceiverLaw>> {
-        // A receiver without parameters has nothing to be told.
+        // A receiver without parameters takes no argument.
         let params = |py: Python<'_>| {
             let params = self.shared.params.bind(py);
             Ok(if params.is_none() { None } else { Some(params.clone().unbind()) })
