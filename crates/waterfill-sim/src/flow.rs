@@ -7,7 +7,6 @@ use waterfill_network::{FlowSpec, Network};
 
 use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
-use crate::packet::{Packet, Sacks};
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
@@ -68,22 +67,9 @@ pub(crate) struct ReceivingHost {
     pub(crate) is_awaited: bool,
     /// Incarnation whose packets are accepted.
     pub(crate) incarnation: u16,
-    /// Payload of a full packet and of the last packet, in bytes.
-    payload_bytes: [u16; 2],
     pub(crate) receiver: Receiver,
     /// Time of the receiver's next timer event.
     pub(crate) due: Instant,
-}
-
-impl ReceivingHost {
-    /// Handles a SYN or data packet. Returns an acknowledgement unless it is delayed.
-    #[expect(clippy::inline_always, reason = "as for `Receiver::on_packet`")]
-    #[inline(always)]
-    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Option<Packet> {
-        let (last, [payload, of_last]) = (self.receiver.spec.packets, self.payload_bytes);
-        let payload = |number| u32::from(if number + 1 == last { of_last } else { payload });
-        self.receiver.on_packet(now, packet, payload, sacks)
-    }
 }
 
 // The hosts of an idle flow take one kilobyte with its laws; what else they need is allocated when it is used.
@@ -117,6 +103,7 @@ pub(crate) fn connect(network: &Network, setup: FlowSetup<'_>) -> (SendingHost, 
         retransmission: sender.host.retransmission,
         ecn: sender.host.ecn,
         packets: sender.sizes.packets.map_or(u64::MAX, |(count, _)| count),
+        header_bytes: sender.sizes.header_bytes(),
         counted,
     };
     let faults = ReceiverFaults::new(spec, route.damages, law.params.info().kind);
@@ -124,7 +111,6 @@ pub(crate) fn connect(network: &Network, setup: FlowSetup<'_>) -> (SendingHost, 
         owner,
         is_awaited: false,
         incarnation: sender.incarnation,
-        payload_bytes: sender.sizes.payloads(),
         receiver: Receiver::new(receiver, law, faults),
         due: Instant::NEVER,
     };

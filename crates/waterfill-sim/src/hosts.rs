@@ -45,6 +45,7 @@ impl HostPair {
             retransmission,
             ecn: Ecn::Off,
             packets: u64::MAX,
+            header_bytes: 0,
             counted: (Instant::ZERO, Instant::NEVER),
         };
         let law = FlowProtocol { protocol: ProtocolId::Window, params: ProtocolId::Window.params() };
@@ -74,10 +75,9 @@ impl HostPair {
         let packet = Packet {
             flow: 0,
             to: 0,
-            path: 0,
+            place: 0,
             bytes: PAYLOAD as u16,
             incarnation: 0,
-            hop: 0,
             role: Role::Data,
             flags: Flags::default(),
             sack: SackId::NONE,
@@ -86,7 +86,7 @@ impl HostPair {
             echoed: Instant::ZERO,
             cargo: Cargo::Header(AnyHeader::None),
         };
-        let ack = self.receiver.on_packet(self.now, &packet, |_| PAYLOAD as u32, &mut self.sacks)?;
+        let ack = self.receiver.on_packet(self.now, &packet, &mut self.sacks)?;
         Some(self.acknowledgement(&ack))
     }
 

@@ -40,10 +40,9 @@ const TIMERS_PER_POLL: u32 = 4096;
 struct Queued {
     flow: u32,
     to: u32,
-    path: u32,
+    place: u32,
     bytes: u16,
     incarnation: u16,
-    hop: u16,
     role: Role,
     flags: Flags,
     sack: SackId,
@@ -63,17 +62,16 @@ const _: () = assert!(QUEUED_BYTES == 64);
 impl Queued {
     #[inline]
     const fn new(packet: &Packet, starts: Instant, arrives: Instant) -> Self {
-        let &Packet { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo: _ } =
-            packet;
-        Self { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives }
+        let &Packet { flow, to, place, bytes, incarnation, role, flags, sack, number, sent, echoed, cargo: _ } = packet;
+        Self { flow, to, place, bytes, incarnation, role, flags, sack, number, sent, echoed, starts, arrives }
     }
 
     /// Returns the packet with `cargo`, or with empty protocol fields if there is none.
     #[inline]
     fn packet(&self, cargo: Option<&Cargo>) -> Packet {
-        let &Self { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, .. } = self;
+        let &Self { flow, to, place, bytes, incarnation, role, flags, sack, number, sent, echoed, .. } = self;
         let cargo = *cargo.unwrap_or(Cargo::empty(role));
-        Packet { flow, to, path, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo }
+        Packet { flow, to, place, bytes, incarnation, role, flags, sack, number, sent, echoed, cargo }
     }
 }
 

@@ -106,14 +106,12 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// Index of the addressee among the senders, receivers or traffic sources of its part.
     pub(crate) to: u32,
-    /// Start of the packet's path in the list of all paths.
-    pub(crate) path: u32,
+    /// Place of the next entry of the packet's path in the list of all paths: of the link that it crosses or waits for.
+    pub(crate) place: u32,
     /// Size on the wire, in bytes.
     pub(crate) bytes: u16,
     /// Number of the packet's connection among those that have used the flow's slot.
     pub(crate) incarnation: u16,
-    /// Number of links that the packet has crossed.
-    pub(crate) hop: u16,
     pub(crate) role: Role,
     pub(crate) flags: Flags,
     /// Slot of the acknowledgement's selective blocks.

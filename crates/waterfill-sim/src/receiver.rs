@@ -29,6 +29,8 @@ pub(crate) struct ReceiverSpec {
     pub(crate) ecn: Ecn,
     /// Number of packets that the sender will send; `u64::MAX` if unlimited.
     pub(crate) packets: u64,
+    /// Size of all headers of a data packet, in bytes.
+    pub(crate) header_bytes: u16,
     /// Measurement window of the summary, limited to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
 }
@@ -114,19 +116,12 @@ impl Receiver {
         }
     }
 
-    /// Handles a SYN or data packet. Returns an acknowledgement unless it is delayed. `payload` returns the payload of
-    /// a packet, given its number.
+    /// Handles a SYN or data packet. Returns an acknowledgement unless it is delayed.
     ///
     /// Inlined down to the link that takes the acknowledgement: see [`Link::enqueue`](crate::link::Link::enqueue).
     #[expect(clippy::inline_always, reason = "see above")]
     #[inline(always)]
-    pub(crate) fn on_packet(
-        &mut self,
-        now: Instant,
-        packet: &Packet,
-        payload: impl Fn(u64) -> u32,
-        sacks: &mut Sacks,
-    ) -> Option<Packet> {
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Option<Packet> {
         let kind = packet.role.kind();
         if self.faults.is_some() {
             self.meet_faults(now, packet);
@@ -139,7 +134,7 @@ impl Receiver {
         let (role, sent, sack) = if kind == PacketKind::Syn {
             (Role::SynAck, packet.sent, SackId::NONE)
         } else {
-            match self.on_data(now, packet, payload, sacks) {
+            match self.on_data(now, packet, sacks) {
                 Answer::Now(sent, sack) => (Role::Ack, sent, sack),
                 Answer::BeforeChange(sent) => return Some(self.ack_before_change(now, sent)),
                 Answer::Later => return None,
@@ -169,8 +164,9 @@ impl Receiver {
     }
 
     /// Orders and counts a data packet. Returns the timing of its acknowledgement.
-    #[inline]
-    fn on_data(&mut self, now: Instant, packet: &Packet, payload: impl Fn(u64) -> u32, sacks: &mut Sacks) -> Answer {
+    #[expect(clippy::inline_always, reason = "as for `on_packet`")]
+    #[inline(always)]
+    fn on_data(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Answer {
         let changed = self.record_mark(packet.flags);
         let counts = self.completed.is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
@@ -178,15 +174,15 @@ impl Receiver {
             self.bytes_counted += u64::from(packet.bytes);
         }
         let in_order = packet.number == self.next && self.above.is_empty();
-        let again = packet.number < self.next || self.above.contains(packet.number);
         if counts && (in_order || (packet.number >= self.next && !self.above.contains(packet.number))) {
-            self.payload_counted += u64::from(payload(packet.number));
+            self.payload_counted += u64::from(packet.bytes - self.spec.header_bytes);
         }
-        if in_order {
+        let again = if in_order {
             self.next += 1;
-        } else if packet.number >= self.next {
-            self.store(packet.number);
-        }
+            false
+        } else {
+            self.store(packet.number)
+        };
         if self.completed.is_none() && self.spec.packets == self.next {
             self.completed = Some(now);
         }
@@ -240,8 +236,12 @@ impl Receiver {
         ack
     }
 
-    /// Stores a packet that is above a gap or fills a gap.
-    fn store(&mut self, number: u64) {
+    /// Stores a packet that is above a gap or fills a gap. Returns true if it has arrived before.
+    fn store(&mut self, number: u64) -> bool {
+        if number < self.next {
+            return true;
+        }
+        let again = self.above.contains(number);
         self.above.insert(number, number + 1);
         if let Some((start, end)) = self.above.range_of(self.next) {
             debug_assert_eq!(start, self.next);
@@ -254,6 +254,7 @@ impl Receiver {
             self.latest[..=known.unwrap_or(2)].rotate_right(1);
             self.latest[0] = number;
         }
+        again
     }
 
     /// Returns the selective acknowledgement of the latest ranges.
@@ -297,10 +298,9 @@ impl Receiver {
         Packet {
             flow: self.spec.flow,
             to: self.spec.to,
-            path: self.spec.path,
+            place: self.spec.path,
             bytes: self.spec.ack_bytes,
             incarnation: self.spec.incarnation,
-            hop: 0,
             role,
             flags: Flags::default().with(Flags::REPORTS_MARK, reports_mark),
             sack,
@@ -328,6 +328,7 @@ mod tests {
             retransmission: Retransmission::Rfc6675,
             ecn: Ecn::Accurate,
             packets: 10,
+            header_bytes: 40,
             counted: (Instant::ZERO, Instant::NEVER),
         };
         Receiver::new(spec, &FlowProtocol { protocol: ProtocolId::Window, params: ProtocolId::Window.params() }, None)
@@ -337,10 +338,9 @@ mod tests {
         Packet {
             flow: 0,
             to: 0,
-            path: 0,
+            place: 0,
             bytes: 1500,
             incarnation: 0,
-            hop: 0,
             role: Role::Data,
             flags: Flags::default(),
             sack: SackId::NONE,
@@ -355,7 +355,7 @@ mod tests {
     fn blocks_start_with_the_newest_range() {
         let (mut r, mut sacks) = (receiver(false), Sacks::default());
         let mut at = |n| {
-            let ack = r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).expect("an acknowledgement");
+            let ack = r.on_packet(Instant::from_ps(1), &data(n), &mut sacks).expect("an acknowledgement");
             (ack.number, sacks.take(ack.sack))
         };
         assert_eq!(at(0), (1, None));
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn every_second_packet_is_acknowledged_and_every_gap_at_once() {
         let (mut r, mut sacks) = (receiver(true), Sacks::default());
-        let mut at = |n| r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).map(|a| (a.number, a.sent));
+        let mut at = |n| r.on_packet(Instant::from_ps(1), &data(n), &mut sacks).map(|a| (a.number, a.sent));
         assert_eq!(at(0), None);
         assert_eq!(at(1), Some((2, Instant::from_ps(0))), "the older timestamp");
         assert_eq!(at(3), Some((2, Instant::from_ps(3))));
@@ -387,7 +387,7 @@ mod tests {
         let (mut r, mut sacks) = (receiver(false), Sacks::default());
         r.spec.ecn = Ecn::Classic;
         let mut at = |n, flags| {
-            let ack = r.on_packet(Instant::from_ps(1), &Packet { flags, ..data(n) }, |_| 1460, &mut sacks);
+            let ack = r.on_packet(Instant::from_ps(1), &Packet { flags, ..data(n) }, &mut sacks);
             ack.expect("an acknowledgement").flags.has(Flags::REPORTS_MARK)
         };
         let none = Flags::default();
@@ -403,7 +403,7 @@ mod tests {
         let (mut r, mut sacks) = (receiver(true), Sacks::default());
         let mut at = |n, marked| {
             let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(n) };
-            let ack = r.on_packet(Instant::from_ps(1), &packet, |_| 1460, &mut sacks);
+            let ack = r.on_packet(Instant::from_ps(1), &packet, &mut sacks);
             ack.map(|a| (a.number, a.flags.has(Flags::REPORTS_MARK)))
         };
         assert_eq!(at(0, false), None);

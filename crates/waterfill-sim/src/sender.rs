@@ -137,9 +137,9 @@ impl SenderSpec {
 }
 
 impl PacketSizes {
-    /// Returns the payload of a full packet and of the last packet, in bytes.
-    pub(crate) fn payloads(&self) -> [u16; 2] {
-        [self.payload_bytes, self.packets.map_or(self.payload_bytes, |(_, last)| self.payload(last.get()))]
+    /// Returns the size of all headers of a data packet, in bytes.
+    pub(crate) const fn header_bytes(&self) -> u16 {
+        self.packet_bytes - self.payload_bytes
     }
 
     /// Returns the size of a full packet, in bytes.
@@ -167,7 +167,7 @@ impl PacketSizes {
 
     /// Returns the payload of a packet of this size, in bytes.
     pub(crate) const fn payload(&self, bytes: u16) -> u16 {
-        bytes - (self.packet_bytes - self.payload_bytes)
+        bytes - self.header_bytes()
     }
 }
 
@@ -325,21 +325,41 @@ impl Sender {
             return;
         }
         self.sample_rtt(now, packet);
-        let progress = self.recovery.on_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
         let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
+        let Some(newly_arrived) = self.recovery.on_usual_ack(packet.number, blocks) else {
+            self.on_any_ack(now, packet, blocks, marked);
+            return;
+        };
+        self.notify_law(now, packet, PacketKind::Ack, newly_arrived);
+        if marked || self.reduction.is_some() {
+            self.react(now, Progress { newly_arrived, advanced: true, ..Progress::default() }, marked);
+        }
+        self.finish_ack(now, true);
+    }
+
+    /// Handles an acknowledgement outside the usual case.
+    #[inline(never)] // keeps the usual path short
+    fn on_any_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>, marked: bool) {
+        let progress = self.recovery.on_any_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
         self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived);
         if progress.event.is_some() || marked || self.reduction.is_some() {
             self.react(now, progress, marked);
         }
+        self.finish_ack(now, progress.advanced);
+    }
+
+    /// Restarts the timer after an acknowledgement.
+    #[inline]
+    fn finish_ack(&mut self, now: Instant, advanced: bool) {
         self.app_limited = false;
-        if progress.advanced {
+        if advanced {
             self.rto_backoff = 0;
             self.syn_repeated = false;
         }
         if self.recovery.unacknowledged() == 0 {
             self.rto_deadline = Instant::NEVER;
-        } else if progress.advanced {
-            self.start_timer(now); // RFC 6298 (5.3)
+        } else if advanced {
+            self.start_timer(now, self.spec.rto.first_timeout(self.smoothed)); // RFC 6298 (5.3)
         }
     }
 
@@ -352,12 +372,14 @@ impl Sender {
 
     /// Starts the timer of the retransmission, or of a probe that comes before it.
     #[inline]
-    fn start_timer(&mut self, now: Instant) {
-        let timeout = self.rto();
-        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
-        let probe = self.recovery.probe_timeout(smoothed_rtt).filter(|&probe| probe < timeout);
-        self.probing = probe.is_some();
-        self.rto_deadline = now + probe.unwrap_or(timeout);
+    fn start_timer(&mut self, now: Instant, timeout: Duration) {
+        self.rto_deadline = now + timeout;
+        if self.recovery.probes() {
+            let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+            let probe = self.recovery.probe_timeout(smoothed_rtt).filter(|&probe| probe < timeout);
+            self.probing = probe.is_some();
+            self.rto_deadline = now + probe.unwrap_or(timeout);
+        }
     }
 
     /// Handles an acknowledgement's event and mark, then updates the window.
@@ -642,10 +664,9 @@ impl Sender {
         Some(Packet {
             flow: self.spec.flow,
             to: self.spec.to,
-            path: self.spec.path,
+            place: self.spec.path,
             bytes,
             incarnation: self.spec.incarnation,
-            hop: 0,
             role,
             flags,
             sack: SackId::NONE,
@@ -690,7 +711,7 @@ impl Sender {
             self.next_send = self.next_send.max(now) + spacing.min(MAX_SPACING);
         }
         if self.rto_deadline == Instant::NEVER {
-            self.start_timer(now);
+            self.start_timer(now, self.rto());
         }
         Some((number, bytes, flags))
     }

@@ -17,10 +17,9 @@ pub(crate) fn full_packet(flow: u32, sent: Instant) -> Packet {
     Packet {
         flow,
         to: flow,
-        path: 0,
+        place: 0,
         bytes: 1500,
         incarnation: 0,
-        hop: 0,
         role: Role::Data,
         flags: Flags::default(),
         sack: SackId::NONE,

@@ -63,6 +63,8 @@ pub struct CaptureReport {
 pub(crate) struct CapturePoint {
     pub(crate) now: Instant,
     pub(crate) link: u32,
+    /// Number of links that the packet has crossed before this one.
+    pub(crate) hop: usize,
 }
 
 /// Capture interface and packet counters of a link direction.
@@ -169,12 +171,12 @@ impl Capture {
             return;
         }
         let frame = match packet.role {
-            Role::Traffic => datagram(packet),
+            Role::Traffic => datagram(packet, at.hop),
             Role::Syn | Role::SynAck | Role::Data | Role::Ack => {
                 // In a run with captures, which has one thread, both hosts of a flow have the same index.
                 let host = &senders[packet.to as usize];
                 let values = self.values(packet, host, network);
-                segment(packet, sacks.get(packet.sack), &host.sender.spec, values)
+                segment((packet, at.hop), sacks.get(packet.sack), &host.sender.spec, values)
             }
         };
         self.write(at, lost, &frame);
@@ -252,24 +254,30 @@ fn addresses(network: u32, number: u32) -> [u32; 2] {
     [first, first + 1]
 }
 
-fn ip(packet: &Packet, source: u32, destination: u32) -> Ip {
+/// Builds the IP header of a packet that has crossed `hop` links.
+fn ip(packet: &Packet, hop: usize, [source, destination]: [u32; 2]) -> Ip {
     let ecn = match (packet.flags.has(Flags::MARKABLE), packet.flags.has(Flags::MARKED)) {
         (_, true) => 3,
         (true, false) => 2,
         (false, false) => 0,
     };
-    Ip { source, destination, id: packet.number as u16, ttl: TTL.saturating_sub(packet.hop.min(63) as u8), ecn }
+    Ip { source, destination, id: packet.number as u16, ttl: TTL.saturating_sub(hop.min(63) as u8), ecn }
 }
 
 /// Builds the headers of a traffic source's UDP datagram.
-fn datagram(packet: &Packet) -> Frame {
-    let [source, destination] = addresses(TRAFFIC_NETWORK, packet.flow);
+fn datagram(packet: &Packet, hop: usize) -> Frame {
+    let pair = addresses(TRAFFIC_NETWORK, packet.flow);
     let payload = usize::from(packet.bytes).saturating_sub(28);
-    Frame::udp(&ip(packet, source, destination), [TRAFFIC_PORT; 2], payload)
+    Frame::udp(&ip(packet, hop, pair), [TRAFFIC_PORT; 2], payload)
 }
 
 /// Builds the headers of a packet's TCP segment.
-fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: Option<&mut Values>) -> Frame {
+fn segment(
+    (packet, hop): (&Packet, usize),
+    blocks: Option<&Blocks>,
+    spec: &SenderSpec,
+    values: Option<&mut Values>,
+) -> Frame {
     let [source, receiver] = addresses(FLOW_NETWORK, packet.to);
     let client_port = 32_768 + packet.incarnation % 28_000;
     // First numbers differ between connections, as hosts' do.
@@ -298,7 +306,7 @@ fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: 
             };
             let tcp = Tcp { ports: [client_port, SERVER_PORT], sequence, acknowledgement, flags };
             let payload = if handshake { 0 } else { usize::from(spec.sizes.payload(packet.bytes)) };
-            Frame::tcp(&ip(packet, source, receiver), &tcp, &options, payload)
+            Frame::tcp(&ip(packet, hop, [source, receiver]), &tcp, &options, payload)
         }
         Role::SynAck | Role::Ack | Role::Traffic => {
             let handshake = packet.role == Role::SynAck;
@@ -310,7 +318,7 @@ fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: 
                 options.push_sack(present.map(|&(from, to)| (at(from), at(to))));
             }
             if let (Some(values), Cargo::Echo(echo)) = (values, &packet.cargo) {
-                let value = values.echo(echo, packet.hop == 0);
+                let value = values.echo(echo, hop == 0);
                 let option = if handshake {
                     encode_syn_ack(values.law(), &values.request(), &value)
                 } else {
@@ -327,7 +335,7 @@ fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: 
                 (server, at(packet.number), ACK | reports)
             };
             let tcp = Tcp { ports: [SERVER_PORT, client_port], sequence, acknowledgement, flags };
-            Frame::tcp(&ip(packet, receiver, source), &tcp, &options, 0)
+            Frame::tcp(&ip(packet, hop, [receiver, source]), &tcp, &options, 0)
         }
     }
 }

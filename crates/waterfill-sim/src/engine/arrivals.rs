@@ -43,10 +43,9 @@ impl Part {
         let packet = Packet {
             flow: t,
             to: t,
-            path: traffic.path,
+            place: traffic.path,
             bytes: traffic.packet_bytes,
             incarnation: 0,
-            hop: 0,
             role: Role::Traffic,
             flags: Flags::default(),
             sack: SackId::NONE,
@@ -57,7 +56,7 @@ impl Part {
         };
         self.ledger.sent += 1;
         match traffic.access {
-            None => self.enqueue(self.paths[packet.path as usize], packet),
+            None => self.enqueue(self.paths[packet.place as usize], packet),
             Some(access) => self.enqueue_access(access, packet),
         }
     }

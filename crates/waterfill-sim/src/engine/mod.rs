@@ -94,6 +94,11 @@ mod path {
     pub(super) const END: u32 = u32::MAX;
     /// Flag of a delay line, which ends a path: the other bits are its index.
     pub(super) const DELAY_LINE: u32 = 1 << 31;
+
+    /// Returns the number of links before this place of its path. Every path ends with an entry that is not a link.
+    pub(super) fn hop(paths: &[u32], place: u32) -> usize {
+        paths[..place as usize].iter().rev().take_while(|&&before| before < DELAY_LINE).count()
+    }
 }
 
 /// Packet counts of a run. `sent` + `duplicated` always equals the sum of the other counts.

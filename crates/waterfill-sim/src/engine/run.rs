@@ -100,8 +100,9 @@ impl Part {
                     // Before the packet leaves the link: a reference to it would keep it from registers.
                     if let Some(capture) = &mut self.capture {
                         let reordered = matches!(event, Event::Reordered(_));
-                        let at = CapturePoint { now: time, link: l };
                         if let Some(packet) = link.next_delivered(time, reordered) {
+                            let hop = path::hop(&self.paths, packet.place);
+                            let at = CapturePoint { now: time, link: l, hop };
                             capture.record(at, &packet, &self.senders, &self.network, &self.sacks);
                         }
                     }
@@ -273,8 +274,8 @@ impl Part {
 
     /// Forwards a packet that has crossed a link to the next link or to the end of its path.
     fn forward(&mut self, mut packet: Packet) {
-        packet.hop += 1;
-        let next = self.paths[packet.path as usize + usize::from(packet.hop)];
+        packet.place += 1;
+        let next = self.paths[packet.place as usize];
         if next < path::DELAY_LINE {
             self.enqueue(next, packet);
         } else if next == path::END {
@@ -298,7 +299,7 @@ impl Part {
 
     /// Returns the first link of a packet's path.
     fn first_link(&self, packet: &Packet) -> u32 {
-        self.paths[packet.path as usize]
+        self.paths[packet.place as usize]
     }
 
     /// Enqueues a packet at a link.
@@ -366,17 +367,23 @@ impl Part {
         if let (Owner::Traffic(t), Role::Data) = (host.owner, packet.role) {
             self.traffic[t as usize].receive(self.now, packet.bytes);
         }
-        let answer = host.on_packet(self.now, packet, &mut self.sacks);
-        let completed = host.is_awaited && host.receiver.completed.is_some();
-        if host.receiver.poll_timer() != Instant::NEVER {
-            self.schedule_receiver(packet.to);
+        let answer = host.receiver.on_packet(self.now, packet, &mut self.sacks);
+        if host.is_awaited || host.receiver.poll_timer() != Instant::NEVER {
+            self.follow_up(packet.to);
         }
         if let Some(ack) = &answer {
             self.send_ack(ack);
         }
-        if completed {
-            self.start_followers(packet.to);
+    }
+
+    /// Starts the flows that have waited for a receiver's flow if it has completed, and schedules the receiver's timer.
+    #[inline(never)] // keeps the usual path short
+    fn follow_up(&mut self, f: u32) {
+        let host = &self.receivers[f as usize];
+        if host.is_awaited && host.receiver.completed.is_some() {
+            self.start_followers(f);
         }
+        self.schedule_receiver(f);
     }
 
     #[expect(clippy::inline_always, reason = "as for `enqueue_new`")]

@@ -215,15 +215,24 @@ impl Recovery {
         self.next += 1;
     }
 
-    /// Records the arrival of all packets below `una` and of the packets in `blocks`.
+    /// Records the arrival of all packets below `una` if that is all that an acknowledgement reports, and none is
+    /// missing: the usual case. Returns their number, or `None` if [`Recovery::on_any_ack`] must handle it.
     #[inline]
-    pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes) -> Progress {
+    pub(crate) fn on_usual_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Option<u64> {
         if self.intact && una > self.una && blocks.is_none() && self.recovered_at.is_none() {
             let newly_arrived = una - self.una;
             self.una = una;
-            return Progress { newly_arrived, advanced: true, ..Progress::default() };
+            return Some(newly_arrived);
         }
-        self.on_any_ack(una, blocks, times)
+        None
+    }
+
+    /// Records the arrival of all packets below `una` and of the packets in `blocks`.
+    pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes) -> Progress {
+        match self.on_usual_ack(una, blocks) {
+            Some(newly_arrived) => Progress { newly_arrived, advanced: true, ..Progress::default() },
+            None => self.on_any_ack(una, blocks, times),
+        }
     }
 
     /// Updates `intact` after a change.
@@ -231,9 +240,9 @@ impl Recovery {
         self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una;
     }
 
-    /// Handles an acknowledgement outside the usual case of [`Recovery::on_ack`].
+    /// Handles an acknowledgement outside the usual case of [`Recovery::on_usual_ack`].
     #[inline(never)] // keeps the usual path short
-    fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes) -> Progress {
+    pub(crate) fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes) -> Progress {
         let mut progress = Progress::default();
         match self.mode {
             Retransmission::Reno | Retransmission::NewReno => self.on_plain_ack(una, &mut progress),

@@ -267,6 +267,12 @@ impl Recovery {
         if self.intact { Instant::NEVER } else { self.rack.as_ref().map_or(Instant::NEVER, |rack| rack.due()) }
     }
 
+    /// Returns true if the method ever probes the tail.
+    #[inline]
+    pub(crate) const fn probes(&self) -> bool {
+        self.rack.is_some()
+    }
+
     /// Returns the time after which [`Recovery::probe`] is called if nothing arrives, or `None` if it is not.
     #[inline]
     pub(crate) fn probe_timeout(&self, smoothed_rtt: Duration) -> Option<Duration> {

@@ -27,11 +27,16 @@ impl RtoLimits {
         Self { rto_min: self.rto_min.max(RTO_AFTER_SYN_TIMEOUT), ..self }
     }
 
-    /// `[rfc6298:2.3, 2.4, 2.5, 5.5]` Returns the timeout after `backoff` timeouts in a row.
+    /// `[rfc6298:2.3, 2.4]` Returns the timeout when no timeout has come before.
+    #[inline]
+    pub(crate) fn first_timeout(self, smoothed: Smoothed) -> Duration {
+        smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + (rttvar * 4).max(self.rttvar_min)).max(self.rto_min))
+    }
+
+    /// `[rfc6298:2.5, 5.5]` Returns the timeout after `backoff` timeouts in a row.
     #[inline]
     pub(crate) fn timeout(self, smoothed: Smoothed, backoff: u32) -> Duration {
-        let rto =
-            smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + (rttvar * 4).max(self.rttvar_min)).max(self.rto_min));
+        let rto = self.first_timeout(smoothed);
         // A path with an RTT above the limit still gets its own RTT.
         (rto * (1 << backoff.min(16))).min(MAX_RTO.max(rto))
     }

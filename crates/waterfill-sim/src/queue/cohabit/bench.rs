@@ -51,10 +51,9 @@ impl ModuleBench {
             let packet = Packet {
                 flow: flow as u32,
                 to: flow as u32,
-                path: 0,
+                place: 0,
                 bytes: 1500,
                 incarnation: 0,
-                hop: 0,
                 role: Role::Data,
                 flags: Flags::default(),
                 sack: SackId::NONE,
