@@ -158,16 +158,19 @@ pub enum Retransmission {
     Rfc6675,
     /// Loss recovery by sending times, with a probe of the tail and undo of spurious recoveries (RFC 8985, RFC 4015).
     Rack,
+    /// QUIC's loss recovery: a new packet number for each transmission, and probes instead of timeouts (RFC 9002).
+    Quic,
 }
 
 impl Retransmission {
     /// All methods with their names in scenarios.
-    pub const NAMES: [(Self, &'static str); 5] = [
+    pub const NAMES: [(Self, &'static str); 6] = [
         (Self::Reno, "reno"),
         (Self::NewReno, "newreno"),
         (Self::Rfc3517, "rfc3517"),
         (Self::Rfc6675, "rfc6675"),
         (Self::Rack, "rack"),
+        (Self::Quic, "quic"),
     ];
 
     /// Returns the method with this name in scenarios.
@@ -182,10 +185,10 @@ impl Retransmission {
         Self::NAMES.into_iter().find(|&(method, _)| method == self).map_or("", |(_, name)| name)
     }
 
-    /// Returns true if the receiver sends selective acknowledgements.
+    /// Returns true if the receiver sends TCP's selective acknowledgements.
     #[must_use]
     pub const fn is_selective(self) -> bool {
-        !matches!(self, Self::Reno | Self::NewReno)
+        !matches!(self, Self::Reno | Self::NewReno | Self::Quic)
     }
 }
 

@@ -97,7 +97,7 @@ impl HostPair {
             return None;
         }
         self.now = due;
-        let ack = self.receiver.on_timer(due)?;
+        let ack = self.receiver.on_timer(due, &mut self.sacks)?;
         Some(self.acknowledgement(&ack))
     }
 

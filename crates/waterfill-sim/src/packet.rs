@@ -17,6 +17,10 @@ pub(crate) enum Role {
     Ack,
     /// Packet of a traffic source.
     Traffic,
+    /// QUIC packet that carries data.
+    Datagram,
+    /// QUIC packet that acknowledges data.
+    AckFrame,
 }
 
 impl Role {
@@ -24,8 +28,8 @@ impl Role {
     pub(crate) const fn kind(self) -> PacketKind {
         match self {
             Self::Syn => PacketKind::Syn,
-            Self::Data => PacketKind::Data,
-            Self::SynAck | Self::Ack => PacketKind::Ack,
+            Self::Data | Self::Datagram => PacketKind::Data,
+            Self::SynAck | Self::Ack | Self::AckFrame => PacketKind::Ack,
             Self::Traffic => PacketKind::Other,
         }
     }
@@ -41,12 +45,17 @@ pub(crate) enum Cargo {
 }
 
 impl Cargo {
+    /// Returns true unless it is the header of a protocol without fields in packets.
+    pub(crate) fn has_fields(&self) -> bool {
+        *self != Self::Header(AnyHeader::None)
+    }
+
     /// Returns the cargo of a packet whose protocol has no header or echo.
     #[inline]
     pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
-            Role::Syn | Role::Data | Role::Traffic => &Self::Header(AnyHeader::None),
-            Role::SynAck | Role::Ack => &Self::Echo(AnyEcho::None),
+            Role::Syn | Role::Data | Role::Datagram | Role::Traffic => &Self::Header(AnyHeader::None),
+            Role::SynAck | Role::Ack | Role::AckFrame => &Self::Echo(AnyEcho::None),
         }
     }
 }
@@ -116,7 +125,8 @@ pub(crate) struct Packet {
     pub(crate) flags: Flags,
     /// Slot of the acknowledgement's selective blocks.
     pub(crate) sack: SackId,
-    /// Packet number of data, or the next number expected in an acknowledgement.
+    /// Packet number of data, or the next number expected in an acknowledgement. For QUIC's data:
+    /// [`Numbers`](crate::ack_frame::Numbers).
     pub(crate) number: u64,
     /// Sending time of the data, carried back by its acknowledgement (RFC 7323's timestamps).
     pub(crate) sent: Instant,

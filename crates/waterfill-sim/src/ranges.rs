@@ -19,6 +19,11 @@ impl Ranges {
         self.count == 0
     }
 
+    /// Returns the ranges in ascending order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        self.ranges.iter().copied()
+    }
+
     /// Returns the largest number in the set, if any.
     pub(crate) fn last(&self) -> Option<u64> {
         self.ranges.last().map(|&(_, end)| end - 1)
@@ -56,6 +61,15 @@ impl Ranges {
         }
         self.count += added;
         added
+    }
+
+    /// Removes all but the `count` highest ranges.
+    pub(crate) fn keep_last(&mut self, count: usize) {
+        if let Some(extra) = self.ranges.len().checked_sub(count) {
+            for (start, end) in self.ranges.drain(..extra) {
+                self.count -= end - start;
+            }
+        }
     }
 
     /// Removes every number below `floor`.

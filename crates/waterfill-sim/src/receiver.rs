@@ -1,7 +1,9 @@
 //! Receiving host, which reorders and counts packets and sends acknowledgements.
 
+mod quic;
+
 use waterfill_laws::protocol::{Ecn, PacketKind, Received, Retransmission};
-use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyReceiver, ProtocolId};
+use waterfill_laws::registry::{AnyEcho, AnyReceiver, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant};
 
@@ -43,6 +45,8 @@ pub(crate) struct Receiver {
     law: Option<AnyReceiver>,
     /// Faults of the receiver and of its path, if any.
     faults: Option<Box<ReceiverFaults>>,
+    /// Packets to acknowledge, for a sender that recovers by QUIC's rules.
+    quic: Option<Box<quic::Arrivals>>,
     /// Number of the next packet expected.
     next: u64,
     /// Numbers of the packets received above a gap.
@@ -95,6 +99,8 @@ impl Receiver {
     pub(crate) fn new(spec: ReceiverSpec, law: &FlowProtocol, faults: Option<Box<ReceiverFaults>>) -> Self {
         Self {
             faults,
+            quic: (spec.retransmission == Retransmission::Quic)
+                .then(|| Box::new(quic::Arrivals::new(spec.delayed_ack))),
             law: law.protocol.has_fields().then(|| law.params.receiver()),
             next: 0,
             above: Ranges::default(),
@@ -105,7 +111,7 @@ impl Receiver {
             bytes_counted: 0,
             payload_counted: 0,
             completed: None,
-            spec,
+            spec: ReceiverSpec { delayed_ack: spec.delayed_ack && spec.retransmission != Retransmission::Quic, ..spec },
         }
     }
 
@@ -148,9 +154,16 @@ impl Receiver {
     #[cold]
     fn meet_faults(&mut self, now: Instant, packet: &Packet) {
         let Some(faults) = &mut self.faults else { return };
-        faults.on_packet(packet.cargo != Cargo::Header(AnyHeader::None));
+        faults.on_packet(packet.cargo.has_fields());
         if packet.role == Role::Data && packet.number > self.next && faults.hides_loss(now) {
-            self.next = packet.number;
+            self.skip_to(packet.number);
+        }
+    }
+
+    /// Takes all data below `number` as received.
+    fn skip_to(&mut self, number: u64) {
+        if number > self.next {
+            self.next = number;
             self.above = Ranges::default();
         }
     }
@@ -276,12 +289,16 @@ impl Receiver {
     }
 
     /// Returns the delayed acknowledgement if it is due.
-    pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Packet> {
+    pub(crate) fn on_timer(&mut self, now: Instant, sacks: &mut Sacks) -> Option<Packet> {
         let Delayed { due, .. } = self.delayed;
         let sent = self.delayed.sent()?;
         (due <= now).then(|| {
             self.delayed = Delayed::NONE;
-            self.ack(now, Role::Ack, sent, SackId::NONE)
+            if self.quic.is_some() {
+                self.ack_frame(now, sent, sacks)
+            } else {
+                self.ack(now, Role::Ack, sent, SackId::NONE)
+            }
         })
     }
 
@@ -315,9 +332,13 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use waterfill_laws::registry::ProtocolId;
+    use waterfill_laws::registry::{AnyHeader, ProtocolId};
 
     fn receiver(delayed_ack: bool) -> Receiver {
+        receiver_by(Retransmission::Rfc6675, delayed_ack)
+    }
+
+    pub(super) fn receiver_by(retransmission: Retransmission, delayed_ack: bool) -> Receiver {
         let spec = ReceiverSpec {
             flow: 0,
             to: 0,
@@ -325,7 +346,7 @@ mod tests {
             incarnation: 0,
             ack_bytes: 40,
             delayed_ack,
-            retransmission: Retransmission::Rfc6675,
+            retransmission,
             ecn: Ecn::Accurate,
             packets: 10,
             header_bytes: 40,
@@ -334,7 +355,7 @@ mod tests {
         Receiver::new(spec, &FlowProtocol { protocol: ProtocolId::Window, params: ProtocolId::Window.params() }, None)
     }
 
-    fn data(number: u64) -> Packet {
+    pub(super) fn data(number: u64) -> Packet {
         Packet {
             flow: 0,
             to: 0,
@@ -378,8 +399,8 @@ mod tests {
         assert_eq!(at(3), Some((2, Instant::from_ps(3))));
         assert_eq!(at(2), Some((4, Instant::from_ps(2))));
         assert_eq!(at(4), None);
-        assert_eq!(r.on_timer(Instant::from_ps(2)).map(|a| a.number), None);
-        assert_eq!(r.on_timer(r.poll_timer()).map(|a| a.number), Some(5));
+        assert_eq!(r.on_timer(Instant::from_ps(2), &mut Sacks::default()).map(|a| a.number), None);
+        assert_eq!(r.on_timer(r.poll_timer(), &mut Sacks::default()).map(|a| a.number), Some(5));
     }
 
     #[test]

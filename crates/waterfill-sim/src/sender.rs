@@ -3,13 +3,15 @@
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
 
+mod quic;
+
 use std::num::NonZeroU16;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
     Ack, BaseRtt, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
 };
-use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
+use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
@@ -425,6 +427,13 @@ impl Sender {
         } else {
             self.measure_rtt(now, packet.sent);
         }
+        self.record_rtt(now, rtt);
+    }
+
+    /// Counts an RTT sample for the summary.
+    #[expect(clippy::inline_always, reason = "as for `notify_law`")]
+    #[inline(always)]
+    fn record_rtt(&mut self, now: Instant, rtt: Duration) {
         if self.spec.measure.0 <= now && now <= self.spec.measure.1 {
             self.rtt.sum_ps += u128::from(rtt.as_ps());
             self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() >> RTT_TICK_BITS, 1);
@@ -481,12 +490,20 @@ impl Sender {
             return;
         }
         let acked = self.volume(newly_arrived);
+        let marked = if packet.flags.has(Flags::REPORTS_MARK) { acked } else { Volume::ZERO };
+        self.pass_to_law(now, echo, kind, [acked, marked]);
+    }
+
+    /// Passes an acknowledgement with its volumes, acknowledged and marked, to the law and reads the law's window.
+    #[expect(clippy::inline_always, reason = "as for `notify_law`")]
+    #[inline(always)]
+    fn pass_to_law(&mut self, now: Instant, echo: &AnyEcho, kind: PacketKind, [acked, marked]: [Volume; 2]) {
         let limit = self.law.on_ack(&Ack {
             now: self.clock(now),
             echo,
             kind,
             acked,
-            marked: if packet.flags.has(Flags::REPORTS_MARK) { acked } else { Volume::ZERO },
+            marked,
             rtt: Some(self.latest_rtt),
             smoothed_rtt: self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt),
             base_rtt: self.base_rtt,
@@ -517,6 +534,10 @@ impl Sender {
     /// Handles the timer requested by [`Sender::poll_timer`].
     pub(crate) fn on_timer(&mut self, now: Instant) {
         if now >= self.recovery.due() {
+            if self.recovery.quic().is_some() {
+                self.on_quic_timer(now);
+                return;
+            }
             let progress = self.recovery.on_due(&self.ack_times(now, Instant::ZERO));
             self.react(now, progress, false);
         }
@@ -606,7 +627,7 @@ impl Sender {
     /// would ever arrive.
     #[inline]
     fn window_allows(&self, in_flight: u64) -> bool {
-        in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_resend()
+        in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_send()
     }
 
     /// Returns true if a packet is ready to send, whatever the window.
@@ -641,8 +662,7 @@ impl Sender {
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         let in_flight = self.recovery.in_flight();
         let (role, number, bytes, flags) = if self.phase == Phase::Open {
-            let (number, bytes, flags) = self.next_data(now, in_flight)?;
-            (Role::Data, number, bytes, flags)
+            self.next_data(now, in_flight)?
         } else {
             if self.phase == Phase::Opening || now < self.spec.start || self.spec.stop <= now {
                 return None;
@@ -677,11 +697,11 @@ impl Sender {
         })
     }
 
-    /// Takes the next data packet if one may be sent now, and returns its number, size and flags. `in_flight` counts
-    /// the packets before it.
+    /// Takes the next data packet if one may be sent now, and returns its role, number, size and flags. `in_flight`
+    /// counts the packets before it.
     #[expect(clippy::inline_always, reason = "as for `poll_transmit`")]
     #[inline(always)]
-    fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(u64, u16, Flags)> {
+    fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(Role, u64, u16, Flags)> {
         if !self.window_allows(in_flight) {
             return None;
         }
@@ -711,9 +731,20 @@ impl Sender {
             self.next_send = self.next_send.max(now) + spacing.min(MAX_SPACING);
         }
         if self.rto_deadline == Instant::NEVER {
-            self.start_timer(now, self.rto());
+            return Some(self.on_untimed_sent(now, number, bytes, flags));
         }
-        Some((number, bytes, flags))
+        Some((Role::Data, number, bytes, flags))
+    }
+
+    /// Starts the timer for a data packet. QUIC has a timer of its own, so all its packets pass here.
+    #[inline(never)] // keeps the usual path short
+    fn on_untimed_sent(&mut self, now: Instant, number: u64, bytes: u16, flags: Flags) -> (Role, u64, u16, Flags) {
+        if self.recovery.quic().is_some() {
+            let (number, flags) = self.on_datagram_sent(now, number);
+            return (Role::Datagram, number, bytes, flags);
+        }
+        self.start_timer(now, self.rto());
+        (Role::Data, number, bytes, flags)
     }
 
     /// Returns the retransmission timeout (RFC 6298: 2.3 to 2.5, 5.5, 5.7), with a minimum of the variance term.

@@ -400,7 +400,8 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         demand_bps=flow.demand,
         initial_window_packets=flow.initial_window,
         pacing=flow.pacing,
-        delayed_ack=flow.delayed_ack,
+        # RFC 9000 §13.2.2 recommends it for QUIC.
+        delayed_ack=flow.recovery == "quic" if flow.delayed_ack is None else flow.delayed_ack,
         ecn=flow.ecn,
         recovery=flow.recovery,
         claimed_rtt_s=flow.claimed_rtt,
@@ -484,7 +485,7 @@ def _web_flow(
     like = Flow.model_construct(
         name=name,
         initial_window=10 if traffic.initial_window is None else traffic.initial_window,
-        delayed_ack=bool(traffic.delayed_ack),
+        delayed_ack=traffic.delayed_ack,
         pacing=traffic.pacing,
         ecn=traffic.ecn,
         recovery=traffic.recovery,

@@ -445,7 +445,7 @@ class _Routed(Table):
     """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
-    recovery: Literal["reno", "newreno", "rfc3517", "rfc6675", "rack"] | None = None
+    recovery: Literal["reno", "newreno", "rfc3517", "rfc6675", "rack", "quic"] | None = None
     """Method of loss recovery; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""
@@ -485,8 +485,9 @@ class Flow(_Routed):
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
     """Initial window (packets); one packet after the loss of more than one SYN. Explicit laws may
     choose their own."""
-    delayed_ack: bool = False
-    """True if the receiver acknowledges every second packet."""
+    delayed_ack: bool | None = None
+    """True if the receiver acknowledges every second packet; default: true with recovery "quic",
+    otherwise false."""
     fault: list[FlowFault] | None = None
     """Faults of the flow's hosts; default: none."""
 
@@ -557,7 +558,7 @@ class Traffic(_Routed):
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
     """Initial window of the flows (packets); default: 10."""
     delayed_ack: bool | None = None
-    """True if the flows' receivers acknowledge every second packet; default: false."""
+    """True if the flows' receivers acknowledge every second packet; default: as for flows."""
 
     @property
     def starts_flows(self) -> bool:

@@ -20,12 +20,13 @@ DEEP = {"rate": "50 Mbit/s", "delay": "20 ms", "buffer": "2 bdp"}
 SATELLITE = {"rate": "20 Mbit/s", "delay": "300 ms", "buffer": "1 bdp"}
 
 
+@pytest.mark.parametrize("recovery", ["rack", "quic"])
 @pytest.mark.parametrize("beta", [0.8, 0.85, 0.95])
-def test_a_recovery_ends_though_the_reduced_window_exceeds_the_path(beta: float):
+def test_a_recovery_ends_though_the_reduced_window_exceeds_the_path(beta: float, recovery: str):
     params = {"cubic": {"beta": beta, "hystart": "off"}}
     scenario = one_flow(
-        DEEP, {"pacing": True}, protocol="cubic", duration="40 s", measure=["15 s", "40 s"],
-        params=params,
+        DEEP, {"pacing": True, "recovery": recovery}, protocol="cubic", duration="40 s",
+        measure=["15 s", "40 s"], params=params,
     )  # fmt: skip
     result = waterfill.run(scenario)
     [flow], [forward, *_] = result.summary.flows, result.summary.links
@@ -41,20 +42,25 @@ def test_an_rtt_above_rto_min_costs_no_timeouts(protocol: str):
     usual = waterfill.run(one_flow(SATELLITE, **keys))
     assert usual.summary.flows[0].timeouts == 0
     assert usual.summary.links[0].utilization > 0.97
+    quic = waterfill.run(one_flow(SATELLITE, {"recovery": "quic"}, **keys))
+    assert quic.summary.flows[0].timeouts == 0
+    assert quic.summary.links[0].utilization > 0.97
     # Without a minimum of the variance term the timer fires just before the acknowledgement.
     bare = waterfill.run(one_flow(SATELLITE, {"recovery": "rfc6675"}, rttvar_min="0 s", **keys))
     assert bare.summary.flows[0].timeouts > 0
 
 
-def test_late_packets_cost_a_flow_little_with_rack():
+def test_late_packets_cost_a_flow_little_with_rack_and_quic():
     late = DEEP | {"reorder": {"share": 0.001, "delay": "8 ms"}}
     keys = {"protocol": "cubic", "duration": "30 s", "measure": ["5 s", "30 s"]}
 
     def utilization(flow: dict[str, object]) -> float:
         return waterfill.run(one_flow(late, flow, **keys)).summary.links[0].utilization
 
-    # Three packets that overtake one are a loss for RFC 6675. RACK waits, or undoes the recovery.
+    # Three packets that overtake one are a loss for RFC 6675. RACK waits, or undoes the recovery;
+    # QUIC undoes it.
     assert utilization({}) > 0.97
+    assert utilization({"recovery": "quic"}) > 0.97
     assert utilization({"recovery": "rfc6675"}) < 0.5
 
 
@@ -82,6 +88,8 @@ def test_flows_recover_by_the_method_that_they_name():
         ({"recovery": "sack"}, "sim", "flow.f.recovery"),
         ({"recovery": "rfc6675", "protocol": "maxnet"}, "fluid", "flow.f.recovery"),
         ({"recovery": "rfc6675", "protocol": "maxnet"}, "linux", "flow.f.recovery"),
+        ({"recovery": "quic", "protocol": "maxnet"}, "fluid", "flow.f.recovery"),
+        ({"recovery": "quic", "protocol": "maxnet"}, "linux", "flow.f.recovery"),
     ],
 )
 def test_an_unknown_or_unused_method_is_refused(flow: dict[str, object], on: str, message: str):
@@ -94,3 +102,25 @@ def test_rttvar_min_is_refused_where_no_timer_uses_it(on: str):
     scenario = one_flow(DEEP, protocol="maxnet", duration="1 s", rttvar_min="1 ms")
     with pytest.raises(waterfill.InputError, match="rttvar_min"):
         waterfill.run(scenario, on=on)
+
+
+def test_a_quic_receiver_acknowledges_every_second_packet():
+    def acknowledgements(**flow: object) -> float:
+        keys = {"protocol": "cubic", "duration": "10 s"}
+        found = waterfill.run(one_flow(DEEP, {"recovery": "quic", **flow}, **keys))
+        return found.summary.links[1].utilization
+
+    assert acknowledgements() == pytest.approx(acknowledgements(delayed_ack=False) / 2, rel=0.01)
+
+
+def test_quic_probes_an_outage_without_a_timeout_unless_it_lasts():
+    def timeouts(end_s: float) -> int:
+        events = [{"at": "5 s", "up": False}, {"at": f"{end_s} s", "up": True}]
+        link = DEEP | {"event": events}
+        keys = {"protocol": "cubic", "duration": "20 s", "measure": ["15 s", "20 s"]}
+        [flow] = waterfill.run(one_flow(link, {"recovery": "quic"}, **keys)).summary.flows
+        return flow.timeouts
+
+    # RFC 9002 §7.6: the congestion is persistent after three probe timeouts.
+    assert timeouts(5.1) == 0
+    assert timeouts(7) >= 1

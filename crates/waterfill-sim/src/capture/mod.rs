@@ -2,7 +2,7 @@
 //!
 //! Packets of the simulator have no TCP header. A capture makes one for each: sequence numbers from packet numbers, the
 //! acknowledgement with its selective blocks, and the law's option as a kernel's host would write it
-//! ([`waterfill_laws::kernel::option`]). A packet is recorded when it arrives at the far end of a link; one that the wire
+//! ([`waterfill_laws::kernel::option`]). A flow with QUIC's recovery becomes UDP datagrams. A packet is recorded when it arrives at the far end of a link; one that the wire
 //! loses is recorded then too, with a comment. What a queue drops is never on the link and is only counted: recorded at
 //! its arrival it would overtake the packets before it in the queue. A capture that is off costs one branch per hop.
 
@@ -12,6 +12,7 @@ use std::path::Path;
 
 use waterfill_laws::capture::Values;
 use waterfill_laws::kernel::option::{encode, encode_syn_ack};
+use waterfill_laws::protocol::{PacketKind, Retransmission};
 use waterfill_laws::units::Instant;
 use waterfill_network::{Network, TCP_IP_BYTES};
 
@@ -172,11 +173,15 @@ impl Capture {
         }
         let frame = match packet.role {
             Role::Traffic => datagram(packet, at.hop),
-            Role::Syn | Role::SynAck | Role::Data | Role::Ack => {
+            Role::Syn | Role::SynAck | Role::Data | Role::Ack | Role::Datagram | Role::AckFrame => {
                 // In a run with captures, which has one thread, both hosts of a flow have the same index.
                 let host = &senders[packet.to as usize];
-                let values = self.values(packet, host, network);
-                segment((packet, at.hop), sacks.get(packet.sack), &host.sender.spec, values)
+                if host.sender.spec.host.retransmission == Retransmission::Quic {
+                    quic_packet(packet, at.hop)
+                } else {
+                    let values = self.values(packet, host, network);
+                    segment((packet, at.hop), sacks.get(packet.sack), &host.sender.spec, values)
+                }
             }
         };
         self.write(at, lost, &frame);
@@ -271,6 +276,21 @@ fn datagram(packet: &Packet, hop: usize) -> Frame {
     Frame::udp(&ip(packet, hop, pair), [TRAFFIC_PORT; 2], payload)
 }
 
+/// Builds the headers of the UDP datagram of a flow that recovers by QUIC's rules. What a real one carries is encrypted.
+fn quic_packet(packet: &Packet, hop: usize) -> Frame {
+    let [source, receiver] = addresses(FLOW_NETWORK, packet.to);
+    let (client, server) = ((source, client_port(packet)), (receiver, SERVER_PORT));
+    let ((from, from_port), (to, to_port)) =
+        if packet.role.kind() == PacketKind::Ack { (server, client) } else { (client, server) };
+    let payload = usize::from(packet.bytes).saturating_sub(28);
+    Frame::udp(&ip(packet, hop, [from, to]), [from_port, to_port], payload)
+}
+
+/// Returns the port of a connection's source.
+const fn client_port(packet: &Packet) -> u16 {
+    32_768 + packet.incarnation % 28_000
+}
+
 /// Builds the headers of a packet's TCP segment.
 fn segment(
     (packet, hop): (&Packet, usize),
@@ -279,7 +299,7 @@ fn segment(
     values: Option<&mut Values>,
 ) -> Frame {
     let [source, receiver] = addresses(FLOW_NETWORK, packet.to);
-    let client_port = 32_768 + packet.incarnation % 28_000;
+    let client_port = client_port(packet);
     // First numbers differ between connections, as hosts' do.
     let first = (packet.to + 1).wrapping_mul(0x9e37_79b1) ^ u32::from(packet.incarnation) << 16;
     let (client, server) = (first.wrapping_add(1), first.reverse_bits().wrapping_add(1));
@@ -288,7 +308,7 @@ fn segment(
     let ecn = spec.uses_ecn();
     let with = |flag: u8, on: bool| if on { flag } else { 0 };
     match packet.role {
-        Role::Syn | Role::Data => {
+        Role::Syn | Role::Data | Role::Datagram => {
             let handshake = packet.role == Role::Syn;
             if handshake {
                 options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);
@@ -308,7 +328,7 @@ fn segment(
             let payload = if handshake { 0 } else { usize::from(spec.sizes.payload(packet.bytes)) };
             Frame::tcp(&ip(packet, hop, [source, receiver]), &tcp, &options, payload)
         }
-        Role::SynAck | Role::Ack | Role::Traffic => {
+        Role::SynAck | Role::Ack | Role::AckFrame | Role::Traffic => {
             let handshake = packet.role == Role::SynAck;
             if handshake {
                 options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);

@@ -28,6 +28,7 @@ mod build;
 mod event;
 mod order;
 mod parallel;
+mod quic;
 mod record;
 mod run;
 mod summary;

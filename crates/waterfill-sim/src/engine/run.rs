@@ -167,8 +167,9 @@ impl Part {
             }
         } else if let Some((to, role)) = self.links[l as usize].next_addressee() {
             match role {
-                Role::SynAck | Role::Ack => self.senders.get(to as usize).map_or((), prefetch),
-                Role::Syn | Role::Data | Role::Traffic => self.receivers.get(to as usize).map_or((), prefetch),
+                Role::SynAck | Role::Ack | Role::AckFrame => self.senders.get(to as usize).map_or((), prefetch),
+                Role::Syn | Role::Data | Role::Datagram => self.receivers.get(to as usize).map_or((), prefetch),
+                Role::Traffic => {}
             }
         }
     }
@@ -216,7 +217,7 @@ impl Part {
         let host = &mut self.receivers[f as usize];
         if host.due == self.now {
             host.due = Instant::NEVER;
-            if let Some(ack) = &host.receiver.on_timer(self.now) {
+            if let Some(ack) = &host.receiver.on_timer(self.now, &mut self.sacks) {
                 self.send_ack(ack);
             }
             self.schedule_receiver(f);
@@ -294,11 +295,13 @@ impl Part {
             }
             Role::Syn | Role::Data => self.receive(packet),
             Role::SynAck | Role::Ack => self.receive_ack(packet),
+            Role::Datagram => self.receive_datagram(packet),
+            Role::AckFrame => self.receive_ack_frame(packet),
         }
     }
 
     /// Returns the first link of a packet's path.
-    fn first_link(&self, packet: &Packet) -> u32 {
+    pub(super) fn first_link(&self, packet: &Packet) -> u32 {
         self.paths[packet.place as usize]
     }
 
@@ -344,7 +347,8 @@ impl Part {
     fn leave_delay_line(&mut self, packet: Packet) {
         match packet.role {
             Role::SynAck | Role::Ack => self.receive_ack(&packet),
-            Role::Syn | Role::Data | Role::Traffic => self.enqueue(self.first_link(&packet), packet),
+            Role::AckFrame => self.receive_ack_frame(&packet),
+            Role::Syn | Role::Data | Role::Datagram | Role::Traffic => self.enqueue(self.first_link(&packet), packet),
         }
     }
 
@@ -378,7 +382,7 @@ impl Part {
 
     /// Starts the flows that have waited for a receiver's flow if it has completed, and schedules the receiver's timer.
     #[inline(never)] // keeps the usual path short
-    fn follow_up(&mut self, f: u32) {
+    pub(super) fn follow_up(&mut self, f: u32) {
         let host = &self.receivers[f as usize];
         if host.is_awaited && host.receiver.completed.is_some() {
             self.start_followers(f);

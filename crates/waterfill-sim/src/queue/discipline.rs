@@ -208,8 +208,8 @@ impl Fifo {
 /// other.
 pub(super) fn flow_id(packet: &Packet) -> u64 {
     let direction: u64 = match packet.role {
-        Role::Syn | Role::Data => 0,
-        Role::SynAck | Role::Ack => 1,
+        Role::Syn | Role::Data | Role::Datagram => 0,
+        Role::SynAck | Role::Ack | Role::AckFrame => 1,
         Role::Traffic => 2,
     };
     u64::from(packet.flow) | u64::from(packet.incarnation) << 32 | direction << 48

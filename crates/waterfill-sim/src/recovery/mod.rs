@@ -17,6 +17,7 @@
 //! | [`reno`] | duplicate acknowledgements: `reno`, `newreno` | RFC 5681, RFC 6582 |
 //! | [`rfc6675`] | selective acknowledgements: `rfc6675`, and `rfc3517` as in the papers' time | RFC 6675, RFC 5681 §4.3 |
 //! | [`rack`] | sending times, probe of the tail, undo: `rack` | RFC 8985, RFC 4015, RFC 2883 |
+//! | [`quic`] | packet numbers of their own, probes, persistent congestion: `quic` | RFC 9002 |
 //! | [`prr`] | reduction to the law's window over a recovery | RFC 9937, RFC 6937 |
 //! | [`rto`] | retransmission timeout | RFC 6298 |
 //!
@@ -26,6 +27,7 @@
 //! [`Host::retransmission`]: waterfill_laws::protocol::Host::retransmission
 
 pub(crate) mod prr;
+pub(crate) mod quic;
 mod rack;
 mod reno;
 mod rfc6675;
@@ -36,6 +38,7 @@ use waterfill_laws::units::Instant;
 
 use crate::packet::Blocks;
 
+use self::quic::Quic;
 pub(crate) use self::rack::AckTimes;
 use self::rack::Rack;
 use self::rfc6675::{Gaps, Resent};
@@ -72,12 +75,16 @@ pub(crate) struct Recovery {
     recovered_at: Option<(u64, Cause)>,
     /// Number of duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
     duplicates: u64,
-    /// Packet number up to which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
-    ignore_duplicates_to: Option<u64>,
-    /// True if `una` is sent again whatever the window: as a fast retransmit, or after a partial acknowledgement.
+    /// Packet number below which duplicates may stem from a finished recovery (RFC 6582's `recover` plus one packet).
+    ignore_duplicates_below: u64,
+    /// True if `una` is sent again whatever the window: as a fast retransmit, or after a partial acknowledgement. Always
+    /// true for `quic`, whose state decides.
     fast_retransmit: bool,
     /// State of the method `rack`; `None` for any other.
     rack: Option<Box<Rack>>,
+    /// State of the method `quic`; `None` for any other. It replaces the scoreboard, where only `una` and `next` count
+    /// data, and `intact` stays false.
+    quic: Option<Box<Quic>>,
 }
 
 /// What an acknowledgement shows about the recovery, besides new losses.
@@ -115,12 +122,26 @@ impl Recovery {
             lost_edge: 0,
             resend_next: 0,
             gaps: None,
-            intact: true,
+            intact: mode != Retransmission::Quic,
             recovered_at: None,
             duplicates: 0,
-            ignore_duplicates_to: None,
-            fast_retransmit: false,
+            ignore_duplicates_below: 0,
+            fast_retransmit: mode == Retransmission::Quic,
             rack: (mode == Retransmission::Rack).then(|| Box::new(Rack::new())),
+            quic: (mode == Retransmission::Quic).then(Box::default),
+        }
+    }
+
+    /// Returns the state of the method `quic`.
+    pub(crate) fn quic(&mut self) -> Option<&mut Quic> {
+        self.quic.as_deref_mut()
+    }
+
+    /// Records that all data below `complete` has arrived, and the state of QUIC's recovery period.
+    pub(crate) fn follow_quic(&mut self) {
+        if let Some(quic) = &self.quic {
+            self.una = quic.complete();
+            self.recovered_at = quic.is_recovering().then_some((self.next, Cause::Loss));
         }
     }
 
@@ -131,12 +152,22 @@ impl Recovery {
     /// Returns the number of packets that are neither known to have arrived nor known to be lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
-        if self.intact { self.unacknowledged() } else { self.outstanding() - self.pending() }
+        match &self.quic {
+            _ if self.intact => self.unacknowledged(),
+            None => self.outstanding() - self.pending(),
+            Some(quic) => quic.in_flight(),
+        }
     }
 
-    /// Returns true if the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step 3).
-    pub(crate) fn must_resend(&self) -> bool {
-        self.fast_retransmit && self.to_resend().is_some()
+    /// Returns true if the next packet ignores the window: a retransmission (RFC 5681 and RFC 6582, §3.2 step 3), or any
+    /// packet of QUIC's probes.
+    pub(crate) fn must_send(&self) -> bool {
+        self.fast_retransmit && self.may_exceed_window()
+    }
+
+    #[cold]
+    fn may_exceed_window(&self) -> bool {
+        self.quic.as_ref().map_or_else(|| self.to_resend().is_some(), |quic| quic.may_exceed_window())
     }
 
     /// Returns the number of packets sent that are not known to have arrived.
@@ -174,6 +205,9 @@ impl Recovery {
     }
 
     fn first_lost(&self) -> Option<u64> {
+        if let Some(quic) = &self.quic {
+            return quic.to_resend();
+        }
         let from = self.resend_next.max(self.una);
         let missing = match &self.gaps {
             None => from,
@@ -189,6 +223,10 @@ impl Recovery {
 
     /// Records the retransmission of the packet given by [`Recovery::to_resend`].
     pub(crate) fn on_resent(&mut self, number: u64, now: Instant) {
+        if let Some(quic) = &mut self.quic {
+            quic.on_resent();
+            return;
+        }
         self.fast_retransmit = false;
         if !self.mode.is_selective() {
             self.resend_next = number + 1;
@@ -248,6 +286,7 @@ impl Recovery {
             Retransmission::Reno | Retransmission::NewReno => self.on_plain_ack(una, &mut progress),
             Retransmission::Rfc3517 | Retransmission::Rfc6675 => self.on_selective_ack(una, blocks, &mut progress),
             Retransmission::Rack => self.on_rack_ack(una, blocks, times, &mut progress),
+            Retransmission::Quic => {} // `Sender::on_ack_frame` handles its acknowledgements
         }
         progress.event = self.event(&progress);
         self.review();
@@ -302,7 +341,7 @@ impl Recovery {
         if let Some(rack) = &mut self.rack {
             rack.on_recovered();
         }
-        self.ignore_duplicates_to = Some(point);
+        self.ignore_duplicates_below = point + 1;
         self.duplicates = 0;
         Some(Event::Recovered)
     }

@@ -264,7 +264,12 @@ impl Recovery {
     /// Returns the time at which [`Recovery::on_due`] must be called, or `NEVER`.
     #[inline]
     pub(crate) fn due(&self) -> Instant {
-        if self.intact { Instant::NEVER } else { self.rack.as_ref().map_or(Instant::NEVER, |rack| rack.due()) }
+        match (&self.rack, &self.quic) {
+            _ if self.intact => Instant::NEVER,
+            (Some(rack), _) => rack.due(),
+            (None, Some(quic)) => quic.due(),
+            (None, None) => Instant::NEVER,
+        }
     }
 
     /// Returns true if the method ever probes the tail.
@@ -399,7 +404,7 @@ mod tests {
             let mut r = ten();
             assert_eq!(r.probe_timeout(Duration::from_millis(100)), Some(Duration::from_millis(200)));
             r.probe();
-            assert!(r.must_resend());
+            assert!(r.must_send());
             assert_eq!(r.to_resend(), Some(9));
             r.on_resent(9, ms(200));
             assert_eq!(r.probe_timeout(Duration::from_millis(100)), None, "one probe at a time");

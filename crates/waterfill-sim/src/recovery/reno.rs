@@ -38,8 +38,7 @@ impl Recovery {
             self.duplicates += 1;
             progress.newly_arrived = 1;
             let known = self.recovered_at.is_some() && !matches!(self.recovered_at, Some((_, Cause::Mark)));
-            let ignored =
-                self.mode == Retransmission::NewReno && self.ignore_duplicates_to.is_some_and(|to| self.una <= to);
+            let ignored = self.mode == Retransmission::NewReno && self.una < self.ignore_duplicates_below;
             if !known && !ignored && self.duplicates >= DUP_THRESH {
                 progress.newly_lost = u64::from(self.lost_edge <= self.una);
                 self.lost_edge = self.lost_edge.max(self.una + 1);
@@ -89,19 +88,19 @@ mod tests {
         let mut r = sent(Retransmission::NewReno, 100);
         r.on_ack(2, None, &TIMELESS);
         for _ in 0..3 {
-            assert!(!r.must_resend());
+            assert!(!r.must_send());
             r.on_ack(2, None, &TIMELESS);
         }
-        assert!(r.must_resend());
+        assert!(r.must_send());
         assert_eq!(r.to_resend(), Some(2));
         r.on_resent(2, Instant::ZERO);
-        assert!(!r.must_resend());
+        assert!(!r.must_send());
         r.on_ack(50, None, &TIMELESS); // a partial acknowledgement: the next gap
-        assert!(r.must_resend());
+        assert!(r.must_send());
         assert_eq!(r.to_resend(), Some(50));
         r.on_resent(50, Instant::ZERO);
         assert_eq!(r.on_ack(100, None, &TIMELESS).event, Some(Event::Recovered));
-        assert!(!r.must_resend());
+        assert!(!r.must_send());
     }
 
     #[test]

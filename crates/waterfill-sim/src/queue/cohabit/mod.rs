@@ -212,12 +212,12 @@ impl Cohabit {
             self.other += volume;
             return Verdict::Accept;
         };
-        if matches!(packet.role, Role::Data | Role::Syn) {
+        if matches!(packet.role, Role::Data | Role::Datagram | Role::Syn) {
             self.estimator.on_packet(now, class, flow_id(packet));
             self.seen[class] = Some(now);
         }
         let mut verdict = Verdict::Accept;
-        if class == Class::Tcp && packet.role == Role::Data {
+        if class == Class::Tcp && matches!(packet.role, Role::Data | Role::Datagram) {
             verdict = self.decide(now, packet);
             if verdict == Verdict::Drop {
                 self.drops += 1;

@@ -1,0 +1,49 @@
+//! Packets between the hosts of a QUIC connection.
+
+use super::Part;
+use crate::flow::Owner;
+use crate::packet::Packet;
+
+impl Part {
+    /// Hands a QUIC packet that carries data to its receiver.
+    #[inline(never)] // keeps the path of TCP's packets short
+    pub(super) fn receive_datagram(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
+        let host = &mut self.receivers[packet.to as usize];
+        if packet.incarnation != host.incarnation {
+            return; // of a closed connection
+        }
+        if let Owner::Traffic(t) = host.owner {
+            self.traffic[t as usize].receive(self.now, packet.bytes);
+        }
+        let answer = host.receiver.on_datagram(self.now, packet, &mut self.sacks);
+        self.follow_up(packet.to);
+        if let Some(ack) = answer {
+            self.ledger.sent += 1;
+            self.enqueue(self.first_link(&ack), ack);
+        }
+    }
+
+    /// Hands an ACK frame to its sender.
+    #[inline(never)] // keeps the path of TCP's packets short
+    pub(super) fn receive_ack_frame(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
+        let frame = self.sacks.take(packet.sack);
+        let host = &mut self.senders[packet.to as usize];
+        let sender = &mut host.sender;
+        if packet.incarnation != sender.spec.incarnation {
+            return; // of a closed connection
+        }
+        if let Some(frame) = &frame {
+            sender.on_ack_frame(self.now, packet, frame);
+        }
+        if let Owner::Traffic(t) = host.owner {
+            let receiver = &self.receivers[sender.spec.to as usize].receiver;
+            if receiver.completed.is_some() && !sender.is_live(self.now) {
+                self.finish_flow(packet.to, t);
+                return;
+            }
+        }
+        self.transmit_unasked(packet.to);
+    }
+}
