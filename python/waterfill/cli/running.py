@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,7 +32,7 @@ from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from waterfill.analysis.compare import Comparison
     from waterfill.analysis.documents import ComparisonDocument, Figures
@@ -126,7 +127,6 @@ def run(
     law: OwnLaw = None,
 ) -> None:
     """Run a scenario; print the rates of flows and queues of links."""
-    from waterfill.cli import tables
     from waterfill.runs import backends
     from waterfill.runs.progress import Bar
     from waterfill.scenario.loading import load
@@ -163,11 +163,9 @@ def run(
     if json:
         print_text(result.to_json())
     else:
-        show(*tables.run(result.summary))
-        if result.network.has_transfers:
-            from waterfill.analysis.transfers import by_size
-
-            show(*tables.transfers(by_size(result.transfers)))
+        _show_run(result)
+        if on == "sim":
+            _hint_of_chance([loaded], own)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
     failed = unwritten.report()
@@ -177,6 +175,16 @@ def run(
         raise typer.Exit(INTERRUPTED)
     if _failed(result.summary) or failed:
         raise typer.Exit(1)
+
+
+def _show_run(result: Result) -> None:
+    from waterfill.cli import tables
+
+    show(*tables.run(result.summary))
+    if result.network.has_transfers:
+        from waterfill.analysis.transfers import by_size
+
+        show(*tables.transfers(by_size(result.transfers)))
 
 
 def _stage(output: Path) -> Stage:
@@ -254,14 +262,8 @@ def compare(
         raise InputError("command line", "protocol", why, "remove it")
     own = laws_of(law)
     chosen = compare.on_each(names, places, own)
-    loaded = {
-        backend: compare.load_each(scenario, given, chosen, backend, own) for backend in places
-    }
-    scenarios, where = {}, {}
-    for name in chosen:
-        for backend in places:
-            label = f"{name}@{backend}" if len(places) > 1 else name
-            scenarios[label], where[label] = loaded[backend][name], backend
+    loaded = {one: compare.load_each(scenario, given, chosen, one, own) for one in places}
+    scenarios, where = _labelled(loaded, jitter=count > 1)
     backends.refuse_idle([(scenarios[label], where[label]) for label in scenarios], own)
     laws_used(own, list(scenarios.values()), law, "--protocols")
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
@@ -297,6 +299,8 @@ def compare(
         print_json(document)
     else:
         _show_comparison(document)
+        if not further:
+            _hint_of_chance((one for label, one in scenarios.items() if where[label] == "sim"), own)
         if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
     failed = unwritten.report()
@@ -304,6 +308,36 @@ def compare(
         raise typer.Exit(INTERRUPTED)
     if _failed(*(result.summary for result in results.values())) or failed:
         raise typer.Exit(1)
+
+
+def _labelled(
+    loaded: Mapping[str, Mapping[str, Scenario]], *, jitter: bool
+) -> tuple[dict[str, Scenario], dict[str, str]]:
+    """Return the scenario and the backend of each run of a comparison, by label."""
+    from waterfill.network import chance
+
+    names = list(next(iter(loaded.values())))
+    scenarios, where = {}, {}
+    for name, on in itertools.product(names, loaded):
+        label, one = f"{name}@{on}" if len(loaded) > 1 else name, loaded[on][name]
+        scenarios[label], where[label] = chance.jittered(one) if jitter else one, on
+    return scenarios, where
+
+
+def _hint_of_chance(scenarios: Iterable[Scenario], own: Mapping[str, PythonLaw]) -> None:
+    """Print a hint on standard error if one run decides between TCP flows by their phase."""
+    from waterfill.network import chance, protocols
+    from waterfill.runs import laws
+
+    known = {**protocols.load(), **laws.infos(laws.summaries(own))}
+    for one in scenarios:
+        if chance.decided_by_phase(one, known):
+            print(
+                f"hint: nothing in {one_line(one.name)} is random, so the phase of packets decides "
+                f"between its TCP flows; intervals: waterfill compare {one.source} --seeds 5",
+                file=sys.stderr,
+            )
+            return
 
 
 def _show_comparison(document: ComparisonDocument) -> None:

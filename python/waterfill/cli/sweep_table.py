@@ -12,6 +12,7 @@ from rich.text import Text
 from waterfill.analysis.tables import NONE, Column, TableCell
 from waterfill.cli.tables import printed
 from waterfill.errors import one_line
+from waterfill.network import chance
 from waterfill.sweeps import table
 from waterfill.sweeps.refine import Boundary
 from waterfill.sweeps.table import Estimate, Group, number
@@ -93,8 +94,9 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     several = [e for group in found for e in group.estimates.values() if e.half is not None]
     if any(_varies(e) for e in several):
         parts.append(Text("±: half of the 95 % interval of the mean over seeds (Student's t)."))
+        parts.append(Text(chance.MADE_BY))
     elif several:
-        parts.append(Text("All seeds of a combination give the same figures: nothing is random."))
+        parts.append(Text("All seeds of a combination give the same figures."))
     return parts
 
 

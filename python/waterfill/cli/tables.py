@@ -17,6 +17,7 @@ from waterfill.analysis import tables as model
 from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
 from waterfill.contract.summary import FlowSummary, LinkSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
+from waterfill.network import chance
 from waterfill.runs.result import Document
 from waterfill.scenario.units import TIME
 
@@ -293,11 +294,12 @@ def over_seeds(document: OverSeeds) -> list[Table | Text]:
     runs, rows = document.over_seeds, document.differences_over_seeds
     count = len(document.seeds)
     if count > 1 and not rows and model.all_same(runs):
-        same = f"All {count} seeds give the same result: nothing in this scenario is random, so"
+        same = f"All {count} seeds give the same result, so"
         return [Text(), Text(f"{same} there are no intervals and no tests.")]
     found = model.over_seeds(runs)
     lines = [
         f"{count} seeds, from {document.seeds[0]}: mean ± half the 95 % interval (Student's t).",
+        chance.MADE_BY,
     ]
     for one in model.OVER_SEEDS:
         pairs = [row for row in rows if row.quantity == one.key]
@@ -307,8 +309,8 @@ def over_seeds(document: OverSeeds) -> list[Table | Text]:
             but = f"; not {shown}" if alike and len(alike) < len(pairs) else ""
             apart = len(pairs) - len(alike)
             lines.append(f"  {one.name}: {apart} of {len(pairs)} pairs of protocols differ{but}")
-    if len(lines) > 1:
-        lines[1:1] = [
+    if len(lines) > 2:
+        lines[2:2] = [
             "Differences at the 5 % level (paired t-tests over the seeds, corrected for the number "
             "of pairs by Benjamini and Yekutieli):"
         ]

@@ -97,5 +97,5 @@ def _over_seeds(document: checks.Comparison) -> Table | None:
         return None
     note = f"Means over {count} seeds, with 95 % intervals."
     if not document.differences_over_seeds and model.all_same(runs):
-        note = f"All {count} seeds give the same result: nothing is random here."
+        note = f"All {count} seeds give the same result."
     return tables.of(model.over_seeds(runs, note))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.errors import InputError, one_line
+from waterfill.network import chance
 from waterfill.runs import backends, cache, law_files
 from waterfill.runs.directory import next_to, swap
 from waterfill.runs.laws import used
@@ -83,6 +84,8 @@ def _run(
             raise InputError("worker", "", "runs another version of Waterfill than the front end")
         # As a file, whose name is the scenario's name where it gives none.
         scenario = from_dict(document, source, job["sets"])
+        if job["jitter"]:
+            scenario = chance.jittered(scenario)
         own = used(law_files.unpack(laws), scenario) if laws else None
         result = backends.run(scenario, on=job["on"], progress=report, laws=own)
         row |= measure.row(result, job["columns"])

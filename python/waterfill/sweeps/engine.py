@@ -156,6 +156,7 @@ class _Sweep:
             "base": plan.design.identity,
             "sets": [*plan.base.sets, *point.sets],
             "on": plan.base.on,
+            "jitter": plan.base.jitter,
             "code": cache.version(),
             "columns": plan.extra,
             "keep": str(keep) if plan.spec.keep else None,

@@ -172,7 +172,8 @@ def plan(scenario: Written | str | os.PathLike[str], spec: SweepSpec) -> Plan:
 
         check(spec.laws, protocols.load(), "sweep")
     base = Base.read(scenario, spec.sets, spec.on, spec.laws)
-    base = replace(base, installed=law_files.mentioned(f"{base.text} {spec}"))
+    installed = law_files.mentioned(f"{base.text} {spec}")
+    base = replace(base, installed=installed, jitter=spec.seeds > 1)
     extra, verdict = measure.read(spec.columns, spec.verdict)
     where = place(spec.cluster, spec.workers)
     design = _design(base, spec)

@@ -64,7 +64,7 @@ class Base:
     and the laws in Python.
 
     `title` is the name of a scenario written in Python, empty for a file's. `installed` are laws of
-    installed packages that the sweep may use.
+    installed packages that the sweep may use. `jitter` adds random starts and RTTs to each point.
     """
 
     text: str
@@ -74,6 +74,7 @@ class Base:
     title: str = ""
     laws: Mapping[str, PythonLaw] = field(default_factory=dict)
     installed: Mapping[str, PythonLaw] = field(default_factory=dict)
+    jitter: bool = False
 
     @classmethod
     def read(
@@ -117,6 +118,8 @@ class Base:
         """
         digest = hashlib.sha256()
         parts = [self.text, self.on, cache.version(), *self.sets]
+        if self.jitter:
+            parts.append("jitter")
         if self.laws or self.installed:
             parts.append(law_files.identity({**self.installed, **self.laws}))
         digest.update(json.dumps(parts).encode())

@@ -50,8 +50,8 @@ def small(tmp_path, monkeypatch):
 def job(key="k", sets=(), **more):
     from waterfill.runs import cache
 
-    given = {"key": key, "base": "b", "sets": list(sets), "on": "sim", "code": cache.version(),
-             "columns": {}, "keep": None}  # fmt: skip
+    given = {"key": key, "base": "b", "sets": list(sets), "on": "sim", "jitter": False,
+             "code": cache.version(), "columns": {}, "keep": None}  # fmt: skip
     return given | more
 
 
@@ -183,8 +183,8 @@ def test_the_command_prints_a_table_and_writes_a_figure(waterfill, small):
     ran = waterfill(*words, "--workers", "1", "--column", "events=engine.events")
     assert ran.code == 0, ran.err
     assert "4 of 4 points" in ran.out
-    assert "All seeds of a combination give the same figures: nothing is random." in ran.out
-    assert "±" not in ran.out
+    assert "±: half of the 95 % interval" in ran.out
+    assert "Jitter by seed" in ran.out
     assert "small: 4 of 4 points" in ran.err
     assert (small.parent / "d" / "figure.png").stat().st_size > 10_000
     again = waterfill(*words, "--resume", "--column", "events=engine.events", "--json")

@@ -1,0 +1,62 @@
+"""Chance in a run: the jitter that runs over several seeds add, and runs that lack it.
+
+Two TCP flows in one queue lose packets by the phase of their arrivals: a tenth of a millisecond in
+an RTT can reverse their shares. One deterministic run is then one draw and not a result.
+"""
+
+from __future__ import annotations
+
+from waterfill.network.graph import Graph
+from waterfill.network.protocols import Protocols
+from waterfill.scenario.document import Flow, Scenario
+
+RTT_JITTER = 0.01
+"""Largest addition to a flow's base RTT, as a share of it."""
+MADE_BY = (
+    "Jitter by seed, where a flow states none: starts up to one RTT later (flows without a size), "
+    f"RTTs up to {100 * RTT_JITTER:g} % longer."
+)
+
+# Disciplines that decide without random numbers (docs/reference/queues.md).
+_DETERMINISTIC = frozenset({"droptail", "codel", "fq_codel"})
+
+
+def jittered(scenario: Scenario) -> Scenario:
+    """Return the scenario with random starts and RTTs for each flow that states neither.
+
+    The start of a flow with a size stays: its completion time counts from it, and an incast is one
+    because of it. A flow that states `start_jitter` or `rtt_jitter`, even as zero, stays as it is.
+    """
+    if all(_states_jitter(flow) for flow in scenario.flow):
+        return scenario
+    routes = Graph(scenario).routes()
+    flows = [
+        flow if _states_jitter(flow) else _jittered(flow, route.base_rtt_s)
+        for flow, route in zip(scenario.flow, routes, strict=True)
+    ]
+    return scenario.model_copy(update={"flow": flows})
+
+
+def _states_jitter(flow: Flow) -> bool:
+    return not flow.model_fields_set.isdisjoint({"start_jitter", "rtt_jitter"})
+
+
+def _jittered(flow: Flow, base_rtt_s: float) -> Flow:
+    waits = flow.size is not None or flow.after is not None
+    jitter = {"rtt_jitter": RTT_JITTER * base_rtt_s}
+    return flow.model_copy(update=jitter if waits else {"start_jitter": base_rtt_s} | jitter)
+
+
+def decided_by_phase(scenario: Scenario, protocols: Protocols) -> bool:
+    """Return True if two or more TCP flows compete and nothing in the scenario is random."""
+    kinds = [(flow, protocols[str(flow.protocol or scenario.protocol)]) for flow in scenario.flow]
+    if sum(flow.count for flow, protocol in kinds if protocol.kind == "end-to-end") < 2:
+        return False
+    return not scenario.traffic and not any(
+        [
+            *(flow.start_jitter or flow.rtt_jitter for flow in scenario.flow),
+            *(link.loss or link.loss_reverse or link.duplicate for link in scenario.link),
+            *(link.loss_model or link.reorder or link.fault for link in scenario.link),
+            *(link.queue not in _DETERMINISTIC for link in scenario.link),
+        ]
+    )
