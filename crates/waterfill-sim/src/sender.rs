@@ -193,7 +193,7 @@ pub(crate) struct RttSamples {
 
 /// Sending side of a connection.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "the four are independent")]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
@@ -201,6 +201,9 @@ pub(crate) struct Sender {
     faults: Option<Box<SourceFaults>>,
     /// The law's window in whole packets, read again after each possible change.
     window_packets: u64,
+    /// False while acknowledgements alone make packets ready: there is no pacing, no demand, and has always been a window.
+    /// One field, because it is read several times for every packet.
+    timed: bool,
     whole_packets: WholePackets,
     recovery: Recovery,
     /// Reduction to the law's window that is spread over a recovery, if one is in progress.
@@ -239,6 +242,7 @@ impl Sender {
             law: params.source(&spec.connection(flow, seed)),
             faults: SourceFaults::new(flow),
             window_packets: 0,
+            timed: spec.demand != Rate::UNLIMITED || spec.paced,
             whole_packets: WholePackets::default(),
             recovery: Recovery::new(spec.host.retransmission),
             reduction: None,
@@ -522,7 +526,11 @@ impl Sender {
     /// Returns the window of `limit` in whole packets, or `u64::MAX` if there is no window.
     #[inline]
     fn in_whole_packets(&mut self, limit: SendLimit) -> u64 {
-        limit.window.map_or(u64::MAX, |window| self.whole_packets.count(window, self.spec.sizes.packet_bytes))
+        let Some(window) = limit.window else {
+            self.timed = true;
+            return u64::MAX;
+        };
+        self.whole_packets.count(window, self.spec.sizes.packet_bytes)
     }
 
     #[inline]
@@ -596,12 +604,12 @@ impl Sender {
 
     /// Returns true if the passage of time alone can make a packet ready.
     fn is_timed(&self) -> bool {
-        self.spec.demand != Rate::UNLIMITED || self.is_paced()
+        self.timed && (self.spec.demand != Rate::UNLIMITED || self.is_paced())
     }
 
     /// Returns true if packets are paced. A law without a window is always paced, because nothing else limits it.
     const fn is_paced(&self) -> bool {
-        self.spec.paced || self.window_packets == u64::MAX
+        self.timed && (self.spec.paced || self.window_packets == u64::MAX)
     }
 
     /// Returns the time at which the next packet may be sent without another acknowledgement; `None` if one is needed.
@@ -639,7 +647,7 @@ impl Sender {
 
     /// Returns the time at which the application has written a packet at its demanded rate.
     fn written_at(&self, number: u64) -> Instant {
-        if self.spec.demand == Rate::UNLIMITED {
+        if !self.timed || self.spec.demand == Rate::UNLIMITED {
             return Instant::ZERO;
         }
         self.opened + Duration::from_secs(self.volume(number) / self.spec.demand)
