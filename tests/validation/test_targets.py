@@ -10,7 +10,7 @@ import pytest
 from validation.study import execute
 from validation.targets import study
 from validation.targets.builds import TARGETS
-from validation.targets.cases import small
+from validation.targets.cases import committed, small
 from waterfill.network import protocols
 
 AGAIN = "if results have changed on purpose, record them: python -m validation.targets.study"
@@ -53,6 +53,16 @@ def test_a_difference_is_counted_and_named():
     assert "| queues | sim | 2 | 0 | 1 of 2 |" in study.table(found)
     assert study.failed(found) == ["queues/cohabit sim: differs on wasm32"]
     assert study.failed({case: [same, same]}) == []
+
+
+def test_each_committed_scenario_has_a_row_with_its_hashes():
+    sim, fluid, other = committed()[:3]
+    case = study.Case("examples", (sim, fluid, other), ("native", "wasm32"), 0, ("{}",) * 3)
+    same = {"native": "123456789", "wasm32": "123456789"}
+    lines = study.table({case: [same, same | {"wasm32": "2"}, {"native": "refused: queue"}]})
+    assert f"| {sim.path} | 12345678 | none of 1 | 12345678 | wasm32 |" in lines
+    assert f"| {other.path} | refused | – |" in lines
+    assert "123456789" not in lines
 
 
 def test_a_host_without_tools_is_told_what_to_install(monkeypatch, capsys):

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from validation.study import ROOT, Option, Options, Study, only
 from validation.tables import markdown
 from validation.targets import native
 from validation.targets.builds import TARGETS, Target
-from validation.targets.cases import Source, committed, small
+from validation.targets.cases import BACKENDS, Source, committed, small
 from waterfill import _core
 from waterfill.errors import InputError
 
@@ -119,7 +119,9 @@ def line(case: Case, found: Sequence[Outcomes]) -> str:
 
 
 def table(found: Mapping[Case, Sequence[Outcomes]]) -> str:
-    """Return a table with a row per group and backend, and for each target the equal results."""
+    """Return a table with a row per group and backend, and for each target the equal results. One
+    row per committed scenario follows.
+    """
     groups: dict[tuple[str, str], list[Outcomes]] = {}
     for case, rows in found.items():
         for source, one in zip(case.sources, rows, strict=True):
@@ -134,7 +136,24 @@ def table(found: Mapping[Case, Sequence[Outcomes]]) -> str:
         ]
         lines.append([name, on, len(ran), len(mine) - len(ran), *equal])
     head = "|".join(("scenarios|backend|run:|refused:", *(f"{t}:" for t in targets)))
-    return markdown(head, lines)
+    return "\n\n".join([markdown(head, lines), *_each(found)])
+
+
+def _each(found: Mapping[Case, Sequence[Outcomes]]) -> Iterator[str]:
+    """Yield a table of the committed scenarios: first digits of each hash, and the targets on which
+    it differs.
+    """
+    cells: dict[str, list[str]] = {}
+    for case, rows in found.items():
+        for source, one in zip(case.sources, rows, strict=True):
+            if not source.text:
+                refused = one["native"].startswith("refused")
+                wrong = ", ".join(differing(one)) or f"none of {len(one) - 1}"
+                cell = ["refused", "–"] if refused else [one["native"][:8], wrong]
+                cells.setdefault(source.path, []).extend(cell)
+    if cells:
+        head = "|".join(["scenario", *(f"{on}|differs on" for on in BACKENDS)])
+        yield markdown(head, [[path, *cell] for path, cell in cells.items()])
 
 
 def failed(found: Mapping[Case, Sequence[Outcomes]]) -> list[str]:
