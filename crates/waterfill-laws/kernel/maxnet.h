@@ -110,7 +110,7 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 0
-#define LAW_REACTION_US(p) 0
+#define LAW_REACTION_US(p) (4 * ((p)->dt_p > MAXNET_HOST_TAU_MIN_US ? (p)->dt_p : MAXNET_HOST_TAU_MIN_US))
 
 #include "host.h"
 

@@ -71,7 +71,7 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 1 /* the price does not count the queue, so one that stands is only drained by mu < 1 */
-#define LAW_REACTION_US(p) 0
+#define LAW_REACTION_US(p) (4 * ((p)->dt > 1000 ? (p)->dt : 1000))
 
 /* Longest RTT. */
 #define MAXNET2006_RTT_MAX_US (1u << 24)

@@ -5,6 +5,8 @@
 //! (draft-cardwell-iccrg-bbr-congestion-control, 4.1.2), needs three samples for this: the smallest of the window, and
 //! two later ones that replace it when it expires.
 //!
+//! `kernel/base_rtt.h` has the same filter for the kernel's hosts.
+//!
 //! The base RTT then rises by at most an eighth of the time that passes. A window of rate × base RTT that rose at once
 //! would be a burst, and overflow a buffer that was sized for the old RTT.
 
@@ -76,6 +78,7 @@ impl WindowedMin {
 }
 
 #[cfg(test)]
+#[expect(unsafe_code, reason = "the kernel's filter is C code")]
 mod tests {
     use super::*;
 
@@ -138,5 +141,36 @@ mod tests {
         filter.add(Instant::ZERO, ms(40));
         filter.clear();
         assert_eq!(filter.add(Instant::from_secs(1.0), ms(41)), ms(41));
+    }
+
+    mod c {
+        unsafe extern "C" {
+            pub(super) safe fn waterfill_base_rtt_size() -> u64;
+            pub(super) fn waterfill_base_rtt_add(filter: *mut u64, window_us: u64, now_us: u64, rtt_us: u32) -> u32;
+        }
+    }
+
+    proptest::proptest! {
+        /// Gaps range from a few ACKs per RTT to several windows; the RTT has steps, a queue and noise.
+        #[test]
+        fn the_kernels_filter_is_the_same(
+            window_ms in 10_u64..20_000,
+            samples in proptest::collection::vec((0_u32..5, 0_u64..4000, 0_u32..3, 0_u32..200), 1..400),
+        ) {
+            let mut filter = WindowedMin::new(ms(window_ms));
+            let mut kernels = [0_u64; 8];
+            proptest::prop_assert_eq!(c::waterfill_base_rtt_size(), 64);
+            let mut now_us = 0;
+            for (scale, gap, step, noise) in samples {
+                now_us += gap * [1, 1, 20, 300, 10_000][scale as usize];
+                let rtt_us = [20_000, 40_000, 200_000][step as usize] + 37 * noise;
+                let rtt = Duration::from_ps(u64::from(rtt_us) * 1_000_000);
+                let base = filter.add(Instant::from_ps(now_us * 1_000_000), rtt);
+                // SAFETY: the filter has as many words as C's structure.
+                let kernel_us =
+                    unsafe { c::waterfill_base_rtt_add(kernels.as_mut_ptr(), window_ms * 1000, now_us, rtt_us) };
+                proptest::prop_assert_eq!(u64::from(kernel_us), base.as_ps() / 1_000_000, "at {} us", now_us);
+            }
+        }
     }
 }

@@ -16,6 +16,8 @@ pub mod cohabit;
 #[cfg(test)]
 mod contract;
 pub mod csig;
+#[cfg(test)]
+mod evidence;
 pub mod kernel;
 pub mod math;
 mod mirror;

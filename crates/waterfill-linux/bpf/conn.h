@@ -10,6 +10,8 @@
 
 #include "wire.h"
 #include "host.h"
+#include "base_rtt.h"
+#include "evidence.h"
 
 #define CONGESTION_NAME_BYTES 16 /* the kernel's TCP_CA_NAME_MAX */
 
@@ -19,7 +21,8 @@ struct host_params {
 	enum waterfill_option_kind kind;
 	__u32 filter_netns;		      /* 1: only connections of the network namespaces in the map */
 	__u32 filter_peers;		      /* 1: only connections with peers in the map */
-	__u32 reserved;
+	__u32 queue_margin_us;		      /* a shorter queue may be the host's own delay */
+	__u64 base_rtt_window_us;	      /* after which an RTT is forgotten as the smallest; 0: TCP's own minimum */
 	char name[CONGESTION_NAME_BYTES];     /* the law's, in TCP's list */
 	char fallback[CONGESTION_NAME_BYTES]; /* the kernel's congestion control for paths without a router */
 };
@@ -68,25 +71,17 @@ struct host_counters {
 	__u64 without_state;	    /* init() or cong_control() ran for a socket without our state */
 	__u64 no_memory;	    /* the kernel had no memory for our state */
 	__u64 fallback_refused;	    /* the kernel kept our law, which runs Reno since */
+	__u64 longer_paths;	    /* times that what looked like a queue was a longer path */
 	__u64 fallbacks[HOST_REASONS];
 };
 
 /* One RTT by the clock in which something was delivered. By sequence numbers, it would last as long as a recovery. */
 struct host_round {
 	__u64 start_us;
-	__u32 rtt;		   /* us: smallest sample in it; ~0 before the first */
 	__u32 delivered;	   /* packets since the connection began, at its start */
 	__u32 lost;		   /* packets since the connection began, at its start */
 	__u32 rounds_without_echo; /* rounds since an echo arrived */
-	__u32 evidence;		   /* that the bottleneck writes no price; 0: none. When it began: */
-	__u64 evidence_since_us;
-	__u64 evidence_signal;	    /* law_evidence() */
-	__u32 evidence_rtt;	    /* us */
-	__u32 evidence_loss_rounds; /* rounds of heavy loss since then */
 	__u32 count;
-	__u32 base_forward_delay_ms; /* without a queue, on the peer's clock less ours */
-	__s32 forward_delay_ms;	     /* smallest excess over that in this round; NO_DELAY: not known */
-	__u32 forward_delay_known;
 };
 
 /* A connection, stored with its socket. */
@@ -99,6 +94,8 @@ struct host_connection {
 	__u64 last_ack_us;
 	__u64 netns; /* cookie of its network namespace */
 	struct host_round round;
+	struct evidence evidence;
+	struct base_rtt base_rtt;
 	__u32 flags;	      /* enum host_flag */
 	__u32 reason;	      /* enum host_reason */
 	__u8 echo[LAW_VALUE_MAX + 1]; /* the latest */

@@ -21,7 +21,7 @@ static __always_inline void host_read_tcp(const struct tcp_sock *tp, const struc
 
 	tcp->now_us = tp->tcp_mstamp;
 	tcp->srtt_us = tp->srtt_us;
-	tcp->base_rtt_us = host_base_rtt(tp);
+	tcp->base_rtt_us = host_base_rtt(tp, c);
 	tcp->delivered = tp->delivered;
 	tcp->acked = tp->delivered - c->delivered;
 	/* TCP has taken off what this acknowledgement delivers. */
@@ -36,11 +36,36 @@ static __always_inline void host_read_tcp(const struct tcp_sock *tp, const struc
 	tcp->reserved = 0;
 }
 
+/* Collects what TCP knows of a connection, as evidence. The forward delay is from TCP's timestamps. */
+static __always_inline void host_read_evidence(const struct host_params *p, const struct tcp_sock *tp,
+					       const struct host_connection *c, __u32 state, struct evidence_input *in)
+{
+	in->now_us = tp->tcp_mstamp;
+	in->last_ack_us = c->last_ack_us;
+	in->window_us = p->base_rtt_window_us;
+	in->signal = 0;
+	in->srtt_us = tp->srtt_us;
+	in->rtt_us = tp->rack.rtt_us;
+	in->base_rtt_us = host_base_rtt(tp, c);
+	in->margin_us = p->queue_margin_us;
+	in->delivered = tp->delivered;
+	in->lost = tp->lost;
+	in->forward_ms = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr;
+	/* With a clock of our own in us, the peer's may still be in ms. */
+	in->has_forward = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp) &&
+			  !(bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts));
+	in->timed_out = state == TCP_CA_Loss;
+	in->queue_rests = LAW_RESTS_WITH_QUEUE;
+	in->has_echo = 0;
+	in->tightens = 0;
+}
+
 /* Initialises the law, which applies an echo of the handshake at once. */
 static __always_inline void host_init_source(const struct host_params *p, const struct tcp_sock *tp,
 					     struct host_connection *c)
 {
 	__u32 packet = host_packet_bytes(tp);
+	struct evidence_input in;
 	struct law_tcp tcp;
 
 	__builtin_memset(&c->source, 0, sizeof(c->source));
@@ -48,10 +73,13 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	law_source_init(host_law_params(p), &c->source, packet, (__u64)tp->snd_cwnd * packet);
 	__builtin_memset(&c->round, 0, sizeof(c->round));
 	c->round.start_us = tp->tcp_mstamp;
-	c->round.rtt = NO_RTT;
-	c->round.forward_delay_ms = NO_DELAY;
 	c->round.delivered = tp->delivered;
 	c->round.lost = tp->lost;
+	__builtin_memset(&c->evidence, 0, sizeof(c->evidence));
+	c->last_ack_us = tp->tcp_mstamp;
+	host_read_evidence(p, tp, c, TCP_CA_Open, &in);
+	evidence_restart(&c->evidence, &in);
+	host_sample_rtt(p, tp, c, tp->rtt_min.s[0].v);
 	c->delivered = tp->delivered;
 	c->last_ack_us = tp->tcp_mstamp;
 	c->echoes = 0;
@@ -126,21 +154,95 @@ static __always_inline void host_call_law(const struct host_params *p, struct ho
 	}
 }
 
+/* Ends a round of evidence that the bottleneck writes no price. Returns the reason to fall back, if there is one. */
+static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c,
+						   struct evidence_input *in, bool has_echo)
+{
+	__u32 quarter = tp->snd_cwnd / 4;
+
+	in->has_echo = has_echo;
+	in->signal = law_evidence(&c->source);
+	in->tightens = law_tightens(&c->source, c->evidence.signal, in->now_us - c->evidence.since_us);
+	switch (host_end_evidence(&c->evidence, in)) {
+	case EVIDENCE_OF_QUEUE:
+		return HOST_STANDING_QUEUE;
+	case EVIDENCE_OF_LOSS:
+		return HOST_HEAVY_LOSS;
+	case EVIDENCE_PROBE:
+		c->pace.restart_window = quarter > 2 ? quarter : 2; /* doubled per RTT */
+		break;
+	case EVIDENCE_PATH:
+		HOST_COUNT(longer_paths);
+		break;
+	}
+	return HOST_NO_REASON;
+}
+
+/* Ends a round. Returns the reason to fall back, if there is one. */
+static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct host_connection *c, bool recovering,
+					    struct evidence_input *in)
+{
+	struct host_round *r = &c->round;
+	__u64 lost = tp->lost - r->lost;
+	__u64 delivered = tp->delivered - r->delivered;
+	__u32 reason = HOST_NO_REASON;
+
+	r->count++;
+	if (r->count == 1 && c->echoes)
+		host_forget_failures(tp, c, false);
+	r->rounds_without_echo++; /* 1: an echo arrived in this round */
+	if (!c->limit.rate) {
+		if (r->count >= ROUNDS_UNANSWERED)
+			reason = c->echoes ? HOST_NO_ROUTER : HOST_NO_ECHO;
+	} else if (r->rounds_without_echo >= (recovering ? ROUNDS_WITHOUT_ECHO_IN_RECOVERY : ROUNDS_WITHOUT_ECHO)) {
+		reason = HOST_NO_ECHO;
+	} else {
+		/* Without an echo it is unknown whether the price rises. */
+		reason = host_check_bottleneck(tp, c, in, r->rounds_without_echo == 1);
+		if (r->rounds_without_echo > 1 && lost * 10 >= lost + delivered)
+			law_reduce(&c->source, 1); /* the last echo is too old: recovery leaves no space for one */
+		else if (r->rounds_without_echo > ROUNDS_BEFORE_DECREASE)
+			law_reduce(&c->source, 4);
+	}
+	if (reason)
+		return reason;
+	r->start_us = tp->tcp_mstamp;
+	r->delivered = tp->delivered;
+	r->lost = tp->lost;
+	return HOST_NO_REASON;
+}
+
+/* Limits slow start, which ends with a loss. Returns the reason to fall back if much is lost before the first price. */
+static __always_inline __u32 host_limit_start(struct tcp_sock *tp, struct law_tcp *tcp,
+					      const struct host_connection *c)
+{
+	__u32 lost = tp->lost - c->evidence.lost;
+	__u32 sent = lost + tp->delivered - c->evidence.delivered;
+
+	if (lost >= 4 && lost * 50 >= sent)
+		return HOST_HEAVY_LOSS;
+	if (tcp->recovering && tp->snd_cwnd > tp->snd_ssthresh)
+		tp->snd_cwnd = tp->snd_ssthresh;
+	if (tp->snd_cwnd >= tp->snd_ssthresh)
+		tcp->acked = 0; /* the window does not grow */
+	return HOST_NO_REASON;
+}
+
 static __always_inline void host_on_ack(const struct host_params *p, struct tcp_sock *tp, struct host_connection *c)
 {
 	__u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	bool recovering = state >= TCP_CA_Recovery;
-	__u32 rtt = tp->rack.rtt_us;
 	__u32 reason = HOST_NO_REASON;
 	struct host_send send = {};
+	struct evidence_input in;
 	struct law_tcp tcp;
 
+	host_sample_rtt(p, tp, c, tp->rack.rtt_us);
+	host_read_evidence(p, tp, c, state, &in);
+	host_take_evidence(&c->evidence, &in);
 	c->last_ack_us = tp->tcp_mstamp;
-	if (rtt && rtt < c->round.rtt)
-		c->round.rtt = rtt;
-	host_sample_forward_delay(tp, &c->round); /* of the same acknowledgements as the RTT */
 	tcp.now_us = tp->tcp_mstamp;
-	tcp.base_rtt_us = host_base_rtt(tp);
+	tcp.base_rtt_us = host_base_rtt(tp, c);
 	if (!host_is_due(&c->pace, &tcp, c->limit.rate))
 		return; /* the next call has this acknowledgement's packets, and an echo waits */
 	host_read_tcp(tp, c, recovering, &tcp);
@@ -148,11 +250,11 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	host_call_law(p, c, &tcp);
 
 	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.start_us >= host_round_us(p, tp)) {
-		reason = host_end_round(tp, c, recovering);
+		reason = host_end_round(tp, c, recovering, &in);
 		law_limit(&c->source, &tcp, &c->limit);
 	}
-	if (!reason && !c->limit.rate && recovering)
-		reason = HOST_HEAVY_LOSS;
+	if (!reason && !c->limit.rate)
+		reason = host_limit_start(tp, &tcp, c);
 	if (reason) {
 		host_fall_back(p, tp, c, reason);
 		return;

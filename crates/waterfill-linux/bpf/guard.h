@@ -13,7 +13,6 @@
 
 #define INFINITE_SSTHRESH 0x7fffffff
 #define NO_RTT (~0u)
-#define NO_DELAY 0x7fffffff
 /* RFC 6928's initial window, packets. */
 #define INITIAL_WINDOW 10
 /* How long destinations that lose the option are remembered. */
@@ -33,13 +32,6 @@
 #define ROUNDS_WITHOUT_ECHO_IN_RECOVERY 128
 /* After this many of them the rate decreases by a 16th per round. */
 #define ROUNDS_BEFORE_DECREASE 8
-/* Evidence that the bottleneck writes no price, and what a round with a queue, losses or heavy losses contributes. */
-#define EVIDENCE_MAX 16
-#define EVIDENCE_QUEUE 1
-#define EVIDENCE_LOSS 2
-#define EVIDENCE_HEAVY_LOSS 6
-/* A shorter queue may be the host's own delay. */
-#define QUEUE_MIN_US 3000
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -75,12 +67,43 @@ static __always_inline __u32 host_payload_bytes(const struct tcp_sock *tp, const
 	return mss > c->reserved_bytes + 1 ? mss - c->reserved_bytes : 1;
 }
 
-/* Returns TCP's smallest RTT sample, us; 0: none. */
-static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
+/* Returns the smallest RTT of the window, us; 0: not known. TCP's own window is 300 s by default. */
+static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp, const struct host_connection *c)
 {
+	__u32 base = base_rtt_get(&c->base_rtt);
 	__u32 rtt = tp->rtt_min.s[0].v;
 
-	return rtt == NO_RTT ? 0 : rtt;
+	return base ? base : rtt == NO_RTT ? 0 : rtt;
+}
+
+/* Calls base_rtt_add(). A global function, as the next two, so that the verifier follows its branches once. */
+__noinline int host_add_rtt(struct base_rtt *base, __u64 window_us, __u64 now_us, __u32 rtt_us)
+{
+	return base ? base_rtt_add(base, window_us, now_us, rtt_us) : 0;
+}
+
+/* Calls evidence_ack(). */
+__noinline int host_take_evidence(struct evidence *e, const struct evidence_input *in)
+{
+	if (e && in)
+		evidence_ack(e, in);
+	return 0;
+}
+
+/* Calls evidence_end_round(). */
+__noinline int host_end_evidence(struct evidence *e, const struct evidence_input *in)
+{
+	return e && in ? evidence_end_round(e, in) : EVIDENCE_NONE;
+}
+
+/* Adds an RTT sample to the window. */
+static __always_inline void host_sample_rtt(const struct host_params *p, const struct tcp_sock *tp,
+					    struct host_connection *c, __u32 rtt)
+{
+	if (!p->base_rtt_window_us)
+		c->base_rtt.eighths = 0;
+	else if (rtt && rtt != NO_RTT)
+		host_add_rtt(&c->base_rtt, p->base_rtt_window_us, tp->tcp_mstamp, rtt);
 }
 
 /* Whether the socket has keys to sign segments. */
@@ -162,15 +185,15 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 					   __u32 reason)
 {
 	__u32 window = tp->snd_cwnd;
-	__u64 base = host_base_rtt(tp);
-	__u32 lost = tp->lost - c->round.lost;
-	__u32 delivered = tp->delivered - c->round.delivered;
+	__u64 base = host_base_rtt(tp, c);
+	__u32 lost = tp->lost - c->evidence.lost;
+	__u32 delivered = tp->delivered - c->evidence.delivered;
 
 	c->reason = reason;
 	c->pace.restart_window = 0;
 	if (c->flags & HOST_WAS_PRICED) {
-		if (reason == HOST_STANDING_QUEUE && c->round.rtt != NO_RTT && c->round.rtt > base)
-			window = window * base / c->round.rtt; /* without the queue; 32 + 24 bits */
+		if (reason == HOST_STANDING_QUEUE && c->evidence.rtt != NO_RTT && c->evidence.rtt > base)
+			window = window * base / c->evidence.rtt; /* without the queue; 32 + 24 bits */
 		if (reason == HOST_HEAVY_LOSS && delivered + lost) /* what was delivered, with CUBIC's decrease */
 			window = (__u64)window * delivered / (delivered + lost) * 7 / 10;
 		if (window < 2)
@@ -206,119 +229,6 @@ static __always_inline void host_fall_back_outside(const struct host_params *p, 
 	c->flags = HOST_ESTABLISHED;
 	host_count_fallback(HOST_OUTSIDE);
 	reno_start(tcp_sk(sk), c);
-}
-
-/* Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning.
- * The wait of a delayed ACK counts here as it does in the RTT.
- */
-static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp, struct host_round *r)
-{
-	__s32 more;
-
-	if (!BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp))
-		return;
-	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
-		return; /* the peer's clock may still be in ms */
-	more = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr - r->base_forward_delay_ms;
-	if (more < r->forward_delay_ms)
-		r->forward_delay_ms = more;
-}
-
-/* Returns whether a queue of this length (us) is on the ACK path: the forward delay has grown by less than half of it,
- * with one clock tick of tolerance. Not if it fell, because then the peer's clock is not in ms.
- */
-static __always_inline bool host_queue_on_ack_path(const struct host_round *r, __u64 queue, __u64 margin)
-{
-	__s64 forward = (__s64)r->forward_delay_ms * 1000;
-
-	if (!r->forward_delay_known || r->forward_delay_ms == NO_DELAY)
-		return false;
-	return forward + (__s64)margin + 1000 >= 0 && 2 * (forward + 1000) < (__s64)queue;
-}
-
-/* Checks whether the bottleneck writes no price: a queue or heavy loss for several rounds, while neither the price
- * rises nor the queue falls. Returns the reason to fall back, if there is one.
- */
-static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c, bool has_echo)
-{
-	struct host_round *r = &c->round;
-	__u64 now = tp->tcp_mstamp;
-	__u64 base = host_base_rtt(tp);
-	__u64 lost = tp->lost - r->lost;
-	__u64 sent = lost + tp->delivered - r->delivered;
-	__u64 rtt = r->rtt == NO_RTT ? 0 : r->rtt;
-	__u64 margin = base / 4 > QUEUE_MIN_US ? base / 4 : QUEUE_MIN_US;
-	bool queued = rtt > base + margin;
-	bool standing = !LAW_RESTS_WITH_QUEUE && queued && !host_queue_on_ack_path(r, rtt - base, margin);
-	bool heavy = lost >= 4 && lost * 50 >= sent;
-	__u32 weight = EVIDENCE_QUEUE;
-	__u64 slope;
-
-	if (!queued && r->forward_delay_ms != NO_DELAY) {
-		r->base_forward_delay_ms += r->forward_delay_ms;
-		r->forward_delay_known = 1;
-	}
-	if (!standing && !heavy) {
-		if (r->evidence)
-			r->evidence--;
-		return HOST_NO_REASON;
-	}
-	if (!r->evidence) {
-		r->evidence_since_us = r->start_us;
-		r->evidence_rtt = rtt;
-		r->evidence_signal = law_evidence(&c->source);
-		r->evidence_loss_rounds = 0;
-	}
-	if (heavy || rtt > 2 * (base + margin))
-		weight = EVIDENCE_LOSS;
-	if (heavy && lost * 10 >= sent)
-		weight = EVIDENCE_HEAVY_LOSS;
-	r->evidence += weight;
-	r->evidence_loss_rounds += heavy;
-	if (r->evidence < EVIDENCE_MAX || !has_echo)
-		return HOST_NO_REASON;
-	slope = (now - r->evidence_since_us) / 128; /* us */
-	r->evidence = 0; /* start again, unless the slopes confirm it */
-	if (law_tightens(&c->source, r->evidence_signal, now - r->evidence_since_us))
-		return HOST_NO_REASON;
-	if (r->evidence_loss_rounds)
-		return HOST_HEAVY_LOSS;
-	return rtt + slope < r->evidence_rtt ? HOST_NO_REASON : HOST_STANDING_QUEUE;
-}
-
-/* Ends a round. Returns the reason to fall back, if there is one. */
-static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct host_connection *c, bool recovering)
-{
-	struct host_round *r = &c->round;
-	__u64 lost = tp->lost - r->lost;
-	__u64 delivered = tp->delivered - r->delivered;
-	__u32 reason = HOST_NO_REASON;
-
-	r->count++;
-	if (r->count == 1 && c->echoes)
-		host_forget_failures(tp, c, false);
-	r->rounds_without_echo++; /* 1: an echo arrived in this round */
-	if (!c->limit.rate) {
-		if (r->count >= ROUNDS_UNANSWERED)
-			reason = c->echoes ? HOST_NO_ROUTER : HOST_NO_ECHO;
-	} else if (r->rounds_without_echo >= (recovering ? ROUNDS_WITHOUT_ECHO_IN_RECOVERY : ROUNDS_WITHOUT_ECHO)) {
-		reason = HOST_NO_ECHO;
-	} else {
-		/* Without an echo it is unknown whether the price rises. */
-		reason = host_check_bottleneck(tp, c, r->rounds_without_echo == 1);
-		if (r->rounds_without_echo > 1 && lost * 10 >= lost + delivered)
-			law_reduce(&c->source, 1); /* the last echo is too old: recovery leaves no space for one */
-		else if (r->rounds_without_echo > ROUNDS_BEFORE_DECREASE)
-			law_reduce(&c->source, 4);
-	}
-	if (reason)
-		return reason;
-	r->start_us = tp->tcp_mstamp;
-	r->rtt = NO_RTT;
-	r->forward_delay_ms = NO_DELAY;
-	r->delivered = tp->delivered;
-	r->lost = tp->lost;
-	return HOST_NO_REASON;
 }
 
 #endif

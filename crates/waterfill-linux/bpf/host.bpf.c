@@ -130,7 +130,7 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.flags = c->flags;
 	record.restart_window = c->pace.restart_window;
 	record.rtt = tp->srtt_us >> 3;
-	record.base_rtt = host_base_rtt(tp);
+	record.base_rtt = host_base_rtt(tp, c);
 	record.window_packets = tp->snd_cwnd;
 	record.echoes = c->echoes;
 	record.timeouts = c->timeouts;

@@ -389,7 +389,7 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 						struct host_connection *c, const struct host_option *option,
 						__u32 segments)
 {
-	__u32 rtt = host_base_rtt(tp);
+	__u32 rtt = host_base_rtt(tp, c);
 
 	if (option->type & WATERFILL_FORWARD) {
 		/* Of the handshake, with the kernel clock's resolution; or estimated from data that our ACKs clock. */

@@ -87,7 +87,6 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.shaper": (),
         "flow.after": (),
         "flow.fault": (),
-        "flow.base_rtt_window": (),
         "flow.claimed_rtt": (),
         "rttvar_min": (),
         "traffic.kind": ("cbr",),

@@ -18,6 +18,7 @@ from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
+from waterfill.scenario.units import WINDOW
 from waterfill.testbed import checks, cohabit, daemon, front, kernel, plan, variation
 from waterfill.testbed.outcome import Outcome
 
@@ -55,6 +56,7 @@ def resolve(scenario: Scenario) -> Network:
             )
     resolved = to_core(scenario, infos, "linux")
     _same_params(scenario, resolved)
+    _same_windows(scenario, resolved)
     directions = Graph(scenario).directions
     for index, group in enumerate(resolved.flows):
         key = scenario.key("flow", index)
@@ -100,6 +102,29 @@ def _same_params(scenario: Scenario, resolved: Network) -> None:
                 raise scenario.error(
                     key, f"must be the kernel's {shown(fixed)} on linux, got {shown(value)}"
                 )
+
+
+# The shortest window that the daemon takes.
+_MIN_WINDOW_S = 1e-3
+
+
+def _same_windows(scenario: Scenario, resolved: Network) -> None:
+    """Raise InputError for a window of the smallest RTT that the daemon cannot set.
+
+    One daemon runs a law for all its hosts.
+    """
+    first: dict[str, float | None] = {}
+    for index, flow in enumerate(resolved.flows):
+        key = f"{scenario.key('flow', index)}.base_rtt_window"
+        window_s = flow.base_rtt_window_s
+        if window_s is not None and window_s < _MIN_WINDOW_S:
+            got = f"got {WINDOW.format(window_s)}"
+            raise scenario.error(key, f"must be at least 1 ms on linux, {got}")
+        wanted_s = first.setdefault(flow.protocol, window_s)
+        if wanted_s != window_s:
+            text = [WINDOW.format(math.inf if s is None else s) for s in (wanted_s, window_s)]
+            why = f"must be the same for all flows of {flow.protocol} on linux"
+            raise scenario.error(key, f"{why}, {shown(text[0])}, got {shown(text[1])}")
 
 
 _NONE = ProtocolInfo("", "", (), 0)

@@ -143,12 +143,22 @@ TARGET = "mu"
 
 
 def host_arguments(
-    law: LoadableLaw, info: ProtocolInfo, params: Params, name: str, cookies: Sequence[int]
+    law: LoadableLaw,
+    info: ProtocolInfo,
+    params: Params,
+    name: str,
+    cookies: Sequence[int],
+    window_s: float | None,
 ) -> list[str]:
-    """Return the `waterfilld host` arguments for these namespaces. `params` are in SI units."""
+    """Return the `waterfilld host` arguments for these namespaces. `params` are in SI units.
+
+    `window_s` is the time (s) after which hosts forget an RTT as the smallest, or None for never.
+    """
     found = ["host", "--no-pin", "--line", "--law", law.name, "--name", name]
     for number in cookies:
         found += ["--netns-cookie", str(number)]
+    if info.base_rtt is not None:
+        found += ["--base-rtt-window", "unlimited" if window_s is None else _text("time", window_s)]
     return found + _set(law, info, params)
 
 
@@ -332,7 +342,9 @@ class Laws:
         for protocol in dict.fromkeys(stream.protocol for stream in streams):
             mine = [stream for stream in streams if stream.protocol == protocol]
             cookies = [cookie(self._spaces[end]) for s in mine for end in self.ends(s)]
-            arguments = host_arguments(*self._law(protocol), mine[0].congestion, cookies)
+            window_s = self._plan.base_rtt_windows_s[protocol]
+            law = self._law(protocol)
+            arguments = host_arguments(*law, mine[0].congestion, cookies, window_s)
             with _naming(protocol):
                 self.hosts.append(self.start(WIRES, arguments))
                 self.hosts[-1].wait()

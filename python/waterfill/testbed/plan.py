@@ -185,6 +185,8 @@ class Plan:
     streams: list[Stream] = field(default_factory=list)
     pricings: list[Pricing] = field(default_factory=list)
     rto_min_s: float = 1.0
+    base_rtt_windows_s: dict[str, float | None] = field(default_factory=dict)
+    """Time (s) after which each law's hosts forget an RTT as the smallest; None for never."""
     offloads: bool = False
     """True if hosts may exchange frames longer than the MTU, which then hold several packets."""
 
@@ -249,6 +251,7 @@ class _Planner:
             mtu_bytes=resolved.packet_bytes,
             seed=resolved.seed,
             rto_min_s=resolved.rto_min_s,
+            base_rtt_windows_s={f.protocol: f.base_rtt_window_s for f in resolved.flows},
         )
         self.directions = Graph(scenario).directions
         self._macs = 0

@@ -204,18 +204,23 @@ def words(arguments):
 
 
 def test_every_parameter_of_the_scenario_reaches_the_host():
-    line = daemon.host_arguments(*arguments_of("maxnet"), "bpf_mat1", [7, 8])
+    line = daemon.host_arguments(*arguments_of("maxnet"), "bpf_mat1", [7, 8], 2.5)
     options, plain = words(line)
     assert line[:3] == ["host", "--no-pin", "--line"]
     assert (options["--law"], options["--name"]) == ("maxnet", "bpf_mat1")
+    assert options["--base-rtt-window"] == "2500000000ns"
     assert (plain["alpha"], plain["eta"], plain["t"]) == ("0.66", "0.06", "400000000ns")
     assert (plain["x_max"], plain["dt_min"]) == ("1000000000000000bit", "1000ns")
     assert (plain["average"], plain["order"]) == ("true", "xi-first")
     changes = {"alpha": 0.4, "t": 0.2, "average": False, "order": "rate-first"}
-    other = daemon.host_arguments(*arguments_of("maxnet", **changes), "bpf_mat1", [7, 8])
-    _, changed = words(other)
+    other = daemon.host_arguments(*arguments_of("maxnet", **changes), "bpf_mat1", [7, 8], None)
+    options, changed = words(other)
     assert (changed["alpha"], changed["t"]) == ("0.4", "200000000ns")
     assert (changed["average"], changed["order"]) == ("false", "rate-first")
+    assert options["--base-rtt-window"] == "unlimited"
+    rcp = protocols.load()["rcp"]
+    line = daemon.host_arguments(LAWS["maxnet"], rcp, {}, "bpf_rcp1", [7], None)
+    assert "--base-rtt-window" not in line  # the law does not use it
     assert [other[i + 1] for i, w in enumerate(other) if w == "--netns-cookie"] == ["7", "8"]
 
 
@@ -406,6 +411,11 @@ def test_the_data_connection_of_a_download_is_its_servers():
          "must be true, because the kernel's maxnet always paces"),
         ({"flow": [{"name": "f", "path": ["l1"], "weight": 2.0}]}, "flow.f.weight",
          "must be 1 on linux, got 2"),
+        ({"flow": [{"name": "f", "path": ["l1"], "base_rtt_window": "2 s"},
+                   {"name": "g", "path": ["l1"]}]}, "flow.g.base_rtt_window",
+         'must be the same for all flows of maxnet on linux, "2 s", got "10 s"'),
+        ({"base_rtt_window": "10 us"}, "flow.f.base_rtt_window",
+         "must be at least 1 ms on linux, got 10 us"),
         ({"params": {"maxnet": {"mu": 1.5}}}, "params.maxnet.mu", "a number in (0, 1]"),
         ({"flow": [{"name": "f", "path": ["l1"], "protocol": "fast"}]}, "flow.f.protocol",
          '"fast" does not run on linux'),

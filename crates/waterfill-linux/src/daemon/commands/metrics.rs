@@ -346,7 +346,7 @@ const PRICE: &str = "price_s";
 
 fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
     type Count = fn(&Summary) -> u64;
-    let plain: [(&str, &str, Count); 7] = [
+    let plain: [(&str, &str, Count); 8] = [
         ("flows_started", "Connections that the law began to control", |one| one.counters.started),
         ("flows_priced", "Connections that got a value of a router", |one| one.counters.priced),
         ("flows_control_without_init", "Connections whose law ran without an init before it", |one| {
@@ -357,6 +357,9 @@ fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
         }),
         ("flows_without_state", "Runs of the law for sockets that have no state", |one| one.counters.without_state),
         ("flows_fallback_refused", "Connections that the kernel kept on the law", |one| one.counters.fallback_refused),
+        ("flows_longer_paths", "Times that what looked like a queue was a longer path", |one| {
+            one.counters.longer_paths
+        }),
         ("flows_no_memory", "Connections for whose state the kernel had no memory", |one| one.counters.no_memory),
     ];
     for (name, help, value) in plain {
@@ -485,6 +488,7 @@ waterfill_link_packets_total{device=\"a\"} 3
             without_state: 3,
             no_memory: 4,
             fallback_refused: 5,
+            longer_paths: 6,
             fallbacks: [("no echo arrives".into(), 5)].into(),
         };
         let text =
@@ -499,6 +503,7 @@ waterfill_link_packets_total{device=\"a\"} 3
                 "waterfill_flows_without_state_total{law=\"maxnet\"} 3",
                 "waterfill_flows_no_memory_total{law=\"maxnet\"} 4",
                 "waterfill_flows_fallback_refused_total{law=\"maxnet\"} 5",
+                "waterfill_flows_longer_paths_total{law=\"maxnet\"} 6",
                 "waterfill_flows_fallbacks_total{law=\"maxnet\",reason=\"no echo arrives\"} 5",
             ],
         );

@@ -44,7 +44,7 @@ pub(crate) unsafe trait Bytes: Copy {
 }
 
 // bpf/router.h asserts the same of Attachment and Request, bpf/conn.h of HostRecord and HostSummary.
-const _: () = assert!(size_of::<HostParams>() == 32 * 8 + 4 * 4 + 2 * 16, "padding");
+const _: () = assert!(size_of::<HostParams>() == 32 * 8 + 4 * 4 + 8 + 2 * 16, "padding");
 
 // SAFETY: integers without padding.
 unsafe impl Bytes for Attachment {}

@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::network::Network;
-use super::values::{CongestionControl, Cookie, LawName, OptionKind, Text, assignment, assignments};
+use super::values::{
+    BaseRttWindow, CongestionControl, Cookie, LawName, OptionKind, QueueMargin, Text, assignment, assignments,
+};
 
 /// Settings of one law on this end host.
 #[derive(Clone, Debug, PartialEq, Args, Deserialize, JsonSchema)]
@@ -37,6 +39,14 @@ pub(crate) struct HostOptions {
     #[arg(long, value_name = "NAME", default_value_t = default_fallback())]
     #[serde(default = "default_fallback")]
     pub(crate) fallback: CongestionControl,
+    /// Time after which a host forgets an RTT as the smallest, or "unlimited" for TCP's own window of 300 s
+    #[arg(long, value_name = "TIME", default_value_t)]
+    #[serde(default)]
+    pub(crate) base_rtt_window: BaseRttWindow,
+    /// RTT above the smallest one that counts as a queue, if it is more than a quarter of the smallest
+    #[arg(long, value_name = "TIME", default_value_t)]
+    #[serde(default)]
+    pub(crate) queue_margin: QueueMargin,
     /// Control only connections of the network namespace with this cookie, SO_NETNS_COOKIE (repeatable) [default: all]
     #[arg(long = "netns-cookie", value_name = "N")]
     #[serde(default)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
+use waterfill_laws::protocol::BaseRtt;
 use waterfill_laws::registry::ProtocolId;
 
 use super::names::unknown;
@@ -94,6 +95,18 @@ value!(
     { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*[munµμ]?s$" }
 );
 value!(
+    /// Time after which a host forgets an RTT as the smallest; `None` for TCP's own window.
+    #[derive(Copy)]
+    BaseRttWindow(Option<Duration>), base_rtt_window,
+    { "type": "string", "pattern": r"^\s*(unlimited|[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*[munµμ]?s)$" }
+);
+value!(
+    /// RTT above the base RTT from which a host suspects a queue without a router.
+    #[derive(Copy)]
+    QueueMargin(Duration), queue_margin,
+    { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*[munµμ]?s$" }
+);
+value!(
     /// Target utilization: a fraction of a link's rate.
     #[derive(Copy)]
     Target(f64), target,
@@ -157,6 +170,31 @@ impl Default for Overhead {
     /// Returns the length of an Ethernet header.
     fn default() -> Self {
         Self(14)
+    }
+}
+
+impl Default for BaseRttWindow {
+    /// Returns the window of laws that keep queues empty, as in the simulator.
+    fn default() -> Self {
+        Self(BaseRtt::EmptyQueues.window().map(|window| Duration::from_nanos(window.as_ps() / 1000)))
+    }
+}
+
+impl Default for QueueMargin {
+    fn default() -> Self {
+        Self(Duration::from_millis(3))
+    }
+}
+
+impl fmt::Display for BaseRttWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.map_or_else(|| UNLIMITED.into(), |window| quantity::show_time(window.as_secs_f64())))
+    }
+}
+
+impl fmt::Display for QueueMargin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quantity::show_time(self.0.as_secs_f64()))
     }
 }
 
@@ -332,6 +370,22 @@ fn burst(text: &str) -> Result<u32, String> {
 fn log_interval(text: &str) -> Result<Duration, String> {
     let fits = quantity::time(text).ok().filter(|time| (100..=3_600_000).contains(&time.as_millis()));
     fits.ok_or_else(|| "must be a time from \"100 ms\" to \"3600 s\"".into())
+}
+
+/// Text of a window that never ends.
+const UNLIMITED: &str = "unlimited";
+
+fn base_rtt_window(text: &str) -> Result<Option<Duration>, String> {
+    if text.trim() == UNLIMITED {
+        return Ok(None);
+    }
+    let fits = quantity::time(text).ok().filter(|time| (1..=1_000_000_000).contains(&time.as_millis()));
+    fits.map(Some).ok_or_else(|| "must be a time from \"1 ms\" to \"1000000 s\", or \"unlimited\"".into())
+}
+
+fn queue_margin(text: &str) -> Result<Duration, String> {
+    let fits = quantity::time(text).ok().filter(|time| (10..=1_000_000).contains(&time.as_micros()));
+    fits.ok_or_else(|| "must be a time from \"10 us\" to \"1 s\"".into())
 }
 
 fn demand_time(text: &str) -> Result<Duration, String> {

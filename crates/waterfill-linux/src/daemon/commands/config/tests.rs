@@ -70,11 +70,12 @@ fn a_file_gives_the_options_of_the_command_line() {
 
     let text = "[host]\nlaw = 'maxnet'\nparams = { alpha = 0.5, average = false }\nname = 'other'\ncgroup = '/c'\n\
                 fallback = 'reno'\nnetns_cookies = [7, '0x10']\npeers = ['10.0.0.0/8', 'fd00::/8']\nunrestricted = true\n\
-                option_kind = 42\n";
+                option_kind = 42\nbase_rtt_window = 'unlimited'\nqueue_margin = '0.5 ms'\n";
     let hosts = parse(text).unwrap().hosts;
     let options = HostSetup::of(&hosts[0], Names::Keys, || panic!("a cgroup is given")).unwrap();
     let long = "host --set alpha=0.5 --set average=false --name other --cgroup /c --fallback reno --netns-cookie 7 --netns-cookie 16 \
-                --peers 10.0.0.0/8 --peers fd00::/8 --unrestricted --option-kind 42";
+                --peers 10.0.0.0/8 --peers fd00::/8 --unrestricted --option-kind 42 --base-rtt-window unlimited \
+                --queue-margin 500us";
     assert_eq!(options, host(long));
 }
 

@@ -239,6 +239,9 @@ fn counter_lines(counters: &CounterStatus, width: Option<usize>) -> String {
     if counters.fallback_refused > 0 {
         line(format!("{} run our Reno, as the kernel keeps them on the law", counters.fallback_refused));
     }
+    if counters.longer_paths > 0 {
+        line(format!("{} times a path became longer", counters.longer_paths));
+    }
     if counters.no_memory > 0 {
         line(format!("{} have no state, as the kernel had no memory", counters.no_memory));
     }

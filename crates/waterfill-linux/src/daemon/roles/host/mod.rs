@@ -22,6 +22,7 @@ use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::query::LinkTypeInfo;
@@ -336,12 +337,19 @@ fn parameters(setup: &HostSetup) -> HostParams {
         kind,
         filter_netns: (!setup.options.netns_cookies.is_empty()).into(),
         filter_peers: (!setup.options.peers.is_empty()).into(),
+        queue_margin_us: microseconds(setup.options.queue_margin.0) as u32,
+        base_rtt_window_us: setup.options.base_rtt_window.0.map_or(0, microseconds),
         ..HostParams::default()
     };
     write_params(&mut out.law, &setup.parameters);
     write_name(&mut out.name, &setup.name);
     write_name(&mut out.fallback, &setup.options.fallback.0);
     out
+}
+
+/// Returns a time in whole microseconds.
+fn microseconds(time: Duration) -> u64 {
+    time.as_secs() * 1_000_000 + u64::from(time.subsec_micros())
 }
 
 /// Attaches the option program to its cgroup. If a link is pinned for this cgroup, its program is replaced without a

@@ -69,6 +69,8 @@ pub(crate) struct CounterStatus {
     pub(crate) no_memory: u64,
     /// Number of connections that the kernel did not let fall back. The law's program runs Reno for them.
     pub(crate) fallback_refused: u64,
+    /// Number of times that a host took what looked like a queue for a longer path.
+    pub(crate) longer_paths: u64,
     /// Number of connections that fell back, by reason.
     pub(crate) fallbacks: BTreeMap<String, u64>,
 }
@@ -84,6 +86,7 @@ impl CounterStatus {
             without_state: counters.without_state,
             no_memory: counters.no_memory,
             fallback_refused: counters.fallback_refused,
+            longer_paths: counters.longer_paths,
             fallbacks: counters.fallbacks.iter().enumerate().filter_map(named).collect(),
         }
     }
@@ -101,6 +104,7 @@ impl CounterStatus {
         add(&mut self.without_state, other.without_state);
         add(&mut self.no_memory, other.no_memory);
         add(&mut self.fallback_refused, other.fallback_refused);
+        add(&mut self.longer_paths, other.longer_paths);
         for (reason, count) in &other.fallbacks {
             add(self.fallbacks.entry(reason.clone()).or_default(), *count);
         }
@@ -318,14 +322,14 @@ mod tests {
     fn every_reason_has_its_counter() {
         let mut counters = HostCounters { started: 1, priced: 2, control_without_init: 3, ..Default::default() };
         (counters.init_unrecorded, counters.without_state, counters.no_memory) = (4, 5, 6);
-        counters.fallback_refused = 7;
+        (counters.fallback_refused, counters.longer_paths) = (7, 8);
         for (n, count) in counters.fallbacks.iter_mut().enumerate() {
             *count = 10 * n as u64;
         }
         let found = CounterStatus::new(maxnet(), &counters);
         assert_eq!((found.started, found.priced, found.control_without_init), (1, 2, 3));
         assert_eq!((found.init_unrecorded, found.without_state, found.no_memory), (4, 5, 6));
-        assert_eq!(found.fallback_refused, 7);
+        assert_eq!((found.fallback_refused, found.longer_paths), (7, 8));
         // All but "no reason" have a text, and each text its own count.
         assert_eq!(found.fallbacks.len(), counters.fallbacks.len() - 1);
         assert_eq!(
