@@ -261,9 +261,13 @@ def _write(layout: Any, given: Mapping[str, Any]) -> None:
     from waterfill.formats.writing import text
     from waterfill.runs.files import write_new
 
-    protocol, seed = given["protocol"], given["seed"]
-    written = text(layout, protocol or _PROTOCOL, _SEED if seed is None else seed)
-    _check(written, layout, {name: given[name] for name in _OPTIONS})
+    protocol, seed = given["protocol"] or _PROTOCOL, given["seed"]
+    seed = _SEED if seed is None else seed
+    written = text(layout, protocol, seed)
+    # All hosts of a source reach each other, and its pairs grow with the square of the hosts.
+    few = [replace(source, hosts=source.hosts[:2], fan_in=None) for source in layout.sources]
+    checked = text(replace(layout, sources=few), protocol, seed) if few else written
+    _check(checked, layout, {name: given[name] for name in _OPTIONS})
     output = given["output"]
     if output is None:
         print_text(written.rstrip("\n"))

@@ -42,7 +42,7 @@ MIN_TIMEOUT_S = 1e-3
 MAX_PLANS = 200_000
 # Nodes that a note lists.
 _MAX_NAMED = 12
-# Gravity weighs every pair before it draws.
+# Gravity weighs every pair before it draws, and a run draws a route for each pair of a pattern.
 MAX_WEIGHED = 4_000_000
 
 
@@ -503,6 +503,8 @@ def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]
         most = len(parts[0]) - 1
         if options.pairs is not None and options.pairs > most:
             raise InputError("--pairs", "", f"must be 1 to {most} senders, got {options.pairs}")
+    if pattern != "permutation":
+        _check_pairs(max(map(len, parts), default=0), pattern, MAX_WEIGHED)
     load = ARRIVING_LOAD if options.load is None else options.load
     within = _WITHIN[pattern] if layout.parts[1:] else ""
     layout.notes.append(f"Traffic: {pattern}{within}, {load:.0%} of what the hosts can send.")

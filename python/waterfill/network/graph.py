@@ -85,6 +85,7 @@ class Graph:
         self._backs = [direction.back for direction in self.directions]
         self._delays_s = [direction.link.min_delay for direction in self.directions]
         self._entries: dict[str, dict[str, list[int]]] = {}
+        self._chance = random.Random()  # seeded again for each pair, in half the time of a new one
         self._flow_keys = scenario.keys("flow")
         self._ways: dict[_Ends, Route] = {}
         self._patterns: dict[int, list[list[Route]]] = {}
@@ -160,13 +161,14 @@ class Graph:
     def _drawn(self, traffic: Traffic, key: str, pair: patterns.Pair) -> Route:
         """Return a random shortest route between two hosts of a pattern."""
         start, end = pair
-        chance = random.Random(f"route/{self.scenario.seed}/{start}/{end}")
+        chance = self._chance
+        chance.seed(f"route/{self.scenario.seed}/{start}/{end}")
         forward = self._shortest(start, end, f"{key}.hosts", chance)
         if not forward:
             raise self.scenario.error(f"{key}.hosts", _no_route(start, end), "add a link")
-        backwards = [self.directions[i].back for i in reversed(forward)]
-        reverse = tuple(i for i in backwards if i is not None)
-        if len(reverse) < len(backwards):
+        backs = self._backs
+        reverse = tuple([i for k in reversed(forward) if (i := backs[k]) is not None])
+        if len(reverse) < len(forward):
             found = self._shortest(end, start, f"{key}.hosts", chance)
             if not found:
                 raise self.scenario.error(f"{key}.hosts", _no_route(end, start), "add a link")
@@ -320,14 +322,19 @@ class Graph:
 
         `chance` decides between equal ones; without it they raise InputError.
         """
-        if start not in self._entries:
-            self._entries[start] = entries(self._leaving, start)
-        into = self._entries[start]
+        if end == start:
+            return ()
+        # Hosts with one link share the routes of the node behind it.
+        leaving = self._leaving[start]
+        root = leaving[0].end if len(leaving) == 1 else start
+        into = self._entries.get(root)
+        if into is None:
+            into = self._entries[root] = entries(self._leaving, root)
         if end not in into:
             return None
         route: list[int] = []
-        node = end
-        while node != start:
+        node, starts = end, self._starts
+        while node != root:
             equal = into[node]
             if len(equal) > 1 and chance is None:
                 raise self.scenario.error(
@@ -336,8 +343,11 @@ class Graph:
                     "list the links of one",
                 )
             route.append(equal[0] if chance is None or len(equal) == 1 else chance.choice(equal))
-            node = self.directions[route[-1]].start
-        return tuple(reversed(route))
+            node = starts[route[-1]]
+        if root != start:
+            route.append(leaving[0].direction)
+        route.reverse()
+        return tuple(route)
 
 
 def _no_route(start: str, end: str) -> str:

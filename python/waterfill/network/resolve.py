@@ -258,15 +258,13 @@ def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Prot
 
 
 def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
-    longest_s: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+    largest_s = [0.0] * len(graph.directions)
     # Flows that are alike have the same route, also as an object.
     for forward, reverse, _, base_rtt_s in {id(route): route for route in routes}.values():
-        if base_rtt_s > longest_s.get((forward, reverse), 0.0):
-            longest_s[forward, reverse] = base_rtt_s
-    largest_s = [0.0] * len(graph.directions)
-    for (forward, reverse), base_rtt_s in longest_s.items():
-        for i in forward + reverse:
-            largest_s[i] = max(largest_s[i], base_rtt_s)
+        for way in (forward, reverse):
+            for i in way:
+                if base_rtt_s > largest_s[i]:
+                    largest_s[i] = base_rtt_s
     packet_bytes = int(graph.scenario.packet_size)
     duration_s = graph.scenario.duration
     found: list[LinkSpec] = []

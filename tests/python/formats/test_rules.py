@@ -145,6 +145,13 @@ def test_flows_that_arrive_at_random_are_one_source_between_all_hosts(name: str)
     assert scenario.traffic[0].sizes.name == "web-search"
 
 
+def test_more_pairs_than_a_run_can_draw_are_refused():
+    why = "more than 4000000 pairs for all-to-all, got 67100672 of 8192 hosts"
+    with pytest.raises(InputError, match=why):
+        generated("fat-tree", [32], Options(sizes="rpc"))
+    generated("fat-tree", [32], Options(sizes="rpc", pattern="permutation"))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

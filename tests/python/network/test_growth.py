@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -13,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 import waterfill
-from waterfill.cli import tables
+from waterfill.cli import formats, tables
 from waterfill.contract.network import Network
 from waterfill.formats import writing
 from waterfill.formats.build import Options, generated
@@ -68,8 +70,15 @@ def shares(k: int) -> None:
     maxmin.mean_rates(network(k), {}, lives, lives)
 
 
+def arriving(pattern: str, k: int) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        formats.generate("fat-tree", [k], arriving="rpc", traffic=pattern)
+
+
 WORK: dict[str, Callable[[int], Any]] = {
     "generate": text.__wrapped__,
+    "generate arrivals, all-to-all": partial(arriving, "all-to-all"),
+    "generate arrivals, incast": partial(arriving, "incast"),
     "load": scenario.__wrapped__,
     "resolve": network.__wrapped__,
     "max-min shares": shares,
