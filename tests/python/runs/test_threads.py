@@ -45,10 +45,18 @@ def test_threads_do_not_change_a_byte(waterfill, tmp_path):
     assert documents[0] == documents[1] == documents[2]
 
 
+def bench_networks():
+    """Return the module bench/networks.py."""
+    spec = importlib.util.spec_from_file_location("networks", ROOT / "bench" / "networks.py")
+    networks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(networks)
+    return networks
+
+
 COMMITTED = [*sorted(ROOT.glob("examples/*.toml")), *sorted(ROOT.glob("papers/*/*/scenario.toml"))]
 
 
-def shown(path, threads, seconds=0.3):
+def shown(path, threads, seconds):
     """The whole result of a run, and the number of threads that it used."""
     simulation = _core.Simulation(resolve.to_core(load(path), protocols.load(), "sim"))
     used = simulation.set_threads(threads)
@@ -63,14 +71,27 @@ def shown(path, threads, seconds=0.3):
     return used, (json.dumps(summary), series)
 
 
-def test_the_committed_networks_give_the_same_bytes_on_three_threads():
-    used = set()
-    for path in COMMITTED:
-        threads, several = shown(path, 3)
+def threads_with_the_same_bytes(path, seconds):
+    """Return the numbers of threads, 8 at most, that gave the results of one thread."""
+    _, one = shown(path, 1, seconds)
+    used = {1}
+    for most in (2, 3, 8):
+        threads, several = shown(path, most, seconds)
+        assert several == one, (path, threads)
         used.add(threads)
-        if threads > 1:
-            assert several == shown(path, 1)[1], path
-    assert used >= {1, 2, 3}  # a network that cannot be divided runs on one
+    return used
+
+
+def test_the_committed_networks_give_the_same_bytes_on_several_threads():
+    found = [threads_with_the_same_bytes(path, 0.3) for path in COMMITTED]
+    assert {1} in found  # a network that cannot be divided runs on one
+    assert set.union(*found) > {1, 2, 3}
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("fat-tree", 1e-3), ("wan", 0.1)])
+def test_the_networks_of_the_bench_give_the_same_bytes_on_several_threads(tmp_path, name, seconds):
+    (tmp_path / "s.toml").write_text(bench_networks().NETWORKS[name]())
+    assert threads_with_the_same_bytes(tmp_path / "s.toml", seconds) == {1, 2, 3, 8}
 
 
 def test_the_core_says_how_many_threads_it_uses(tmp_path):
@@ -112,10 +133,7 @@ def test_a_mapping_runs_on_several_threads(tmp_path):
 
 
 def test_the_networks_of_the_bench_stay_as_they_were_measured():
-    spec = importlib.util.spec_from_file_location("networks", ROOT / "bench" / "networks.py")
-    networks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(networks)
-    texts = {name: make() for name, make in networks.NETWORKS.items()}
+    texts = {name: make() for name, make in bench_networks().NETWORKS.items()}
     digests = {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
     assert digests == {"fat-tree": "691ddcc98ba27995", "wan": "ded43eb080e1ffaf"}
     assert sum(flow.count for flow in from_toml(texts["fat-tree"]).flow) == 1024
