@@ -133,7 +133,7 @@ proptest! {
 
     /// Every byte of a finite flow arrives exactly once, whatever is lost.
     #[test]
-    fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, delayed_ack: bool) {
+    fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, [delayed_ack, quic]: [bool; 2]) {
         let mut n = network(3_000.0, link("l", 1e7, 0.01, buffer).to_vec(), vec![flow("f", "window", &[0], 3_000.0)]);
         n.sample_s = 100.0;
         n.measure_s = [0.0, 3_000.0];
@@ -142,6 +142,7 @@ proptest! {
         n.links[1].loss = loss_back;
         n.flows[0].size_bytes = Some(size);
         n.flows[0].delayed_ack = delayed_ack;
+        n.flows[0].recovery = quic.then(|| "quic".into());
         n.set_param("window", "packets", 30.0);
         let (sim, summary) = run(&n);
         let flow = &summary.flows[0];
@@ -165,12 +166,13 @@ proptest! {
         (rate, delay, buffer) in (1e6..1e7, 0.001..0.03, 3_000u64..60_000),
         (loss, duplicate, late) in (0.0..0.1, 0.0..0.05, 0.0..0.05),
         (protocol, count, from, seed) in (0..ProtocolId::ALL.len(), 1u32..4, 0.2..1.4, 0u64..1000),
-        delayed_ack: bool,
+        [delayed_ack, quic]: [bool; 2],
     ) {
         let name = ProtocolId::ALL[protocol].info().name;
         let mut n = network(1.5, link("l", rate, delay, buffer).to_vec(), vec![flow("f", name, &[0], 1.5)]);
         (n.seed, n.measure_s) = (seed, [from, 1.5]);
         (n.flows[0].count, n.flows[0].delayed_ack) = (count, delayed_ack);
+        n.flows[0].recovery = quic.then(|| "quic".into());
         (n.links[0].loss, n.links[0].duplicate) = (loss, duplicate);
         n.links[0].reorder = Some(waterfill_network::ReorderSpec { share: late, delay_s: 0.02 });
         for f in run(&n).1.flows {

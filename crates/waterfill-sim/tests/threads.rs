@@ -106,6 +106,7 @@ fn queues_faults_traffic_and_padding_give_the_same_bytes() {
         f.pad_s = if i % 3 == 0 { 2e-4 } else { 0.0 };
         f.access_bps = (i % 4 == 0).then_some(5e7);
         f.size_bytes = (i % 5 == 0).then_some(200_000);
+        f.recovery = (i % 3 == 1).then(|| "quic".into());
     }
     let path = n.flows[0].forward.clone();
     n.traffic = vec![
