@@ -106,7 +106,7 @@ struct Writer {
 impl Writer {
     fn put(&mut self, value: u64) {
         let size = size(value);
-        let coded = value | (size.trailing_zeros() as u64) << (8 * size - 2);
+        let coded = value | u64::from(size.trailing_zeros()) << (8 * size - 2);
         self.bytes[self.at..self.at + size].copy_from_slice(&coded.to_be_bytes()[8 - size..]);
         self.at += size;
     }
