@@ -563,6 +563,17 @@ impl RttSamples {
 
     /// Returns a quantile of the RTT samples, in seconds above the base RTT, or `None` without samples.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
-        self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
+        self.above_base.quantile(q).map(seconds)
     }
+
+    /// Returns the 99th percentile of the RTT above the base RTT, in seconds.
+    pub(crate) fn p99_above_base_s(&self, base_rtt: Duration) -> Option<f64> {
+        let mean_ps = (self.mean_s()? - base_rtt.as_secs()) * 1e12;
+        self.above_base.quantile_above_mean(0.99, mean_ps / f64::from(1 << RTT_TICK_BITS)).map(seconds)
+    }
+}
+
+/// Returns ticks of an RTT histogram in seconds.
+fn seconds(ticks: f64) -> f64 {
+    Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs()
 }

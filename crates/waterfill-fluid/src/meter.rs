@@ -108,7 +108,7 @@ impl Meter {
     /// Returns the means over the measurement window so far, and statistics of the queue in bytes.
     pub(crate) fn result(&self) -> (Span, QueueSummary) {
         let span = self.span(&self.window);
-        let p99 = self.histogram.quantile(0.99).unwrap_or(0.0).min(self.window_max_bytes);
+        let p99 = self.histogram.quantile_above_mean(0.99, span.queue_bytes).unwrap_or(0.0).min(self.window_max_bytes);
         (span, QueueSummary { mean: span.queue_bytes, p99, max: self.window_max_bytes })
     }
 

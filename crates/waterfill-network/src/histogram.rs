@@ -82,6 +82,18 @@ impl<W: Weight> Histogram<W> {
     /// `None` for an empty histogram.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
+        self.bucket_at(q).map(middle)
+    }
+
+    /// Returns a high quantile that is not below the `mean` of the values if both lie in one bucket, as for a constant
+    /// value; `None` for an empty histogram.
+    #[must_use]
+    pub fn quantile_above_mean(&self, q: f64, mean: f64) -> Option<f64> {
+        self.bucket_at(q).map(|at| if is_within(at, mean) { middle(at).max(mean) } else { middle(at) })
+    }
+
+    /// Returns the first bucket at which the cumulative weight reaches the fraction `q` of the total.
+    fn bucket_at(&self, q: f64) -> Option<usize> {
         let wanted = q * self.total as f64;
         let mut sum = 0u64;
         if self.total == 0 {
@@ -90,7 +102,7 @@ impl<W: Weight> Histogram<W> {
         self.weights.iter().enumerate().find_map(|(i, &weight)| {
             let weight: u64 = weight.into();
             sum += weight;
-            (weight > 0 && sum as f64 >= wanted).then(|| middle(self.first + i))
+            (weight > 0 && sum as f64 >= wanted).then_some(self.first + i)
         })
     }
 
@@ -122,14 +134,26 @@ fn bucket(value: u64) -> usize {
 }
 
 fn middle(bucket: usize) -> f64 {
+    let (start, width) = start_and_width(bucket);
+    start + (width - 1.0) / 2.0
+}
+
+/// Returns true if a value lies between the smallest and the largest integer of a bucket.
+fn is_within(bucket: usize, value: f64) -> bool {
+    let (start, width) = start_and_width(bucket);
+    start <= value && value <= start + (width - 1.0)
+}
+
+/// Returns the smallest value of a bucket and the number of its values.
+fn start_and_width(bucket: usize) -> (f64, f64) {
     let i = bucket as u64;
     if i < EXACT {
-        return i as f64;
+        return (i as f64, 1.0);
     }
     let octave = (i - EXACT) >> SUB_BITS;
     let sub = (i - EXACT) & ((1 << SUB_BITS) - 1);
     let width = (1u64 << (octave + 1)) as f64;
-    ((1 << SUB_BITS) + sub) as f64 * width + (width - 1.0) / 2.0
+    (((1 << SUB_BITS) + sub) as f64 * width, width)
 }
 
 #[cfg(test)]
@@ -167,7 +191,42 @@ mod tests {
         assert_eq!(down.quantile(1.0), up.quantile(1.0));
     }
 
+    #[test]
+    fn a_mean_in_another_bucket_does_not_change_a_quantile() {
+        let mut h = Histogram::<u64>::default();
+        h.add(3, 99);
+        h.add(1000, 1);
+        assert_eq!(h.quantile_above_mean(0.99, 12.97), Some(3.0), "the mean is above most values");
+        h.add(1001, 9999);
+        assert_eq!(h.quantile_above_mean(0.99, 991.0), h.quantile(0.99), "the mean is below the middle");
+    }
+
     proptest! {
+        #[test]
+        fn a_constant_has_its_mean_as_quantile(value in 0u64..1 << 40, weight in 1u64..1 << 20) {
+            let mut h = Histogram::<u64>::default();
+            h.add(value, weight);
+            let found = h.quantile_above_mean(0.99, value as f64).unwrap().min(value as f64);
+            prop_assert_eq!(found, value as f64);
+        }
+
+        #[test]
+        fn quantiles_keep_order(values in proptest::collection::vec((1u64..1 << 30, 1u64..1000), 1..40)) {
+            let mut h = Histogram::<u64>::default();
+            for &(value, weight) in &values {
+                h.add(value, weight);
+            }
+            let weights: u64 = values.iter().map(|v| v.1).sum();
+            let mean = values.iter().map(|v| (v.0 * v.1) as f64).sum::<f64>() / weights as f64;
+            let (min, max) = (values.iter().map(|v| v.0).min().unwrap(), values.iter().map(|v| v.0).max().unwrap());
+            let (p50, p99) = (h.quantile(0.5).unwrap().min(max as f64), h.quantile_above_mean(0.99, mean).unwrap().min(max as f64));
+            let lowest = bucket_of(min).start as f64;
+            prop_assert!(lowest <= p50 && p50 <= p99 && p99 <= max as f64, "{lowest} {p50} {p99} {max}");
+            if bucket(p99 as u64) == bucket(mean as u64) {
+                prop_assert!(p99 >= mean.floor(), "{p99} is below the mean {mean}");
+            }
+        }
+
         #[test]
         fn a_bucket_is_within_one_in_64(value in 0u64..1 << 62) {
             let mid = middle(bucket(value));

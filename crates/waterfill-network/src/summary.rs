@@ -44,13 +44,49 @@ pub struct FlowSummary {
     pub packets_sent: u64,
     /// Number of retransmissions during the whole run.
     pub retransmissions: u64,
+    /// Bytes of the retransmissions during the whole run, headers included.
+    pub resent_bytes: u64,
+    /// Number of retransmissions in vain during the whole run: data packets that reached the receiver again, at most
+    /// `retransmissions`. `None` in the fluid model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spurious_retransmissions: Option<u64>,
     /// Number of retransmission timeouts during the whole run.
     pub timeouts: u64,
+    /// Shares of the time in `active_s` that each limit applied; `None` in the fluid model and without `active_s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitedBy>,
+    /// The loss recovery of the whole run that took the most RTTs; `None` without a recovery and in the fluid model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest_recovery: Option<RecoverySummary>,
     /// Time at which the receiver had the last byte, in seconds; `None` if the flow has not completed.
     pub completed_s: Option<f64>,
     /// Number of identical flows that this entry represents, if not every flow has an entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
+}
+
+/// What limits a flow: the share of its time for each limit. The sum is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LimitedBy {
+    /// Share of the time in which as much was in flight as the window allowed.
+    pub window: f64,
+    /// Share of the time in which the next packet waited for its time.
+    pub pacing: f64,
+    /// Share of the time in which there was nothing to send.
+    pub application: f64,
+    /// Share of the time in which a loss recovery's window allowed no more, or in which a timeout was waited for.
+    pub recovery: f64,
+    /// Share of the time until the SYN was answered.
+    pub handshake: f64,
+}
+
+/// Duration of a loss recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RecoverySummary {
+    /// Duration in seconds, without the wait for a timeout.
+    pub took_s: f64,
+    /// Duration in smoothed RTTs, the longer of those at its start and its end.
+    pub rtts: f64,
 }
 
 /// RTT statistics in milliseconds.

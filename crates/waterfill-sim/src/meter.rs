@@ -289,7 +289,7 @@ impl Meter {
         // A bucket's middle may lie above the largest value in it.
         let queue = |mean, histogram: &Histogram, max: u64| QueueSummary {
             mean,
-            p99: histogram.quantile(0.99).unwrap_or(0.0).min(max as f64),
+            p99: histogram.quantile_above_mean(0.99, mean).unwrap_or(0.0).min(max as f64),
             max: max as f64,
         };
         LinkResult {

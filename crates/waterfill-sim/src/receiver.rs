@@ -63,6 +63,8 @@ pub(crate) struct Receiver {
     /// Payload bytes that arrived for the first time in the measurement window, in order or not. They never exceed
     /// `bytes_counted`.
     pub(crate) payload_counted: u64,
+    /// Number of packets that had arrived before.
+    pub(crate) duplicates: u64,
     /// Time at which the last packet was received.
     pub(crate) completed: Option<Instant>,
 }
@@ -110,6 +112,7 @@ impl Receiver {
             bytes_total: 0,
             bytes_counted: 0,
             payload_counted: 0,
+            duplicates: 0,
             completed: None,
             spec: ReceiverSpec { delayed_ack: spec.delayed_ack && spec.retransmission != Retransmission::Quic, ..spec },
         }
@@ -251,10 +254,13 @@ impl Receiver {
 
     /// Stores a packet that is above a gap or fills a gap. Returns true if it has arrived before.
     fn store(&mut self, number: u64) -> bool {
+        let again = number < self.next || self.above.contains(number);
+        if again {
+            self.duplicates += 1;
+        }
         if number < self.next {
             return true;
         }
-        let again = self.above.contains(number);
         self.above.insert(number, number + 1);
         if let Some((start, end)) = self.above.range_of(self.next) {
             debug_assert_eq!(start, self.next);

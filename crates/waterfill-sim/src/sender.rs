@@ -15,10 +15,12 @@ use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
+use waterfill_network::summary::LimitedBy;
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
 use crate::binding::FlowProtocol;
 use crate::fault::SourceFaults;
+use crate::limits::{Limit, LimitTimes, LongestRecovery};
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::recovery::prr::ProportionalReduction;
 use crate::recovery::rto::{RtoLimits, smoothed};
@@ -232,6 +234,7 @@ pub(crate) struct Sender {
     /// Timestamp of the newest acknowledgement, which data packets echo (RFC 7323).
     echoed: Instant,
     pub(crate) rtt: RttSamples,
+    limits: LimitTimes,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
 }
@@ -261,6 +264,7 @@ impl Sender {
             probing: false,
             echoed: Instant::ZERO,
             rtt: RttSamples::default(),
+            limits: LimitTimes::new(),
             retransmissions: 0,
             timeouts: 0,
             spec,
@@ -411,6 +415,7 @@ impl Sender {
     ///
     /// `newly_arrived` is that of the acknowledgement.
     fn on_event(&mut self, now: Instant, event: Event, newly_arrived: u64) {
+        self.measure_recovery(now, event);
         if self.faults.is_some() && self.ignores(now, PacketKind::Ack) {
             return;
         }
@@ -418,6 +423,43 @@ impl Sender {
         let reduces = matches!(event, Event::Loss | Event::Marked);
         self.reduction = (reduces && self.spec.host.reduction == Reduction::Proportional)
             .then(|| ProportionalReduction::new(self.law_window(), &self.recovery, newly_arrived).into());
+    }
+
+    /// Records the time that recoveries take, and that they limit the sender.
+    fn measure_recovery(&mut self, now: Instant, event: Event) {
+        let rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        match event {
+            Event::Loss => self.limits.start_recovery(now, rtt),
+            // The wait for the timer is not counted: one would be many RTTs.
+            Event::Timeout => self.limits.end_recovery(self.echoed, rtt),
+            Event::Recovered | Event::Spurious => self.limits.end_recovery(now, rtt),
+            _ => {}
+        }
+        match event {
+            Event::Loss if self.limits.current() == Limit::Window => self.limit_by(now, Limit::Recovery),
+            // Nothing has arrived since `echoed`.
+            Event::Timeout => self.limit_by(self.echoed, Limit::Recovery),
+            _ => {}
+        }
+    }
+
+    /// Records what limits the sender from now on.
+    fn limit_by(&mut self, now: Instant, limit: Limit) {
+        let span = self.limited_span();
+        self.limits.change(now, limit, span);
+    }
+
+    /// Records that the window limits the sender, or the recovery that sets it.
+    #[cold]
+    fn limit_by_window(&mut self, now: Instant) {
+        let limit = if self.recovery.is_repairing() { Limit::Recovery } else { Limit::Window };
+        self.limit_by(now, limit);
+    }
+
+    /// Returns the part of the measurement window in which the sender may send.
+    fn limited_span(&self) -> (Instant, Instant) {
+        let (from, to) = self.spec.measure;
+        (from.max(self.spec.start), to.min(self.spec.stop))
     }
 
     /// Takes an RTT sample.
@@ -711,10 +753,18 @@ impl Sender {
     #[inline(always)]
     fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(Role, u64, u16, Flags)> {
         if !self.window_allows(in_flight) {
+            if self.limits.current() != Limit::Window {
+                self.limit_by_window(now);
+            }
             return None;
         }
         if self.data_at(now).is_none_or(|at| at > now) {
-            self.app_limited |= !self.has_data(now);
+            let has_data = self.has_data(now);
+            self.app_limited |= !has_data;
+            let limit = if has_data { Limit::Pacing } else { Limit::Application };
+            if self.limits.current() != limit {
+                self.limit_by(now, limit);
+            }
             return None;
         }
         let (number, resent) = match self.recovery.to_resend() {
@@ -727,6 +777,7 @@ impl Sender {
         if resent {
             self.recovery.on_resent(number, now);
             self.retransmissions += 1;
+            self.limits.count_resent(bytes);
         } else {
             self.recovery.on_sent(now);
             flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.cwr_pending));
@@ -782,6 +833,22 @@ impl Sender {
         self.recovery.next() + self.retransmissions
     }
 
+    /// Returns what has limited the sender in the measurement window until `end`.
+    pub(crate) fn limited_by(&self, end: Instant) -> Option<LimitedBy> {
+        let (from, to) = self.limited_span();
+        self.limits.shares((from, to.min(end)))
+    }
+
+    /// Returns the bytes of all retransmissions.
+    pub(crate) fn resent_bytes(&self) -> u64 {
+        self.limits.resent_bytes()
+    }
+
+    /// Returns the longest recovery until `now`.
+    pub(crate) fn longest_recovery(&self, now: Instant) -> LongestRecovery {
+        self.limits.longest_recovery(now, self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt))
+    }
+
     pub(crate) fn in_flight(&self) -> Volume {
         self.volume(self.recovery.in_flight())
     }
@@ -791,7 +858,7 @@ impl Sender {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.rtt.above_base.heap_bytes()
+        self.rtt.above_base.heap_bytes() + self.limits.heap_bytes()
     }
 }
 
@@ -803,6 +870,17 @@ impl RttSamples {
 
     /// Returns a quantile of the RTT above the base RTT, in seconds.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
-        self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
+        self.above_base.quantile(q).map(seconds)
     }
+
+    /// Returns the 99th percentile of the RTT above the base RTT, in seconds.
+    pub(crate) fn p99_above_base_s(&self, base_rtt: Duration) -> Option<f64> {
+        let mean_ps = (self.mean_s()? - base_rtt.as_secs()) * 1e12;
+        self.above_base.quantile_above_mean(0.99, mean_ps / f64::from(1 << RTT_TICK_BITS)).map(seconds)
+    }
+}
+
+/// Returns ticks of an RTT histogram in seconds.
+fn seconds(ticks: f64) -> f64 {
+    Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs()
 }

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from waterfill.analysis import notebook, seeds, series, shares, tables, transfers
+from waterfill.analysis import hosts, notebook, seeds, series, shares, tables, transfers
 from waterfill.analysis.documents import (
     BackendDifference,
     ComparedRun,
@@ -272,6 +272,7 @@ def figures(result: Result, allocated: Allocation, link: str) -> Figures:
         ),
         transfers=transfers.overall(result.transfers) if result.network.has_transfers else None,
         flows=flows,
+        hosts=hosts.figures(result.summary.flows),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from waterfill.analysis.transfers import Overall
 from waterfill.contract.record import Record
-from waterfill.contract.summary import Spread, Summary
+from waterfill.contract.summary import LimitedBy, Spread, Summary
 
 
 class ShareRatio(Record):
@@ -41,6 +41,19 @@ class FlowFigures(Record):
     start_up_s: float | None
 
 
+class HostFigures(Record):
+    """What limits a run's flows, and what their loss recovery costs; see `hosts.figures`."""
+
+    limited_by: LimitedBy | None
+    rtt_p99_ms: float | None
+    loss_rate: float | None
+    retransmissions: int
+    resent_bytes: int
+    spurious_retransmissions: int
+    timeouts: int
+    longest_recovery_rtts: float | None
+
+
 class Figures(Record):
     """Comparison figures of one run, in SI units. None means that there are no samples; infinity
     means never.
@@ -48,7 +61,8 @@ class Figures(Record):
     `utilization` and `queue_bytes` are those of the bottleneck in the summary's window, `drops`
     those of all links in the window, `jain_index` that of the rates in the window. `share_ratio` is
     of the window, `settling_s` and `start_up_s` are of the whole run. `transfers` covers all flows
-    with a size; it is None if no flow has one.
+    with a size; it is None if no flow has one. `hosts` are of all flows together; results of 0.2.0
+    and before lack it.
     """
 
     bottleneck: str
@@ -62,6 +76,7 @@ class Figures(Record):
     start_up_s: StartUp
     transfers: Overall | None
     flows: list[FlowFigures]
+    hosts: HostFigures | None = None
 
 
 class ComparedRun(Summary):

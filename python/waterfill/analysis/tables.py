@@ -7,18 +7,27 @@ of the same quantity is stated once, here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
+from waterfill.analysis import hosts
 from waterfill.contract.network import LinkSpec
-from waterfill.contract.summary import Decimation, FlowSummary, LinkSummary, Summary, TrafficSummary
+from waterfill.contract.summary import (
+    Decimation,
+    FlowSummary,
+    LimitedBy,
+    LinkSummary,
+    Summary,
+    TrafficSummary,
+)
 from waterfill.errors import one_line
 from waterfill.runs.result import last_end_s
 from waterfill.scenario.units import TIME, VOLUME
 
 if TYPE_CHECKING:
-    from waterfill.analysis.documents import Estimate, Figures
+    from waterfill.analysis.documents import Estimate, Figures, HostFigures
     from waterfill.analysis.transfers import Overall, SizeBin
 
 Row = TypeVar("Row")
@@ -191,6 +200,51 @@ def rate_form(rate_bps: float) -> str:
     return ".0f" if rate_bps >= 1e10 else ".2f"
 
 
+Hosts: TypeAlias = "tuple[str, HostFigures]"
+"""The name of a flow, group or run, and the figures of its flows' hosts."""
+
+
+def _largest(limits: LimitedBy | None) -> TableCell | None:
+    if limits is None:
+        return None
+    name, share = hosts.largest(limits)
+    return TableCell(f"{name} {share:.0%}".replace("%", " %"), share)
+
+
+def _losses(
+    value: Callable[[str], Callable[[Row], Any]], where: TablePlace | None = None
+) -> tuple[Column[Row], ...]:
+    """Return the columns of what loss recovery cost; those with zeros only are left out.
+
+    `value` is given a key of `HostFigures`, and returns the function that reads a row's value.
+    """
+    there = partial(Column, where=where, optional=True)
+    return (
+        there("loss", value("loss_rate"), "%", 0.01, ".3g"),
+        there("retransmissions", value("retransmissions"), short="retrans-\nmissions"),
+        there("resent", value("resent_bytes"), "kB", 1e3, ".1f"),
+        there("spurious", value("spurious_retransmissions")),
+        there("time-outs", value("timeouts")),
+        there("longest recovery", value("longest_recovery_rtts"), "RTTs", form=".1f",
+              short="longest\nrecovery"),
+    )  # fmt: skip
+
+
+def _of_flow(key: str) -> Callable[[FlowSummary], Any]:
+    if key == "longest_recovery_rtts":
+        return lambda flow: flow.longest_recovery and flow.longest_recovery.rtts
+    return lambda flow: flow.get(key)
+
+
+LOSSES: Sequence[Column[Hosts]] = _losses(lambda key: lambda row: row[1][key])
+LIMITS: Sequence[Column[Hosts]] = (
+    Column("RTT p99", lambda row: row[1].rtt_p99_ms, "ms", form=".1f", seconds=1e-3),
+    Column("limited by", lambda row: _largest(row[1].limited_by), optional=True),
+    *LOSSES,
+)
+"""Columns of the hosts of several flows together."""
+
+
 FLOWS: Sequence[Column[FlowSummary]] = (
     Column("flow", _named),
     Column("protocol", lambda flow: flow.protocol),
@@ -200,7 +254,8 @@ FLOWS: Sequence[Column[FlowSummary]] = (
     Column("goodput", lambda flow: flow.goodput_bps, "Mbit/s", 1e6, rate_form),
     Column("RTT mean", lambda flow: flow.rtt_ms.mean, "ms", form=".1f", seconds=1e-3),
     Column("RTT p99", lambda flow: flow.rtt_ms.p99, "ms", form=".1f", short="p99", seconds=1e-3),
-    Column("retransmissions", lambda flow: flow.retransmissions, short="retrans-\nmissions"),
+    Column("limited by", lambda flow: _largest(flow.limited_by), optional=True),
+    *_losses(_of_flow, where="page"),
     Column("completed", lambda flow: flow.completed_s, "s", form=".2f", where="page", seconds=1),
 )
 
@@ -319,6 +374,15 @@ RUNS: Sequence[Column[Compared]] = (
 )  # fmt: skip
 
 
+def of_run(column: Column[Hosts]) -> Column[Compared]:
+    """Return a column of hosts for a page's table of runs."""
+
+    def value(run: Compared) -> Any:
+        return None if run[1].hosts is None else column.value((run[0], run[1].hosts))
+
+    return Column(**{**vars(column), "value": value, "optional": True})
+
+
 def _completed(run: Compared) -> TableCell:
     moved = run[1].transfers
     if moved is None:
@@ -343,6 +407,18 @@ MOVED: Sequence[Column[Compared]] = (
            short="slowdown\np50"),
     Column("slowdown p99", _moved(lambda moved: moved.slowdown.p99), form=".2f", short="p99"),
 )  # fmt: skip
+
+
+_NAMES = {
+    "reno": "reno is Reno without selective acknowledgements; hosts of today have them: sack.",
+    "bbr": "bbr is BBR version 1, as in the draft of 2017; Linux adds params.bbr.linux = true.",
+}
+
+
+def names(runs: Iterable[str]) -> list[str]:
+    """Return notes on the protocols of these runs whose names may mean another one to readers."""
+    protocols = {run.partition("@")[0] for run in runs}
+    return [note for name, note in _NAMES.items() if name in protocols]
 
 
 @dataclass(frozen=True)

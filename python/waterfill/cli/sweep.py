@@ -198,7 +198,7 @@ def _shown(text: str | None, plan: Plan) -> list[str]:
 
     if text is None:
         first = [] if plan.verdict is None else [plan.verdict.column]
-        return list(dict.fromkeys([*first, *plan.extra, *table.DEFAULT]))
+        return list(dict.fromkeys([*first, *plan.extra, *table.DEFAULT, *table.IF_ANY]))
     known = plan.numbers()
     names = [name.strip() for name in text.split(",")]
     for name in names:

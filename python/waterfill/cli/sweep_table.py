@@ -77,7 +77,7 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     found = table.groups(sweep, columns)
     if not found:
         return parts
-    used = [name for name in columns if any(name in group.estimates for group in found)]
+    used = table.shown(found, columns)
     units = {one.key: one.unit for one in sweep.plan.design.axes()}
     shown: list[Column[Group]] = [
         Column(_header(name, units[name]), partial(_place, name)) for name in table.axes(sweep)

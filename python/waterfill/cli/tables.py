@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from waterfill.analysis import hosts
 from waterfill.analysis import tables as model
 from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
 from waterfill.contract.summary import FlowSummary, LinkSummary, StepCheck, Summary, Times
@@ -89,6 +90,10 @@ def run(summary: Summary) -> list[Table | Text]:
         parts += _groups(flows)
     elif flows:
         parts.append(printed(model.FLOWS, flows))
+        lossy = [(f.name, hosts.figures([f])) for f in flows if f.retransmissions or f.timeouts]
+        if lossy:
+            parts.append(printed([_hosts("flow"), *model.LOSSES], lossy))
+    parts += [Text(line, style="yellow") for line in hosts.warnings(summary)]
     if found := model.idle(summary):
         parts.append(Text(found, style="" if summary.jain_index else "yellow"))
     parts += _links(summary.links)
@@ -171,7 +176,6 @@ def _groups(flows: Sequence[FlowSummary]) -> list[Table | Text]:
         ),
         Column("max-min\nmean", lambda group: _mean(shares(group)), size=1e6, form=model.rate_form),
         Column("RTT mean", lambda group: _mean(rtts(group)), "ms", form=".1f", seconds=1e-3),
-        Column("retrans-\nmissions", lambda group: sum(f.retransmissions for f in group[1])),
     )
     # Groups without a rate come last in both orders.
     means = {name: _mean(rates((name, group))) for name, group in groups.items()}
@@ -179,7 +183,16 @@ def _groups(flows: Sequence[FlowSummary]) -> list[Table | Text]:
         "lowest rates": lambda group: math.inf if (m := means[group[0]]) is None else m,
         "highest rates": lambda group: math.inf if (m := means[group[0]]) is None else -m,
     }  # fmt: skip
-    return _extremes(columns, list(groups.items()), "groups", ends)
+    found = _extremes(columns, list(groups.items()), "groups", ends)
+    if len(groups) <= MAX_LINES:
+        costs = [(name, hosts.figures(mine)) for name, mine in groups.items()]
+        found.append(printed([_hosts("group"), *model.LIMITS], costs))
+    return found
+
+
+def _hosts(title: str) -> Column[model.Hosts]:
+    """Return the first column of a table of hosts."""
+    return Column(title, lambda row: row[0])
 
 
 def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> list[Table | Text]:
@@ -273,6 +286,11 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
             parts.append(Text(f"{name}: {model.decimated(run.decimated)}", style="yellow"))
     rows = [(name, run.compare) for name, run in runs.items()]
     parts.append(printed(model.RUNS, rows, tight=True))
+    costs = [(name, hosts.figures(run.flows)) for name, run in runs.items() if run.flows]
+    if costs:
+        parts += [Text(), printed([_hosts("protocol"), *model.LIMITS], costs, tight=True)]
+    for name, run in runs.items():
+        parts += [Text(f"{name}: {line}", style="yellow") for line in hosts.warnings(run)]
     moved = [(name, mine) for name, mine in rows if mine.transfers]
     if moved:
         parts += [Text(), printed([model.RUNS[0], *model.MOVED], moved), Text(model.SLOWDOWN)]
@@ -284,9 +302,10 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
         f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
         f"over {_time(mine.average_s)}) stays within 5 % of the share; slowest flow.",
         "start: start-up time, SYN to half the fair share (median, slowest flow).",
+        "RTT p99, limited by: of the window, slowest flow and mean over flows; losses: whole run.",
         "–: never, or no samples.",
     )
-    return [*parts, *map(Text, notes)]
+    return [*parts, *map(Text, (*notes, *model.names(runs)))]
 
 
 def over_seeds(document: OverSeeds) -> list[Table | Text]:

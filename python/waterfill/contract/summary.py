@@ -47,8 +47,29 @@ class Times(Record):
     max: float | None
 
 
+class LimitedBy(Record):
+    """What limits a flow: the share of its time for each limit. The sum is 1."""
+
+    window: float
+    pacing: float
+    application: float
+    recovery: float
+    handshake: float
+
+
+class LongestRecovery(Record):
+    """Duration of the loss recovery that took the most RTTs, in seconds and in smoothed RTTs."""
+
+    took_s: float
+    rtts: float
+
+
 class CoreFlow(Record):
-    """Statistics of one flow, or of `count` identical flows in large fluid runs."""
+    """Statistics of one flow, or of `count` identical flows in large fluid runs.
+
+    Keys with a default are those of the packet simulator, `resent_bytes` also of the fluid model;
+    results of 0.2.0 and before lack them.
+    """
 
     name: str
     group: str
@@ -64,13 +85,20 @@ class CoreFlow(Record):
     retransmissions: int
     timeouts: int
     completed_s: float | None
+    resent_bytes: int | None = None
+    spurious_retransmissions: int | None = None
+    limited_by: LimitedBy | None = None
+    longest_recovery: LongestRecovery | None = None
     count: int = 1
 
 
 class FlowSummary(CoreFlow):
-    """Statistics of one flow, with its time-averaged max-min share."""
+    """Statistics of one flow, with its time-averaged max-min share and its loss rate: the part of
+    its packets that did not arrive, None if it sent none.
+    """
 
     max_min_bps: float | None
+    loss_rate: float | None = None
 
 
 class LinkSummary(Record):
@@ -141,6 +169,14 @@ class GroupSummary(Record):
     flows: int
     completed: int
     flow_completion_ms: Times
+
+
+class FlowWarning(Record):
+    """A result that shows a fault of a flow's law or host rather than a property of the network."""
+
+    flow: str
+    kind: str
+    text: str
 
 
 class Decimation(Record):
@@ -219,6 +255,7 @@ class Summary(Record):
     jain_index: float | None
     engine: Engine
     laws: Mapping[str, LawSummary] | None = None
+    warnings: list[FlowWarning] | None = None
     interrupted_at_s: float | None = None
     check_step: StepCheck | None = None
     decimated: Decimation | None = None

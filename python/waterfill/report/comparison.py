@@ -87,7 +87,9 @@ def overview(comparison: Comparison) -> Table:
         "flow-seconds over all runs; drops are of all links. Rates are compared with exact max-min "
         "shares."
     )
-    columns = [*model.RUNS, *(model.MOVED if sized else ())]
+    note = " ".join([note, *model.names(comparison.results)])
+    costs = [model.of_run(column) for column in model.LIMITS]
+    columns = [*model.RUNS, *costs, *(model.MOVED if sized else ())]
     return tables.of(model.Table("runs", "All runs", columns, rows, note))
 
 

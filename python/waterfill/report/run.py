@@ -9,8 +9,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from waterfill.analysis import hosts, transfers
 from waterfill.analysis import tables as model
-from waterfill.analysis import transfers
 from waterfill.analysis.run_charts import PAGE, RunCharts
 from waterfill.analysis.tables import Column, LinkRow
 from waterfill.report import checks, tables, topology
@@ -67,6 +67,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
         found.append(("Jain's index", f"{jain:.4f}"))
     drops = sum(link.drops for link in summary.links)
     found.append(("Drops", f"{drops:,}"))
+    found += [("Warning", line) for line in hosts.warnings(summary)]
     if summary.decimated is not None:
         found.append(("Samples", model.decimated(summary.decimated).removeprefix("samples: ")))
     if "interrupted_at_s" in summary:

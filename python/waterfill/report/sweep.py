@@ -17,7 +17,8 @@ from waterfill.report.tables import Table
 from waterfill.runs.files import open_regular, why
 from waterfill.sweeps import dataset, figure
 from waterfill.sweeps.figure import Varying
-from waterfill.sweeps.table import DEFAULT, Group, grouped
+from waterfill.sweeps.table import DEFAULT, IF_ANY, Group, grouped
+from waterfill.sweeps.table import shown as columns_shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,7 +153,8 @@ def _facts(
 
 def _estimates(groups: Sequence[Group], axes: Varying, figures: Sequence[str]) -> Table:
     keys = [*axes.names, *axes.numeric]
-    shown = [name for name in DEFAULT if name in figures] or list(figures)[:5]
+    wanted = [name for name in (*DEFAULT, *IF_ANY) if name in figures]
+    shown = columns_shown(groups, wanted) or list(figures)[:5]
     columns: list[Column[Group]] = [
         Column(axes.label(key), partial(_place, key), form=".4g") for key in keys
     ]

@@ -16,7 +16,7 @@ from waterfill.contract.network import Network, ParamValue
 from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
-from waterfill.runs import interrupt, laws
+from waterfill.runs import anomalies, interrupt, laws
 from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.laws import BoundLaw, PythonLaw
 from waterfill.runs.progress import Report, Tick
@@ -166,6 +166,10 @@ class Engine(Backend, Generic[Simulation]):
             interrupted_at_s=interrupted_at_s,
             laws=laws.summaries(job.laws) if job.laws else None,
         )
+        if found := anomalies.warnings_of(
+            job.network, core, shares_bps, lambda: simulation.series("flows")
+        ):
+            summary.warnings = found
         if step_check is not None:
             summary["check_step"] = step_check
         if (decimated := resolve.decimation(scenario, job.network)) is not None:

@@ -48,7 +48,8 @@ _DTYPES = {"f64": "<f8", "u64": "<u8", "u32": "<u4"}
 _FLOW_KEYS = (
     "name", "group", "index", "protocol", "start_s", "stop_s", "active_s",
     "rate_bps", "goodput_bps", "max_min_bps", "rtt_ms",
-    "packets_sent", "retransmissions", "timeouts", "completed_s",
+    "limited_by", "packets_sent", "loss_rate", "retransmissions", "resent_bytes",
+    "spurious_retransmissions", "timeouts", "longest_recovery", "completed_s",
 )  # fmt: skip
 _TRAFFIC_KEYS = (
     "name", "kind", "protocol", "rate_bps", "goodput_bps", "packets_sent", "packets_received",
@@ -319,7 +320,18 @@ def _engine(done: EngineSummary) -> Engine:
 
 
 def _flow(flow: CoreFlow, max_min_bps: float | None) -> FlowSummary:
-    return FlowSummary.read(_in_order({**flow, "max_min_bps": max_min_bps}, _FLOW_KEYS))
+    more = {"max_min_bps": max_min_bps, "loss_rate": loss_rate(flow)}
+    return FlowSummary.read(_in_order({**flow, **more}, _FLOW_KEYS))
+
+
+def loss_rate(flow: CoreFlow) -> float | None:
+    """Return the part of a flow's data packets that did not arrive, or None if it sent none.
+
+    A packet is lost when it was sent again and only one copy arrived.
+    """
+    if not flow.packets_sent:
+        return None
+    return (flow.retransmissions - (flow.spurious_retransmissions or 0)) / flow.packets_sent
 
 
 def _traffic(source: TrafficSummary) -> TrafficSummary:

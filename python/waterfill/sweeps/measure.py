@@ -7,9 +7,11 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from waterfill.contract.summary import Summary
+from waterfill.analysis import hosts
+from waterfill.contract.summary import LimitedBy, Summary
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import Result, percentile
 
@@ -61,6 +63,11 @@ def _queues(summary: Summary, kind: str) -> list[float]:
     return [link.queue_bytes[kind] for link in summary.links]
 
 
+def _limited(limit: str, summary: Summary) -> float | None:
+    found = hosts.limited_by(summary.flows)
+    return None if found is None else float(found[limit])
+
+
 _rates = _of_flows("rate_bps")
 
 COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
@@ -85,6 +92,13 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "retransmissions": ("retransmissions of all flows",
                         lambda s: math.fsum(_of_flows("retransmissions")(s))),
     "timeouts": ("time-outs of all flows", lambda s: math.fsum(_of_flows("timeouts")(s))),
+    "loss_rate": ("packets that did not arrive, of all flows",
+                  lambda s: hosts.figures(s.flows).loss_rate),
+    "resent_bytes": ("bytes sent again, all flows", lambda s: hosts.figures(s.flows).resent_bytes),
+    "spurious_retransmissions": ("retransmissions of packets that had arrived, all flows",
+                                 lambda s: hosts.figures(s.flows).spurious_retransmissions),
+    **{f"limited_{limit}": (f"share of time limited by {limit}, mean over flows",
+                            partial(_limited, limit)) for limit in LimitedBy.__annotations__},
     "completed": ("completed flows", lambda s: float(len(_took_ms(s)))),
     "completion_mean_ms": ("completion time, mean", lambda s: _mean(_took_ms(s))),
     "completion_p50_ms": ("completion time, p50", lambda s: percentile(_took_ms(s), 50)),

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from waterfill.sweeps.api import Sweep
 
 DEFAULT = ("utilization", "share_min", "queue_p99_bytes", "rtt_p99_ms", "drops")
+IF_ANY = ("loss_rate", "spurious_retransmissions", "timeouts")
+"""Columns of a table that are left out while they are zero."""
 
 
 class Estimate(NamedTuple):
@@ -47,6 +49,17 @@ def groups(sweep: Sweep, columns: Sequence[str] = DEFAULT) -> list[Group]:
     names = axes(sweep)
     rows = sweep.table.select([*names, "status", *dict.fromkeys(columns)]).to_pylist()
     return grouped(rows, names, columns)
+
+
+def shown(found: Sequence[Group], columns: Sequence[str]) -> list[str]:
+    """Return the columns with values, without those of `IF_ANY` that are all zero."""
+    used = [name for name in columns if any(name in group.estimates for group in found)]
+    return [
+        name
+        for name in used
+        if name not in IF_ANY
+        or any(group.estimates[name].mean for group in found if name in group.estimates)
+    ]
 
 
 def grouped(

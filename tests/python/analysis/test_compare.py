@@ -298,18 +298,19 @@ def test_a_window_too_small_for_the_share(results):
 # --- the command ---------------------------------------------------------------------------------
 
 
-def test_compare_prints_one_table(waterfill, scenario):
+def test_compare_prints_a_table_of_figures_and_one_of_hosts(waterfill, scenario):
     ran = waterfill("compare", scenario, *PAIR)
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0] == "small on sim, seed 1: 8 s to 12 s of 12 s"
-    assert sum(line.startswith(("maxnet ", "window ")) for line in lines) == 2
+    assert sum(line.startswith(("maxnet ", "window ")) for line in lines) == 4
+    assert sum("window 100 %" in line for line in lines) == 2
     assert "of l, the bottleneck of most flow-seconds over all runs; drops" in " ".join(
         ran.out.split()
     )
     assert max(map(len, lines)) <= 80
     assert "…" not in ran.out
-    assert [line.split(":")[0] for line in ran.err.splitlines()] == ["maxnet", "window"]
+    assert [line.split(":")[0] for line in ran.err.splitlines()] == ["maxnet", "window", "hint"]
 
 
 def test_compare_runs_every_explicit_protocol(waterfill, scenario):

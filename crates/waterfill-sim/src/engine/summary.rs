@@ -2,7 +2,8 @@
 
 use waterfill_laws::units::Instant;
 use waterfill_network::summary::{
-    CompletionSummary, EngineSummary, FlowSummary, LinkSummary, RttSummary, Summary, TrafficSummary, WebSummary,
+    CompletionSummary, EngineSummary, FlowSummary, LinkSummary, RecoverySummary, RttSummary, Summary, TrafficSummary,
+    WebSummary,
 };
 
 use super::record::place;
@@ -69,7 +70,7 @@ impl Simulation {
         let active_s = intersection([from_s, to_s], [start_s, until.as_secs()]);
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));
         let base_ms = spec.base_rtt_of_s(index) * 1e3;
-        let rtt = &sender.rtt;
+        let (rtt, recovery) = (&sender.rtt, sender.longest_recovery(now));
         Some(FlowSummary {
             name,
             group: spec.name.clone(),
@@ -84,11 +85,16 @@ impl Simulation {
                 base: base_ms,
                 mean: rtt.mean_s().map(|s| s * 1e3),
                 p50: rtt.quantile_above_base_s(0.5).map(|s| base_ms + s * 1e3),
-                p99: rtt.quantile_above_base_s(0.99).map(|s| base_ms + s * 1e3),
+                p99: rtt.p99_above_base_s(sender.spec.base_rtt).map(|s| base_ms + s * 1e3),
             },
             packets_sent: sender.packets_sent(),
             retransmissions: sender.retransmissions,
+            resent_bytes: sender.resent_bytes(),
+            spurious_retransmissions: Some(receiver.duplicates.min(sender.retransmissions)),
             timeouts: sender.timeouts,
+            limited_by: active_s.and_then(|_| sender.limited_by(until)),
+            longest_recovery: (recovery.rtts > 0.0)
+                .then(|| RecoverySummary { took_s: recovery.took.as_secs(), rtts: recovery.rtts }),
             completed_s: receiver.completed.map(Instant::as_secs),
             count: None,
         })

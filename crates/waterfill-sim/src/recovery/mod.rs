@@ -186,6 +186,11 @@ impl Recovery {
         matches!(self.recovered_at, Some((_, Cause::Loss | Cause::Mark)))
     }
 
+    /// Returns true while losses are repaired, also after a timeout.
+    pub(crate) const fn is_repairing(&self) -> bool {
+        matches!(self.recovered_at, Some((_, Cause::Loss | Cause::Timeout)))
+    }
+
     pub(crate) const fn next(&self) -> u64 {
         self.next
     }

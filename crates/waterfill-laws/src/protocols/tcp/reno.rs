@@ -1,4 +1,4 @@
-//! TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery (RFC 5681).
+//! TCP Reno without selective acknowledgements: slow start, congestion avoidance, fast retransmit and fast recovery (RFC 5681).
 //!
 //! # Law
 //! - `[rfc5681:eq3]` `cwnd ← cwnd + 1/cwnd` for each packet acknowledged: one packet per RTT
@@ -19,7 +19,8 @@
 //! # Source
 //! [`Reno`]. Without selective acknowledgements: three duplicates mean a loss, and the next new acknowledgement ends
 //! the recovery whether or not more packets of that window were lost. Every further loss then costs a halving of
-//! its own, or a time-out: the case NewReno and SACK repair.
+//! its own, or a time-out: the case NewReno and SACK repair. Hosts of today acknowledge selectively: compare with `sack`,
+//! not with `reno`.
 //!
 //! # Parameters
 //! [`Params`]: additive increase and multiplicative decrease can be set, for AIMD(a, b).
@@ -98,8 +99,7 @@ pub struct Reno(Aimd);
 
 impl TcpLaw for Reno {
     const NAME: &'static str = "reno";
-    const SUMMARY: &'static str =
-        "Reno: fast retransmit and fast recovery without selective acknowledgements (RFC 5681)";
+    const SUMMARY: &'static str = "Reno without selective acknowledgements (RFC 5681); hosts of today have them: sack";
     const HOST: Host = Host { retransmission: Retransmission::Reno, reduction: Reduction::Law, ..Host::TCP };
     type Params = Params;
 

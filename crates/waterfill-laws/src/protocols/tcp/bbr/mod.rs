@@ -1,5 +1,8 @@
-//! BBR, version 1: a source that sends at the bottleneck's bandwidth, with at most twice the bandwidth-delay product in
-//! flight.
+//! BBR version 1, of 2017: a source that sends at the bottleneck's bandwidth, with at most twice the bandwidth-delay product
+//! in flight.
+//!
+//! This is draft-cardwell-iccrg-bbr-00, not version 2 or 3. Linux's `bbr` differs from the draft; the parameter `linux` adds
+//! the main differences.
 //!
 //! # Law
 //! The model of the path:
@@ -83,7 +86,7 @@ pub struct Bbr;
 impl Protocol for Bbr {
     const INFO: Info = Info {
         name: "bbr",
-        summary: "BBR v1: paced at the measured bandwidth of the bottleneck (draft-cardwell-iccrg-bbr-00)",
+        summary: "BBR version 1, as in the draft of 2017: paced at the bottleneck's measured bandwidth",
         kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,

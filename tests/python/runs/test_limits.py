@@ -1,0 +1,153 @@
+"""What limits a flow, what its loss recovery costs, and warnings of results that show a fault."""
+
+from __future__ import annotations
+
+import pytest
+
+import waterfill
+from waterfill.cli import tables
+
+
+def one(protocol: str, *, duration: str = "10 s", link: dict | None = None, **flow):
+    scenario = waterfill.Scenario(
+        "one", duration=duration, protocol=protocol, measure=["0 s", duration]
+    )
+    return scenario.link("l", "a", "b", "50 Mbit/s", "20 ms", **link or {}).flow(
+        "f", "a", "b", **flow
+    )
+
+
+def flow_of(scenario, **options):
+    (flow,) = scenario.run(**options).summary.flows
+    return flow
+
+
+class Timer:
+    """A law that lets a packet go each millisecond, whatever its window."""
+
+    def __init__(self, connection):
+        self.packet_bytes = connection.packet_bytes
+        self.window_bytes = connection.initial_window_bytes
+
+    def on_ack(self, ack):
+        self.window_bytes += ack.acked_bytes
+
+    def limit(self):
+        return self.window_bytes, 8e3 * self.packet_bytes
+
+
+TIMER = {"timer": waterfill.PythonLaw(source=Timer, paced=True)}
+
+
+def test_the_handshake_and_the_window_limit_a_fixed_window():
+    flow = flow_of(one("window").params("window", packets=10))
+    # A SYN and its answer take 40 ms and the time of two packets of 40 bytes.
+    assert flow.limited_by.handshake == pytest.approx(0.0400128 / 10, rel=1e-6)
+    assert flow.limited_by.window == pytest.approx(1 - 0.0400128 / 10, rel=1e-6)
+    assert flow.limited_by.pacing == flow.limited_by.application == flow.limited_by.recovery == 0
+
+
+def test_the_demand_is_a_limit_of_the_application():
+    flow = flow_of(one("cubic", demand="5 Mbit/s"))
+    # Ten packets in flight are less than the 17 that the demand needs, for two RTTs.
+    assert 0.98 < flow.limited_by.application < 0.99
+    assert sum(flow.limited_by.values()) == pytest.approx(1, abs=1e-12)
+
+
+def test_recovery_limits_during_an_outage():
+    """The link is down from 3 s to 6 s: from the last acknowledgement on, recovery is the limit."""
+    scenario = one("sack", link={"event": [{"at": "3 s", "up": False}, {"at": "6 s", "up": True}]})
+    flow = flow_of(scenario)
+    assert flow.timeouts >= 2
+    assert 0.3 <= flow.limited_by.recovery < 0.5
+    assert flow.limited_by.window > 0.4
+
+
+def test_a_planted_pacing_bug_is_named():
+    result = one("timer").run(laws=TIMER)
+    (flow,) = result.summary.flows
+    assert flow.rate_bps == pytest.approx(12e6, rel=0.02)  # less its first RTTs
+    assert flow.limited_by.pacing > 0.9
+    printed = "\n".join(text(part) for part in tables.run(result.summary))
+    assert "pacing 9" in printed or "pacing 100 %" in printed
+    (warning,) = result.summary.warnings
+    assert (warning.flow, warning.kind) == ("f", "constant rate")
+    assert warning.text.startswith("sends at a constant 12 Mbit/s, limited by pacing, 2")
+    assert warning.text in printed
+
+
+@pytest.mark.parametrize("protocol", ["maxnet", "rcp", "cubic", "bbr"])
+def test_laws_that_use_the_path_are_not_warned_of(protocol):
+    summary = one(protocol).run().summary
+    assert [w.kind for w in summary.warnings or ()] in ([], ["long recovery"])
+
+
+def test_a_law_at_its_share_may_be_constant():
+    """The same constant rate is no fault where it is the flow's share."""
+    scenario = waterfill.Scenario("one", duration="10 s", protocol="timer")
+    scenario = scenario.link("l", "a", "b", "12.5 Mbit/s", "20 ms").flow("f", "a", "b")
+    assert scenario.run(laws=TIMER).summary.warnings is None
+
+
+def test_the_loss_rate_is_that_of_the_packets_that_did_not_arrive():
+    """Each lost packet is sent again, and copies that arrive again were not lost."""
+    result = one("sack", duration="30 s", link={"loss": 0.01}, size="5 MB").run()
+    (flow,), link = result.summary.flows, result.summary.links[0]
+    assert flow.completed_s is not None
+    lost = flow.retransmissions - flow.spurious_retransmissions
+    assert lost == link.lost + link.drops > 10
+    assert flow.loss_rate == lost / flow.packets_sent
+    assert flow.resent_bytes == 1500 * flow.retransmissions
+
+
+def test_packets_that_only_come_late_are_resent_in_vain():
+    scenario = waterfill.Scenario("late", duration="10 s", protocol="cubic")
+    scenario = scenario.link(
+        "l", "a", "b", "50 Mbit/s", "20 ms", reorder={"share": 0.01, "delay": "60 ms"}
+    )
+    flow = flow_of(scenario.flow("f", "a", "b", recovery="rfc6675"))
+    assert flow.spurious_retransmissions == flow.retransmissions > 10
+    assert flow.loss_rate == 0
+
+
+def test_time_outs_without_a_loss_are_warned_of():
+    """A path that becomes 3 s longer: the timer fires although all packets arrive."""
+    longer = {"event": [{"at": "5 s", "delay": "3 s"}]}
+    summary = one("sack", duration="20 s", demand="10 Mbit/s", link=longer).run().summary
+    (flow,) = summary.flows
+    assert flow.timeouts > 0
+    assert flow.loss_rate == 0
+    assert "spurious time-outs" in [warning.kind for warning in summary.warnings]
+
+
+def test_a_recovery_of_many_rtts_is_warned_of():
+    """NewReno repairs one loss per RTT: forty losses take forty RTTs."""
+    summary = (
+        one("newreno", link={"buffer": "20 packets"}, initial_window="200 packets", duration="5 s")
+        .run()
+        .summary
+    )
+    (flow,) = summary.flows
+    assert flow.longest_recovery.rtts > 10
+    assert flow.longest_recovery.took_s > 10 * 0.04
+    (warning,) = [w for w in summary.warnings if w.kind == "long recovery"]
+    assert f"{flow.longest_recovery.rtts:.0f} RTTs" in warning.text
+
+
+def test_a_constant_queue_has_its_mean_as_p99():
+    """A window of 400 packets on a path of 166 holds 233 packets in the queue."""
+    scenario = one("window", link={"buffer": "1000 packets"}).params("window", packets=400)
+    (link, _) = scenario.set(measure=["5 s", "10 s"]).run().summary.links
+    queue = link.queue_bytes
+    assert queue.p99 == pytest.approx(queue.mean, rel=0.01)
+    assert queue.mean <= queue.p99 <= queue.max
+
+
+def text(part) -> str:
+    from io import StringIO
+
+    from rich.console import Console
+
+    console = Console(file=StringIO(), width=80)
+    console.print(part)
+    return " ".join(console.file.getvalue().split())
