@@ -42,6 +42,7 @@ STUDIES: Mapping[str, str] = {
     "linux-link-events": "link_events:ON_LINUX",
     "linux-maxnet": "testbed.maxnet",
     "linux-maxnet-special": "testbed.maxnet:SPECIAL",
+    "linux-path-steps": "path_steps:ON_LINUX",
     "linux-scone": "testbed.scone",
     "linux-tcp": "testbed.tcp_table",
     "linux-trace": "trace_link",

@@ -3,28 +3,32 @@
 One flow has a link of 50 Mbit/s and an RTT of 40 ms, with a buffer of one bandwidth-delay product.
 At 15 s the delay changes once, by a factor of 0.2 to 5, or from then on every 15 s between twice
 the delay and the first, as at handovers. The share kept is the flow's rate over its exact max-min
-share, in the last 60 s of 105 s.
+share, in the last 60 s of 105 s. Every backend runs the same scenario; a run on linux takes its
+105 s and has the default window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from validation.study import Option, Options, Study, StudyRun
+from validation.link_events import left_s
+from validation.study import Option, Options, Study, StudyRun, failed_checks, on_linux
 from validation.tables import markdown
 from waterfill.network.protocols import load
 from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_dict
 
-BACKENDS = ("sim", "fluid")
+BACKENDS = ("sim", "fluid", "linux")
 DELAY_MS = 20.0
 END_S, MEASURED_S, PERIOD_S = 105, 45, 15
 FACTORS = (0.2, 0.5, 2.0, 5.0)
 HANDOVERS = "handovers"
 WINDOWS = ("2 s", "5 s", "10 s", "30 s", "unlimited")
+LINUX_WINDOWS = ("10 s",)
 
 
 class StepCase(NamedTuple):
@@ -36,20 +40,31 @@ class StepCase(NamedTuple):
     change: str
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Share kept in a run. On linux also the time (s) at which the flow left its law, or None, and
+    the failed checks.
+    """
+
+    share: float
+    left_s: float | None = None
+    failed: list[str] = field(default_factory=list)
+
+
 def laws() -> list[str]:
     """Return the laws whose rate is limited by a smallest RTT below the path's."""
     return [p.name for p in load().values() if p.base_rtt is not None and p.base_rtt.limits_rate]
 
 
-def cases(options: Options) -> list[StepCase]:
+def cases(options: Options, backend: Sequence[str] = ("sim", "fluid")) -> list[StepCase]:
     """Return a case for each law, backend that supports it, window and change."""
     changes = [*(f"{factor:g}" for factor in FACTORS), HANDOVERS]
     return [
         StepCase(protocol, on, window, change)
         for protocol in options.protocols or laws()
-        for on in BACKENDS
-        if on in backends.known(on)[protocol].backends
-        for window in WINDOWS
+        for on in backend
+        if protocol in (able := backends.known(on)) and on in able[protocol].backends
+        for window in (LINUX_WINDOWS if on == "linux" else WINDOWS)
         for change in changes
     ]
 
@@ -80,24 +95,33 @@ def runs(case: StepCase) -> dict[str, StudyRun]:
     return {"": StudyRun(from_dict(document, "path-steps"), case.on)}
 
 
-def measure(_: StepCase, results: Mapping[str, Result]) -> float:
+def measure(_: StepCase, results: Mapping[str, Result]) -> Kept:
     """Return the share that the flow keeps."""
-    flow = results[""].summary["flows"][0]
-    return float(flow["rate_bps"]) / float(flow["max_min_bps"])
+    result = results[""]
+    flow = result.summary["flows"][0]
+    share = float(flow["rate_bps"]) / float(flow["max_min_bps"])
+    return Kept(share, left_s(result), failed_checks(result))
 
 
-def line(case: StepCase, share: float) -> str:
+def shown(kept: Kept) -> str:
+    """Return a share as text, with the time at which the flow left its law."""
+    left = "" if kept.left_s is None else f" (left at {kept.left_s:.0f} s)"
+    return f"{kept.share:.2f}{left}"
+
+
+def line(case: StepCase, kept: Kept) -> str:
     """Return a line of progress."""
-    return f"{case.protocol} {case.on} {case.window} {case.change}: {share:.2f}"
+    failed = f"; failed: {', '.join(kept.failed)}" if kept.failed else ""
+    return f"{case.protocol} {case.on} {case.window} {case.change}: {shown(kept)}{failed}"
 
 
-def table(found: Mapping[StepCase, float]) -> str:
+def table(found: Mapping[StepCase, Kept]) -> str:
     """Return the shares kept, with a column for each window."""
     keys = dict.fromkeys((case.protocol, case.on, case.change) for case in found)
 
     def cell(protocol: str, on: str, window: str, change: str) -> str:
-        share = found.get(StepCase(protocol, on, window, change))
-        return "—" if share is None else f"{share:.2f}"
+        kept = found.get(StepCase(protocol, on, window, change))
+        return "—" if kept is None else shown(kept)
 
     rows = [
         [f"`{law}`", on, change if change == HANDOVERS else f"× {change}",
@@ -107,7 +131,10 @@ def table(found: Mapping[StepCase, float]) -> str:
     return markdown("|".join(("law", "on", "delay", *WINDOWS)), rows)
 
 
-def draw(found: Mapping[StepCase, float], stem: Path) -> None:
+STYLES = {"sim": "-", "fluid": ":", "linux": "x"}
+
+
+def draw(found: Mapping[StepCase, Kept], stem: Path) -> None:
     """Draw the share kept against the factor, with a panel per law and a line per window."""
     from matplotlib.figure import Figure
 
@@ -118,19 +145,20 @@ def draw(found: Mapping[StepCase, float], stem: Path) -> None:
     axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axis, name in zip(axes, names, strict=True):
         for i, window in enumerate(WINDOWS):
-            for on, style in zip(BACKENDS, ("-o", ":"), strict=True):
-                points = [(f, found.get(StepCase(name, on, window, f"{f:g}"))) for f in FACTORS]
-                shown = [(f, share) for f, share in points if share is not None]
-                if shown:
+            for on, style in STYLES.items():
+                kept = [(f, found.get(StepCase(name, on, window, f"{f:g}"))) for f in FACTORS]
+                points = [(f, one.share) for f, one in kept if one is not None]
+                if points:
                     label = window if on == "sim" else None
-                    axis.plot(*zip(*shown, strict=True), style, color=f"C{i}", markersize=3,
+                    axis.plot(*zip(*points, strict=True), style, color=f"C{i}", markersize=7,
                               linewidth=0.9, label=label)  # fmt: skip
         axis.set_title(name, fontsize=9)
         axis.set_xscale("log")
         axis.set_xticks(FACTORS, [f"{f:g}" for f in FACTORS], minor=False)
+        axis.set_xticks([], minor=True)
         axis.set_ylim(0, 1.05)
     axes[0].legend(fontsize=7, title="window", title_fontsize=7)
-    figure.supxlabel("delay after 15 s, relative to before (dotted: fluid)", fontsize=9)
+    figure.supxlabel("delay after 15 s / before\n(dotted: fluid, ×: kernel)", fontsize=9)
     figure.supylabel("share kept", fontsize=9)
     save(figure, stem)
 
@@ -146,4 +174,11 @@ STUDY = Study(
     line=line,
     table=table,
     figure=draw,
+)
+ON_LINUX = replace(
+    STUDY,
+    shows="the same on the kernel, next to the simulator and the fluid model",
+    minutes=20,
+    needs=(on_linux(),),
+    cases=lambda options: cases(options, BACKENDS),
 )

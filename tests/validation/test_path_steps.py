@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from validation import path_steps
-from validation.path_steps import HANDOVERS, StepCase
+from validation.path_steps import HANDOVERS, Kept, StepCase
 
 
 def test_a_law_runs_where_it_can():
@@ -25,5 +25,13 @@ def test_the_delay_changes_once_or_at_handovers():
 
 
 def test_the_table_has_a_column_for_each_window():
-    table = path_steps.table({StepCase("maxnet", "sim", "10 s", "5"): 0.996})
+    table = path_steps.table({StepCase("maxnet", "sim", "10 s", "5"): Kept(0.996)})
     assert table.splitlines()[-1] == "| `maxnet` | sim | × 5 | — | — | 1.00 | — | — |"
+
+
+def test_a_flow_that_leaves_its_law_is_told():
+    case = StepCase("maxnet", "linux", "10 s", "5")
+    assert path_steps.table({case: Kept(0.5, 16.4)}).splitlines()[-1] == (
+        "| `maxnet` | linux | × 5 | — | — | 0.50 (left at 16 s) | — | — |"
+    )
+    assert path_steps.line(case, Kept(0.5, 16.4, ["law"])).endswith("(left at 16 s); failed: law")
