@@ -168,7 +168,11 @@ fn an_error_is_one_line_with_the_option_the_problem_and_what_to_type() {
         ("router --dev a --rate 1gbit --buffer 1MB", "--buffer", "needs --shape"),
         ("router --dev a --rate 1gbit --set x_max=1gbit", "x_max: ", "more than the link's 1 Gbit/s, got 1 Gbit/s"),
         ("router --dev a --rate 1kbit --set t=2s", "t: ", "prices stay below 32 s"),
-        ("host --base-rtt-window 0s", "'0s' for '--base-rtt-window", "from \"1 ms\" to \"1000000 s\", or \"unlimited\""),
+        (
+            "host --base-rtt-window 0s",
+            "'0s' for '--base-rtt-window",
+            "from \"1 ms\" to \"1000000 s\", or \"unlimited\"",
+        ),
         ("host --queue-margin 2s", "'2s' for '--queue-margin", "from \"10 us\" to \"1 s\""),
         ("router --dev a/b --rate 1gbit", "--dev", "name of a network device"),
         ("router --dev a --rate 1gbit --metrics 9465", "--metrics", "an address and a port"),
