@@ -51,6 +51,10 @@ _TABLES = {
         "Belongs to the link above it. More: [faults](faults.md).",
     ),
     "Flow": ("`[[flow]]`", "With `count`, an entry stands for that many flows."),
+    "FlowRoute": (
+        "`[[flow.route]]`",
+        "Belongs to the flow above it. More: [routes that change](traffic.md#routes-that-change).",
+    ),
     "FlowFault": (
         "`[[flow.fault]]`",
         "Belongs to the flow above it. More: [faults](faults.md).",

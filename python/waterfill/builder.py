@@ -102,7 +102,10 @@ class FlowKeys(_RoutedKeys, total=False):
     weight: Number
     demand: str
     demand_bps: Number
+    demand_trace: Any
     after: Sequence[str]
+    after_count: int
+    route: Sequence[Mapping[str, Any]]
     claimed_rtt: str
     claimed_rtt_s: Number
     base_rtt_window: str
@@ -130,6 +133,8 @@ class TrafficKeys(_RoutedKeys, total=False):
     arrival_rate: Number | str
     load: Number | str
     sizes: Any
+    base_rtt_window: str
+    base_rtt_window_s: Number
 
 
 class RootKeys(TypedDict, total=False):

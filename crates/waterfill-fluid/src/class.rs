@@ -4,6 +4,7 @@
 //! Amounts here are those of one flow; only pipes carry the volume of the whole class.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::math;
@@ -11,6 +12,7 @@ use waterfill_laws::protocol::{Ack, Connection, Event, PacketKind, Probe, Receiv
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::DemandCourse;
 use waterfill_network::histogram::Histogram;
 
 use crate::pipe::{Inbox, Parcel, Plain, TimeStep};
@@ -36,6 +38,8 @@ pub(crate) struct ClassSpec {
     pub(crate) payload_share: f64,
     /// Rate at which the application writes data; `None` for no limit.
     pub(crate) demand: Option<Rate>,
+    /// Demand over time instead of `demand`, as the application writes; `None` if it is constant.
+    pub(crate) course: Option<Arc<DemandCourse>>,
     pub(crate) paced: bool,
     pub(crate) base_rtt: Duration,
     /// Base RTT with the shortest delay that each link ever has.
@@ -464,7 +468,17 @@ impl Class {
             let written = demand * step.to.min(self.spec.stop).since(self.opened);
             bytes = bytes.min(written.as_bytes() - (self.sent - self.lost));
         }
+        if let Some(course) = &self.spec.course {
+            bytes = bytes.min(self.written(course, step.to) - (self.sent - self.lost));
+        }
         bytes.min(self.spec.wire_bytes + self.lost - self.sent).max(0.0)
+    }
+
+    /// Returns the bytes that the application has written by a time. Times of the class are those after the padding.
+    fn written(&self, course: &DemandCourse, until: Instant) -> f64 {
+        let access = self.spec.pad / 2;
+        let until = course.written(until.min(self.spec.stop).before(access));
+        (until - course.written(self.opened.before(access))).as_bytes()
     }
 
     fn pacing_rate(&self) -> Option<Rate> {

@@ -1,12 +1,16 @@
 //! The fluid model: builds a network and advances it in steps.
 
+use std::sync::Arc;
+
 use waterfill_laws::kernel::Arithmetic;
 use waterfill_laws::protocol::{Connection, LinkView, ProtocolKind};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyRouter, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
-use waterfill_network::{FlowSpec, LinkSpec, Network, QueueSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec, Watch};
+use waterfill_network::{
+    DemandCourse, FlowSpec, LinkSpec, Network, QueueSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec, Watch,
+};
 
 use crate::class::{Class, ClassSpec};
 use crate::course::Course;
@@ -284,7 +288,8 @@ impl Fluid {
             ack_share: acks_per_packet * f64::from(self.network.ack_bytes) / packet_bytes,
             wire_bytes,
             payload_share,
-            demand: flow.demand_bps.map(Rate::from_bps),
+            demand: flow.demand_bps.filter(|_| flow.demands.is_empty()).map(Rate::from_bps),
+            course: DemandCourse::of(flow).map(Arc::new),
             paced: flow.pacing.unwrap_or_else(|| params.paced()),
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(plan.index)),
             rtt_min: self.rtt_min(flow, plan.index),
@@ -731,6 +736,9 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
         }
         if !flow.after.is_empty() {
             return Err(format!("flow.{}.after: not supported by the fluid model", flow.name));
+        }
+        if !flow.routes.is_empty() {
+            return Err(format!("flow.{}.route: not supported by the fluid model", flow.name));
         }
         if !flow.faults.is_empty() {
             return Err(format!("flow.{}.fault: not supported by the fluid model", flow.name));

@@ -37,6 +37,8 @@ struct ClassKey<'a> {
     path: (&'a [u32], &'a [u32]),
     numbers: [u64; 6],
     limits: (Option<u64>, Option<u64>),
+    rtts: (Option<u64>, Option<u64>),
+    demands: Vec<(u64, u64)>,
     flags: (Option<bool>, bool),
 }
 
@@ -49,6 +51,8 @@ impl<'a> ClassKey<'a> {
             path: (&flow.forward, &flow.reverse),
             numbers: numbers.map(f64::to_bits),
             limits: (flow.size_bytes, flow.demand_bps.map(f64::to_bits)),
+            rtts: (flow.claimed_rtt_s.map(f64::to_bits), flow.base_rtt_window_s.map(f64::to_bits)),
+            demands: flow.demands.iter().map(|demand| (demand.at_s.to_bits(), demand.rate_bps.to_bits())).collect(),
             flags: (flow.pacing, flow.delayed_ack),
         }
     }

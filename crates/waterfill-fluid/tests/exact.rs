@@ -4,7 +4,7 @@ mod common;
 use common::{assert_close, flows, link, network, rates, run, run_until};
 use proptest::prelude::*;
 use waterfill_network::summary::Summary;
-use waterfill_network::{FlowSpec, LinkSpec, Network};
+use waterfill_network::{DemandSpec, FlowSpec, LinkSpec, Network};
 
 /// Returns two links of 10.3 and 4.7 ms, neither a multiple of the step. The RTT is 30 ms plus serialization.
 fn two_links(protocol: &str) -> Network {
@@ -54,6 +54,38 @@ fn a_transfer_ends_when_its_last_byte_arrives() {
     let late = summary.flows[1].completed_s.unwrap() - completed;
     assert!((-1e-9..2.0 * fluid.step().as_secs()).contains(&late), "{late}");
     assert_close("sent", summary.flows[0].packets_sent as f64, 685.0, 2e-3);
+}
+
+#[test]
+fn a_demand_over_time_limits_the_volume() {
+    let mut net = network(9.0, link("a", 1e8, 0.02, 1_000_000).to_vec(), vec![flows("f", 2, "maxnet", &[0], 9.0)]);
+    let demands = [(0.0, 8e6), (3.0, 0.0), (6.0, 2e6)].map(|(at_s, rate_bps)| DemandSpec { at_s, rate_bps });
+    // Padding must not shift the demand: the application keeps its own clock.
+    for pad_s in [0.0, 0.3] {
+        net.flows[0] = FlowSpec { demands: demands.into(), pad_s, ..net.flows[0].clone() };
+        for (from_s, to_s, bits) in [(2.0, 3.0, 8e6), (3.5, 6.0, 0.0), (7.0, 9.0, 4e6)] {
+            net.measure_s = [from_s, to_s];
+            let (_, summary) = run(&net, None);
+            assert!((rates(&summary)[1] * (to_s - from_s) - bits).abs() < 0.05 * 8e6, "{pad_s} {from_s} {summary:?}");
+        }
+    }
+}
+
+/// Flows that differ only in their demands over time, their stated RTT or their window are not one class.
+#[test]
+fn flows_with_other_keys_are_classes_of_their_own() {
+    let mut net = network(3.0, link("a", 1e8, 0.02, 1_000_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 3.0)]);
+    net.flows.push(FlowSpec { name: "g".into(), ..net.flows[0].clone() });
+    net.flows[1].demands = vec![DemandSpec { at_s: 0.0, rate_bps: 1e6 }];
+    let (_, summary) = run(&net, None);
+    assert!(rates(&summary)[0] > 50e6 && rates(&summary)[1] < 1.1e6, "{:?}", rates(&summary));
+
+    net.flows.iter_mut().for_each(|flow| (flow.protocol, flow.demands) = ("xcp".into(), vec![]));
+    let (_, alike) = run(&net, None);
+    net.flows[1].claimed_rtt_s = Some(0.5);
+    let (_, lies) = run(&net, None);
+    assert_close("alike", rates(&alike)[0], rates(&alike)[1], 1e-9);
+    assert!(rates(&lies)[0] != rates(&lies)[1], "{:?}", rates(&lies));
 }
 
 #[test]

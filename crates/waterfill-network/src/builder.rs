@@ -153,6 +153,7 @@ impl FlowSpec {
             base_rtt_s: 0.0,
             weight: 1.0,
             demand_bps: None,
+            demands: Vec::new(),
             initial_window_packets: 10.0,
             pacing: None,
             delayed_ack: false,
@@ -162,6 +163,8 @@ impl FlowSpec {
             base_rtt_window_s: None,
             faults: Vec::new(),
             after: Vec::new(),
+            after_count: None,
+            routes: Vec::new(),
         }
     }
 }

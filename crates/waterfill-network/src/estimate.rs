@@ -100,7 +100,7 @@ fn slowest_bps(network: &Network, path: &[u32]) -> f64 {
 
 fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> EntryTraffic<'a> {
     let count = f64::from(flow.count);
-    let limits = [flow.access_bps, flow.demand_bps].into_iter().flatten().map(|bps| bps * count);
+    let limits = [flow.access_bps.unwrap_or(f64::INFINITY), flow.demand_max_bps()].into_iter().map(|bps| bps * count);
     let rate_bps = limits.fold(slowest_bps(network, &flow.forward), f64::min);
     let bits = f64::from(network.packet_bytes) * 8.0;
     let lives_s = (flow.stop_s.min(network.duration_s) - flow.start_s).max(0.0);
@@ -197,7 +197,7 @@ impl Estimate {
             }
         }
         for (id, flow) in laws {
-            known.extend(flow.forward.iter().map(|&l| (l, id)));
+            known.extend(flow.ways().flat_map(|way| way.0).map(|&l| (l, id)));
         }
         known.sort_unstable();
         known.dedup();

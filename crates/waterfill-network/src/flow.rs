@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::demand::DemandSpec;
 use crate::fault::HostFaultSpec;
 
 /// Group of `count` flows that differ only in their start times and access delays.
@@ -40,6 +41,9 @@ pub struct FlowSpec {
     pub weight: f64,
     /// Rate in bit/s at which the application writes data; `None` for no limit.
     pub demand_bps: Option<f64>,
+    /// Demands over time instead of `demand_bps`; empty for a constant demand.
+    #[serde(default)]
+    pub demands: Vec<DemandSpec>,
     /// Window in packets before the first feedback.
     pub initial_window_packets: f64,
     /// True if packets are paced; `None` to follow the law's default.
@@ -61,9 +65,33 @@ pub struct FlowSpec {
     /// Groups whose flows have all completed before this group starts, as indexes. `start_s` counts from that time.
     #[serde(default)]
     pub after: Vec<u32>,
+    /// Number of groups of `after` that must have completed; `None` for all.
+    #[serde(default)]
+    pub after_count: Option<u32>,
+    /// Later routes, in order of time; empty if `forward` and `reverse` hold for the whole run.
+    #[serde(default)]
+    pub routes: Vec<RouteChangeSpec>,
+}
+
+/// Route of a group's flows from a given time on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteChangeSpec {
+    /// Time of the change in seconds. Packets in flight finish on the old route.
+    pub at_s: f64,
+    /// Links that data crosses, in order.
+    pub forward: Vec<u32>,
+    /// Links that acknowledgements cross, in order.
+    pub reverse: Vec<u32>,
 }
 
 impl FlowSpec {
+    /// Returns the data links and the acknowledgement links of each route that the flows ever take.
+    pub fn ways(&self) -> impl Iterator<Item = (&[u32], &[u32])> + Clone {
+        let later = self.routes.iter().map(|route| (&route.forward[..], &route.reverse[..]));
+        std::iter::once((&self.forward[..], &self.reverse[..])).chain(later)
+    }
+
     /// Returns the time at which a flow of the group sends its SYN.
     #[must_use]
     pub fn start_of_s(&self, index: u32) -> f64 {
@@ -81,6 +109,13 @@ impl FlowSpec {
     #[must_use]
     pub fn base_rtt_of_s(&self, index: u32) -> f64 {
         added(added(self.base_rtt_s, &self.pad_jitter_s, index), &self.pad_jitter_s, index)
+    }
+
+    /// Returns the largest rate in bit/s at which the application ever writes data; infinite for no limit.
+    #[must_use]
+    pub fn demand_max_bps(&self) -> f64 {
+        let constant = if self.demands.is_empty() { self.demand_bps.unwrap_or(f64::INFINITY) } else { 0.0 };
+        self.demands.iter().map(|demand| demand.rate_bps).fold(constant, f64::max)
     }
 
     /// Returns true if the flows of the group have individual start times or delays.

@@ -10,6 +10,7 @@ use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::change;
 use crate::check::{MIN_TIME_S, positive, time};
+use crate::demand;
 use crate::fault::{Effect, HostEffect};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
@@ -66,6 +67,7 @@ impl Network {
                 return Err(format!("{at}.count: more than {MAX_FLOWS} flows in all"));
             }
             self.check_flow(&at, flow)?;
+            self.check_flow_routes(&at, flow)?;
         }
         self.check_order()?;
         self.check_columns()?;
@@ -138,6 +140,7 @@ impl Network {
         if let Some(demand) = flow.demand_bps {
             positive(&format!("{at}.demand"), demand)?;
         }
+        demand::check(&flow.demands).map_err(|e| format!("{at}.demand_trace: {e}"))?;
         if let Some(access) = flow.access_bps {
             positive(&format!("{at}.access_rate"), access)?;
         }
@@ -185,12 +188,31 @@ impl Network {
         self.check_false_signals(flow, &params)
     }
 
+    /// Checks the later routes of a group's flows: their links, and times in order and within the run.
+    fn check_flow_routes(&self, at: &str, flow: &FlowSpec) -> Result<(), String> {
+        let mut before_s = 0.0;
+        for (i, route) in flow.routes.iter().enumerate() {
+            let at = format!("{at}.route[{i}]");
+            if !(route.at_s > before_s && route.at_s < self.duration_s) {
+                let end_s = self.duration_s;
+                return Err(format!("{at}.at: must be above {before_s} s and below {end_s} s, got {} s", route.at_s));
+            }
+            self.check_path(&at, &route.forward)?;
+            self.check_path(&at, &route.reverse)?;
+            before_s = route.at_s;
+        }
+        Ok(())
+    }
+
     /// Checks that flows wait only for flows that end, and for none that waits for them.
     fn check_order(&self) -> Result<(), String> {
         let mut followers = BTreeMap::<u32, Vec<u32>>::new();
         let mut waits = BTreeMap::<u32, usize>::new();
         for (g, flow) in (0u32..).zip(&self.flows).filter(|(_, flow)| !flow.after.is_empty()) {
             let at = format!("flow.{}.after", flow.name);
+            if let Some(count) = flow.after_count.filter(|&count| count == 0 || count as usize > flow.after.len()) {
+                return Err(format!("{at}_count: must be 1 to {}, got {count}", flow.after.len()));
+            }
             for &before in &flow.after {
                 let other = self.flows.get(before as usize).ok_or_else(|| format!("{at}: no flow {before}"))?;
                 if other.size_bytes.is_none() {
@@ -224,7 +246,8 @@ impl Network {
             matches!(id, ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp | ProtocolId::Rcp | ProtocolId::JetMax);
         let lies = |link: &LinkSpec| link.faults.iter().any(|f| matches!(f.effect, Effect::Lie { .. }));
         let router = |l: &u32| self.links.get(*l as usize).is_some_and(lies);
-        let lies = flow.faults.iter().any(|f| f.effect == HostEffect::Lie {}) || flow.forward.iter().any(router);
+        let lies =
+            flow.faults.iter().any(|f| f.effect == HostEffect::Lie {}) || flow.ways().flat_map(|way| way.0).any(router);
         let arithmetic = params.arithmetic();
         if signal_moves && lies && arithmetic != Arithmetic::Real {
             let (name, got) = (id.info().name, arithmetic.word());
@@ -274,6 +297,9 @@ impl Network {
             }
             flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
             self.check_flow(at, &flows.flow)?;
+            if !flows.flow.demands.is_empty() || !flows.flow.routes.is_empty() {
+                return Err(format!("{at}: demands and routes over time are only allowed for flows"));
+            }
             self.check_routes(at, flows)?;
         }
         Ok(())

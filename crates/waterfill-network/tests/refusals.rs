@@ -2,9 +2,10 @@
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
-    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, Distribution, Effect, EstimatorSpec,
-    FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, HostEffect, HostFaultSpec, Level, LinkSpec, LossSpec, MAX_FLOWS,
-    Network, ParamValue, PeriodSpec, QueueSpec, RedSpec, ReorderSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
+    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, Distribution, Effect,
+    EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, HostEffect, HostFaultSpec, Level, LinkSpec, LossSpec,
+    MAX_FLOWS, Network, ParamValue, PeriodSpec, QueueSpec, RedSpec, ReorderSpec, RouteChangeSpec, RouteSpec,
+    ShaperSpec, Trials, UpdateSpec,
 };
 use waterfill_network::{TrafficKind, TrafficSpec};
 
@@ -213,6 +214,17 @@ fn flows() {
     assert_eq!(of_flow(|f| f.weight = 1e7), "flow.f.weight: must be at most 1e6, got 1e7");
     assert_eq!(of_flow(|f| f.initial_window_packets = 0.0), "flow.f.initial_window: must be above zero, got 0");
     assert_eq!(of_flow(|f| f.demand_bps = Some(0.0)), "flow.f.demand: must be above zero, got 0");
+    let demands = vec![DemandSpec { at_s: 1.0, rate_bps: 1e6 }];
+    assert_eq!(of_flow(|f| f.demands = demands), "flow.f.demand_trace: the first time must be 0 s, got 1 s");
+    let route = |at_s, forward: &[u32]| RouteChangeSpec { at_s, forward: forward.into(), reverse: vec![1] };
+    let late = "flow.f.route[0].at: must be above 0 s and below 10 s, got";
+    assert_eq!(of_flow(|f| f.routes = vec![route(0.0, &[0])]), format!("{late} 0 s"));
+    assert_eq!(of_flow(|f| f.routes = vec![route(10.0, &[0])]), format!("{late} 10 s"));
+    assert_eq!(
+        of_flow(|f| f.routes = vec![route(2.0, &[0]), route(2.0, &[0])]),
+        "flow.f.route[1].at: must be above 2 s and below 10 s, got 2 s"
+    );
+    assert_eq!(of_flow(|f| f.routes = vec![route(1.0, &[7])]), "flow.f.route[0].path: must name at least one link");
     assert_eq!(of_flow(|f| f.access_bps = Some(-1.0)), "flow.f.access_rate: must be above zero, got -1");
     assert_eq!(of_flow(|f| f.size_bytes = Some(0)), "flow.f.size: must be above zero");
     assert_eq!(of_flow(|f| f.protocol = "tcp".into()), "flow.f.protocol: unknown protocol \"tcp\"");

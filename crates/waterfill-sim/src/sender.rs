@@ -6,6 +6,7 @@
 mod quic;
 
 use std::num::NonZeroU16;
+use std::sync::Arc;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
@@ -16,7 +17,7 @@ use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::summary::LimitedBy;
-use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
+use waterfill_network::{DemandCourse, FlowSpec, Network, TCP_IP_BYTES};
 
 use crate::binding::FlowProtocol;
 use crate::fault::SourceFaults;
@@ -76,7 +77,7 @@ pub(crate) struct SenderSpec {
     pub(crate) sizes: PacketSizes,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
-    /// Rate at which the application writes data; [`Rate::UNLIMITED`] without a limit.
+    /// Rate at which the application writes data, its maximum if the rate changes; [`Rate::UNLIMITED`] without a limit.
     demand: Rate,
     paced: bool,
     pub(crate) host: Host,
@@ -110,7 +111,7 @@ impl SenderSpec {
             sizes: PacketSizes { packet_bytes: network.packet_bytes, payload_bytes, packets },
             start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
             stop: Instant::from_secs(flow.stop_s),
-            demand: flow.demand_bps.map_or(Rate::UNLIMITED, Rate::from_bps),
+            demand: Rate::from_bps(flow.demand_max_bps()),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
             rto: RtoLimits {
@@ -201,6 +202,8 @@ pub(crate) struct Sender {
     law: AnySource,
     /// Faults of the host, if any.
     faults: Option<Box<SourceFaults>>,
+    /// Demand over time; `None` if it is constant.
+    demand: Option<Arc<DemandCourse>>,
     /// The law's window in whole packets, read again after each possible change.
     window_packets: u64,
     /// False while acknowledgements alone make packets ready: there is no pacing, no demand, and has always been a window.
@@ -244,6 +247,7 @@ impl Sender {
         Self {
             law: params.source(&spec.connection(flow, seed)),
             faults: SourceFaults::new(flow),
+            demand: None,
             window_packets: 0,
             timed: spec.demand != Rate::UNLIMITED || spec.paced,
             whole_packets: WholePackets::default(),
@@ -274,6 +278,11 @@ impl Sender {
     /// Sets the start of a flow that has waited for others.
     pub(crate) fn start_at(&mut self, start: Instant) {
         (self.spec.start, self.rto_deadline) = (start, start);
+    }
+
+    /// Sets a demand that changes with time, instead of the constant one.
+    pub(crate) fn set_demand(&mut self, course: Option<Arc<DemandCourse>>) {
+        self.demand = course;
     }
 
     /// Starts logging the steps of the sender's law for this connection.
@@ -691,6 +700,9 @@ impl Sender {
     fn written_at(&self, number: u64) -> Instant {
         if !self.timed || self.spec.demand == Rate::UNLIMITED {
             return Instant::ZERO;
+        }
+        if let Some(course) = &self.demand {
+            return course.written_at(self.opened, self.volume(number));
         }
         self.opened + Duration::from_secs(self.volume(number) / self.spec.demand)
     }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{assert_close, cbr, column, flow, link, network, run, run_until};
-use waterfill_network::BufferSpec;
+use waterfill_network::{BufferSpec, DemandSpec};
 
 /// Packets in flight fill the pipe, then the queue. At 10 Mbit/s and 20 ms, 1500 bytes take 1.2 ms, so the pipe holds
 /// 40/1.2 + 1 packets. The rest of the window waits in the queue, less the packet in service.
@@ -95,6 +95,24 @@ fn a_demand_limits_the_rate() {
     n.flows[0].demand_bps = Some(3e6);
     let (_, summary) = run(&n);
     assert_close(summary.flows[0].rate_bps.unwrap(), 3e6, 5e-3);
+}
+
+/// An application that writes 8 Mbit/s, nothing from 3 s on, and 2 Mbit/s from 6 s on is received at these rates.
+#[test]
+fn a_demand_over_time_limits_the_rate() {
+    let mut n = network(9.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
+    n.flows[0].demands =
+        [(0.0, 8e6), (3.0, 0.0), (6.0, 2e6)].map(|(at_s, rate_bps)| DemandSpec { at_s, rate_bps }).into();
+    let mut bits = |from_s: f64, to_s: f64| {
+        n.measure_s = [from_s, to_s];
+        let (_, summary) = run(&n);
+        summary.flows[0].rate_bps.unwrap() * (to_s - from_s)
+    };
+    let found = [[1.0, 2.5], [3.1, 6.0], [7.0, 9.0], [0.0, 9.0]].map(|[from_s, to_s]| bits(from_s, to_s));
+    // The handshake takes 40 ms, the last packets are on their way for 20 ms, and a packet is 12 kbit.
+    for (found, wanted) in found.into_iter().zip([1.5 * 8e6, 0.0, 2.0 * 2e6, 2.96 * 8e6 + 2.98 * 2e6]) {
+        assert!((found - wanted).abs() <= 5.0 * 12e3, "{found} {wanted}");
+    }
 }
 
 /// Delayed acknowledgements halve the number of acknowledgements at the same data rate.

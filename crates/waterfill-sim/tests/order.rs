@@ -45,6 +45,19 @@ fn a_flow_waits_for_all_flows_of_all_groups_that_it_names_and_for_its_delay() {
 }
 
 #[test]
+fn a_flow_may_wait_for_some_of_the_groups_that_it_names() {
+    let sizes = [30_000, 90_000, 60_000].map(|size| step(&format!("f{size}"), 0, size, &[]));
+    let waiting = |n| FlowSpec { after_count: Some(n), ..step(&format!("after{n}"), 2, 1_000, &[0, 1, 2]) };
+    let (_, summary) = run(&steps([sizes.to_vec(), vec![waiting(1), waiting(2), waiting(3)]].concat()));
+    let mut ends: Vec<f64> = summary.flows[..3].iter().map(|flow| flow.completed_s.unwrap()).collect();
+    ends.sort_by(f64::total_cmp);
+    assert!(ends[0] < ends[1] && ends[1] < ends[2], "{ends:?}");
+    assert_eq!(summary.flows[3..].iter().map(|flow| flow.start_s).collect::<Vec<_>>(), ends);
+    let many = steps(vec![step("a", 0, 1000, &[]), FlowSpec { after_count: Some(2), ..step("b", 0, 1000, &[0]) }]);
+    assert_eq!(refusal(many), "flow.b.after_count: must be 1 to 1, got 2");
+}
+
+#[test]
 fn a_flow_whose_turn_never_comes_has_no_life() {
     let (sim, summary) = run(&steps(vec![step("first", 0, 100_000_000, &[]), step("second", 2, 1000, &[0])]));
     let second = &summary.flows[1];

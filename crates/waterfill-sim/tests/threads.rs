@@ -7,7 +7,8 @@ use common::{build, cbr, flow, link, network};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{
-    ArrivalSpec, Distribution, FlowSpec, LossSpec, Network, RouteSpec, Series, TrafficKind, TrafficSpec,
+    ArrivalSpec, DemandSpec, Distribution, FlowSpec, LossSpec, Network, RouteChangeSpec, RouteSpec, Series,
+    TrafficKind, TrafficSpec,
 };
 use waterfill_sim::Simulation;
 
@@ -203,4 +204,30 @@ fn flows_that_follow_others_start_alike_on_any_number_of_threads() {
     for (g, spec) in n.flows.iter().enumerate().filter(|(_, spec)| !spec.after.is_empty()) {
         assert_eq!(Some(flows[g].start_s), flows[spec.after[0] as usize].completed_s, "{}", spec.name);
     }
+}
+
+/// Flows that move to the other spine and back, some with padding or a demand over time, give the same bytes.
+#[test]
+fn routes_that_change_give_the_same_bytes_on_any_number_of_threads() {
+    let mut n = fabric("maxnet", 6, 2, 2, 0.6);
+    for g in 0..n.flows.len() {
+        let here = &n.flows[g];
+        // Duplex links are pairs: those of a leaf's two spines are next to each other, from link 24 on.
+        let other = |l: &u32| if *l < 24 { *l } else { 24 + ((l - 24) ^ 2) };
+        let there = RouteChangeSpec {
+            at_s: 0.2,
+            forward: here.forward.iter().map(other).collect(),
+            reverse: here.reverse.iter().map(other).collect(),
+        };
+        let back = RouteChangeSpec { at_s: 0.4, forward: here.forward.clone(), reverse: here.reverse.clone() };
+        n.flows[g].routes = vec![there, back];
+        n.flows[g].pad_s = if g % 3 == 0 { 1e-3 } else { 0.0 };
+        if g % 4 == 1 {
+            n.flows[g].demands = [(0.0, 2e6), (0.3, 5e6)].map(|(at_s, rate_bps)| DemandSpec { at_s, rate_bps }).into();
+        }
+    }
+    assert!(assert_same(&n) > 1, "divided");
+    let (changed, _) = run_on(&n, 1, 1);
+    n.flows.iter_mut().for_each(|flow| flow.routes.clear());
+    assert_ne!(changed.1, run_on(&n, 1, 1).0.1, "a route that changes has an effect");
 }

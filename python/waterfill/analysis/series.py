@@ -156,8 +156,16 @@ def _entry(result: Result, flow: str) -> FlowSpec:
 
 
 def path_of(result: Result, flow: str) -> list[str]:
-    """Return the names of the links that a flow's data cross."""
-    return [result.network.links[index].name for index in _entry(result, flow).forward]
+    """Return the names of the links that a flow's data cross in the measurement window."""
+    entry, (from_s, to_s) = _entry(result, flow), result.network.measure_s
+    ends_s = [*(way.at_s for way in entry.routes), math.inf]
+    crossed = dict.fromkeys(
+        index
+        for way, end_s in zip(entry.ways, ends_s, strict=True)
+        for index in way.forward
+        if way.at_s < to_s and from_s < end_s
+    )
+    return [result.network.links[index].name for index in crossed]
 
 
 def capacity_bps(result: Result, link: str) -> float:

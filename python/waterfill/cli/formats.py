@@ -63,7 +63,7 @@ Flows = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Read flows from a CSV file: source, sink, start, stop, size, demand.",
+        help="Read flows from a CSV file: source, sink, start, stop, size, demand, name, after.",
         parser=place,
     ),
 ]

@@ -86,6 +86,21 @@ class LinkSpec:
     faults: tuple[FaultSpec, ...] = ()
 
 
+class DemandSpec(NamedTuple):
+    """Rate (bit/s) at which an application writes data from a time (s) on."""
+
+    at_s: float
+    rate_bps: float
+
+
+class RouteChangeSpec(NamedTuple):
+    """Route of a group's flows from a time (s) on. Packets in flight finish on the old route."""
+
+    at_s: float
+    forward: tuple[int, ...]
+    reverse: tuple[int, ...]
+
+
 class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may be 10⁵ of them
     """A group of `count` flows that differ only in their start times and access delays.
 
@@ -119,13 +134,46 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     recovery: str | None = None
     after: tuple[int, ...] = ()
     """Indexes of the groups that have completed before this one starts."""
+    after_count: int | None = None
+    """Number of groups of `after` that must have completed; None for all."""
+    demands: tuple[DemandSpec, ...] = ()
+    """Demands over time, instead of `demand_bps`; the first is that of time 0."""
+    routes: tuple[RouteChangeSpec, ...] = ()
+    """Later routes, in order of time."""
+
+    @property
+    def ways(self) -> list[RouteChangeSpec]:
+        """All routes that the flows ever take, each with its first time, in order of time."""
+        return [RouteChangeSpec(0.0, self.forward, self.reverse), *self.routes]
 
     @property
     def limit_bps(self) -> float:
-        """Maximum sending rate of one flow (bit/s): the smaller of its demand and access rate, or
-        inf without both.
+        """Maximum sending rate of one flow (bit/s): the smaller of its largest demand and its
+        access rate, or inf without both.
         """
-        return min((r for r in (self.demand_bps, self.access_bps) if r is not None), default=inf)
+        demand_bps = max(d.rate_bps for d in self.demands) if self.demands else self.demand_bps
+        return min((r for r in (demand_bps, self.access_bps) if r is not None), default=inf)
+
+    @property
+    def limits(self) -> tuple[DemandSpec, ...]:
+        """Maximum sending rate of one flow over time, or nothing if it is constant."""
+        access_bps = inf if self.access_bps is None else self.access_bps
+        return tuple(DemandSpec(d.at_s, min(d.rate_bps, access_bps)) for d in self.demands)
+
+    def written_at_s(self, opened_s: float, volume_bits: float) -> float:
+        """Return the time (s) at which an application with `demands` that starts at `opened_s`
+        begins to write what follows a volume, or inf if it writes no more.
+        """
+        left_bits = volume_bits
+        ends = [*(demand.at_s for demand in self.demands[1:]), inf]
+        for (at_s, rate_bps), end_s in zip(self.demands, ends, strict=True):
+            from_s = max(at_s, opened_s)
+            if end_s <= from_s or rate_bps == 0:
+                continue
+            if left_bits < rate_bps * (end_s - from_s):
+                return from_s + left_bits / rate_bps
+            left_bits -= rate_bps * (end_s - from_s)
+        return inf
 
     def start_of_s(self, index: int) -> float:
         """Return the time (s) at which a flow of the group sends its SYN."""
@@ -256,7 +304,7 @@ class Network:
 
 def plain(value: Any) -> Any:
     """Convert instances of this module's classes to dictionaries, tuples and plain values."""
-    if isinstance(value, FlowSpec):
+    if isinstance(value, (FlowSpec, DemandSpec, RouteChangeSpec)):
         return {name: plain(item) for name, item in value._asdict().items()}
     if hasattr(value, "__dataclass_fields__"):
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}

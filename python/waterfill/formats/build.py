@@ -547,11 +547,12 @@ def _planned(
             why = f"no route from {between} and back"
             raise InputError(source, f"line {row.line}", why, "add a link")
     plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
+    names = [row.name or plan.name for plan, row in zip(plans, rows, strict=True)]
     found = [
-        replace(plan, start_s=row.start_s, size_bytes=row.size_bytes, demand_bps=row.demand_bps,
-                stop_s=row.stop_s, count=row.count * options.count,
-                after=tuple(plans[i].name for i in row.after))
-        for plan, row in zip(plans, rows, strict=True)
+        replace(plan, name=name, start_s=row.start_s, size_bytes=row.size_bytes,
+                demand_bps=row.demand_bps, stop_s=row.stop_s, count=row.count * options.count,
+                after=tuple(names[i] for i in row.after), after_count=row.after_count)
+        for plan, name, row in zip(plans, names, rows, strict=True)
     ]  # fmt: skip
     if not any(row.acknowledged for row in rows):
         return found

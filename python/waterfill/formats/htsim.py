@@ -4,11 +4,14 @@
 are picoseconds, and a connection sends from SOURCE to SINK. With `trigger T` in place of a start, a
 connection starts when trigger T fires. `send_done_trigger T` and `recv_done_trigger T` activate a
 trigger when the sender has all acknowledgements, or the receiver all data. `trigger id T oneshot`
-fires at its one activation, `trigger id T barrier count N` at its last of N.
+fires at its one activation, `trigger id T barrier count N` at its last of N, and both start all
+their connections. `trigger id T multishot` starts one connection at each activation, in the order
+of the file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +22,8 @@ from waterfill.formats.table import TableRow
 _IGNORED = ("id", "prio")
 _DONE = ("send_done_trigger", "recv_done_trigger")
 _KEYS = ("start", "size", "trigger", *_DONE, *_IGNORED)
+_KINDS = ("oneshot", "barrier", "multishot")
+_ANY = ", ".join(_KINDS)
 _WANTED = "write `start PS size BYTES`"
 
 
@@ -132,16 +137,13 @@ def _trigger(source: Source, line: int, words: list[str], known: _Triggers) -> N
             name = next(rest, "")
         elif word == "count":
             count = source.whole(line, "a count", next(rest, ""), 1)
-        elif word == "multishot":
-            why = "which starts one connection at each activation, is not supported"
-            raise source.wrong(line, f"multishot, {why}; write oneshot or barrier")
-        elif word in ("oneshot", "barrier") and not kind:
+        elif word in _KINDS and not kind:
             kind = word
         else:
-            raise source.wrong(line, f"must be `id N` and oneshot or barrier, got {shown(word)}")
+            raise source.wrong(line, f"must be `id N` and one of {_ANY}, got {shown(word)}")
     if not name or not kind:
         got = shown(" ".join(words))
-        raise source.wrong(line, f"a trigger needs an id and oneshot or barrier, got {got}")
+        raise source.wrong(line, f"a trigger needs an id and one of {_ANY}, got {got}")
     if name in known.kinds:
         raise source.wrong(line, f"trigger {name} is already defined")
     known.kinds[name] = line, kind, count
@@ -152,13 +154,42 @@ def _in_order(source: Source, rows: list[TableRow], known: _Triggers) -> list[Ta
     for name, (line, kind, count) in known.kinds.items():
         by = len(known.activated_by.get(name, ()))
         needed = count if kind == "barrier" else 1
-        if by != needed:
+        if by != needed and kind != "multishot":
             why = f"trigger {name} must have {needed} activations, got {by} in the file"
             raise source.wrong(line, why)
+    started: dict[str, list[int]] = {}
     for index, (line, name) in known.targets.items():
         if name not in known.kinds:
             raise source.wrong(line, f"no trigger {name}; add `trigger id {name} oneshot`")
+        started.setdefault(name, []).append(index)
+        if known.kinds[name][1] == "multishot":
+            rows[index] = _shot(source, rows[index], started[name], name, known)
+            continue
         before = tuple(known.activated_by[name])
         acknowledged = any((name, other) in known.acknowledged for other in before)
         rows[index] = replace(rows[index], after=before, acknowledged=acknowledged)
     return rows
+
+
+def _shot(
+    source: Source, row: TableRow, started: Sequence[int], name: str, known: _Triggers
+) -> TableRow:
+    """Return the row that the next activation of a multishot trigger starts. `started` are the rows
+    that its activations so far start, this one last.
+    """
+    number = len(started)
+    # What this row or a later one activates comes after its start.
+    later = {index for index, (_, other) in known.targets.items() if other == name}
+    later -= set(started[:-1])
+    before = [index for index in known.activated_by.get(name, ()) if index not in later]
+    if len(before) < number:
+        why = f"is number {number} of multishot trigger {name}, so it never starts"
+        raise source.wrong(row.line, f"the connection {why}: {len(before)} activations come before")
+    if len(before) > 1 and any((name, index) in known.acknowledged for index in before):
+        why = f"of multishot trigger {name} by several connections is not supported"
+        raise source.wrong(row.line, f"send_done_trigger {why}; write recv_done_trigger")
+    acknowledged = (name, before[0]) in known.acknowledged
+    return replace(
+        row, after=tuple(before), after_count=number if number < len(before) else None,
+        acknowledged=acknowledged,
+    )  # fmt: skip

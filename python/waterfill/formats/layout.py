@@ -72,6 +72,7 @@ class FlowPlan:
     demand_bps: float | None = None
     stop_s: float | None = None
     after: tuple[str, ...] = ()
+    after_count: int | None = None
     """Names of the flows that have completed before this one starts."""
 
 

@@ -78,6 +78,8 @@ def _flow(flow: FlowPlan) -> Iterator[str]:
         yield f"count = {flow.count}"
     if flow.after:
         yield f"after = [{', '.join(map(_string, flow.after))}]"
+    if flow.after_count is not None:
+        yield f"after_count = {flow.after_count}"
     if flow.start_s:
         yield f"start = {_string(TIME.format(flow.start_s))}"
     if flow.stop_s is not None:

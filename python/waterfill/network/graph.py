@@ -179,10 +179,51 @@ class Graph:
         own_s = math.fsum([self._delays_s[i] for i in forward + reverse])
         return Route(forward, reverse, 0.0, own_s)
 
-    def _route(self, flow: Flow | Traffic, key: str) -> Route:
-        """Return the route of a flow. Flows with the same ends and paths share one object unless
-        they have an `rtt`.
+    def ways(self, index: int) -> list[Route]:
+        """Return all routes that the index-th [[flow]] ever takes, in order of time.
+
+        The padding is the same for all, because it belongs to the hosts; each base RTT is that of
+        its own route. Raises InputError if a path is wrong.
         """
+        flow, key = self.scenario.flow[index], self._flow_keys[index]
+        pad_s = self._route(flow, key).pad_s
+        return [
+            Route(forward, reverse, pad_s, own_s + 2 * pad_s)
+            for forward, reverse, _, own_s in self._all_ways(flow, key)
+        ]
+
+    def _all_ways(self, flow: Flow, key: str) -> list[Route]:
+        """Return the flow's first route and its later ones, without padding."""
+        first = self._way(flow, key)
+        # Hosts keep their places, unless they are no link's ends.
+        start = flow.from_ or self._starts[first.forward[0]]
+        end = flow.to or self._ends[first.forward[-1]]
+        later = [
+            self._way(
+                flow.model_copy(
+                    update={
+                        "from_": start, "to": end,
+                        "path": change.path, "return_path": change.return_path,
+                    }
+                ),
+                f"{key}.route[{i}]",
+            )
+            for i, change in enumerate(flow.route or ())
+        ]  # fmt: skip
+        return [first, *later]
+
+    def _route(self, flow: Flow | Traffic, key: str) -> Route:
+        """Return the route of a flow, the first one if it changes. Its base RTT is the smallest of
+        all. Flows with the same ends and paths share one object unless they have an `rtt`.
+        """
+        way = self._way(flow, key)
+        if isinstance(flow, Flow) and flow.route is not None:
+            base_rtt_s = min(way.base_rtt_s for way in self._all_ways(flow, key))
+            way = way._replace(base_rtt_s=base_rtt_s)
+        return way if flow.rtt is None else self._padded(flow, key, way)
+
+    def _way(self, flow: Flow | Traffic, key: str) -> Route:
+        """Return the route of an entry's path, without padding."""
         path, back = flow.path, flow.return_path
         ends = (
             flow.from_,
@@ -194,7 +235,7 @@ class Graph:
         if way is None:
             forward = self.forward(flow, key)
             way = self._ways[ends] = self._unpadded(forward, self._reverse(flow, key, forward))
-        return way if flow.rtt is None else self._padded(flow, key, way)
+        return way
 
     def _padded(self, flow: Flow | Traffic, key: str, way: Route) -> Route:
         """Return a route with the padding that the flow's `rtt` requires."""

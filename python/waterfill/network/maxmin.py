@@ -20,18 +20,37 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from waterfill.contract.network import LinkSpec, Network, TrafficSpec
+from waterfill.contract.network import (
+    DemandSpec,
+    LinkSpec,
+    Network,
+    RouteChangeSpec,
+    TrafficSpec,
+)
 from waterfill.contract.summary import CoreFlow
 
 
 class FlowClass(NamedTuple):
     """A class of equal flows: path as link indexes, weight, and demand or access rate (bit/s, or
-    inf).
+    inf). `limits` are its values over time, and `ways` the paths over time, if they change.
     """
 
     path: tuple[int, ...]
     weight: float
     demand_bps: float
+    limits: tuple[DemandSpec, ...] = ()
+    ways: tuple[RouteChangeSpec, ...] = ()
+
+    def at(self, time_s: float) -> FlowClass:
+        """Return the class with the path and the demand of a time (s)."""
+        found = self
+        if self.limits:
+            limit = self.limits[bisect_right(self.limits, (time_s, math.inf)) - 1]
+            found = found._replace(demand_bps=limit.rate_bps)
+        if self.ways:
+            now = max((way for way in self.ways if way.at_s <= time_s), key=lambda way: way.at_s)
+            found = found._replace(path=now.forward)
+        return found
 
 
 class Share(NamedTuple):
@@ -62,7 +81,7 @@ def solve(
     rising: dict[int, list[int]] = {}  # link → classes on it that still rise
     # Entries (level, 0, class) are demands, (level, 1, link) links. The level is rate per weight.
     heap: list[tuple[float, int, int]] = []
-    for c, (path, weight, demand_bps) in enumerate(classes):
+    for c, (path, weight, demand_bps, *_) in enumerate(classes):
         if counts[c] == 0:
             continue
         if demand_bps < math.inf:
@@ -115,7 +134,7 @@ def link_targets(network: Network, targets: Mapping[str, float]) -> list[float]:
     `targets` is {protocol: target}; the default is 1.
     """
     found: list[float] = [1.0] * len(network.links)
-    ways = [(flow.protocol, flow.forward) for flow in network.flows]
+    ways = [(flow.protocol, way.forward) for flow in network.flows for way in flow.ways]
     for source in network.traffic:
         if source.flows is not None:
             ways += [(source.flows.flow.protocol, way.forward) for way in source.flows.ways]
@@ -158,7 +177,8 @@ def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
     indexes: dict[FlowClass, int] = {}
     of_flow: list[int] = []
     for flow in network.flows:
-        kind = FlowClass(flow.forward, flow.weight, flow.limit_bps)
+        ways = tuple(flow.ways) if flow.routes else ()
+        kind = FlowClass(flow.forward, flow.weight, flow.limit_bps, flow.limits, ways)
         of_flow.extend([indexes.setdefault(kind, len(indexes))] * flow.count)
     return list(indexes), of_flow
 
@@ -231,7 +251,10 @@ def intervals(
     first_s, last_s = span_s
     steps_s = {time for source in sources for time in source[:2]}
     steps_s |= {time for steps in rates.values() for time, _ in steps}
-    inside = {time for time, _, _ in changes} | steps_s
+    varying = [c for c, kind in enumerate(classes) if kind.limits or kind.ways]
+    varied_s = {limit.at_s for c in varying for limit in classes[c].limits}
+    varied_s |= {way.at_s for c in varying for way in classes[c].ways}
+    inside = {time for time, _, _ in changes} | steps_s | varied_s
     times = [first_s, *sorted(time for time in inside if first_s < time < last_s), last_s]
     counts = [0] * len(classes)
     capacity_bps: list[float] = []
@@ -241,6 +264,9 @@ def intervals(
             _, step, c = changes[done]
             counts[c] += step
             done += 1
+        if from_s == first_s or from_s in varied_s:
+            for c in varying:
+                classes[c] = classes[c].at(from_s)
         if from_s == first_s or from_s in steps_s:
             for index, steps in rates.items():
                 rate_bps = steps[bisect_right(steps, (from_s, math.inf)) - 1][1]

@@ -60,17 +60,28 @@ def _rtts_s(
     start_s = spec.start_of_s(index)
     since_s = start_s if spec.base_rtt_window_s is None else end_s - spec.base_rtt_window_s
     since_s = max(since_s, start_s)
-    path = [links[i] for i in (*spec.forward, *spec.reverse)]
-    changes = sorted(
-        (change.at_s, i, change.delay_s)
-        for i, link in enumerate(path)
-        for change in link.changes
-        if change.delay_s is not None and change.at_s <= end_s
+    ways = [(way.at_s, (*way.forward, *way.reverse)) for way in spec.ways if way.at_s <= end_s]
+    delays_s = {i: links[i].delay_s for _, path in ways for i in path}
+    # Of one time, a route (-1) comes before the links' delays.
+    changes: list[tuple[float, int, float]] = sorted(
+        [(at_s, -1, 0.0) for at_s, _ in ways[1:]]
+        + [
+            (change.at_s, i, change.delay_s)
+            for i in delays_s
+            for change in links[i].changes
+            if change.delay_s is not None and change.at_s <= end_s
+        ]
     )
-    delays_s = [link.delay_s for link in path]
-    kept_s = now_s = 2 * spec.pad_of_s(index) + sum(delays_s)
+    routes = iter([path for _, path in ways])
+    path = next(routes)
+    pad_s = 2 * spec.pad_of_s(index)
+    kept_s = now_s = pad_s + sum(delays_s[i] for i in path)
     for at_s, i, delay_s in changes:
-        now_s += delay_s - delays_s[i]
-        delays_s[i] = delay_s
+        if i < 0:
+            path = next(routes)
+            now_s = pad_s + sum(delays_s[i] for i in path)
+        else:
+            now_s += path.count(i) * (delay_s - delays_s[i])
+            delays_s[i] = delay_s
         kept_s = now_s if at_s <= since_s else min(kept_s, now_s)
     return kept_s, now_s

@@ -8,18 +8,20 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from waterfill.contract.network import (
     ArrivalSpec,
     BufferSpec,
+    DemandSpec,
     FlowSpec,
     LinkSpec,
     Network,
     ParamValue,
     PeriodSpec,
+    RouteChangeSpec,
     RouteSpec,
     TrafficSpec,
 )
@@ -84,7 +86,8 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     }
     _check_packet_size(scenario, [*names, *of_traffic.values()], protocols)
     _check_routers(scenario, protocols)
-    _check_base_rtt_windows(scenario, names, protocols)
+    _check_base_rtt_windows(scenario, "flow", dict(enumerate(names)), protocols)
+    _check_base_rtt_windows(scenario, "traffic", of_traffic, protocols)
     params = set_params(scenario, protocols)
     graph = Graph(scenario)
     routes = graph.routes()
@@ -102,6 +105,9 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
             else (graph.web_route(i),)
         )
     ]
+    # Of flows whose route changes: each route with its own RTT, for the links' buffers.
+    changing = [i for i, flow in enumerate(scenario.flow) if flow.route is not None]
+    later = {i: graph.ways(i) for i in changing}
     network = Network(
         name=scenario.name,
         seed=scenario.seed,
@@ -113,17 +119,24 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         rto_min_s=scenario.rto_min,
         rttvar_min_s=scenario.rttvar_min_s,
         params=params,
-        links=_links(graph, [*routes, *filter(None, web_routes)]),
-        flows=_in_order(
+        links=_links(
+            graph,
+            [*routes, *filter(None, web_routes), *itertools.chain.from_iterable(later.values())],
+        ),
+        flows=_rerouted(
             scenario,
-            list(
-                map(
-                    _flow,
-                    scenario.flow,
-                    map(protocols.__getitem__, names),
-                    routes,
-                    itertools.repeat(scenario),
-                )
+            later,
+            _in_order(
+                scenario,
+                list(
+                    map(
+                        _flow,
+                        scenario.flow,
+                        map(protocols.__getitem__, names),
+                        routes,
+                        itertools.repeat(scenario),
+                    )
+                ),
             ),
         ),
         traffic=tuple(traffic),
@@ -132,13 +145,28 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     return replace(network, sample_s=_sample_s(scenario, each))
 
 
+def _rerouted(
+    scenario: Scenario, ways: Mapping[int, Sequence[Route]], flows: tuple[FlowSpec, ...]
+) -> tuple[FlowSpec, ...]:
+    """Return the flows, with the later routes of those that have some."""
+    if not ways:
+        return flows
+    found = list(flows)
+    for i, (_, *later) in ways.items():
+        changes = zip(scenario.flow[i].route or (), later, strict=True)
+        routes = tuple(RouteChangeSpec(c.at, way.forward, way.reverse) for c, way in changes)
+        found[i] = found[i]._replace(routes=routes)
+    return tuple(found)
+
+
 def _in_order(scenario: Scenario, flows: list[FlowSpec]) -> tuple[FlowSpec, ...]:
     """Return the flows, with the indexes of those after which each starts."""
     if any(flow.after is not None for flow in scenario.flow):
         index = {flow.name: i for i, flow in enumerate(scenario.flow)}
         for i, flow in enumerate(scenario.flow):
             if flow.after is not None:
-                flows[i] = flows[i]._replace(after=tuple(index[name] for name in flow.after))
+                after = tuple(index[name] for name in flow.after)
+                flows[i] = flows[i]._replace(after=after, after_count=flow.after_count)
     return tuple(flows)
 
 
@@ -237,13 +265,31 @@ def _check_routers(scenario: Scenario, protocols: Protocols) -> None:
                 raise scenario.error(key, f"unknown protocol {shown(name)}{known}")
 
 
-def _check_base_rtt_windows(scenario: Scenario, names: Sequence[str], protocols: Protocols) -> None:
-    for i, flow in enumerate(scenario.flow):
-        if flow.base_rtt_window is not None and protocols[names[i]].base_rtt is None:
-            got = WINDOW.format(flow.base_rtt_window)
-            why = f"because {names[i]} does not use the smallest RTT"
-            key = f"{scenario.key('flow', i)}.base_rtt_window"
+def _check_base_rtt_windows(
+    scenario: Scenario, section: str, names: Mapping[int, str], protocols: Protocols
+) -> None:
+    entries: Sequence[Flow | Traffic] = getattr(scenario, section)
+    for i, name in names.items():
+        window_s = entries[i].base_rtt_window
+        if window_s is not None and protocols[name].base_rtt is None:
+            got = WINDOW.format(window_s)
+            why = f"because {name} does not use the smallest RTT"
+            key = f"{scenario.key(section, i)}.base_rtt_window"
             raise scenario.error(key, f"not allowed, {why}, got {shown(got)}; remove it")
+
+
+def idle_window(
+    scenario: Scenario, network: Network, protocols: Protocols
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) if the scenario's `base_rtt_window` has no effect on a run."""
+    window_s = scenario.base_rtt_window
+    if window_s is None or math.isinf(window_s):
+        return
+    if all(protocols[name].base_rtt is None for name in network.protocols):
+        names = " and ".join(network.protocols)
+        verb = "does" if len(network.protocols) == 1 else "do"
+        why = f"no effect, because {names} {verb} not use the smallest RTT"
+        yield "base_rtt_window", f"{why}, got {WINDOW.format(window_s)}"
 
 
 def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Protocols) -> None:
@@ -405,7 +451,15 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         claimed_rtt_s=flow.claimed_rtt,
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),
+        demands=_demands(flow, scenario.duration),
     )
+
+
+def _demands(flow: Flow, duration_s: float) -> tuple[DemandSpec, ...]:
+    if flow.demand_trace is None:
+        return ()
+    steps = flow.demand_trace.until(duration_s)
+    return tuple(DemandSpec(round(at_s, 12), rate_bps) for at_s, rate_bps in steps)
 
 
 def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterator[TrafficSpec]:
@@ -488,6 +542,7 @@ def _web_flow(
         ecn=traffic.ecn,
         recovery=traffic.recovery,
         access_rate=traffic.access_rate,
+        base_rtt_window=traffic.base_rtt_window,
     )
     return _flow(like, protocol, route, scenario)
 

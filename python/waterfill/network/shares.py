@@ -72,6 +72,8 @@ def _check_size(scenario: Scenario, network: Network, lives: Sequence[tuple[floa
     times = {time for life in lives for time in life}
     times |= {time for t in network.traffic for time in (t.start_s, t.stop_s)}
     times |= {change.at_s for link in network.links for change in link.changes}
+    times |= {demand.at_s for flow in network.flows for demand in flow.demands}
+    times |= {route.at_s for flow in network.flows for route in flow.routes}
     order = sorted(times)
     rows = sum(bisect_left(order, end) - bisect_left(order, start) for start, end in lives)
     if rows > MAX_ROWS:

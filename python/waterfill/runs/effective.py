@@ -68,12 +68,13 @@ def in_force(
 def warn_of_misfits(
     scenarios: Iterable[Scenario], on: str, laws: Mapping[str, LawSummary] | None = None
 ) -> None:
-    """Warn of constants of laws that do not fit the scenarios' RTTs, once for each constant."""
+    """Warn of constants that do not fit the scenarios' RTTs or have no effect, once for each."""
     known, named = protocols.load() | own.infos(laws or {}), set[str]()
     for scenario in scenarios:
         network = resolve.to_core(scenario, known, on)
         params = protocols.with_defaults(network.protocols, network.params, known)
-        for key, message in protocols.misfits(network, params):
+        idle = resolve.idle_window(scenario, network, known)
+        for key, message in (*protocols.misfits(network, params), *idle):
             if key not in named:
                 protocols.warn_of_misfit(scenario.source, key, message)
             named.add(key)
@@ -117,6 +118,8 @@ def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
             entry[key] = [network.links[index].name for index in entry[key]]
     if "after" in entry:
         entry["after"] = [network.flows[index].name for index in entry["after"]]
+    if "demands" in entry:  # of a [[flow]]; a traffic source has routes by group, below
+        entry["routes"] = [_with_names(network, route) for route in entry["routes"]]
     if isinstance(entry.get("flows"), dict):
         flows = entry["flows"]
         flows["flow"] = _with_names(network, flows["flow"])

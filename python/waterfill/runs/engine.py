@@ -138,6 +138,7 @@ class Engine(Backend, Generic[Simulation]):
         _warn(simulation, scenario)
         for key, message in protocols.misfits(job.network, job.params):
             protocols.warn_of_misfit(scenario.source, key, message)
+        _warn_of_idle_window(job)
         with job.errors():  # it outgrows the memory, or a law raises
             interrupted_at_s = _advance(simulation, scenario.duration, pace)
         self.finish(simulation, options)
@@ -262,9 +263,16 @@ def _warn(simulation: _core.Simulation | _core.Fluid, scenario: Scenario) -> Non
         )
 
 
+def _warn_of_idle_window(job: _Job) -> None:
+    for key, message in resolve.idle_window(job.scenario, job.network, job.known):
+        protocols.warn_of_misfit(job.scenario.source, key, message)
+
+
 def _warn_of_outgrown(job: _Job, core: CoreSummary, shares_bps: Sequence[float | None]) -> None:
     """Warn of flows that miss their share because their hosts keep the RTT of a shorter path."""
-    if not any(change.delay_s is not None for link in job.network.links for change in link.changes):
+    network = job.network
+    delays = any(change.delay_s is not None for link in network.links for change in link.changes)
+    if not delays and not any(flow.routes for flow in network.flows):
         return
     from waterfill.network import outgrown
 
@@ -402,6 +410,9 @@ def _by_class(resolved: Network) -> Network:
             weight=flow.weight * flow.count,
             demand_bps=None if isinf(flow.limit_bps) else flow.limit_bps * flow.count,
             access_bps=None,
+            demands=tuple(
+                limit._replace(rate_bps=limit.rate_bps * flow.count) for limit in flow.limits
+            ),
         )
         for flow in resolved.flows
     ]

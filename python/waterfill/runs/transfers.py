@@ -126,7 +126,7 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
     # One row per route, one column per link; the access link first; zero where there is none.
     width = 1 + max(len(way.forward) for _, way in rows)
     per_bit = np.zeros((len(rows), width))
-    fixed_s = np.zeros(len(rows))
+    fixed_s, opening_s = np.zeros(len(rows)), np.zeros(len(rows))
     payload, overhead = np.zeros(len(rows)), np.zeros(len(rows))
     demand_bps = np.full(len(rows), np.inf)
     for row, (entry, way) in enumerate(rows):
@@ -138,7 +138,8 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
         back_s = delay_s[reverse].sum() + way.pad_s
         ack_bits = bits * network.ack_bytes
         handshake_s = ack_bits * (per_bit[row].sum() + (1 / rate_bps[reverse]).sum())
-        fixed_s[row] = 2 * one_way_s + back_s + handshake_s
+        opening_s[row] = one_way_s + back_s + handshake_s
+        fixed_s[row] = opening_s[row] + one_way_s
         overhead[row] = TCP_IP_HEADER_BYTES + header_bytes[entry.protocol]
         payload[row] = network.packet_bytes - overhead[row]
         if entry.demand_bps is not None:
@@ -157,13 +158,20 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
         chain_s = full_bits * (before[:, j] + (packets - 2) * slowest[:, j])
         chain_s = chain_s + last_bits * after[:, j]
         longest_s = np.where(several, np.maximum(longest_s, chain_s), longest_s)
-    # The application writes a packet every full_bits / demand.
-    written_s = (packets - 1) * full_bits / demand_bps[at] + last_bits * after[:, 0]
+    # The application writes a packet every full_bits / demand, and starts after the handshake.
+    last_s = (packets - 1) * full_bits / demand_bps[at]
     pads = [entry.pad_jitter_s for entry in entries]
+    own_s = np.zeros(len(at))
     if any(pads):
         places = zip(transfers.source, transfers.index, strict=True)
-        own = [pads[source][i] if pads[source] else 0.0 for source, i in places]
-        longest_s, written_s = longest_s + 3 * np.array(own), written_s + 3 * np.array(own)
+        own_s = np.array([pads[source][i] if pads[source] else 0.0 for source, i in places])
+    for i, source in enumerate(transfers.source):
+        if entries[source].demands:
+            opened_s = transfers.start_s[i] + opening_s[at[i]] + 2 * own_s[i]
+            volume_bits = (packets[i] - 1) * full_bits
+            last_s[i] = entries[source].written_at_s(opened_s, volume_bits) - opened_s
+    written_s = last_s + last_bits * after[:, 0] + 3 * own_s
+    longest_s = longest_s + 3 * own_s
     return np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
 
 

@@ -63,6 +63,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.shaper": (),
         "link.fault": (),
         "flow.after": (),
+        "flow.route": (),
         "flow.fault": (),
         "flow.ecn": (False,),
         "flow.recovery": (),
@@ -86,8 +87,10 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.count": (1,),
         "link.shaper": (),
         "flow.after": (),
+        "flow.route": (),
         "flow.fault": (),
         "flow.claimed_rtt": (),
+        "flow.demand_trace": (),
         "rttvar_min": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
@@ -105,7 +108,8 @@ LINUX_RTTVAR_MIN_S = 0.2
 _RESERVED = frozenset('.[]:="')
 
 
-def _name(value: str) -> str:
+def flow_name(value: str) -> str:
+    """Return a name of a link, flow or source; raise ValueError if key paths cannot contain it."""
     if not value:
         raise ValueError("must not be empty")
     if value != value.strip():
@@ -212,7 +216,7 @@ _LOAD_SCHEMA = WithJsonSchema(
         ]
     }
 )
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, AfterValidator(flow_name)]
 Probability = Annotated[
     float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, minimum=0, maximum=1))
 ]
@@ -306,6 +310,17 @@ class FlowFault(Table):
     window. clock: the source's clock jumps."""
     step: Annotated[float, STEP] | None = None
     """Size of the clock jump (s) (kind = clock); may be negative."""
+
+
+class FlowRoute(Table):
+    """One [[flow.route]]: the route of a flow from a given time on."""
+
+    at: Annotated[float, replace(SPAN, example="15 s")]
+    """Time of the change (s). Packets in flight finish on the old route."""
+    path: Annotated[list[str], Field(min_length=1)]
+    """Links of the new path, each in either direction, or NAME:rev."""
+    return_path: list[str] | None = None
+    """Links of the acknowledgements; default: the reverse path if any, or the shortest route."""
 
 
 class Link(Table):
@@ -465,6 +480,13 @@ class Flow(_Routed):
     """Interval (s) between starts: flow i starts at start + i × stagger."""
     after: Annotated[list[str], Field(min_length=1)] | None = None
     """Names of flows with a size. This flow starts `start` after all of them have completed."""
+    after_count: (
+        Annotated[
+            int, Field(ge=1), BeforeValidator(lambda v: whole(v, minimum=1, maximum=MAX_FLOWS))
+        ]
+        | None
+    ) = None
+    """Number of entries of `after` that must have completed; default: all."""
     start_jitter: Annotated[float, TIME] = 0.0
     """Upper bound of the random delay (s) that the seed determines for each flow's start."""
     rtt_jitter: Annotated[float, TIME] = 0.0
@@ -475,6 +497,9 @@ class Flow(_Routed):
     """Weight of the flow's bandwidth share relative to other flows."""
     demand: Annotated[float, RATE] | None = None
     """Maximum rate at which the application sends (bit/s); default: unlimited."""
+    demand_trace: _Trace | None = None
+    """Demand over time, as a file or as points, instead of `demand`; zero pauses the application.
+    Times count from the start of the run."""
     claimed_rtt: Annotated[float, replace(SPAN, example="10 s")] | None = None
     """RTT (s) in the packets' header instead of the measured RTT, for protocols whose header has
     one (xcp, pxcp, ixcp, rcp)."""
@@ -487,6 +512,8 @@ class Flow(_Routed):
     delayed_ack: bool | None = None
     """True if the receiver acknowledges every second packet; default: true with recovery "quic",
     otherwise false."""
+    route: Annotated[list[FlowRoute], Field(min_length=1)] | None = None
+    """Changes of the flow's route at given times, such as handovers; default: none."""
     fault: list[FlowFault] | None = None
     """Faults of the flow's hosts; default: none."""
 
@@ -558,6 +585,9 @@ class Traffic(_Routed):
     """Initial window of the flows (packets); default: 10."""
     delayed_ack: bool | None = None
     """True if the flows' receivers acknowledge every second packet; default: as for flows."""
+    base_rtt_window: Annotated[float, WINDOW] | None = None
+    """Time (s) after which the flows' hosts forget an RTT as the smallest, or "unlimited"; default:
+    the scenario's."""
 
     @property
     def starts_flows(self) -> bool:
@@ -599,7 +629,7 @@ class Scenario(Table):
     that is smaller."""
     base_rtt_window: Annotated[float, WINDOW] | None = None
     """Time (s) after which hosts forget an RTT as the smallest, or "unlimited"; default: the law's.
-    Laws that do not use the smallest RTT ignore it."""
+    Laws that do not use the smallest RTT ignore it, and a run says so if all do."""
     ip_version: Literal[4, 6] = 4
     """Version of the Internet Protocol on linux; other backends ignore it."""
     step: Annotated[float, replace(SPAN, example="1 ms")] | None = None
@@ -728,6 +758,7 @@ SECTIONS: dict[str, type[Table]] = {"link": Link, "flow": Flow, "traffic": Traff
 ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("link", "event"): LinkEvent,
     ("link", "fault"): LinkFault,
+    ("flow", "route"): FlowRoute,
     ("flow", "fault"): FlowFault,
 }
 """Tables inside the entries of a section, such as `[[link.event]]`."""
@@ -743,8 +774,9 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
             if value is None or value in runs:
                 continue
             key = f"{scenario.key(section, index)}.{name}" if section else name
-            if isinstance(value, list):
-                yield key, f"not supported by the {backend} backend, got {len(value)}"
+            if isinstance(value, (list, traces.Trace)):
+                got = len(value.points if isinstance(value, traces.Trace) else value)
+                yield key, f"not supported by the {backend} backend, got {got}"
                 continue
             wanted = f"; use {' or '.join(map(shown, runs))}" if runs else ""
             yield (

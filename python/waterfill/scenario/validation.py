@@ -26,6 +26,7 @@ from waterfill.scenario.document import (
     labels,
 )
 from waterfill.scenario.links import read_shaper
+from waterfill.scenario.traces import Trace
 from waterfill.scenario.units import FREQUENCY, RATE, SPAN, STEP, TIME, VOLUME, Quantity
 
 # Of a trace that repeats: four times the points of the longest one. Each becomes an object.
@@ -72,7 +73,8 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         if choices and get_origin(fields[last].annotation) is Literal:
             return f"missing; write one of {', '.join(map(shown, choices))}"
         quantity = next((m for m in fields[last].metadata if isinstance(m, Quantity)), None)
-        return f"missing; write {quantity.expectation if quantity else 'a text'}"
+        plain = "a list" if get_origin(fields[last].annotation) is list else "a text"
+        return f"missing; write {quantity.expectation if quantity else plain}"
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
@@ -81,6 +83,9 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
         return f"must be tables, each written as [[{last}]]{got}"
     if kind == "string_too_short":
         return "must not be empty"
+    if kind == "too_short" and last != "measure":
+        least = context["min_length"]
+        return f"must have at least {least} {'entry' if least == 1 else 'entries'}{got}"
     if kind in ("too_short", "too_long") or (kind == "list_type" and last == "measure"):
         return f"must be two times, the start and the end{got}"
     wanted = {
@@ -119,6 +124,14 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield from _times(scenario, scenario.key("flow", index), flow, last_start)
         if flow.fault is not None:
             yield from _faults(scenario, scenario.key("flow", index), flow)
+        if flow.route is not None:
+            yield from _routes(scenario, scenario.key("flow", index), flow)
+        if flow.demand_trace is not None:
+            key = scenario.key("flow", index)
+            yield from _repetitions(scenario, f"{key}.demand_trace", flow.demand_trace)
+            if flow.demand is not None:
+                got = RATE.format(flow.demand)
+                yield f"{key}.demand", f"not allowed with demand_trace, got {got}; remove it"
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
             yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
@@ -150,8 +163,29 @@ def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:
             seen.add(entry.name)
 
 
+def _routes(scenario: Scenario, key: str, flow: Flow) -> Iterator[tuple[str, str]]:
+    """Check the times of a flow's route changes."""
+    before_s = 0.0
+    for index, route in enumerate(flow.route or ()):
+        at = f"{key}.route[{index}].at"
+        if route.at <= before_s:
+            got = f"got {TIME.format(route.at)} after {TIME.format(before_s)}"
+            yield at, f"changes must be in order of time, {got}"
+        if route.at >= scenario.duration:
+            yield at, _too_late(scenario, route.at)
+        before_s = route.at
+
+
 def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """Check the flows that start after others."""
+    for index, flow in enumerate(scenario.flow):
+        if flow.after_count is not None:
+            key = f"{scenario.key('flow', index)}.after_count"
+            if flow.after is None:
+                yield key, f"not allowed without after, got {flow.after_count}"
+            elif flow.after_count > len(flow.after):
+                limit = f"must be at most {len(flow.after)}, the flows in after"
+                yield key, f"{limit}, got {flow.after_count}"
     if all(flow.after is None for flow in scenario.flow):
         return
     by_name = {flow.name: flow for flow in scenario.flow}
@@ -263,12 +297,7 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
         ("delay_trace", link.delay_trace),
         ("delay_trace_reverse", link.delay_trace_reverse),
     ):
-        if trace is not None and trace.repeat:
-            changes = len(trace.points) * (scenario.duration / trace.length_s)
-            if changes > _MAX_CHANGES:
-                length = TIME.format(trace.length_s)
-                limit = f"more than {_MAX_CHANGES} changes of the {name.split('_')[0]} in the run"
-                yield f"{key}.{name}", f"{limit}, got {changes:.3g}: it repeats every {length}"
+        yield from _repetitions(scenario, f"{key}.{name}", trace)
     before_s = 0.0
     for index, event in enumerate(link.event or ()):
         at = f"{key}.event[{index}]"
@@ -287,6 +316,17 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
             if rate is not None and 8 * scenario.packet_size / rate > SPAN.at_most:
                 yield f"{at}.{name}", _too_slow(rate)
         before_s = event.at
+
+
+def _repetitions(scenario: Scenario, key: str, trace: Trace | None) -> Iterator[tuple[str, str]]:
+    """Check the number of changes of a trace that repeats."""
+    if trace is not None and trace.repeat:
+        changes = len(trace.points) * (scenario.duration / trace.length_s)
+        if changes > _MAX_CHANGES:
+            what = key.rpartition(".")[2].split("_")[0]
+            limit = f"more than {_MAX_CHANGES} changes of the {what} in the run"
+            length = TIME.format(trace.length_s)
+            yield key, f"{limit}, got {changes:.3g}: it repeats every {length}"
 
 
 _EVENT_KEYS = ("rate", "delay", "rate_reverse", "delay_reverse")
@@ -393,6 +433,7 @@ _FLOW_KEYS = (
         "delayed_ack",
         "ecn",
         "recovery",
+        "base_rtt_window",
     ),
     *("pacing", "return_path"),
 )

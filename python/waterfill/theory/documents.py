@@ -216,6 +216,13 @@ def equilibrium_of(about: Subject) -> Equilibrium:
     network, scenario = about.network, about.scenario
     assert network is not None
     assert scenario is not None
+    for index, flow in enumerate(network.flows):
+        key = scenario.key("flow", index)
+        if flow.demands:
+            why = "an equilibrium needs a constant demand"
+            raise scenario.error(f"{key}.demand_trace", why, "write `demand`")
+        if flow.routes:
+            raise scenario.error(f"{key}.route", "an equilibrium needs one route", "remove it")
     targets = protocols.targets({about.protocol: params.given(about.params)})
     fair = allocation.max_min(network, targets)
     model = "max-min beside acknowledgements"

@@ -135,8 +135,13 @@ def everything() -> Network:
     )
     on_off = replace(web[0], name="onoff", kind="onoff", rate_bps=1e6, periods=periods, flows=None)
     on_off = replace(on_off, access_bps=2e6)
+    varying = flow._replace(
+        name="g",
+        demands=(spec.DemandSpec(0.0, 1e6), spec.DemandSpec(0.5, 0.0)),
+        routes=(spec.RouteChangeSpec(0.5, (1,), (0,)),),
+    )
     return replace(
-        synthetic.network([], [flow]),
+        synthetic.network([], [flow, varying]),
         links=tuple(links),
         traffic=(*web, on_off),
         params={"maxnet": {"mu": 0.9, "arithmetic": "kernel", "average": True}},

@@ -146,10 +146,51 @@ def test_triggers_of_htsim_become_an_order(tmp_path):
     assert "2 connections start when others have completed (triggers)." in layout.notes
 
 
+# Two connections at a time out of four: each end starts the next one of the list.
+QUEUE = """Nodes 8
+Connections 4
+Triggers 1
+0->1 id 1 start 0 size 90000 recv_done_trigger 1
+2->3 id 2 start 0 size 30000 recv_done_trigger 1
+4->5 id 3 trigger 1 size 30000 recv_done_trigger 1
+6->7 id 4 trigger 1 size 30000 recv_done_trigger 1
+trigger id 1 multishot
+"""
+
+
+def test_a_multishot_trigger_starts_one_connection_at_each_activation(tmp_path):
+    (tmp_path / "m.cm").write_text(QUEUE)
+    layout = layout_of(tmp_path, "htsim-topo", TOPO, flows=tmp_path / "m.cm")
+    assert [(flow.after, flow.after_count) for flow in layout.flows] == [
+        ((), None), ((), None), (("h0>h1", "h2>h3"), 1), (("h0>h1", "h2>h3", "h4>h5"), 2),
+    ]  # fmt: skip
+    path = tmp_path / "s.toml"
+    path.write_text(text(layout, "dctcp", 1))
+    flows = package.run(path).summary.flows
+    ends = sorted(flow.completed_s for flow in flows)
+    assert [flow.start_s for flow in flows[2:]] == ends[:2]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("oneshot", "multishot", "line 8: multishot, which starts one connection at each act"),
+        ("recv_done_trigger 1\n2->3 id 2 start 0 size 30000 recv_done_trigger 1",
+         "\n2->3 id 2 start 0 size 30000",
+         "line 6: the connection is number 1 of multishot trigger 1, so it never starts: 0 act"),
+        ("30000 recv_done_trigger", "30000 send_done_trigger",
+         "line 6: send_done_trigger of multishot trigger 1 by several connections is not"),
+    ],
+)  # fmt: skip
+def test_wrong_multishot_triggers(tmp_path, old, new, message):
+    (tmp_path / "m.cm").write_text(QUEUE.replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        layout_of(tmp_path, "htsim-topo", TOPO, flows=tmp_path / "m.cm")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
         ("count 2", "count 3", "line 9: trigger 2 must have 3 activations, got 2 in the file"),
         ("trigger 1 size 30000", "trigger 1 start 5 size 30000", "line 5: must have one of start"),
         ("start 0 size", "size", "line 6: must have one of start PS in picoseconds, or trigger ID"),
@@ -159,7 +200,11 @@ def test_triggers_of_htsim_become_an_order(tmp_path):
         ("Triggers 2", "Triggers 2\nFailures 1", "failures are not supported, got 1"),
         ("Nodes 8", "Nodes 9", "must have at most 8 nodes, those of the topology, got 9"),
         ("id 3 start", "msg 3 start", 'line 6: "msg" is not supported; write `start PS size B'),
-        ("trigger id 1 oneshot", "trigger id 1 once", "line 8: must be `id N` and oneshot or barr"),
+        (
+            "trigger id 1 oneshot",
+            "trigger id 1 once",
+            "line 8: must be `id N` and one of oneshot, b",
+        ),
     ],
 )
 def test_wrong_triggers(tmp_path, old, new, message):

@@ -206,6 +206,19 @@ def test_flows_of_a_table(tmp_path):
     assert [flow.stop_s for flow in network(layout).flows] == [40.0, 40.0]
 
 
+def test_flows_of_a_table_follow_others(tmp_path):
+    path = written(tmp_path, "zoo.gml", GML)
+    table = (
+        "name,source,sink,size,start,after\n"
+        "b,South,North,2 MB,1 ms,a; c\na,North,South,1 MB,2,\nc,South-2,North,3 MB,,a\n"
+    )
+    flows = written(tmp_path, "flows.csv", table)
+    layout = imported("gml", str(path), Options(flows=flows))
+    found = [(flow.name, flow.start_s, flow.after) for flow in layout.flows]
+    assert found == [("b", 1e-3, ("a", "c")), ("a", 2.0, ()), ("c", 0.0, ("a",))]
+    assert [flow.after for flow in network(layout).flows] == [(1, 2), (), (1,)]
+
+
 def test_topohub_names_networks_and_their_demands():
     pytest.importorskip("topohub", reason="the package topohub is not installed")
     layout = imported("topohub", "sndlib/polska", Options())
@@ -264,6 +277,29 @@ def test_a_wrong_file_gets_one_sentence(tmp_path, name: str, content: str, messa
             "source,sink,start,stop\nNorth,South,2,2\n",
             'line 2: stop must be after the start, got "2"',
         ),
+        (
+            "source,sink,size,after\nNorth,South,1 MB,a\n",
+            'line 2: after: no row named "a"; add a column name',
+        ),
+        (
+            "name,source,sink,size,after\nfirst,North,South,1 MB,\nb,South,North,,fist\n",
+            'line 3: after: no row named "fist", did you mean "first"?',
+        ),
+        (
+            "name,source,sink,after\na,North,South,\nb,South,North,a\n",
+            'line 3: after: must name flows with a size, which end, got "a"',
+        ),
+        (
+            "name,source,sink,size,stop,after\na,North,South,9 B,,\nb,South,North,9 B,2,a\n",
+            "line 3: stop is not allowed with after",
+        ),
+        (
+            "name,source,sink,size,after\na,North,South,9 B,b\nb,South,North,9 B,a\n",
+            "after: flows wait for each other, got ",
+        ),
+        ("name,source,sink\na,North,South\na,South,North\n", 'name: must be unique, got "a" twice'),
+        ("name,source,sink\n,North,South\n", "line 2: name: must not be empty"),
+        ("name,source,sink\na.b,North,South\n", "line 2: name: must not contain ."),
     ],
 )
 def test_a_wrong_table_gets_one_sentence(tmp_path, table: str, message: str):

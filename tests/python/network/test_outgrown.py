@@ -47,6 +47,38 @@ def test_a_window_without_effect_is_refused(window):
     )
 
 
+def web(protocol="maxnet", **more):
+    source = {"kind": "web", "name": "w", "from": "a", "to": "b", "arrival_rate": 5, **more}
+    return scenario(protocol, traffic=[source])
+
+
+def test_flows_that_arrive_have_a_window_too():
+    def of_web(found):
+        return resolve.to_core(found, LAWS).traffic[0].flows.flow.base_rtt_window_s
+
+    assert of_web(web()) == 10.0
+    assert of_web(web(base_rtt_window="3 s")) == 3.0
+    assert of_web(web("xcp")) is None
+    with pytest.raises(InputError) as refused:
+        resolve.to_core(web("xcp", base_rtt_window="3 s"), LAWS)
+    assert str(refused.value) == (
+        "S.toml: traffic.w.base_rtt_window: not allowed, because xcp does not use the smallest "
+        'RTT, got "3 s"; remove it'
+    )
+    with pytest.raises(InputError, match=r'w\.base_rtt_window: not allowed with kind = "cbr"'):
+        scenario(traffic=[{"kind": "cbr", "name": "w", "from": "a", "to": "b", "rate": "1 Mbit/s",
+                           "base_rtt_window": "3 s"}])  # fmt: skip
+
+
+def test_a_scenarios_window_without_effect_leaves_a_note():
+    why = "S.toml: base_rtt_window: no effect, because"
+    assert found("xcp", base_rtt_window="2 s") == [
+        f"{why} xcp does not use the smallest RTT, got 2 s"
+    ]
+    assert found("xcp", base_rtt_window="unlimited") == []
+    assert found("xcp", base_rtt_window="2 s", flow={"protocol": "maxnet"}) == []
+
+
 def test_a_window_has_a_unit_or_is_unlimited():
     assert scenario(base_rtt_window="unlimited").base_rtt_window == math.inf
     with pytest.raises(InputError, match='"unlimited" or a time such as "10 s", got "forever"'):

@@ -379,6 +379,9 @@ def test_the_whole_document():
         "faults": (),
         "recovery": None,
         "after": (),
+        "after_count": None,
+        "demands": (),
+        "routes": (),
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

@@ -59,6 +59,11 @@ HANDSHAKE_S = 2 * (0.030 + 96e-6)
         ("96 kB", {"rtt": "100 ms"}, HANDSHAKE_S + 0.090 + 0.8e-3 + 100 * 1.6e-3),
         # The application writes a packet every 8 ms.
         ("96 kB", {"demand": "1 Mbit/s"}, HANDSHAKE_S + 0.030 + 99 * 8e-3 + 0.8e-3 + 1.6e-3),
+        # After the handshake it writes 240 kbit up to 0.3 s, nothing for 1 s, and the other
+        # 552 kbit of all packets but the last at 4 Mbit/s.
+        ("96 kB", {"demand_trace": {"repeat": False, "points": [
+            ["0 s", "1 Mbit/s"], ["0.3 s", "0 bit/s"], ["1.3 s", "4 Mbit/s"]]}},
+         1.3 + (792e3 - 1e6 * (0.3 - HANDSHAKE_S)) / 4e6 + 0.030 + 0.8e-3 + 1.6e-3),
     ],
 )  # fmt: skip
 def test_a_flow_alone_with_a_large_window_takes_its_ideal_time(size, keys, by_hand_s):

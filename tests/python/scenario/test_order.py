@@ -80,6 +80,12 @@ def test_check_shows_what_a_flow_waits_for(waterfill):
     assert "one + 250 ms" in shown
 
 
+def test_a_flow_may_wait_for_the_first_of_several():
+    done = {flow.name: flow for flow in package.run(changed(0, after_count=1)).summary.flows}
+    assert done["last"].start_s == done["one"].completed_s
+    assert done["last"].start_s < done["two[0]"].completed_s
+
+
 @pytest.mark.parametrize(
     ("scenario", "key", "message"),
     [
@@ -91,7 +97,11 @@ def test_check_shows_what_a_flow_waits_for(waterfill):
          "flows wait for each other, got last after one after last"),
         (changed(1, after=["one"]), "flow.one.after",
          "flows wait for each other, got one after one"),
-        (changed(0, after=[]), "flow.last.after", "must"),
+        (changed(0, after=[]), "flow.last.after", "must have at least 1 entry, got []"),
+        (changed(0, after_count=3), "flow.last.after_count",
+         "must be at most 2, the flows in after, got 3"),
+        (changed(0, after_count=0), "flow.last.after_count", "must be from 1 to 10000000, got 0"),
+        (changed(1, after_count=1), "flow.one.after_count", "not allowed without after, got 1"),
     ],
 )  # fmt: skip
 def test_refused(scenario, key, message):

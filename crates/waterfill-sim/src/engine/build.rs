@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use waterfill_laws::units::{Duration, Instant, Rate};
-use waterfill_network::{ArrivalSpec, FlowSpec, Network};
+use waterfill_network::{ArrivalSpec, DemandCourse, FlowSpec, Network};
 
 use super::event::Event;
 use super::order::Order;
+use super::routes::{RouteChange, RouteChanges, RouteHost};
 use super::{Part, path};
 use crate::access::AccessLink;
 use crate::binding::FlowProtocol;
@@ -45,6 +46,7 @@ impl Part {
 
     /// Schedules the first events, with the ranks that follow from the entities' numbers.
     pub(super) fn start_agenda(&mut self) {
+        self.schedule_routes();
         self.agenda.reserve(self.links.len(), self.delay_lines.len());
         for (l, link) in (0u32..).zip(&self.links) {
             self.agenda.add_station(Event::Link(l), u64::from(link.view().id));
@@ -69,14 +71,22 @@ impl Part {
         let count = network.flows.iter().map(|spec| spec.count as usize).sum();
         self.senders.reserve_exact(count);
         self.receivers.reserve_exact(count);
+        let mut changes = Vec::new();
         for (group, spec) in (0u32..).zip(&network.flows) {
             let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
             let mut route = self.build_route(paths, spec, 0, 0);
+            let mut later = self.build_later_routes(paths, spec, 0);
+            let demand = DemandCourse::of(spec).map(Arc::new);
             for index in 0..spec.count {
                 if index > 0 && !spec.pad_jitter_s.is_empty() {
                     route = self.build_route(paths, spec, index, 0);
+                    later = self.build_later_routes(paths, spec, index);
                 }
                 let flow = self.senders.len() as u32;
+                for &(at, forward, reverse) in &later {
+                    changes.push(RouteChange { at, host: RouteHost::Sender(flow), path: forward });
+                    changes.push(RouteChange { at, host: RouteHost::Receiver(flow), path: reverse });
+                }
                 let sender = SenderSpec::new(network, spec, &law, FlowIndex { flow, index });
                 let first = if spec.after.is_empty() { sender.start } else { Instant::ZERO };
                 let counted = (self.measure.0.max(first), self.measure.1.min(sender.stop));
@@ -85,7 +95,8 @@ impl Part {
                 }
                 let owner = Owner::Group(group);
                 let setup = FlowSetup { owner, law: &law, spec, sender, from: flow, counted, route };
-                let (sending, receiving) = connect(network, setup);
+                let (mut sending, receiving) = connect(network, setup);
+                sending.sender.set_demand(demand.clone());
                 self.senders.push(sending);
                 self.receivers.push(receiving);
                 if flow % FLOWS_PER_POLL == 0 && self.watch.poll() {
@@ -93,6 +104,7 @@ impl Part {
                 }
             }
         }
+        self.routes = RouteChanges::new(changes);
         Ok(())
     }
 
@@ -106,15 +118,16 @@ impl Part {
         Ok(law)
     }
 
-    /// Adds a law's router to each forward link of a flow's route, unless the link already has one.
+    /// Adds a law's router to each forward link of a flow's routes, unless the link already has one.
     fn add_routers(&mut self, spec: &FlowSpec, law: &FlowProtocol) -> Result<(), String> {
         let (protocol, params) = (law.protocol, &law.params);
         let network = Arc::clone(&self.network);
         let name = network.name_of(protocol);
         if protocol.has_fields() {
-            spec.forward.iter().chain(&spec.reverse).for_each(|&l| self.links[l as usize].carry_fields());
+            let links = spec.ways().flat_map(|(there, back)| there.iter().chain(back));
+            links.for_each(|&l| self.links[l as usize].carry_fields());
         }
-        for &l in &spec.forward {
+        for &l in spec.ways().flat_map(|(there, _)| there) {
             let (link, link_spec) = (&mut self.links[l as usize], &network.links[l as usize]);
             let enabled = link_spec.routers.as_ref().is_none_or(|names| names.iter().any(|known| known == name));
             // Also SCONE's: congestion control is its source's, and routers write advice into its header.
@@ -138,7 +151,20 @@ impl Part {
         };
         let forward = add_path(paths, &spec.forward, path::END);
         let reverse = add_path(paths, &spec.reverse, lines.map_or(path::END, |(_, back)| back | path::DELAY_LINE));
-        Route { forward, reverse, entry, number, damages: damages(&self.network, &spec.forward) }
+        let damages = spec.ways().any(|(there, _)| damages(&self.network, there));
+        Route { forward, reverse, entry, number, damages }
+    }
+
+    /// Builds the later routes of flow `index` of a group. Returns their times, and where their paths begin.
+    fn build_later_routes(&mut self, paths: &mut Paths, spec: &FlowSpec, index: u32) -> Vec<(Instant, u32, u32)> {
+        let mut later = Vec::new();
+        for route in &spec.routes {
+            let pad = Duration::from_secs(spec.pad_of_s(index));
+            let end = if pad.is_zero() { path::END } else { self.delay_line(pad, Side::Back) | path::DELAY_LINE };
+            let reverse = add_path(paths, &route.reverse, end);
+            later.push((Instant::from_secs(route.at_s), add_path(paths, &route.forward, path::END), reverse));
+        }
+        later
     }
 
     /// Returns the index of the delay line with this delay and direction. Flows with equal delays share a line, because

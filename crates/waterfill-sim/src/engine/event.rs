@@ -247,7 +247,7 @@ impl Events {
         self.update_timers();
     }
 
-    /// Schedules a change of a link.
+    /// Schedules a change of a link, or of [routes](super::path::ROUTES).
     pub(super) fn add_change(&mut self, time: Instant, l: u32) {
         self.changes.push(Reverse((time, l)));
     }

@@ -1,7 +1,7 @@
 //! Simulation engine: handles the events of links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface, and a [`Part`] of the network), `build`, `run` (event loop, a packet's path),
-//! `order` (flows that follow others), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
+//! `order` (flows that follow others), `routes` (routes that change), `arrivals` (traffic sources), `record` (samples and the summary's window), `summary`, `parallel`. There is at most one
 //! event per link direction, delay line, access link, flow timer and traffic source, and none per packet in flight, except
 //! for packets that a faulty wire delivers out of order. Events of one time are ordered by ranks that the seed draws (see
 //! `event`). Nothing allocates per packet: rings and arenas grow to what the network holds and keep that size.
@@ -30,6 +30,7 @@ mod order;
 mod parallel;
 mod quic;
 mod record;
+mod routes;
 mod run;
 mod summary;
 
@@ -39,6 +40,7 @@ use order::Order;
 use parallel::Division;
 pub use parallel::Turns;
 use record::Record;
+use routes::RouteChanges;
 
 /// Packet-level simulation of a network.
 #[derive(Debug)]
@@ -75,6 +77,8 @@ struct Part {
     order: Order,
     /// Paths of all packets, one after the other, each with its [end](path::END).
     paths: Arc<[u32]>,
+    /// Routes that change during the run.
+    routes: RouteChanges,
     traffic: Vec<Traffic>,
     sacks: Sacks,
     /// Rows of the traffic sources' finished flows.
@@ -95,6 +99,8 @@ mod path {
     pub(super) const END: u32 = u32::MAX;
     /// Flag of a delay line, which ends a path: the other bits are its index.
     pub(super) const DELAY_LINE: u32 = 1 << 31;
+    /// Number that stands for all routes among the links that change.
+    pub(super) const ROUTES: u32 = u32::MAX;
 
     /// Returns the number of links before this place of its path. Every path ends with an entry that is not a link.
     pub(super) fn hop(paths: &[u32], place: u32) -> usize {
@@ -286,6 +292,7 @@ impl Part {
             receivers: Vec::new(),
             order: Order::default(),
             paths: Arc::default(),
+            routes: RouteChanges::default(),
             traffic: Vec::new(),
             sacks: Sacks::default(),
             finished: Series::new(&ARRIVAL_COLUMNS),

@@ -1,7 +1,7 @@
 //! Flows that start when others have completed, as the steps of a collective operation do.
 //!
-//! A group's flows start when every flow of the groups that it names has completed: when the last byte has reached its
-//! receiver. The start takes no time, so a run on several threads keeps both hosts in one part (see `parallel::plan`);
+//! A group's flows start when every flow of the groups that it names, or of a number of these groups, has completed: when
+//! the last byte has reached its receiver. The start takes no time, so a run on several threads keeps both hosts in one part (see `parallel::plan`);
 //! each part's counts are right for the groups that start in it.
 
 use waterfill_laws::units::{Duration, Instant};
@@ -23,8 +23,8 @@ struct Progress {
     first: u32,
     /// Number of the group's flows that have not completed.
     open: u32,
-    /// Number of groups that this group still waits for.
-    waits: usize,
+    /// Number of groups that this group still waits for; zero once it has started.
+    waits: u32,
     /// Groups that wait for this one.
     followers: Vec<u32>,
 }
@@ -38,7 +38,8 @@ impl Order {
         let mut first = 0;
         let mut groups: Vec<Progress> = (network.flows.iter())
             .map(|spec| {
-                let progress = Progress { first, open: spec.count, waits: spec.after.len(), followers: Vec::new() };
+                let waits = spec.after_count.unwrap_or(spec.after.len() as u32);
+                let progress = Progress { first, open: spec.count, waits, followers: Vec::new() };
                 first += spec.count;
                 progress
             })
@@ -68,8 +69,9 @@ impl Order {
         let mut ready = std::mem::take(&mut done.followers);
         ready.retain(|&follower| {
             let next = &mut self.groups[follower as usize];
-            next.waits -= 1;
-            next.waits == 0
+            let starts = next.waits == 1;
+            next.waits = next.waits.saturating_sub(1);
+            starts
         });
         ready
     }

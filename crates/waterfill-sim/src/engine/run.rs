@@ -75,8 +75,10 @@ impl Part {
             if due >= slice.end.min(until) {
                 break;
             }
-            if let Some((time, l)) = self.agenda.pop_change() {
-                self.change_link(time, l);
+            match self.agenda.pop_change() {
+                Some((time, path::ROUTES)) => self.change_routes(time),
+                Some((time, l)) => self.change_link(time, l),
+                None => {}
             }
             slice.count();
         }

@@ -12,6 +12,7 @@ use super::plan::Plan;
 use super::{CutLink, Pair, Part, path};
 use crate::delay_line::DelayLine;
 use crate::engine::record::{Place, Places};
+use crate::engine::routes::{RouteChange, RouteChanges, RouteHost};
 use crate::flow::{HostAccess, Owner};
 
 /// Divides a network. Returns its parts, the places of its links and hosts, and the pairs of parts with cut links.
@@ -30,7 +31,9 @@ pub(super) fn divide(mut whole: Part, plan: &Plan) -> (Vec<Part>, Places, Vec<Pa
         }
     });
     let paths: Arc<[u32]> = paths.collect();
+    let routes = std::mem::take(&mut whole.routes);
     move_hosts(whole, &mut parts, &mut places, (plan, &lines));
+    move_routes(routes, &mut parts, &places);
     for part in &mut parts {
         part.paths = Arc::clone(&paths);
         part.start_agenda();
@@ -133,6 +136,21 @@ fn move_hosts(whole: Part, parts: &mut [Part], places: &mut Places, (plan, lines
         if let Some(there) = parts[source].traffic.last_mut() {
             *there = traffic;
         }
+    }
+}
+
+/// Moves each change of a route to the part of its host.
+fn move_routes(routes: RouteChanges, parts: &mut [Part], places: &Places) {
+    let mut of_parts = vec![Vec::new(); parts.len()];
+    for change in routes.into_ordered() {
+        let (place, host) = match change.host {
+            RouteHost::Sender(f) => (places.senders[f as usize], RouteHost::Sender as fn(u32) -> RouteHost),
+            RouteHost::Receiver(f) => (places.receivers[f as usize], RouteHost::Receiver as fn(u32) -> RouteHost),
+        };
+        of_parts[place.part as usize].push(RouteChange { host: host(place.index), ..change });
+    }
+    for (part, changes) in parts.iter_mut().zip(of_parts) {
+        part.routes = RouteChanges::new(changes);
     }
 }
 

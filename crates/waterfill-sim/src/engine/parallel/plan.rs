@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BinaryHeap};
 
 use waterfill_laws::units::{Duration, Rate};
-use waterfill_network::{ArrivalSpec, Network, TCP_IP_BYTES};
+use waterfill_network::{ArrivalSpec, FlowSpec, Network, TCP_IP_BYTES};
 
 /// CPU time of a packet that joins a link, in seconds; used for the prediction only. The next constants are for its
 /// arrival at a node, the sending host (data and acknowledgement), the receiving host, and the move to another thread.
@@ -90,7 +90,7 @@ impl Layout {
         let mut nodes = Sets::new(2 * network.links.len());
         let (begins, ends) = (|l: u32| 2 * l as usize, |l: u32| 2 * l as usize + 1);
         let arriving = network.traffic.iter().filter_map(|t| t.flows.as_ref()).flat_map(ArrivalSpec::ways);
-        let own = network.flows.iter().map(|f| (&f.forward[..], &f.reverse[..]));
+        let own = network.flows.iter().flat_map(FlowSpec::ways);
         let ways: Vec<(&[u32], &[u32])> = own.chain(arriving).collect();
         let paths = ways.iter().flat_map(|&(there, back)| [there, back]);
         for path in paths.chain(network.traffic.iter().map(|t| &t.path[..])) {
@@ -101,6 +101,14 @@ impl Layout {
             let (source, sink) = hosts((there, back));
             nodes.join(source, ends(back[back.len() - 1]));
             nodes.join(sink, ends(there[there.len() - 1]));
+        }
+        // The hosts of a flow keep their place when its route changes.
+        for flow in &network.flows {
+            let (source, sink) = hosts((&flow.forward, &flow.reverse));
+            for later in flow.ways().skip(1).map(hosts) {
+                nodes.join(source, later.0);
+                nodes.join(sink, later.1);
+            }
         }
         // A flow that starts after another does so in no time: one part has the end of one and the start of the other.
         for flow in &network.flows {
@@ -150,7 +158,7 @@ impl Layout {
             let fair = f.forward.iter().map(share).fold(f64::INFINITY, f64::min);
             let size = f.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64 * 8.0 / s);
             let active = ((f.stop_s.min(s) - f.start_s) / s).clamp(0.0, 1.0);
-            let limit = f.demand_bps.unwrap_or(f64::INFINITY).min(f.access_bps.unwrap_or(f64::INFINITY));
+            let limit = f.demand_max_bps().min(f.access_bps.unwrap_or(f64::INFINITY));
             let packets = f64::from(f.count) * (fair.min(limit) * active).min(size) / bits;
             let (source, sink) = self.groups[g];
             self.weights[source] += packets * COST_SENDER_S;
