@@ -96,7 +96,12 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
         message = "a value is not of its key's type (attr.type)"
         raise source.wrong(None, f"{message}: {error}") from None
     except Exception as error:  # errors of the XML parser and of networkx
-        raise source.wrong(None, f"not valid GraphML: {error}") from None
+        text = str(error)
+        if "hyperedge" in text or "edge found in" in text:
+            # networkx's words for what GraphML allows and `import` does not.
+            what = "hyperedges" if "hyperedge" in text else "edges of both kinds, directed and not,"
+            raise source.wrong(None, f"{what} are not supported; write edges of one kind") from None
+        raise source.wrong(None, f"not valid GraphML: {text}") from None
     return _layout(graph, path.stem, "label", defaults)
 
 

@@ -317,9 +317,10 @@ def _units(line: int, header: str, separator: str | None, path: Path) -> tuple[f
     times = [_TIME_UNITS[word] for word in map(str.lower, _words(time)) if word in _TIME_UNITS]
     found = None
     for word in _words(rate):
-        ending = re.search(r"([kKmMgGtT]?[bB]ps)$", word)
-        unit_bps = rate_unit(word if ending is None else ending[1])
-        if unit_bps is None and _UNCLEAR.fullmatch(word):
+        ending = re.search(r"((?:[kKmMgGtT]i?)?[bB]ps)$", word)
+        unit = word if ending is None else ending[1]
+        unit_bps = rate_unit(unit)
+        if unit_bps is None and _UNCLEAR.fullmatch(unit):
             problem = f"the unit of rates is not clear, got {shown(word)}"
             advice = 'write rates with units, such as "3 Mbit/s"'
             raise PartError("file", f"line {line} of {path}: {problem}; {advice}")

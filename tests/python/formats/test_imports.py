@@ -232,6 +232,17 @@ def test_topohub_names_networks_and_their_demands():
 WRONG = [
     ("gml", "graph [ node [", "not valid GML"),
     ("graphml", "<graphml", "not valid GraphML: unclosed token: line"),
+    (
+        "graphml",
+        '<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/>'
+        '<edge source="a" target="b" directed="false"/></graph></graphml>',
+        "edges of both kinds, directed and not, are not supported; write edges of one kind",
+    ),
+    (
+        "graphml",
+        '<graphml><graph edgedefault="undirected"><node id="a"/><hyperedge/></graph></graphml>',
+        "hyperedges are not supported; write edges of one kind",
+    ),
     ("graphml", '<!DOCTYPE a [<!ENTITY b "c">]><graphml/>', "GraphML must not have entities"),
     ("sndlib", "NODES (", "line 1: must be `?SNDlib native format; type:"),
     ("sndlib", SNDLIB.replace("( A C )", "( A X )"), 'no node "X", which a link or demand names'),

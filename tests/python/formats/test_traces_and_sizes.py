@@ -38,8 +38,9 @@ def test_the_unit_of_a_header_is_obeyed(tmp_path, header, unit_bps):
 
 
 @pytest.mark.parametrize(
-    "header", ["t,rate_MB", "t,rate_mb", "t,KiB/s", "t,MBPS", "t,bytes", "t,packets", "t,rate pps"]
-)
+    "header", ["t,rate_MB", "t,rate_mb", "t,KiB/s", "t,MBPS", "t,bytes", "t,packets", "t,rate pps",
+               "t,rate_Mibps", "t,rateKiBps"]
+)  # fmt: skip
 def test_a_header_with_an_unclear_unit_is_refused(tmp_path, header):
     with pytest.raises(PartError, match=r"line 1 of .*: the unit of rates is not clear, got"):
         points_of(tmp_path, f"{header}\n{ROWS}")
