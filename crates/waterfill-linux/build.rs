@@ -27,10 +27,11 @@ mod daemon {
     const SKELETONS: [&str; 4] = ["interface", "cohabit", "csig", "scone"];
     const KERNEL: &str = "../waterfill-laws/kernel";
     /// Test programs, each with the environment variable that holds the path of its object.
-    const TEST_OBJECTS: [(&str, &str); 5] = [
+    const TEST_OBJECTS: [(&str, &str); 6] = [
         ("path", "PATH_OBJECT"),
         ("cost", "COST_OBJECT"),
         ("shared", "SHARED_OBJECT"),
+        ("select", "SELECT_OBJECT"),
         ("summary", "SUMMARY_OBJECT"),
         ("cohabit_replay", "COHABIT_REPLAY_OBJECT"),
     ];

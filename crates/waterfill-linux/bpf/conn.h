@@ -43,8 +43,9 @@ enum host_flag {
 	HOST_INIT_RAN = 1 << 11,    /* our law's init() has run, and no release() since then */
 	HOST_PEER_STARTS = 1 << 12, /* the peer's last request was its SYN's */
 	HOST_RECOVERING = 1 << 13,  /* TCP recovers from a loss that the law has heard of */
-	HOST_RENO = 1 << 15,	    /* the kernel refused the fallback: our program runs Reno */
 	HOST_QUICK_SYN = 1 << 14,   /* the destination has lost a SYN with the option: this one times out early */
+	HOST_RENO = 1 << 15,	    /* the kernel refused the fallback: our program runs Reno */
+	HOST_DEFERRED = 1 << 16,    /* until the next acknowledgement, when the fallback is tried again */
 };
 
 /* Why a connection uses the fallback. The daemon has the texts. */

@@ -288,7 +288,7 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 		host_fall_back_outside(p, sk);
 		return;
 	}
-	c->flags &= ~HOST_RENO;
+	c->flags &= ~(HOST_RENO | HOST_DEFERRED);
 	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED | HOST_INIT_RAN;
 	if (!(c->flags & HOST_ESTABLISHED))
 		return;
@@ -341,7 +341,8 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 		return;
 	}
 	if (c->flags & HOST_RENO) {
-		reno_on_ack(tcp_sk(sk), c);
+		if (!(c->flags & HOST_DEFERRED) || !host_fall_back_again(p, tcp_sk(sk), c))
+			reno_on_ack(tcp_sk(sk), c);
 		return;
 	}
 	if (!(c->flags & HOST_ESTABLISHED))

@@ -23,6 +23,7 @@
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define AF_INET6 10
+#define EBUSY 16
 
 /* Rounds of acknowledged data without a first price. One suffices if no ACK is lost. */
 #define ROUNDS_UNANSWERED 3
@@ -171,13 +172,41 @@ static __always_inline void host_forget_failures(const struct tcp_sock *tp, cons
 		bpf_map_delete_elem(&places, &destination);
 }
 
-/* Switches the connection to the kernel's congestion control. That runs release(), except during init(). */
-static __always_inline bool host_use_kernel_law(void *sk, const struct host_params *p)
+/* Switches the connection to the kernel's congestion control. That runs release(), except during init(). Returns 0 or
+ * the kernel's error.
+ */
+static __always_inline int host_use_kernel_law(void *sk, const struct host_params *p)
 {
 	char reno[] = "reno";
 
-	return !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)p->fallback, sizeof(p->fallback)) ||
-	       !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+	if (!bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)p->fallback, sizeof(p->fallback)))
+		return 0;
+	return bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+}
+
+/* Runs Reno on a connection that the kernel keeps on the law: for good, or until the next acknowledgement if another
+ * program is selecting the law right now, during which the kernel answers EBUSY.
+ */
+static __always_inline void host_keep(struct tcp_sock *tp, struct host_connection *c, int error)
+{
+	reno_start(tp, c);
+	if (error == -EBUSY)
+		c->flags |= HOST_DEFERRED;
+	else
+		HOST_COUNT(fallback_refused);
+}
+
+/* Tries a deferred fallback again. Returns true if the kernel's congestion control has taken over. */
+static __always_inline bool host_fall_back_again(const struct host_params *p, struct tcp_sock *tp,
+						 struct host_connection *c)
+{
+	c->flags &= ~HOST_DEFERRED;
+	if (host_use_kernel_law(tp, p)) {
+		HOST_COUNT(fallback_refused);
+		return false;
+	}
+	c->flags &= ~HOST_RENO;
+	return true;
 }
 
 /* Falls back to the kernel's congestion control, with a window and threshold that fit the reason. */
@@ -188,6 +217,7 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	__u64 base = host_base_rtt(tp, c);
 	__u32 lost = tp->lost - c->evidence.lost;
 	__u32 delivered = tp->delivered - c->evidence.delivered;
+	int error;
 
 	c->reason = reason;
 	c->pace.restart_window = 0;
@@ -206,19 +236,21 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED))
 		host_remember_failure(tp, c, false);
 	host_count_fallback(reason);
-	if (host_use_kernel_law(tp, p))
-		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
+	error = host_use_kernel_law(tp, p);
+	if (error)
+		host_keep(tp, c, error);
 	else
-		reno_start(tp, c);
+		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 }
 
 /* Falls back without state: the socket is in another cgroup or namespace, or older than the programs. */
 static __always_inline void host_fall_back_outside(const struct host_params *p, struct sock *sk)
 {
 	struct host_connection *c;
+	int error = host_use_kernel_law(sk, p);
 
 	HOST_COUNT(without_state);
-	if (host_use_kernel_law(sk, p)) {
+	if (!error) {
 		host_count_fallback(HOST_OUTSIDE);
 		return;
 	}
@@ -228,7 +260,7 @@ static __always_inline void host_fall_back_outside(const struct host_params *p, 
 	c->reason = HOST_OUTSIDE;
 	c->flags = HOST_ESTABLISHED;
 	host_count_fallback(HOST_OUTSIDE);
-	reno_start(tcp_sk(sk), c);
+	host_keep(tcp_sk(sk), c, error);
 }
 
 #endif

@@ -469,7 +469,7 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 		c->reason = HOST_SYN_DROPPED;
 		host_remember_failure(tp, c, true);
 	}
-	if (c->flags & HOST_LAW_ACTIVE && host_use_kernel_law(ops, p)) {
+	if (c->flags & HOST_LAW_ACTIVE && !host_use_kernel_law(ops, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 		host_count_fallback(c->reason);
 	}

@@ -86,7 +86,6 @@ static __always_inline void reno_start(struct tcp_sock *tp, struct host_connecti
 	if (c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	c->flags &= ~HOST_PACED;
-	HOST_COUNT(fallback_refused);
 }
 
 #endif

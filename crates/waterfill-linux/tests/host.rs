@@ -14,6 +14,8 @@ mod locked;
 mod peers;
 #[path = "host/scrape.rs"]
 mod scrape;
+#[path = "host/selected.rs"]
+mod selected;
 #[path = "host/signed.rs"]
 mod signed;
 #[path = "host/upgrade.rs"]

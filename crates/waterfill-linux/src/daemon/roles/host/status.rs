@@ -112,7 +112,7 @@ impl CounterStatus {
 }
 
 /// Names of the connection flags, in the order of their bits.
-const FLAGS: [(HostFlag, &str); 16] = [
+const FLAGS: [(HostFlag, &str); 17] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
     (HostFlag::HOST_ESTABLISHED, "established"),
@@ -129,6 +129,7 @@ const FLAGS: [(HostFlag, &str); 16] = [
     (HostFlag::HOST_RECOVERING, "recovering"),
     (HostFlag::HOST_QUICK_SYN, "quick SYN"),
     (HostFlag::HOST_RENO, "Reno"),
+    (HostFlag::HOST_DEFERRED, "deferred"),
 ];
 
 /// Names of TCP's states, indexed by their numbers (include/net/tcp_states.h).
