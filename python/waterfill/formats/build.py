@@ -383,6 +383,10 @@ def _finished(layout: Layout, options: Options) -> Layout:
     last_s = max((plan.start_s or 0.0 for plan in layout.flows), default=0.0)
     if options.duration_s is not None:
         layout.duration_s = options.duration_s
+        if last_s >= layout.duration_s:
+            limit, got = TIME.format(last_s), TIME.format(layout.duration_s)
+            why = f"must be above {limit}, the last start of a flow, got {got}"
+            raise InputError("--duration", "", why)
     elif last_s >= layout.duration_s:  # lists of HPCC begin at 2 s
         layout.duration_s += last_s
     if options.duration_s is None:

@@ -55,5 +55,6 @@ def check(given: Mapping[str, object], able: Sequence[str], reason: str) -> None
     """Raise InputError for the first given option that is not among those that take effect."""
     for option in ALL:
         if option in given and option not in able:
-            got = shown(str(given[option]))
-            raise InputError(option, "", f"no effect {reason}, got {got}", "remove it")
+            value = given[option]
+            got = "" if value is True else f", got {shown(str(value))}"  # a flag has no value
+            raise InputError(option, "", f"no effect {reason}{got}", "remove it")

@@ -171,6 +171,17 @@ def test_a_unit_that_the_load_cancels_is_refused():
             imported("topohub", "sndlib/polska", replace(options, unit_bps=3e6))
 
 
+def test_messages_name_the_option_and_its_value(waterfill, tmp_path):
+    (tmp_path / "island.gml").write_text(PLAIN)
+    (tmp_path / "flows.csv").write_text("source,sink,start\nA,B,500\n")
+    ran = waterfill("import", "gml", "island.gml", "--flows", "flows.csv", "--duration", "10 s")
+    assert (ran.code, ran.err) == (
+        2, "--duration: must be above 500 s, the last start of a flow, got 10 s\n"
+    )  # fmt: skip
+    ran = waterfill("import", "gml", "island.gml", "--shift")
+    assert (ran.code, ran.err) == (2, "--shift: no effect on gml; remove it\n")
+
+
 COMMANDS = """
 import trace in.tr --size "1 MB"
 import trace in.tr --sizes web-search
