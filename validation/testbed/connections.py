@@ -42,6 +42,9 @@ COLUMNS = ("started", "priced", "control_without_init")
 UNANSWERED = "no echo arrives"
 # Counters that should be 0.
 ODD = ("without_state", "no_memory")
+BY_REASON = ("fallbacks", "returns")
+"""Counters of the daemon that have a count per reason."""
+
 
 Hook = Callable[[socket.socket, str], None]
 
@@ -154,9 +157,11 @@ class Found:
 
 def difference(after: Document, before: Document) -> Document:
     """Return the increase of the daemon's counters, without fallbacks that did not change."""
-    changed: Document = {k: after[k] - before[k] for k in after if k != "fallbacks"}
-    fallbacks = {k: n - before["fallbacks"][k] for k, n in after["fallbacks"].items()}
-    return changed | {"fallbacks": {k: n for k, n in fallbacks.items() if n}}
+    changed: Document = {k: after[k] - before[k] for k in after if k not in BY_REASON}
+    for key in BY_REASON:
+        counts = {k: n - before[key][k] for k, n in after[key].items()}
+        changed[key] = {k: n for k, n in counts.items() if n}
+    return changed
 
 
 # --- both ends ----------------------------------------------------------------------------------
@@ -313,8 +318,8 @@ def _senders(host: daemon.Daemon, kind: ConnectionKind) -> list[Document]:
 
 
 def _sum(total: Document, more: Document) -> Document:
-    plain = {k: total.get(k, 0) + n for k, n in more.items() if k != "fallbacks"}
-    return plain | {"fallbacks": Counter(total.get("fallbacks", {})) + Counter(more["fallbacks"])}
+    plain = {k: total.get(k, 0) + n for k, n in more.items() if k not in BY_REASON}
+    return plain | {k: Counter(total.get(k, {})) + Counter(more[k]) for k in BY_REASON}
 
 
 def _curl(stream: Stream, on: RunNetwork, count: int) -> None:

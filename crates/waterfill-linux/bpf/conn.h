@@ -46,6 +46,8 @@ enum host_flag {
 	HOST_QUICK_SYN = 1 << 14,   /* the destination has lost a SYN with the option: this one times out early */
 	HOST_RENO = 1 << 15,	    /* the kernel refused the fallback: our program runs Reno */
 	HOST_DEFERRED = 1 << 16,    /* until the next acknowledgement, when the fallback is tried again */
+	HOST_PROBATION = 1 << 17,   /* fallen back, and asks again whether routers answer */
+	HOST_ASKED = 1 << 18,	    /* a request of that has no answer yet */
 };
 
 /* Why a connection uses the fallback. The daemon has the texts. */
@@ -74,6 +76,7 @@ struct host_counters {
 	__u64 fallback_refused;	    /* the kernel kept our law, which runs Reno since */
 	__u64 longer_paths;	    /* times that what looked like a queue was a longer path */
 	__u64 fallbacks[HOST_REASONS];
+	__u64 returns[HOST_REASONS]; /* to the law, by the reason of the fallback */
 };
 
 /* One RTT by the clock in which something was delivered. By sequence numbers, it would last as long as a recovery. */
@@ -83,6 +86,20 @@ struct host_round {
 	__u32 lost;		   /* packets since the connection began, at its start */
 	__u32 rounds_without_echo; /* rounds since an echo arrived */
 	__u32 count;
+};
+
+/* A fallen-back connection's way back to the law (probation.h). */
+struct host_probation {
+	__u64 retry_us;	   /* when it asks again; 0: never */
+	__u64 since_us;	   /* when it began to ask, */
+	__u64 asked_us;	   /* and when it did last */
+	__u64 returned_us; /* when it came back last; 0: never */
+	__u32 delivered;   /* packets since the connection began, at `since_us` */
+	__u32 requests;
+	__u32 heard;	   /* answers with a price */
+	__u32 failures;	   /* fallbacks and failed attempts, which double the time to the next one */
+	__u32 window;	   /* packets: of a connection that comes back */
+	__u32 reserved;
 };
 
 /* A connection, stored with its socket. */
@@ -96,6 +113,7 @@ struct host_connection {
 	__u64 netns; /* cookie of its network namespace */
 	struct host_round round;
 	struct evidence evidence;
+	struct host_probation probation;
 	struct base_rtt base_rtt;
 	__u32 flags;	      /* enum host_flag */
 	__u32 reason;	      /* enum host_reason */

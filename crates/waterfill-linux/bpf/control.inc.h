@@ -84,9 +84,13 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	c->last_ack_us = tp->tcp_mstamp;
 	c->echoes = 0;
 	host_init(&c->pace);
+	c->pace.restart_window = c->probation.window; /* of a connection that comes back */
+	c->probation.window = 0;
+	c->probation.retry_us = 0;
 	c->reason = HOST_NO_REASON;
 	c->flags |= HOST_LAW_STARTED;
-	HOST_COUNT(started);
+	if (!c->probation.returned_us)
+		HOST_COUNT(started);
 	if (c->flags & HOST_ECHO_PENDING) {
 		c->flags &= ~HOST_ECHO_PENDING;
 		host_read_tcp(tp, c, false, &tcp);

@@ -24,6 +24,9 @@
 #define TCP_CONGESTION 13
 #define AF_INET6 10
 #define EBUSY 16
+/* A connection that fell back asks again after this time, doubled with each failure up to 64 s. */
+#define RETRY_US 1000000ull
+#define RETRY_DOUBLINGS 6
 
 /* Rounds of acknowledged data without a first price. One suffices if no ACK is lost. */
 #define ROUNDS_UNANSWERED 3
@@ -184,6 +187,22 @@ static __always_inline int host_use_kernel_law(void *sk, const struct host_param
 	return bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 }
 
+/* Plans when a connection that fell back asks again. Not if the other end would not answer. */
+static __always_inline void host_plan_return(const struct tcp_sock *tp, struct host_connection *c)
+{
+	struct host_probation *b = &c->probation;
+
+	b->retry_us = 0;
+	if (c->reason < HOST_NO_ROUTER || c->reason > HOST_HEAVY_LOSS)
+		return;
+	if (b->returned_us && tp->tcp_mstamp - b->returned_us > RETRY_US << RETRY_DOUBLINGS) {
+		b->returned_us = 0; /* it stayed for long */
+		b->failures = 0;
+	}
+	b->retry_us = tp->tcp_mstamp + (RETRY_US << (b->failures < RETRY_DOUBLINGS ? b->failures : RETRY_DOUBLINGS));
+	b->failures++;
+}
+
 /* Runs Reno on a connection that the kernel keeps on the law: for good, or until the next acknowledgement if another
  * program is selecting the law right now, during which the kernel answers EBUSY.
  */
@@ -236,6 +255,7 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED))
 		host_remember_failure(tp, c, false);
 	host_count_fallback(reason);
+	host_plan_return(tp, c);
 	error = host_use_kernel_law(tp, p);
 	if (error)
 		host_keep(tp, c, error);

@@ -8,6 +8,7 @@
 #include "maps.h"
 #include "guard.h"
 #include "control.inc.h"
+#include "probation.h"
 #include "host_option.h"
 
 #define TCP_SYNCNT 7
@@ -101,7 +102,7 @@ static __always_inline bool host_peer_requests(const struct tcp_sock *tp, const 
 /* Returns the largest option that the connection's packets need space for. */
 static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	bool requests = host_requests(c);
+	bool requests = host_requests(c) || probation_is_due(tp, c);
 	bool requested = host_peer_requests(tp, c);
 
 	if (requests && requested) {
@@ -119,7 +120,7 @@ static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, cons
 static __always_inline __u32 host_choose_option(const struct host_params *p, const struct tcp_sock *tp,
 						struct host_connection *c, bool data)
 {
-	bool requests = host_requests(c) && data; /* ACKs are no load */
+	bool requests = data && (host_requests(c) || probation_requests(tp, c)); /* ACKs are no load */
 	bool requested = host_peer_requests(tp, c);
 
 	if (requests && requested) {
@@ -361,6 +362,7 @@ static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, c
 	struct bpf_sock *sk = ops->sk;
 	struct host_option option;
 	struct host_connection *c;
+	struct tcp_sock *tp;
 
 	if (ops->skb_tcp_flags & TCP_FLAG_SYN) {
 		if (!host_handshake_option(ops, p, &option))
@@ -382,6 +384,11 @@ static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, c
 	law_forward(host_law_params(p), &c->source, option.forward);
 	law_echo(&c->receiver, option.echo);
 	host_write_option(ops, p, &option);
+	if (!c->reason || !(option.type & WATERFILL_FORWARD))
+		return;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp)
+		probation_ask(tp, c);
 }
 
 /* Processes a received option, for either role of this end. */
@@ -512,6 +519,8 @@ static __always_inline void host_parse_packet_option(struct bpf_sock_ops *ops, c
 	if (option.type & WATERFILL_FORWARD)
 		c->flags &= ~HOST_PEER_STARTS;
 	host_receive_option(p, tp, c, &option, host_segments(ops, tp));
+	if (c->flags & HOST_PROBATION && option.type & WATERFILL_ECHO)
+		probation_echo(ops, p, tp, c);
 }
 
 SEC("sockops")

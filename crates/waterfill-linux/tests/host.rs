@@ -12,6 +12,8 @@ mod common;
 mod locked;
 #[path = "host/peers.rs"]
 mod peers;
+#[path = "host/probation.rs"]
+mod probation;
 #[path = "host/scrape.rs"]
 mod scrape;
 #[path = "host/selected.rs"]

@@ -3,6 +3,7 @@
 //! Labels are devices, reasons and modes, of which there are few. Connections are aggregated, never named: a busy host
 //! would otherwise have a new time series for each.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
 
@@ -369,13 +370,22 @@ fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
         }
         registry.register(name, help, family);
     }
-    let fallbacks = Family::<FallbackLabel, Counter>::default();
-    for one in summaries {
-        for (reason, n) in &one.counters.fallbacks {
-            fallbacks.get_or_create(&FallbackLabel { law: one.law.name, reason: reason.clone() }).inc_by(*n);
+    type Reasons = fn(&Summary) -> &BTreeMap<String, u64>;
+    let by_reason: [(&str, &str, Reasons); 2] = [
+        ("flows_fallbacks", "Connections that fell back, by reason", |one| &one.counters.fallbacks),
+        ("flows_returns", "Times that connections came back to the law, by reason of the fallback", |one| {
+            &one.counters.returns
+        }),
+    ];
+    for (name, help, counts) in by_reason {
+        let family = Family::<FallbackLabel, Counter>::default();
+        for one in summaries {
+            for (reason, n) in counts(one) {
+                family.get_or_create(&FallbackLabel { law: one.law.name, reason: reason.clone() }).inc_by(*n);
+            }
         }
+        registry.register(name, help, family);
     }
-    registry.register("flows_fallbacks", "Connections that fell back, by reason", fallbacks);
 }
 
 /// Converts OpenMetrics text to Prometheus' older format, in which a counter's family and samples have the same name.
@@ -490,6 +500,7 @@ waterfill_link_packets_total{device=\"a\"} 3
             fallback_refused: 5,
             longer_paths: 6,
             fallbacks: [("no echo arrives".into(), 5)].into(),
+            returns: [("no echo arrives".into(), 7)].into(),
         };
         let text =
             text(&Snapshot { summaries: vec![Summary { counters, ..summary("maxnet") }], ..Snapshot::of(Role::Host) });
@@ -505,6 +516,7 @@ waterfill_link_packets_total{device=\"a\"} 3
                 "waterfill_flows_fallback_refused_total{law=\"maxnet\"} 5",
                 "waterfill_flows_longer_paths_total{law=\"maxnet\"} 6",
                 "waterfill_flows_fallbacks_total{law=\"maxnet\",reason=\"no echo arrives\"} 5",
+                "waterfill_flows_returns_total{law=\"maxnet\",reason=\"no echo arrives\"} 7",
             ],
         );
     }

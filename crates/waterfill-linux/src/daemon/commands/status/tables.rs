@@ -232,6 +232,9 @@ fn counter_lines(counters: &CounterStatus, width: Option<usize>) -> String {
     for (reason, n) in counters.fallbacks.iter().filter(|(_, n)| **n > 0) {
         line(format!("{n} fell back: {reason}"));
     }
+    for (reason, n) in counters.returns.iter().filter(|(_, n)| **n > 0) {
+        line(format!("{n} came back: {reason}"));
+    }
     if counters.control_without_init > 0 {
         let (all, after_init) = (counters.control_without_init, counters.init_unrecorded);
         line(format!("{all} ran without an init, {after_init} of them initialised for the kernel"));

@@ -73,11 +73,14 @@ pub(crate) struct CounterStatus {
     pub(crate) longer_paths: u64,
     /// Number of connections that fell back, by reason.
     pub(crate) fallbacks: BTreeMap<String, u64>,
+    /// Number of times that connections came back to the law, by the reason of the fallback.
+    pub(crate) returns: BTreeMap<String, u64>,
 }
 
 impl CounterStatus {
     pub(crate) fn new(law: &LoadableLaw, counters: &HostCounters) -> Self {
         let named = |(n, count): (usize, &u64)| Some((reason(law, HostReason(n as u32))?, *count));
+        let by_reason = |counts: &[u64]| counts.iter().enumerate().filter_map(named).collect();
         Self {
             started: counters.started,
             priced: counters.priced,
@@ -87,7 +90,8 @@ impl CounterStatus {
             no_memory: counters.no_memory,
             fallback_refused: counters.fallback_refused,
             longer_paths: counters.longer_paths,
-            fallbacks: counters.fallbacks.iter().enumerate().filter_map(named).collect(),
+            fallbacks: by_reason(&counters.fallbacks),
+            returns: by_reason(&counters.returns),
         }
     }
 }
@@ -105,14 +109,17 @@ impl CounterStatus {
         add(&mut self.no_memory, other.no_memory);
         add(&mut self.fallback_refused, other.fallback_refused);
         add(&mut self.longer_paths, other.longer_paths);
-        for (reason, count) in &other.fallbacks {
-            add(self.fallbacks.entry(reason.clone()).or_default(), *count);
+        let maps = [(&mut self.fallbacks, &other.fallbacks), (&mut self.returns, &other.returns)];
+        for (sums, counts) in maps {
+            for (reason, count) in counts {
+                add(sums.entry(reason.clone()).or_default(), *count);
+            }
         }
     }
 }
 
 /// Names of the connection flags, in the order of their bits.
-const FLAGS: [(HostFlag, &str); 17] = [
+const FLAGS: [(HostFlag, &str); 19] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
     (HostFlag::HOST_ESTABLISHED, "established"),
@@ -130,6 +137,8 @@ const FLAGS: [(HostFlag, &str); 17] = [
     (HostFlag::HOST_QUICK_SYN, "quick SYN"),
     (HostFlag::HOST_RENO, "Reno"),
     (HostFlag::HOST_DEFERRED, "deferred"),
+    (HostFlag::HOST_PROBATION, "probation"),
+    (HostFlag::HOST_ASKED, "asked"),
 ];
 
 /// Names of TCP's states, indexed by their numbers (include/net/tcp_states.h).
@@ -327,12 +336,16 @@ mod tests {
         for (n, count) in counters.fallbacks.iter_mut().enumerate() {
             *count = 10 * n as u64;
         }
+        for (n, count) in counters.returns.iter_mut().enumerate() {
+            *count = 100 * n as u64;
+        }
         let found = CounterStatus::new(maxnet(), &counters);
         assert_eq!((found.started, found.priced, found.control_without_init), (1, 2, 3));
         assert_eq!((found.init_unrecorded, found.without_state, found.no_memory), (4, 5, 6));
         assert_eq!((found.fallback_refused, found.longer_paths), (7, 8));
         // All but "no reason" have a text, and each text its own count.
         assert_eq!(found.fallbacks.len(), counters.fallbacks.len() - 1);
+        assert_eq!(found.returns["no echo arrives"], 100 * u64::from(HostReason::HOST_NO_ECHO.0));
         assert_eq!(
             found.fallbacks[&reason(maxnet(), HostReason::HOST_NO_ECHO).unwrap()],
             10 * u64::from(HostReason::HOST_NO_ECHO.0)

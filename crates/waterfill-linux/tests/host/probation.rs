@@ -1,0 +1,92 @@
+//! Tests of connections that fell back and ask again whether routers answer.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Daemon, End, Network, SERVER, number};
+
+const REASON: &str = "no router on the path writes a price";
+
+/// Connection over a bottleneck, whose path has no router at first and writes a price after the fallback.
+struct Late {
+    network: Network,
+    daemon: Daemon,
+    client: End,
+    server: End,
+}
+
+impl Late {
+    fn start(mbit: usize, seconds: usize) -> Option<Self> {
+        let network = Network::new()?;
+        let daemon = network.daemon("--no-pin");
+        network.spaces.use_law();
+        let tbf = format!("tc qdisc add dev to-b root tbf rate {mbit}mbit burst 64kb latency 20ms");
+        network.spaces.run_in('r', &tbf).unwrap();
+        let mut server = End::start(&network, 'b', "serve", 0, true);
+        assert_eq!(server.next(), "listening");
+        let client = End::start(&network, 'a', SERVER[0], mbit * 125_000 * seconds, true);
+        let mut late = Self { network, daemon, client, server };
+        late.wait(|flow| flow["fallback_reason"] == REASON);
+        late.network.path("price", &['b']);
+        Some(late)
+    }
+
+    /// Waits until the sender's state is as wanted, for at most five seconds.
+    fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        let mut last = Value::Null;
+        while begin.elapsed() < Duration::from_secs(5) {
+            let flows = self.daemon.flows();
+            if let Some(flow) = flows.into_iter().find(|flow| flow["remote"].as_str().unwrap().ends_with(":7001")) {
+                if wanted(&flow) {
+                    return flow;
+                }
+                last = flow;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("not seen in five seconds; last: {last}")
+    }
+
+    fn returns(&mut self) -> f64 {
+        number(&self.daemon.status()["counters"]["returns"], REASON)
+    }
+
+    fn end(mut self) {
+        let sent = self.client.next();
+        self.client.go_on();
+        self.server.go_on();
+        assert_eq!(self.server.next(), "sent 0 cbf29ce484222325");
+        assert_eq!(self.server.next(), sent.replace("sent", "received"));
+    }
+}
+
+#[test]
+fn a_connection_comes_back_when_a_router_answers() {
+    let Some(mut late) = Late::start(60, 8) else { return };
+    let begin = Instant::now();
+    let flow = late.wait(|flow| flow["mode"] == "priced");
+    let seconds = begin.elapsed().as_secs_f64();
+    assert!((0.5..3.0).contains(&seconds), "back after {seconds} s: {flow}");
+    assert_eq!(flow["fallback_reason"], Value::Null, "{flow}");
+    assert_eq!(late.returns(), 1.0);
+    let counters = &late.daemon.status()["counters"];
+    // Both ends run the law, and a return is no new connection.
+    assert_eq!(number(counters, "started"), 2.0, "{counters}");
+    late.end();
+}
+
+#[test]
+fn a_connection_does_not_come_back_to_less_than_half_of_its_rate() {
+    let Some(mut late) = Late::start(200, 5) else { return };
+    let echoes = number(&late.wait(|_| true), "echoes");
+    let flow = late.wait(|flow| number(flow, "echoes") >= echoes + 3.0 && !late_flags(flow).contains(&"probation"));
+    assert_eq!((&flow["mode"], &flow["fallback_reason"]), (&"fallen back".into(), &REASON.into()), "{flow}");
+    assert_eq!(late.returns(), 0.0);
+    late.end();
+}
+
+fn late_flags(flow: &Value) -> Vec<&str> {
+    flow["flags"].as_array().unwrap().iter().filter_map(Value::as_str).collect()
+}
