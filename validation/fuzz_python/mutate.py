@@ -62,6 +62,7 @@ KEYS = (
     "rate_trace", "recovery",
     "path", "start", "stop", "return_path", "rtt", "pacing", "ecn", "access_rate", "count",
     "stagger", "start_jitter", "rtt_jitter", "size", "weight", "demand", "claimed_rtt",
+    "demand_trace", "route", "after", "after_count", "base_rtt_window",
     "initial_window", "delayed_ack", "kind", "on", "off", "distribution", "shape", "pattern",
     "hosts", "fan_in", "arrival_rate", "load", "sizes", "at", "up", "points", "repeat", "file",
     "bin", "mean", "max", "p", "r", "loss_good", "loss_bad", "every", "depth", "timer", "share",
