@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 import waterfill
+from waterfill.analysis import tables as model
 from waterfill.cli import tables
+from waterfill.sweeps import measure
+from waterfill.sweeps.table import Estimate, Group, shown
 
 
 def one(protocol: str, *, duration: str = "10 s", link: dict | None = None, **flow):
@@ -141,6 +144,30 @@ def test_a_constant_queue_has_its_mean_as_p99():
     queue = link.queue_bytes
     assert queue.p99 == pytest.approx(queue.mean, rel=0.01)
     assert queue.mean <= queue.p99 <= queue.max
+
+
+def test_names_that_readers_take_for_another_protocol_are_explained():
+    notes = model.names(["cubic", "reno@sim", "bbr"])
+    assert [note.split()[0] for note in notes] == ["reno", "bbr"]
+    assert model.names(["cubic", "sack"]) == []
+
+
+def test_a_sweep_has_columns_of_limits_and_losses():
+    summary = one("window").params("window", packets=10).run().summary
+    found = {name: value(summary) for name, (_, value) in measure.COLUMNS.items()}
+    assert found["limited_window"] == pytest.approx(1 - found["limited_handshake"])
+    assert found["loss_rate"] == found["resent_bytes"] == found["spurious_retransmissions"] == 0
+
+
+def test_a_sweep_shows_losses_where_there_are_any():
+    def group(**means):
+        estimates = {name: Estimate(mean, None, 1) for name, mean in means.items()}
+        return Group({}, estimates, 1, 0)
+
+    columns = ["utilization", "loss_rate", "timeouts"]
+    quiet, lossy = group(utilization=0.0, loss_rate=0.0), group(utilization=1.0, loss_rate=0.1)
+    assert shown([quiet], columns) == ["utilization"]
+    assert shown([quiet, lossy], columns) == ["utilization", "loss_rate"]
 
 
 def text(part) -> str:
