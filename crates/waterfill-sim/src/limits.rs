@@ -68,11 +68,11 @@ impl LimitTimes {
         self.current
     }
 
-    /// Changes the limit at `now`. Only time in `span` counts. Where `now` is before the last change, as at a timeout, the
-    /// time between counts for both limits.
+    /// Changes the limit at `now`, or at the last change if that was later. Only time in `span` counts.
     #[inline(never)] // keeps the packet path short
     pub(crate) fn change(&mut self, now: Instant, limit: Limit, span: (Instant, Instant)) {
         let past = self.before.get_or_insert_default();
+        let now = now.max(past.since);
         past.spent_ps[self.current as usize] += within(span, past.since, now).as_ps();
         (self.current, past.since) = (limit, now);
     }
@@ -155,6 +155,16 @@ mod tests {
         assert_eq!(shares, expected);
         let early = times.shares((at(100), at(190))).unwrap();
         assert_eq!(early.pacing, 10.0 / 90.0, "of a flow that completed at 190");
+    }
+
+    #[test]
+    fn a_change_dated_back_counts_no_time_twice() {
+        let span = (at(0), at(100));
+        let mut times = LimitTimes::new();
+        times.change(at(40), Limit::Window, span);
+        times.change(at(20), Limit::Recovery, span);
+        let shares = times.shares(span).unwrap();
+        assert_eq!((shares.handshake, shares.window, shares.recovery), (0.4, 0.0, 0.6));
     }
 
     #[test]
