@@ -43,6 +43,10 @@ const PICOSECOND: Duration = Duration::from_ps(1);
 /// Number of windows between two polls of the watch. A long window also polls inside.
 const WINDOWS_PER_POLL: usize = 64;
 
+/// Number of packets for which an emptied mailbox keeps memory. Most windows have fewer; the fullest one has many times
+/// as many, and two mailboxes for each pair of parts would keep that.
+const KEPT_PACKETS: usize = 128;
+
 /// What connects the parts of a network.
 #[derive(Debug, Default)]
 pub(super) struct Division {
@@ -84,6 +88,15 @@ struct Mailbox {
     crossings: Vec<Crossing>,
     /// Selective acknowledgements of those packets that carry some, in the packets' order.
     blocks: Vec<Blocks>,
+}
+
+impl Mailbox {
+    /// Releases the memory of an emptied mailbox that had many packets.
+    fn release(&mut self) {
+        if self.crossings.capacity() > KEPT_PACKETS {
+            *self = Self::default();
+        }
+    }
 }
 
 /// State of the cut links from one part to another.
@@ -230,6 +243,8 @@ impl Part {
                 self.agenda.schedule(arrives, Event::Link(link));
             }
         }
+        drop(blocks);
+        mail.release();
     }
 
     /// Moves the packets of a cut link that nothing can change any more to a mailbox. Returns the earliest arrival of a
