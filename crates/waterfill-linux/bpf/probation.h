@@ -22,7 +22,11 @@ static __always_inline bool probation_is_due(const struct tcp_sock *tp, const st
 /* Whether the next data segment carries a request. */
 static __always_inline bool probation_requests(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	return probation_is_due(tp, c) && tp->tcp_mstamp - c->probation.asked_us >= tp->srtt_us >> 3;
+	__u32 rtt = tp->srtt_us >> 3;
+
+	/* An answer may take longer than the smoothed RTT. */
+	return probation_is_due(tp, c) &&
+	       tp->tcp_mstamp - c->probation.asked_us >= (c->flags & HOST_ASKED ? 2 * rtt : rtt);
 }
 
 /* Ends the attempt without a return. */
@@ -89,7 +93,7 @@ static __always_inline void probation_echo(struct bpf_sock_ops *ops, const struc
 	struct law_tcp tcp;
 
 	/* Acknowledgements within the RTT repeat the answer to the request before. */
-	if (!(c->flags & HOST_ASKED) || tp->tcp_mstamp - b->asked_us < host_base_rtt(tp, c))
+	if (!(c->flags & HOST_ASKED) || tp->tcp_mstamp - b->asked_us < tp->srtt_us >> 3)
 		return;
 	c->flags &= ~HOST_ASKED;
 	if (!law_heard(c->echo)) {

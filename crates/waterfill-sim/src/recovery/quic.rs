@@ -416,7 +416,9 @@ mod tests {
     /// Acknowledges the packets `numbers` at `now` ms.
     fn acknowledge(quic: &mut Quic, now: u64, numbers: &[u64]) -> Outcome {
         let mut received = Ranges::default();
-        numbers.iter().for_each(|&n| _ = received.insert(n, n + 1));
+        for &n in numbers {
+            received.insert(n, n + 1);
+        }
         let frame = AckFrame::decode(&AckFrame::encode(&received, Duration::ZERO, 0));
         let mut outcome = quic.on_ack(ms(now), &frame);
         quic.after_ack(ms(now), &rtt(), &mut outcome);

@@ -342,6 +342,9 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
     registry.register("flows_signal", help, signals);
 }
 
+/// Counts of connections by the reason of their fallback.
+type Reasons = fn(&Summary) -> &BTreeMap<String, u64>;
+
 /// JSON name of a signal that is a price.
 const PRICE: &str = "price_s";
 
@@ -370,7 +373,6 @@ fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
         }
         registry.register(name, help, family);
     }
-    type Reasons = fn(&Summary) -> &BTreeMap<String, u64>;
     let by_reason: [(&str, &str, Reasons); 2] = [
         ("flows_fallbacks", "Connections that fell back, by reason", |one| &one.counters.fallbacks),
         ("flows_returns", "Times that connections came back to the law, by reason of the fallback", |one| {
