@@ -344,15 +344,27 @@ fn a_million_packets_with_random_forgeries() {
 
 // ---------------------------------------------------------------------------------- queues
 
+/// Frames of one direction wait on a longer path, or at a bottleneck without a price.
+#[derive(Clone, Copy)]
+enum Wait {
+    Path,
+    Bottleneck,
+}
+
 /// Delays frames by 20 ms in one direction after a connection is priced. Returns the connection's final status.
-fn delayed(way: usize, timestamps: bool, mut meanwhile: impl FnMut(&Network) + Send) -> Option<Value> {
+fn delayed((wait, way): (Wait, usize), timestamps: bool, mut meanwhile: impl FnMut(&Network) + Send) -> Option<Value> {
     let (network, mut daemon) = unforged(EXPERIMENT, X_MAX_BPS, RATE_BPS)?;
     if !timestamps {
         network.run_in_both("sysctl -qw net.ipv4.tcp_timestamps=0");
     }
     let mut pair = network.connect(0);
     assert!(settles(&mut pair, &mut daemon, RATE_BPS), "{}", flow(&mut daemon, &pair));
-    network.wire.shared.hold_us[way].store(20_000, Relaxed);
+    let shared = &network.wire.shared;
+    match wait {
+        Wait::Path => shared.hold_us[way].store(20_000, Relaxed),
+        // A window is 17 packets, with an acknowledgement for every second one.
+        Wait::Bottleneck => shared.spacing_us[way].store([20_000 / 17, 20_000 / 8][way], Relaxed),
+    }
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -370,12 +382,19 @@ fn delayed(way: usize, timestamps: bool, mut meanwhile: impl FnMut(&Network) + S
 
 const STANDING_QUEUE: &str = "the queue does not drain while the price does not rise";
 
+/// A delay that comes at once and does not shrink with the window is a longer path.
+#[test]
+fn a_longer_path_keeps_the_law() {
+    let Some(flow) = delayed((Wait::Path, 0), true, |_| ()) else { return };
+    assert_eq!(flow["mode"], "priced", "{flow}");
+}
+
 /// A standing queue without a rising price causes a fallback, because the queue looks like an unpriced bottleneck.
 #[test]
 fn a_standing_queue_under_a_constant_price_means_an_unpriced_bottleneck() {
     for timestamps in [true, false] {
         // The wire loses nothing and delays by 20 ms, so a time-out means that the host stopped it for 200 ms.
-        let undisturbed = (0..3).find_map(|_| match delayed(0, timestamps, |_| ()) {
+        let undisturbed = (0..3).find_map(|_| match delayed((Wait::Bottleneck, 0), timestamps, |_| ()) {
             Some(flow) if flow["timeouts"] == 0 => Some(Some(flow)),
             Some(flow) => {
                 eprintln!("timed out, tried again: {flow}");
@@ -395,7 +414,7 @@ fn a_standing_queue_under_a_rising_price_is_tolerated() {
         // 0.1 s per second, as at a router with a load 4 % above its capacity.
         set_price(network, X_MAX_BPS, RATE_BPS * (-0.1 * began.elapsed().as_secs_f64() / T_S).exp());
     };
-    let Some(flow) = delayed(0, true, rises) else { return };
+    let Some(flow) = delayed((Wait::Bottleneck, 0), true, rises) else { return };
     assert_eq!(flow["mode"], "priced", "{flow}");
 }
 
@@ -404,7 +423,7 @@ fn a_queue_on_the_ack_path_is_not_the_datas() {
     // On a busy host, frames may wait in the other direction too.
     let mut seen = Vec::new();
     while seen.len() < 3 {
-        let Some(flow) = delayed(1, true, |_| ()) else { return };
+        let Some(flow) = delayed((Wait::Bottleneck, 1), true, |_| ()) else { return };
         if is_at(&flow, RATE_BPS) {
             return;
         }
@@ -416,7 +435,7 @@ fn a_queue_on_the_ack_path_is_not_the_datas() {
 /// A source without timestamps falls back, because the RTT alone does not show the direction of a queue.
 #[test]
 fn without_timestamps_the_queues_direction_is_unknown() {
-    let Some(flow) = delayed(1, false, |_| ()) else { return };
+    let Some(flow) = delayed((Wait::Bottleneck, 1), false, |_| ()) else { return };
     assert_eq!(flow["fallback_reason"], STANDING_QUEUE, "{flow}");
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) start: AtomicU32,
     /// Delay of frames from `a` to `b` and from `b` to `a`, in microseconds.
     pub(crate) hold_us: [AtomicU64; 2],
+    /// Minimum time between two frames from `a` to `b` and from `b` to `a`, in microseconds: a bottleneck.
+    pub(crate) spacing_us: [AtomicU64; 2],
     /// Number of packets with the option, by class.
     pub(crate) seen: [AtomicU64; 3],
     /// Number of forgeries made, by class and index in [`FORGERIES`].
@@ -83,6 +85,7 @@ impl Wire {
             price: AtomicU32::new(0),
             start: AtomicU32::new(0),
             hold_us: Default::default(),
+            spacing_us: Default::default(),
             seen: Default::default(),
             forged: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
             bad_checksums: AtomicU64::new(0),
@@ -92,6 +95,7 @@ impl Wire {
             kind,
             forger: Forger(Pcg64Mcg::seed_from_u64(seed)),
             waiting: Default::default(),
+            last: [Instant::now(); 2],
         };
         let thread = std::thread::spawn(move || path.run(taps));
         Self { shared, thread: Some(thread) }
@@ -110,6 +114,8 @@ struct Path {
     kind: u8,
     forger: Forger,
     waiting: [VecDeque<(Instant, Vec<u8>)>; 2],
+    /// Time at which the newest frame leaves.
+    last: [Instant; 2],
 }
 
 impl Path {
@@ -117,11 +123,13 @@ impl Path {
         while !self.shared.stop.load(Relaxed) {
             let mut idle = true;
             for side in 0..2 {
-                let hold = Duration::from_micros(self.shared.hold_us[side].load(Relaxed));
+                let [hold, spacing] = [&self.shared.hold_us, &self.shared.spacing_us]
+                    .map(|times| Duration::from_micros(times[side].load(Relaxed)));
                 let mut queue = std::mem::take(&mut self.waiting[side]);
                 let received = taps[side].receive(|_, frame| {
                     idle = false;
-                    queue.push_back((Instant::now() + hold, self.forward(frame)));
+                    self.last[side] = (self.last[side] + spacing).max(Instant::now() + hold);
+                    queue.push_back((self.last[side], self.forward(frame)));
                 });
                 let now = Instant::now();
                 while queue.front().is_some_and(|(due, _)| *due <= now) {
