@@ -148,6 +148,21 @@ def test_each_quantity_of_each_direction(tmp_path, said):
     assert [(ends, *map(pytest.approx, values)) for ends, *values in expected] == found
 
 
+def test_links_of_htsim_and_topohub_are_alike_both_ways(tmp_path):
+    options = {"rate_bps": 9e9, "delay_s": 2e-6}
+    matrix = "Nodes 2\nConnections 1\n1->0 start 0 size 9\n"
+    found = ways_of(layout_of(tmp_path, "htsim", matrix, **options))
+    assert {(rate, delay, loss) for _, rate, delay, loss in found} == {(9e9, 2e-6, 0)}
+    ends = [ends for ends, *_ in found]
+    assert sorted(ends) == sorted("-".join(reversed(one.split("-"))) for one in ends)
+    pytest.importorskip("topohub")
+    found = ways_of(imported("topohub", "topozoo/Abilene", Options(pairs=20, rate_bps=9e9)))
+    ways = {ends: values for ends, *values in found}
+    assert all(rate == 9e9 and delay > 0 for rate, delay, _ in ways.values())
+    for link in imported("topohub", "topozoo/Abilene", Options(pairs=20)).links:
+        assert ways[f"{link.start}-{link.end}"] == ways[f"{link.end}-{link.start}"]
+
+
 def test_htsim_and_csv_flows_go_from_source_to_sink(tmp_path):
     layout = layout_of(tmp_path, "htsim", "Nodes 2\nConnections 1\n1->0 start 0 size 9\n")
     assert [(flow.start, flow.end) for flow in layout.flows] == [("h1", "h0")]
