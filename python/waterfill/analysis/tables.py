@@ -271,7 +271,8 @@ def idle(summary: Summary) -> str:
         f" {waiting} of {len(flows)} flows did not start: flows that they follow did not complete."
     )  # fmt: skip
     start_s, stop_s = summary.measure_s
-    window = f"the window from {TIME.format(start_s)} to {TIME.format(stop_s)}"
+    start, stop = (TIME.format(float(f"{time_s:.6g}")) for time_s in (start_s, stop_s))
+    window = f"the window from {start} to {stop}"
     if count < len(flows):
         return f"–: not active in {window}.{never}"
     first_s = min(flow.start_s for flow in flows)

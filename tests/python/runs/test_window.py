@@ -106,6 +106,8 @@ def test_tables_say_why_they_are_empty(tmp_path, waterfill):
         "run", str(path), "--set", "flow.f.stagger=1s", "--set", 'measure=["1 s","2 s"]'
     )
     assert "–: not active in the window from 1 s to 2 s." in ran.out
+    thirds = ("--set", "flow.f.stagger=1s", "--set", 'measure=["1.3333333333 s","2 s"]')
+    assert "from 1.33333 s to 2 s." in waterfill("run", str(path), *thirds).out
 
 
 def test_comparison_of_an_incast_shows_drops_queues_and_completion_times(tmp_path, waterfill):
