@@ -289,7 +289,7 @@ impl Fluid {
             wire_bytes,
             payload_share,
             demand: flow.demand_bps.filter(|_| flow.demands.is_empty()).map(Rate::from_bps),
-            course: DemandCourse::of(flow).map(Arc::new),
+            course: DemandCourse::of(&flow.demands).map(Arc::new),
             paced: flow.pacing.unwrap_or_else(|| params.paced()),
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(plan.index)),
             rtt_min: self.rtt_min(flow, plan.index),

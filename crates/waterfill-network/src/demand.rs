@@ -4,7 +4,6 @@ use serde::Deserialize;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 use crate::check::time;
-use crate::flow::FlowSpec;
 
 /// Demand from a given time on.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -50,11 +49,11 @@ pub struct DemandCourse(Box<[Piece]>);
 impl DemandCourse {
     /// Returns the course of a flow's demand, or `None` if the demand is constant or unlimited.
     #[must_use]
-    pub fn of(flow: &FlowSpec) -> Option<Self> {
-        let first = flow.demands.first()?;
+    pub fn of(demands: &[DemandSpec]) -> Option<Self> {
+        let first = demands.first()?;
         let mut now = Piece { from: Instant::ZERO, rate: Rate::from_bps(first.rate_bps), before: Volume::ZERO };
         let mut pieces = vec![now];
-        for demand in flow.demands.iter().skip(1) {
+        for demand in demands.iter().skip(1) {
             let from = Instant::from_secs(demand.at_s);
             let before = now.before + now.rate * from.since(now.from);
             now = Piece { from, rate: Rate::from_bps(demand.rate_bps), before };
@@ -96,10 +95,8 @@ mod tests {
 
     /// Returns a course of 8 Mbit/s for 1 s, none for 1 s, then 4 Mbit/s for 1 s, and then none.
     fn course() -> DemandCourse {
-        let mut flow = FlowSpec::new("f", "cubic", &[0], Duration::from_secs(9.0));
         let demand = |at_s, rate_bps| DemandSpec { at_s, rate_bps };
-        flow.demands = vec![demand(0.0, 8e6), demand(1.0, 0.0), demand(2.0, 4e6), demand(3.0, 0.0)];
-        DemandCourse::of(&flow).unwrap()
+        DemandCourse::of(&[demand(0.0, 8e6), demand(1.0, 0.0), demand(2.0, 4e6), demand(3.0, 0.0)]).unwrap()
     }
 
     fn secs(s: f64) -> Instant {

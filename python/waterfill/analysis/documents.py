@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from waterfill.analysis.hosts import HostFigures
 from waterfill.analysis.transfers import Overall
 from waterfill.contract.record import Record
-from waterfill.contract.summary import LimitedBy, Spread, Summary
+from waterfill.contract.summary import Spread, Summary
 
 
 class ShareRatio(Record):
@@ -39,19 +40,6 @@ class FlowFigures(Record):
     share_ratio: float | None
     settling_s: float | None
     start_up_s: float | None
-
-
-class HostFigures(Record):
-    """What limits a run's flows, and what their loss recovery costs; see `hosts.figures`."""
-
-    limited_by: LimitedBy | None
-    rtt_p99_ms: float | None
-    loss_rate: float | None
-    retransmissions: int
-    resent_bytes: int
-    spurious_retransmissions: int
-    timeouts: int
-    longest_recovery_rtts: float | None
 
 
 class Figures(Record):

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from waterfill.analysis.documents import HostFigures
+from waterfill.contract.record import Record
 from waterfill.contract.summary import FlowSummary, FlowWarning, LimitedBy, Summary
 
 # Flows that are named for each kind of warning.
 _MAX_NAMED = 3
+
+
+class HostFigures(Record):
+    """What limits a run's flows, and what their loss recovery costs."""
+
+    limited_by: LimitedBy | None
+    rtt_p99_ms: float | None
+    loss_rate: float | None
+    retransmissions: int
+    resent_bytes: int
+    spurious_retransmissions: int
+    timeouts: int
+    longest_recovery_rtts: float | None
 
 
 def figures(flows: Sequence[FlowSummary]) -> HostFigures:

@@ -27,7 +27,8 @@ from waterfill.runs.result import last_end_s
 from waterfill.scenario.units import TIME, VOLUME
 
 if TYPE_CHECKING:
-    from waterfill.analysis.documents import Estimate, Figures, HostFigures
+    from waterfill.analysis.documents import Estimate, Figures
+    from waterfill.analysis.hosts import HostFigures
     from waterfill.analysis.transfers import Overall, SizeBin
 
 Row = TypeVar("Row")

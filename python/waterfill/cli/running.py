@@ -327,9 +327,12 @@ def _labelled(
 def _hint_of_chance(scenarios: Iterable[Scenario], own: Mapping[str, PythonLaw]) -> None:
     """Print a hint on standard error if one run decides between TCP flows by their phase."""
     from waterfill.network import chance, protocols
-    from waterfill.runs import laws
 
-    known = {**protocols.load(), **laws.infos(laws.summaries(own))}
+    known = dict(protocols.load())
+    if own:
+        from waterfill.runs import laws
+
+        known |= laws.infos(laws.summaries(own))
     for one in scenarios:
         if chance.decided_by_phase(one, known):
             print(

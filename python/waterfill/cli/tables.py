@@ -18,7 +18,6 @@ from waterfill.analysis import tables as model
 from waterfill.analysis.tables import NONE, Column, LinkRow, TableCell
 from waterfill.contract.summary import FlowSummary, LinkSummary, StepCheck, Summary, Times
 from waterfill.errors import one_line
-from waterfill.network import chance
 from waterfill.runs.result import Document
 from waterfill.scenario.units import TIME
 
@@ -310,6 +309,8 @@ def compare(runs: Mapping[str, ComparedRun]) -> list[Table | Text]:
 
 def over_seeds(document: OverSeeds) -> list[Table | Text]:
     """Return tables of means and intervals over the seeds and of differences between protocols."""
+    from waterfill.network import chance
+
     runs, rows = document.over_seeds, document.differences_over_seeds
     count = len(document.seeds)
     if count > 1 and not rows and model.all_same(runs):

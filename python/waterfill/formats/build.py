@@ -383,7 +383,7 @@ def _finished(layout: Layout, options: Options) -> Layout:
     last_s = max((plan.start_s or 0.0 for plan in layout.flows), default=0.0)
     if options.duration_s is not None:
         layout.duration_s = options.duration_s
-        if last_s >= layout.duration_s:
+        if last_s > 0.0 and last_s >= layout.duration_s:
             limit, got = TIME.format(last_s), TIME.format(layout.duration_s)
             why = f"must be above {limit}, the last start of a flow, got {got}"
             raise InputError("--duration", "", why)

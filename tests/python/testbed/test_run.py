@@ -137,11 +137,14 @@ def test_a_run_answers_as_the_simulator_does_and_says_whether_to_believe_it(path
     document = on_linux.document
     simulated = waterfill("run", str(path), "--json").document
     assert set(simulated) <= set(document)
+    of_packets = {"limited_by", "longest_recovery", "resent_bytes", "spurious_retransmissions"}
     for section in ("flows", "links", "traffic"):
         names = [entry["name"] for entry in document[section]]
         assert names == [entry["name"] for entry in simulated[section]]
         for mine, theirs in zip(document[section], simulated[section], strict=True):
-            assert set(theirs) == set(mine)
+            # The kernel does not say what a sender waits for, nor what arrives twice.
+            assert set(theirs) - set(mine) <= of_packets
+            assert set(mine) <= set(theirs)
     assert on_linux.code == (0 if all(c["ok"] for c in document["checks"]) else 1)
     names = [check["name"] for check in document["checks"]]
     assert names[:3] == ["base RTT", "delay line", "processor"]

@@ -68,11 +68,12 @@ def test_a_connection_that_did_not_ask_is_kept_with_its_state_and_reason():
 
 
 def test_counters_are_the_changes_and_add_up():
-    before = {"started": 5, "fallbacks": {"a": 1, "b": 2}}
-    after = {"started": 9, "fallbacks": {"a": 1, "b": 4}}
+    before = {"started": 5, "fallbacks": {"a": 1, "b": 2}, "returns": {"a": 0, "b": 1}}
+    after = {"started": 9, "fallbacks": {"a": 1, "b": 4}, "returns": {"a": 0, "b": 1}}
     change = connections.difference(after, before)
-    assert change == {"started": 4, "fallbacks": {"b": 2}}
-    assert connections._sum(change, change) == {"started": 8, "fallbacks": {"b": 4}}
+    assert change == {"started": 4, "fallbacks": {"b": 2}, "returns": {}}
+    both = connections._sum(change, change)
+    assert both == {"started": 8, "fallbacks": {"b": 4}, "returns": {}}
 
 
 def test_the_table_adds_up_all_kinds():

@@ -76,7 +76,7 @@ impl Part {
             let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
             let mut route = self.build_route(paths, spec, 0, 0);
             let mut later = self.build_later_routes(paths, spec, 0);
-            let demand = DemandCourse::of(spec).map(Arc::new);
+            let demand = DemandCourse::of(&spec.demands).map(Arc::new);
             for index in 0..spec.count {
                 if index > 0 && !spec.pad_jitter_s.is_empty() {
                     route = self.build_route(paths, spec, index, 0);
