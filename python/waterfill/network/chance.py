@@ -31,7 +31,7 @@ def jittered(scenario: Scenario) -> Scenario:
         return scenario
     routes = Graph(scenario).routes()
     flows = [
-        flow if _states_jitter(flow) else _jittered(flow, route.base_rtt_s)
+        flow if _states_jitter(flow) else _jittered(flow, route.base_rtt_s, scenario.duration)
         for flow, route in zip(scenario.flow, routes, strict=True)
     ]
     return scenario.model_copy(update={"flow": flows})
@@ -41,10 +41,14 @@ def _states_jitter(flow: Flow) -> bool:
     return not flow.model_fields_set.isdisjoint({"start_jitter", "rtt_jitter"})
 
 
-def _jittered(flow: Flow, base_rtt_s: float) -> Flow:
-    waits = flow.size is not None or flow.after is not None
+def _jittered(flow: Flow, base_rtt_s: float, duration_s: float) -> Flow:
     jitter = {"rtt_jitter": RTT_JITTER * base_rtt_s}
-    return flow.model_copy(update=jitter if waits else {"start_jitter": base_rtt_s} | jitter)
+    if flow.size is None and flow.after is None:
+        # A flow that begins late must still begin.
+        end_s = duration_s if flow.stop is None else flow.stop
+        left_s = end_s - flow.start - (flow.count - 1) * flow.stagger
+        jitter["start_jitter"] = max(0.0, min(base_rtt_s, left_s / 2))
+    return flow.model_copy(update=jitter)
 
 
 def decided_by_phase(scenario: Scenario, protocols: Protocols) -> bool:

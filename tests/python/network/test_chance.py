@@ -34,6 +34,8 @@ def test_flows_that_state_no_jitter_get_one_rtt_and_one_percent():
     assert (f.start_jitter, f.rtt_jitter) == pytest.approx((0.02, 0.0002))
     assert (g.start_jitter, g.rtt_jitter) == (0, 0)  # stated
     assert (h.start_jitter, h.rtt_jitter) == pytest.approx((0, 0.0002))  # has a size
+    late = from_toml(TWO + 'start = "3.96 s"\n', "s.toml")
+    assert chance.jittered(late).flow[1].start_jitter == pytest.approx(0.02)  # not 0.08
 
 
 @pytest.mark.parametrize(
