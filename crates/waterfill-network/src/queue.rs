@@ -40,6 +40,10 @@ pub enum QueueSpec {
     Codel(CodelSpec),
     /// Controlled delay per flow (FQ-CoDel), which serves flows in turn.
     FqCodel(FqCodelSpec),
+    /// Proportional integral controller enhanced (PIE).
+    Pie(PieSpec),
+    /// PIE per flow (FQ-PIE), which serves flows in turn.
+    FqPie(FqPieSpec),
     /// Random early detection that also drops pairs of packets of one flow (CHOKe).
     Choke(RedSpec),
     /// First-in, first-out queue that protects explicit flows from TCP.
@@ -95,7 +99,42 @@ pub struct FqCodelSpec {
     pub flows: u32,
 }
 
-/// Maximum number of FQ-CoDel queues, the same as in `tc-fq_codel`.
+/// Parameters of PIE.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PieSpec {
+    /// Queueing delay that the controller aims at, in seconds.
+    pub target_s: f64,
+    /// Time between two updates of the drop probability, in seconds.
+    pub update_s: f64,
+    /// Integral gain in Hz: weight of the distance from the target.
+    pub alpha_hz: f64,
+    /// Proportional gain in Hz: weight of the change of the delay.
+    pub beta_hz: f64,
+    /// Time for which a burst after an idle time is not dropped, in seconds.
+    pub max_burst_s: f64,
+    /// True to mark packets instead of dropping them, if they can be marked.
+    pub ecn: bool,
+    /// Drop probability from which packets are dropped even if they can be marked.
+    pub mark_below: f64,
+}
+
+/// Parameters of FQ-PIE.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct FqPieSpec {
+    /// PIE parameters of each queue.
+    pub pie: PieSpec,
+    /// Bytes that a flow may send in one turn.
+    pub quantum_bytes: u32,
+    /// Number of queues to which flows are hashed.
+    pub flows: u32,
+}
+
+/// Shortest time between two updates of a controller. Each update is computed.
+const MIN_UPDATE_S: f64 = 1e-6;
+
+/// Maximum number of queues of FQ-CoDel and FQ-PIE, the same as in `tc-fq_codel`.
 const MAX_QUEUES: u32 = 65_536;
 
 impl QueueSpec {
@@ -104,7 +143,7 @@ impl QueueSpec {
     pub fn serves_in_order(&self) -> bool {
         match self {
             Self::Droptail { .. } | Self::Red(_) => true,
-            Self::Codel(_) | Self::FqCodel(_) | Self::Choke(_) => false,
+            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) | Self::FqPie(_) | Self::Choke(_) => false,
             Self::Cohabit(spec) => spec.controller != ControllerSpec::Separate,
         }
     }
@@ -122,17 +161,59 @@ impl QueueSpec {
             Self::Red(spec) | Self::Choke(spec) => spec.check(),
             Self::Codel(spec) => spec.check(),
             Self::Cohabit(spec) => spec.check(),
+            Self::Pie(spec) => spec.check(),
             Self::FqCodel(spec) => {
                 spec.codel.check()?;
-                if spec.quantum_bytes == 0 {
-                    return Err("queue_params.quantum: must be above zero".into());
-                }
-                if !(1..=MAX_QUEUES).contains(&spec.flows) {
-                    return Err(format!("queue_params.flows: must be 1 to {MAX_QUEUES}, got {}", spec.flows));
-                }
-                Ok(())
+                check_flow_queues(spec.quantum_bytes, spec.flows)
+            }
+            Self::FqPie(spec) => {
+                spec.pie.check()?;
+                check_flow_queues(spec.quantum_bytes, spec.flows)
             }
         }
+    }
+}
+
+fn check_flow_queues(quantum_bytes: u32, flows: u32) -> Result<(), String> {
+    if quantum_bytes == 0 {
+        return Err("queue_params.quantum: must be above zero".into());
+    }
+    if !(1..=MAX_QUEUES).contains(&flows) {
+        return Err(format!("queue_params.flows: must be 1 to {MAX_QUEUES}, got {flows}"));
+    }
+    Ok(())
+}
+
+/// Checks the time between two updates of a controller.
+fn check_update(update_s: f64) -> Result<(), String> {
+    let good = (MIN_UPDATE_S..=1e6).contains(&update_s);
+    good.then_some(()).ok_or_else(|| format!("queue_params.update: must be at least 1 us, got {update_s} s"))
+}
+
+/// Checks the gains of a controller.
+fn check_gains(alpha_hz: f64, beta_hz: f64) -> Result<(), String> {
+    for (name, hz) in [("alpha", alpha_hz), ("beta", beta_hz)] {
+        if !(0.0..=1e9).contains(&hz) {
+            return Err(format!("queue_params.{name}: must be from 0 to 1e9 Hz, got {hz}"));
+        }
+    }
+    Ok(())
+}
+
+impl PieSpec {
+    fn check(&self) -> Result<(), String> {
+        check_update(self.update_s)?;
+        check_gains(self.alpha_hz, self.beta_hz)?;
+        if !(MIN_TIME_S..=1e6).contains(&self.target_s) {
+            return Err(format!("queue_params.target: must be at least 1 ps, got {} s", self.target_s));
+        }
+        if !(0.0..=1e6).contains(&self.max_burst_s) {
+            return Err(format!("queue_params.max_burst: must not be negative, got {} s", self.max_burst_s));
+        }
+        if !(0.0..=1.0).contains(&self.mark_below) {
+            return Err(format!("queue_params.mark_below: must be in [0, 1], got {}", self.mark_below));
+        }
+        Ok(())
     }
 }
 

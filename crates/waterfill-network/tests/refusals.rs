@@ -3,9 +3,9 @@
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
     ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, Distribution, Effect,
-    EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, HostEffect, HostFaultSpec, Level, LinkSpec, LossSpec,
-    MAX_FLOWS, Network, ParamValue, PeriodSpec, QueueSpec, RedSpec, ReorderSpec, RouteChangeSpec, RouteSpec,
-    ShaperSpec, Trials, UpdateSpec,
+    EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec, HostEffect, HostFaultSpec, Level,
+    LinkSpec, LossSpec, MAX_FLOWS, Network, ParamValue, PeriodSpec, PieSpec, QueueSpec, RedSpec, ReorderSpec,
+    RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
 };
 use waterfill_network::{TrafficKind, TrafficSpec};
 
@@ -357,6 +357,25 @@ fn queue_disciplines() {
     );
     let fair =
         |quantum_bytes, flows| of_queue(QueueSpec::FqCodel(FqCodelSpec { codel: codel(), quantum_bytes, flows }));
+    let pie = PieSpec {
+        target_s: 0.015,
+        update_s: 0.015,
+        alpha_hz: 0.125,
+        beta_hz: 1.25,
+        max_burst_s: 0.15,
+        ecn: true,
+        mark_below: 0.1,
+    };
+    let refused = |change: &dyn Fn(&mut PieSpec)| {
+        let mut pie = pie.clone();
+        change(&mut pie);
+        of_queue(QueueSpec::FqPie(FqPieSpec { pie, quantum_bytes: 1514, flows: 8 }))
+    };
+    assert_eq!(refused(&|pie| pie.update_s = 0.0), "link.l.queue_params.update: must be at least 1 us, got 0 s");
+    assert_eq!(refused(&|pie| pie.target_s = 0.0), "link.l.queue_params.target: must be at least 1 ps, got 0 s");
+    assert_eq!(refused(&|pie| pie.beta_hz = -1.0), "link.l.queue_params.beta: must be from 0 to 1e9 Hz, got -1");
+    assert_eq!(refused(&|pie| pie.mark_below = 2.0), "link.l.queue_params.mark_below: must be in [0, 1], got 2");
+    assert_eq!(refused(&|pie| pie.max_burst_s = -1.0), "link.l.queue_params.max_burst: must not be negative, got -1 s");
     assert_eq!(fair(0, 1024), "link.l.queue_params.quantum: must be above zero");
     assert_eq!(fair(1514, 65_537), "link.l.queue_params.flows: must be 1 to 65536, got 65537");
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{
-    BufferSpec, CodelSpec, FqCodelSpec, Level, LinkSpec, LossSpec, Network, QueueSpec, RedSpec, ReorderSpec,
+    BufferSpec, CodelSpec, FqCodelSpec, FqPieSpec, Level, LinkSpec, LossSpec, Network, PieSpec, QueueSpec, RedSpec,
+    ReorderSpec,
 };
 
 /// Returns a network of one flow without congestion: a window of ten packets on a link that holds eight hundred.
@@ -155,6 +156,13 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         (500u32..4000, 1u32..6).prop_map(move |(quantum_bytes, flows)| {
             QueueSpec::FqCodel(FqCodelSpec { codel: codel.clone(), quantum_bytes, flows })
         }),
+        (any::<[bool; 2]>(), 0.001..0.05, 500u32..4000, 1u32..6).prop_map(
+            move |([ecn, many], update_s, quantum_bytes, flows)| {
+                let (target_s, alpha_hz, beta_hz, max_burst_s) = (0.005, 0.125, 1.25, 0.02);
+                let pie = PieSpec { target_s, update_s, alpha_hz, beta_hz, max_burst_s, ecn, mark_below: 0.1 };
+                if many { QueueSpec::FqPie(FqPieSpec { pie, quantum_bytes, flows }) } else { QueueSpec::Pie(pie) }
+            }
+        ),
     ]
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{cbr, column, flow, link, mean, network, refusal, run};
 use waterfill_network::summary::Summary;
-use waterfill_network::{BufferSpec, CodelSpec, FqCodelSpec, Level, Network, QueueSpec, RedSpec};
+use waterfill_network::{BufferSpec, CodelSpec, FqCodelSpec, FqPieSpec, Level, Network, PieSpec, QueueSpec, RedSpec};
 
 /// Returns `count` flows over one bottleneck of 10 Mbit/s, with an unresponsive source if its rate is given.
 fn bottleneck(queue: &QueueSpec, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Network {
@@ -39,6 +39,22 @@ fn codel() -> QueueSpec {
 
 fn fq_codel() -> FqCodelSpec {
     FqCodelSpec { codel: codel_spec(), quantum_bytes: 1514, flows: 1024 }
+}
+
+fn pie() -> PieSpec {
+    PieSpec {
+        target_s: 0.015,
+        update_s: 0.015,
+        alpha_hz: 0.125,
+        beta_hz: 1.25,
+        max_burst_s: 0.15,
+        ecn: true,
+        mark_below: 0.1,
+    }
+}
+
+fn fq_pie() -> QueueSpec {
+    QueueSpec::FqPie(FqPieSpec { pie: pie(), quantum_bytes: 1514, flows: 1024 })
 }
 
 fn droptail() -> QueueSpec {
@@ -118,6 +134,39 @@ fn codel_marks_instead_of_dropping() {
     assert!(s.links[0].marks > 10 && s.links[0].drops == 0, "{:?}", s.links[0]);
     let full = run(&bottleneck(&droptail(), "sack", 4, None)).1;
     assert!(s.links[0].queue_bytes.mean < 0.25 * full.links[0].queue_bytes.mean);
+}
+
+/// PIE holds the mean delay near its target, whatever the number of flows, and fills the link.
+#[test]
+fn pie_holds_its_target() {
+    for count in [4, 16, 40] {
+        let mut n = bottleneck(&QueueSpec::Pie(pie()), "sack", count, None);
+        n.measure_s = [15.0, 30.0];
+        let s = run(&n).1;
+        let delay_s = s.links[0].queue_bytes.mean * 8.0 / 1e7;
+        assert!((0.01..0.022).contains(&delay_s), "{count} flows: {delay_s} s");
+        assert!(s.links[0].utilization > 0.95 && s.links[0].drops > 0, "{count} flows: {:?}", s.links[0]);
+    }
+}
+
+#[test]
+fn pie_marks_instead_of_dropping() {
+    let mut n = bottleneck(&QueueSpec::Pie(pie()), "sack", 4, None);
+    n.flows[0].ecn = Some(true);
+    n.measure_s = [10.0, 30.0];
+    let s = run(&n).1;
+    assert!(s.links[0].marks > 10 && s.links[0].drops == 0, "{:?}", s.links[0]);
+}
+
+/// FQ-PIE gives an unresponsive source that offers the whole link's rate one share, like FQ-CoDel.
+#[test]
+fn fq_pie_shares_by_flow() {
+    let s = run(&bottleneck(&fq_pie(), "sack", 11, Some(1e7))).1;
+    let share = 1e7 / 12.0;
+    for rate in rates(&s).into_iter().chain([s.traffic[0].rate_bps.unwrap()]) {
+        assert!((rate / share - 1.0).abs() < 0.06, "{rate} of {share} bit/s");
+    }
+    assert!(s.links[0].utilization > 0.98);
 }
 
 /// FQ-CoDel gives an unresponsive source that offers the whole link's rate one share, like each of eleven other flows.

@@ -2,20 +2,26 @@
 
 use arbitrary::Unstructured;
 use waterfill_network::{
-    CodelSpec, CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, FqCodelSpec, HashKey, Level, PacketClass,
-    QueueSpec, RedSpec, Trials, UpdateSpec,
+    CodelSpec, CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, FqCodelSpec, FqPieSpec, HashKey, Level,
+    PacketClass, PieSpec, QueueSpec, RedSpec, Trials, UpdateSpec,
 };
 
 use crate::input::{below, byte, decades};
 
 pub(super) fn queue(u: &mut Unstructured<'_>, duration_s: f64) -> QueueSpec {
-    match byte(u) % 6 {
+    match byte(u) % 8 {
         0 => QueueSpec::Droptail { mark_at: Some(level(u)) },
         1 => QueueSpec::Red(red(u)),
         2 => QueueSpec::Choke(red(u)),
         3 => QueueSpec::Codel(codel(u, duration_s)),
         4 => QueueSpec::FqCodel(FqCodelSpec {
             codel: codel(u, duration_s),
+            quantum_bytes: u32::from(byte(u)) * 64,
+            flows: 1 + u32::from(byte(u)),
+        }),
+        5 => QueueSpec::Pie(pie(u, duration_s)),
+        6 => QueueSpec::FqPie(FqPieSpec {
+            pie: pie(u, duration_s),
             quantum_bytes: u32::from(byte(u)) * 64,
             flows: 1 + u32::from(byte(u)),
         }),
@@ -50,6 +56,18 @@ fn red(u: &mut Unstructured<'_>) -> RedSpec {
 fn codel(u: &mut Unstructured<'_>, duration_s: f64) -> CodelSpec {
     let target_s = decades(u, duration_s / 1e4, duration_s);
     CodelSpec { target_s, interval_s: target_s * decades(u, 1.01, 100.0), ecn: byte(u) & 1 == 1 }
+}
+
+fn pie(u: &mut Unstructured<'_>, duration_s: f64) -> PieSpec {
+    PieSpec {
+        target_s: decades(u, duration_s / 1e4, duration_s),
+        update_s: decades(u, duration_s / 1e4, duration_s),
+        alpha_hz: decades(u, 1e-3, 1e3),
+        beta_hz: decades(u, 1e-3, 1e3),
+        max_burst_s: decades(u, duration_s / 1e4, duration_s),
+        ecn: byte(u) & 1 == 1,
+        mark_below: share(u),
+    }
 }
 
 fn cohabit(u: &mut Unstructured<'_>, duration_s: f64) -> CohabitSpec {

@@ -93,6 +93,36 @@ class FqCodel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PieSpec:
+    """Parameters of PIE (RFC 8033), for a single queue or for each of many queues."""
+
+    target_s: float
+    update_s: float
+    alpha_hz: float
+    beta_hz: float
+    max_burst_s: float
+    ecn: bool
+    mark_below: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pie(PieSpec):
+    """Queue with a proportional integral controller (PIE)."""
+
+    kind: Literal["pie"] = "pie"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqPie:
+    """Queue with PIE for each flow (FQ-PIE)."""
+
+    kind: Literal["fq_pie"] = "fq_pie"
+    pie: PieSpec
+    quantum_bytes: int
+    flows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Off:
     """Cohabitation controller that counts flows and drops nothing."""
 
@@ -207,7 +237,7 @@ class Cohabit:
     ecn: bool
 
 
-QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Cohabit
+QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Pie | FqPie | Cohabit
 
 # --- faults -------------------------------------------------------------------------------------
 

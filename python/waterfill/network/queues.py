@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from waterfill.contract import elements as spec
 from waterfill.network.links import level
@@ -31,6 +32,8 @@ def resolve(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
     if link.queue in ("red", "choke"):
         levels = {name: level(values[name]) for name in ("min_threshold", "max_threshold")}
         return spec.Red(kind=link.queue, **values | levels)
+    if link.queue in ("pie", "fq_pie"):
+        return _pie(link.queue, values)
     codel = {
         "target_s": values["target"],
         "interval_s": values["interval"],
@@ -42,6 +45,17 @@ def resolve(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
         codel=spec.CodelSpec(**codel),
         quantum_bytes=int(values["quantum"]),
         flows=values["flows"],
+    )
+
+
+def _pie(kind: str, values: Mapping[str, Any]) -> spec.Pie | spec.FqPie:
+    units = {"target": "_s", "update": "_s", "alpha": "_hz", "beta": "_hz", "max_burst": "_s"}
+    pie = {f"{name}{unit}": values[name] for name, unit in units.items()}
+    pie |= {"ecn": values["ecn"], "mark_below": values["mark_below"]}
+    if kind == "pie":
+        return spec.Pie(**pie)
+    return spec.FqPie(
+        pie=spec.PieSpec(**pie), quantum_bytes=int(values["quantum"]), flows=values["flows"]
     )
 
 

@@ -97,6 +97,19 @@ def _count(default: int | None, most: int) -> _Param:
     return _Param(lambda value: whole(value, minimum=1, maximum=most), default, schema)
 
 
+def _update(value: object) -> float:
+    # The simulator computes each update.
+    seconds = SPAN.parse(value)
+    if seconds < 1e-6:
+        raise ValueError(f"must be at least 1 us, got {shown(value)}")
+    return seconds
+
+
+def _gain(default: float) -> _Param:
+    schema = {"type": "number", "minimum": 0, "maximum": 1e9}
+    return _Param(lambda value: number(value, minimum=0, maximum=1e9), default, schema)
+
+
 _ECN = _Param(_flag, True, {"type": "boolean"})
 # S. Floyd's advice of 1997 (thresholds 5 and 15 packets, weight 0.002, 1 in 10) and 2000 (gentle).
 _RED = {
@@ -109,16 +122,29 @@ _RED = {
 }
 # RFC 8289 §4, RFC 8290 §5.
 _CODEL = {"target": _time("5 ms"), "interval": _time("100 ms"), "ecn": _ECN}
+# RFC 8033 §4.1, §4.2, §4.4, §5.1.
+_UPDATE = replace(SPAN, example="15 ms")
+_PIE = {
+    "target": _time("15 ms"),
+    "update": _Param(_update, "15 ms", _text(_UPDATE)),
+    "alpha": _gain(0.125),
+    "beta": _gain(1.25),
+    "max_burst": _Param(TIME.parse, "150 ms", _text(replace(TIME, example="150 ms"))),
+    "ecn": _ECN,
+    "mark_below": _share(0.1),
+}
 _QUANTUM = replace(VOLUME, example="1514 B", zero=False, whole=True, at_most=2.0**31)
+_FLOW_QUEUES = {
+    "quantum": _Param(_QUANTUM.parse, "1514 B", _text(_QUANTUM)),
+    "flows": _count(1024, _MAX_QUEUES),
+}
 _QUEUES: Mapping[str, Mapping[str, _Param]] = {
     "red": _RED,
     "choke": _RED,
     "codel": _CODEL,
-    "fq_codel": {
-        **_CODEL,
-        "quantum": _Param(_QUANTUM.parse, "1514 B", _text(_QUANTUM)),
-        "flows": _count(1024, _MAX_QUEUES),
-    },
+    "fq_codel": {**_CODEL, **_FLOW_QUEUES},
+    "pie": _PIE,
+    "fq_pie": {**_PIE, **_FLOW_QUEUES},
 }
 _LOSSES: Mapping[str, Mapping[str, _Param]] = {
     "independent": {"p": _share(None)},
@@ -194,7 +220,7 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
         if low.amount >= high.amount:
             message = f"must be above min_threshold, {low.format()}, {got}"
             raise PartError("max_threshold", message)
-    elif values["target"] >= values["interval"]:
+    elif "interval" in values and values["target"] >= values["interval"]:
         limit, got = (SPAN.format(values[name]) for name in ("interval", "target"))
         raise PartError("target", f"must be below interval, {limit}, got {got}")
     return values
@@ -251,7 +277,7 @@ def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, A
 def queue_schema() -> dict[str, Any]:
     """Return the JSON Schema of `queue_params`."""
     # CHOKe's parameters are RED's.
-    tables = [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel")]
+    tables = [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel", "pie", "fq_pie")]
     return {"anyOf": [*tables, queue_params.schema()]}
 
 

@@ -16,6 +16,15 @@ from waterfill.contract import droptail, elements
 from waterfill.contract import network as spec
 from waterfill.contract.network import Network
 
+PIE: dict[str, Any] = {
+    "target_s": 0.015,
+    "update_s": 0.015,
+    "alpha_hz": 0.125,
+    "beta_hz": 1.25,
+    "max_burst_s": 0.15,
+    "ecn": True,
+    "mark_below": 0.1,
+}
 QUEUES = [
     droptail.Droptail(mark_at=droptail.Bytes(3e3)),
     elements.Red(
@@ -66,6 +75,8 @@ QUEUES = [
             (elements.Separate(), elements.Exact(period_s=2.0)),
         )
     ),
+    elements.Pie(**PIE),
+    elements.FqPie(pie=elements.PieSpec(**PIE), quantum_bytes=1514, flows=8),
 ]
 QUEUES.append(replace(QUEUES[1], kind="choke"))
 LOSSES = [

@@ -57,6 +57,15 @@ RED = {
     "ecn": True,
 }
 CODEL = {"target_s": 0.005, "interval_s": 0.1, "ecn": True}
+PIE = {
+    "target_s": 0.015,
+    "update_s": 0.015,
+    "alpha_hz": 0.125,
+    "beta_hz": 1.25,
+    "max_burst_s": 0.15,
+    "ecn": True,
+    "mark_below": 0.1,
+}
 
 
 @pytest.mark.parametrize(
@@ -84,6 +93,19 @@ CODEL = {"target_s": 0.005, "interval_s": 0.1, "ecn": True}
         (
             'queue = "fq_codel"\nqueue_params = {flows = 8}',
             {"kind": "fq_codel", "codel": CODEL, "quantum_bytes": 1514, "flows": 8},
+        ),
+        (
+            'queue = "pie"\nqueue_params = {target = "20 ms", alpha = 0.25, mark_below = 1}',
+            {"kind": "pie", **PIE, "target_s": 0.02, "alpha_hz": 0.25, "mark_below": 1},
+        ),
+        (
+            'queue = "fq_pie"\nqueue_params = {max_burst = "0 s", ecn = false, flows = 8}',
+            {
+                "kind": "fq_pie",
+                "pie": {**PIE, "max_burst_s": 0, "ecn": False},
+                "quantum_bytes": 1514,
+                "flows": 8,
+            },
         ),
     ],
 )
@@ -135,7 +157,8 @@ ERRORS = {
         'mark_at: not allowed with queue = "red", got 5 packets'
     ),
     'queue = "fred"': (
-        'queue: must be "droptail", "red", "codel", "fq_codel", "choke" or "cohabit", got "fred"'
+        'queue: must be "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "choke" or '
+        '"cohabit", got "fred"'
     ),
     "queue_params = 3": "queue_params: must be a table, got 3",
     "queue_params = {target = 3}": (
@@ -156,6 +179,12 @@ ERRORS = {
     ),
     'queue = "fq_codel"\nqueue_params = {quantum = "0 B"}': (
         'queue_params.quantum: must be above zero, got "0 B"'
+    ),
+    'queue = "pie"\nqueue_params = {update = "1 ns"}': (
+        'queue_params.update: must be at least 1 us, got "1 ns"'
+    ),
+    'queue = "pie"\nqueue_params = {beta = -1}': (
+        "queue_params.beta: must be in [0, 1e+09], got -1"
     ),
     'queue = "red"\nqueue_params = {max_p = 0}': ("queue_params.max_p: must be in (0, 1], got 0"),
     'queue = "red"\nqueue_params = {min_threshold = "20 packets"}': (
@@ -282,7 +311,7 @@ def test_the_simulator_takes_every_queue_and_fault():
     from waterfill import run
 
     faults = "loss_model = {kind = 'independent', p = 0.01}\nreorder = 0.1\nduplicate = 0.1"
-    for queue in ("droptail", "red", "codel", "fq_codel", "choke"):
+    for queue in ("droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "choke"):
         keys = f'queue = "{queue}"\nbuffer = "3 packets"\n{faults}'
         result = run(from_toml(SACK.replace("KEYS", keys), sets=["duration=10 s"]))
         forward = result.summary["links"][0]
@@ -299,7 +328,7 @@ def test_the_simulator_takes_every_queue_and_fault():
 def test_a_schema_is_of_every_table():
     schemas = [links.queue_schema(), links.loss_schema(), links.late_schema()]
     tables = [t for s in schemas for t in s["anyOf"] if t.get("type") == "object"]
-    assert len(tables) == 8
+    assert len(tables) == 10
     assert all(table["additionalProperties"] is False for table in tables)
 
 

@@ -12,10 +12,12 @@
 //! Readings: `maxpacket`, the backlog that never causes a drop, is the scenario's full packet. An ECN-capable packet is
 //! marked and sent instead of dropped; the mark counts as a drop, as in RFC 8290.
 
+use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::CodelSpec;
 
-use super::discipline::{Arrival, Backlog, Fifo, QueueOutcome, Scheduler, Waiting};
+use super::discipline::{Arrival, Backlog, Fifo, QueueOutcome, Scheduler, Verdict, Waiting};
+use super::flow_queues::FlowLaw;
 use crate::packet::Flags;
 
 /// Maximum number of intervals after which a new dropping state resumes the last drop rate (RFC 8289 §5).
@@ -59,34 +61,6 @@ impl Codel {
         }
     }
 
-    /// Drops packets as the law requires and returns the next packet to send.
-    pub(super) fn dequeue(&mut self, now: Instant, fifo: &mut Fifo, outcome: &mut QueueOutcome) -> Option<Waiting> {
-        let (mut head, too_long) = self.take(now, fifo)?;
-        if self.dropping {
-            self.dropping = too_long;
-            while self.dropping && now >= self.drop_next {
-                self.count += 1;
-                let next = control_law(self.drop_next, self.interval, self.count);
-                if self.mark(&mut head, outcome) {
-                    self.drop_next = next;
-                    break;
-                }
-                outcome.drop(&head);
-                (head, self.dropping) = self.take(now, fifo)?;
-                if self.dropping {
-                    self.drop_next = next;
-                }
-            }
-        } else if too_long {
-            self.start_dropping(now);
-            if !self.mark(&mut head, outcome) {
-                outcome.drop(&head);
-                (head, _) = self.take(now, fifo)?;
-            }
-        }
-        Some(head)
-    }
-
     /// Enters the dropping state. Resumes the last drop rate if the previous dropping state ended recently.
     fn start_dropping(&mut self, now: Instant) {
         self.dropping = true;
@@ -119,6 +93,39 @@ impl Codel {
         }
         let from = *self.first_above.get_or_insert(now + self.interval);
         Some((head, now >= from))
+    }
+}
+
+impl FlowLaw for Codel {
+    fn on_arrival(&mut self, _now: Instant, _backlog: Backlog, _markable: bool, _rng: &mut Pcg64) -> Verdict {
+        Verdict::Accept
+    }
+
+    fn dequeue(&mut self, now: Instant, fifo: &mut Fifo, outcome: &mut QueueOutcome) -> Option<Waiting> {
+        let (mut head, too_long) = self.take(now, fifo)?;
+        if self.dropping {
+            self.dropping = too_long;
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                let next = control_law(self.drop_next, self.interval, self.count);
+                if self.mark(&mut head, outcome) {
+                    self.drop_next = next;
+                    break;
+                }
+                outcome.drop(&head);
+                (head, self.dropping) = self.take(now, fifo)?;
+                if self.dropping {
+                    self.drop_next = next;
+                }
+            }
+        } else if too_long {
+            self.start_dropping(now);
+            if !self.mark(&mut head, outcome) {
+                outcome.drop(&head);
+                (head, _) = self.take(now, fifo)?;
+            }
+        }
+        Some(head)
     }
 }
 

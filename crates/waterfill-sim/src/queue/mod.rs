@@ -14,7 +14,10 @@ mod choke;
 mod codel;
 mod cohabit;
 mod discipline;
-mod fq_codel;
+mod flow_queues;
+#[cfg(test)]
+mod peer;
+mod pie;
 mod red;
 
 pub use cohabit::ModuleBench;
@@ -25,7 +28,8 @@ pub(crate) use discipline::{
 use choke::Choke;
 use codel::{Codel, CodelQueue};
 use cohabit::{Cohabit, PerClassQueue};
-use fq_codel::FqCodel;
+use flow_queues::FlowQueues;
+use pie::{Pie, PieQueue};
 use red::Red;
 
 /// Queue of a link direction.
@@ -61,7 +65,15 @@ impl Queue {
             QueueSpec::Codel(spec) => {
                 Self::Scheduler(Box::new(CodelQueue::new(Codel::new(spec, context.packet_bytes))))
             }
-            QueueSpec::FqCodel(spec) => Self::Scheduler(Box::new(FqCodel::new(spec, context))),
+            QueueSpec::FqCodel(spec) => {
+                let law = Codel::new(&spec.codel, context.packet_bytes);
+                Self::Scheduler(Box::new(FlowQueues::new(&law, spec.quantum_bytes, spec.flows, context)))
+            }
+            QueueSpec::Pie(spec) => Self::Scheduler(Box::new(PieQueue::new(spec, context))),
+            QueueSpec::FqPie(spec) => {
+                let law = Pie::new(&spec.pie, context.packet_bytes);
+                Self::Scheduler(Box::new(FlowQueues::new(&law, spec.quantum_bytes, spec.flows, context)))
+            }
             QueueSpec::Choke(spec) => Self::Scheduler(Box::new(Choke::new(spec, context))),
             QueueSpec::Cohabit(spec) if spec.controller == ControllerSpec::Separate => {
                 Self::Scheduler(Box::new(PerClassQueue::new(spec, context)))

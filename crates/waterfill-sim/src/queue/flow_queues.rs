@@ -1,58 +1,69 @@
-//! Flow queueing with controlled delay (RFC 8290): one CoDel per flow, deficit round robin by bytes, new flows first.
+//! Flow queueing (RFC 8290): one queue with a law of its own per flow, deficit round robin by bytes, new flows first.
 //!
 //! Flows are hashed to queues; flows with one hash share a queue. A queue that becomes active is *new* and is served
 //! before the *old* ones until it has used its first quantum. When the buffer overflows, the queue with most bytes
-//! loses packets.
+//! loses packets. FQ-CoDel uses [`Codel`](super::codel::Codel) as the law, FQ-PIE uses [`Pie`](super::pie::Pie).
 //!
-//! Reading: CoDel's rule that the last full packet stays applies to each queue, as in RFC 8289's pseudo-code; Linux
-//! applies it to all queues together.
+//! Reading: a law's rule that the last packets stay applies to each queue, as in RFC 8289's pseudo-code; Linux applies
+//! CoDel's to all queues together.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 
 use rand_core::Rng as _;
+use rand_pcg::Pcg64;
 use waterfill_laws::units::Instant;
-use waterfill_network::FqCodelSpec;
 
-use super::codel::Codel;
-use super::discipline::{Arrival, Backlog, Fifo, QueueContext, QueueOutcome, Scheduler, Waiting, flow_id};
+use super::discipline::{Arrival, Backlog, Fifo, QueueContext, QueueOutcome, Scheduler, Verdict, Waiting, flow_id};
 use crate::random::mix;
 
 /// Maximum number of packets dropped per overflow, up to half of the longest queue's bytes (RFC 8290 §4.1).
 const DROP_BATCH: usize = 64;
 
+/// Law of one flow's queue.
+pub(super) trait FlowLaw: Clone + Debug + Send + Sync {
+    /// Decides on a packet that arrives at the queue, before it is stored.
+    fn on_arrival(&mut self, now: Instant, backlog: Backlog, markable: bool, rng: &mut Pcg64) -> Verdict;
+    /// Removes and returns the next packet to send; may drop or mark packets.
+    fn dequeue(&mut self, now: Instant, fifo: &mut Fifo, outcome: &mut QueueOutcome) -> Option<Waiting>;
+}
+
 #[derive(Debug)]
-struct FlowQueue {
+struct FlowQueue<L> {
     fifo: Fifo,
-    law: Codel,
+    law: L,
     /// Bytes that the queue may still send in this round.
     credit: i64,
     /// True if the queue is on the list of new or of old queues.
     active: bool,
 }
 
-/// FQ-CoDel queue of one link direction.
+/// Flow queues of one link direction.
 #[derive(Debug)]
-pub(super) struct FqCodel {
-    queues: Box<[FlowQueue]>,
+pub(super) struct FlowQueues<L> {
+    queues: Box<[FlowQueue<L>]>,
     quantum: i64,
     /// Seed of the hash, so that collisions differ between runs with different seeds.
     salt: u64,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     backlog: Backlog,
+    /// Random stream of all laws.
+    rng: Pcg64,
 }
 
-impl FqCodel {
-    pub(super) fn new(spec: &FqCodelSpec, mut context: QueueContext) -> Self {
-        let law = Codel::new(&spec.codel, context.packet_bytes);
+impl<L: FlowLaw> FlowQueues<L> {
+    /// Builds `flows` queues with copies of `law`. A queue may send `quantum_bytes` in one turn.
+    pub(super) fn new(law: &L, quantum_bytes: u32, flows: u32, mut context: QueueContext) -> Self {
         let queue = |_| FlowQueue { fifo: Fifo::default(), law: law.clone(), credit: 0, active: false };
         Self {
-            queues: (0..spec.flows).map(queue).collect(),
-            quantum: i64::from(spec.quantum_bytes),
+            queues: (0..flows).map(queue).collect(),
+            quantum: i64::from(quantum_bytes),
             salt: context.rng.next_u64(),
             new: VecDeque::new(),
             old: VecDeque::new(),
             backlog: Backlog::default(),
+            rng: context.rng,
         }
     }
 
@@ -73,10 +84,15 @@ impl FqCodel {
     }
 }
 
-impl Scheduler for FqCodel {
-    fn enqueue(&mut self, waiting: Waiting, arrival: &Arrival, outcome: &mut QueueOutcome) {
+impl<L: FlowLaw> Scheduler for FlowQueues<L> {
+    fn enqueue(&mut self, mut waiting: Waiting, arrival: &Arrival, outcome: &mut QueueOutcome) {
         let index = (mix(flow_id(&waiting.packet), self.salt) % self.queues.len() as u64) as u32;
         let queue = &mut self.queues[index as usize];
+        match queue.law.on_arrival(waiting.since, queue.fifo.backlog(), arrival.markable, &mut self.rng) {
+            Verdict::Accept => {}
+            Verdict::Mark => outcome.mark(&mut waiting),
+            Verdict::Drop => return outcome.drop(&waiting),
+        }
         if !queue.active {
             queue.active = true;
             queue.credit = self.quantum;
@@ -130,24 +146,25 @@ impl Scheduler for FqCodel {
 
     fn heap_bytes(&self) -> usize {
         let own: usize = self.queues.iter().map(|queue| queue.fifo.heap_bytes()).sum();
-        own + self.queues.len() * size_of::<FlowQueue>() + (self.new.capacity() + self.old.capacity()) * 4
+        own + self.queues.len() * size_of::<FlowQueue<L>>() + (self.new.capacity() + self.old.capacity()) * 4
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::codel::Codel;
     use super::super::discipline::BufferLimit;
     use super::*;
     use crate::testing::{arrival, queue_context, waiting};
     use waterfill_network::CodelSpec;
 
-    fn fq(quantum_bytes: u32) -> FqCodel {
+    fn fq(quantum_bytes: u32) -> FlowQueues<Codel> {
         let codel = CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true };
-        FqCodel::new(&FqCodelSpec { codel, quantum_bytes, flows: 1024 }, queue_context())
+        FlowQueues::new(&Codel::new(&codel, 1500), quantum_bytes, 1024, queue_context())
     }
 
     /// Enqueues a packet. Returns the number of packets dropped.
-    fn enqueue(fq: &mut FqCodel, flow: u32, bytes: u16, limit: u64) -> usize {
+    fn enqueue(fq: &mut FlowQueues<Codel>, flow: u32, bytes: u16, limit: u64) -> usize {
         let mut outcome = QueueOutcome::default();
         let mut waiting = waiting(flow, Instant::ZERO);
         waiting.packet.bytes = bytes;
@@ -157,7 +174,7 @@ mod tests {
     }
 
     /// Dequeues all packets. Returns their flow numbers.
-    fn served(fq: &mut FqCodel) -> Vec<u32> {
+    fn served(fq: &mut FlowQueues<Codel>) -> Vec<u32> {
         let mut outcome = QueueOutcome::default();
         std::iter::from_fn(|| fq.dequeue(Instant::ZERO, &mut outcome).map(|w| w.packet.flow)).collect()
     }
