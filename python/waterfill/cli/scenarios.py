@@ -148,9 +148,12 @@ def maxmin(
     from waterfill.cli import tables
     from waterfill.network import protocols, shares
     from waterfill.runs import backends, law_files, laws
+    from waterfill.scenario import given
     from waterfill.scenario.loading import load
 
     loaded = load(scenario, overrides(protocol, sets))
+    jitter = any(flow.start_jitter for flow in loaded.flow)
+    given.refuse_unread(loaded, "maxmin", () if jitter else ("seed",))
     every = laws_of(law)
     laws_used(every, [loaded], law, "--protocol")
     backends.refuse_idle([(loaded, backend) for backend in backends.BACKENDS], every)

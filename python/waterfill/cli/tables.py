@@ -455,7 +455,12 @@ def maxmin(document: Document) -> list[Table | Text]:
         Column("rate", lambda row: row[2]["rate_bps"], "Mbit/s", 1e6, ".2f"),
         Column("bottleneck", lambda row: row[2]["bottleneck"] or "–"),
     )
-    return _listed(columns, rows, "rates")
+    return [*_listed(columns, rows, "rates"), *map(note, document["notes"])]
+
+
+def note(line: str) -> Text:
+    """Return a note on what an analysis does not use."""
+    return Text(line, style="yellow")
 
 
 def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:

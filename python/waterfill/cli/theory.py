@@ -12,7 +12,7 @@ from typer import Argument, Option
 from waterfill.cli import completion
 from waterfill.cli.arguments import Json, Protocol, ScenarioFile, examples, place
 from waterfill.cli.console import Unwritten, print_json, print_text, show
-from waterfill.errors import InputError
+from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,18 +73,27 @@ _MIN_STEP_RTT_S = 1e-3
 def stability(
     what: What,
     max_rtt: Annotated[
-        str, Option(metavar="TIME", help="Maximum RTT at which the law must be stable.")
-    ] = "1 s",
+        str | None,
+        Option(
+            metavar="TIME",
+            help="Maximum RTT at which the law must be stable (default: 1 s). A scenario has its "
+            "own RTTs.",
+        ),
+    ] = None,
     tune: Annotated[
         bool, Option("--tune", help="MaxNet only: find parameters stable up to --max-rtt.")
     ] = False,
     verify_rtt: Annotated[
-        str, Option(metavar="TIME", help="With --tune: maximum RTT to verify.")
-    ] = "1000 s",
-    eta: Annotated[float, Option(help="With --tune: zero η of the compensator.")] = 0.1,
+        str | None,
+        Option(metavar="TIME", help="With --tune: maximum RTT to verify (default: 1000 s)."),
+    ] = None,
+    eta: Annotated[
+        float | None, Option(help="With --tune: zero η of the compensator (default: 0.1).")
+    ] = None,
     phase_margin: Annotated[
-        float, Option(metavar="DEGREES", help="With --tune: required phase margin.")
-    ] = 45.0,
+        float | None,
+        Option(metavar="DEGREES", help="With --tune: required phase margin (default: 45)."),
+    ] = None,
     protocol: Protocol = None,
     sets: Sets = None,
     json: Json = False,
@@ -95,15 +104,28 @@ def stability(
     from waterfill.theory import stability as laws
     from waterfill.theory import subject
 
-    tau_s = _time_s("max-rtt", max_rtt)
+    tau_s = _time_s("max-rtt", max_rtt or "1 s")
     about = subject.parse(what, sets or [], laws.PROTOCOLS, protocol)
+    _refuse_unread(about, "theory stability")
+    if about.network is not None and max_rtt is not None:
+        why = f"no effect, because {what} has its own RTTs, got {shown(max_rtt)}"
+        raise InputError("command line", "max-rtt", why, "remove it")
     if not tune:
+        for option, given in (
+            ("verify-rtt", verify_rtt), ("eta", eta), ("phase-margin", phase_margin),
+        ):  # fmt: skip
+            if given is not None:
+                why = f"no effect without --tune, got {given}"
+                raise InputError("command line", option, why, "add --tune, or remove it")
         document = laws.document(about, tau_s)
         figures = partial(_stability_figures, about, tau_s)
         _answer(document, theory_tables.rows(document), json, output, figures)
         return
     if about.protocol != "maxnet" or about.network is not None:
         raise InputError("command line", "tune", f"works only for maxnet, got {what}")
+    verify_s = _time_s("verify-rtt", verify_rtt or "1000 s")
+    eta = 0.1 if eta is None else eta
+    phase_margin = 45.0 if phase_margin is None else phase_margin
     if not 0 < eta <= 10:
         raise InputError(
             "command line", "eta", f"must be a number above 0 and at most 10, got {eta:g}"
@@ -111,7 +133,6 @@ def stability(
     if not 1 <= phase_margin <= 80:
         message = f"must be an angle from 1 to 80 degrees, got {phase_margin:g}"
         raise InputError("command line", "phase-margin", message)
-    verify_s = _time_s("verify-rtt", verify_rtt)
     document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
     figures = partial(_tuned_figures, document, tau_s, verify_s)
     _answer(document, theory_tables.rows(document), json, output, figures)
@@ -154,6 +175,7 @@ def equilibrium(
 
     able = [name for name, info in protocols.load().items() if info.kind == "explicit"]
     about = subject.parse(str(scenario), sets or [], able, protocol)
+    _refuse_unread(about, "theory equilibrium")
     if about.network is None:
         raise InputError("command line", str(scenario), "must be a scenario file, got a protocol")
     document = documents.equilibrium_of(about)
@@ -195,6 +217,16 @@ def encoding(
     document = documents.encoding_of(about)
     figures = partial(_encoding_figures, about)
     _answer(document, theory_tables.rows(document), json, output, figures)
+
+
+def _refuse_unread(about: Subject, command: str) -> None:
+    """Raise InputError for a key of the command line that the analysis of a network ignores."""
+    from waterfill.runs import backends
+    from waterfill.scenario import given
+
+    if about.scenario is not None:
+        given.refuse_unread(about.scenario, command, ("seed", "duration"))
+        backends.refuse_idle([(about.scenario, backend) for backend in backends.BACKENDS])
 
 
 def _by_itself(about: Subject, what: str) -> None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from waterfill.analysis.tables import Column, TableCell
-from waterfill.cli.tables import printed
+from waterfill.cli.tables import note, printed
 from waterfill.contract.record import Record
 from waterfill.errors import one_line
 from waterfill.theory.certificate import CheckEntry, Proof
@@ -28,6 +28,7 @@ class _Document(Record):
     protocol: str
     rows: list[DocumentRow]
     scenario: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def rows(document: dict[str, Any]) -> list[Table | Text]:
@@ -43,7 +44,7 @@ def rows(document: dict[str, Any]) -> list[Table | Text]:
         found = found.get("certificate", found)
         if "checks" in found:
             parts += _certificate(title, Proof.read(found))
-    return parts
+    return [*parts, *map(note, head.notes)]
 
 
 def _rows(entries: list[DocumentRow]) -> Table:
@@ -104,7 +105,7 @@ def equilibrium(document: Equilibrium) -> list[Table | Text]:
     used = [link for link in document.links if link.utilization > 0]
     if used:
         parts.append(printed(_LINKS, used))
-    return parts
+    return [*parts, *map(note, document.notes)]
 
 
 def _number(value: Any, unit: str = "") -> TableCell:

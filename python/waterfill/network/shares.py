@@ -11,6 +11,7 @@ from waterfill.network.maxmin import classes_of, intervals, lives_of
 from waterfill.network.protocols import Protocols, load
 from waterfill.network.protocols import targets as core_targets
 from waterfill.network.resolve import to_core
+from waterfill.scenario import given
 from waterfill.scenario.document import Scenario
 
 MAX_ROWS = 10**7
@@ -22,9 +23,11 @@ def document(
     targets: Mapping[str, float] | None = None,
     own: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """Return the document {intervals: [{from_s, to_s, flows: [{name, rate_bps, bottleneck}]}]}.
+    """Return the document {intervals: [{from_s, to_s, flows: [{name, rate_bps, bottleneck}]}],
+    notes: […]}.
 
-    Each interval lists its active flows; a bottleneck is a link's name or "demand". `targets` is
+    Each interval lists its active flows; a bottleneck is a link's name or "demand". A note names
+    the keys of the scenario that the shares do not use. `targets` is
     {protocol: target}; `protocols` and `targets` default to the core's, to which `own` adds the
     targets of laws in Python.
 
@@ -56,7 +59,19 @@ def document(
             bottleneck = "demand" if by is None else network.links[by].name
             flows.append({"name": name, "rate_bps": share.rate_bps, "bottleneck": bottleneck})
         result.append({"from_s": from_s, "to_s": to_s, "flows": flows})
-    return {"intervals": result}
+    return {"intervals": result, "notes": _notes(scenario)}
+
+
+def _notes(scenario: Scenario) -> list[str]:
+    """Return a sentence for each kind of value of a scenario that the shares do not use."""
+    found = []
+    sizes = list(given.keys(scenario, "flow", ["size"]))
+    if sizes:
+        found.append(f"Flows have data up to their stop; not used: {given.listed(sizes)}.")
+    sources = given.flow_sources(scenario)
+    if sources:
+        found.append(f"Flows that arrive at random are not used: {given.listed(sources)}.")
+    return found
 
 
 def _flow_names(network: Network) -> list[str]:

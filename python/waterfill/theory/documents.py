@@ -22,6 +22,7 @@ from waterfill.theory import (
     maxnet,
     params,
     sampled,
+    subject,
     tuning,
     vcp,
     xcp,
@@ -206,6 +207,7 @@ class Equilibrium(Record):
     model: str
     flows: list[FlowInEquilibrium]
     links: list[LinkInEquilibrium]
+    notes: list[str]
 
 
 @computed
@@ -216,13 +218,6 @@ def equilibrium_of(about: Subject) -> Equilibrium:
     network, scenario = about.network, about.scenario
     assert network is not None
     assert scenario is not None
-    for index, flow in enumerate(network.flows):
-        key = scenario.key("flow", index)
-        if flow.demands:
-            why = "an equilibrium needs a constant demand"
-            raise scenario.error(f"{key}.demand_trace", why, "write `demand`")
-        if flow.routes:
-            raise scenario.error(f"{key}.route", "an equilibrium needs one route", "remove it")
     targets = protocols.targets({about.protocol: params.given(about.params)})
     fair = allocation.max_min(network, targets)
     model = "max-min beside acknowledgements"
@@ -268,6 +263,7 @@ def equilibrium_of(about: Subject) -> Equilibrium:
         model=model,
         flows=flows,
         links=links,
+        notes=subject.notes(scenario),
     )
 
 

@@ -18,6 +18,7 @@ from waterfill.theory import (
     params,
     rcp,
     sampled,
+    subject,
     tuning,
     vcp,
     xcp,
@@ -40,7 +41,7 @@ PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax")
 @computed
 def document(about: Subject, max_rtt_s: float) -> Document:
     """Return the document of `theory stability`, for a law up to an RTT or for a scenario's
-    network.
+    network, whose largest RTT then counts instead.
     """
     makers = {
         "maxnet": _maxnet,
@@ -51,10 +52,13 @@ def document(about: Subject, max_rtt_s: float) -> Document:
         "abc": _abc,
         "jetmax": _jetmax,
     }
+    if about.network is not None:
+        max_rtt_s = _rtts(about)[-1]
     found = makers[about.protocol](about, max_rtt_s)
     name = None if about.scenario is None else about.scenario.name
     head = {"command": "stability", "protocol": about.protocol, "scenario": name}
-    return {**head, "omega_rad_s": None, "slope": None, "alpha_max": None, **found}
+    notes = [] if about.scenario is None else subject.notes(about.scenario)
+    return {**head, "notes": notes, "omega_rad_s": None, "slope": None, "alpha_max": None, **found}
 
 
 # --- MaxNet -------------------------------------------------------------------------------------
@@ -159,10 +163,9 @@ def _bottleneck_prices(flows: Sequence[allocation.Group], p: maxnet.Params) -> d
 # --- AECP, XCP, RCP -----------------------------------------------------------------------------
 
 
-def _aecp(about: Subject, max_rtt_s: float) -> Document:
+def _aecp(about: Subject, rtt_s: float) -> Document:
     p = aecp.Params.of(about.params)
     g = p.gains
-    rtt_s = max_rtt_s if about.network is None else _rtts(about)[-1]
     bare = aecp.loop_margins(g)
     limits = {s: sampled.margin_s(g, p.t_2_s, s) for s in sampled.SOURCES}
     form = "clamped" if p.form == "printed" else "exact"
@@ -296,7 +299,6 @@ def _link_loops(about: Subject, *, queue: bool) -> list[LinkLoop]:
     """
     gains = xcp.Gains.of(about.params)
     assert about.network is not None
-    _rtts(about)
     targets = protocols.targets({about.protocol: params.given(about.params)})
     flows = allocation.max_min(about.network, targets)
     found = []
@@ -362,9 +364,8 @@ def _vcp(about: Subject, max_rtt_s: float) -> Document:
     }
 
 
-def _abc(about: Subject, max_rtt_s: float) -> Document:
+def _abc(about: Subject, rtt_s: float) -> Document:
     delta_s = params.number(about.params, "delta")
-    rtt_s = max_rtt_s if about.network is None else _rtts(about)[-1]
     limit_s = delta_s / accel_brake.DELTA_GLOBAL
     margins = accel_brake.loop_margins(delta_s, rtt_s)
     paper = ("2/3", "abc-2020, Theorem 3.1")

@@ -12,6 +12,7 @@ import numpy as np
 from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols, resolve
+from waterfill.scenario import given
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import SPAN
@@ -28,6 +29,19 @@ _PLACEHOLDER: Mapping[str, Any] = {
     "duration": "1 s",
     "link": [{"name": "link", "from": "a", "to": "b", "rate": "1 Gbit/s", "delay": "1 ms"}],
     "flow": [{"name": "flow", "path": ["link"]}],
+}
+
+
+# Keys that make a network change with time; the analysis has one state.
+_CHANGING: Mapping[str, Sequence[str]] = {
+    "link": ("event", "rate_trace", "rate_trace_reverse", "delay_trace", "delay_trace_reverse"),
+    "flow": ("route", "demand_trace"),
+}
+# Keys of flows and links that the analysis does not use.
+_TIMES = ("start", "stop", "stagger", "start_jitter", "size", "after")
+_DISTURBING: Mapping[str, Sequence[str]] = {
+    "link": ("loss", "loss_reverse", "loss_model", "reorder", "duplicate", "fault"),
+    "flow": ("fault", "claimed_rtt"),
 }
 
 
@@ -48,6 +62,9 @@ def parse(
     Raises InputError if it is neither, or if a parameter is wrong.
     """
     if what in supported:
+        if protocol is not None:
+            why = f"no effect, because {what} is a protocol, got {shown(protocol)}"
+            raise InputError("command line", "protocol", why, "remove it")
         for assignment in sets:
             if not assignment.startswith(f"params.{what}."):
                 key = assignment.partition("=")[0]
@@ -64,13 +81,58 @@ def parse(
     chosen = [f"protocol={protocol}", *sets] if protocol is not None else list(sets)
     scenario = load(what, chosen)
     network = resolve.to_core(scenario, protocols.load())
+    _refuse_changes(scenario)
     used = list(dict.fromkeys(flow.protocol for flow in network.flows))
     if len(used) != 1 or used[0] not in supported:
         raise scenario.error(
             "protocol",
             f"all flows must have one protocol of {', '.join(supported)}, got {', '.join(used)}",
         )
+    _refuse_other_routers(scenario, used[0])
     return _subject(scenario, used[0], network)
+
+
+def _refuse_changes(scenario: Scenario) -> None:
+    """Raise InputError for a network that changes during a run."""
+    for section, names in _CHANGING.items():
+        for key in given.keys(scenario, section, names):
+            why = "theory needs a network that does not change"
+            instead = {
+                "route": "`path`",
+                "demand_trace": "`demand`",
+                "event": "`rate` and `delay`",
+            }
+            name = key.rpartition(".")[2]
+            other = "`rate`" if name.startswith("rate") else "`delay`"
+            wanted = instead.get(name, other)
+            raise scenario.error(key, why, f"remove it, and write the state to analyse as {wanted}")
+
+
+def _refuse_other_routers(scenario: Scenario, protocol: str) -> None:
+    """Raise InputError for a link without a router of the protocol, which no equation has."""
+    for index, link in enumerate(scenario.link):
+        if link.routers is not None and protocol not in link.routers:
+            why = f"theory needs a router of {protocol} on every link, got {shown(link.routers)}"
+            raise scenario.error(f"{scenario.key('link', index)}.routers", why, "remove it")
+
+
+def notes(scenario: Scenario) -> list[str]:
+    """Return a sentence for each kind of value of a scenario that the analysis does not use."""
+    found = []
+    times = list(given.keys(scenario, "flow", _TIMES))
+    if times:
+        found.append(f"All flows count as active at once; not used: {given.listed(times)}.")
+    disturbing = [
+        key
+        for section, names in _DISTURBING.items()
+        for key in given.keys(scenario, section, names)
+    ]
+    if disturbing:
+        found.append(f"Nothing is lost or late; not used: {given.listed(disturbing)}.")
+    sources = given.flow_sources(scenario)
+    if sources:
+        found.append(f"Flows that arrive at random are not used: {given.listed(sources)}.")
+    return found
 
 
 def _subject(scenario: Scenario, protocol: str, network: Network | None) -> Subject:

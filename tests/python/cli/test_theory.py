@@ -203,6 +203,10 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
             "a step response of at most 2000000 steps",
         ),
         (("encoding", "xcp"), "xcp: this command does not support"),
+        (("stability", "maxnet", "--protocol", "xcp"), "protocol: no effect, because maxnet is"),
+        (("stability", "maxnet", "--eta", "0.1"), "eta: no effect without --tune, got 0.1"),
+        (("stability", "maxnet", "--verify-rtt", "1 s"), "verify-rtt: no effect without --tune"),
+        (("stability", "maxnet", "--phase-margin", "45"), "phase-margin: no effect without"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_2(waterfill, arguments, message):
@@ -254,3 +258,75 @@ def test_values_without_an_answer(waterfill, arguments):
     assert ran.code == 2
     assert ran.err.startswith("theory: cannot be computed for these times and parameters:")
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["equilibrium", "stability"])
+@pytest.mark.parametrize(
+    ("entry", "key", "lines"),
+    [
+        ("link", "link.one.event", 'event = [{at = "5 s", rate = "10 Mbit/s"}]'),
+        (
+            "link",
+            "link.one.rate_trace",
+            'rate_trace = {points = [["0 s", "1 Mbit/s"], ["5 s", "2 Mbit/s"]], repeat = false}',
+        ),
+        (
+            "link",
+            "link.one.delay_trace",
+            'delay_trace = {points = [["0 s", "1 ms"], ["5 s", "2 ms"]], repeat = false}',
+        ),
+        ("flow", "flow.short.route", 'route = [{at = "5 s", path = ["one"]}]'),
+        (
+            "flow",
+            "flow.short.demand_trace",
+            'demand_trace = {points = [["0 s", "1 Mbit/s"], ["5 s", "2 Mbit/s"]], repeat = false}',
+        ),
+        ("link", "link.one.routers", 'routers = ["rcp"]'),
+    ],
+)
+def test_a_network_that_changes_is_refused(waterfill, tmp_path, command, entry, key, lines):
+    name = {"link": "one", "flow": "short"}[entry]
+    text = SCENARIO.replace('"maxnet"', '"xcp"').replace(
+        f'name = "{name}"', f'name = "{name}"\n{lines}'
+    )
+    for given in ("rate", "delay"):
+        if f"{given}_trace" in lines and entry == "link":
+            value = {"rate": "155 Mbit/s", "delay": "1 ms"}[given]
+            text = text.replace(f'{given} = "{value}"\n', "", int(given == "delay"))
+    (tmp_path / "s.toml").write_text(text)
+    assert waterfill("check", "s.toml").code == 0
+    ran = waterfill("theory", command, "s.toml")
+    assert ran.code == 2
+    assert ran.err.startswith(f"s.toml: {key}: theory needs ")
+    assert "remove it" in ran.err
+
+
+@pytest.mark.parametrize("command", ["equilibrium", "stability"])
+def test_values_that_the_analysis_does_not_use_are_named(waterfill, scenario, tmp_path, command):
+    assert waterfill("theory", command, scenario, "--json").document["notes"] == []
+    lines = 'name = "short"\nstart = "1 s"\nsize = "1 MB"'
+    text = SCENARIO.replace('name = "short"', lines).replace(
+        'name = "one"', 'name = "one"\nloss = 0.01'
+    )
+    text += '[[traffic]]\nkind = "web"\nfrom = "a"\nto = "b"\nload = "10 %"\n'
+    (tmp_path / "s.toml").write_text(text)
+    notes = waterfill("theory", command, "s.toml", "--json").document["notes"]
+    assert notes == [
+        "All flows count as active at once; not used: flow.short.start, flow.short.size.",
+        "Nothing is lost or late; not used: link.one.loss.",
+        "Flows that arrive at random are not used: traffic.web.",
+    ]
+    assert notes[0] in waterfill("theory", command, "s.toml").out.replace("\n", " ")
+
+
+def test_a_network_has_its_own_rtts(waterfill, scenario):
+    for protocol in ("xcp", "rcp", "vcp", "jetmax", "aecp"):
+        document = waterfill(
+            "theory", "stability", scenario, "--protocol", protocol, "--json"
+        ).document
+        assert document["max_rtt_s"] == pytest.approx(0.202)
+    ran = waterfill("theory", "stability", scenario, "--max-rtt", "2 s")
+    assert ran.code == 2
+    assert 'max-rtt: no effect, because s.toml has its own RTTs, got "2 s"' in ran.err.replace(
+        scenario, "s.toml"
+    )

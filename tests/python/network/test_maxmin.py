@@ -342,3 +342,10 @@ def test_knowledge_of_the_protocols_defaults_to_the_core_s():
 def test_a_parameter_out_of_its_range_names_its_key():
     with pytest.raises(InputError, match=r"^S\.toml: params\.maxnet\.mu: must be "):
         shares.document(build({}, params={"maxnet": {"mu": 2}}))
+
+
+def test_values_that_the_shares_do_not_use_are_named():
+    assert shares.document(build({}))["notes"] == []
+    assert shares.document(build({"size": "1 kB"}))["notes"] == [
+        "Flows have data up to their stop; not used: flow.f0.size."
+    ]
