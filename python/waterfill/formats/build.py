@@ -525,7 +525,7 @@ def _pairs(layout: Layout, pattern: str, options: _Filled) -> list[tuple[str, st
         return [pair for part in parts for pair in traffic.all_to_all(part)]
     largest = max(parts, key=len, default=[])
     if not largest:
-        why = f"incast needs 2 nodes that reach each other, got {len(layout.hosts)} nodes"
+        why = f"incast needs 2 hosts that reach each other, got none among {len(layout.hosts)}"
         raise InputError("--traffic", "", why)
     try:
         return traffic.incast(largest, options.pairs or len(largest) - 1, options.seed)

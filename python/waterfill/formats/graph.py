@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import networkx as nx
@@ -75,7 +75,7 @@ def gml(path: Path, defaults: Defaults) -> Layout:
     except Exception:  # networkx assumes that nodes and edges are lists of attributes
         message = "not valid GML; write a graph of nodes and edges, each in brackets"
         raise source.wrong(None, message) from None
-    return _layout(graph, path.stem, "label", defaults)
+    return _layout(graph, str(path), "label", defaults)
 
 
 def _multigraph(text: str) -> str:
@@ -102,7 +102,7 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
             what = "hyperedges" if "hyperedge" in text else "edges of both kinds, directed and not,"
             raise source.wrong(None, f"{what} are not supported; write edges of one kind") from None
         raise source.wrong(None, f"not valid GraphML: {text}") from None
-    return _layout(graph, path.stem, "label", defaults)
+    return _layout(graph, str(path), "label", defaults)
 
 
 def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str], float]]:
@@ -123,7 +123,7 @@ def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str]
         advice = "write GROUP/NAME such as sndlib/polska"
         raise InputError("import", "topohub", message, advice) from None
     graph = nx.node_link_graph(found, edges="edges")
-    layout = _layout(graph, name.rpartition("/")[2], "name", defaults)
+    layout = _layout(graph, name, "name", defaults)
     named = dict(zip(graph.nodes, layout.hosts, strict=True))
     keys = {str(node): host for node, host in named.items()}
     demands = {
@@ -138,9 +138,9 @@ def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str]
     return layout, demands
 
 
-def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
+def _layout(graph: Any, file: str, label: str, defaults: Defaults) -> Layout:
     if not graph.nodes:
-        raise InputError(name, "", "the graph has no nodes")
+        raise InputError(file, "", "the graph has no nodes")
     labels = [str(data.get(label) or node) for node, data in graph.nodes(data=True)]
     hosts = names_of(labels)
     names = dict(zip(graph.nodes, hosts, strict=True))
@@ -149,7 +149,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     unused: dict[str, set[str]] = {"links": set()}
     loops = 0
     usual = graph.graph.get("edge_default") or {}
-    access = _hosts(graph, names, name)
+    access = _hosts(graph, names, file)
     places = {node: _place(data, at_pos=label == "name") for node, data in graph.nodes(data=True)}
     for a, b, own in graph.edges(data=True):
         if a == b:
@@ -161,7 +161,7 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
             late_s, late_key = _delay_s(places[a], places[b], data, in_s=bool(access))
             loss = _loss(data)
         except ValueError as error:
-            raise InputError(name, f"edge {names[a]}-{names[b]}", str(error)) from None
+            raise InputError(file, f"edge {names[a]}-{names[b]}", str(error)) from None
         used.update((rate_keys[0] if rate_keys else "no rate", late_key or "no length"))
         used["loss"] += loss is not None
         known = {*rate_keys, late_key, None if loss is None else _LOSS}
@@ -191,10 +191,10 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     if label == "name":
         nodes -= {"pos"}
     unused |= {"nodes": nodes - _NODE_NAMES, "graph": {*graph.graph} - _GRAPH_NAMES}
-    return Layout(name, links, hosts_of, notes=[*notes, *_not_used(unused)])
+    return Layout(PurePath(file).stem, links, hosts_of, notes=[*notes, *_not_used(unused)])
 
 
-def _hosts(graph: Any, names: Mapping[Any, str], name: str) -> list[LinkPlan]:
+def _hosts(graph: Any, names: Mapping[Any, str], file: str) -> list[LinkPlan]:
     """Return the access links of hosts in a graph of Shadow's, and no links for other graphs.
 
     A node's bandwidths are those of each host at it, so there is one host for each node.
@@ -215,11 +215,11 @@ def _hosts(graph: Any, names: Mapping[Any, str], name: str) -> list[LinkPlan]:
                 rates.append(_with_unit(str(data[key])))
             except ValueError as error:
                 problem = str(error) if key is None else f"{key}: {error}"
-                raise InputError(name, f"node {names[node]}", problem) from None
+                raise InputError(file, f"node {names[node]}", problem) from None
         up_bps, down_bps = rates
         host = f"{names[node]}-host"
         if host in taken:
-            raise InputError(name, f"node {names[node]}", f"a node is named {host} already")
+            raise InputError(file, f"node {names[node]}", f"a node is named {host} already")
         found.append(
             LinkPlan(f"{host}-access", host, names[node], up_bps, 0.0,
                      rate_reverse_bps=None if up_bps == down_bps else down_bps)
@@ -274,12 +274,21 @@ def _notes(links: int, what: str, used: Mapping[str, int]) -> list[str]:
     return notes
 
 
-def _number(value: object) -> float | None:
+def _number(value: object, *, zero: bool = False) -> float | None:
+    """Return a value as a finite number above zero (or zero, if allowed), or None."""
     try:
         found = float(str(value))
     except ValueError:
         return None
-    return found if math.isfinite(found) and found > 0 else None
+    return found if math.isfinite(found) and (found > 0 or (zero and found == 0)) else None
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
 
 
 def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, tuple[str, ...]]:
@@ -288,6 +297,10 @@ def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, tuple[str, ...]]:
 
     Raises ValueError for an unknown unit.
     """
+    for key in ("LinkSpeedRaw", "LinkSpeed"):
+        # The Zoo has no rate or a rate of zero where it is unknown.
+        if key in edge and _number(edge[key], zero=True) is None and _is_number(edge[key]):
+            raise ValueError(f"{key}: must be a rate of zero or more, got {shown(edge[key])}")
     raw_bps = _number(edge.get("LinkSpeedRaw"))
     if raw_bps is not None:
         # The Zoo's files give the same rate twice.
@@ -368,9 +381,10 @@ def _length_km(
         if not any(c.isdigit() for c in text):
             continue
         match = _LENGTH.fullmatch(text)
-        if match is None or match[2] not in _KM:
+        value = None if match is None else _number(match[1], zero=True)
+        if match is None or value is None or match[2] not in _KM:
             raise ValueError(f'{key}: must be a length such as 100 or "100 km", got {shown(text)}')
-        return float(match[1]) * _KM[match[2]], key
+        return value * _KM[match[2]], key
     if a is None or b is None:
         return None, None
     return great_circle_km(a, b), _GREAT_CIRCLE

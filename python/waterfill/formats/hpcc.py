@@ -99,7 +99,7 @@ def flows(path: Path, layout: Layout) -> list[TableRow]:
     source = Source.read(path)
     lines = _lines(source)
     number, head = next(lines, (1, []))
-    count = source.whole(number, "the number of flows", " ".join(head))
+    count = source.whole(number, "the number of flows (an HPCC list)", " ".join(head))
     hosts, found = set(layout.hosts), []
     for index in range(count):
         number, words = next(lines, (number, []))

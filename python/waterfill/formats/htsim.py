@@ -51,12 +51,16 @@ def read(path: Path) -> tuple[int, list[TableRow], list[str]]:
     nodes = connections = triggers = None
     found: list[TableRow] = []
     unused: dict[str, None] = {}
+    heads: set[str] = set()
     known = _Triggers()
     for number, line in enumerate(source.text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         if words[0] in ("Nodes", "Connections", "Triggers") and len(words) == 2:
+            if words[0] in heads:
+                raise source.wrong(number, f"{words[0]} is already given")
+            heads.add(words[0])
             count = source.whole(number, f"the number of {words[0].lower()}", words[1])
             if words[0] == "Nodes":
                 nodes = count
@@ -104,6 +108,9 @@ def _connection(
         value = next(rest, None)
         if value is None:
             raise source.wrong(line, f"no value of {key}")
+        if key in values:
+            got = f"got {shown(values[key])} and {shown(value)}"
+            raise source.wrong(line, f"{key} is given twice, {got}")
         values[key] = value
     unused.update(dict.fromkeys(key for key in values if key in _IGNORED))
     if ("start" in values) == ("trigger" in values):

@@ -149,18 +149,19 @@ def _native(source: Source) -> _Network:
 
 def _native_line(source: Source, number: int, section: str, text: str, network: _Network) -> None:
     patterns = {"NODES": _NODE, "LINKS": _LINK, "DEMANDS": _DEMAND}
-    match = patterns[section].match(text)
+    match = patterns[section].fullmatch(text)
     if match is None:
         raise source.wrong(number, f"not a line of {section} in SNDlib's format")
     if section == "NODES":
         place = [source.number(number, "a coordinate", t, -1e12) for t in match.groups()[1:3]]
-        if match[1] in network.nodes:
-            raise source.wrong(number, f"node {shown(match[1])} is already defined")
-        network.nodes[match[1]] = (place[0], place[1])
+        _add_node(source, number, network, match[1], place)
         return
     if section == "LINKS":
         installed = source.number(number, "a capacity", match[4])
         words = match[5].split()
+        if len(words) % 2:
+            got = shown(match[5].strip())
+            raise source.wrong(number, f"modules must be pairs of capacity and cost, got {got}")
         modules = [source.number(number, "a capacity", word) for word in words[::2]]
         network.links.append((match[2], match[3], installed, modules))
         network.unused.add("costs of links")
@@ -169,6 +170,14 @@ def _native_line(source: Source, number: int, section: str, text: str, network: 
     network.demands.append((match[1], match[2], unit * value))
     if match[5] != "UNLIMITED":
         network.unused.add("longest paths of demands")
+
+
+def _add_node(
+    source: Source, line: int | None, network: _Network, name: str, place: list[float]
+) -> None:
+    if name in network.nodes:
+        raise source.wrong(line, f"node {shown(name)} is already defined")
+    network.nodes[name] = (place[0], place[1])
 
 
 def _meta(network: _Network, key: str, value: str) -> None:
@@ -188,9 +197,9 @@ def _xml(source: Source) -> _Network:
     if root.tag != f"{_SPACE}network":
         raise source.wrong(None, "not an SNDlib network, namespace sndlib.zib.de/network")
 
-    def value(parent: ElementTree.Element, path: str, what: str) -> float:
+    def value(parent: ElementTree.Element, path: str, what: str, minimum: float = 0.0) -> float:
         found = parent.findtext("/".join(_SPACE + step for step in path.split("/")))
-        return source.number(1, what, (found or "0").strip(), -1e12)
+        return source.number(None, what, (found or "0").strip(), minimum)
 
     def ends(parent: ElementTree.Element) -> tuple[str, str]:
         found = [parent.findtext(_SPACE + name) or "" for name in ("source", "target")]
@@ -201,8 +210,8 @@ def _xml(source: Source) -> _Network:
         if (kind := nodes.get("coordinatesType")) is not None:
             network.in_degrees = kind == "geographical"
     for node in root.iter(f"{_SPACE}node"):
-        place = [value(node, f"coordinates/{axis}", "a coordinate") for axis in "xy"]
-        network.nodes[node.get("id", "")] = (place[0], place[1])
+        place = [value(node, f"coordinates/{axis}", "a coordinate", -1e12) for axis in "xy"]
+        _add_node(source, None, network, node.get("id", ""), place)
     for link in root.iter(f"{_SPACE}link"):
         installed = value(link, "preInstalledModule/capacity", "a capacity")
         added = link.iter(f"{_SPACE}addModule")

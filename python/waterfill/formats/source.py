@@ -52,7 +52,7 @@ class Source:
             raise self.wrong(line, f"{what} must be a whole number, got {shown(text)}")
         return value
 
-    def number(self, line: int, what: str, text: str, minimum: float = 0.0) -> float:
+    def number(self, line: int | None, what: str, text: str, minimum: float = 0.0) -> float:
         """Parse a finite number of at least `minimum`; raise InputError for any other text."""
         try:
             value = float(text)

@@ -60,6 +60,8 @@ def read(path: Path, layout: Layout) -> list[TableRow]:
     for name in columns:
         if name not in _ALL:
             raise source.wrong(1, f"unknown column {shown(name)}{nearest(name, _ALL)}")
+        if columns.count(name) > 1:
+            raise source.wrong(1, f"column {shown(name)} is given twice")
     for name in ("source", "sink"):
         if name not in columns:
             raise source.wrong(1, f"no column {name}, got {', '.join(columns)}")

@@ -51,6 +51,8 @@ _TIME_UNITS: Mapping[str, float] = {
     **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
+# Words of a header whose column has times or delays.
+_TIMES = ("time", "timestamp", "delay", "latency", "rtt")
 # Words of a rate's header that look like a unit, but do not say which.
 _UNCLEAR = re.compile(r"(?i)([kmgtp]i?)?(b|bytes?|bits?)(/s|ps|/sec)?|p(ac)?kts?|packets?|pps")
 
@@ -166,10 +168,10 @@ def parse(value: object, folder: Path | None = None) -> Trace:
     given = _given(value, _KEYS, "cell.csv")
     repeat, shift = (_flag(given, key, default) for key, default in _FLAGS)
     if "points" in given:
-        points = _points(given["points"], _RATE, '["0.5 s", "3 Mbit/s"]')
+        points = _checked("points", _points(given["points"], _RATE, '["0.5 s", "3 Mbit/s"]'))
         if all(rate == 0 for _, rate in points[:-1]):
             raise PartError("points", _ALL_ZERO)
-        return Trace(_checked("points", points), repeat)
+        return Trace(points, repeat)
     bin_s = _parse("bin", SPAN, given["bin"]) if "bin" in given else None
     unit_bps = _parse("unit", RATE, given["unit"]) if "unit" in given else None
     points = read(_path(given["file"], folder), bin_s, unit_bps)
@@ -315,6 +317,10 @@ def _units(line: int, header: str, separator: str | None, path: Path) -> tuple[f
     """Return the units that a header names, of times (s) and of rates (bit/s, or None)."""
     time, rate = (*header.split(separator, 1), "")[:2]
     times = [_TIME_UNITS[word] for word in map(str.lower, _words(time)) if word in _TIME_UNITS]
+    other = [word for word in _words(rate) if word.lower() in _TIMES]
+    if other:
+        problem = "the second column must have rates, but its header names times"
+        raise PartError("file", f"line {line} of {path}: {problem}, got {shown(rate.strip())}")
     found = None
     for word in _words(rate):
         ending = re.search(r"((?:[kKmMgGtT]i?)?[bB]ps)$", word)

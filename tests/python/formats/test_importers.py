@@ -383,6 +383,9 @@ def test_changed_names_leave_a_note(tmp_path):
         ('rate "100 MBPS"', 'edge A-B: rate: must be a rate such as "622 Mbit/s", got'),
         ('length "12 furlongs"', "edge A-B: length: must be a length such as 100"),
         ('LinkSpeed 3 LinkSpeedUnits "E"', 'LinkSpeedUnits: must be K, M, G or T, got "E"'),
+        ("LinkSpeedRaw -5", "LinkSpeedRaw: must be a rate of zero or more, got -5"),
+        ('LinkSpeedRaw "NaN"', 'LinkSpeedRaw: must be a rate of zero or more, got "NaN"'),
+        ('dist "1..2"', 'dist: must be a length such as 100 or "100 km", got "1..2"'),
     ],
 )
 def test_an_unknown_unit_of_an_edge_is_refused(tmp_path, edge, message):
@@ -488,6 +491,21 @@ def test_priorities_of_hpcc_flows_leave_a_note(tmp_path):
          'line 3: no route from "A" to "C" and back; add a link'),
         ("htsim", "Nodes 4\nConnections 1\nTriggers 0\n0->1 id 1 msg start 0 size 4086\n", None,
          'line 4: "msg" is not supported; write `start PS size BYTES`'),
+        ("htsim", "Nodes 4\nConnections 1\n0->1 start 5 start 7 size 9\n", None,
+         'line 3: start is given twice, got "5" and "7"'),
+        ("htsim", "Nodes 4\nNodes 8\nConnections 1\n0->1 start 5 size 9\n", None,
+         "line 2: Nodes is already given"),
+        ("gml", ZOO, "source,sink,size,size\nA,B,1,2\n", 'line 1: column "size" is given twice'),
+        ("hpcc", ALIBABA, "source,sink\nn0,n1\n", "line 1: the number of flows (an HPCC list) mus"),
+        ("sndlib", SNDLIB.format(meta="", links="", demands="").replace("LINKS (",
+         "LINKS (\n  X ( A B ) 0 0 0 0 ( 155 10 622 )"), None,
+         'modules must be pairs of capacity and cost, got "155 10 622"'),
+        ("sndlib", XML.format(meta="", links=xml_link("A", "B", 1), demands="").replace(
+         'id="B"', 'id="A"'), None, 'node "A" is already defined'),
+        ("sndlib", XML.format(meta="", links=xml_link("A", "B", -5), demands=""), None,
+         'a capacity must not be negative, got "-5'),
+        ("sndlib", SNDLIB.format(meta="", links="", demands="").replace("DEMANDS (",
+         "DEMANDS (\n  X ( A B ) 1 5 UNLIMITED 7"), None, "not a line of DEMANDS in SNDlib's"),
         ("htsim", "Nodes 4\nConnections 1\n0->1 start 0 size\n", None, "line 3: no value of size"),
     ],
 )  # fmt: skip

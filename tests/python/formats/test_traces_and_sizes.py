@@ -99,6 +99,13 @@ def test_a_clock_is_shifted_on_request_only(tmp_path):
         ("0,1e6\n2e6,1\n", {}, "file", "the last time must be at most 1000000 s, got 2000000 s"),
         ("0 1 2\n1 2 3\n", {}, "file", "line 1 of .* must be TIME, RATE or a whole number of"),
         ("0,1,2\n1,2,3\n", {}, "file", "line 1 of .* must be TIME, RATE such as"),
+        (
+            "rate_mbps,time_s\n0,1\n5,2\n",
+            {"unit": "1 Mbit/s"},
+            "file",
+            "line 1 of .* the second column must have rates, .* names times, got .time_s.",
+        ),
+        ("time_s,rtt_ms\n0,5\n1,3\n", {"unit": "1 Mbit/s"}, "file", "names times, got .rtt_ms."),
     ],
 )
 def test_wrong_tables_and_keys(tmp_path, content, keys, part, message):

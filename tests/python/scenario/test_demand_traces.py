@@ -87,6 +87,9 @@ def test_both_backends_follow_the_demand(on):
 
 
 REFUSED = {
+    'demand_trace = {points = [["0 s", "5 Mbit/s"]]}': (
+        "flow.f.demand_trace.points: needs 2 to 1000000 points, got 1"
+    ),
     f'demand = "1 Mbit/s"\ndemand_trace = {POINTS}': (
         "flow.f.demand: not allowed with demand_trace, got 1 Mbit/s; remove it"
     ),
