@@ -211,9 +211,11 @@ class Sim(Engine[_core.Simulation]):
         return simulation
 
     def finish(self, simulation: _core.Simulation, options: RunOptions) -> None:
-        """End the packet capture, if there is one."""
+        """End the packet capture, if there is one, and release what several threads have freed."""
         if options.capture is not None:
             options.capture.finish(simulation)
+        elif options.threads != 1 and simulation.set_threads(1) > 1:  # a begun run keeps its number
+            release_memory()
 
     def arrivals(self, simulation: _core.Simulation) -> Callable[[], Columns]:
         """Return the method that lists flows started by traffic sources."""
@@ -337,6 +339,19 @@ def _advance(
     except KeyboardInterrupt:
         return simulation.progress()["now_s"]
     return None
+
+
+def release_memory() -> None:
+    """Return the free memory of all heaps to the system, where the C library can do so.
+
+    glibc gives each thread a heap of its own. What the threads of a run have freed in theirs would
+    stay, next to the results that this thread then builds in its own heap.
+    """
+    import ctypes
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _halve(

@@ -1,15 +1,18 @@
 """Runs on several threads: the same bytes, options that are refused, and the networks of bench/."""
 
+import ctypes
 import hashlib
 import importlib.util
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from waterfill import _core
 from waterfill.network import protocols, resolve
-from waterfill.runs import backends
+from waterfill.runs import backends, engine
 from waterfill.scenario.loading import from_toml, load
 
 ROOT = Path(__file__).parents[3]
@@ -92,6 +95,41 @@ def test_the_committed_networks_give_the_same_bytes_on_several_threads():
 def test_the_networks_of_the_bench_give_the_same_bytes_on_several_threads(tmp_path, name, seconds):
     (tmp_path / "s.toml").write_text(bench_networks().NETWORKS[name]())
     assert threads_with_the_same_bytes(tmp_path / "s.toml", seconds) == {1, 2, 3, 8}
+
+
+def resident_bytes():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
+def test_memory_that_a_thread_has_freed_is_returned():
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+
+    def fill():
+        blocks = [libc.malloc(8192) for _ in range(6000)]
+        for block in blocks:
+            ctypes.memset(block, 1, 8192)
+        for block in blocks[:-1]:  # the last one keeps the heap from shrinking by itself
+            libc.free(block)
+
+    thread = threading.Thread(target=fill)
+    thread.start()
+    thread.join()
+    before = resident_bytes()
+    engine.release_memory()
+    assert before - resident_bytes() > 20e6
+
+
+@pytest.mark.parametrize(("threads", "calls"), [(1, 0), (3, 1)])
+def test_a_run_on_several_threads_returns_memory(tmp_path, monkeypatch, threads, calls):
+    seen = []
+    monkeypatch.setattr(engine, "release_memory", lambda: seen.append(1))
+    (tmp_path / "s.toml").write_text(CHAIN)
+    backends.run(tmp_path / "s.toml", threads=threads)
+    assert len(seen) == calls
 
 
 def test_the_core_says_how_many_threads_it_uses(tmp_path):
