@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
+from xml.etree import ElementTree
 
 import networkx as nx
 
@@ -90,6 +91,7 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
     source = Source.read(path)
     if "<!ENTITY" in source.text:
         raise source.wrong(None, "GraphML must not have entities")
+    _check_nodes(source)
     try:
         graph = nx.parse_graphml(source.text, force_multigraph=True)
     except ValueError as error:  # of networkx, which quotes the value without its place
@@ -103,6 +105,25 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
             raise source.wrong(None, f"{what} are not supported; write edges of one kind") from None
         raise source.wrong(None, f"not valid GraphML: {text}") from None
     return _layout(graph, str(path), "label", defaults)
+
+
+def _check_nodes(source: Source) -> None:
+    """Raise InputError if a GraphML file defines a node twice, or has an edge of an undefined one,
+    which networkx would merge or add.
+    """
+    try:
+        root = ElementTree.fromstring(source.text)
+    except ElementTree.ParseError:
+        return  # networkx says what is wrong
+    known: set[str | None] = set()
+    for node in root.iterfind(".//{*}node"):
+        if node.get("id") in known:
+            raise source.wrong(None, f"node {shown(node.get('id'))} is already defined")
+        known.add(node.get("id"))
+    for edge in root.iterfind(".//{*}edge"):
+        for end in (edge.get("source"), edge.get("target")):
+            if end not in known:
+                raise source.wrong(None, f"no node {shown(end)}, which an edge names")
 
 
 def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str], float]]:
@@ -324,8 +345,11 @@ def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, tuple[str, ...]]:
 
 def _with_unit(text: str) -> float:
     """Parse a rate with a unit of scenarios, or of other programs such as Mbps."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z/]+)\s*", text)
+    match = re.fullmatch(r"\s*([+-]?[0-9.]+)\s*([a-zA-Z/]+)\s*", text)
     unit_bps = rate_unit(match[2]) if match is not None else None
+    size = None if match is None else _number(match[1].lstrip("+-"), zero=True)
+    if match is not None and unit_bps is not None and (size == 0 or (size and "-" in match[1])):
+        raise ValueError(f"must be above zero, got {shown(text)}")
     value = _number(match[1]) if match is not None else None
     if unit_bps is None or value is None or RATE.matches(text):
         return RATE.parse(text)
