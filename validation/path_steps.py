@@ -4,11 +4,12 @@ One flow has a link of 50 Mbit/s and an RTT of 40 ms, with a buffer of one bandw
 At 15 s the delay changes once, by a factor of 0.2 to 5, or from then on every 15 s between twice
 the delay and the first, as at handovers. The share kept is the flow's rate over its exact max-min
 share, in the last 60 s of 105 s. Every backend runs the same scenario; a run on linux takes its
-105 s and has the default window.
+105 s, so there the window is the default one, unless `--windows` names others.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ DELAY_MS = 20.0
 END_S, MEASURED_S, PERIOD_S = 105, 45, 15
 FACTORS = (0.2, 0.5, 2.0, 5.0)
 HANDOVERS = "handovers"
+FAILED = "†"
 WINDOWS = ("2 s", "5 s", "10 s", "30 s", "unlimited")
 LINUX_WINDOWS = ("10 s",)
 
@@ -64,7 +66,7 @@ def cases(options: Options, backend: Sequence[str] = ("sim", "fluid")) -> list[S
         for protocol in options.protocols or laws()
         for on in backend
         if protocol in (able := backends.known(on)) and on in able[protocol].backends
-        for window in (LINUX_WINDOWS if on == "linux" else WINDOWS)
+        for window in options.windows or (LINUX_WINDOWS if on == "linux" else WINDOWS)
         for change in changes
     ]
 
@@ -104,9 +106,12 @@ def measure(_: StepCase, results: Mapping[str, Result]) -> Kept:
 
 
 def shown(kept: Kept) -> str:
-    """Return a share as text, with the time at which the flow left its law."""
+    """Return a share as text, with a mark of failed checks and the time at which the flow left its
+    law.
+    """
+    mark = FAILED if kept.failed else ""
     left = "" if kept.left_s is None else f" (left at {kept.left_s:.0f} s)"
-    return f"{kept.share:.2f}{left}"
+    return f"{kept.share:.2f}{mark}{left}"
 
 
 def line(case: StepCase, kept: Kept) -> str:
@@ -116,7 +121,7 @@ def line(case: StepCase, kept: Kept) -> str:
 
 
 def table(found: Mapping[StepCase, Kept]) -> str:
-    """Return the shares kept, with a column for each window."""
+    """Return the shares kept, with a column for each window, and the number of failed checks."""
     keys = dict.fromkeys((case.protocol, case.on, case.change) for case in found)
 
     def cell(protocol: str, on: str, window: str, change: str) -> str:
@@ -128,14 +133,25 @@ def table(found: Mapping[StepCase, Kept]) -> str:
          *(cell(law, on, window, change) for window in WINDOWS)]
         for law, on, change in keys
     ]  # fmt: skip
-    return markdown("|".join(("law", "on", "delay", *WINDOWS)), rows)
+    text = markdown("|".join(("law", "on", "delay", *WINDOWS)), rows)
+    failed = Counter(name for kept in found.values() for name in kept.failed)
+    if not failed:
+        return text
+    counts = ", ".join(f"{name} in {number}" for name, number in failed.most_common())
+    runs = sum(bool(kept.failed) for kept in found.values())
+    several = "runs" if runs > 1 else "run"
+    return (
+        f"{text.rstrip()}\n\n{FAILED} Checks of the testbed failed in {runs} {several}: {counts}."
+    )
 
 
+# Handovers have no factor: they are drawn to the right of all factors.
+X = {**{f"{factor:g}": factor for factor in FACTORS}, HANDOVERS: 12.0}
 STYLES = {"sim": "-", "fluid": ":", "linux": "x"}
 
 
 def draw(found: Mapping[StepCase, Kept], stem: Path) -> None:
-    """Draw the share kept against the factor, with a panel per law and a line per window."""
+    """Draw the share kept against the change, with a panel per law and a line per window."""
     from matplotlib.figure import Figure
 
     from waterfill.analysis.draw import save
@@ -146,19 +162,27 @@ def draw(found: Mapping[StepCase, Kept], stem: Path) -> None:
     for axis, name in zip(axes, names, strict=True):
         for i, window in enumerate(WINDOWS):
             for on, style in STYLES.items():
-                kept = [(f, found.get(StepCase(name, on, window, f"{f:g}"))) for f in FACTORS]
-                points = [(f, one.share) for f, one in kept if one is not None]
-                if points:
-                    label = window if on == "sim" else None
-                    axis.plot(*zip(*points, strict=True), style, color=f"C{i}", markersize=7,
-                              linewidth=0.9, label=label)  # fmt: skip
+                shares = {
+                    change: found[case].share
+                    for change in X
+                    if (case := StepCase(name, on, window, change)) in found
+                }
+                handovers = shares.pop(HANDOVERS, None)
+                label = window if on == "sim" else None
+                axis.plot([X[change] for change in shares], list(shares.values()), style,
+                          color=f"C{i}", markersize=7, linewidth=0.9, label=label)  # fmt: skip
+                if handovers is not None:
+                    marker = {"sim": "_", "fluid": ".", "linux": "x"}[on]
+                    axis.plot([X[HANDOVERS]], [handovers], marker, color=f"C{i}", markersize=7)
         axis.set_title(name, fontsize=9)
         axis.set_xscale("log")
-        axis.set_xticks(FACTORS, [f"{f:g}" for f in FACTORS], minor=False)
+        axis.set_xticks(list(X.values()), [*(f"{f:g}" for f in FACTORS), "h"], minor=False)
         axis.set_xticks([], minor=True)
         axis.set_ylim(0, 1.05)
     axes[0].legend(fontsize=7, title="window", title_fontsize=7)
-    figure.supxlabel("delay after 15 s / before\n(dotted: fluid, ×: kernel)", fontsize=9)
+    figure.supxlabel("delay after 15 s / before; h: handovers\n"
+                     "(lines and –: simulator, dotted and ·: fluid model, ×: kernel)",
+                     fontsize=9)  # fmt: skip
     figure.supylabel("share kept", fontsize=9)
     save(figure, stem)
 
@@ -166,7 +190,10 @@ def draw(found: Mapping[StepCase, Kept], stem: Path) -> None:
 STUDY = Study(
     shows="the share that is kept after a path became longer, by the window of the smallest RTT",
     minutes=1,
-    options=(Option("protocols", (), "default: every law that it limits", laws),),
+    options=(
+        Option("protocols", (), "default: every law that it limits", laws),
+        Option("--windows", (), "default: all, on linux 10 s", WINDOWS),
+    ),
     quick={"protocols": ("maxnet",)},
     cases=cases,
     runs=runs,
@@ -178,7 +205,7 @@ STUDY = Study(
 ON_LINUX = replace(
     STUDY,
     shows="the same on the kernel, next to the simulator and the fluid model",
-    minutes=20,
+    minutes=30,
     needs=(on_linux(),),
     cases=lambda options: cases(options, BACKENDS),
 )

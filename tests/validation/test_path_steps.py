@@ -9,13 +9,34 @@ from validation.path_steps import HANDOVERS, Kept, StepCase
 
 
 def test_a_law_runs_where_it_can():
-    found = path_steps.cases(SimpleNamespace(protocols=("maxnet", "vegas")))
+    found = path_steps.cases(SimpleNamespace(protocols=("maxnet", "vegas"), windows=()))
     assert {(case.protocol, case.on) for case in found} == {
         ("maxnet", "sim"),
         ("maxnet", "fluid"),
         ("vegas", "sim"),
     }
     assert "xcp" not in path_steps.laws()
+
+
+def test_the_windows_of_linux_are_an_option(monkeypatch):
+    able = {"maxnet": SimpleNamespace(backends=("sim", "linux"))}
+    monkeypatch.setattr(path_steps.backends, "known", lambda on: able)
+
+    def windows(*chosen):
+        options = SimpleNamespace(protocols=("maxnet",), windows=chosen)
+        return {(case.on, case.window) for case in path_steps.cases(options, ("sim", "linux"))}
+
+    assert windows("2 s", "30 s") == {(on, w) for on in ("sim", "linux") for w in ("2 s", "30 s")}
+    assert windows() == {("linux", "10 s"), *(("sim", w) for w in path_steps.WINDOWS)}
+
+
+def test_runs_with_failed_checks_are_marked_and_counted():
+    cases = [StepCase("maxnet", "linux", "10 s", change) for change in ("2", "5")]
+    found = {cases[0]: Kept(1.0), cases[1]: Kept(0.5, 16.4, ["law", "processor"])}
+    lines = path_steps.table(found).splitlines()
+    assert lines[-4] == "| `maxnet` | linux | × 2 | — | — | 1.00 | — | — |"
+    assert lines[-3] == "| `maxnet` | linux | × 5 | — | — | 0.50† (left at 16 s) | — | — |"
+    assert lines[-1] == "† Checks of the testbed failed in 1 run: law in 1, processor in 1."
 
 
 def test_the_delay_changes_once_or_at_handovers():
