@@ -341,7 +341,10 @@ TRANSFERS: Sequence[Column[SizeBin]] = (
            short="p99", seconds=1),
 )  # fmt: skip
 
-SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of completed flows."
+SLOWDOWN = (
+    "slowdown: completion time ÷ ideal time on the empty network, with the rates and delays of the "
+    "run's start, of completed flows."
+)
 
 
 # --- comparisons -------------------------------------------------------------------------------

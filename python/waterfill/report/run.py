@@ -88,7 +88,9 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
         model.Table("flows", "Flows", model.FLOWS, summary.flows, model.idle(summary)),
         model.Table("links", "Links", model.LINKS, links),
         model.Table("traffic", "Other traffic", model.TRAFFIC, summary.traffic),
-        model.Table("transfers", "Completion times by size", model.TRANSFERS, sizes),
+        model.Table(
+            "transfers", "Completion times by size", model.TRANSFERS, sizes, model.SLOWDOWN
+        ),
     ]
     return [tables.of(table, prefix) for table in found if table.rows]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import waterfill as package
@@ -144,3 +145,17 @@ def test_large_rates_have_no_decimals(waterfill):
     shown = waterfill("run", "s.toml").out
     assert " 400000 " in shown
     assert "…" not in shown
+
+
+def test_tables_and_pages_say_which_rates_the_ideal_has(waterfill, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        'duration = "2 s"\nprotocol = "cubic"\n[[link]]\nname = "l"\nfrom = "a"\nto = "b"\n'
+        'rate = "1 Mbit/s"\ndelay = "5 ms"\nevent = [{at = "100 ms", rate = "50 Mbit/s"}]\n'
+        '[[flow]]\nname = "f"\nfrom = "a"\nto = "b"\nsize = "500 kB"\n'
+    )
+    ran = waterfill("run", "s.toml", "-o", "out")
+    assert pq.read_table("out/transfers.parquet")["slowdown"].to_pylist()[0] < 1
+    note = "with the rates and delays of the run's start"
+    assert note in " ".join(ran.out.split())
+    assert waterfill("report", "out").code == 0
+    assert note in (tmp_path / "out/report.html").read_text().replace("&#39;", "'")
