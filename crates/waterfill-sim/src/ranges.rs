@@ -1,11 +1,14 @@
 //! Sets of packet numbers as sorted, disjoint, half-open ranges.
 //!
-//! A vector, not a tree: there is one range per gap, gaps are few, and most insertions extend the last range.
+//! A queue, not a tree: there is one range per gap, most insertions extend the last range, and gaps are filled from the
+//! front, where removal must not move the others. After slow start there can be thousands.
+
+use std::collections::VecDeque;
 
 /// A set of packet numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
-    ranges: Vec<(u64, u64)>,
+    ranges: VecDeque<(u64, u64)>,
     count: u64,
 }
 
@@ -26,7 +29,7 @@ impl Ranges {
 
     /// Returns the largest number in the set, if any.
     pub(crate) fn last(&self) -> Option<u64> {
-        self.ranges.last().map(|&(_, end)| end - 1)
+        self.ranges.back().map(|&(_, end)| end - 1)
     }
 
     /// Returns the range that contains `number`, if any.
@@ -46,18 +49,19 @@ impl Ranges {
         }
         // The ranges that touch or overlap start..end are first..past.
         let first = self.ranges.partition_point(|&(_, e)| e < start);
-        let past = first + self.ranges[first..].partition_point(|&(s, _)| s <= end);
+        let past = self.ranges.partition_point(|&(s, _)| s <= end);
         let mut merged = (start, end);
         let mut known = 0;
-        for &(s, e) in &self.ranges[first..past] {
+        for &(s, e) in self.ranges.range(first..past) {
             known += e - s;
             merged = (merged.0.min(s), merged.1.max(e));
         }
         let added = (merged.1 - merged.0) - known;
-        if past - first == 1 {
-            self.ranges[first] = merged;
+        if first == past {
+            self.ranges.insert(first, merged);
         } else {
-            self.ranges.splice(first..past, [merged]);
+            self.ranges[first] = merged;
+            self.ranges.drain(first + 1..past);
         }
         self.count += added;
         added
@@ -78,7 +82,7 @@ impl Ranges {
         for (start, end) in self.ranges.drain(..gone) {
             self.count -= end - start;
         }
-        if let Some(first) = self.ranges.first_mut() {
+        if let Some(first) = self.ranges.front_mut() {
             if first.0 < floor {
                 self.count -= floor - first.0;
                 first.0 = floor;
@@ -89,7 +93,7 @@ impl Ranges {
     /// Returns the number of elements of the set within `start..end`.
     pub(crate) fn count_within(&self, start: u64, end: u64) -> u64 {
         let first = self.ranges.partition_point(|&(_, e)| e <= start);
-        self.ranges[first..].iter().take_while(|&&(s, _)| s < end).map(|&(s, e)| e.min(end) - s.max(start)).sum()
+        self.ranges.range(first..).take_while(|&&(s, _)| s < end).map(|&(s, e)| e.min(end) - s.max(start)).sum()
     }
 
     /// Returns the smallest number at or above `from` that is not in the set.
@@ -132,7 +136,7 @@ mod tests {
                 }
                 prop_assert_eq!(ranges.count(), plain.len() as u64);
                 prop_assert_eq!(ranges.last(), plain.last().copied());
-                prop_assert!(ranges.ranges.windows(2).all(|w| w[0].1 < w[1].0), "disjoint and merged");
+                prop_assert!(ranges.ranges.make_contiguous().windows(2).all(|w| w[0].1 < w[1].0), "disjoint and merged");
                 for n in 0..75 {
                     prop_assert_eq!(ranges.contains(n), plain.contains(&n));
                     prop_assert_eq!(ranges.count_within(n, n + 9), plain.range(n..n + 9).count() as u64);

@@ -65,8 +65,8 @@ pub(crate) struct Receiver {
     pub(crate) payload_counted: u64,
     /// Number of packets that had arrived before.
     pub(crate) duplicates: u64,
-    /// Time at which the last packet was received.
-    pub(crate) completed: Option<Instant>,
+    /// Time at which the last packet was received, or `NEVER`.
+    completed: Instant,
 }
 
 /// A delayed acknowledgement. If it is never due, no acknowledgement is delayed.
@@ -113,7 +113,7 @@ impl Receiver {
             bytes_counted: 0,
             payload_counted: 0,
             duplicates: 0,
-            completed: None,
+            completed: Instant::NEVER,
             spec: ReceiverSpec { delayed_ack: spec.delayed_ack && spec.retransmission != Retransmission::Quic, ..spec },
         }
     }
@@ -184,7 +184,7 @@ impl Receiver {
     #[inline(always)]
     fn on_data(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Answer {
         let changed = self.record_mark(packet.flags);
-        let counts = self.completed.is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
+        let counts = self.completed().is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
         if counts {
             self.bytes_counted += u64::from(packet.bytes);
@@ -199,10 +199,10 @@ impl Receiver {
         } else {
             self.store(packet.number)
         };
-        if self.completed.is_none() && self.spec.packets == self.next {
-            self.completed = Some(now);
+        if self.completed().is_none() && self.spec.packets == self.next {
+            self.completed = now;
         }
-        let delay = self.spec.delayed_ack && in_order && self.completed.is_none();
+        let delay = self.spec.delayed_ack && in_order && self.completed().is_none();
         if delay && (changed || self.delayed.sent().is_none()) {
             let next = Delayed { sent: packet.sent, due: now + DELAYED_ACK };
             let before = std::mem::replace(&mut self.delayed, next);
@@ -274,6 +274,11 @@ impl Receiver {
             self.latest[0] = number;
         }
         again
+    }
+
+    /// Returns the time at which the last packet was received.
+    pub(crate) fn completed(&self) -> Option<Instant> {
+        (self.completed != Instant::NEVER).then_some(self.completed)
     }
 
     /// Returns the selective acknowledgement of the latest ranges.

@@ -378,7 +378,7 @@ impl Sender {
         if self.recovery.unacknowledged() == 0 {
             self.rto_deadline = Instant::NEVER;
         } else if advanced {
-            self.start_timer(now, self.spec.rto.first_timeout(self.smoothed)); // RFC 6298 (5.3)
+            self.restart_timer(now);
         }
     }
 
@@ -389,16 +389,26 @@ impl Sender {
         AckTimes { now, echo, base_rtt: self.base_rtt, smoothed_rtt }
     }
 
+    /// `[rfc6298:5.3]` Restarts the timer after progress. A probe within `rto_min` comes first in any case.
+    #[expect(clippy::inline_always, reason = "once per acknowledgement, and a call costs as much")]
+    #[inline(always)]
+    fn restart_timer(&mut self, now: Instant) {
+        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let probe = self.recovery.probe_timeout(smoothed_rtt);
+        if probe < self.spec.rto.rto_min {
+            (self.probing, self.rto_deadline) = (true, now + probe);
+        } else {
+            self.start_timer(now, self.spec.rto.first_timeout(self.smoothed));
+        }
+    }
+
     /// Starts the timer of the retransmission, or of a probe that comes before it.
     #[inline]
     fn start_timer(&mut self, now: Instant, timeout: Duration) {
-        self.rto_deadline = now + timeout;
-        if self.recovery.probes() {
-            let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
-            let probe = self.recovery.probe_timeout(smoothed_rtt).filter(|&probe| probe < timeout);
-            self.probing = probe.is_some();
-            self.rto_deadline = now + probe.unwrap_or(timeout);
-        }
+        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let probe = self.recovery.probe_timeout(smoothed_rtt);
+        self.probing = probe < timeout;
+        self.rto_deadline = now + probe.min(timeout);
     }
 
     /// Handles an acknowledgement's event and mark, then updates the window.
@@ -690,7 +700,8 @@ impl Sender {
     }
 
     /// Returns true if a packet is ready to send, whatever the window.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as for `data_at`")]
+    #[inline(always)]
     fn has_data(&self, now: Instant) -> bool {
         self.recovery.to_resend().is_some()
             || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)

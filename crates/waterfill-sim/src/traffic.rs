@@ -276,7 +276,7 @@ impl FlowTotals {
         self.retransmissions += from.sender.retransmissions;
         self.timeouts += from.sender.timeouts;
         self.payload_counted += to.receiver.payload_counted;
-        if let Some(completed) = to.receiver.completed {
+        if let Some(completed) = to.receiver.completed() {
             let start = from.sender.spec.start;
             self.completed += 1;
             if window.0 <= start && start <= window.1 {

@@ -133,7 +133,7 @@ impl Part {
 pub(super) fn arrival_row(from: &SendingHost, to: &ReceivingHost, source: u32) -> [f64; 6] {
     let spec = &from.sender.spec;
     let size_bytes = spec.sizes.packets.map_or(f64::NAN, |(count, _)| spec.sizes.payload_before(count) as f64);
-    let completed_s = to.receiver.completed.map_or(f64::NAN, Instant::as_secs);
+    let completed_s = to.receiver.completed().map_or(f64::NAN, Instant::as_secs);
     let (index, route) = (f64::from(spec.index), f64::from(from.route));
     [f64::from(source), index, route, spec.start.as_secs(), size_bytes, completed_s]
 }

@@ -39,7 +39,7 @@ impl Part {
         }
         if let Owner::Traffic(t) = host.owner {
             let receiver = &self.receivers[sender.spec.to as usize].receiver;
-            if receiver.completed.is_some() && !sender.is_live(self.now) {
+            if receiver.completed().is_some() && !sender.is_live(self.now) {
                 self.finish_flow(packet.to, t);
                 return;
             }

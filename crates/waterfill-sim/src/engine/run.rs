@@ -386,7 +386,7 @@ impl Part {
     #[inline(never)] // keeps the usual path short
     pub(super) fn follow_up(&mut self, f: u32) {
         let host = &self.receivers[f as usize];
-        if host.is_awaited && host.receiver.completed.is_some() {
+        if host.is_awaited && host.receiver.completed().is_some() {
             self.start_followers(f);
         }
         self.schedule_receiver(f);
@@ -416,7 +416,7 @@ impl Part {
         }
         if let Owner::Traffic(t) = host.owner {
             let receiver = &self.receivers[sender.spec.to as usize].receiver;
-            if receiver.completed.is_some() && !sender.is_live(self.now) {
+            if receiver.completed().is_some() && !sender.is_live(self.now) {
                 self.finish_flow(packet.to, t);
                 return;
             }

@@ -65,7 +65,7 @@ impl Simulation {
             Instant::NEVER => spec.stop_s,
             start => start.as_secs().min(spec.stop_s),
         };
-        let until = receiver.completed.unwrap_or(Instant::NEVER).min(sender.spec.stop).min(now);
+        let until = receiver.completed().unwrap_or(Instant::NEVER).min(sender.spec.stop).min(now);
         let (from_s, to_s) = (self.parts[0].measure.0.as_secs(), self.parts[0].measure.1.as_secs());
         let active_s = intersection([from_s, to_s], [start_s, until.as_secs()]);
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));
@@ -95,7 +95,7 @@ impl Simulation {
             limited_by: active_s.and_then(|_| sender.limited_by(until)),
             longest_recovery: (recovery.rtts > 0.0)
                 .then(|| RecoverySummary { took_s: recovery.took.as_secs(), rtts: recovery.rtts }),
-            completed_s: receiver.completed.map(Instant::as_secs),
+            completed_s: receiver.completed().map(Instant::as_secs),
             count: None,
         })
     }

@@ -95,13 +95,13 @@ impl Receiver {
             let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
             law.on_data(&Received { now, kind: packet.role.kind(), header, rtt });
         }
-        let done = self.completed.is_some();
+        let done = self.completed().is_some();
         self.on_data(now, &data, sacks);
         let arrivals = self.quic.as_mut()?;
         arrivals.forget_known(packet.echoed);
         let at_once = arrivals.record(now, numbers.packet, packet.flags.has(Flags::MARKED));
         // The end of the data is acknowledged at once, as on a TCP connection that closes.
-        if !at_once && self.completed.is_some() == done {
+        if !at_once && self.completed().is_some() == done {
             if self.delayed.due == Instant::NEVER {
                 self.delayed = Delayed { sent: packet.sent, due: now + MAX_ACK_DELAY };
             }

@@ -66,6 +66,9 @@ pub(crate) struct Recovery {
     lost_edge: u64,
     /// Packet number below which lost packets have been sent again.
     resend_next: u64,
+    /// Number of lost packets that have not been sent again. Stored, because it is read several times per packet. It is
+    /// below the sender's limit of packets in flight.
+    pending: u32,
     /// Scoreboard beyond `una`; `None` while it is empty, which is the usual state.
     gaps: Option<Box<Gaps>>,
     /// True while no packet beyond `una` is known to have arrived or to be lost. All packets sent are then in flight,
@@ -121,6 +124,7 @@ impl Recovery {
             next: 0,
             lost_edge: 0,
             resend_next: 0,
+            pending: 0,
             gaps: None,
             intact: mode != Retransmission::Quic,
             recovered_at: None,
@@ -154,7 +158,7 @@ impl Recovery {
     pub(crate) fn in_flight(&self) -> u64 {
         match &self.quic {
             _ if self.intact => self.unacknowledged(),
-            None => self.outstanding() - self.pending(),
+            None => self.outstanding() - u64::from(self.pending),
             Some(quic) => quic.in_flight(),
         }
     }
@@ -195,12 +199,12 @@ impl Recovery {
         self.next
     }
 
-    /// Returns the number of lost packets that have not been sent again.
-    fn pending(&self) -> u64 {
+    /// Counts the lost packets that have not been sent again.
+    fn count_pending(&self) -> u64 {
         let from = self.resend_next.max(self.una);
         let edge = self.lost_edge.max(from);
-        edge - from + self.gaps.as_ref().map_or(0, |gaps| gaps.lost_again.len() as u64)
-            - self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count_within(from, edge))
+        let Some(gaps) = &self.gaps else { return edge - from };
+        edge - from + gaps.lost_again.len() as u64 - gaps.sacked.count_within(from, edge)
     }
 
     /// Returns the number of the next packet to send again, if one is lost.
@@ -233,6 +237,7 @@ impl Recovery {
             return;
         }
         self.fast_retransmit = false;
+        self.pending -= 1;
         if !self.mode.is_selective() {
             self.resend_next = number + 1;
             return;
@@ -300,17 +305,18 @@ impl Recovery {
 
     /// Returns the event that the law learns.
     fn event(&mut self, progress: &Progress) -> Option<Event> {
+        self.pending = self.count_pending() as u32;
         match self.recovered_at {
             _ if progress.finding == Finding::Spurious => Some(self.undo()),
             Some((point, _)) if self.una >= point => self.recover(),
             // Reno ends recovery at the first new acknowledgement, whatever else was lost.
             Some((_, Cause::Loss)) if self.mode == Retransmission::Reno && progress.advanced => self.recover(),
-            None if self.pending() > 0 => Some(self.signal_loss()),
+            None if self.pending > 0 => Some(self.signal_loss()),
             Some(_) if progress.finding == Finding::LostAgain && self.mode != Retransmission::Rfc3517 => {
                 Some(self.signal_loss())
             }
             // The window was already reduced for the mark: the loss is only repaired.
-            Some((_, Cause::Mark)) if self.pending() > 0 => {
+            Some((_, Cause::Mark)) if self.pending > 0 => {
                 self.recovered_at = Some((self.next, Cause::Loss));
                 None
             }
@@ -326,6 +332,7 @@ impl Recovery {
         if let Some(gaps) = &mut self.gaps {
             gaps.lost_again.clear();
         }
+        self.pending = self.count_pending() as u32;
         Event::Spurious
     }
 
@@ -373,6 +380,7 @@ impl Recovery {
             gaps.signalled = 0;
             gaps.lost_again.clear();
         }
+        self.pending = self.count_pending() as u32;
         self.duplicates = 0;
         self.fast_retransmit = false;
         if let Some(rack) = &mut self.rack {

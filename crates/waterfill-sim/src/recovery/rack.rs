@@ -143,10 +143,14 @@ impl Rack {
         }
     }
 
-    /// Returns the time after which a probe is sent if nothing arrives, or `None` if none is sent.
-    pub(super) fn probe_timeout(&self, smoothed_rtt: Duration, in_flight: u64) -> Option<Duration> {
-        let delay = if in_flight == 1 { MAX_ACK_DELAY } else { Duration::ZERO };
-        self.probe.is_none().then(|| smoothed_rtt * 2 + delay)
+    /// Returns the time after which a probe is sent if nothing arrives, or [`Duration::MAX`] if none is sent.
+    #[inline]
+    pub(super) fn probe_timeout(&self, smoothed_rtt: Duration, in_flight: u64) -> Duration {
+        if self.probe.is_some() {
+            return Duration::MAX;
+        }
+        let twice = smoothed_rtt + smoothed_rtt;
+        if in_flight == 1 { twice + MAX_ACK_DELAY } else { twice }
     }
 
     /// `[rfc8985:§6.2.4]` Returns the reordering window.
@@ -272,17 +276,15 @@ impl Recovery {
         }
     }
 
-    /// Returns true if the method ever probes the tail.
+    /// Returns the time after which [`Recovery::probe`] is called if nothing arrives, or [`Duration::MAX`] if it is not.
     #[inline]
-    pub(crate) const fn probes(&self) -> bool {
-        self.rack.is_some()
-    }
-
-    /// Returns the time after which [`Recovery::probe`] is called if nothing arrives, or `None` if it is not.
-    #[inline]
-    pub(crate) fn probe_timeout(&self, smoothed_rtt: Duration) -> Option<Duration> {
-        let rack = self.rack.as_ref().filter(|_| self.intact && self.recovered_at.is_none())?;
-        rack.probe_timeout(smoothed_rtt, self.unacknowledged())
+    pub(crate) fn probe_timeout(&self, smoothed_rtt: Duration) -> Duration {
+        match &self.rack {
+            Some(rack) if self.intact && self.recovered_at.is_none() => {
+                rack.probe_timeout(smoothed_rtt, self.unacknowledged())
+            }
+            _ => Duration::MAX,
+        }
     }
 
     /// Sends the last packet again, whatever the window.
@@ -290,6 +292,7 @@ impl Recovery {
         let Some(rack) = &mut self.rack else { return };
         rack.probe = Some((self.next, None));
         self.gaps.get_or_insert_default().lost_again.push_back(self.next - 1);
+        self.pending += 1;
         self.intact = false;
         self.fast_retransmit = true;
     }
@@ -402,12 +405,12 @@ mod tests {
     fn rfc8985_7_4_a_probe_signals_only_if_it_repairs_a_loss() {
         for (echo, event) in [(200, Some(Event::Loss)), (9, None)] {
             let mut r = ten();
-            assert_eq!(r.probe_timeout(Duration::from_millis(100)), Some(Duration::from_millis(200)));
+            assert_eq!(r.probe_timeout(Duration::from_millis(100)), Duration::from_millis(200));
             r.probe();
             assert!(r.must_send());
             assert_eq!(r.to_resend(), Some(9));
             r.on_resent(9, ms(200));
-            assert_eq!(r.probe_timeout(Duration::from_millis(100)), None, "one probe at a time");
+            assert_eq!(r.probe_timeout(Duration::from_millis(100)), Duration::MAX, "one probe at a time");
             assert_eq!((r.to_resend(), r.in_flight()), (None, 10));
             assert_eq!(r.on_ack(10, None, &times(300, echo)).event, event);
         }

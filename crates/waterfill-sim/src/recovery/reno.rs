@@ -33,7 +33,7 @@ impl Recovery {
             if self.mode == Retransmission::Reno && self.is_recovering() {
                 self.lost_edge = self.lost_edge.min(una); // Reno does not detect a second loss
             }
-        } else if una == self.una && self.outstanding() > self.pending() {
+        } else if una == self.una && self.outstanding() > self.count_pending() {
             // A duplicate: a packet has left the network. Duplicates beyond the packets in flight do not count.
             self.duplicates += 1;
             progress.newly_arrived = 1;
@@ -53,7 +53,7 @@ impl Recovery {
             progress.newly_arrived = u64::from(progress.advanced);
         }
         // A duplicate never stands for a packet known lost: after a timeout it may stem from one that was only late.
-        self.duplicates = self.duplicates.min(self.next - self.una - self.pending());
+        self.duplicates = self.duplicates.min(self.next - self.una - self.count_pending());
     }
 }
 
