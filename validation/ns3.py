@@ -330,6 +330,8 @@ def scenario(cell: Ns3Cell, params: Mapping[str, Any]) -> Document:
             "delayed_ack": False,
             "pacing": False,
             "ecn": False,
+            # ns-3 has no RACK.
+            "recovery": "rfc6675" if NS3[cell.law]["sack"] == "true" else "newreno",
         }
         for i, rtt_s in enumerate(cell.rtts_s)
     ]

@@ -99,6 +99,7 @@ def waterfill_run(law: str, flows: Sequence[Arrival]) -> tuple[Numbers, Numbers]
                         "to": f"h{flow.sink}",
                         "start": f"{flow.start_s:.9f} s",
                         "size": f"{flow.size_bytes} B",
+                        "recovery": "rfc6675",  # ns-3 has no RACK
                     }
                     for number, flow in enumerate(flows)
                 ],
