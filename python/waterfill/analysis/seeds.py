@@ -18,6 +18,9 @@ from waterfill.analysis.documents import Difference, Estimate, Figures
 from waterfill.errors import InputError
 
 CONFIDENCE = 0.95
+_UNBOUNDED = (-math.inf, math.inf)
+BOUNDS: Mapping[str, tuple[float, float]] = {"jain_index": (0.0, 1.0), "loss_rate": (0.0, 1.0)}
+"""Quantities whose values, and so whose intervals, are limited."""
 # Beyond any use, and the seeds would no longer fit memory: more is a typing error.
 MAX_SEEDS = 10_000
 
@@ -44,6 +47,12 @@ def quantities(figures: Figures) -> dict[str, float | None]:
         "settling_s.worst": figures.settling_s.worst,
         "start_up_s.median": figures.start_up_s.median,
     }
+    if figures.hosts:
+        found |= {
+            "loss_rate": figures.hosts.loss_rate,
+            "resent_bytes": float(figures.hosts.resent_bytes),
+            "timeouts": float(figures.hosts.timeouts),
+        }
     if figures.transfers:
         slowdown = figures.transfers.slowdown
         found |= {"slowdown.p50": slowdown.p50, "slowdown.p99": slowdown.p99}
@@ -53,9 +62,11 @@ def quantities(figures: Figures) -> dict[str, float | None]:
     }
 
 
-def estimate(values: Sequence[float | None]) -> Estimate:
+def estimate(values: Sequence[float | None], bounds: tuple[float, float] = _UNBOUNDED) -> Estimate:
     """Return a quantity's mean over the seeds and its 95 % interval (Student's t); None where
     undefined.
+
+    The interval ends at `bounds`, between which all values lie.
     """
     known = [value for value in values if value is not None]
     if len(known) < len(values) or not known:
@@ -67,7 +78,8 @@ def estimate(values: Sequence[float | None]) -> Estimate:
 
     error = float(np.std(known, ddof=1)) / math.sqrt(len(known))
     half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(known) - 1)) * error
-    return Estimate(values_=list(values), mean=mean, interval=[mean - half, mean + half])
+    interval = [max(mean - half, bounds[0]), min(mean + half, bounds[1])]
+    return Estimate(values_=list(values), mean=mean, interval=interval)
 
 
 def estimates(runs: Mapping[str, Sequence[Figures]]) -> dict[str, dict[str, Estimate]]:
@@ -75,7 +87,10 @@ def estimates(runs: Mapping[str, Sequence[Figures]]) -> dict[str, dict[str, Esti
     found: dict[str, dict[str, Estimate]] = {}
     for name, of_seeds in runs.items():
         rows = [quantities(figures) for figures in of_seeds]
-        found[name] = {key: estimate([row[key] for row in rows]) for key in rows[0]}
+        found[name] = {
+            key: estimate([row[key] for row in rows], BOUNDS.get(key, _UNBOUNDED))
+            for key in rows[0]
+        }
     return found
 
 

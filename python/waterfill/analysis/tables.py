@@ -439,6 +439,8 @@ class Quantity:
     form: str = ".2f"
     drawn: bool = False
     """True if the figure of the seeds has a panel for the quantity."""
+    optional: bool = False
+    """True if the quantity is left out where it is zero in all runs."""
 
     @property
     def axis(self) -> str:
@@ -452,6 +454,9 @@ OVER_SEEDS = (
     Quantity("queue_bytes.mean", "queue", "queue", "mean queue", "kB", 1e3, ".1f", drawn=True),
     Quantity("queue_bytes.p99", "queue p99", "p99", "queue p99", "kB", 1e3, ".1f"),
     Quantity("drops", "drops", "drops", "drops", form=".1f"),
+    Quantity("loss_rate", "loss", "loss", "lost packets", "%", 0.01, ".3g", optional=True),
+    Quantity("resent_bytes", "resent", "resent", "resent data", "kB", 1e3, ".1f", optional=True),
+    Quantity("timeouts", "time-outs", "time-\nouts", "time-outs", form=".1f", optional=True),
     Quantity("jain_index", "Jain", "Jain", "Jain's index", form=".4f", drawn=True),
     Quantity("share_ratio.worst", "min share", "min\nshare", "smallest rate / max-min share",
              form=".3f", drawn=True),
@@ -470,7 +475,9 @@ def over_seeds(runs: Mapping[str, Mapping[str, Estimate]], note: str = "") -> Ta
         Column("run", lambda run: run[0], short="protocol")
     ]
     for one in OVER_SEEDS:
-        if one.key in there:
+        if one.key in there and (
+            not one.optional or any(run[one.key].mean for run in runs.values())
+        ):
             columns += [
                 Column(one.label, _interval(one, "terminal"), one.unit, short=one.short,
                        where="terminal"),
@@ -502,7 +509,8 @@ def _interval(
             return TableCell(text, mean)
         text = format(mean / one.size, one.form)
         if span is not None:
-            text += f"\n±{format((span[1] - mean) / one.size, one.form)}"
+            half = max(mean - span[0], span[1] - mean)
+            text += f"\n±{format(half / one.size, one.form)}"
         return TableCell(text, mean)
 
     return cell

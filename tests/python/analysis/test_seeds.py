@@ -43,6 +43,13 @@ def test_an_interval_by_hand():
     assert found["interval"] == pytest.approx([2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / 3**0.5])
 
 
+def test_an_interval_ends_where_values_can():
+    wide = seeds.estimate([0.35, 0.99, 1.0])["interval"]
+    assert wide[0] < 0
+    assert wide[1] > 1
+    assert seeds.estimate([0.35, 0.99, 1.0], seeds.BOUNDS["jain_index"])["interval"] == [0.0, 1.0]
+
+
 def test_a_seed_without_a_value_leaves_no_mean():
     assert seeds.estimate([1.0, None, 3.0]) == {
         "values": [1.0, None, 3.0], "mean": None, "interval": None,
@@ -103,6 +110,9 @@ def test_compare_over_seeds(waterfill, scenario, tmp_path):
     assert queue["values"][0] == document["runs"]["maxnet"]["compare"]["queue_bytes"]["mean"]
     assert len(set(queue["values"])) == 3
     assert queue["interval"][0] < queue["mean"] < queue["interval"][1]
+    hosts = document["runs"]["maxnet"]["compare"]["hosts"]
+    for key in ("loss_rate", "resent_bytes", "timeouts"):
+        assert document["over_seeds"]["maxnet"][key]["values"][0] == hosts[key]
     # A seed's run is that of the seed alone.
     alone = json.loads((tmp_path / "out/maxnet/seed-7/summary.json").read_text())
     direct = waterfill("run", "out/maxnet/seed-7/scenario.toml", "--json").document
