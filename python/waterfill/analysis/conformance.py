@@ -22,6 +22,7 @@ from waterfill.runs.laws import PythonLaw
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
+from waterfill.scenario.units import percent
 
 # Least share of an idle link that a flow must use, largest time of a transfer (s), and growth of
 # an unused window that counts as none.
@@ -90,8 +91,8 @@ def _alone(name: str, law: PythonLaw) -> Iterator[Finding]:
     yield Finding("two runs with one seed", f"series {found}", "equal series", same)
     clean = _run(name, law, _scenario(name, "20 s", {}, {})).summary.links[0]
     used = clean.utilization
-    wanted = f"at least {MIN_UTILIZATION:.0%}"
-    yield Finding("utilization of an idle link", f"{used:.1%}", wanted, used >= MIN_UTILIZATION)
+    wanted = f"at least {percent(MIN_UTILIZATION)}"
+    yield Finding("utilization of an idle link", percent(used, 1), wanted, used >= MIN_UTILIZATION)
     queue_ms = clean.queue_bytes.mean * 8 / 10e6 * 1e3
     yield Finding("mean queue of an idle link", f"{queue_ms:.3g} ms", "", None)
     hops = first.summary.engine.packet_hops

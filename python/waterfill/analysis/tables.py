@@ -24,7 +24,7 @@ from waterfill.contract.summary import (
 )
 from waterfill.errors import one_line
 from waterfill.runs.result import last_end_s
-from waterfill.scenario.units import TIME, VOLUME
+from waterfill.scenario.units import TIME, VOLUME, percent
 
 if TYPE_CHECKING:
     from waterfill.analysis.documents import Estimate, Figures
@@ -209,7 +209,7 @@ def _largest(limits: LimitedBy | None) -> TableCell | None:
     if limits is None:
         return None
     name, share = hosts.largest(limits)
-    return TableCell(f"{name} {share:.0%}".replace("%", " %"), share)
+    return TableCell(f"{name} {percent(share)}", share)
 
 
 def _losses(

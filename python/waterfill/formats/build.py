@@ -25,7 +25,7 @@ from waterfill.formats import (
 )
 from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
 from waterfill.scenario import distributions
-from waterfill.scenario.units import RATE, TIME, VOLUME
+from waterfill.scenario.units import RATE, TIME, VOLUME, percent
 
 Demands = dict[tuple[str, str], float]
 # Pairs of a large graph are drawn: all pairs of 100 nodes would be 9900 flows.
@@ -511,7 +511,7 @@ def _sources(layout: Layout, pattern: str, options: Options) -> list[SourcePlan]
         _check_pairs(max(map(len, parts), default=0), pattern, MAX_WEIGHED)
     load = ARRIVING_LOAD if options.load is None else options.load
     within = _WITHIN[pattern] if layout.parts[1:] else ""
-    layout.notes.append(f"Traffic: {pattern}{within}, {load:.0%} of what the hosts can send.")
+    layout.notes.append(f"Traffic: {pattern}{within}, {percent(load)} of what the hosts can send.")
     fan_in = options.pairs if pattern == "incast" else None
     return [SourcePlan(pattern, load, sizes, tuple(part), fan_in) for part in parts]
 

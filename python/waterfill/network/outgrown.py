@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from waterfill.contract.network import FlowSpec, LinkSpec, Network
 from waterfill.contract.summary import CoreFlow
 from waterfill.network.protocols import Protocols
-from waterfill.scenario.units import TIME, WINDOW
+from waterfill.scenario.units import TIME, WINDOW, percent
 
 # Growth of the RTT from which a warning is due, and the part of its share that a flow then lacks.
 _GROWTH = 1.05
@@ -41,8 +41,8 @@ def warnings_of(
             named.add(flow.group)
             yield (
                 f"flow.{flow.group}.base_rtt_window",
-                f"its rate is {flow.rate_bps / share_bps:.0%} of its share, because its hosts use "
-                f"an RTT of {TIME.format(kept_s)} and the path has {TIME.format(now_s)}; "
+                f"its rate is {percent(flow.rate_bps / share_bps)} of its share, because its hosts "
+                f"use an RTT of {TIME.format(kept_s)} and the path has {TIME.format(now_s)}; "
                 + _advice(spec.base_rtt_window_s),
             )
 

@@ -24,6 +24,7 @@ from waterfill.papers.claims.verdict import Judged
 from waterfill.report import checks, page
 from waterfill.report.detect import CLAIMS
 from waterfill.runs.files import open_regular, write_text
+from waterfill.scenario.units import percent
 
 if TYPE_CHECKING:
     from waterfill.papers.claims.schema import Claim, Figure
@@ -123,7 +124,7 @@ def _tally(claims: Sequence[Judged]) -> str:
     words = {"differs": "differs" if differ == 1 else "differ"}
     parts = ", ".join(f"{number[verdict]} {words.get(verdict, verdict)}" for verdict in VERDICTS)
     checked = reproduced + differ
-    share = f" ({reproduced / checked:.0%} of the checkable)" if checked else ""
+    share = f" ({percent(reproduced / checked)} of the checkable)" if checked else ""
     return f"{len(claims)} claim{'s' * (len(claims) != 1)}, {parts}{share}"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from waterfill.contract.summary import CoreFlow, CoreSummary, FlowWarning
-from waterfill.scenario.units import RATE, TIME
+from waterfill.scenario.units import RATE, TIME, percent
 
 if TYPE_CHECKING:
     from waterfill.contract.network import Network
@@ -51,8 +51,8 @@ def warnings_of(
                 found.append(FlowWarning(
                     flow=flow.name, kind="constant rate",
                     text=f"sends at a constant {RATE.format(float(f'{pacing_bps:.3g}'))}, limited "
-                    f"by pacing, {flow.rate_bps / share_bps:.0%} of its share, on a path used to "
-                    f"{busiest:.0%}",
+                    f"by pacing, {percent(flow.rate_bps / share_bps)} of its share, on a path used "
+                    f"to {percent(busiest)}",
                 ))  # fmt: skip
     return found
 

@@ -272,6 +272,11 @@ class Limit(Quantity):
         return rf"(?:{UNLIMITED}|{super().pattern})"
 
 
+def percent(share: float, decimals: int = 0) -> str:
+    """Return a share in percent, such as `24 %`."""
+    return f"{100 * share:.{decimals}f} %"
+
+
 # Times become integer picoseconds in 63 bits; eleven days leave headroom for sums of times.
 MAX_TIME_S = 1e6
 # Volumes and numbers of packets become integers of 64 bits.

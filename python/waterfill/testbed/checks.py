@@ -23,6 +23,7 @@ from waterfill.contract.network import Network
 from waterfill.contract.summary import Check, CoreFlow, LinkSummary
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
+from waterfill.scenario.units import percent
 from waterfill.testbed import cohabit, delayline, isolate, kernel
 from waterfill.testbed.answer import Answer
 from waterfill.testbed.plan import Congestion, Faults, Plan
@@ -314,7 +315,7 @@ def _processor(raw: Answer) -> Check:
     found = {"idle": idle, "yielding": yielding, "stolen": spent["steal"] / total,
              "softirq": spent["softirq"] / total}  # fmt: skip
     # CPU time of processes at a lowered priority was available: they yield.
-    wanted = f"CPUs of hosts and routers: {MIN_IDLE:.0%} idle or used at lowered priority"
+    wanted = f"CPUs of hosts and routers: {percent(MIN_IDLE)} idle or used at lowered priority"
     return _check("processor", idle + yielding >= MIN_IDLE, found, wanted)
 
 
@@ -355,7 +356,9 @@ def _hosts(raw: Answer) -> Check:
         share = max(counted, totals.send_buffer_full / max(1, totals.looks))
         if share > HOST_LIMITED:
             worst[stream.name] = share
-    wanted = f"no sender limited by a socket buffer for more than {HOST_LIMITED:.0%} of its time"
+    wanted = (
+        f"no sender limited by a socket buffer for more than {percent(HOST_LIMITED)} of its time"
+    )
     return _check("socket buffers", not worst, worst, wanted)
 
 

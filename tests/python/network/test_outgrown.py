@@ -95,7 +95,7 @@ def found(*args, **more):
 
 def test_a_run_warns_of_a_share_out_of_reach():
     assert found(base_rtt_window="unlimited") == [
-        "S.toml: flow.f.base_rtt_window: its rate is 22% of its share, because its hosts use an "
+        "S.toml: flow.f.base_rtt_window: its rate is 22 % of its share, because its hosts use an "
         'RTT of 40 ms and the path has 200 ms; write a time such as "10 s", after which they '
         "forget an RTT"
     ]
