@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,23 @@ def test_cubic_in_python_equals_cubic_in_rust(case):
     assert happened.get(case, True)
     windows = rust.flows["window_bytes"].to_pylist()
     assert len(set(windows)) > 20  # the law was at work
+
+
+def test_a_law_names_its_loss_recovery():
+    def flows(law: waterfill.PythonLaw, **own: Any) -> Any:
+        scenario = waterfill.Scenario("one", duration="10 s", protocol="mine")
+        scenario = scenario.link("l", "a", "b", "20 Mbit/s", "15 ms", loss=0.002)
+        return scenario.flow("f", "a", "b", **own).run(laws={"mine": law}).flows
+
+    law = LAWS["my-cubic"]
+    by_rack = flows(replace(law, recovery="rack"))
+    assert by_rack.equals(flows(law, recovery="rack"))
+    assert not by_rack.equals(flows(law))
+    assert flows(law).equals(flows(replace(law, recovery="rack"), recovery="rfc6675"))
+    with pytest.raises(
+        waterfill.InputError, match=r"recovery: must be reno, .* or quic, got \"x\""
+    ):
+        flows(replace(law, recovery="x"))
 
 
 def test_the_port_passes_the_battery(waterfill):

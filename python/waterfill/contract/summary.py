@@ -231,6 +231,7 @@ class LawSummary(Record):
     about: str = ""
     params: list[LawParamEntry] | None = None
     signals: Mapping[str, str] | None = None
+    recovery: str = "rfc6675"
 
 
 class Summary(Record):

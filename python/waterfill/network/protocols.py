@@ -86,7 +86,8 @@ class ProtocolInfo:
 
     `signals` are the series that its router and source record. `paced` says whether packets are
     paced with the default parameters, unless a flow's `pacing` says otherwise. `recovery` is its
-    method of loss recovery on sim, unless a flow's `recovery` names another.
+    method of loss recovery on sim, unless a flow's `recovery` names another. `is_python` marks a
+    law in Python, whose recovery the core does not know.
     """
 
     name: str
@@ -99,6 +100,7 @@ class ProtocolInfo:
     signals: tuple[str, ...] = ()
     paced: bool = False
     recovery: str = ""
+    is_python: bool = False
     base_rtt: BaseRttEntry | None = field(default=None, hash=False)
     kernel: KernelEntry | None = field(default=None, hash=False)
 

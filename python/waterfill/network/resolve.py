@@ -425,6 +425,7 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
     forward, reverse, pad_s, base_rtt_s = route
     stop, size, seed = flow.stop, flow.size, scenario.seed
     start_jitter, rtt_jitter = flow.start_jitter, flow.rtt_jitter
+    recovery = flow.recovery or (protocol.recovery if protocol.is_python else None)
     return FlowSpec(
         name=flow.name,
         count=flow.count,
@@ -445,9 +446,9 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         initial_window_packets=flow.initial_window,
         pacing=flow.pacing,
         # RFC 9000 §13.2.2 recommends it for QUIC.
-        delayed_ack=flow.recovery == "quic" if flow.delayed_ack is None else flow.delayed_ack,
+        delayed_ack=recovery == "quic" if flow.delayed_ack is None else flow.delayed_ack,
         ecn=flow.ecn,
-        recovery=flow.recovery,
+        recovery=recovery,
         claimed_rtt_s=flow.claimed_rtt,
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),

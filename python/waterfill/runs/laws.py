@@ -21,7 +21,7 @@ from waterfill.contract.network import ParamValue
 from waterfill.contract.summary import BaseRttEntry, LawParamEntry, LawSummary
 from waterfill.errors import InputError, shown
 from waterfill.network.protocols import UNITS, ParamInfo, ProtocolInfo
-from waterfill.scenario.document import Scenario
+from waterfill.scenario.document import RECOVERIES, Scenario
 
 # The numbers in a header, and their bytes.
 MAX_FIELDS = 4
@@ -34,6 +34,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "ecn": ("off", "classic", "accurate"),
     "reduction": ("law", "proportional"),
+    "recovery": RECOVERIES,
 }
 
 
@@ -89,7 +90,8 @@ class PythonLaw:
     packets carry; a law without a header and a router adds no bytes to packets. `params` are the
     law's parameters by name, `signals` the units of its own series by name. `ecn` says how the
     law wants marks: off, classic or accurate; `reduction` who lowers the data in flight after a
-    loss: law or proportional (the host, by PRR). `target` is the utilization, in (0, 1], of which
+    loss: law or proportional (the host, by PRR); `recovery` how the host finds losses, unless a
+    flow's `recovery` says otherwise. `target` is the utilization, in (0, 1], of which
     max-min shares are computed. See docs/howto/write-a-law-in-python.md.
 
     >>> import waterfill
@@ -120,6 +122,7 @@ class PythonLaw:
     paced: bool = True
     ecn: str = "off"
     reduction: str = "law"
+    recovery: str = "rfc6675"
     params: Mapping[str, LawParam] = field(default_factory=dict)
     signals: Mapping[str, str] = field(default_factory=dict)
     summary: str = ""
@@ -252,6 +255,7 @@ def summary(law: PythonLaw) -> LawSummary:
             for name, param in law.params.items()
         ],
         signals=dict(law.signals),
+        recovery=law.recovery,
     )
 
 
@@ -278,7 +282,8 @@ def _info(name: str, law: LawSummary) -> ProtocolInfo:
         echo_bytes=law.header_bytes,
         summary=law.about or "a law in Python",
         signals=tuple(law.signals or ()),
-        recovery="rfc6675",
+        recovery=law.recovery,
+        is_python=True,
         paced=law.paced,
         base_rtt=BaseRttEntry(window_s=None, limits_rate=False),
     )

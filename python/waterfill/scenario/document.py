@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import tomli_w
 from pydantic import (
@@ -132,6 +132,9 @@ def _arrivals(value: object) -> float:
     return number(value, above=0, maximum=most)
 
 
+Recovery = Literal["reno", "newreno", "rfc3517", "rfc6675", "rack", "quic"]
+RECOVERIES: tuple[str, ...] = get_args(Recovery)
+"""Methods of loss recovery."""
 # A load written as a number above this is a percentage without its sign.
 _MAX_BARE_LOAD = 10
 
@@ -461,7 +464,7 @@ class _Routed(Table):
     """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
-    recovery: Literal["reno", "newreno", "rfc3517", "rfc6675", "rack", "quic"] | None = None
+    recovery: Recovery | None = None
     """Method of loss recovery; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None
     """Rate of each source host's own link to its first router (bit/s); default: no limit."""
