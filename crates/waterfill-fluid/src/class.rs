@@ -13,7 +13,7 @@ use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySo
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::DemandCourse;
-use waterfill_network::histogram::Histogram;
+use waterfill_network::histogram::RttHistogram;
 
 use crate::pipe::{Inbox, Parcel, Plain, TimeStep};
 
@@ -148,12 +148,9 @@ pub(crate) struct Class {
 pub(crate) struct RttSamples {
     sum: f64,
     weight: f64,
-    /// Histogram of the RTT above the base RTT, in ticks of 2¹⁶ ps.
-    above_base: Histogram,
+    above_base: RttHistogram,
 }
 
-/// Binary logarithm of the RTT histogram's tick in ps, the same as in the packet simulator.
-const RTT_TICK_BITS: u32 = 16;
 /// Ratio of the pacing rate to the window per RTT: Linux's tcp_pacing_ca_ratio.
 ///
 /// A paced law that sets no rate sends its window in slightly less than one RTT.
@@ -567,7 +564,7 @@ impl RttSamples {
         if weight > 0.0 {
             self.sum += weight * rtt.as_secs();
             self.weight += weight;
-            self.above_base.add((rtt - base).as_ps() >> RTT_TICK_BITS, weight.ceil() as u64);
+            self.above_base.add(rtt - base, weight.ceil() as u64);
         }
     }
 
@@ -575,19 +572,13 @@ impl RttSamples {
         (self.weight > 0.0).then(|| self.sum / self.weight)
     }
 
-    /// Returns a quantile of the RTT samples, in seconds above the base RTT, or `None` without samples.
+    /// Returns a quantile of the RTT above the base RTT, in seconds.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
-        self.above_base.quantile(q).map(seconds)
+        self.above_base.quantile_s(q)
     }
 
     /// Returns the 99th percentile of the RTT above the base RTT, in seconds.
     pub(crate) fn p99_above_base_s(&self, base_rtt: Duration) -> Option<f64> {
-        let mean_ps = (self.mean_s()? - base_rtt.as_secs()) * 1e12;
-        self.above_base.quantile_above_mean(0.99, mean_ps / f64::from(1 << RTT_TICK_BITS)).map(seconds)
+        self.above_base.p99_s(self.mean_s()? - base_rtt.as_secs())
     }
-}
-
-/// Returns ticks of an RTT histogram in seconds.
-fn seconds(ticks: f64) -> f64 {
-    Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs()
 }

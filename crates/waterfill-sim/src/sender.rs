@@ -15,7 +15,7 @@ use waterfill_laws::protocol::{
 use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::histogram::Histogram;
+use waterfill_network::histogram::RttHistogram;
 use waterfill_network::summary::LimitedBy;
 use waterfill_network::{DemandCourse, FlowSpec, Network, TCP_IP_BYTES};
 
@@ -40,9 +40,6 @@ const PACING_GAIN: f64 = 1.2;
 /// Maximum time between two packets of a paced source. A rate of zero must not stop the source, because only feedback
 /// on packets raises the rate. Linux's fq takes 1 s; JetMax's slowest source sends 1500 B every 1.2 s.
 const MAX_SPACING: Duration = Duration::from_millis(2000);
-
-/// Binary logarithm of a tick of the RTT histogram, in picoseconds: a tick is 2¹⁶ ps.
-const RTT_TICK_BITS: u32 = 16;
 
 /// Indices of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -189,9 +186,7 @@ enum Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RttSamples {
     sum_ps: u128,
-    /// Histogram of the RTT above the base RTT, in ticks of 2¹⁶ ps. This is fine enough, with few empty buckets per
-    /// flow.
-    above_base: Histogram<u32>,
+    above_base: RttHistogram<u32>,
 }
 
 /// Sending side of a connection.
@@ -501,7 +496,7 @@ impl Sender {
     fn record_rtt(&mut self, now: Instant, rtt: Duration) {
         if self.spec.measure.0 <= now && now <= self.spec.measure.1 {
             self.rtt.sum_ps += u128::from(rtt.as_ps());
-            self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() >> RTT_TICK_BITS, 1);
+            self.rtt.above_base.add(rtt - self.spec.base_rtt, 1);
         }
     }
 
@@ -893,17 +888,11 @@ impl RttSamples {
 
     /// Returns a quantile of the RTT above the base RTT, in seconds.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
-        self.above_base.quantile(q).map(seconds)
+        self.above_base.quantile_s(q)
     }
 
     /// Returns the 99th percentile of the RTT above the base RTT, in seconds.
     pub(crate) fn p99_above_base_s(&self, base_rtt: Duration) -> Option<f64> {
-        let mean_ps = (self.mean_s()? - base_rtt.as_secs()) * 1e12;
-        self.above_base.quantile_above_mean(0.99, mean_ps / f64::from(1 << RTT_TICK_BITS)).map(seconds)
+        self.above_base.p99_s(self.mean_s()? - base_rtt.as_secs())
     }
-}
-
-/// Returns ticks of an RTT histogram in seconds.
-fn seconds(ticks: f64) -> f64 {
-    Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs()
 }
