@@ -26,7 +26,6 @@ impl Sender {
     /// Handles an ACK frame.
     #[inline(never)]
     pub(crate) fn on_ack_frame(&mut self, now: Instant, packet: &Packet, frame: &Blocks) {
-        self.echoed = packet.echoed;
         let frame = AckFrame::decode(frame);
         let Some(quic) = self.recovery.quic() else { return };
         let mut outcome = quic.on_ack(now, &frame);
@@ -39,6 +38,7 @@ impl Sender {
         }
         self.recovery.follow_quic();
         self.apply_signal(now, outcome.signal);
+        self.echoed = packet.echoed; // after the signal, which dates a limit back to the acknowledgement before
         self.acknowledge(now, packet, &outcome);
         self.window_packets = self.window_packets.max(MIN_WINDOW);
         self.app_limited = false;
