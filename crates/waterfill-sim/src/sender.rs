@@ -3,6 +3,8 @@
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
 
+#[cfg(test)]
+mod patterns;
 mod quic;
 
 use std::num::NonZeroU16;
