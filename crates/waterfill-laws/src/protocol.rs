@@ -518,7 +518,7 @@ pub struct Ack<E> {
     pub base_rtt: Duration,
     /// Data sent that is neither acknowledged nor known to be lost.
     pub in_flight: Volume,
-    /// True during recovery from a loss, or reduction after a mark.
+    /// True during recovery from a loss, or reduction after a mark. With RACK also for packets beyond a gap (RFC 3042).
     ///
     /// A growing window would undo the reduction. The flag is false after a timeout, when the window restarts at once.
     pub recovering: bool,

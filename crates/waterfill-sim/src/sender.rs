@@ -4,6 +4,8 @@
 //! [`Sender::poll_transmit`].
 
 #[cfg(test)]
+mod linux_order;
+#[cfg(test)]
 mod patterns;
 mod quic;
 
@@ -316,7 +318,7 @@ impl Sender {
         self.rto_backoff = 0;
         self.next_send = now;
         self.sample_rtt(now, packet);
-        self.notify_law(now, packet, PacketKind::Syn, 0);
+        self.notify_law(now, packet, PacketKind::Syn, 0, false);
         if self.spec.host.base_rtt.is_some_and(BaseRtt::data_only) {
             self.base_rtt = Duration::MAX;
             self.recent_rtts.iter_mut().for_each(|recent| recent.clear());
@@ -346,7 +348,7 @@ impl Sender {
             self.on_any_ack(now, packet, blocks, marked);
             return;
         };
-        self.notify_law(now, packet, PacketKind::Ack, newly_arrived);
+        self.notify_law(now, packet, PacketKind::Ack, newly_arrived, self.recovery.is_recovering());
         if marked || self.reduction.is_some() {
             self.react(now, Progress { newly_arrived, advanced: true, ..Progress::default() }, marked);
         }
@@ -356,8 +358,16 @@ impl Sender {
     /// Handles an acknowledgement outside the usual case.
     #[inline(never)] // keeps the usual path short
     fn on_any_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>, marked: bool) {
-        let progress = self.recovery.on_any_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
-        self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived);
+        let mut progress = self.recovery.on_any_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
+        if progress.event == Some(Event::Spurious) {
+            // Before the law sees the acknowledgement, by which the restored window grows.
+            self.on_event(now, Event::Spurious, progress.newly_arrived);
+            progress.event = None;
+        }
+        // [rfc3042:§2] The window does not grow by packets beyond a gap, which may be a loss.
+        let beyond_gap = !progress.advanced && self.recovery.method() == Retransmission::Rack;
+        let recovering = self.recovery.is_recovering() || beyond_gap;
+        self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived, recovering);
         if progress.event.is_some() || marked || self.reduction.is_some() {
             self.react(now, progress, marked);
         }
@@ -546,20 +556,21 @@ impl Sender {
     /// Passes an acknowledgement to the law and reads the law's window.
     #[expect(clippy::inline_always, reason = "of its two callers, only that of a SYN's answer is rare")]
     #[inline(always)]
-    fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64) {
+    fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64, recovering: bool) {
         let Cargo::Echo(echo) = &packet.cargo else { return };
         if self.faults.is_some() && self.ignores(now, kind) {
             return;
         }
         let acked = self.volume(newly_arrived);
         let marked = if packet.flags.has(Flags::REPORTS_MARK) { acked } else { Volume::ZERO };
-        self.pass_to_law(now, echo, kind, [acked, marked]);
+        self.pass_to_law(now, echo, kind, [acked, marked], recovering);
     }
 
     /// Passes an acknowledgement with its volumes, acknowledged and marked, to the law and reads the law's window.
     #[expect(clippy::inline_always, reason = "as for `notify_law`")]
     #[inline(always)]
-    fn pass_to_law(&mut self, now: Instant, echo: &AnyEcho, kind: PacketKind, [acked, marked]: [Volume; 2]) {
+    fn pass_to_law(&mut self, now: Instant, echo: &AnyEcho, kind: PacketKind, volumes: [Volume; 2], recovering: bool) {
+        let [acked, marked] = volumes;
         let limit = self.law.on_ack(&Ack {
             now: self.clock(now),
             echo,
@@ -570,7 +581,7 @@ impl Sender {
             smoothed_rtt: self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt),
             base_rtt: self.base_rtt,
             in_flight: self.volume(self.recovery.in_flight()),
-            recovering: self.recovery.is_recovering(),
+            recovering,
             window_limited: !self.app_limited,
         });
         self.window_packets = self.in_whole_packets(limit);
@@ -611,9 +622,16 @@ impl Sender {
             return; // a pacing timer: poll_transmit handles it
         }
         if self.probing && self.phase == Phase::Open {
+            let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+            if let Some([probe, timeout]) = self.recovery.postponed_probe(now, smoothed_rtt, self.rto()) {
+                (self.probing, self.rto_deadline) = (probe < timeout, probe.min(timeout));
+                return;
+            }
             self.probing = false;
-            self.rto_deadline = now + self.rto();
-            self.recovery.probe();
+            // [rfc8985:§7.3] New data, if some can leave now. Its sending starts the timer.
+            let with_new_data = self.recovery.to_resend().is_none() && self.data_at(now).is_some_and(|at| at <= now);
+            self.rto_deadline = if with_new_data { Instant::NEVER } else { now + self.rto() };
+            self.recovery.probe(with_new_data);
             return;
         }
         match self.phase {
@@ -822,6 +840,7 @@ impl Sender {
             let (number, flags) = self.on_datagram_sent(now, number);
             return (Role::Datagram, number, bytes, flags);
         }
+        self.recovery.on_probe_sent(now);
         self.start_timer(now, self.rto());
         (Role::Data, number, bytes, flags)
     }

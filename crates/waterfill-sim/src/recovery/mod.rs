@@ -71,8 +71,8 @@ pub(crate) struct Recovery {
     pending: u32,
     /// Scoreboard beyond `una`; `None` while it is empty, which is the usual state.
     gaps: Option<Box<Gaps>>,
-    /// True while no packet beyond `una` is known to have arrived or to be lost. All packets sent are then in flight,
-    /// which is the usual state. The field is updated on each change, because it is read for every packet.
+    /// True while no packet beyond `una` is known to have arrived or to be lost, and no probe is in progress. All packets
+    /// sent are then in flight, which is the usual state. The field is updated on each change, because it is read for every packet.
     intact: bool,
     /// Value of `next` when the loss or mark was found, with its cause. Recovery ends when `una` reaches this value.
     recovered_at: Option<(u64, Cause)>,
@@ -163,15 +163,19 @@ impl Recovery {
         }
     }
 
-    /// Returns true if the next packet ignores the window: a retransmission (RFC 5681 and RFC 6582, §3.2 step 3), or any
-    /// packet of QUIC's probes.
+    /// Returns true if the next packet ignores the window: a retransmission (RFC 5681 and RFC 6582, §3.2 step 3), or a
+    /// probe.
     pub(crate) fn must_send(&self) -> bool {
         self.fast_retransmit && self.may_exceed_window()
     }
 
     #[cold]
     fn may_exceed_window(&self) -> bool {
-        self.quic.as_ref().map_or_else(|| self.to_resend().is_some(), |quic| quic.may_exceed_window())
+        match (&self.quic, &self.rack) {
+            (Some(quic), _) => quic.may_exceed_window(),
+            (None, Some(rack)) if rack.probes_with_new_data() => true,
+            _ => self.to_resend().is_some(),
+        }
     }
 
     /// Returns the number of packets sent that are not known to have arrived.
@@ -285,7 +289,8 @@ impl Recovery {
 
     /// Updates `intact` after a change.
     fn review(&mut self) {
-        self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una;
+        let probing = self.rack.as_ref().is_some_and(|rack| rack.is_probing());
+        self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una && !probing;
     }
 
     /// Handles an acknowledgement outside the usual case of [`Recovery::on_usual_ack`].

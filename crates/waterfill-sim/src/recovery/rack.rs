@@ -5,22 +5,22 @@
 //!   of their sending. So the lost ones are a prefix of each, and the scoreboard is RFC 6675's.
 //! - `[rfc8985:§6.2.4]` The reordering window is zero until reordering is seen, then a quarter of the smallest RTT, and
 //!   a quarter more for each round with a DSACK.
-//! - `[rfc8985:§7]` If nothing arrives for two RTTs, the last packet is sent again as a probe. The probe is always a
-//!   retransmission.
+//! - `[rfc8985:§7]` If nothing arrives for two RTTs, a probe is sent whatever the window: new data if there is some,
+//!   otherwise the last packet again.
 //! - A recovery is spurious if an acknowledgement of retransmitted data echoes a time before the first retransmission
 //!   (`[rfc3522:§3.2]`, Eifel), or if a DSACK reports every retransmission as unneeded (`[rfc3708:§3]`). The law then
-//!   restores its window (`[rfc4015:§3.2]`). Echoed times are exact here, so they also decide for timeouts, and RFC 5682
-//!   (F-RTO), which is for hosts without timestamps, is not needed.
+//!   restores its window (`[rfc4015:§3.2]`). A timeout is spurious, too, if data that was not sent again is acknowledged
+//!   next (`[rfc5682:§3.1]`, F-RTO, as Linux reads it): acknowledgements were lost, and no data.
 
 use waterfill_laws::units::{Duration, Instant};
 
-use super::{DUP_THRESH, Finding, Progress, Recovery};
+use super::{Cause, DUP_THRESH, Finding, Gaps, Progress, Recovery, Resent};
 use crate::packet::Blocks;
 
 /// Number of recoveries after which the reordering window is a quarter of the smallest RTT again.
 const PERSIST: u32 = 16;
-/// Longest delay of an acknowledgement that the probe's timer allows for, as in Linux.
-const MAX_ACK_DELAY: Duration = Duration::from_millis(40);
+/// Longest delay of an acknowledgement that the probe's timer allows for (TLP.max_ack_delay): as in Linux, its `rto_min`.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 /// Times at an acknowledgement.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +53,21 @@ pub(super) struct Rack {
     due: Instant,
     /// Episode that the law can undo; `None` after a signal that is certain.
     undo: Option<Undo>,
-    /// Probe in progress: the value of `next`, and the time of sending once it is sent.
-    probe: Option<(u64, Option<Instant>)>,
+    /// Probe in progress.
+    probe: Option<TailProbe>,
+    /// Times of the last probe that was postponed, and of the timeout that it does not postpone.
+    postponed: [Instant; 2],
+}
+
+/// `[rfc8985:§7.3]` Probe of the tail.
+#[derive(Clone, Copy, Debug)]
+struct TailProbe {
+    /// Value of `next` once the probe is sent (TLP.end_seq).
+    end: u64,
+    /// Time of sending.
+    sent: Option<Instant>,
+    /// True if the probe is new data (not TLP.is_retrans).
+    is_new: bool,
 }
 
 /// Retransmissions since the last signal.
@@ -78,6 +91,7 @@ impl Rack {
             due: Instant::NEVER,
             undo: None,
             probe: None,
+            postponed: [Instant::NEVER; 2],
         }
     }
 
@@ -111,14 +125,30 @@ impl Rack {
 
     /// Records a retransmission.
     pub(super) fn on_resent(&mut self, now: Instant) {
-        if let Some((_, sent @ None)) = &mut self.probe {
-            *sent = Some(now);
+        if self.mark_probe_sent(now) {
             return;
         }
         if let Some(undo) = &mut self.undo {
             undo.first = undo.first.min(now);
             undo.needed += 1;
         }
+    }
+
+    /// Records that the probe leaves, if one waits. Returns true if so.
+    fn mark_probe_sent(&mut self, now: Instant) -> bool {
+        let Some(TailProbe { sent: sent @ None, .. }) = &mut self.probe else { return false };
+        *sent = Some(now);
+        true
+    }
+
+    /// Returns true while a probe is in progress.
+    pub(super) const fn is_probing(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    /// Returns true if a probe of new data waits to be sent.
+    pub(super) const fn probes_with_new_data(&self) -> bool {
+        matches!(self.probe, Some(TailProbe { is_new: true, sent: None, .. }))
     }
 
     /// Begins an episode at a signal of congestion. Only the first of a recovery can be undone.
@@ -141,16 +171,6 @@ impl Rack {
         if self.persist == 0 {
             self.quarters = 1;
         }
-    }
-
-    /// Returns the time after which a probe is sent if nothing arrives, or [`Duration::MAX`] if none is sent.
-    #[inline]
-    pub(super) fn probe_timeout(&self, smoothed_rtt: Duration, in_flight: u64) -> Duration {
-        if self.probe.is_some() {
-            return Duration::MAX;
-        }
-        let twice = smoothed_rtt + smoothed_rtt;
-        if in_flight == 1 { twice + MAX_ACK_DELAY } else { twice }
     }
 
     /// `[rfc8985:§6.2.4]` Returns the reordering window.
@@ -182,7 +202,7 @@ impl Rack {
         while let Some(resent) = gaps.resent.front() {
             let arrived = resent.number < board.una || gaps.sacked.contains(resent.number);
             if !arrived {
-                if resent.at > self.newest {
+                if !gaps.is_overtaken(resent, self.newest, end) {
                     break;
                 }
                 if resent.at + patience > times.now {
@@ -201,6 +221,7 @@ impl Recovery {
     pub(super) fn on_rack_ack(&mut self, una: u64, blocks: Option<&Blocks>, times: &AckTimes, progress: &mut Progress) {
         let Some(mut rack) = self.rack.take() else { return };
         let head_resent = self.una < self.resend_next;
+        let original = self.acknowledges_original(una);
         let (dsack, blocks) = split_dsack(una, blocks);
         rack.drop_unsent_probe(self);
         rack.reordered |= self.arrives_late(una, blocks.as_ref());
@@ -209,6 +230,7 @@ impl Recovery {
             rack.newest = times.echo;
             rack.rtt = times.now.since(times.echo);
         }
+        progress.newly_arrived += u64::from(dsack); // as in Linux, the duplicate counts as delivered
         if dsack && self.una >= rack.dsack_round {
             rack.dsack_round = self.next;
             rack.quarters += 1;
@@ -220,13 +242,15 @@ impl Recovery {
             && rack.undo.is_some_and(|undo| undo.needed > 0 && times.echo < undo.first);
         // A packet that was overtaken by others and by its own retransmission.
         rack.reordered |= spurious && self.is_recovering();
+        spurious |= original;
         if let Some(undo) = rack.undo.as_mut().filter(|undo| dsack && undo.needed > 0) {
             undo.needed -= 1;
             spurious |= undo.needed == 0;
         }
-        if let Some((_, Some(at))) = rack.probe.filter(|&(end, _)| una >= end) {
+        if let Some(TailProbe { sent: Some(at), is_new, .. }) = rack.probe.filter(|probe| una >= probe.end) {
             rack.probe = None;
-            if times.echo >= at && !dsack {
+            // [rfc8985:§7.4] Only a probe that repeats data can have repaired a loss.
+            if !is_new && times.echo >= at && !dsack {
                 progress.finding = Finding::TailLost;
             }
         }
@@ -251,6 +275,15 @@ impl Recovery {
             start < end && gaps.sacked.count_within(start, end) < end - start
         };
         new(self.una, una) || blocks.is_some_and(|blocks| blocks.iter().any(|&(start, end)| new(start, end)))
+    }
+
+    /// `[rfc5682:§3.1]` Returns true if this acknowledgement after a timeout is for data that was not sent again and had
+    /// not been reported.
+    fn acknowledges_original(&self, una: u64) -> bool {
+        let from = self.resend_next.max(self.una);
+        let timed_out = matches!(self.recovered_at, Some((point, Cause::Timeout)) if self.una < point);
+        let known = |gaps: &Gaps| gaps.sacked.count_within(from, una);
+        timed_out && from < una && self.gaps.as_deref().map_or(0, known) < una - from
     }
 
     /// Finds losses when [`Recovery::due`] is reached.
@@ -279,29 +312,66 @@ impl Recovery {
     /// Returns the time after which [`Recovery::probe`] is called if nothing arrives, or [`Duration::MAX`] if it is not.
     #[inline]
     pub(crate) fn probe_timeout(&self, smoothed_rtt: Duration) -> Duration {
-        match &self.rack {
-            Some(rack) if self.intact && self.recovered_at.is_none() => {
-                rack.probe_timeout(smoothed_rtt, self.unacknowledged())
-            }
-            _ => Duration::MAX,
-        }
+        let probes = self.rack.is_some() && self.intact && self.recovered_at.is_none();
+        if probes { smoothed_rtt + smoothed_rtt } else { Duration::MAX }
     }
 
-    /// Sends the last packet again, whatever the window.
-    pub(crate) fn probe(&mut self) {
+    /// `[rfc8985:§7.2]` Returns the times of the probe and of the timeout if the probe's timer, which runs from the last
+    /// acknowledgement, has expired too early: the probe waits from the last new packet, and longer for a single one.
+    pub(crate) fn postponed_probe(
+        &mut self,
+        now: Instant,
+        smoothed_rtt: Duration,
+        rto: Duration,
+    ) -> Option<[Instant; 2]> {
+        let delay = if self.unacknowledged() == 1 { MAX_ACK_DELAY } else { Duration::ZERO };
+        let last = self.next.checked_sub(1)?;
+        let rack = self.rack.as_mut()?;
+        let [probe, timeout] = rack.postponed;
+        let timeout = if probe == now { timeout } else { now + (rto - smoothed_rtt * 2) };
+        let probe = rack.sent[rack.place(last)] + smoothed_rtt * 2 + delay;
+        (probe > now).then(|| {
+            rack.postponed = [probe, timeout];
+            rack.postponed
+        })
+    }
+
+    /// Starts a probe, which is sent whatever the window: new data, or the last packet again.
+    pub(crate) fn probe(&mut self, with_new_data: bool) {
         let Some(rack) = &mut self.rack else { return };
-        rack.probe = Some((self.next, None));
-        self.gaps.get_or_insert_default().lost_again.push_back(self.next - 1);
-        self.pending += 1;
+        rack.probe = Some(TailProbe { end: self.next + u64::from(with_new_data), sent: None, is_new: with_new_data });
+        if !with_new_data {
+            self.gaps.get_or_insert_default().lost_again.push_back(self.next - 1);
+            self.pending += 1;
+        }
         self.intact = false;
         self.fast_retransmit = true;
+    }
+
+    /// Records that a probe of new data has left, if one waits.
+    pub(crate) fn on_probe_sent(&mut self, now: Instant) {
+        if let Some(rack) = self.rack.as_mut().filter(|rack| rack.probes_with_new_data()) {
+            rack.mark_probe_sent(now);
+            self.fast_retransmit = false;
+        }
+    }
+}
+
+impl Gaps {
+    /// Returns true if a packet that was sent after the oldest retransmission, `resent`, has arrived. `newest` is the
+    /// newest sending time of those that have, and `end` follows the largest number.
+    fn is_overtaken(&self, resent: &Resent, newest: Instant, end: u64) -> bool {
+        let sent_with = || self.resent.iter().skip(1).take_while(|later| later.at == resent.at);
+        resent.at < newest
+            || (resent.at == newest
+                && (end > resent.next || sent_with().any(|later| self.sacked.contains(later.number))))
     }
 }
 
 impl Rack {
     /// Gives up a probe that pacing has delayed until the next acknowledgement.
     fn drop_unsent_probe(&mut self, board: &mut Recovery) {
-        if let (Some((end, None)), Some(gaps)) = (self.probe, &mut board.gaps) {
+        if let (Some(TailProbe { end, sent: None, .. }), Some(gaps)) = (self.probe, &mut board.gaps) {
             gaps.lost_again.retain(|&number| number + 1 != end);
             board.fast_retransmit = false;
             self.probe = None;
@@ -406,7 +476,7 @@ mod tests {
         for (echo, event) in [(200, Some(Event::Loss)), (9, None)] {
             let mut r = ten();
             assert_eq!(r.probe_timeout(Duration::from_millis(100)), Duration::from_millis(200));
-            r.probe();
+            r.probe(false);
             assert!(r.must_send());
             assert_eq!(r.to_resend(), Some(9));
             r.on_resent(9, ms(200));
@@ -416,11 +486,73 @@ mod tests {
         }
     }
 
+    /// `[rfc8985:§7.3]` A probe of new data passes the window once, and its arrival is no signal of congestion.
+    #[test]
+    fn rfc8985_7_3_a_probe_of_new_data_passes_the_window_once() {
+        let mut r = ten();
+        r.probe(true);
+        assert_eq!((r.must_send(), r.to_resend(), r.in_flight()), (true, None, 10));
+        r.on_sent(ms(200));
+        r.on_probe_sent(ms(200));
+        assert!(!r.must_send());
+        assert_eq!(r.probe_timeout(Duration::from_millis(100)), Duration::MAX, "one probe at a time");
+        assert_eq!(r.on_ack(10, None, &times(250, 9)).event, None);
+        assert_eq!(r.probe_timeout(Duration::from_millis(100)), Duration::MAX, "it has not arrived");
+        assert_eq!(r.on_ack(11, None, &times(300, 200)).event, None);
+        assert_eq!(r.probe_timeout(Duration::from_millis(100)), Duration::from_millis(200));
+    }
+
+    /// `[rfc8985:§7.2]` The probe waits for two RTTs from the last packet, and longer for a single one; the timeout that
+    /// ran when its timer was started stays.
+    #[test]
+    fn rfc8985_7_2_a_probe_waits_from_the_last_packet() {
+        let (srtt, rto) = (Duration::from_millis(100), Duration::from_millis(300));
+        let mut r = Recovery::new(Retransmission::Rack);
+        r.on_sent(ms(0));
+        assert_eq!(
+            r.postponed_probe(ms(200), srtt, rto),
+            Some([ms(400), ms(300)]),
+            "200 ms more, and the timeout first"
+        );
+        r.on_sent(ms(150));
+        assert_eq!(r.postponed_probe(ms(200), srtt, rto), Some([ms(350), ms(300)]));
+        r.on_sent(ms(340));
+        assert_eq!(r.postponed_probe(ms(350), srtt, rto), Some([ms(540), ms(300)]), "not postponed with the probe");
+        assert_eq!(r.postponed_probe(ms(540), srtt, rto), None);
+    }
+
+    /// `[rfc8985:§6.2]` Of two retransmissions of one time, the arrival of the first does not show that the second is
+    /// lost.
+    #[test]
+    fn rfc8985_6_2_packets_of_one_time_are_ordered_by_number() {
+        let mut r = ten();
+        r.on_ack(2, Some(&[(4, 7), NONE, NONE]), &times(106, 6));
+        r.on_resent(2, ms(106));
+        r.on_resent(3, ms(106));
+        assert_eq!(r.on_ack(3, Some(&[(4, 7), NONE, NONE]), &times(206, 106)).newly_lost, 0);
+        assert_eq!(r.to_resend(), None);
+        r.on_sent(ms(106));
+        assert_eq!(r.on_ack(3, Some(&[(4, 7), (10, 11), NONE]), &times(207, 106)).newly_lost, 4, "3, and 7 to 9");
+        assert_eq!(r.to_resend(), Some(3));
+    }
+
+    /// `[rfc5682:§3.1]` After two timeouts, data that was not sent again is acknowledged.
+    #[test]
+    fn rfc5682_3_1_data_that_was_not_sent_again_undoes_a_timeout() {
+        let mut r = ten();
+        for at in [1000, 3000] {
+            r.on_timeout();
+            r.on_resent(0, ms(at));
+        }
+        assert_eq!(r.clone().on_ack(1, None, &times(3100, 3000)).event, None, "only what was sent again");
+        assert_eq!(r.on_ack(10, None, &times(3100, 3000)).event, Some(Event::Spurious));
+    }
+
     /// `[rfc8985:§7.4]` A tail and its probe that are both lost are one packet to send again.
     #[test]
     fn rfc8985_7_4_a_lost_packet_and_its_lost_probe_count_once() {
         let mut r = ten();
-        r.probe();
+        r.probe(false);
         r.on_resent(9, ms(200));
         (0..3).for_each(|n| r.on_sent(ms(201 + n))); // 10, 11, 12
         let progress = r.on_ack(9, Some(&[(10, 13), NONE, NONE]), &times(303, 203));

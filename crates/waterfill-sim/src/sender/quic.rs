@@ -55,7 +55,7 @@ impl Sender {
         let counts = if self.recovery.is_recovering() { outcome.newly_arrived } else { outcome.after_recovery };
         let marked = if self.spec.host.ecn == Ecn::Off { 0 } else { outcome.newly_marked.min(counts) };
         let volumes: [Volume; 2] = [counts, marked].map(|packets| self.volume(packets));
-        self.pass_to_law(now, echo, PacketKind::Ack, volumes);
+        self.pass_to_law(now, echo, PacketKind::Ack, volumes, self.recovery.is_recovering());
     }
 
     /// Notifies the law of a signal.
