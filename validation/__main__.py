@@ -55,6 +55,7 @@ STUDIES: Mapping[str, str] = {
     "price-bits": "price_bits.study",
     "proofs": "proofs.study",
     "readings": "readings.study",
+    "recovery-peers": "recovery.study",
     "response": "commands:RESPONSE",
     "scone": "commands:SCONE",
     "seeds": "seeds",

@@ -1,0 +1,1 @@
+"""Loss recovery of the simulator's `rack`, compared with Linux's TCP."""
