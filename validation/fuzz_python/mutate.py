@@ -17,7 +17,7 @@ TEXTS = (
     "1500 B", "41 B", "1e19 B", "1e308 B", "1 bdp", "0 bdp", "1e308 bdp", "1e-300 bdp", "0 packets",
     "1 packets", "1 packet", "1e19 packets", "1.5 packets", "60 %", "1e300 %", "1e9 /s", "1 /s",
     "maxnet", "xcp", "rcp", "vcp", "aecp", "jetmax", "abc", "reno", "cubic", "bbr", "dctcp",
-    "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "choke", "cohabit",
+    "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke", "cohabit",
     "cbr", "poisson", "onoff", "web",
     "pareto", "exponential", "constant", "gilbert-elliott", "periodic", "incast", "all-to-all",
     "restart", "clock", "strip", "corrupt", "lie", "hold", "ignore", "zero", "max", "random",

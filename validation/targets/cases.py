@@ -85,7 +85,7 @@ off = "200 ms"
 distribution = "pareto"
 shape = 1.5
 """
-QUEUES = ("droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "choke", "cohabit")
+QUEUES = ("droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke", "cohabit")
 
 
 @dataclass(frozen=True)

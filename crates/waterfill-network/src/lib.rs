@@ -46,7 +46,7 @@ pub use flow::{FlowSpec, RouteChangeSpec};
 pub use link::{BufferSpec, LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
 pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};
-pub use queue::{CodelSpec, FqCodelSpec, FqPieSpec, Level, PieSpec, QueueSpec, RedSpec};
+pub use queue::{CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, PieSpec, QueueSpec, RedSpec};
 pub use series::{ColumnType, Series};
 pub use summary::Summary;
 pub use traffic::{ArrivalSpec, PeriodSpec, RouteSpec, TrafficKind, TrafficSpec};

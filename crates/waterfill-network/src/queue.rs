@@ -44,6 +44,9 @@ pub enum QueueSpec {
     Pie(PieSpec),
     /// PIE per flow (FQ-PIE), which serves flows in turn.
     FqPie(FqPieSpec),
+    /// Dual-queue coupled AQM for classic and L4S packets (DualPI2).
+    #[serde(rename = "dualpi2")]
+    DualPi2(DualPi2Spec),
     /// Random early detection that also drops pairs of packets of one flow (CHOKe).
     Choke(RedSpec),
     /// First-in, first-out queue that protects explicit flows from TCP.
@@ -131,6 +134,26 @@ pub struct FqPieSpec {
     pub flows: u32,
 }
 
+/// Parameters of DualPI2.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct DualPi2Spec {
+    /// Queueing delay of classic packets that the controller aims at, in seconds.
+    pub target_s: f64,
+    /// Largest RTT for which the controller is stable, in seconds. Its gains and its update interval follow from it.
+    pub rtt_max_s: f64,
+    /// Ratio of the L4S probability to the base probability, k.
+    pub coupling: f64,
+    /// Queueing delay of an L4S packet above which it may be marked, in seconds.
+    pub ramp_start_s: f64,
+    /// Delay in seconds over which the probability of such a mark rises from 0 to 1; zero for a step.
+    pub ramp_range_s: f64,
+    /// Number of L4S packets that may wait behind a packet without such a mark.
+    pub ramp_packets: u64,
+    /// Share of the link of the classic queue while both queues hold packets.
+    pub classic_share: f64,
+}
+
 /// Shortest time between two updates of a controller. Each update is computed.
 const MIN_UPDATE_S: f64 = 1e-6;
 
@@ -143,7 +166,9 @@ impl QueueSpec {
     pub fn serves_in_order(&self) -> bool {
         match self {
             Self::Droptail { .. } | Self::Red(_) => true,
-            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) | Self::FqPie(_) | Self::Choke(_) => false,
+            Self::Codel(_) | Self::FqCodel(_) | Self::Pie(_) | Self::FqPie(_) | Self::DualPi2(_) | Self::Choke(_) => {
+                false
+            }
             Self::Cohabit(spec) => spec.controller != ControllerSpec::Separate,
         }
     }
@@ -162,6 +187,7 @@ impl QueueSpec {
             Self::Codel(spec) => spec.check(),
             Self::Cohabit(spec) => spec.check(),
             Self::Pie(spec) => spec.check(),
+            Self::DualPi2(spec) => spec.check(),
             Self::FqCodel(spec) => {
                 spec.codel.check()?;
                 check_flow_queues(spec.quantum_bytes, spec.flows)
@@ -198,6 +224,27 @@ fn check_gains(alpha_hz: f64, beta_hz: f64) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+impl DualPi2Spec {
+    fn check(&self) -> Result<(), String> {
+        for (name, s, min_s) in [
+            ("target", self.target_s, MIN_UPDATE_S),
+            ("rtt_max", self.rtt_max_s, 3.0 * MIN_UPDATE_S),
+            ("ramp_start", self.ramp_start_s, 0.0),
+            ("ramp_range", self.ramp_range_s, 0.0),
+        ] {
+            if !(min_s..=1e6).contains(&s) {
+                return Err(format!("queue_params.{name}: must be at least {:.0} us, got {s} s", min_s * 1e6));
+            }
+        }
+        if !(0.01..=1e3).contains(&self.coupling) {
+            return Err(format!("queue_params.coupling: must be from 0.01 to 1000, got {}", self.coupling));
+        }
+        let share = self.classic_share;
+        let good = share > 0.0 && share < 1.0;
+        good.then_some(()).ok_or_else(|| format!("queue_params.classic_share: must be between 0 and 1, got {share}"))
+    }
 }
 
 impl PieSpec {

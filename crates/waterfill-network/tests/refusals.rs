@@ -2,7 +2,7 @@
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
-    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, Distribution, Effect,
+    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, DualPi2Spec, Distribution, Effect,
     EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec, HostEffect, HostFaultSpec, Level,
     LinkSpec, LossSpec, MAX_FLOWS, Network, ParamValue, PeriodSpec, PieSpec, QueueSpec, RedSpec, ReorderSpec,
     RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
@@ -376,6 +376,27 @@ fn queue_disciplines() {
     assert_eq!(refused(&|pie| pie.beta_hz = -1.0), "link.l.queue_params.beta: must be from 0 to 1e9 Hz, got -1");
     assert_eq!(refused(&|pie| pie.mark_below = 2.0), "link.l.queue_params.mark_below: must be in [0, 1], got 2");
     assert_eq!(refused(&|pie| pie.max_burst_s = -1.0), "link.l.queue_params.max_burst: must not be negative, got -1 s");
+    let dual = DualPi2Spec {
+        target_s: 0.015,
+        rtt_max_s: 0.1,
+        coupling: 2.0,
+        ramp_start_s: 0.8e-3,
+        ramp_range_s: 0.4e-3,
+        ramp_packets: 1,
+        classic_share: 0.1,
+    };
+    let refused = |change: &dyn Fn(&mut DualPi2Spec)| {
+        let mut dual = dual.clone();
+        change(&mut dual);
+        of_queue(QueueSpec::DualPi2(dual))
+    };
+    assert_eq!(refused(&|dual| dual.rtt_max_s = 2e-6), "link.l.queue_params.rtt_max: must be at least 3 us, got 0.000002 s");
+    assert_eq!(refused(&|dual| dual.target_s = 0.0), "link.l.queue_params.target: must be at least 1 us, got 0 s");
+    assert_eq!(refused(&|dual| dual.coupling = 0.0), "link.l.queue_params.coupling: must be from 0.01 to 1000, got 0");
+    assert_eq!(
+        refused(&|dual| dual.classic_share = 1.0),
+        "link.l.queue_params.classic_share: must be between 0 and 1, got 1"
+    );
     assert_eq!(fair(0, 1024), "link.l.queue_params.quantum: must be above zero");
     assert_eq!(fair(1514, 65_537), "link.l.queue_params.flows: must be 1 to 65536, got 65537");
 }

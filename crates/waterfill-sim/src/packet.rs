@@ -62,7 +62,7 @@ impl Cargo {
 
 /// Properties of a packet, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flags(u8);
+pub(crate) struct Flags(u16);
 
 impl Flags {
     /// Flag of a packet that is lost on its current wire.
@@ -81,6 +81,8 @@ impl Flags {
     pub(crate) const REDUCED: Self = Self(1 << 6);
     /// Flag of a packet that arrives with other contents at the end of its current wire.
     pub(crate) const ALTERED: Self = Self(1 << 7);
+    /// Flag of an ECN-capable packet whose field is ECT(1) until it is marked, which stands for L4S (RFC 9331).
+    pub(crate) const ECT1: Self = Self(1 << 8);
     /// Flags of the faults of the current wire.
     pub(crate) const OF_A_WIRE: Self = Self(0b1000_0111);
 

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{
-    BufferSpec, CodelSpec, FqCodelSpec, FqPieSpec, Level, LinkSpec, LossSpec, Network, PieSpec, QueueSpec, RedSpec,
-    ReorderSpec,
+    BufferSpec, CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, LinkSpec, LossSpec, Network, PieSpec, QueueSpec,
+    RedSpec, ReorderSpec,
 };
 
 /// Returns a network of one flow without congestion: a window of ten packets on a link that holds eight hundred.
@@ -155,6 +155,18 @@ fn queues() -> impl Strategy<Value = QueueSpec> {
         Just(QueueSpec::Codel(codel.clone())),
         (500u32..4000, 1u32..6).prop_map(move |(quantum_bytes, flows)| {
             QueueSpec::FqCodel(FqCodelSpec { codel: codel.clone(), quantum_bytes, flows })
+        }),
+        (0.001..0.05, 0.001..0.2, 0u64..4).prop_map(|(target_s, rtt_max_s, ramp_packets)| {
+            let (coupling, classic_share, ramp_start_s, ramp_range_s) = (2.0, 0.1, 0.8e-3, 0.4e-3);
+            QueueSpec::DualPi2(DualPi2Spec {
+                target_s,
+                rtt_max_s,
+                coupling,
+                ramp_start_s,
+                ramp_range_s,
+                ramp_packets,
+                classic_share,
+            })
         }),
         (any::<[bool; 2]>(), 0.001..0.05, 500u32..4000, 1u32..6).prop_map(
             move |([ecn, many], update_s, quantum_bytes, flows)| {

@@ -2,14 +2,14 @@
 
 use arbitrary::Unstructured;
 use waterfill_network::{
-    CodelSpec, CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, FqCodelSpec, FqPieSpec, HashKey, Level,
-    PacketClass, PieSpec, QueueSpec, RedSpec, Trials, UpdateSpec,
+    CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DualPi2Spec, EstimatorSpec, FqCodelSpec, FqPieSpec, HashKey,
+    Level, PacketClass, PieSpec, QueueSpec, RedSpec, Trials, UpdateSpec,
 };
 
 use crate::input::{below, byte, decades};
 
 pub(super) fn queue(u: &mut Unstructured<'_>, duration_s: f64) -> QueueSpec {
-    match byte(u) % 8 {
+    match byte(u) % 9 {
         0 => QueueSpec::Droptail { mark_at: Some(level(u)) },
         1 => QueueSpec::Red(red(u)),
         2 => QueueSpec::Choke(red(u)),
@@ -24,6 +24,15 @@ pub(super) fn queue(u: &mut Unstructured<'_>, duration_s: f64) -> QueueSpec {
             pie: pie(u, duration_s),
             quantum_bytes: u32::from(byte(u)) * 64,
             flows: 1 + u32::from(byte(u)),
+        }),
+        7 => QueueSpec::DualPi2(DualPi2Spec {
+            target_s: decades(u, duration_s / 1e4, duration_s),
+            rtt_max_s: decades(u, duration_s / 1e3, duration_s),
+            coupling: decades(u, 0.1, 100.0),
+            ramp_start_s: decades(u, duration_s / 1e4, duration_s),
+            ramp_range_s: decades(u, duration_s / 1e4, duration_s),
+            ramp_packets: u64::from(byte(u)),
+            classic_share: share(u) / 2.0,
         }),
         _ => QueueSpec::Cohabit(cohabit(u, duration_s)),
     }

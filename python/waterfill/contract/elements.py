@@ -123,6 +123,20 @@ class FqPie:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DualPi2:
+    """Dual queue for classic and L4S packets (DualPI2, RFC 9332)."""
+
+    kind: Literal["dualpi2"] = "dualpi2"
+    target_s: float
+    rtt_max_s: float
+    coupling: float
+    ramp_start_s: float
+    ramp_range_s: float
+    ramp_packets: int
+    classic_share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Off:
     """Cohabitation controller that counts flows and drops nothing."""
 
@@ -237,7 +251,7 @@ class Cohabit:
     ecn: bool
 
 
-QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Pie | FqPie | Cohabit
+QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Pie | FqPie | DualPi2 | Cohabit
 
 # --- faults -------------------------------------------------------------------------------------
 

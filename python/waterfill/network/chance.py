@@ -18,7 +18,7 @@ MADE_BY = (
 )
 
 # Disciplines that decide without random numbers (docs/reference/queues.md).
-_DETERMINISTIC = frozenset({"droptail", "codel", "fq_codel"})
+_DETERMINISTIC = frozenset({"droptail", "codel", "fq_codel", "dualpi2"})
 
 
 def jittered(scenario: Scenario) -> Scenario:

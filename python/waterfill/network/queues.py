@@ -34,6 +34,9 @@ def resolve(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
         return spec.Red(kind=link.queue, **values | levels)
     if link.queue in ("pie", "fq_pie"):
         return _pie(link.queue, values)
+    if link.queue == "dualpi2":
+        times = {f"{name}_s": values.pop(name) for name in links.DUALPI2_TIMES}
+        return spec.DualPi2(**times, **values)
     codel = {
         "target_s": values["target"],
         "interval_s": values["interval"],

@@ -105,6 +105,20 @@ def _update(value: object) -> float:
     return seconds
 
 
+def _rtt_max(value: object) -> float:
+    seconds = SPAN.parse(value)
+    if seconds < 3e-6:
+        raise ValueError(f"must be at least 3 us, got {shown(value)}")
+    return seconds
+
+
+def _between_0_and_1(value: object) -> float:
+    share = number(value, above=0, maximum=1)
+    if share == 1:
+        raise ValueError(f"must be below 1, got {shown(value)}")
+    return share
+
+
 def _gain(default: float) -> _Param:
     schema = {"type": "number", "minimum": 0, "maximum": 1e9}
     return _Param(lambda value: number(value, minimum=0, maximum=1e9), default, schema)
@@ -134,6 +148,27 @@ _PIE = {
     "mark_below": _share(0.1),
 }
 _QUANTUM = replace(VOLUME, example="1514 B", zero=False, whole=True, at_most=2.0**31)
+# RFC 9332 Appendix A.1; the share is Linux's.
+DUALPI2_TIMES = ("target", "rtt_max", "ramp_start", "ramp_range")
+_DUALPI2 = {
+    "target": _Param(_update, "15 ms", _text(_UPDATE)),
+    "rtt_max": _Param(_rtt_max, "100 ms", _text(replace(SPAN, example="100 ms"))),
+    "coupling": _Param(
+        lambda value: number(value, minimum=0.01, maximum=1e3),
+        2.0,
+        {"type": "number", "minimum": 0.01, "maximum": 1e3},
+    ),
+    "ramp_start": _Param(TIME.parse, "800 us", _text(replace(TIME, example="800 us"))),
+    "ramp_range": _Param(TIME.parse, "400 us", _text(replace(TIME, example="400 us"))),
+    "ramp_packets": _Param(
+        lambda value: whole(value, minimum=0, maximum=2**31),
+        1,
+        {"type": "integer", "minimum": 0, "maximum": 2**31},
+    ),
+    "classic_share": _Param(
+        _between_0_and_1, 0.1, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+    ),
+}
 _FLOW_QUEUES = {
     "quantum": _Param(_QUANTUM.parse, "1514 B", _text(_QUANTUM)),
     "flows": _count(1024, _MAX_QUEUES),
@@ -145,6 +180,7 @@ _QUEUES: Mapping[str, Mapping[str, _Param]] = {
     "fq_codel": {**_CODEL, **_FLOW_QUEUES},
     "pie": _PIE,
     "fq_pie": {**_PIE, **_FLOW_QUEUES},
+    "dualpi2": _DUALPI2,
 }
 _LOSSES: Mapping[str, Mapping[str, _Param]] = {
     "independent": {"p": _share(None)},
@@ -277,7 +313,9 @@ def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, A
 def queue_schema() -> dict[str, Any]:
     """Return the JSON Schema of `queue_params`."""
     # CHOKe's parameters are RED's.
-    tables = [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel", "pie", "fq_pie")]
+    tables = [
+        _table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2")
+    ]
     return {"anyOf": [*tables, queue_params.schema()]}
 
 

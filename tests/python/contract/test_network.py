@@ -25,6 +25,15 @@ PIE: dict[str, Any] = {
     "ecn": True,
     "mark_below": 0.1,
 }
+DUALPI2: dict[str, Any] = {
+    "target_s": 0.015,
+    "rtt_max_s": 0.1,
+    "coupling": 2.0,
+    "ramp_start_s": 0.0008,
+    "ramp_range_s": 0.0004,
+    "ramp_packets": 1,
+    "classic_share": 0.1,
+}
 QUEUES = [
     droptail.Droptail(mark_at=droptail.Bytes(3e3)),
     elements.Red(
@@ -76,6 +85,7 @@ QUEUES = [
         )
     ),
     elements.Pie(**PIE),
+    elements.DualPi2(**DUALPI2),
     elements.FqPie(pie=elements.PieSpec(**PIE), quantum_bytes=1514, flows=8),
 ]
 QUEUES.append(replace(QUEUES[1], kind="choke"))

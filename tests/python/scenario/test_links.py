@@ -57,6 +57,15 @@ RED = {
     "ecn": True,
 }
 CODEL = {"target_s": 0.005, "interval_s": 0.1, "ecn": True}
+DUALPI2 = {
+    "target_s": 0.015,
+    "rtt_max_s": 0.1,
+    "coupling": 2.0,
+    "ramp_start_s": 0.0008,
+    "ramp_range_s": 0.0004,
+    "ramp_packets": 1,
+    "classic_share": 0.1,
+}
 PIE = {
     "target_s": 0.015,
     "update_s": 0.015,
@@ -97,6 +106,10 @@ PIE = {
         (
             'queue = "pie"\nqueue_params = {target = "20 ms", alpha = 0.25, mark_below = 1}',
             {"kind": "pie", **PIE, "target_s": 0.02, "alpha_hz": 0.25, "mark_below": 1},
+        ),
+        (
+            'queue = "dualpi2"\nqueue_params = {ramp_range = "0 s", classic_share = 0.0625}',
+            {"kind": "dualpi2", **DUALPI2, "ramp_range_s": 0, "classic_share": 0.0625},
         ),
         (
             'queue = "fq_pie"\nqueue_params = {max_burst = "0 s", ecn = false, flows = 8}',
@@ -157,8 +170,8 @@ ERRORS = {
         'mark_at: not allowed with queue = "red", got 5 packets'
     ),
     'queue = "fred"': (
-        'queue: must be "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "choke" or '
-        '"cohabit", got "fred"'
+        'queue: must be "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", '
+        '"choke" or "cohabit", got "fred"'
     ),
     "queue_params = 3": "queue_params: must be a table, got 3",
     "queue_params = {target = 3}": (
@@ -182,6 +195,12 @@ ERRORS = {
     ),
     'queue = "pie"\nqueue_params = {update = "1 ns"}': (
         'queue_params.update: must be at least 1 us, got "1 ns"'
+    ),
+    'queue = "dualpi2"\nqueue_params = {rtt_max = "2 us"}': (
+        'queue_params.rtt_max: must be at least 3 us, got "2 us"'
+    ),
+    'queue = "dualpi2"\nqueue_params = {classic_share = 1}': (
+        "queue_params.classic_share: must be below 1, got 1"
     ),
     'queue = "pie"\nqueue_params = {beta = -1}': (
         "queue_params.beta: must be in [0, 1e+09], got -1"
@@ -311,7 +330,7 @@ def test_the_simulator_takes_every_queue_and_fault():
     from waterfill import run
 
     faults = "loss_model = {kind = 'independent', p = 0.01}\nreorder = 0.1\nduplicate = 0.1"
-    for queue in ("droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "choke"):
+    for queue in ("droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke"):
         keys = f'queue = "{queue}"\nbuffer = "3 packets"\n{faults}'
         result = run(from_toml(SACK.replace("KEYS", keys), sets=["duration=10 s"]))
         forward = result.summary["links"][0]

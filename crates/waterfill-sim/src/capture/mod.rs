@@ -261,10 +261,11 @@ fn addresses(network: u32, number: u32) -> [u32; 2] {
 
 /// Builds the IP header of a packet that has crossed `hop` links.
 fn ip(packet: &Packet, hop: usize, [source, destination]: [u32; 2]) -> Ip {
-    let ecn = match (packet.flags.has(Flags::MARKABLE), packet.flags.has(Flags::MARKED)) {
-        (_, true) => 3,
-        (true, false) => 2,
-        (false, false) => 0,
+    let ecn = match packet.flags {
+        flags if flags.has(Flags::MARKED) => 3,
+        flags if flags.has(Flags::ECT1) => 1,
+        flags if flags.has(Flags::MARKABLE) => 2,
+        _ => 0,
     };
     Ip { source, destination, id: packet.number as u16, ttl: TTL.saturating_sub(hop.min(63) as u8), ecn }
 }

@@ -33,6 +33,7 @@ pub(super) fn strip(packet: &mut Packet) {
         other => other,
     };
     packet.flags.clear(Flags::MARKABLE);
+    packet.flags.clear(Flags::ECT1);
     packet.flags.clear(Flags::MARKED);
 }
 

@@ -14,6 +14,7 @@ mod choke;
 mod codel;
 mod cohabit;
 mod discipline;
+mod dualpi2;
 mod flow_queues;
 #[cfg(test)]
 mod peer;
@@ -28,6 +29,7 @@ pub(crate) use discipline::{
 use choke::Choke;
 use codel::{Codel, CodelQueue};
 use cohabit::{Cohabit, PerClassQueue};
+use dualpi2::DualPi2;
 use flow_queues::FlowQueues;
 use pie::{Pie, PieQueue};
 use red::Red;
@@ -74,6 +76,7 @@ impl Queue {
                 let law = Pie::new(&spec.pie, context.packet_bytes);
                 Self::Scheduler(Box::new(FlowQueues::new(&law, spec.quantum_bytes, spec.flows, context)))
             }
+            QueueSpec::DualPi2(spec) => Self::Scheduler(Box::new(DualPi2::new(spec))),
             QueueSpec::Choke(spec) => Self::Scheduler(Box::new(Choke::new(spec, context))),
             QueueSpec::Cohabit(spec) if spec.controller == ControllerSpec::Separate => {
                 Self::Scheduler(Box::new(PerClassQueue::new(spec, context)))

@@ -22,6 +22,7 @@ pub(super) struct Offered {
 pub(super) enum Codepoint {
     NotEct,
     Ect0,
+    Ect1,
 }
 
 impl Codepoint {
@@ -29,6 +30,7 @@ impl Codepoint {
         match self {
             Self::NotEct => Flags::default(),
             Self::Ect0 => Flags::MARKABLE,
+            Self::Ect1 => Flags::MARKABLE.with(Flags::ECT1, true),
         }
     }
 }
@@ -120,7 +122,7 @@ pub(super) fn assert_equal(
             free_at = transmit(offered.at, queue, peer, &mut outcome).unwrap_or(free_at);
         }
         let (own, peers) = (queue.state(), peer.state());
-        let equal = own.iter().zip(&peers).all(|(own, peer)| (own - peer).abs() <= 1e-9 * peer.abs() + 1e-15);
+        let equal = own.iter().zip(&peers).all(|(own, peer)| (own - peer).abs() <= 1e-9 * peer.abs() + 1e-11);
         assert!(equal, "after packet {}: {own:?}, pseudo-code {peers:?}", offered.number);
     }
     while queue.backlog() != Backlog::default() {
