@@ -78,6 +78,8 @@ class _RoutedKeys(TypedDict, total=False):
     rtt_s: Number
     pacing: bool
     ecn: bool
+    ecn_feedback: str
+    ecn_codepoint: str
     recovery: str
     access_rate: str
     access_rate_bps: Number

@@ -351,7 +351,7 @@ class Watching:
         return self.window_bytes, None
 
 
-@pytest.mark.parametrize("ecn", ["off", "classic", "accurate"])
+@pytest.mark.parametrize("ecn", ["off", "classic", "accurate", "l4s"])
 def test_marks_reach_a_law_that_declares_them(ecn):
     own = {"mine": PythonLaw(source=Watching, ecn=ecn, paced=False)}
     found = waterfill.Scenario("marks", duration="4 s", protocol="mine")

@@ -55,6 +55,8 @@ pub struct Host {
     pub reduction: Reduction,
     /// Use of ECN marks.
     pub ecn: Ecn,
+    /// True if ECN-capable packets carry ECT(1), which asks for the queue of L4S (RFC 9331), instead of ECT(0).
+    pub l4s: bool,
     /// True if the header is the host's own record of a sent packet.
     ///
     /// A real host keeps this record with its copy of the data. The record returns with the acknowledgement and takes
@@ -117,6 +119,7 @@ impl Host {
         retransmission: Retransmission::Rfc6675,
         reduction: Reduction::Law,
         ecn: Ecn::Off,
+        l4s: false,
         notes: false,
         states_rtt: false,
         base_rtt: None,
@@ -128,6 +131,7 @@ impl Host {
         retransmission: Retransmission::Rack,
         reduction: Reduction::Proportional,
         ecn: Ecn::Classic,
+        l4s: false,
         notes: false,
         states_rtt: false,
         base_rtt: None,
@@ -137,6 +141,7 @@ impl Host {
         retransmission: Retransmission::Rfc6675,
         reduction: Reduction::Proportional,
         ecn: Ecn::Classic,
+        l4s: false,
         notes: false,
         states_rtt: false,
         base_rtt: None,
@@ -211,6 +216,27 @@ pub enum Ecn {
     /// DCTCP's ECN feedback (RFC 8257): the receiver reports the mark of each packet. This mode is on unless the
     /// scenario disables it.
     Accurate,
+    /// AccECN (RFC 9768): each acknowledgement carries the low three bits of the number of marked packets. This mode is
+    /// on unless the scenario disables it.
+    Counted,
+}
+
+impl Ecn {
+    /// Ways of reporting marks to the sender, with their names in scenarios.
+    pub const FEEDBACK: [(Self, &'static str); 3] =
+        [(Self::Classic, "classic"), (Self::Accurate, "dctcp"), (Self::Counted, "accecn")];
+
+    /// Returns the way of reporting marks with this name in scenarios.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::FEEDBACK.into_iter().find(|&(_, known)| known == name).map(|(ecn, _)| ecn)
+    }
+
+    /// Returns true if a law with this use of ECN depends on the mark of each packet. It then uses ECN by default.
+    #[must_use]
+    pub const fn is_per_packet(self) -> bool {
+        matches!(self, Self::Accurate | Self::Counted)
+    }
 }
 
 /// Congestion-control protocol: its parameters, its wire format and its three laws.

@@ -158,6 +158,8 @@ impl FlowSpec {
             pacing: None,
             delayed_ack: false,
             ecn: None,
+            ecn_feedback: None,
+            ecn_codepoint: None,
             recovery: None,
             claimed_rtt_s: None,
             base_rtt_window_s: None,

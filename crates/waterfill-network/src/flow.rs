@@ -52,6 +52,12 @@ pub struct FlowSpec {
     pub delayed_ack: bool,
     /// True if packets may be marked (ECN); `None` to follow the law's default.
     pub ecn: Option<bool>,
+    /// Name of the way in which marks are reported to the sender; `None` to follow the law's default.
+    #[serde(default)]
+    pub ecn_feedback: Option<String>,
+    /// `"ect0"` or `"ect1"`: ECN field of packets that may be marked; `None` to follow the law's default.
+    #[serde(default)]
+    pub ecn_codepoint: Option<String>,
     /// Name of the method of loss recovery; `None` to follow the protocol's default.
     #[serde(default)]
     pub recovery: Option<String>,

@@ -155,9 +155,7 @@ impl Network {
                 flow.protocol, self.packet_bytes
             ));
         }
-        if flow.ecn == Some(true) && params.info().host.ecn == Ecn::Off {
-            return Err(format!("{at}.ecn: must be false, because {} does not react to marks", flow.protocol));
-        }
+        check_ecn(at, flow, params.info().host.ecn)?;
         if let Some(name) = flow.recovery.as_ref().filter(|name| Retransmission::by_name(name).is_none()) {
             let known: Vec<_> = Retransmission::NAMES.iter().map(|(_, name)| *name).collect();
             return Err(format!("{at}.recovery: must be one of {}, got {name:?}", known.join(", ")));
@@ -321,5 +319,37 @@ impl Network {
             return Err(format!("{at}.fan_in: must be 1 to {smallest}, the routes to one host, got {}", flows.fan_in));
         }
         Ok(())
+    }
+}
+
+/// Checks how a group's flows use ECN, given the use that their law makes of it.
+fn check_ecn(at: &str, flow: &FlowSpec, law: Ecn) -> Result<(), String> {
+    let protocol = &flow.protocol;
+    if flow.ecn == Some(true) && law == Ecn::Off {
+        return Err(format!("{at}.ecn: must be false, because {protocol} does not react to marks"));
+    }
+    for (key, value) in [("ecn_feedback", &flow.ecn_feedback), ("ecn_codepoint", &flow.ecn_codepoint)] {
+        if value.is_some() && law == Ecn::Off {
+            return Err(format!("{at}.{key}: not allowed, because {protocol} does not react to marks"));
+        }
+        if value.is_some() && !flow.ecn.unwrap_or(law.is_per_packet()) {
+            return Err(format!("{at}.{key}: has no effect without ECN; add ecn = true"));
+        }
+    }
+    if let Some(name) = &flow.ecn_feedback {
+        let known: Vec<_> = Ecn::FEEDBACK.iter().map(|(_, name)| *name).collect();
+        let Some(feedback) = Ecn::by_name(name) else {
+            return Err(format!("{at}.ecn_feedback: must be one of {}, got {name:?}", known.join(", ")));
+        };
+        if law.is_per_packet() && !feedback.is_per_packet() {
+            return Err(format!("{at}.ecn_feedback: must be dctcp or accecn, because {protocol} needs each packet's mark"));
+        }
+        if flow.recovery.as_deref().and_then(Retransmission::by_name) == Some(Retransmission::Quic) {
+            return Err(format!("{at}.ecn_feedback: not allowed with recovery = \"quic\", whose acknowledgements count marks"));
+        }
+    }
+    match flow.ecn_codepoint.as_deref() {
+        None | Some("ect0" | "ect1") => Ok(()),
+        Some(other) => Err(format!("{at}.ecn_codepoint: must be one of ect0, ect1, got {other:?}")),
     }
 }

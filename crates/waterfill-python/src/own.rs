@@ -278,8 +278,10 @@ fn host(law: &Bound<'_, PyAny>) -> PyResult<Host> {
             "off" => Ecn::Off,
             "classic" => Ecn::Classic,
             "accurate" => Ecn::Accurate,
-            _ => return Err(PyValueError::new_err(format!("ecn: must be off, classic or accurate, got {ecn}"))),
+            "l4s" => Ecn::Counted,
+            _ => return Err(PyValueError::new_err(format!("ecn: must be off, classic, accurate or l4s, got {ecn}"))),
         },
+        l4s: ecn == "l4s",
         reduction: match reduction.as_str() {
             "law" => Reduction::Law,
             "proportional" => Reduction::Proportional,

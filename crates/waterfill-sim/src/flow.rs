@@ -73,7 +73,7 @@ pub(crate) struct ReceivingHost {
 }
 
 // The hosts of an idle flow take one kilobyte with its laws; what else they need is allocated when it is used.
-const _: () = assert!(size_of::<SendingHost>() + size_of::<ReceivingHost>() <= 1072);
+const _: () = assert!(size_of::<SendingHost>() + size_of::<ReceivingHost>() <= 1088);
 
 /// Components of a new connection.
 #[derive(Clone, Copy, Debug)]

@@ -83,6 +83,8 @@ impl Flags {
     pub(crate) const ALTERED: Self = Self(1 << 7);
     /// Flag of an ECN-capable packet whose field is ECT(1) until it is marked, which stands for L4S (RFC 9331).
     pub(crate) const ECT1: Self = Self(1 << 8);
+    /// Position of an acknowledgement's ACE field, the low three bits of AccECN's counter of marked packets (RFC 9768).
+    const ACE_AT: u32 = 9;
     /// Flags of the faults of the current wire.
     pub(crate) const OF_A_WIRE: Self = Self(0b1000_0111);
 
@@ -97,6 +99,16 @@ impl Flags {
 
     pub(crate) const fn clear(&mut self, flag: Self) {
         self.0 &= !flag.0;
+    }
+
+    /// Returns an acknowledgement's ACE field.
+    pub(crate) const fn ace(self) -> u8 {
+        (self.0 >> Self::ACE_AT) as u8 & 7
+    }
+
+    /// Returns the flags of an acknowledgement with the low three bits of `count` as its ACE field.
+    pub(crate) const fn of_ace(count: u8) -> Self {
+        Self((count as u16 & 7) << Self::ACE_AT)
     }
 
     /// Clears the flags of the current wire's faults, because the next wire draws its own.

@@ -11,6 +11,7 @@ use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
+use crate::sender::ecn::ACE_INITIAL;
 
 /// Delay of a delayed acknowledgement, as in Linux. RFC 5681 allows up to 500 ms.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
@@ -54,8 +55,10 @@ pub(crate) struct Receiver {
     /// Number of the newest packet of each of the three latest ranges, newest first (RFC 2018).
     latest: [u64; 3],
     delayed: Delayed,
-    /// True while acknowledgements report a mark (ECE).
+    /// True while acknowledgements report a mark (ECE). With AccECN: true if the last packet was marked.
     reports_mark: bool,
+    /// Low bits of AccECN's counter of marked packets.
+    ace: u8,
     /// Number of bytes received.
     pub(crate) bytes_total: u64,
     /// Number of bytes received in the measurement window.
@@ -109,6 +112,7 @@ impl Receiver {
             latest: [0; 3],
             delayed: Delayed::NONE,
             reports_mark: false,
+            ace: ACE_INITIAL,
             bytes_total: 0,
             bytes_counted: 0,
             payload_counted: 0,
@@ -183,7 +187,8 @@ impl Receiver {
     #[expect(clippy::inline_always, reason = "as for `on_packet`")]
     #[inline(always)]
     fn on_data(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Answer {
-        let changed = self.record_mark(packet.flags);
+        let marked_before = self.reports_mark;
+        let changed = self.record_mark(now, packet.flags);
         let counts = self.completed().is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
         if counts {
@@ -202,7 +207,9 @@ impl Receiver {
         if self.completed().is_none() && self.spec.packets == self.next {
             self.completed = now;
         }
-        let delay = self.spec.delayed_ack && in_order && self.completed().is_none();
+        // [rfc9768:§3.2.2.5.1] The first mark after a packet without one is acknowledged at once.
+        let first_mark = self.spec.ecn == Ecn::Counted && self.reports_mark && !marked_before;
+        let delay = self.spec.delayed_ack && in_order && self.completed().is_none() && !first_mark;
         if delay && (changed || self.delayed.sent().is_none()) {
             let next = Delayed { sent: packet.sent, due: now + DELAYED_ACK };
             let before = std::mem::replace(&mut self.delayed, next);
@@ -224,7 +231,7 @@ impl Receiver {
     }
 
     /// Records the mark of a packet. Returns true if the state of [`Ecn::Accurate`] changed.
-    const fn record_mark(&mut self, flags: Flags) -> bool {
+    fn record_mark(&mut self, now: Instant, flags: Flags) -> bool {
         let marked = flags.has(Flags::MARKED);
         match self.spec.ecn {
             Ecn::Off => false,
@@ -238,6 +245,13 @@ impl Receiver {
                 let changed = marked != self.reports_mark;
                 self.reports_mark = marked;
                 changed
+            }
+            Ecn::Counted => {
+                self.reports_mark = marked;
+                if marked && !self.faults.as_ref().is_some_and(|faults| faults.misreports(now)) {
+                    self.ace = self.ace.wrapping_add(1); // [rfc9768:§3.2.1] r.cep
+                }
+                false
             }
         }
     }
@@ -330,7 +344,10 @@ impl Receiver {
             bytes: self.spec.ack_bytes,
             incarnation: self.spec.incarnation,
             role,
-            flags: Flags::default().with(Flags::REPORTS_MARK, reports_mark),
+            flags: match self.spec.ecn {
+                Ecn::Counted => Flags::of_ace(self.ace),
+                _ => Flags::default().with(Flags::REPORTS_MARK, reports_mark),
+            },
             sack,
             number: self.next,
             sent,
@@ -428,6 +445,24 @@ mod tests {
         assert!(at(2, none));
         assert!(!at(3, Flags::REDUCED));
         assert!(at(4, Flags::REDUCED.with(Flags::MARKED, true)), "marked again");
+    }
+
+    /// `[rfc9768:§3.2.2.5.1]` Each acknowledgement carries the count, and the first mark is acknowledged at once.
+    #[test]
+    fn rfc9768_acknowledgements_count_marks() {
+        let (mut r, mut sacks) = (receiver(true), Sacks::default());
+        r.spec.ecn = Ecn::Counted;
+        let mut at = |n, marked| {
+            let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(n) };
+            let ack = r.on_packet(Instant::from_ps(1), &packet, &mut sacks);
+            ack.map(|a| (a.number, a.flags.ace(), a.flags.has(Flags::REPORTS_MARK)))
+        };
+        assert_eq!(at(0, false), None);
+        assert_eq!(at(1, false), Some((2, 5, false)));
+        assert_eq!(at(2, true), Some((3, 6, false)), "at once");
+        assert_eq!(at(3, true), None, "the second of a row is delayed");
+        assert_eq!(at(4, true), Some((5, 0, false)), "8 modulo 8");
+        assert_eq!(at(5, false), None);
     }
 
     #[test]

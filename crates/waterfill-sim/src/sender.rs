@@ -3,6 +3,7 @@
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
 
+pub(crate) mod ecn;
 #[cfg(test)]
 mod linux_order;
 #[cfg(test)]
@@ -82,10 +83,23 @@ pub(crate) struct SenderSpec {
     demand: Rate,
     paced: bool,
     pub(crate) host: Host,
+    /// ECN field of data packets that are not retransmissions.
+    ect: Flags,
     rto: RtoLimits,
     pub(crate) base_rtt: Duration,
     /// Start and end of the summary's measurement window.
     pub(crate) measure: (Instant, Instant),
+}
+
+/// Returns a law's host with the use of ECN that a flow asks for. A law that needs each packet's mark uses ECN unless the
+/// scenario says otherwise; the others use it where the scenario says so.
+fn host_ecn(host: Host, flow: &FlowSpec) -> Host {
+    if !flow.ecn.unwrap_or(host.ecn.is_per_packet()) {
+        return Host { ecn: Ecn::Off, ..host };
+    }
+    let ecn = flow.ecn_feedback.as_deref().and_then(Ecn::by_name).unwrap_or(host.ecn);
+    let l4s = flow.ecn_codepoint.as_ref().map_or(host.l4s, |codepoint| codepoint == "ect1");
+    Host { ecn, l4s, ..host }
 }
 
 impl SenderSpec {
@@ -95,8 +109,7 @@ impl SenderSpec {
         let payload_bytes = network.packet_bytes - headers;
         let host = law.params.info().host;
         let host = flow.recovery.as_deref().and_then(Retransmission::by_name).map_or(host, |m| host.recovering_by(m));
-        // A law with accurate marks (RFC 8257) depends on them; the others use them where the scenario says so.
-        let ecn_enabled = flow.ecn.unwrap_or(host.ecn == Ecn::Accurate);
+        let host = host_ecn(host, flow);
         let packets = flow.size_bytes.map(|size| {
             let count = size.div_ceil(u64::from(payload_bytes));
             let last = size - (count - 1) * u64::from(payload_bytes);
@@ -114,7 +127,10 @@ impl SenderSpec {
             stop: Instant::from_secs(flow.stop_s),
             demand: Rate::from_bps(flow.demand_max_bps()),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
-            host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
+            ect: Flags::default()
+                .with(Flags::MARKABLE, host.ecn != Ecn::Off)
+                .with(Flags::ECT1, host.ecn != Ecn::Off && host.l4s),
+            host,
             rto: RtoLimits {
                 rto_min: Duration::from_secs(network.rto_min_s),
                 rttvar_min: Duration::from_secs(network.rttvar_min_s),
@@ -212,6 +228,8 @@ pub(crate) struct Sender {
     recovery: Recovery,
     /// Reduction to the law's window that is spread over a recovery, if one is in progress.
     reduction: Option<Box<ProportionalReduction>>,
+    /// Counter of marked packets, if acknowledgements carry one.
+    marks: Option<Box<ecn::MarkCounter>>,
     /// True if the next new packet carries CWR, which notifies the receiver of the window's reduction.
     cwr_pending: bool,
     /// True if, since the last acknowledgement, the window allowed a packet but there was no data.
@@ -252,6 +270,7 @@ impl Sender {
             whole_packets: WholePackets::default(),
             recovery: Recovery::new(spec.host.retransmission),
             reduction: None,
+            marks: (spec.host.ecn == Ecn::Counted).then(|| Box::new(ecn::MarkCounter::new())),
             cwr_pending: false,
             app_limited: false,
             phase: Phase::Closed,
@@ -343,6 +362,10 @@ impl Sender {
             return;
         }
         self.sample_rtt(now, packet);
+        if self.marks.is_some() {
+            self.on_counted_ack(now, packet, blocks);
+            return;
+        }
         let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
         let Some(newly_arrived) = self.recovery.on_usual_ack(packet.number, blocks) else {
             self.on_any_ack(now, packet, blocks, marked);
@@ -359,6 +382,17 @@ impl Sender {
     #[inline(never)] // keeps the usual path short
     fn on_any_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>, marked: bool) {
         let mut progress = self.recovery.on_any_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
+        let recovering = self.undo_if_spurious(now, &mut progress);
+        self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived, recovering);
+        if progress.event.is_some() || marked || self.reduction.is_some() {
+            self.react(now, progress, marked);
+        }
+        self.finish_ack(now, progress.advanced);
+    }
+
+    /// Restores the law's window if an acknowledgement shows that a recovery was spurious. Returns true if the window must
+    /// not grow by the acknowledgement.
+    fn undo_if_spurious(&mut self, now: Instant, progress: &mut Progress) -> bool {
         if progress.event == Some(Event::Spurious) {
             // Before the law sees the acknowledgement, by which the restored window grows.
             self.on_event(now, Event::Spurious, progress.newly_arrived);
@@ -366,12 +400,7 @@ impl Sender {
         }
         // [rfc3042:§2] The window does not grow by packets beyond a gap, which may be a loss.
         let beyond_gap = !progress.advanced && self.recovery.method() == Retransmission::Rack;
-        let recovering = self.recovery.is_recovering() || beyond_gap;
-        self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived, recovering);
-        if progress.event.is_some() || marked || self.reduction.is_some() {
-            self.react(now, progress, marked);
-        }
-        self.finish_ack(now, progress.advanced);
+        self.recovery.is_recovering() || beyond_gap
     }
 
     /// Restarts the timer after an acknowledgement.
@@ -811,7 +840,7 @@ impl Sender {
         };
         let bytes = self.spec.sizes.bytes_of(number);
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable, so congestion drops it.
-        let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !resent);
+        let mut flags = if resent { Flags::default() } else { self.spec.ect };
         if resent {
             self.recovery.on_resent(number, now);
             self.retransmissions += 1;

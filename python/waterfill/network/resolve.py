@@ -448,6 +448,8 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         # RFC 9000 §13.2.2 recommends it for QUIC.
         delayed_ack=recovery == "quic" if flow.delayed_ack is None else flow.delayed_ack,
         ecn=flow.ecn,
+        ecn_feedback=flow.ecn_feedback,
+        ecn_codepoint=flow.ecn_codepoint,
         recovery=recovery,
         claimed_rtt_s=flow.claimed_rtt,
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
@@ -541,6 +543,8 @@ def _web_flow(
         delayed_ack=traffic.delayed_ack,
         pacing=traffic.pacing,
         ecn=traffic.ecn,
+        ecn_feedback=traffic.ecn_feedback,
+        ecn_codepoint=traffic.ecn_codepoint,
         recovery=traffic.recovery,
         access_rate=traffic.access_rate,
         base_rtt_window=traffic.base_rtt_window,

@@ -32,7 +32,7 @@ KEY = "laws"
 _RAISED_BY = "__waterfill_law__"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
-    "ecn": ("off", "classic", "accurate"),
+    "ecn": ("off", "classic", "accurate", "l4s"),
     "reduction": ("law", "proportional"),
     "recovery": RECOVERIES,
 }
@@ -89,10 +89,10 @@ class PythonLaw:
     receiver the last header is echoed. `header` names up to four numbers of single precision that
     packets carry; a law without a header and a router adds no bytes to packets. `params` are the
     law's parameters by name, `signals` the units of its own series by name. `ecn` says how the
-    law wants marks: off, classic or accurate; `reduction` who lowers the data in flight after a
-    loss: law or proportional (the host, by PRR); `recovery` how the host finds losses, unless a
-    flow's `recovery` says otherwise. `target` is the utilization, in (0, 1], of which
-    max-min shares are computed. See docs/howto/write-a-law-in-python.md.
+    law wants marks: off, classic, accurate, or l4s (ECT(1), counted by AccECN); `reduction` who
+    lowers the data in flight after a loss: law or proportional (the host, by PRR); `recovery` how
+    the host finds losses, unless a flow's `recovery` says otherwise. `target` is the utilization,
+    in (0, 1], of which max-min shares are computed. See docs/howto/write-a-law-in-python.md.
 
     >>> import waterfill
     >>> class Fixed:

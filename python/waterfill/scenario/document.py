@@ -66,6 +66,10 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "flow.route": (),
         "flow.fault": (),
         "flow.ecn": (False,),
+        "flow.ecn_feedback": (),
+        "traffic.ecn_feedback": (),
+        "flow.ecn_codepoint": (),
+        "traffic.ecn_codepoint": (),
         "flow.recovery": (),
         "traffic.recovery": (),
         "flow.access_rate": (),
@@ -80,6 +84,10 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "linux": {
         "link.queue": ("droptail", "cohabit"),
         "link.mark_at": (),
+        "flow.ecn_feedback": (),
+        "traffic.ecn_feedback": (),
+        "flow.ecn_codepoint": (),
+        "traffic.ecn_codepoint": (),
         "flow.recovery": (),
         "traffic.recovery": (),
         "flow.access_rate": (),
@@ -464,6 +472,11 @@ class _Routed(Table):
     """True to pace the flows; default: as the protocol requires."""
     ecn: bool | None = None
     """True if the flows' packets are ECN-capable, so that routers mark instead of dropping them."""
+    ecn_feedback: Literal["classic", "dctcp", "accecn"] | None = None
+    """How the receiver reports marks: per RTT (RFC 3168), per packet (RFC 8257) or counted
+    (RFC 9768); default: as the protocol requires."""
+    ecn_codepoint: Literal["ect0", "ect1"] | None = None
+    """ECN field of packets that routers may mark; default: as the protocol requires."""
     recovery: Recovery | None = None
     """Method of loss recovery; default: the protocol's."""
     access_rate: Annotated[float, RATE] | None = None

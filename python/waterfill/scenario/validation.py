@@ -432,6 +432,8 @@ _FLOW_KEYS = (
         "initial_window",
         "delayed_ack",
         "ecn",
+        "ecn_feedback",
+        "ecn_codepoint",
         "recovery",
         "base_rtt_window",
     ),

@@ -8,10 +8,11 @@ const OPTIONS_MAX: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-pub(super) const SYN: u8 = 0x02;
-pub(super) const ACK: u8 = 0x10;
-pub(super) const ECE: u8 = 0x40;
-pub(super) const CWR: u8 = 0x80;
+pub(super) const SYN: u16 = 0x02;
+pub(super) const ACK: u16 = 0x10;
+pub(super) const ECE: u16 = 0x40;
+pub(super) const CWR: u16 = 0x80;
+pub(super) const AE: u16 = 0x100;
 
 const NOP: u8 = 1;
 const SACK: u8 = 5;
@@ -33,7 +34,7 @@ pub(super) struct Tcp {
     pub(super) ports: [u16; 2],
     pub(super) sequence: u32,
     pub(super) acknowledgement: u32,
-    pub(super) flags: u8,
+    pub(super) flags: u16,
 }
 
 /// TCP options of a segment, in order.
@@ -109,7 +110,8 @@ impl Frame {
         segment[4..8].copy_from_slice(&tcp.sequence.to_be_bytes());
         segment[8..12].copy_from_slice(&tcp.acknowledgement.to_be_bytes());
         segment[12] = ((20 + options.length) as u8 / 4) << 4;
-        segment[13] = tcp.flags;
+        segment[12] |= (tcp.flags >> 8) as u8; // AE (RFC 9768)
+        segment[13] = tcp.flags as u8;
         segment[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         segment[20..].copy_from_slice(&options.bytes[..options.length]);
         frame.finish(ip, TCP, 36);

@@ -12,14 +12,15 @@ use std::path::Path;
 
 use waterfill_laws::capture::Values;
 use waterfill_laws::kernel::option::{encode, encode_syn_ack};
-use waterfill_laws::protocol::{PacketKind, Retransmission};
+use waterfill_laws::protocol::{Ecn, PacketKind, Retransmission};
 use waterfill_laws::units::Instant;
 use waterfill_network::{Network, TCP_IP_BYTES};
 
 use crate::flow::{Owner, SendingHost};
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks};
 use crate::sender::SenderSpec;
-use frame::{ACK, CWR, ECE, Frame, Ip, Options, SYN, Tcp};
+use crate::sender::ecn::ACE_INITIAL;
+use frame::{ACK, AE, CWR, ECE, Frame, Ip, Options, SYN, Tcp};
 use pcapng::{Captured, Interface, Writer};
 
 mod frame;
@@ -292,6 +293,11 @@ const fn client_port(packet: &Packet) -> u16 {
     32_768 + packet.incarnation % 28_000
 }
 
+/// Returns the TCP flags AE, CWR and ECE that hold an ACE field (RFC 9768).
+const fn ace(count: u8) -> u16 {
+    (count as u16 & 7) << 6
+}
+
 /// Builds the headers of a packet's TCP segment.
 fn segment(
     (packet, hop): (&Packet, usize),
@@ -307,7 +313,8 @@ fn segment(
     let at = |number: u64| client.wrapping_add(spec.sizes.payload_before(number) as u32);
     let mut options = Options::new();
     let ecn = spec.uses_ecn();
-    let with = |flag: u8, on: bool| if on { flag } else { 0 };
+    let with = |flag: u16, on: bool| if on { flag } else { 0 };
+    let counts = spec.host.ecn == Ecn::Counted;
     match packet.role {
         Role::Syn | Role::Data | Role::Datagram => {
             let handshake = packet.role == Role::Syn;
@@ -321,9 +328,10 @@ fn segment(
                 }
             }
             let (sequence, acknowledgement, flags) = if handshake {
-                (first, 0, SYN | with(ECE | CWR, ecn))
+                (first, 0, SYN | with(ECE | CWR, ecn) | with(AE, counts))
             } else {
-                (at(packet.number), server, ACK | with(CWR, packet.flags.has(Flags::REDUCED)))
+                let reports = if counts { ace(ACE_INITIAL) } else { with(CWR, packet.flags.has(Flags::REDUCED)) };
+                (at(packet.number), server, ACK | reports)
             };
             let tcp = Tcp { ports: [client_port, SERVER_PORT], sequence, acknowledgement, flags };
             let payload = if handshake { 0 } else { usize::from(spec.sizes.payload(packet.bytes)) };
@@ -349,7 +357,11 @@ fn segment(
                     options.push(option.as_bytes());
                 }
             }
-            let reports = with(ECE, packet.flags.has(Flags::REPORTS_MARK) || handshake && ecn);
+            let reports = match handshake {
+                true if counts => CWR, // [rfc9768:§3.1.1] AccECN, and the SYN was not ECN-capable
+                false if counts => ace(packet.flags.ace()),
+                _ => with(ECE, packet.flags.has(Flags::REPORTS_MARK) || handshake && ecn),
+            };
             let (sequence, acknowledgement, flags) = if handshake {
                 (server.wrapping_sub(1), client, SYN | ACK | reports)
             } else {

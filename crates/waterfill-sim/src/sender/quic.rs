@@ -105,8 +105,7 @@ impl Sender {
         let rtt = self.path_rtt();
         let packet = self.recovery.quic().map_or(data, |quic| quic.on_sent(data, now, &rtt));
         // QUIC sets ECT on every packet, because none is a retransmission.
-        let flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off);
-        (Numbers { packet, data }.encode(), flags)
+        (Numbers { packet, data }.encode(), self.spec.ect)
     }
 
     /// Handles the timer of loss detection and probes.
