@@ -39,6 +39,11 @@ type Limits = (&'static str, &'static str, &'static [(&'static str, &'static str
 const LIMITS: &[Limits] = &[
     ("bbr", "", &[("high_gain", "1.001 100 | 1 100.1"), ("cwnd_gain", "1 100 | 0.999 100.1")]),
     ("dctcp", "", &[("gain", "1e-9 0.999 | 0 1"), ("alpha_initial", "0 1 | -0.001 1.001")]),
+    (
+        "prague",
+        "",
+        &[("gain", "1e-9 0.999 | 0 1"), ("alpha_initial", "0 1 | -0.001 1.001"), ("virtual_rtt", "0 1 | 1.001")],
+    ),
     ("reno", "", &[("increase", "1e-9 1e6 | 0 1.01e6"), ("decrease", "1e-9 0.999 | 0 1")]),
     ("vegas", "", &[("alpha", "1e-9 | 0"), ("beta", "2 1e6 | 1.999 1.01e6"), ("gamma", "1e-9 1e6 | 0 1.01e6")]),
     ("westwood", "", &[("filter", "0 0.999 | -0.001 1")]),

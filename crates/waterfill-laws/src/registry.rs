@@ -662,6 +662,7 @@ registry! {
     Vegas: tcp::Tcp<tcp::vegas::Vegas>;
     Fast: tcp::Tcp<tcp::fast::Fast>;
     Dctcp: tcp::Tcp<tcp::dctcp::Dctcp>;
+    Prague: tcp::Tcp<tcp::prague::Prague>;
     Bbr: tcp::bbr::Bbr;
     Scone: scone::Scone;
     Window: window::Window;

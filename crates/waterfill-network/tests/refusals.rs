@@ -2,8 +2,8 @@
 
 use waterfill_laws::units::{Duration, Rate, Volume};
 use waterfill_network::{
-    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, DualPi2Spec, Distribution, Effect,
-    EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec, HostEffect, HostFaultSpec, Level,
+    ArrivalSpec, ChangeSpec, CodelSpec, CohabitSpec, ControllerSpec, CountDrops, DemandSpec, Distribution, DualPi2Spec,
+    Effect, EstimatorSpec, FalseSignal, FaultSpec, FlowSpec, FqCodelSpec, FqPieSpec, HostEffect, HostFaultSpec, Level,
     LinkSpec, LossSpec, MAX_FLOWS, Network, ParamValue, PeriodSpec, PieSpec, QueueSpec, RedSpec, ReorderSpec,
     RouteChangeSpec, RouteSpec, ShaperSpec, Trials, UpdateSpec,
 };
@@ -390,7 +390,10 @@ fn queue_disciplines() {
         change(&mut dual);
         of_queue(QueueSpec::DualPi2(dual))
     };
-    assert_eq!(refused(&|dual| dual.rtt_max_s = 2e-6), "link.l.queue_params.rtt_max: must be at least 3 us, got 0.000002 s");
+    assert_eq!(
+        refused(&|dual| dual.rtt_max_s = 2e-6),
+        "link.l.queue_params.rtt_max: must be at least 3 us, got 0.000002 s"
+    );
     assert_eq!(refused(&|dual| dual.target_s = 0.0), "link.l.queue_params.target: must be at least 1 us, got 0 s");
     assert_eq!(refused(&|dual| dual.coupling = 0.0), "link.l.queue_params.coupling: must be from 0.01 to 1000, got 0");
     assert_eq!(
@@ -460,4 +463,45 @@ fn the_cohabitation_module() {
     assert_eq!(nred(65, 8, 1.0), "levels: must be 1 to 64, got 65");
     assert_eq!(nred(1, 0, 1.0), "bins: must be 1 to 8388608, got 0");
     assert_eq!(nred(1, 8, 0.0), "period: must be at least 1 ps, got 0");
+}
+
+#[test]
+fn uses_of_ecn() {
+    let refused = |protocol: &str, change: &dyn Fn(&mut FlowSpec)| {
+        let mut network = network(protocol);
+        change(&mut network.flows[0]);
+        network.checked().expect_err("refused")
+    };
+    let keys = |feedback: Option<&str>, codepoint: Option<&str>| {
+        let (feedback, codepoint) = (feedback.map(str::to_owned), codepoint.map(str::to_owned));
+        move |flow: &mut FlowSpec| (flow.ecn_feedback, flow.ecn_codepoint) = (feedback.clone(), codepoint.clone())
+    };
+    assert_eq!(
+        refused("cubic", &keys(Some("accecn"), None)),
+        "flow.f.ecn_feedback: has no effect without ECN; add ecn = true"
+    );
+    assert_eq!(
+        refused("maxnet", &keys(None, Some("ect1"))),
+        "flow.f.ecn_codepoint: not allowed, because maxnet does not react to marks"
+    );
+    assert_eq!(
+        refused("dctcp", &keys(Some("classic"), None)),
+        "flow.f.ecn_feedback: must be dctcp or accecn, because dctcp needs each packet's mark"
+    );
+    assert_eq!(
+        refused("dctcp", &keys(Some("ace"), None)),
+        "flow.f.ecn_feedback: must be one of classic, dctcp, accecn, got \"ace\""
+    );
+    assert_eq!(
+        refused("prague", &keys(None, Some("ect2"))),
+        "flow.f.ecn_codepoint: must be one of ect0, ect1, got \"ect2\""
+    );
+    let quic = |flow: &mut FlowSpec| {
+        flow.recovery = Some("quic".into());
+        flow.ecn_feedback = Some("accecn".into());
+    };
+    assert_eq!(
+        refused("prague", &quic),
+        "flow.f.ecn_feedback: not allowed with recovery = \"quic\", whose acknowledgements count marks"
+    );
 }

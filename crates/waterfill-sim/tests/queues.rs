@@ -4,7 +4,9 @@ mod common;
 
 use common::{cbr, column, flow, link, mean, network, refusal, run};
 use waterfill_network::summary::Summary;
-use waterfill_network::{BufferSpec, CodelSpec, FqCodelSpec, FqPieSpec, Level, Network, PieSpec, QueueSpec, RedSpec};
+use waterfill_network::{
+    BufferSpec, CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, Network, PieSpec, QueueSpec, RedSpec,
+};
 
 /// Returns `count` flows over one bottleneck of 10 Mbit/s, with an unresponsive source if its rate is given.
 fn bottleneck(queue: &QueueSpec, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Network {
@@ -55,6 +57,18 @@ fn pie() -> PieSpec {
 
 fn fq_pie() -> QueueSpec {
     QueueSpec::FqPie(FqPieSpec { pie: pie(), quantum_bytes: 1514, flows: 1024 })
+}
+
+fn dualpi2() -> QueueSpec {
+    QueueSpec::DualPi2(DualPi2Spec {
+        target_s: 0.015,
+        rtt_max_s: 0.1,
+        coupling: 2.0,
+        ramp_start_s: 0.8e-3,
+        ramp_range_s: 0.4e-3,
+        ramp_packets: 1,
+        classic_share: 0.1,
+    })
 }
 
 fn droptail() -> QueueSpec {
@@ -167,6 +181,70 @@ fn fq_pie_shares_by_flow() {
         assert!((rate / share - 1.0).abs() < 0.06, "{rate} of {share} bit/s");
     }
     assert!(s.links[0].utilization > 0.98);
+}
+
+/// Returns a Prague and a CUBIC flow in one `dualpi2`, at this rate and base RTT.
+fn prague_and_cubic(rate_bps: f64, rtt_s: f64) -> Summary {
+    let buffer = (rate_bps / 8.0 * 0.25) as u64;
+    let flows = ["prague", "cubic"].map(|protocol| flow(protocol, protocol, &[0], 60.0)).to_vec();
+    let mut n = network(60.0, link("l", rate_bps, rtt_s / 2.0, buffer).to_vec(), flows);
+    n.links[0].queue = dualpi2();
+    n.measure_s = [20.0, 60.0];
+    run(&n).1
+}
+
+/// Prague and CUBIC share a coupled queue within a factor of two at equal RTTs, and Prague's packets hardly wait.
+#[test]
+fn prague_and_cubic_share_a_dualpi2() {
+    for rate_bps in [2e7, 1e8] {
+        for rtt_s in [0.01, 0.02, 0.04] {
+            let s = prague_and_cubic(rate_bps, rtt_s);
+            let ratio = rates(&s)[0] / rates(&s)[1];
+            let delay_ms = s.flows[0].rtt_ms.mean.unwrap() - rtt_s * 1e3;
+            println!(
+                "{rate_bps:e} bit/s, {rtt_s} s: ratio {ratio:.2}, L4S delay {delay_ms:.2} ms, {:?}",
+                s.flows[0].rtt_ms
+            );
+            assert!((0.5..2.0).contains(&ratio), "{rate_bps:e} bit/s, {rtt_s} s: {:?}", rates(&s));
+            assert!(delay_ms < 2.0, "{rate_bps:e} bit/s, {rtt_s} s: {:?}", s.flows[0].rtt_ms);
+            assert!(s.links[0].utilization > 0.9, "{:?}", s.links[0]);
+        }
+    }
+}
+
+/// AccECN and RFC 8257's feedback tell DCTCP the same marks. With delayed acknowledgements they differ only in timing.
+#[test]
+fn dctcp_behaves_alike_with_both_feedbacks() {
+    let queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(20.0)) };
+    for delayed_ack in [false, true] {
+        let of = |feedback: &str| {
+            let mut n = bottleneck(&queue, "dctcp", 4, None);
+            n.flows[0].ecn_feedback = Some(feedback.to_owned());
+            n.flows[0].delayed_ack = delayed_ack;
+            run(&n).1
+        };
+        let (flags, counted) = (of("dctcp"), of("accecn"));
+        if !delayed_ack {
+            assert_eq!(rates(&flags), rates(&counted));
+        }
+        let queue = |s: &Summary| s.links[0].queue_packets.mean;
+        assert!((queue(&flags) / queue(&counted) - 1.0).abs() < 0.2, "{} {}", queue(&flags), queue(&counted));
+        assert!(counted.links[0].marks > 100 && counted.links[0].drops == 0);
+    }
+}
+
+/// A flow's codepoint chooses its queue: CUBIC that claims ECT(1) takes the L queue and is marked like Prague.
+#[test]
+fn the_codepoint_chooses_the_queue() {
+    let delay_ms = |codepoint: &str| {
+        let mut n = bottleneck(&dualpi2(), "cubic", 2, None);
+        n.flows[0].ecn = Some(true);
+        n.flows[0].ecn_codepoint = Some(codepoint.to_owned());
+        let s = run(&n).1;
+        s.flows[0].rtt_ms.mean.unwrap() - 40.0
+    };
+    let (classic, low) = (delay_ms("ect0"), delay_ms("ect1"));
+    assert!(classic > 8.0 && low < 4.0, "{classic} ms, {low} ms");
 }
 
 /// FQ-CoDel gives an unresponsive source that offers the whole link's rate one share, like each of eleven other flows.

@@ -21,6 +21,7 @@ pub mod highspeed;
 pub mod htcp;
 pub mod hystart;
 pub mod newreno;
+pub mod prague;
 pub mod reno;
 pub mod round;
 pub mod sack;
@@ -56,6 +57,8 @@ pub trait TcpLaw: Clone + std::fmt::Debug + Sized {
     const HOST: Host = Host::TCP;
     /// True if packets are paced unless the scenario says otherwise.
     const PACED: bool = false;
+    /// True if the window also grows while it is reduced after a mark; it never grows while a loss is repaired.
+    const GROWS_WHILE_REDUCED: bool = false;
     /// Signals of the TCP, which begin with [`SIGNALS`].
     const SIGNALS: &'static [LawSignal] = SIGNALS;
     /// Parameters of the TCP.
@@ -116,6 +119,8 @@ pub struct Tcp<L: TcpLaw> {
     /// Number of timeouts since data was last acknowledged. Only the first timeout sets the threshold (RFC 5681, text
     /// of eq. 4).
     timeouts: u32,
+    /// True while a loss is being repaired.
+    repairing: bool,
     /// State before the last loss or timeout, which returns if that was spurious (RFC 4015).
     before: Option<Box<(L, Window)>>,
 }
@@ -162,6 +167,7 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
             window: Window { cwnd: initial, ssthresh: f64::INFINITY, initial },
             packet: connection.packet,
             timeouts: 0,
+            repairing: false,
             before: None,
         }
     }
@@ -177,7 +183,8 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
         if acked_packets > 0.0 {
             self.timeouts = 0;
         }
-        if ack.recovering || !ack.window_limited {
+        let reducing = ack.recovering && (!L::GROWS_WHILE_REDUCED || self.repairing);
+        if reducing || !ack.window_limited {
             return;
         }
         let mut left = acked_packets;
@@ -193,6 +200,11 @@ impl<L: TcpLaw> Source<Self> for Tcp<L> {
     fn on_event(&mut self, now: Instant, event: Event) {
         if event == Event::Loss || (event == Event::Timeout && self.timeouts == 0) {
             self.before = Some(Box::new((self.law.clone(), self.window)));
+        }
+        match event {
+            Event::Loss => self.repairing = true,
+            Event::Recovered | Event::Spurious | Event::Timeout => self.repairing = false,
+            Event::Marked | Event::SynsLost => {}
         }
         match event {
             Event::Loss | Event::Marked => {
