@@ -83,7 +83,7 @@ fn bounded(sim: &mut Simulation, network: &Network) {
     let summary = sim.summary();
     for (link, spec) in summary.links.iter().zip(&network.links) {
         let window_s = network.measure_s[1] - network.measure_s[0];
-        let burst = spec.shaper.map_or(0.0, |shaper| shaper.depth_bytes * 8.0 / (spec.rate_bps * window_s));
+        let burst = spec.bucket().map_or(0.0, |bucket| bucket.depth_bytes * 8.0 / (spec.rate_bps * window_s));
         let used = link.utilization;
         assert!((0.0..=1.0 + burst + ROUNDING).contains(&used), "{}: utilization {used}, burst {burst}", link.name);
         let (bytes, packets) = match spec.buffer {
@@ -190,7 +190,8 @@ fn vary(u: &mut Unstructured<'_>, link: &mut LinkSpec, duration_s: f64) {
         0 => {
             let line_bps = link.rate_bps * decades(u, 1.001, 100.0);
             let depth_bytes = decades(u, 1.0, 1e6);
-            link.shaper = Some(ShaperSpec { line_bps, depth_bytes, timer_s: share(u) * duration_s / 100.0 });
+            let bucket = ShaperSpec { line_bps, depth_bytes, timer_s: share(u) * duration_s / 100.0 };
+            if byte(u) & 1 == 0 { link.shaper = Some(bucket) } else { link.policer = Some(bucket) }
         }
         1 => {
             let mut at_s = 0.0;

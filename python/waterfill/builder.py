@@ -59,6 +59,7 @@ class LinkKeys(TypedDict, total=False):
     reorder: Any
     duplicate: Number
     shaper: Mapping[str, Any]
+    policer: Mapping[str, Any]
     event: Sequence[Mapping[str, Any]]
     fault: Sequence[Mapping[str, Any]]
     rate_trace: Any

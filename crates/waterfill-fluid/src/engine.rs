@@ -766,6 +766,9 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
                 "not supported: the fluid model has no bursts; set the link's rate to the shaper's",
             );
         }
+        if link.policer.is_some() {
+            return refused("policer", "not supported: the fluid model has no packets");
+        }
         if !link.faults.is_empty() || link.changes.iter().any(|c| c.restart || c.clock_step_s.is_some()) {
             return refused("fault", "not supported: the fluid model has no packets or routers to damage");
         }

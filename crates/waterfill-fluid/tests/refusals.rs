@@ -56,6 +56,10 @@ fn faults_and_packets_are_refused() {
     assert_eq!(refused(&|n| n.links[0].duplicate = 0.1), reorder);
     assert_eq!(refused(&|n| n.links[0].reorder = Some(ReorderSpec { share: 0.1, delay_s: 0.1 })), reorder);
     assert_eq!(
+        refused(&|n| n.links[0].policer = Some(ShaperSpec { line_bps: 1e9, depth_bytes: 3e3, timer_s: 0.0 })),
+        "link.a.policer: not supported: the fluid model has no packets"
+    );
+    assert_eq!(
         refused(&|n| n.links[0].shaper = Some(ShaperSpec { line_bps: 1e9, depth_bytes: 3e3, timer_s: 0.0 })),
         "link.a.shaper: not supported: the fluid model has no bursts; set the link's rate to the shaper's"
     );

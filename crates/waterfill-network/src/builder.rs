@@ -110,6 +110,7 @@ impl LinkSpec {
             rate_bps: rate.as_bps(),
             changes: Vec::new(),
             shaper: None,
+            policer: None,
             delay_s: delay.as_secs(),
             buffer: BufferSpec::Bytes(buffer.as_bytes() as u64),
             queue: QueueSpec::default(),

@@ -14,13 +14,16 @@ use crate::queue::QueueSpec;
 pub struct LinkSpec {
     /// Name of the link direction. The name of a reverse direction ends in `:rev`.
     pub name: String,
-    /// Initial capacity as router laws see it: the rate of the transmitter or, with a shaper, of the shaper.
+    /// Initial capacity as router laws see it: the rate of the transmitter or, with a shaper or a policer, of its bucket.
     pub rate_bps: f64,
     /// Changes of rate, delay and state, in order of time.
     #[serde(default)]
     pub changes: Vec<ChangeSpec>,
     /// Token bucket in front of a faster transmitter, if any.
     pub shaper: Option<ShaperSpec>,
+    /// Token bucket in front of the queue that drops packets without tokens, if any.
+    #[serde(default)]
+    pub policer: Option<ShaperSpec>,
     /// Initial propagation delay in seconds.
     pub delay_s: f64,
     /// Maximum backlog of the queue.
@@ -91,6 +94,12 @@ pub struct ReorderSpec {
 }
 
 impl LinkSpec {
+    /// Returns the token bucket that sets the link's capacity, if any.
+    #[must_use]
+    pub fn bucket(&self) -> Option<&ShaperSpec> {
+        self.shaper.as_ref().or(self.policer.as_ref())
+    }
+
     /// Returns the smallest and largest nonzero rates of the link over the run, in bit/s.
     #[must_use]
     pub fn rate_range_bps(&self) -> (f64, f64) {
@@ -110,27 +119,34 @@ impl LinkSpec {
         positive(&format!("link.{name}.rate"), self.rate_bps)?;
         time(&format!("link.{name}.delay"), self.delay_s)?;
         self.check_faults_and_queue().map_err(|e| format!("link.{name}.{e}"))?;
-        self.check_shaper().map_err(|e| format!("link.{name}.shaper{e}"))?;
+        for (key, bucket) in [("shaper", &self.shaper), ("policer", &self.policer)] {
+            bucket
+                .iter()
+                .try_for_each(|bucket| self.check_bucket(bucket))
+                .map_err(|e| format!("link.{name}.{key}{e}"))?;
+        }
+        if self.shaper.is_some() && !self.queue.serves_in_order() {
+            return Err(format!("link.{name}.shaper: needs a queue that serves in order of arrival (droptail, red)"));
+        }
+        if self.shaper.is_some() && self.policer.is_some() {
+            return Err(format!("link.{name}.policer: not allowed on a link with a shaper"));
+        }
         if self.target.is_some_and(|t| !(t > 0.0 && t <= 1.0)) {
             return Err(format!("link.{name}.target: must be in (0, 1]"));
         }
         Ok(())
     }
 
-    fn check_shaper(&self) -> Result<(), String> {
-        let Some(shaper) = &self.shaper else { return Ok(()) };
+    fn check_bucket(&self, bucket: &ShaperSpec) -> Result<(), String> {
         if !self.changes.is_empty() {
             return Err(": not allowed on a link with events or a rate trace".into());
         }
-        if !(self.rate_bps < shaper.line_bps && shaper.line_bps.is_finite()) {
-            return Err(format!(".rate: must be below the line's {} bit/s", shaper.line_bps));
+        if !(self.rate_bps < bucket.line_bps && bucket.line_bps.is_finite()) {
+            return Err(format!(".rate: must be below the line's {} bit/s", bucket.line_bps));
         }
-        positive(".depth", shaper.depth_bytes)?;
-        if !(0.0..=1.0).contains(&shaper.timer_s) {
-            return Err(format!(".timer: must be 0 to 1 s, got {}", shaper.timer_s));
-        }
-        if !self.queue.serves_in_order() {
-            return Err(": needs a queue that serves in order of arrival (droptail, red)".into());
+        positive(".depth", bucket.depth_bytes)?;
+        if !(0.0..=1.0).contains(&bucket.timer_s) {
+            return Err(format!(".timer: must be 0 to 1 s, got {}", bucket.timer_s));
         }
         Ok(())
     }

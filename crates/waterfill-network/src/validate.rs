@@ -96,13 +96,14 @@ impl Network {
         Ok(())
     }
 
-    /// Checks that a shaper's bucket holds every packet that may cross it.
+    /// Checks that a link's token bucket holds every packet that may cross it.
     fn check_depth(&self, link: &LinkSpec) -> Result<(), String> {
-        let Some(shaper) = &link.shaper else { return Ok(()) };
+        let Some(bucket) = link.bucket() else { return Ok(()) };
+        let key = if link.shaper.is_some() { "shaper" } else { "policer" };
         let sizes = self.traffic.iter().map(|traffic| traffic.packet_bytes);
         let largest = sizes.fold(self.packet_bytes.max(self.ack_bytes), u16::max);
-        if shaper.depth_bytes < f64::from(largest) {
-            return Err(format!("link.{}.shaper.depth: must be at least one packet of {largest} B", link.name));
+        if bucket.depth_bytes < f64::from(largest) {
+            return Err(format!("link.{}.{key}.depth: must be at least one packet of {largest} B", link.name));
         }
         Ok(())
     }
@@ -342,10 +343,14 @@ fn check_ecn(at: &str, flow: &FlowSpec, law: Ecn) -> Result<(), String> {
             return Err(format!("{at}.ecn_feedback: must be one of {}, got {name:?}", known.join(", ")));
         };
         if law.is_per_packet() && !feedback.is_per_packet() {
-            return Err(format!("{at}.ecn_feedback: must be dctcp or accecn, because {protocol} needs each packet's mark"));
+            return Err(format!(
+                "{at}.ecn_feedback: must be dctcp or accecn, because {protocol} needs each packet's mark"
+            ));
         }
         if flow.recovery.as_deref().and_then(Retransmission::by_name) == Some(Retransmission::Quic) {
-            return Err(format!("{at}.ecn_feedback: not allowed with recovery = \"quic\", whose acknowledgements count marks"));
+            return Err(format!(
+                "{at}.ecn_feedback: not allowed with recovery = \"quic\", whose acknowledgements count marks"
+            ));
         }
     }
     match flow.ecn_codepoint.as_deref() {

@@ -14,6 +14,7 @@ use waterfill_laws::protocol::{LinkView, Passing, Probe};
 use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::link::ShaperSpec;
 use waterfill_network::{LinkSpec, Network, Watch};
 
 use crate::fault::{Faults, stepped};
@@ -85,7 +86,9 @@ pub(crate) struct Link {
     /// Rate of the transmitter, above the capacity only if there is a shaper.
     line: Rate,
     shaper: Option<Box<Shaper>>,
-    /// True if the link only drops packets beyond its buffer: no discipline, shaper, fault, outage or change of delay.
+    /// Token bucket in front of the queue. Packets that find too few tokens are dropped.
+    policer: Option<Box<Shaper>>,
+    /// True if the link only drops packets beyond its buffer: no discipline, token bucket, fault, outage or change of delay.
     plain: bool,
     delay: Duration,
     limit: BufferLimit,
@@ -134,7 +137,8 @@ impl Link {
         let view = LinkView { id, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO };
         let rng = stream(network.seed, id, LinkStream::Queue);
         let context = QueueContext { capacity: view.capacity, packet_bytes: network.packet_bytes, rng };
-        let line = spec.shaper.as_ref().map_or(view.capacity, |shaper| Rate::from_bps(shaper.line_bps));
+        let line = spec.bucket().map_or(view.capacity, |bucket| Rate::from_bps(bucket.line_bps));
+        let bucket = |bucket: &ShaperSpec| Box::new(Shaper::new(bucket, view.capacity));
         let queue = Queue::new(&spec.queue, context);
         let faults = Faults::new(network.seed, id, spec);
         let variation = Variation::new(spec);
@@ -143,8 +147,9 @@ impl Link {
             view,
             capacity: view.capacity,
             line,
-            shaper: spec.shaper.as_ref().map(|shaper| Box::new(Shaper::new(shaper, view.capacity))),
-            plain: queue.is_drop_tail() && spec.shaper.is_none() && faults.is_none() && !varies,
+            shaper: spec.shaper.as_ref().map(bucket),
+            policer: spec.policer.as_ref().map(bucket),
+            plain: queue.is_drop_tail() && spec.bucket().is_none() && faults.is_none() && !varies,
             delay: Duration::from_secs(spec.delay_s),
             limit: spec.buffer.into(),
             queue,
@@ -470,10 +475,14 @@ impl Link {
         self.next_change = self.next_change.min(starts); // those before it start earlier
     }
 
-    /// Enqueues a packet at a link with a discipline, a shaper, faults, outages or changes of delay.
+    /// Enqueues a packet at a link with a discipline, a token bucket, faults, outages or changes of delay.
     #[inline(never)] // keeps the drop-tail path short
     fn enqueue_screened(&mut self, now: Instant, mut packet: Packet) -> Enqueued {
         if self.variation.as_ref().is_some_and(|variation| variation.is_down()) {
+            self.meter.count_drops(1);
+            return Enqueued::Dropped;
+        }
+        if !self.conforms(now, packet.bytes) {
             self.meter.count_drops(1);
             return Enqueued::Dropped;
         }
@@ -490,6 +499,16 @@ impl Link {
         }
         let starts = self.free_at.max(now);
         self.admit(now, packet, starts)
+    }
+
+    /// Takes a packet's tokens from the policer. Returns false if there are too few, and the packet is dropped.
+    fn conforms(&mut self, now: Instant, bytes: u16) -> bool {
+        let Some(policer) = &mut self.policer else { return true };
+        let conforms = policer.earliest(now, bytes) <= now;
+        if conforms {
+            policer.take(now, bytes);
+        }
+        conforms
     }
 
     /// Shows router laws a packet before the queue decides on it.

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_close, cbr, column, flow, link, network, refusal, run};
-use waterfill_network::{Network, QueueSpec, ShaperSpec};
+use waterfill_network::{CodelSpec, Network, QueueSpec, ShaperSpec};
 
 /// Returns a network with one link, a line of 100 Mbit/s behind a bucket of 10 Mbit/s, and a constant load of full
 /// packets.
@@ -42,6 +42,35 @@ fn tokens_in_portions_make_bursts() {
     assert!(bursts > 1000, "bursts leave at the line's rate, ten times the bucket's: {bursts}");
 }
 
+/// A policer passes the bucket's rate and drops the rest at once: nothing waits.
+#[test]
+fn a_policer_drops_what_a_shaper_delays() {
+    for (depth, timer_s, rate) in [(3e3, 0.0, 1e7), (3e4, 0.01, 1e7), (6e3, 0.01, 4.8e6)] {
+        let mut n = shaped(2e7, depth, timer_s);
+        n.links[0].policer = n.links[0].shaper.take();
+        let s = run(&n).1;
+        assert_close(s.traffic[0].rate_bps.unwrap(), rate, 0.002);
+        assert_close(s.links[0].utilization, rate / 1e7, 0.002);
+        assert_eq!(s.links[0].queue_packets.max, 0.0, "conforming packets find the line idle");
+        assert!(s.links[0].drops > 0);
+        let s = run(&Network { traffic: vec![cbr("load", &[0], 0.9 * rate, [0.0, 30.0], 1500)], ..n }).1;
+        assert!(timer_s > 0.0 || s.links[0].drops == 0, "below the rate nothing is dropped: {}", s.links[0].drops);
+    }
+}
+
+/// A policer works with any queue behind it, and a link has one bucket.
+#[test]
+fn a_policer_needs_no_queue_in_order() {
+    let mut n = shaped(2e7, 3e4, 0.0);
+    n.links[0].policer = n.links[0].shaper;
+    assert_eq!(refusal(n.clone()), "link.l.policer: not allowed on a link with a shaper");
+    n.links[0].shaper = None;
+    n.links[0].queue = QueueSpec::Codel(CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true });
+    assert_close(run(&n).1.traffic[0].rate_bps.unwrap(), 1e7, 0.002);
+    n.links[0].rate_bps = 1e8;
+    assert_eq!(refusal(n), "link.l.policer.rate: must be below the line's 100000000 bit/s");
+}
+
 /// A router law sees the bucket's rate as the link's capacity, in both arithmetics of maxnet2006.
 #[test]
 fn router_laws_see_the_buckets_rate() {
@@ -78,7 +107,6 @@ fn what_a_bucket_cannot_be_is_refused() {
     shaper(&mut endless, |s| s.depth_bytes = f64::INFINITY);
     assert!(refusal(endless).starts_with("link.l.shaper.depth: must be above zero"));
     let mut chosen = shaped(1e6, 3e3, 1e-3);
-    chosen.links[0].queue =
-        QueueSpec::Codel(waterfill_network::CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true });
+    chosen.links[0].queue = QueueSpec::Codel(CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true });
     assert_eq!(refusal(chosen), "link.l.shaper: needs a queue that serves in order of arrival (droptail, red)");
 }

@@ -66,8 +66,8 @@ class LinkSpec:
     """One link direction. `routers` has the protocols whose router laws run on the link, or is None
     for all.
 
-    `rate_bps` is the capacity that router laws see, with a shaper the bucket's rate. Rate and delay
-    are those at the start; `changes` are in order of time.
+    `rate_bps` is the capacity that router laws see, with a shaper or a policer the bucket's rate.
+    Rate and delay are those at the start; `changes` are in order of time.
     """
 
     name: str
@@ -84,6 +84,7 @@ class LinkSpec:
     routers: tuple[str, ...] | None
     changes: tuple[LinkChange, ...] = ()
     faults: tuple[FaultSpec, ...] = ()
+    policer: ShaperSpec | None = None
 
 
 class DemandSpec(NamedTuple):

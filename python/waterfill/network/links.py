@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from waterfill.contract.droptail import Bytes, Droptail, Level, Packets
 from waterfill.contract.network import LinkChange
@@ -41,15 +42,13 @@ def loss_model(link: Link) -> elements.LossSpec | None:
     return kinds[values["kind"]](**values)
 
 
-def shaper(link: Link) -> elements.ShaperSpec | None:
-    """Resolve the token bucket in front of a link direction's transmitter, or return None without
-    one.
-    """
-    if link.shaper is None:
+def bucket(link: Link, given: Mapping[str, Any] | None) -> elements.ShaperSpec | None:
+    """Resolve a link direction's `shaper` or `policer`, a token bucket; return None without one."""
+    if given is None:
         return None
     from waterfill.contract.elements import ShaperSpec
 
-    values = links.read_shaper(link.shaper)
+    values = links.read_shaper(given)
     return ShaperSpec(line_bps=link.rate, depth_bytes=values["depth"], timer_s=values["timer"])
 
 

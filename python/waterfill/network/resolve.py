@@ -355,7 +355,8 @@ def _link(
     return LinkSpec(
         name=link.name,
         rate_bps=rate_bps,
-        shaper=links.shaper(link),
+        shaper=links.bucket(link, link.shaper),
+        policer=links.bucket(link, link.policer),
         delay_s=link.first_delay,
         buffer=buffer,
         queue=_queue(link, largest_rtt_s),
@@ -388,7 +389,8 @@ def _backwards(
     return LinkSpec(
         name=name,
         rate_bps=rate_bps,
-        shaper=links.shaper(link),
+        shaper=links.bucket(link, link.shaper),
+        policer=links.bucket(link, link.policer),
         delay_s=link.first_delay,
         buffer=buffer,
         queue=forward.queue,

@@ -111,7 +111,7 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
     """Return each transfer's time from SYN to last byte (s) on an otherwise empty network.
 
     `header_bytes` are those of each protocol beside TCP's and IP's. Rates are the links' `rate`
-    (a shaper's bucket counts with its rate), delays their propagation; loss does not count.
+    (a token bucket counts with its rate), delays their propagation; loss does not count.
     """
     entries = transfers.sources
     if not entries:

@@ -61,6 +61,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.reorder": (),
         "link.duplicate": (0.0,),
         "link.shaper": (),
+        "link.policer": (),
         "link.fault": (),
         "flow.after": (),
         "flow.route": (),
@@ -94,6 +95,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.access_rate": (),
         "traffic.count": (1,),
         "link.shaper": (),
+        "link.policer": (),
         "flow.after": (),
         "flow.route": (),
         "flow.fault": (),
@@ -344,7 +346,7 @@ class Link(Table):
     to: str = Field(min_length=1)
     """Node at which the link ends."""
     rate: Annotated[float, RATE]
-    """Rate of the transmitter (bit/s). This is the capacity unless there is a shaper."""
+    """Rate of the transmitter (bit/s). The capacity, unless there is a shaper or policer."""
     rate_reverse: Annotated[float, RATE] | None = None
     """Rate of the reverse direction's transmitter (bit/s); default: `rate`."""
     delay: Annotated[float, TIME] = 0.0
@@ -372,9 +374,9 @@ class Link(Table):
     """Target utilization; default: the smallest target of the protocols on the link."""
     routers: list[str] | None = None
     """Protocols with a router law on the link, in both directions; default: all that use it."""
-    queue: Literal["droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke", "cohabit"] = (
-        "droptail"
-    )
+    queue: Literal[
+        "droptail", "red", "codel", "fq_codel", "pie", "fq_pie", "dualpi2", "choke", "cohabit"
+    ] = "droptail"
     """Queue discipline of the link."""
     queue_params: (
         Annotated[
@@ -406,6 +408,13 @@ class Link(Table):
         | None
     ) = None
     """Token bucket in front of the transmitter, in both directions; default: none."""
+    policer: (
+        Annotated[
+            dict[str, Any], _as_written(links.read_shaper), WithJsonSchema(links.shaper_schema())
+        ]
+        | None
+    ) = None
+    """Token bucket that drops packets without tokens, in both directions; default: none."""
     event: list[LinkEvent] | None = None
     """Changes of rate, delay and state at given times, in both directions; default: none."""
     fault: list[LinkFault] | None = None
@@ -422,7 +431,8 @@ class Link(Table):
     @property
     def capacity(self) -> float:
         """Average rate (bit/s) at which the link passes data."""
-        return self.rate if self.shaper is None else links.read_shaper(self.shaper)["rate"]
+        bucket = self.shaper or self.policer
+        return self.rate if bucket is None else links.read_shaper(bucket)["rate"]
 
     @property
     def backward(self) -> Link:

@@ -215,8 +215,11 @@ def _order(scenario: Scenario) -> Iterator[tuple[str, str]]:
         yield f"{scenario.key('flow', index)}.after", why
 
 
-def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
-    values = read_shaper(link.shaper)
+def _bucket(
+    scenario: Scenario, key: str, link: Link, given: Mapping[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Check a link's `shaper` or `policer` against the link's other keys."""
+    values = read_shaper(given)
     slowest = min(link.rate, link.backward.rate)
     if values["rate"] >= slowest:
         got = RATE.format(values["rate"])
@@ -224,6 +227,10 @@ def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str
     if values["depth"] < scenario.packet_size:
         packet, got = VOLUME.format(scenario.packet_size), VOLUME.format(values["depth"])
         yield f"{key}.depth", f"must be at least one packet, {packet}, got {got}"
+    if given is link.policer:
+        if link.shaper is not None:
+            yield key, "not allowed on a link with a shaper"
+        return
     separate = link.queue == "cohabit" and (link.queue_params or {}).get("controller") == "separate"
     if separate or link.queue not in ("droptail", "red", "cohabit"):
         yield key, f'needs a queue that serves in order of arrival, got "{link.queue}"'
@@ -235,6 +242,7 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         link.from_ != link.to
         and 8 * scenario.packet_size / link.rate <= SPAN.at_most
         and link.shaper is None
+        and link.policer is None
         and link.mark_at is None
         and link.loss_model is None
         and link.rate_reverse is None
@@ -257,7 +265,9 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
         yield f"{key}.rate", _too_slow(link.rate)
     yield from _reverse(scenario, key, link)
     if link.shaper is not None:
-        yield from _shaper(scenario, f"{key}.shaper", link)
+        yield from _bucket(scenario, f"{key}.shaper", link, link.shaper)
+    if link.policer is not None:
+        yield from _bucket(scenario, f"{key}.policer", link, link.policer)
     yield from _variation(scenario, key, link)
     yield from _faults(scenario, key, link)
     if link.mark_at is not None and link.queue != "droptail":
@@ -288,9 +298,10 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
     """Check a link's events and traces against each other, the run and the link's other keys."""
     yield from _delay_traces(key, link)
     traced = link.rate_trace is not None or link.rate_trace_reverse is not None
-    if link.shaper is not None and (link.event or traced):
+    bucket = "shaper" if link.shaper is not None else "policer"
+    if getattr(link, bucket) is not None and (link.event or traced):
         name = "event" if link.event else "rate_trace"
-        yield f"{key}.{name}", "not allowed on a link with a shaper"
+        yield f"{key}.{name}", f"not allowed on a link with a {bucket}"
     for name, trace in (
         ("rate_trace", link.rate_trace),
         ("rate_trace_reverse", link.rate_trace_reverse),
@@ -338,8 +349,9 @@ def _delay_traces(key: str, link: Link) -> Iterator[tuple[str, str]]:
         return
     if link.delay_trace is None:
         yield f"{key}.delay_trace_reverse", "not allowed without delay_trace; add one"
-    if link.shaper is not None:
-        yield f"{key}.delay_trace", "not allowed on a link with a shaper"
+    for bucket in ("shaper", "policer"):
+        if getattr(link, bucket) is not None:
+            yield f"{key}.delay_trace", f"not allowed on a link with a {bucket}"
     for name in ("delay", "delay_reverse"):
         if value := getattr(link, name):
             why = f"not allowed with delay_trace, got {TIME.format(value)}; remove it"
@@ -414,8 +426,9 @@ _FAULT_VALUES = {
 def _link_fault(at: str, link: Link, fault: LinkFault) -> Iterator[tuple[str, str]]:
     if fault.direction != "forward" and not link.duplex:
         yield f"{at}.direction", "must be forward with duplex = false"
-    if link.shaper is not None and fault.kind in ("restart", "clock"):
-        yield f"{at}.kind", f'"{fault.kind}" is not allowed on a link with a shaper'
+    bucket = "shaper" if link.shaper is not None else "policer"
+    if getattr(link, bucket) is not None and fault.kind in ("restart", "clock"):
+        yield f"{at}.kind", f'"{fault.kind}" is not allowed on a link with a {bucket}'
 
 
 # The keys of [[traffic]] that only some kinds have.

@@ -123,6 +123,7 @@ def everything() -> Network:
     late = elements.ReorderSpec(share=0.1, delay_s=0.01)
     bucket = elements.ShaperSpec(line_bps=1e9, depth_bytes=1e4, timer_s=0.001)
     links[1] = replace(links[1], shaper=bucket)
+    links[3] = replace(links[3], policer=bucket)
     change = spec.LinkChange(
         at_s=0.5, rate_bps=5e7, delay_s=0.01, up=True, restart=True, clock_step_s=-0.1
     )

@@ -254,6 +254,12 @@ ERRORS = {
     'shaper = {rate = "12 Mbit/s", depth = "3 kB"}': (
         "shaper.rate: must be below the link's 12 Mbit/s, got 12 Mbit/s"
     ),
+    'policer = {rate = "12 Mbit/s", depth = "3 kB"}': (
+        "policer.rate: must be below the link's 12 Mbit/s, got 12 Mbit/s"
+    ),
+    'shaper = {rate = "1 Mbit/s", depth = "3 kB"}\npolicer = {rate = "1 Mbit/s", depth = "3 kB"}': (
+        "policer: not allowed on a link with a shaper"
+    ),
     'shaper = {rate = "1 Mbit/s", depth = "1499 B"}': (
         "shaper.depth: must be at least one packet, 1.5 kB, got 1.499 kB"
     ),
@@ -277,6 +283,7 @@ def test_error(keys, line):
         ("duplicate = 0.1", "duplicate: 0.1 is not supported"),
         ("reorder = 0.1", "reorder: 0.1 is not supported"),
         ('shaper = {rate = "1 Mbit/s", depth = "3 kB"}', "shaper: .* is not supported"),
+        ('policer = {rate = "1 Mbit/s", depth = "3 kB"}', "policer: .* is not supported"),
     ],
 )
 def test_the_fluid_model_refuses_what_it_does_not_have(keys, line):
@@ -319,6 +326,13 @@ def test_a_shaper_sets_the_capacity_of_both_directions():
     assert core_of('shaper = {rate = "3 Mbit/s", depth = "4500 B"}')[0]["shaper"]["timer_s"] == 0
 
 
+def test_a_policer_sets_the_capacity_and_has_a_shapers_keys():
+    keys = 'policer = {rate = "3 Mbit/s", depth = "4500 B"}\nqueue = "codel"'
+    for direction in core_of(keys):
+        assert (direction["rate_bps"], direction["shaper"]) == (3e6, None)
+        assert direction["policer"] == {"line_bps": 12e6, "depth_bytes": 4500, "timer_s": 0}
+
+
 def test_bursts_of_a_shaper_leave_at_the_rate_of_their_direction():
     keys = 'rate_reverse = "5 Mbit/s"\nshaper = {rate = "3 Mbit/s", depth = "4500 B"}'
     forward, reverse = core_of(keys)
@@ -347,7 +361,7 @@ def test_the_simulator_takes_every_queue_and_fault():
 def test_a_schema_is_of_every_table():
     schemas = [links.queue_schema(), links.loss_schema(), links.late_schema()]
     tables = [t for s in schemas for t in s["anyOf"] if t.get("type") == "object"]
-    assert len(tables) == 10
+    assert len(tables) == 11
     assert all(table["additionalProperties"] is False for table in tables)
 
 

@@ -126,7 +126,7 @@ impl Layout {
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
         let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
         let delay = |spec: &waterfill_network::LinkSpec| {
-            let line = Rate::from_bps(spec.shaper.as_ref().map_or(spec.rate_range_bps().1, |shaper| shaper.line_bps));
+            let line = Rate::from_bps(spec.bucket().map_or(spec.rate_range_bps().1, |bucket| bucket.line_bps));
             (Duration::from_secs(spec.delay_min_s()), line.time_for(u32::from(smallest.unwrap_or(0))))
         };
         let mut layout = Self {
