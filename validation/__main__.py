@@ -67,6 +67,7 @@ STUDIES: Mapping[str, str] = {
     "sweep-scale": "sweep.scale",
     "sweep-slurm": "sweep.slurm",
     "targets": "targets.study",
+    "thread-bytes": "thread_bytes",
     "thread-scaling": "thread_scaling",
     "topologies": "topologies.study",
 }
