@@ -393,6 +393,46 @@ def test_a_law_gets_losses_rates_and_rounds():
     assert 0 < later[-1].delivered_bytes - later[-1].sent_delivered_bytes < 22 * 1500
 
 
+class Losing(Watching):
+    """The same, and it records each packet and each loss by its time of sending."""
+
+    sent_s: ClassVar[list[float]] = []
+    lost: ClassVar[list[tuple[float, float]]] = []
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self.sent_s.clear()
+        self.lost.clear()
+
+    def stamp(self, sending: Any) -> dict[str, float]:
+        self.sent_s.append(sending.now_s)
+        return {}
+
+    def on_lost(self, now_s: float, sent_s: float) -> None:
+        self.lost.append((now_s, sent_s))
+
+
+@pytest.mark.parametrize("recovery", ["rack", "quic", "rfc6675"])
+def test_a_law_gets_the_time_of_sending_of_each_lost_packet(recovery):
+    own = {"mine": PythonLaw(source=Losing, paced=False)}
+    found = waterfill.Scenario("drops", duration="4 s", protocol="mine", measure=["0 s", "4 s"])
+    found = found.link("l", "a", "b", "4 Mbit/s", "20 ms", loss=0.01)
+    result = found.flow("f", "a", "b", recovery=recovery).run(laws=own, seed=5)
+    flow = result.summary["flows"][0]
+    if recovery == "rfc6675":
+        assert Losing.lost == []
+        return
+    assert flow["timeouts"] == 0
+    assert len(Losing.lost) == pytest.approx(flow["retransmissions"], abs=1)
+    assert len(Losing.lost) > 5
+    assert {sent_s for _, sent_s in Losing.lost} <= set(Losing.sent_s)
+    # The RTT is 43 ms, and 100 ms with a window of 20 packets in the queue.
+    assert all(0.043 <= now_s - sent_s < 0.1 for now_s, sent_s in Losing.lost)
+    lost_bytes = [ack.sent_lost_bytes for ack in Losing.acks if ack.sent_lost_bytes is not None]
+    assert lost_bytes == sorted(lost_bytes)
+    assert lost_bytes[-1] == pytest.approx(1500 * len(Losing.lost), abs=1500)
+
+
 def test_a_law_gets_pauses_of_the_application():
     own = {"mine": PythonLaw(source=Watching, paced=False)}
     found = waterfill.Scenario("slow", duration="4 s", protocol="mine")

@@ -652,6 +652,11 @@ pub trait Source<P: Protocol> {
     fn stamp(&mut self, sending: &Sending) -> P::Header;
     /// Handles an arriving acknowledgement.
     fn on_ack(&mut self, ack: &Ack<P::Echo>);
+    /// Handles the loss of one packet, which was sent at `sent`.
+    ///
+    /// The host reports each loss before the acknowledgement or event that shows it. Only recoveries that keep sending
+    /// times report losses (`rack` and `quic`), and the losses of a timeout are the event's alone.
+    fn on_lost(&mut self, _now: Instant, _sent: Instant) {}
     /// Handles an event: the host found a loss or a mark, or has recovered.
     fn on_event(&mut self, _now: Instant, _event: Event) {}
     /// Returns the current send limits.

@@ -492,6 +492,10 @@ macro_rules! registry {
                     s.on_ack(&ack.with_echo(&echo))
                 } }
             }
+            /// Calls the law's [`Source::on_lost`].
+            pub fn on_lost(&mut self, now: Instant, sent: Instant) {
+                match self { $(Self::$variant(s) => Source::<$protocol>::on_lost(s, now, sent),)* Self::Kernel(..) => {} Self::Logged(s) => s.on_lost(now, sent) }
+            }
             /// Calls the law's [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* Self::Kernel(_, s) => s.on_event(event), Self::Logged(s) => s.on_event(now, event) }
@@ -588,6 +592,8 @@ pub trait LoggedSource: std::fmt::Debug + Send + Sync {
     fn stamp(&mut self, sending: &Sending) -> AnyHeader;
     /// Calls the law's [`AnySource::on_ack`] and logs the call.
     fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> SendLimit;
+    /// Calls the law's [`Source::on_lost`] and logs the call.
+    fn on_lost(&mut self, now: Instant, sent: Instant);
     /// Calls the law's [`Source::on_event`] and logs the call.
     fn on_event(&mut self, now: Instant, event: Event);
     /// Returns the logged law.

@@ -59,6 +59,8 @@ impl LawPart {
 
 /// Names of calls. A row of the step log stores an index into this list.
 pub const CALLS: [&str; 8] = ["new", "on_arrival", "on_departure", "on_timer", "on_data", "echo", "stamp", "on_ack"];
+/// Name of the call for one lost packet. Its index follows that of [`ON_EVENT`].
+pub const ON_LOST: &str = "on_lost";
 /// Name of the call for a loss, a mark, a timeout or the end of a recovery. This call's index follows the indices of
 /// [`CALLS`].
 pub const ON_EVENT: &str = "on_event";
@@ -94,7 +96,7 @@ pub struct Rows {
     pub part: Vec<u32>,
     /// Index of the link direction, or of the flow.
     pub entity: Vec<u32>,
-    /// Index of the call in [`CALLS`]. The index after the last belongs to [`ON_EVENT`].
+    /// Index of the call in [`CALLS`]. The next two indices belong to [`ON_EVENT`] and [`ON_LOST`].
     pub call: Vec<u32>,
     /// Time of the call in picoseconds.
     pub time: Vec<u64>,
@@ -359,6 +361,12 @@ impl LoggedSource for Logged<AnySource> {
         let inputs = |fields: &mut StateFields| fields.put("event", &event);
         let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
         self.step(CALLS.len(), now, inputs, AnySource::state, |law| law.on_event(now, event), limit);
+    }
+    #[cold]
+    fn on_lost(&mut self, now: Instant, sent: Instant) {
+        let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
+        let inputs = |fields: &mut StateFields| fields.put("sent", &sent);
+        self.step(CALLS.len() + 1, now, inputs, AnySource::state, |law| law.on_lost(now, sent), limit);
     }
     fn law(&self) -> &AnySource {
         &self.law

@@ -163,6 +163,7 @@ struct Acknowledged {
     sent_s: Option<f64>,
     sent_in_flight_bytes: Option<f64>,
     sent_delivered_bytes: Option<f64>,
+    sent_lost_bytes: Option<f64>,
 }
 
 /// Connection, as a source law sees it.
@@ -336,6 +337,7 @@ impl Shared {
             timed: has("poll_at").unwrap_or(false),
             stamps: has("stamp").unwrap_or(false),
             events: has("on_event").unwrap_or(false),
+            losses: has("on_lost").unwrap_or(false),
             observed: !self.signals.is_empty() && has("observe").unwrap_or(false),
             object,
             shared: self.clone(),
@@ -371,6 +373,7 @@ struct End {
     timed: bool,
     stamps: bool,
     events: bool,
+    losses: bool,
     observed: bool,
     shared: Shared,
     /// True if the law's last limit set neither a window nor a rate.
@@ -421,6 +424,7 @@ impl End {
             timed: self.timed,
             stamps: self.stamps,
             events: self.events,
+            losses: self.losses,
             observed: self.observed,
             shared: self.shared.clone(),
             unlimited: AtomicBool::new(self.unlimited.load(Ordering::Relaxed)),
@@ -585,9 +589,17 @@ impl SourceLaw for End {
                 sent_s: measured.sent.map(|sent| sent.at.as_secs()),
                 sent_in_flight_bytes: measured.sent.map(|sent| sent.in_flight.as_bytes()),
                 sent_delivered_bytes: measured.sent.map(|sent| sent.delivered.as_bytes()),
+                sent_lost_bytes: measured.sent.map(|sent| sent.lost.as_bytes()),
             };
             law.call_method1(intern!(law.py(), "on_ack"), (acknowledged,)).map(drop)
         });
+    }
+    fn on_lost(&mut self, now: Instant, sent: Instant) {
+        if self.losses {
+            self.call(|_, law| {
+                law.call_method1(intern!(law.py(), "on_lost"), (now.as_secs(), sent.as_secs())).map(drop)
+            });
+        }
     }
     fn on_event(&mut self, now: Instant, what: Event) {
         if self.events {

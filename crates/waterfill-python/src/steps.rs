@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::state::Names;
-use waterfill_laws::steps::{CALLS, LISTS, ON_EVENT, Rows, StepLog};
+use waterfill_laws::steps::{CALLS, LISTS, ON_EVENT, ON_LOST, Rows, StepLog};
 
 use crate::convert::to_python;
 
@@ -35,7 +35,7 @@ pub(crate) fn log<'py>(py: Python<'py>, log: &StepLog) -> PyResult<Bound<'py, Py
     dict.set_item("fields", to_python(py, &fields)?)?;
     let laws: Vec<_> = ProtocolId::ALL.iter().map(|id| id.info().name).collect();
     dict.set_item("laws", laws)?;
-    dict.set_item("calls", CALLS.iter().chain([&ON_EVENT]).copied().collect::<Vec<_>>())?;
+    dict.set_item("calls", CALLS.iter().chain([&ON_EVENT, &ON_LOST]).copied().collect::<Vec<_>>())?;
     dict.set_item("dropped", log.dropped())?;
     Ok(dict)
 }

@@ -383,6 +383,7 @@ impl Sender {
     fn on_any_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>, marked: bool) {
         let mut progress = self.recovery.on_any_ack(packet.number, blocks, &self.ack_times(now, packet.sent));
         let recovering = self.undo_if_spurious(now, &mut progress);
+        self.report_losses(now);
         self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived, recovering);
         if progress.event.is_some() || marked || self.reduction.is_some() {
             self.react(now, progress, marked);
@@ -464,6 +465,13 @@ impl Sender {
             Some(reduction) => reduction.on_ack(&progress, self.recovery.in_flight()),
             None => self.law_window(),
         };
+    }
+
+    /// Reports each packet newly found lost to the law.
+    fn report_losses(&mut self, now: Instant) {
+        while let Some(sent) = self.recovery.pop_lost() {
+            self.law.on_lost(self.clock(now), self.clock(sent));
+        }
     }
 
     /// Notifies the law of a loss, mark, timeout or end of a recovery, then starts a window reduction if needed.
@@ -645,6 +653,7 @@ impl Sender {
                 return;
             }
             let progress = self.recovery.on_due(&self.ack_times(now, Instant::ZERO));
+            self.report_losses(now);
             self.react(now, progress, false);
         }
         if now < self.rto_deadline {

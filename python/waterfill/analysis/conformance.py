@@ -144,6 +144,8 @@ class _Recorder:
         self._inner, self._events, self._windows, self._now_s = inner, events, windows, 0.0
         if hasattr(inner, "stamp"):
             self.stamp = inner.stamp
+        if hasattr(inner, "on_lost"):
+            self.on_lost = inner.on_lost
 
     def on_ack(self, ack: Any) -> None:
         """Pass on an acknowledgement."""

@@ -201,6 +201,8 @@ pub trait SourceLaw: Send + Sync {
     fn stamp(&mut self, sending: &Sending) -> Fields;
     /// Handles an arriving acknowledgement; see [`protocol::Source::on_ack`].
     fn on_ack(&mut self, ack: &Ack<Fields>, measured: &Measured);
+    /// Handles the loss of one packet; see [`protocol::Source::on_lost`].
+    fn on_lost(&mut self, _now: Instant, _sent: Instant) {}
     /// Handles an event such as a loss; see [`protocol::Source::on_event`].
     fn on_event(&mut self, now: Instant, event: Event);
     /// Handles the first packet after a pause of the application, before its [`SourceLaw::stamp`].
@@ -216,7 +218,8 @@ pub trait SourceLaw: Send + Sync {
 /// Host's measurements that accompany an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Data newly found to be lost since the previous acknowledgement, inferred from the data in flight.
+    /// Data newly found to be lost since the previous acknowledgement: what the host reports, or inferred from the data
+    /// in flight if its recovery keeps no sending times.
     pub lost: Volume,
     /// Data delivered so far.
     pub delivered: Volume,
@@ -240,6 +243,8 @@ pub struct Sent {
     pub in_flight: Volume,
     /// Data delivered by then.
     pub delivered: Volume,
+    /// Data found to be lost by then.
+    pub lost: Volume,
     /// True if the application limited the packet's rate sample.
     pub app_limited: bool,
 }
@@ -252,7 +257,11 @@ struct Record {
     /// State at each instant at which data left, oldest first.
     departures: VecDeque<(Sent, Note)>,
     in_flight: f64,
+    /// Packets lost since the last acknowledgement, and by then.
     lost: f64,
+    lost_before: f64,
+    /// True once the host has reported a loss, because it then reports all.
+    losses_are_dated: bool,
     round: u64,
     next_round_delivered: f64,
 }
@@ -270,7 +279,8 @@ impl Record {
         if self.departures.back().is_none_or(|(sent, _)| sent.at < sending.now) {
             let delivered = self.estimator.delivered() * self.packet;
             let app_limited = self.estimator.is_app_limited();
-            let sent = Sent { at: sending.now, in_flight: sending.in_flight, delivered, app_limited };
+            let lost = (self.lost_before + self.lost) * self.packet;
+            let sent = Sent { at: sending.now, in_flight: sending.in_flight, delivered, lost, app_limited };
             self.departures.push_back((sent, note));
         }
         self.in_flight = sending.in_flight / self.packet + 1.0;
@@ -295,8 +305,10 @@ impl Record {
             self.next_round_delivered = self.estimator.delivered();
             self.round += 1;
         }
-        let lost = self.lost + (self.in_flight - acked - in_flight).max(0.0);
+        let inferred = if self.losses_are_dated { 0.0 } else { (self.in_flight - acked - in_flight).max(0.0) };
+        let lost = self.lost + inferred;
         (self.in_flight, self.lost) = (in_flight, 0.0);
+        self.lost_before += lost;
         Measured {
             lost: lost * self.packet,
             delivered: self.estimator.delivered() * self.packet,
@@ -311,6 +323,12 @@ impl Record {
     fn departure(&self, at: Instant) -> Option<(Sent, Note)> {
         let place = self.departures.binary_search_by(|(sent, _)| sent.at.cmp(&at)).ok()?;
         self.departures.get(place).copied()
+    }
+
+    /// Counts a packet that the host reports as lost.
+    fn on_lost(&mut self) {
+        self.losses_are_dated = true;
+        self.lost += 1.0;
     }
 
     /// Counts all data in flight as lost after a timeout.
@@ -517,6 +535,12 @@ impl protocol::Source<Own> for Source {
                 _ => self.record.on_ack(ack),
             };
             law.on_ack(&ack.with_echo(ack.echo.fields), &measured);
+        }
+    }
+    fn on_lost(&mut self, now: Instant, sent: Instant) {
+        self.record.on_lost();
+        if let Some(law) = &mut self.law {
+            law.on_lost(now, sent);
         }
     }
     fn on_event(&mut self, now: Instant, event: Event) {

@@ -141,6 +141,16 @@ impl Recovery {
         self.quic.as_deref_mut()
     }
 
+    /// Returns the sending time of the next packet that is newly found lost, oldest first, if the method keeps times.
+    #[inline]
+    pub(crate) fn pop_lost(&mut self) -> Option<Instant> {
+        match (&mut self.rack, &mut self.quic) {
+            (Some(rack), _) => rack.lost.pop_front(),
+            (None, Some(quic)) => quic.newly_lost.pop_front(),
+            (None, None) => None,
+        }
+    }
+
     /// Records that all data below `complete` has arrived, and the state of QUIC's recovery period.
     pub(crate) fn follow_quic(&mut self) {
         if let Some(quic) = &self.quic {

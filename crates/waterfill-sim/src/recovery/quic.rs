@@ -98,6 +98,8 @@ pub(crate) struct Quic {
     recovering: bool,
     /// Number of recovery periods so far.
     period: u32,
+    /// Sending times of the packets newly found lost, until the law is notified.
+    pub(super) newly_lost: VecDeque<Instant>,
     /// Lost packets that may still arrive, in the order of their numbers.
     lost: VecDeque<LostPacket>,
     /// Number of packets of the newest recovery period that are lost and have not arrived since; `None` if the law's
@@ -370,6 +372,7 @@ impl Quic {
     fn lose(&mut self, number: u64, packet: SentPacket) {
         let SentPacket { data, at, copied, .. } = packet;
         self.in_flight -= 1;
+        self.newly_lost.push_back(at);
         self.lost.push_back(LostPacket { number, data, at, period: self.period });
         if !copied && !self.has_arrived(data) {
             self.waiting.push_back(data);

@@ -12,6 +12,8 @@
 //!   restores its window (`[rfc4015:§3.2]`). A timeout is spurious, too, if data that was not sent again is acknowledged
 //!   next (`[rfc5682:§3.1]`, F-RTO, as Linux reads it): acknowledgements were lost, and no data.
 
+use std::collections::VecDeque;
+
 use waterfill_laws::units::{Duration, Instant};
 
 use super::{Cause, DUP_THRESH, Finding, Gaps, Progress, Recovery, Resent};
@@ -57,6 +59,8 @@ pub(super) struct Rack {
     probe: Option<TailProbe>,
     /// Times of the last probe that was postponed, and of the timeout that it does not postpone.
     postponed: [Instant; 2],
+    /// Sending times of the packets newly found lost, until the law is notified.
+    pub(super) lost: VecDeque<Instant>,
 }
 
 /// `[rfc8985:§7.3]` Probe of the tail.
@@ -92,6 +96,7 @@ impl Rack {
             undo: None,
             probe: None,
             postponed: [Instant::NEVER; 2],
+            lost: VecDeque::new(),
         }
     }
 
@@ -197,6 +202,7 @@ impl Rack {
             }
             board.lost_edge = number + 1;
             progress.newly_lost += 1;
+            self.lost.push_back(sent);
             number = gaps.sacked.first_missing(number + 1);
         }
         while let Some(resent) = gaps.resent.front() {
@@ -209,6 +215,9 @@ impl Rack {
                     self.due = self.due.min(resent.at + patience);
                     break;
                 }
+            }
+            if !arrived {
+                self.lost.push_back(resent.at);
             }
             gaps.pop_resent(!arrived, progress);
         }

@@ -37,6 +37,7 @@ impl Sender {
             quic.after_ack(now, &rtt, &mut outcome);
         }
         self.recovery.follow_quic();
+        self.report_losses(now);
         self.apply_signal(now, outcome.signal);
         self.echoed = packet.echoed; // after the signal, which dates a limit back to the acknowledgement before
         self.acknowledge(now, packet, &outcome);
@@ -122,6 +123,7 @@ impl Sender {
             }
         }
         self.recovery.follow_quic();
+        self.report_losses(now);
         self.apply_signal(now, signal);
     }
 
