@@ -38,6 +38,19 @@ type Limits = (&'static str, &'static str, &'static [(&'static str, &'static str
 
 const LIMITS: &[Limits] = &[
     ("bbr", "", &[("high_gain", "1.001 100 | 1 100.1"), ("cwnd_gain", "1 100 | 0.999 100.1")]),
+    (
+        "bbr3",
+        "",
+        &[
+            ("startup_pacing_gain", "1.001 100 | 1 100.1"),
+            ("loss_thresh", "0 0.999 | -0.001 1"),
+            ("beta", "0 1 | -0.001 1.001"),
+            ("headroom", "0 0.999 | -0.001 1"),
+            ("pacing_margin", "0 0.999 | -0.001 1"),
+            ("min_rtt_window", "1e-12 | 0"),
+            ("probe_rtt_interval", "1e-12 | 0"),
+        ],
+    ),
     ("dctcp", "", &[("gain", "1e-9 0.999 | 0 1"), ("alpha_initial", "0 1 | -0.001 1.001")]),
     (
         "prague",

@@ -670,6 +670,7 @@ registry! {
     Dctcp: tcp::Tcp<tcp::dctcp::Dctcp>;
     Prague: tcp::Tcp<tcp::prague::Prague>;
     Bbr: tcp::bbr::Bbr;
+    Bbr3: tcp::bbr3::Bbr3;
     Scone: scone::Scone;
     Window: window::Window;
     Own { law }: own::Own;

@@ -12,6 +12,7 @@ use crate::protocol::{
 use crate::units::{Instant, Rate, Volume};
 
 pub mod bbr;
+pub mod bbr3;
 pub mod bic;
 pub mod cubic;
 pub mod dctcp;

@@ -72,9 +72,11 @@ mod model;
 mod params;
 mod source;
 
+pub(super) use model::MaxFilter;
 pub use model::{inflight, send_quantum};
 pub use params::Params;
 pub use source::Source;
+pub(super) use source::drawn;
 
 use crate::protocol::{EchoLast, Host, Info, LawSignal, Protocol, ProtocolKind, Retransmission};
 use crate::protocols::tcp::delivery::Note;

@@ -11,17 +11,17 @@ pub(super) const QUANTUM_MAX: f64 = 65_535.0;
 /// packets (bbr-00 §4.2.2).
 pub(super) const QUANTUM_OF_ONE: f64 = 1.2e6;
 
-/// Maximum of the delivery rate over the last [`ROUNDS`] rounds.
+/// Maximum of a value, here the delivery rate, over the last [`ROUNDS`] rounds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct MaxFilter {
+pub(in crate::protocols::tcp) struct MaxFilter {
     of_rounds: [f64; ROUNDS],
     newest: u32,
-    pub(super) max: f64,
+    pub(in crate::protocols::tcp) max: f64,
 }
 
 impl MaxFilter {
     /// `[bbr-00:BtlBw]` Adds a rate sample of a round to the filter.
-    pub(super) fn update(&mut self, round: u32, rate: f64) {
+    pub(in crate::protocols::tcp) fn update(&mut self, round: u32, rate: f64) {
         for gone in (self.newest..round).take(ROUNDS) {
             self.of_rounds[(gone as usize + 1) % ROUNDS] = 0.0;
         }
@@ -29,6 +29,11 @@ impl MaxFilter {
         let of_round = &mut self.of_rounds[round as usize % ROUNDS];
         *of_round = of_round.max(rate);
         self.max = self.of_rounds.iter().copied().fold(0.0, f64::max);
+    }
+
+    /// Returns the maximum of the newest round.
+    pub(in crate::protocols::tcp) const fn newest(&self) -> f64 {
+        self.of_rounds[self.newest as usize % ROUNDS]
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) const LINUX_MARGIN: f64 = 0.01;
 
 /// Returns a pseudorandom number from a connection's seed and a count (the finaliser of MurmurHash3 in Steele's
 /// SplitMix64).
-pub(super) fn drawn(seed: u64, count: u64) -> u64 {
+pub(in crate::protocols::tcp) fn drawn(seed: u64, count: u64) -> u64 {
     let mut z = seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
