@@ -18,6 +18,8 @@ from waterfill.errors import nearest
 # Each study's name, and its module in this package.
 STUDIES: Mapping[str, str] = {
     "abc": "abc_traces",
+    "bbr-shares": "bbr_shares",
+    "bbr3": "bbr3.study",
     "certificate-mutants": "certificates.kernel.mutants",
     "certificate-mutants-rust": "certificates.mutants",
     "certificates": "certificates.study",
@@ -33,6 +35,7 @@ STUDIES: Mapping[str, str] = {
     "kernels": "kernels.study",
     "kills": "kills",
     "link-events": "link_events",
+    "linux-bbr-shares": "bbr_shares:ON_LINUX",
     "linux-cohabit": "testbed.cohabit",
     "linux-connections": "testbed.connections",
     "linux-csig": "price_bits.kernel",
