@@ -136,12 +136,12 @@ impl DualPi2 {
         while self.next_update <= now {
             let before = (self.controller.probability, self.controller.delay_before_s);
             self.controller.update(self.delay_s(self.next_update));
-            self.next_update = self.next_update + self.update;
+            self.next_update += self.update;
             let rests = before == (self.controller.probability, self.controller.delay_before_s);
             if rests && self.backlog() == Backlog::default() && self.next_update <= now {
                 // Nothing changes any more until a packet comes.
                 let missed = now.since(self.next_update).as_ps() / self.update.as_ps() + 1;
-                self.next_update = self.next_update + self.update * missed;
+                self.next_update += self.update * missed;
             }
         }
     }

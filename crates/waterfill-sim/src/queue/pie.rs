@@ -85,11 +85,11 @@ impl Pie {
         while self.next_update <= now {
             let before = (self.drop_probability, self.burst_allowance, self.delay_before);
             self.run_update();
-            self.next_update = self.next_update + self.update;
+            self.next_update += self.update;
             if before == (self.drop_probability, self.burst_allowance, self.delay_before) && self.next_update <= now {
                 // Nothing changes any more until a packet comes or leaves.
                 let missed = now.since(self.next_update).as_ps() / self.update.as_ps() + 1;
-                self.next_update = self.next_update + self.update * missed;
+                self.next_update += self.update * missed;
             }
         }
     }

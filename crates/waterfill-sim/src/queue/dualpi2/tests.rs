@@ -111,11 +111,7 @@ impl AppendixA {
             let time = |queue: &VecDeque<Offered>| queue.front().map_or(0.0, |head| due.since(head.at).as_secs());
             let curq = f64::max(time(&self.cq), time(&self.lq));
             self.p = self.p + 0.15 * (curq - 0.015) + 3.0 * (curq - self.prevq);
-            if self.p < 0.0 {
-                self.p = 0.0;
-            } else if self.p > 1.0 {
-                self.p = 1.0;
-            }
+            self.p = self.p.clamp(0.0, 1.0);
             self.prevq = curq;
         }
     }
