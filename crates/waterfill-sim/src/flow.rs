@@ -67,6 +67,8 @@ pub(crate) struct ReceivingHost {
     pub(crate) is_awaited: bool,
     /// Incarnation whose packets are accepted.
     pub(crate) incarnation: u16,
+    /// Index of the flow in its group, or among those of its traffic source.
+    pub(crate) index: u32,
     pub(crate) receiver: Receiver,
     /// Time of the receiver's next timer event.
     pub(crate) due: Instant,
@@ -90,9 +92,13 @@ pub(crate) struct FlowSetup<'a> {
 }
 
 /// Builds the hosts of a connection before its SYN.
-pub(crate) fn connect(network: &Network, setup: FlowSetup<'_>) -> (SendingHost, ReceivingHost) {
-    let FlowSetup { owner, law, spec, mut sender, from, counted, route } = setup;
-    sender.path = route.forward;
+pub(crate) fn connect(network: &Network, setup: &FlowSetup<'_>) -> (SendingHost, ReceivingHost) {
+    (sending_host(network, setup), receiving_host(network, setup))
+}
+
+/// Builds the receiving host of a connection before its SYN.
+pub(crate) fn receiving_host(network: &Network, setup: &FlowSetup<'_>) -> ReceivingHost {
+    let &FlowSetup { owner, law, spec, sender, from, counted, route } = setup;
     let receiver = ReceiverSpec {
         flow: sender.flow,
         to: from,
@@ -107,22 +113,28 @@ pub(crate) fn connect(network: &Network, setup: FlowSetup<'_>) -> (SendingHost, 
         counted,
     };
     let faults = ReceiverFaults::new(spec, route.damages, law.params.info().kind);
-    let receiving = ReceivingHost {
+    ReceivingHost {
         owner,
         is_awaited: false,
         incarnation: sender.incarnation,
+        index: sender.index,
         receiver: Receiver::new(receiver, law, faults),
         due: Instant::NEVER,
-    };
-    let sending = SendingHost {
+    }
+}
+
+/// Builds the sending host of a connection before its SYN.
+pub(crate) fn sending_host(network: &Network, setup: &FlowSetup<'_>) -> SendingHost {
+    let &FlowSetup { owner, law, spec, mut sender, route, .. } = setup;
+    sender.path = route.forward;
+    SendingHost {
         owner,
         protocol: law.protocol,
         sender: Sender::new(sender, &law.params, spec, network.seed),
         entry: route.entry,
         route: route.number,
         due: Instant::NEVER,
-    };
-    (sending, receiving)
+    }
 }
 
 /// Starts logging the steps of flow `f`'s laws. Flows of traffic sources, and protocols without fields in packets, are

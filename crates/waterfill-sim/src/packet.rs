@@ -9,6 +9,9 @@ use waterfill_laws::units::Instant;
 pub(crate) enum Role {
     /// Packet that opens a connection.
     Syn,
+    /// Packet that opens a connection of a traffic source, whose receiver is prepared when it arrives. Its fields are
+    /// those of an [`Opening`].
+    Open,
     /// Packet that answers a SYN.
     SynAck,
     /// Packet that carries data.
@@ -27,7 +30,7 @@ impl Role {
     /// Returns the kind of packet that a law sees.
     pub(crate) const fn kind(self) -> PacketKind {
         match self {
-            Self::Syn => PacketKind::Syn,
+            Self::Syn | Self::Open => PacketKind::Syn,
             Self::Data | Self::Datagram => PacketKind::Data,
             Self::SynAck | Self::Ack | Self::AckFrame => PacketKind::Ack,
             Self::Traffic => PacketKind::Other,
@@ -54,7 +57,7 @@ impl Cargo {
     #[inline]
     pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
-            Role::Syn | Role::Data | Role::Datagram | Role::Traffic => &Self::Header(AnyHeader::None),
+            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic => &Self::Header(AnyHeader::None),
             Role::SynAck | Role::Ack | Role::AckFrame => &Self::Echo(AnyEcho::None),
         }
     }
@@ -147,6 +150,37 @@ pub(crate) struct Packet {
     /// Sending time of the last packet that this packet's sender received; ZERO if there is none.
     pub(crate) echoed: Instant,
     pub(crate) cargo: Cargo,
+}
+
+/// What the first packet of a traffic source's flow tells the part of its receiver, which may be another thread's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opening {
+    /// Number of the first slot of the flow's route. The packet's `to` holds it.
+    pub(crate) route: u32,
+    /// Index of the sender among those of its part, and of the flow among those of its source. Both are in the packet's
+    /// `number`.
+    pub(crate) sender: u32,
+    pub(crate) index: u32,
+    /// Number of packets that the sender will send. The packet's `echoed` holds it, because there is nothing to echo.
+    pub(crate) packets: u64,
+}
+
+impl Opening {
+    /// Returns the packet's `number`.
+    pub(crate) const fn number(self) -> u64 {
+        (self.index as u64) << 32 | self.sender as u64
+    }
+
+    /// Returns the packet's `echoed`.
+    pub(crate) const fn echoed(self) -> Instant {
+        Instant::from_ps(self.packets)
+    }
+
+    /// Reads the fields of a packet.
+    pub(crate) const fn decode(packet: &Packet) -> Self {
+        let (sender, index) = (packet.number as u32, (packet.number >> 32) as u32);
+        Self { route: packet.to, sender, index, packets: packet.echoed.as_ps() }
+    }
 }
 
 /// Slot in [`Sacks`]. Most acknowledgements use no slot.

@@ -27,7 +27,7 @@ use waterfill_network::{DemandCourse, FlowSpec, Network, TCP_IP_BYTES};
 use crate::binding::FlowProtocol;
 use crate::fault::SourceFaults;
 use crate::limits::{Limit, LimitTimes, LongestRecovery};
-use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
+use crate::packet::{Blocks, Cargo, Flags, Opening, Packet, Role, SackId};
 use crate::recovery::prr::ProportionalReduction;
 use crate::recovery::rto::{RtoLimits, smoothed};
 use crate::recovery::{AckTimes, Progress, Recovery};
@@ -45,6 +45,10 @@ const PACING_GAIN: f64 = 1.2;
 /// Maximum time between two packets of a paced source. A rate of zero must not stop the source, because only feedback
 /// on packets raises the rate. Linux's fq takes 1 s; JetMax's slowest source sends 1500 B every 1.2 s.
 const MAX_SPACING: Duration = Duration::from_millis(2000);
+
+/// Value of [`SenderSpec::opens_from`] for a flow whose receiver exists before its SYN. An `Option` would not fit into the
+/// kilobyte of an idle flow.
+const NO_OPENING: u32 = u32::MAX;
 
 /// Indices of a flow.
 #[derive(Clone, Copy, Debug)]
@@ -68,8 +72,11 @@ pub(crate) struct PacketSizes {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
     pub(crate) flow: u32,
-    /// Index of the receiver among those of its part.
+    /// Index of the receiver among those of its part. For a traffic source's flow it is that of its [`Opening`] until the
+    /// answer tells the receiver's index.
     pub(crate) to: u32,
+    /// Index of the sender among those of its part if it opens its connection with an [`Opening`]; otherwise `NO_OPENING`.
+    pub(crate) opens_from: u32,
     /// Start of the forward path in the list of all paths.
     pub(crate) path: u32,
     /// Index of the flow in its group.
@@ -118,6 +125,7 @@ impl SenderSpec {
         Self {
             flow: flow_id,
             to: flow_id,
+            opens_from: NO_OPENING,
             path: 0,
             index,
             incarnation: 0,
@@ -150,6 +158,13 @@ impl SenderSpec {
             claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
             seed: seed.rotate_left(32) ^ u64::from(self.flow) ^ (u64::from(self.incarnation) << 48),
         }
+    }
+
+    /// Returns what the first packet tells the receiver's part, for a traffic source's flow.
+    fn opening(&self) -> Option<Opening> {
+        let packets = self.sizes.packets.map_or(u64::MAX, |(count, _)| count);
+        let opening = Opening { route: self.to, sender: self.opens_from, index: self.index, packets };
+        (self.opens_from != NO_OPENING).then_some(opening)
     }
 
     /// Returns true if the connection uses ECN.
@@ -284,7 +299,7 @@ impl Sender {
             syn_repeated: false,
             rto_deadline: spec.start,
             probing: false,
-            echoed: Instant::ZERO,
+            echoed: spec.opening().map_or(Instant::ZERO, Opening::echoed),
             rtt: RttSamples::default(),
             limits: LimitTimes::new(),
             retransmissions: 0,
@@ -317,6 +332,11 @@ impl Sender {
         }
     }
 
+    /// Returns true if all data of a finite flow has been acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.phase == Phase::Open && self.all_sent() && self.recovery.unacknowledged() == 0
+    }
+
     fn all_sent(&self) -> bool {
         self.spec.sizes.packets.is_some_and(|(count, _)| self.recovery.next() >= count)
     }
@@ -330,6 +350,9 @@ impl Sender {
             return;
         }
         self.phase = Phase::Open;
+        if self.spec.opens_from != NO_OPENING {
+            self.spec.to = packet.number as u32;
+        }
         if self.rto_backoff > 0 {
             self.on_late_syn_ack(now, packet.sent);
         }
@@ -798,7 +821,8 @@ impl Sender {
             if self.rto_backoff == 0 {
                 self.opened = now;
             }
-            (Role::Syn, 0, self.spec.syn_bytes, Flags::default())
+            let (role, number) = self.spec.opening().map_or((Role::Syn, 0), |opening| (Role::Open, opening.number()));
+            (role, number, self.spec.syn_bytes, Flags::default())
         };
         let sending = Sending {
             now: self.clock(now),

@@ -4,7 +4,12 @@
 //! hosts. When one finishes, the source's next flow on its route takes its slot: memory grows with the
 //! number of concurrent flows, and by a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS) for each
 //! that has finished.
+//!
+//! The two hosts of a slot may be in different parts of the network. A part with senders of a source draws all of its
+//! arrivals, which depend on nothing but its stream, and starts those that begin in the part. The first packet of a flow
+//! tells the other part what its receiver must know. Neither part reads the other's host.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use rand_pcg::Pcg64;
@@ -15,7 +20,9 @@ use waterfill_network::random::uniform;
 use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
 use crate::binding::FlowProtocol;
-use crate::flow::{ReceivingHost, Route, SendingHost};
+use crate::flow::Route;
+use crate::receiver::Receiver;
+use crate::sender::Sender;
 
 /// First random stream of traffic sources, beyond the streams of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
@@ -24,7 +31,7 @@ const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
 const TICK_PS: u64 = 1000;
 
 /// A source of packets or of flows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Traffic {
     /// Size of the source's packets, in bytes.
     pub(crate) packet_bytes: u16,
@@ -49,10 +56,12 @@ pub(crate) struct Traffic {
     pub(crate) web: Option<Box<WebFlows>>,
     /// Index of the access link, for a source of packets.
     pub(crate) access: Option<u32>,
+    /// True if another part draws the same arrivals and counts them as events.
+    pub(crate) is_copy: bool,
 }
 
 /// Arrival process of a source's packets or flows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Process {
     /// One packet per interval.
     Constant(Duration),
@@ -62,32 +71,49 @@ enum Process {
     OnOff { interval: Duration, on: Sampler, off: Sampler, on_until: Instant },
 }
 
-/// Common properties and totals of a source's flows.
-#[derive(Debug)]
+/// Common properties of a source's flows, and the totals of those with a host in this part.
+#[derive(Clone, Debug)]
 pub(crate) struct WebFlows {
     pub(crate) law: FlowProtocol,
     /// Specification of the newest flow. Flows differ in size only.
     pub(crate) flow: FlowSpec,
-    /// Routes with their base RTTs.
-    pub(crate) routes: Vec<(Route, Duration)>,
+    /// Routes that begin in this part and routes that end there, by their indices among the source's routes.
+    pub(crate) begin: BTreeMap<u32, RouteBegin>,
+    pub(crate) end: BTreeMap<u32, RouteEnd>,
     /// Groups of routes, as ranges of `order`.
     groups: Vec<Range<usize>>,
-    /// Indices of the routes. Drawing routes reorders the indices of their group.
-    order: Vec<usize>,
+    /// Indices of all routes. Drawing routes reorders the indices of their group.
+    order: Vec<u32>,
     /// Number of flows that start at each arrival.
     pub(crate) fan_in: u32,
     sizes: Sampler,
-    /// Senders whose flows have finished, by route.
-    pub(crate) free: Vec<Vec<u32>>,
-    /// Number of senders, by route.
-    pub(crate) slots: Vec<u32>,
     /// Number of the hosts of the first slot of the first route, and the distance between two slots of a route. Other
     /// sources' flows must not change the numbers.
     pub(crate) numbers: (u32, u32),
+    /// Number of flows that the source has started, in all parts.
     pub(crate) started: u64,
+    /// Number of flows whose sender is in this part and has not finished.
     pub(crate) open: u64,
-    pub(crate) open_max: u64,
     pub(crate) finished: FlowTotals,
+}
+
+/// A route of a traffic source in the part of its sending hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteBegin {
+    pub(crate) route: Route,
+    pub(crate) base_rtt: Duration,
+    /// Senders whose flows have finished.
+    pub(crate) free: Vec<u32>,
+    /// Number of senders.
+    pub(crate) slots: u32,
+}
+
+/// A route of a traffic source in the part of its receiving hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct RouteEnd {
+    pub(crate) route: Route,
+    /// Receiver of each slot, if the slot has had a flow whose first packet has arrived.
+    pub(crate) receivers: Vec<Option<u32>>,
 }
 
 /// Totals over a source's flows.
@@ -98,8 +124,6 @@ pub(crate) struct FlowTotals {
     pub(crate) timeouts: u64,
     pub(crate) payload_counted: u64,
     pub(crate) completed: u64,
-    /// Completion times, from SYN to last byte, of flows that started in the measurement window.
-    pub(crate) completion: CompletionTimes,
 }
 
 /// Statistics of completion times, in memory that does not grow with the number of flows.
@@ -129,6 +153,7 @@ impl Traffic {
             bytes_total: 0,
             web: None,
             access: None,
+            is_copy: false,
         };
         match &mut traffic.process {
             Process::Constant(_) => {}
@@ -145,6 +170,37 @@ impl Traffic {
     pub(crate) fn elsewhere(&self) -> Self {
         let process = Process::Constant(Duration::MAX);
         Self { process, rng: self.rng.clone(), next: Instant::NEVER, web: None, ..*self }
+    }
+
+    /// Returns the source for a part of the network, with the routes that begin or end there. `route_parts` gives the parts
+    /// where each route begins and ends. The first part with senders counts the arrivals.
+    pub(crate) fn for_part(&mut self, part: usize, route_parts: &[(usize, usize)]) -> Self {
+        let mut there = self.elsewhere();
+        let Some(web) = &self.web else { return there };
+        let begins = |&(&route, _): &(&u32, &RouteBegin)| route_parts[route as usize].0 == part;
+        let ends = |&(&route, _): &(&u32, &RouteEnd)| route_parts[route as usize].1 == part;
+        let begin: BTreeMap<u32, RouteBegin> =
+            web.begin.iter().filter(begins).map(|(&i, of)| (i, of.clone())).collect();
+        let end: BTreeMap<u32, RouteEnd> = web.end.iter().filter(ends).map(|(&i, of)| (i, of.clone())).collect();
+        if !begin.is_empty() {
+            (there.process, there.next, there.is_copy) = (self.process.clone(), self.next, self.is_copy);
+            self.is_copy = true; // in the parts that follow
+        }
+        if !begin.is_empty() || !end.is_empty() {
+            let order = if begin.is_empty() { Vec::new() } else { web.order.clone() };
+            there.web = Some(Box::new(WebFlows {
+                law: web.law.clone(),
+                flow: web.flow.clone(),
+                begin,
+                end,
+                groups: web.groups.clone(),
+                order,
+                sizes: web.sizes.clone(),
+                finished: FlowTotals::default(),
+                ..**web
+            }));
+        }
+        there
     }
 
     /// Returns true if the source's next event is before its stop time.
@@ -199,7 +255,7 @@ impl Traffic {
     }
 
     /// Draws a route in a group, distinct from those drawn for the arrival's earlier flows. Returns the route's index.
-    pub(crate) fn draw_route(&mut self, group: &Range<usize>, number: u32) -> usize {
+    pub(crate) fn draw_route(&mut self, group: &Range<usize>, number: u32) -> u32 {
         let Some(web) = &mut self.web else { return 0 };
         let first = group.start + number as usize;
         if group.end - first > 1 {
@@ -240,10 +296,12 @@ impl WebFlows {
     pub(crate) fn new(
         spec: &ArrivalSpec,
         law: FlowProtocol,
-        routes: Vec<(Route, Duration)>,
+        routes: &[(Route, Duration)],
         numbers: (u32, u32),
-        end: Instant,
+        until: Instant,
     ) -> Self {
+        let begin = |&(route, base_rtt): &(Route, Duration)| RouteBegin { route, base_rtt, free: Vec::new(), slots: 0 };
+        let end = |&(route, _): &(Route, Duration)| RouteEnd { route, receivers: Vec::new() };
         let own = spec.routes.is_empty().then_some(1);
         let sizes = own.into_iter().chain(spec.routes.iter().map(Vec::len));
         let groups = sizes.scan(0, |end, len| {
@@ -252,42 +310,47 @@ impl WebFlows {
         });
         Self {
             law,
-            flow: FlowSpec { stop_s: end.as_secs(), ..spec.flow.clone() },
-            order: (0..routes.len()).collect(),
-            free: vec![Vec::new(); routes.len()],
-            slots: vec![0; routes.len()],
+            flow: FlowSpec { stop_s: until.as_secs(), ..spec.flow.clone() },
+            order: (0..routes.len() as u32).collect(),
+            begin: (0..).zip(routes.iter().map(begin)).collect(),
+            end: (0..).zip(routes.iter().map(end)).collect(),
             numbers,
-            routes,
             groups: groups.collect(),
             fan_in: spec.fan_in,
             sizes: spec.sizes_bytes.sampler(),
             started: 0,
             open: 0,
-            open_max: 0,
             finished: FlowTotals::default(),
         }
     }
 }
 
 impl FlowTotals {
-    /// Adds the counts of a flow, finished or not. The completion time is added if the flow started in the window.
-    pub(crate) fn add(&mut self, from: &SendingHost, to: &ReceivingHost, window: (Instant, Instant)) {
-        self.packets_sent += from.sender.packets_sent();
-        self.retransmissions += from.sender.retransmissions;
-        self.timeouts += from.sender.timeouts;
-        self.payload_counted += to.receiver.payload_counted;
-        if let Some(completed) = to.receiver.completed() {
-            let start = from.sender.spec.start;
-            self.completed += 1;
-            if window.0 <= start && start <= window.1 {
-                self.completion.add(completed.since(start));
-            }
-        }
+    /// Adds the counts of a flow's sender.
+    pub(crate) fn add_sender(&mut self, sender: &Sender) {
+        self.packets_sent += sender.packets_sent();
+        self.retransmissions += sender.retransmissions;
+        self.timeouts += sender.timeouts;
+    }
+
+    /// Adds the counts of a flow's receiver.
+    pub(crate) fn add_receiver(&mut self, receiver: &Receiver) {
+        self.payload_counted += receiver.payload_counted;
+        self.completed += u64::from(receiver.completed().is_some());
+    }
+
+    /// Adds the totals of another part.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.packets_sent += other.packets_sent;
+        self.retransmissions += other.retransmissions;
+        self.timeouts += other.timeouts;
+        self.payload_counted += other.payload_counted;
+        self.completed += other.completed;
     }
 }
 
 impl CompletionTimes {
-    fn add(&mut self, took: Duration) {
+    pub(crate) fn add(&mut self, took: Duration) {
         self.ticks.add(took.as_ps() / TICK_PS, 1);
         self.count += 1;
         self.sum_ps += u128::from(took.as_ps());

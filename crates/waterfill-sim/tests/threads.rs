@@ -117,7 +117,8 @@ fn queues_faults_traffic_and_padding_give_the_same_bytes() {
     assert_eq!(assert_same(&n), 3);
 }
 
-/// Flows that start during the run have their hosts in one part, and their packets cross other parts.
+/// Flows that start during the run and take one route. The hosts of the third and later sources are on other threads than
+/// the path that the source states.
 #[test]
 fn arriving_flows_give_the_same_bytes() {
     let mut n = fabric("reno", 3, 2, 2, 0.3);
@@ -133,8 +134,7 @@ fn arriving_flows_give_the_same_bytes() {
     assert!(assert_same(&n) > 1);
 }
 
-/// Flows that draw their routes give the same bytes. The next flow of a slot is on another thread's links only if its
-/// predecessor was.
+/// Flows that draw their routes give the same bytes.
 #[test]
 fn flows_of_a_pattern_give_the_same_bytes() {
     let mut n = fabric("reno", 3, 2, 2, 0.3);
@@ -152,6 +152,42 @@ fn flows_of_a_pattern_give_the_same_bytes() {
     let source = cbr("web", &forward, 0.0, [0.0, 0.25], 1500);
     n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     assert!(assert_same(&n) > 1);
+}
+
+/// One source with flows between all hosts is divided: its flows start on all threads. Losses and slow answers let slots
+/// be used again while packets of their last flow are on the way.
+#[test]
+fn the_flows_of_one_source_start_on_all_threads() {
+    let mut n = fabric("reno", 4, 2, 2, 0.4);
+    let route = |of: &FlowSpec| RouteSpec {
+        forward: of.forward.clone(),
+        reverse: of.reverse.clone(),
+        pad_s: if of.name.ends_with('1') { 1e-4 } else { 0.0 },
+        base_rtt_s: 0.016,
+    };
+    let routes: Vec<Vec<RouteSpec>> = n.flows.chunks(4).map(|group| group.iter().map(route).collect()).collect();
+    let FlowSpec { forward, reverse, .. } = n.flows[0].clone();
+    n.flows.clear();
+    for (l, spec) in n.links.iter_mut().enumerate() {
+        spec.loss_model = (l % 2 == 1).then_some(LossSpec::Independent { p: 0.05 });
+        spec.reorder = (l % 3 == 0).then_some(waterfill_network::link::ReorderSpec { share: 0.05, delay_s: 5e-3 });
+    }
+    for protocol in ["cubic", "maxnet", "reno"] {
+        let flow = FlowSpec { reverse: reverse.clone(), ..flow("web", protocol, &forward, 0.4) };
+        let flow = FlowSpec { recovery: (protocol == "reno").then(|| "quic".into()), ..flow };
+        let sizes_bytes = Distribution::Exponential { mean: 6_000.0 };
+        let flows = Some(ArrivalSpec { arrivals_per_s: 900.0, sizes_bytes, flow, routes: routes.clone(), fan_in: 2 });
+        let source = cbr(protocol, &forward, 0.0, [0.0, 0.35], 1500);
+        n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
+    }
+    assert_eq!(assert_same(&n), 3);
+    let mut sim = build(&n);
+    sim.advance(Instant::from_secs(0.4));
+    let summary = sim.summary();
+    for source in &summary.traffic {
+        let web = source.flows.as_ref().unwrap();
+        assert!(web.flows_completed > 100 && web.retransmissions > 20 && web.flows_open_max > 2, "{web:?}");
+    }
 }
 
 #[test]

@@ -174,8 +174,7 @@ impl Capture {
         }
         let frame = match packet.role {
             Role::Traffic => datagram(packet, at.hop),
-            Role::Syn | Role::SynAck | Role::Data | Role::Ack | Role::Datagram | Role::AckFrame => {
-                // In a run with captures, which has one thread, both hosts of a flow have the same index.
+            Role::Syn | Role::Open | Role::SynAck | Role::Data | Role::Ack | Role::Datagram | Role::AckFrame => {
                 let host = &senders[packet.to as usize];
                 if host.sender.spec.host.retransmission == Retransmission::Quic {
                     quic_packet(packet, at.hop)
@@ -316,7 +315,7 @@ fn segment(
     let with = |flag: u16, on: bool| if on { flag } else { 0 };
     let counts = spec.host.ecn == Ecn::Counted;
     match packet.role {
-        Role::Syn | Role::Data | Role::Datagram => {
+        Role::Syn | Role::Open | Role::Data | Role::Datagram => {
             let handshake = packet.role == Role::Syn;
             if handshake {
                 options.push_handshake(spec.sizes.packet_bytes() - TCP_IP_BYTES);

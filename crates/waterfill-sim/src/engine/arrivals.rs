@@ -3,19 +3,19 @@
 use waterfill_laws::registry::AnyHeader;
 use waterfill_laws::units::Instant;
 
-use std::cmp::Ordering;
-
-use super::Part;
 use super::build::add_access;
 use super::event::Event;
-use crate::flow::{FlowSetup, HostAccess, Owner, ReceivingHost, SendingHost, connect};
-use crate::packet::{Cargo, Flags, Packet, Role, SackId};
+use super::{Part, Simulation};
+use crate::flow::{FlowSetup, HostAccess, Owner, ReceivingHost, SendingHost, receiving_host, sending_host};
+use crate::packet::{Cargo, Flags, Opening, Packet, Role, SackId};
 use crate::sender::{FlowIndex, SenderSpec};
+use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Part {
     /// Handles a traffic source's event: sends a packet or starts flows, then schedules the source's next event.
     pub(super) fn run_traffic(&mut self, t: u32) {
         let traffic = &mut self.traffic[t as usize];
+        self.events -= u64::from(traffic.is_copy); // another part counts it
         if !traffic.is_on() {
             return;
         }
@@ -61,30 +61,31 @@ impl Part {
         }
     }
 
-    /// Starts a flow of a traffic source on the given route. The flow takes the slot of a finished flow or a new slot.
-    fn start_flow(&mut self, t: u32, route: usize) {
+    /// Starts a flow of a traffic source on the given route, if the route begins in this part. The flow takes the slot of
+    /// a finished flow or a new slot.
+    fn start_flow(&mut self, t: u32, route: u32) {
         let traffic = &mut self.traffic[t as usize];
         let size_bytes = traffic.draw_size();
         let counted = traffic.counted;
         let Some(web) = &mut traffic.web else { return };
         let index = web.started as u32;
         web.started += 1;
+        let Some(begin) = web.begin.get_mut(&route) else { return };
         web.open += 1;
-        web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
-        let f = web.free[route].pop().unwrap_or(self.senders.len() as u32);
+        let f = begin.free.pop().unwrap_or(self.senders.len() as u32);
         let before = self.senders.get(f as usize);
         // A slot is two hosts: its next flow has the same ranks, and sends over the same access link.
-        let (mut route, base_rtt) = web.routes[route];
-        let (number, to) = before.map_or_else(
+        let mut route = begin.route;
+        let first = web.numbers.0 + route.number;
+        let number = before.map_or_else(
             || {
-                let slot = &mut web.slots[route.number as usize];
                 // Unique as long as there are fewer than 2³² hosts for each slot of each route.
-                let number = (web.numbers.0 + route.number).wrapping_add(web.numbers.1.wrapping_mul(*slot));
-                *slot += 1;
-                (number, self.receivers.len() as u32)
+                let number = first.wrapping_add(web.numbers.1.wrapping_mul(begin.slots));
+                begin.slots += 1;
+                number
             },
-            |host| (host.sender.spec.flow, host.sender.spec.to),
+            |host| host.sender.spec.flow,
         );
         if let HostAccess::Access(access) = &mut route.entry {
             if let Some(HostAccess::Access(known)) = before.map(|host| host.entry) {
@@ -95,52 +96,221 @@ impl Part {
             }
         }
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, FlowIndex { flow: number, index });
-        (sender.to, sender.base_rtt, sender.start) = (to, base_rtt, self.now);
+        (sender.to, sender.opens_from) = (first, f);
+        (sender.base_rtt, sender.start) = (begin.base_rtt, self.now);
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
         sender.incarnation = before.map_or(0, |host| host.sender.spec.incarnation);
         let owner = Owner::Traffic(t);
         let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, from: f, counted, route };
-        let (mut sending, mut receiving) = connect(&self.network, setup);
-        if let (Some(host), Some(there)) = (self.senders.get_mut(f as usize), self.receivers.get_mut(to as usize)) {
-            // The timers of the slot's previous flow serve this one.
-            (sending.due, receiving.due) = (host.due, there.due);
-            (*host, *there) = (sending, receiving);
+        let mut sending = sending_host(&self.network, &setup);
+        if let Some(host) = self.senders.get_mut(f as usize) {
+            sending.due = host.due; // the timer of the slot's previous flow serves this one
+            *host = sending;
         } else {
             self.senders.push(sending);
-            self.receivers.push(receiving);
         }
         self.transmit_unasked(f);
+    }
+
+    /// Handles the first packet of a traffic source's flow: prepares the receiver of the flow's slot, and answers with
+    /// its index.
+    #[cold]
+    pub(super) fn open_flow(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
+        let Some(to) = self.prepare_receiver(packet) else { return };
+        let host = &mut self.receivers[to as usize];
+        let syn = Packet { role: Role::Syn, echoed: Instant::ZERO, ..*packet };
+        let answer = host.receiver.on_packet(self.now, &syn, &mut self.sacks);
+        if let Some(ack) = answer {
+            self.send_ack(&Packet { number: u64::from(to), ..ack });
+        }
+    }
+
+    /// Returns the receiver of a flow whose first packet arrives. If the packet is older than the receiver's flow, returns
+    /// `None`.
+    fn prepare_receiver(&mut self, packet: &Packet) -> Option<u32> {
+        let opening = Opening::decode(packet);
+        let web = |traffic: &Traffic| traffic.web.as_ref().is_some_and(|web| web.numbers.0 <= opening.route);
+        // Sources without routes in this part are between those with some.
+        let t = self.traffic.iter().rposition(web)?;
+        let traffic = &mut self.traffic[t];
+        let counted = traffic.counted;
+        let web = traffic.web.as_mut()?;
+        let end = web.end.get_mut(&(opening.route - web.numbers.0))?;
+        let slot = (packet.flow.wrapping_sub(opening.route) / web.numbers.1) as usize;
+        let known = end.receivers.get(slot).copied().flatten();
+        let before = known.map(|to| &self.receivers[to as usize]);
+        match before.map(|host| packet.incarnation.wrapping_sub(host.incarnation)) {
+            Some(0) => return known,
+            Some(newer) if newer > u16::MAX / 2 => return None,
+            _ => {}
+        }
+        let place = FlowIndex { flow: packet.flow, index: opening.index };
+        let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, place);
+        sender.incarnation = packet.incarnation;
+        let owner = Owner::Traffic(t as u32);
+        let (law, spec, route) = (&web.law, &web.flow, end.route);
+        let setup = FlowSetup { owner, law, spec, sender, from: opening.sender, counted, route };
+        let mut receiving = receiving_host(&self.network, &setup);
+        receiving.receiver.spec.packets = opening.packets;
+        if let Some(to) = known {
+            let host = &mut self.receivers[to as usize];
+            web.finished.add_receiver(&host.receiver);
+            self.completed.extend(Completed::of(host));
+            receiving.due = host.due; // the timer of the slot's previous flow serves this one
+            *host = receiving;
+            return known;
+        }
+        let to = self.receivers.len() as u32;
+        self.receivers.push(receiving);
+        if end.receivers.len() <= slot {
+            end.receivers.resize(slot + 1, None);
+        }
+        end.receivers[slot] = Some(to);
+        Some(to)
     }
 
     /// Finishes a traffic source's flow whose last acknowledgement has arrived, and frees its slot. Packets of the flow
     /// that are still in transit carry an incarnation number that no longer matches.
     pub(super) fn finish_flow(&mut self, f: u32, t: u32) {
         let from = &mut self.senders[f as usize];
-        let to = &mut self.receivers[from.sender.spec.to as usize];
-        let traffic = &mut self.traffic[t as usize];
-        let Some(web) = &mut traffic.web else { return };
-        web.finished.add(from, to, traffic.counted);
-        self.finished.push(&arrival_row(from, to, t));
+        let Some(web) = &mut self.traffic[t as usize].web else { return };
+        web.finished.add_sender(&from.sender);
+        self.finished.push(Started::of(from, t, self.now));
         web.open -= 1;
-        web.free[from.route as usize].push(f);
+        if let Some(begin) = web.begin.get_mut(&from.route) {
+            begin.free.push(f);
+        }
         from.owner = Owner::Nobody;
-        let incarnation = from.sender.spec.incarnation.wrapping_add(1);
-        (from.sender.spec.incarnation, to.incarnation) = (incarnation, incarnation);
+        from.sender.spec.incarnation = from.sender.spec.incarnation.wrapping_add(1);
     }
 }
 
-/// Returns a flow of a traffic source as a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS).
-pub(super) fn arrival_row(from: &SendingHost, to: &ReceivingHost, source: u32) -> [f64; 6] {
-    let spec = &from.sender.spec;
-    let size_bytes = spec.sizes.packets.map_or(f64::NAN, |(count, _)| spec.sizes.payload_before(count) as f64);
-    let completed_s = to.receiver.completed().map_or(f64::NAN, Instant::as_secs);
-    let (index, route) = (f64::from(spec.index), f64::from(from.route));
-    [f64::from(source), index, route, spec.start.as_secs(), size_bytes, completed_s]
+/// A flow that a traffic source has started, as its sender's part knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Started {
+    source: u32,
+    index: u32,
+    route: u32,
+    start: Instant,
+    size_bytes: u64,
+    /// Time at which the sender had all acknowledgements; `NEVER` if it has not.
+    finished: Instant,
 }
 
-/// Orders two rows by time of completion, open flows last, then by source and index.
-pub(super) fn completed_before(a: &[f64; 6], b: &[f64; 6]) -> Ordering {
-    let ([source_a, index_a, .., completed_a], [source_b, index_b, .., completed_b]) = (a, b);
-    let by_time = completed_a.total_cmp(completed_b); // NaN is last
-    by_time.then(source_a.total_cmp(source_b)).then(index_a.total_cmp(index_b))
+/// Time at which a traffic source's flow was complete, as its receiver's part knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Completed {
+    source: u32,
+    index: u32,
+    at: Instant,
+}
+
+/// A flow that a traffic source has started.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    started: Started,
+    /// Time at which its receiver had all data; `NEVER` if it has not.
+    completed: Instant,
+}
+
+impl Started {
+    fn of(from: &SendingHost, source: u32, finished: Instant) -> Self {
+        let spec = &from.sender.spec;
+        let size_bytes = spec.sizes.packets.map_or(0, |(count, _)| spec.sizes.payload_before(count));
+        Self { source, index: spec.index, route: from.route, start: spec.start, size_bytes, finished }
+    }
+}
+
+impl Completed {
+    /// Returns the completion of a receiver's flow, if the flow is a traffic source's and complete.
+    fn of(to: &ReceivingHost) -> Option<Self> {
+        let Owner::Traffic(source) = to.owner else { return None };
+        to.receiver.completed().map(|at| Self { source, index: to.index, at })
+    }
+}
+
+impl Arrival {
+    /// Returns the flow as a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS).
+    pub(super) fn row(&self) -> [f64; 6] {
+        let Started { source, index, route, start, size_bytes, .. } = self.started;
+        let completed_s = if self.completed == Instant::NEVER { f64::NAN } else { self.completed.as_secs() };
+        let [source, index, route] = [source, index, route].map(f64::from);
+        [source, index, route, start.as_secs(), size_bytes as f64, completed_s]
+    }
+}
+
+impl Simulation {
+    /// Returns all flows that traffic sources have started: complete flows in order of completion, then the others by
+    /// source and index.
+    pub(super) fn all_arrivals(&self) -> Vec<Arrival> {
+        let mut completed: Vec<Vec<Instant>> = vec![Vec::new(); self.network.traffic.len()];
+        let receivers = self.parts.iter().flat_map(|part| &part.receivers).filter_map(Completed::of);
+        for Completed { source, index, at } in
+            self.parts.iter().flat_map(|part| &part.completed).copied().chain(receivers)
+        {
+            let (times, index) = (&mut completed[source as usize], index as usize);
+            times.resize(times.len().max(index + 1), Instant::NEVER);
+            times[index] = at;
+        }
+        let open = self.parts.iter().flat_map(|part| &part.senders).filter_map(|from| match from.owner {
+            Owner::Traffic(t) => Some(Started::of(from, t, Instant::NEVER)),
+            Owner::Group(_) | Owner::Nobody => None,
+        });
+        let started = self.parts.iter().flat_map(|part| &part.finished).copied().chain(open);
+        let mut all: Vec<Arrival> = started
+            .map(|started| {
+                let at = completed[started.source as usize].get(started.index as usize);
+                Arrival { started, completed: at.copied().unwrap_or(Instant::NEVER) }
+            })
+            .collect();
+        all.sort_by_key(|arrival| (arrival.completed, arrival.started.source, arrival.started.index));
+        all
+    }
+
+    /// Returns the totals of each traffic source's flows, both finished and open.
+    pub(super) fn flow_totals(&self) -> Vec<FlowTotals> {
+        let mut totals = vec![FlowTotals::default(); self.network.traffic.len()];
+        for part in &self.parts {
+            for (total, traffic) in totals.iter_mut().zip(&part.traffic) {
+                traffic.web.iter().for_each(|web| total.add(&web.finished));
+            }
+            for from in &part.senders {
+                if let Owner::Traffic(t) = from.owner {
+                    totals[t as usize].add_sender(&from.sender);
+                }
+            }
+            for to in &part.receivers {
+                if let Owner::Traffic(t) = to.owner {
+                    totals[t as usize].add_receiver(&to.receiver);
+                }
+            }
+        }
+        totals
+    }
+}
+
+/// Returns the completion times, from SYN to last byte, of a source's flows that started in its window.
+pub(super) fn completion_times(arrivals: &[Arrival], t: usize, window: (Instant, Instant)) -> CompletionTimes {
+    let mut times = CompletionTimes::default();
+    for Arrival { started, completed } in arrivals.iter().filter(|arrival| arrival.started.source as usize == t) {
+        if *completed != Instant::NEVER && window.0 <= started.start && started.start <= window.1 {
+            times.add(completed.since(started.start));
+        }
+    }
+    times
+}
+
+/// Returns the largest number of a source's flows that were open at once. A flow that finishes at the time at which another
+/// starts is not counted with it.
+pub(super) fn open_max(arrivals: &[Arrival], t: usize) -> u64 {
+    let own = arrivals.iter().map(|arrival| &arrival.started).filter(|started| started.source as usize == t);
+    let mut changes: Vec<(Instant, bool)> = own.flat_map(|flow| [(flow.start, true), (flow.finished, false)]).collect();
+    changes.sort_unstable(); // false, the end of a flow, is first
+    let (mut open, mut most) = (0_u64, 0);
+    for (_, starts) in changes {
+        open = if starts { open + 1 } else { open.saturating_sub(1) };
+        most = most.max(open);
+    }
+    most
 }

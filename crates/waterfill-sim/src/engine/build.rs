@@ -95,7 +95,7 @@ impl Part {
                 }
                 let owner = Owner::Group(group);
                 let setup = FlowSetup { owner, law: &law, spec, sender, from: flow, counted, route };
-                let (mut sending, receiving) = connect(network, setup);
+                let (mut sending, receiving) = connect(network, &setup);
                 sending.sender.set_demand(demand.clone());
                 self.senders.push(sending);
                 self.receivers.push(receiving);
@@ -209,7 +209,7 @@ impl Part {
                 let numbers = (next_route, all_routes);
                 next_route += routes.len() as u32;
                 let end = Instant::from_secs(network.duration_s);
-                traffic.web = Some(Box::new(WebFlows::new(flows, law, routes, numbers, end)));
+                traffic.web = Some(Box::new(WebFlows::new(flows, law, &routes, numbers, end)));
             } else {
                 traffic.path = add_path(paths, &spec.path, path::END);
             }

@@ -18,7 +18,7 @@ use waterfill_network::{Network, Series, Watch};
 use crate::access::AccessLink;
 use crate::capture::{Capture, CaptureOptions, CaptureReport};
 use crate::delay_line::DelayLine;
-use crate::flow::{Owner, ReceivingHost, SendingHost, log_steps};
+use crate::flow::{ReceivingHost, SendingHost, log_steps};
 use crate::link::Link;
 use crate::packet::{SackId, Sacks};
 use crate::traffic::Traffic;
@@ -34,7 +34,7 @@ mod routes;
 mod run;
 mod summary;
 
-use arrivals::{arrival_row, completed_before};
+use arrivals::{Completed, Started};
 use event::Events;
 use order::Order;
 use parallel::Division;
@@ -81,8 +81,10 @@ struct Part {
     routes: RouteChanges,
     traffic: Vec<Traffic>,
     sacks: Sacks,
-    /// Rows of the traffic sources' finished flows.
-    finished: Series,
+    /// Flows of traffic sources whose sender in this part has finished.
+    finished: Vec<Started>,
+    /// Completed flows of traffic sources whose receiver in this part has a later flow.
+    completed: Vec<Completed>,
     events: u64,
     packet_hops: u64,
     ledger: Ledger,
@@ -237,18 +239,11 @@ impl Simulation {
     /// flows.
     #[must_use]
     pub fn arrivals(&self) -> Series {
-        let mut rows: Vec<[f64; ARRIVAL_COLUMNS.len()]> = Vec::new();
-        for part in &self.parts {
-            let columns = part.finished.columns();
-            rows.extend((0..columns[0].len()).map(|row| std::array::from_fn(|column| columns[column][row])));
-            rows.extend(part.started_flows().map(|(t, from, to)| arrival_row(from, to, t)));
+        let mut rows = Series::new(&ARRIVAL_COLUMNS);
+        for arrival in self.all_arrivals() {
+            rows.push(&arrival.row());
         }
-        rows.sort_by(completed_before);
-        let mut all = Series::new(&ARRIVAL_COLUMNS);
-        for row in &rows {
-            all.push(row);
-        }
-        all
+        rows
     }
 
     /// Returns the packet counts so far.
@@ -295,7 +290,8 @@ impl Part {
             routes: RouteChanges::default(),
             traffic: Vec::new(),
             sacks: Sacks::default(),
-            finished: Series::new(&ARRIVAL_COLUMNS),
+            finished: Vec::new(),
+            completed: Vec::new(),
             events: 0,
             packet_hops: 0,
             ledger: Ledger::default(),
@@ -304,14 +300,6 @@ impl Part {
             watch: watch.clone(),
             network: Arc::clone(network),
         }
-    }
-
-    /// Returns the open flows of traffic sources, each with the index of its source.
-    fn started_flows(&self) -> impl Iterator<Item = (u32, &SendingHost, &ReceivingHost)> {
-        self.senders.iter().filter_map(|from| match from.owner {
-            Owner::Traffic(t) => Some((t, from, &self.receivers[from.sender.spec.to as usize])),
-            Owner::Group(_) | Owner::Nobody => None,
-        })
     }
 
     fn ledger(&self) -> Ledger {

@@ -38,8 +38,7 @@ impl Part {
             sender.on_ack_frame(self.now, packet, frame);
         }
         if let Owner::Traffic(t) = host.owner {
-            let receiver = &self.receivers[sender.spec.to as usize].receiver;
-            if receiver.completed().is_some() && !sender.is_live(self.now) {
+            if sender.is_done() {
                 self.finish_flow(packet.to, t);
                 return;
             }

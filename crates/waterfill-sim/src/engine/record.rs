@@ -221,8 +221,8 @@ impl Record {
     fn sample_traffic(&mut self, parts: &[&mut Part], now: Instant, lasted_s: f64) {
         for (t, sampled) in self.traffic_bytes.iter_mut().enumerate() {
             let total = parts.iter().map(|part| part.traffic[t].bytes_total).sum();
-            let web = parts.iter().find_map(|part| part.traffic[t].web.as_ref());
-            let open = web.map_or(f64::NAN, |web| web.open as f64);
+            let of_parts = parts.iter().filter_map(|part| part.traffic[t].web.as_ref());
+            let open = of_parts.map(|web| web.open as f64).reduce(|a, b| a + b).unwrap_or(f64::NAN);
             self.traffic_series.push(&[now.as_secs(), t as f64, rate_since(sampled, total, lasted_s), open]);
         }
     }

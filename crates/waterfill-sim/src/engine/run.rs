@@ -6,9 +6,9 @@ use super::event::{Event, Slice};
 use super::record::Record;
 use super::{Part, Simulation, path};
 use crate::capture::CapturePoint;
-use crate::flow::{HostAccess, Owner};
+use crate::flow::{HostAccess, Owner, ReceivingHost};
 use crate::link::Enqueued;
-use crate::packet::{Flags, Packet, Role, SackId};
+use crate::packet::{Flags, Opening, Packet, Role, SackId};
 use crate::prefetch::prefetch;
 
 /// Number of links or flows that fit into a second-level cache.
@@ -66,6 +66,22 @@ fn run_alone(part: &mut Part, record: &mut Record, until: Instant, events: u64) 
     }
 }
 
+/// Returns a packet of a flow for a capture, which knows both hosts by the sender's index.
+#[cold]
+fn named_by_sender(packet: Packet, receivers: &[ReceivingHost]) -> Packet {
+    match packet.role {
+        Role::Open => {
+            let to = Opening::decode(&packet).sender;
+            Packet { role: Role::Syn, to, number: 0, echoed: Instant::ZERO, ..packet }
+        }
+        Role::Syn | Role::Data | Role::Datagram => {
+            Packet { to: receivers[packet.to as usize].receiver.spec.to, ..packet }
+        }
+        Role::SynAck => Packet { number: 0, ..packet },
+        Role::Ack | Role::AckFrame | Role::Traffic => packet,
+    }
+}
+
 impl Part {
     /// Handles the events of a slice that come before `until`, in their order.
     pub(super) fn run(&mut self, slice: &mut Slice<'_>, until: Instant) {
@@ -104,6 +120,7 @@ impl Part {
                         let reordered = matches!(event, Event::Reordered(_));
                         if let Some(packet) = link.next_delivered(time, reordered) {
                             let hop = path::hop(&self.paths, packet.place);
+                            let packet = named_by_sender(packet, &self.receivers);
                             let at = CapturePoint { now: time, link: l, hop };
                             capture.record(at, &packet, &self.senders, &self.network, &self.sacks);
                         }
@@ -171,7 +188,7 @@ impl Part {
             match role {
                 Role::SynAck | Role::Ack | Role::AckFrame => self.senders.get(to as usize).map_or((), prefetch),
                 Role::Syn | Role::Data | Role::Datagram => self.receivers.get(to as usize).map_or((), prefetch),
-                Role::Traffic => {}
+                Role::Open | Role::Traffic => {}
             }
         }
     }
@@ -296,6 +313,7 @@ impl Part {
                 self.traffic[packet.to as usize].receive(self.now, packet.bytes);
             }
             Role::Syn | Role::Data => self.receive(packet),
+            Role::Open => self.open_flow(packet),
             Role::SynAck | Role::Ack => self.receive_ack(packet),
             Role::Datagram => self.receive_datagram(packet),
             Role::AckFrame => self.receive_ack_frame(packet),
@@ -350,7 +368,9 @@ impl Part {
         match packet.role {
             Role::SynAck | Role::Ack => self.receive_ack(&packet),
             Role::AckFrame => self.receive_ack_frame(&packet),
-            Role::Syn | Role::Data | Role::Datagram | Role::Traffic => self.enqueue(self.first_link(&packet), packet),
+            Role::Syn | Role::Open | Role::Data | Role::Datagram | Role::Traffic => {
+                self.enqueue(self.first_link(&packet), packet);
+            }
         }
     }
 
@@ -394,7 +414,7 @@ impl Part {
 
     #[expect(clippy::inline_always, reason = "as for `enqueue_new`")]
     #[inline(always)]
-    fn send_ack(&mut self, ack: &Packet) {
+    pub(super) fn send_ack(&mut self, ack: &Packet) {
         self.ledger.sent += 1;
         self.enqueue_new(self.first_link(ack), ack);
     }
@@ -415,8 +435,7 @@ impl Part {
             sender.on_ack(self.now, packet, blocks.as_ref());
         }
         if let Owner::Traffic(t) = host.owner {
-            let receiver = &self.receivers[sender.spec.to as usize].receiver;
-            if receiver.completed().is_some() && !sender.is_live(self.now) {
+            if sender.is_done() {
                 self.finish_flow(packet.to, t);
                 return;
             }

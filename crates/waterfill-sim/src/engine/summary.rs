@@ -6,8 +6,9 @@ use waterfill_network::summary::{
     WebSummary,
 };
 
+use super::Simulation;
+use super::arrivals::{Arrival, completion_times, open_max};
 use super::record::place;
-use super::{Part, Simulation};
 use crate::flow::{Owner, ReceivingHost, SendingHost};
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
@@ -22,7 +23,9 @@ impl Simulation {
         });
         let flows = flows.collect();
         let totals = self.flow_totals();
-        let traffic = totals.iter().enumerate().map(|(t, totals)| self.traffic_summary(t, totals, now)).collect();
+        let arrivals = self.all_arrivals();
+        let traffic = totals.iter().enumerate().map(|(t, totals)| self.traffic_summary(t, totals, &arrivals, now));
+        let traffic = traffic.collect();
         let engine =
             EngineSummary { packet_hops: self.packet_hops(), events: self.events(), ..EngineSummary::default() };
         let links = self.network.links.iter().enumerate().map(|(i, spec)| {
@@ -40,18 +43,6 @@ impl Simulation {
         });
         let links = links.collect();
         Summary { flows, links, traffic, engine }
-    }
-
-    /// Returns the totals of each traffic source's flows, both finished and open.
-    fn flow_totals(&self) -> Vec<FlowTotals> {
-        let finished = |part: &Part, t: usize| part.traffic[t].web.as_ref().map(|web| web.finished.clone());
-        let mut totals: Vec<FlowTotals> = (0..self.network.traffic.len())
-            .map(|t| self.parts.iter().find_map(|part| finished(part, t)).unwrap_or_default())
-            .collect();
-        for (t, from, to) in self.parts.iter().flat_map(Part::started_flows) {
-            totals[t as usize].add(from, to, self.parts[0].traffic[t as usize].counted);
-        }
-        totals
     }
 
     fn flow_summary(&self, from: &SendingHost, to: &ReceivingHost, now: Instant) -> Option<FlowSummary> {
@@ -99,20 +90,21 @@ impl Simulation {
             count: None,
         })
     }
-    fn traffic_summary(&self, t: usize, totals: &FlowTotals, now: Instant) -> TrafficSummary {
+    fn traffic_summary(&self, t: usize, totals: &FlowTotals, arrivals: &[Arrival], now: Instant) -> TrafficSummary {
         let of_parts = || self.parts.iter().map(|part| &part.traffic[t]);
         let sum = |count: fn(&Traffic) -> u64| of_parts().map(count).sum::<u64>();
         let (spec, counted) = (&self.network.traffic[t], self.parts[0].traffic[t].counted);
         let (from, to) = (counted.0.as_secs(), counted.1.min(now).as_secs());
         let rate = |bytes: u64| (to > from).then(|| bytes as f64 * 8.0 / (to - from));
-        let web = of_parts().find_map(|traffic| traffic.web.as_ref());
+        // Parts that draw the arrivals have counted them all.
+        let web = of_parts().filter_map(|traffic| traffic.web.as_ref()).max_by_key(|web| web.started);
         let flows = web.map(|web| WebSummary {
             protocol: web.flow.protocol.clone(),
             goodput_bps: rate(totals.payload_counted),
             flows_started: web.started,
             flows_completed: totals.completed,
-            flows_open_max: web.open_max,
-            flow_completion_ms: completion_summary(&totals.completion),
+            flows_open_max: open_max(arrivals, t),
+            flow_completion_ms: completion_summary(&completion_times(arrivals, t, counted)),
             retransmissions: totals.retransmissions,
             timeouts: totals.timeouts,
         });

@@ -156,7 +156,7 @@ impl Hosts {
             counted: (Instant::ZERO, Instant::NEVER),
             route: Route { forward: 0, reverse: 0, entry: HostAccess::Ideal, number: 0, damages: false },
         };
-        let (from, to) = connect(&network, setup);
+        let (from, to) = connect(&network, &setup);
         let mut hosts = Self { from, to, sacks: Sacks::default(), count: 0 };
         let syn = hosts.from.sender.poll_transmit(Instant::ZERO).expect("a SYN");
         let answer = hosts.to.receiver.on_packet(at(ONE_WAY_US), &syn, &mut hosts.sacks).expect("an answer");

@@ -68,8 +68,9 @@ fn copy_delay_lines(whole: &Part, parts: &mut [Part], plan: &Plan) -> Vec<BTreeM
         }
     };
     whole.senders.iter().for_each(|host| entry(parts_of(plan, host.owner).0, host.entry));
-    for (traffic, &(part, _)) in whole.traffic.iter().zip(&plan.traffic) {
-        traffic.web.iter().flat_map(|web| &web.routes).for_each(|(route, _)| entry(part, route.entry));
+    for (traffic, routes) in whole.traffic.iter().zip(&plan.traffic) {
+        let begin = traffic.web.iter().flat_map(|web| web.begin.values());
+        begin.zip(routes).for_each(|(begin, &(part, _))| entry(part, begin.route.entry));
     }
     let mut before = 0;
     for &next in whole.paths.iter().filter(|&&next| next != path::END) {
@@ -126,15 +127,18 @@ fn move_hosts(whole: Part, parts: &mut [Part], places: &mut Places, (plan, lines
         host.receiver.spec.to = from.index;
         parts[place.part as usize].receivers.push(host);
     }
-    for (mut traffic, &(source, _)) in whole.traffic.into_iter().zip(&plan.traffic) {
-        traffic.access = traffic.access.map(|index| move_access(&mut parts[source], index));
-        for (route, _) in traffic.web.iter_mut().flat_map(|web| &mut web.routes) {
-            route.entry = line(source, route.entry);
+    for (mut traffic, routes) in whole.traffic.into_iter().zip(&plan.traffic) {
+        for (p, part) in parts.iter_mut().enumerate() {
+            let mut there = traffic.for_part(p, routes);
+            for begin in there.web.iter_mut().flat_map(|web| web.begin.values_mut()) {
+                begin.route.entry = line(p, begin.route.entry);
+            }
+            part.traffic.push(there);
         }
-        let elsewhere = |part: &mut Part| part.traffic.push(traffic.elsewhere());
-        parts.iter_mut().for_each(elsewhere);
-        if let Some(there) = parts[source].traffic.last_mut() {
-            *there = traffic;
+        let source = &mut parts[routes[0].0];
+        if let (None, Some(there)) = (&traffic.web, source.traffic.len().checked_sub(1)) {
+            traffic.access = traffic.access.map(|index| move_access(source, index));
+            source.traffic[there] = traffic;
         }
     }
 }

@@ -43,8 +43,8 @@ pub(super) struct Plan {
     pub(super) links: Vec<(usize, usize)>,
     /// Parts of the sender and the receiver of each group's flows.
     pub(super) groups: Vec<(usize, usize)>,
-    /// Parts in which each traffic source's packets begin and end.
-    pub(super) traffic: Vec<(usize, usize)>,
+    /// Parts in which the packets of each traffic source begin and end, for each of its routes.
+    pub(super) traffic: Vec<Vec<(usize, usize)>>,
     /// Lookahead from each part to each: minimum time until an event of the first causes one of the second, over any
     /// parts between. From a part to itself it is the shortest way out and back.
     pub(super) lookahead: Vec<Vec<Duration>>,
@@ -76,7 +76,7 @@ struct Layout {
     /// Indices of the nodes at which each link begins and ends.
     links: Vec<(usize, usize)>,
     groups: Vec<(usize, usize)>,
-    traffic: Vec<(usize, usize)>,
+    traffic: Vec<Vec<(usize, usize)>>,
     /// Minimum propagation delay and shortest transmission time of each link over the run.
     delays: Vec<(Duration, Duration)>,
     /// Packets per second over each link.
@@ -116,13 +116,6 @@ impl Layout {
                 nodes.join(begins(flow.forward[0]), begins(before.reverse[0]));
             }
         }
-        // A traffic source and all hosts of its flows share state, so they are one node.
-        for flows in network.traffic.iter().filter_map(|t| t.flows.as_ref()) {
-            let mut ports = flows.ways().flat_map(|way| <[usize; 2]>::from(hosts(way)));
-            if let Some(first) = ports.next() {
-                ports.for_each(|port| nodes.join(first, port));
-            }
-        }
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
         let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
         let delay = |spec: &waterfill_network::LinkSpec| {
@@ -133,9 +126,9 @@ impl Layout {
             links: (0..network.links.len() as u32).map(|l| at(&mut nodes, (begins(l), ends(l)))).collect(),
             groups: network.flows.iter().map(|f| at(&mut nodes, hosts((&f.forward, &f.reverse)))).collect(),
             traffic: (network.traffic.iter())
-                .map(|t| match t.flows.as_ref().and_then(|flows| flows.ways().next()) {
-                    Some(way) => at(&mut nodes, hosts(way)), // whatever path the source states
-                    None => at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1]))),
+                .map(|t| match &t.flows {
+                    Some(flows) => flows.ways().map(|way| at(&mut nodes, hosts(way))).collect(),
+                    None => vec![at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1])))],
                 })
                 .collect(),
             delays: network.links.iter().map(delay).collect(),
@@ -166,13 +159,14 @@ impl Layout {
             self.load(&f.forward, packets);
             self.load(&f.reverse, packets);
         }
-        for t in &network.traffic {
+        for (i, t) in network.traffic.iter().enumerate() {
             if let Some(flows) = &t.flows {
                 let packets = flows.arrivals_per_s * f64::from(flows.fan_in) * flows.sizes_bytes.mean() * 8.0 / bits;
                 let of_each = packets / flows.ways().count() as f64;
-                for (there, back) in flows.ways() {
-                    let (begins, _) = self.links[there[0] as usize];
-                    self.weights[begins] += of_each * (COST_SENDER_S + COST_RECEIVER_S);
+                for (number, (there, back)) in flows.ways().enumerate() {
+                    let (source, sink) = self.traffic[i][number];
+                    self.weights[source] += of_each * COST_SENDER_S;
+                    self.weights[sink] += of_each * COST_RECEIVER_S;
                     self.load(there, of_each);
                     self.load(back, of_each);
                 }
@@ -232,7 +226,7 @@ impl Layout {
         (shortest < Duration::MAX && !shortest.is_zero()).then(|| Plan {
             parts,
             groups: self.groups.iter().map(|&hosts| place(hosts)).collect(),
-            traffic: self.traffic.iter().map(|&ends| place(ends)).collect(),
+            traffic: self.traffic.iter().map(|of| of.iter().map(|&ends| place(ends)).collect()).collect(),
             links,
             lookahead,
             predicted: busiest + window_s / shortest.as_secs(),

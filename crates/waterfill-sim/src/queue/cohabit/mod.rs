@@ -212,7 +212,7 @@ impl Cohabit {
             self.other += volume;
             return Verdict::Accept;
         };
-        if matches!(packet.role, Role::Data | Role::Datagram | Role::Syn) {
+        if matches!(packet.role, Role::Data | Role::Datagram | Role::Syn | Role::Open) {
             self.estimator.on_packet(now, class, flow_id(packet));
             self.seen[class] = Some(now);
         }
