@@ -1,4 +1,6 @@
-"""Tests that no two modules of a Rust crate import each other, except a module and its parts."""
+"""Tests that no two modules of a Rust crate import each other, except a module and its parts, and
+that no file of tests is left out of its program.
+"""
 
 from __future__ import annotations
 
@@ -82,3 +84,13 @@ def test_a_circle_is_found(tmp_path):
     assert edges(tmp_path) == {"a": {"b", "c"}, "b": {"c"}, "c": {"a"}}
     with pytest.raises(CycleError):
         TopologicalSorter(edges(tmp_path)).prepare()
+
+
+ALL_TESTS = sorted(ROOT.glob("crates/*/tests/all.rs"))
+
+
+@pytest.mark.parametrize("program", ALL_TESTS, ids=lambda path: path.parts[-3])
+def test_one_program_has_every_file_of_tests(program):
+    # Cargo does not look for files that this program does not name, and they would never run.
+    files = {path.stem for path in program.parent.glob("*.rs")} - {"all"}
+    assert files <= set(re.findall(r"^mod (\w+);", program.read_text("utf-8"), re.MULTILINE))

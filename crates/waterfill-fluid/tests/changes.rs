@@ -1,9 +1,7 @@
 //! Tests of links that change over time in the fluid model. The expected values follow by arithmetic, as in the packet
 //! simulator's tests.
 
-mod common;
-
-use common::{assert_close, flows, link, network, run, run_until};
+use crate::common::{assert_close, flows, link, network, run, run_until};
 use waterfill_fluid::Fluid;
 use waterfill_laws::registry::kernel_protocols;
 use waterfill_laws::units::{Duration, Rate};

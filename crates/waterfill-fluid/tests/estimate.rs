@@ -1,8 +1,8 @@
 //! Tests of the estimated cost of a fluid run.
 
-mod common;
+use crate::common;
 
-use common::{flows, link, network};
+use crate::common::{flows, link, network};
 use waterfill_fluid::estimate;
 use waterfill_network::Network;
 

@@ -1,7 +1,7 @@
 //! Tests of the fluid model's exact results: delays, volumes and classes.
 
-mod common;
-use common::{assert_close, flows, link, network, rates, run, run_until};
+use crate::common;
+use crate::common::{assert_close, flows, link, network, rates, run, run_until};
 use proptest::prelude::*;
 use waterfill_network::summary::Summary;
 use waterfill_network::{DemandSpec, FlowSpec, LinkSpec, Network};

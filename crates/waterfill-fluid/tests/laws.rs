@@ -1,7 +1,6 @@
 //! Tests of the laws in the fluid model: their equilibria, and the influence of the step.
 
-mod common;
-use common::{assert_close, flows, link, network, rates, run};
+use crate::common::{assert_close, flows, link, network, rates, run};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{FlowSpec, Network};
 

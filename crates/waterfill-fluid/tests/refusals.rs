@@ -1,8 +1,8 @@
 //! Tests that networks the fluid model cannot run are refused in one sentence.
 
-mod common;
+use crate::common;
 
-use common::{flows, link, network};
+use crate::common::{flows, link, network};
 use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::{
     ChangeSpec, Effect, FaultSpec, HostEffect, HostFaultSpec, Level, LossSpec, Network, QueueSpec, ReorderSpec,

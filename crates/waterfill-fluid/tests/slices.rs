@@ -1,8 +1,6 @@
 //! Tests of runs in slices, and of runs that their caller stops.
 
-mod common;
-
-use common::{flows, fluid, link, network, run};
+use crate::common::{flows, fluid, link, network, run};
 use waterfill_fluid::Fluid;
 use waterfill_network::{Series, Watch};
 

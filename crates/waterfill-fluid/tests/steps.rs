@@ -1,10 +1,8 @@
 //! Tests of the step log of a fluid run. The log changes no result, and contains the laws of every link and class.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{flows, fluid, link, network, run};
+use crate::common::{flows, fluid, link, network, run};
 use waterfill_laws::registry::ProtocolId;
 
 #[test]

@@ -1,8 +1,6 @@
 //! Tests of ABC: full links, queues where its equations put them, rates as 1/RTT, and a bottleneck without ABC.
 
-mod common;
-
-use common::{assert_close, assert_within, column, flow, link, mean, network, run};
+use crate::common::{assert_close, assert_within, column, flow, link, mean, network, run};
 use waterfill_network::{BufferSpec, ChangeSpec, Level, Network, ParamValue, QueueSpec};
 use waterfill_sim::Simulation;
 

@@ -2,9 +2,7 @@
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
-mod common;
-
-use common::{assert_close, cbr, flow, link, network, refusal, run, run_until};
+use crate::common::{assert_close, cbr, flow, link, network, refusal, run, run_until};
 use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, Network, TrafficKind, TrafficSpec};
 
 /// Returns a network of one link of 10 Mbit/s and 20 ms.

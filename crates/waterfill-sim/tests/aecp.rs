@@ -1,8 +1,6 @@
 //! Tests of AECP against `aecp-2010`: queues of q₀, equal rates for all RTTs, convergence times.
 
-mod common;
-
-use common::{assert_within, cbr, column, flow, link, network, run, set};
+use crate::common::{assert_within, cbr, column, flow, link, network, run, set};
 use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 

@@ -6,9 +6,7 @@
 //! within 0.5 %. A packet more in RCP's mean queue is βq/(αd̂C) = 0.6 % less load at 100 Mbit/s and 50 ms, and packets of
 //! several flows meet in another order; VCP's windows move in steps of an eighth: within 1 and 2 %.
 
-mod common;
-
-use common::{assert_close, flow, link, network, refusal, run};
+use crate::common::{assert_close, flow, link, network, refusal, run};
 use waterfill_network::Network;
 use waterfill_network::summary::Summary;
 

@@ -1,11 +1,9 @@
 //! Tests of captures: the file's content and counters, and unchanged results.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{build, cbr, flow, link, network, run};
+use crate::common::{build, cbr, flow, link, network, run};
 use waterfill_network::{Level, LossSpec, Network, QueueSpec, ReorderSpec};
 use waterfill_sim::{CaptureOptions, CaptureReport, Simulation};
 

@@ -1,8 +1,6 @@
 //! Tests of explicit and TCP flows on one bottleneck, with and without the module that protects explicit flows.
 
-mod common;
-
-use common::{column, flow, link, network, refusal, run};
+use crate::common::{column, flow, link, network, refusal, run};
 use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::summary::Summary;

@@ -1,8 +1,6 @@
 //! Tests of the estimated needs of a simulator run against its measured needs.
 
-mod common;
-
-use common::{flow, link, network, run, set};
+use crate::common::{flow, link, network, run, set};
 use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::{BufferSpec, Network, TrafficSpec};
 use waterfill_sim::estimate;

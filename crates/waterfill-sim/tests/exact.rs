@@ -2,9 +2,7 @@
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
-mod common;
-
-use common::{assert_close, cbr, column, flow, link, network, run, run_until};
+use crate::common::{assert_close, cbr, column, flow, link, network, run, run_until};
 use waterfill_network::{BufferSpec, DemandSpec};
 
 /// Packets in flight fill the pipe, then the queue. At 10 Mbit/s and 20 ms, 1500 bytes take 1.2 ms, so the pipe holds

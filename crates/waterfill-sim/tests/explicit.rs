@@ -1,9 +1,7 @@
 //! Tests of properties shared by explicit protocols: max-min rates over several bottlenecks, two protocols on one link,
 //! and links without the protocol's router. MaxNet's range of rates is tested too.
 
-mod common;
-
-use common::{assert_close, flow, link, network, run};
+use crate::common::{assert_close, flow, link, network, run};
 use waterfill_network::Network;
 use waterfill_network::summary::Summary;
 

@@ -1,8 +1,6 @@
 //! Tests of links that lose, delay and duplicate packets, and of the reactions of hosts and queues.
 
-mod common;
-
-use common::{cbr, flow, link, network, refusal, run, run_until};
+use crate::common::{cbr, flow, link, network, refusal, run, run_until};
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;

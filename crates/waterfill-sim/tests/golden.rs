@@ -1,10 +1,8 @@
 //! Snapshot test of a small run as a readable table, in which any change of behaviour shows as a diff.
 
-mod common;
-
 use std::fmt::Write as _;
 
-use common::{cbr, flow, link, network, run_on};
+use crate::common::{cbr, flow, link, network, run_on};
 
 /// The table of results is the same on any number of threads.
 #[test]

@@ -1,8 +1,6 @@
 //! Tests of the handshake: what lost SYNs change for the data, with times computed by hand.
 
-mod common;
-
-use common::{assert_within, flow, link, network, run};
+use crate::common::{assert_within, flow, link, network, run};
 use waterfill_network::{ChangeSpec, Network};
 
 /// Laws of TCP whose slow start adds one packet per acknowledged packet.

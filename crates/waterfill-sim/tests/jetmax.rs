@@ -1,8 +1,6 @@
 //! Tests of JetMax: max-min rates, even while bottlenecks move.
 
-mod common;
-
-use common::{assert_close, cbr, column, flow, link, mean, network, run};
+use crate::common::{assert_close, cbr, column, flow, link, mean, network, run};
 use waterfill_network::{FlowSpec, LinkSpec};
 use waterfill_sim::Simulation;
 

@@ -3,9 +3,7 @@
 //! Rates on the wire are within 2⁻²⁰, so runs differ by when packets fall into an interval: one packet of the hundred or
 //! more that a flow sends per interval here. Over five seconds that is less than 0.1 % of a mean rate.
 
-mod common;
-
-use common::{assert_close, cbr, flow, link, network, run};
+use crate::common::{assert_close, cbr, flow, link, network, run};
 use waterfill_network::summary::Summary;
 use waterfill_network::{FlowSpec, LinkSpec, Network};
 

@@ -1,8 +1,6 @@
 //! Tests of a path whose delay changes: hosts forget their smallest RTT after a window.
 
-mod common;
-
-use common::{assert_within, flow, link, network, run};
+use crate::common::{self, assert_within, flow, link, network, run};
 use waterfill_network::{ChangeSpec, Network};
 
 /// Returns a flow of some seconds over 50 Mbit/s, whose RTT of 40 ms becomes 200 ms at 14.9 s.

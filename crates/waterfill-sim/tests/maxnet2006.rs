@@ -1,8 +1,6 @@
 //! Tests of TCP MaxNet (tcp-maxnet-2006) against the figures of §4.5 and §5 of the thesis.
 
-mod common;
-
-use common::{assert_within, column, flow, link, mean, network, run};
+use crate::common::{self, assert_within, column, flow, link, mean, network, run};
 use waterfill_network::{BufferSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 

@@ -6,9 +6,7 @@
 //! send whole packets, and two runs may round at different times. Flows here have windows of 200 packets or more, so a
 //! mean rate may differ by up to half a per cent, and a link's utilization, which includes all flows, by 5·10⁻⁴.
 
-mod common;
-
-use common::{cbr, column, flow, link, network, run};
+use crate::common::{cbr, column, flow, link, network, run};
 use waterfill_network::summary::Summary;
 use waterfill_network::{BufferSpec, Network};
 

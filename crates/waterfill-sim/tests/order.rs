@@ -1,8 +1,6 @@
 //! Tests of flows that start when others have completed.
 
-mod common;
-
-use common::{flow, link, network, refusal, run};
+use crate::common::{flow, link, network, refusal, run};
 use waterfill_network::{FlowSpec, Network};
 
 /// Returns a flow with a size over one link.

@@ -1,8 +1,6 @@
 //! Tests of properties of every network: conservation, bounds, determinism, delivery.
 
-mod common;
-
-use common::{cbr, column, flow, link, network, run, run_on, run_until};
+use crate::common::{cbr, column, flow, link, network, run, run_on, run_until};
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{ChangeSpec, CodelSpec, Network, QueueSpec, TrafficSpec};

@@ -1,8 +1,6 @@
 //! Tests of queue disciplines in a network, each against its purpose.
 
-mod common;
-
-use common::{cbr, column, flow, link, mean, network, refusal, run};
+use crate::common::{cbr, column, flow, link, mean, network, refusal, run};
 use waterfill_network::summary::Summary;
 use waterfill_network::{
     BufferSpec, CodelSpec, DualPi2Spec, FqCodelSpec, FqPieSpec, Level, Network, PieSpec, QueueSpec, RedSpec,

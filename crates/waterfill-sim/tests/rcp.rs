@@ -1,8 +1,6 @@
 //! Tests of RCP against `maxnet-2007` §IX: max-min shares, and a network on which it is unstable.
 
-mod common;
-
-use common::{assert_within, column, flow, link, network, refusal, run, set};
+use crate::common::{assert_within, column, flow, link, network, refusal, run, set};
 use waterfill_network::{FlowSpec, ParamValue};
 
 /// Statistics of Flow 1's rate in samples of 100 ms, in Mbit/s.

@@ -1,9 +1,7 @@
 //! Tests of routers that restart, damage headers or write false signals, of hosts that misreport or ignore feedback,
 //! and of clocks that jump.
 
-mod common;
-
-use common::{assert_within, column, flow, link, mean, network, refusal, run, run_on};
+use crate::common::{assert_within, column, flow, link, mean, network, refusal, run, run_on};
 use waterfill_laws::registry::kernel_protocols;
 use waterfill_network::fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
 use waterfill_network::{ChangeSpec, FlowSpec, Network};

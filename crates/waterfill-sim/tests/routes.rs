@@ -1,8 +1,6 @@
 //! Tests of routes that change during the run.
 
-mod common;
-
-use common::{assert_close, flow, link, network, run, run_until};
+use crate::common::{assert_close, flow, link, network, run, run_until};
 use waterfill_network::{FlowSpec, Network, RouteChangeSpec};
 
 /// Returns a flow that takes link `a` (10 ms) for 3 s, and then link `b` (25 ms) of half the rate.

@@ -1,8 +1,6 @@
 //! Tests of senders that follow throughput advice, together with MaxNet flows whose price sets the advice.
 
-mod common;
-
-use common::{column, flow, link, mean, network, run, set};
+use crate::common::{column, flow, link, mean, network, run, set};
 use waterfill_laws::scone::HALF_STEP;
 use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;

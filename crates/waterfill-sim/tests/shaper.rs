@@ -1,8 +1,6 @@
 //! Tests of a token bucket on a link: packets that pass, wait and are dropped, and the view of router laws.
 
-mod common;
-
-use common::{assert_close, cbr, column, flow, link, network, refusal, run};
+use crate::common::{assert_close, cbr, column, flow, link, network, refusal, run};
 use waterfill_network::{CodelSpec, Network, QueueSpec, ShaperSpec};
 
 /// Returns a network with one link, a line of 100 Mbit/s behind a bucket of 10 Mbit/s, and a constant load of full

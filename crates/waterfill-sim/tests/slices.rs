@@ -1,8 +1,6 @@
 //! Tests of runs in slices, and of runs that their caller stops.
 
-mod common;
-
-use common::{build, cbr, flow, link, network, run};
+use crate::common::{build, cbr, flow, link, network, run};
 use waterfill_network::{Network, Series, Watch};
 use waterfill_sim::Simulation;
 

@@ -1,10 +1,8 @@
 //! Tests of the log of law steps: it changes no result, and includes every law whose packets carry fields.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{build, flow, link, network, run};
+use crate::common::{build, flow, link, network, run};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{ChangeSpec, Network};
 

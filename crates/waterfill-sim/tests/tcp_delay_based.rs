@@ -1,8 +1,6 @@
 //! Tests of TCPs that use more than losses, against their papers: Vegas, FAST, Westwood+, BBR and DCTCP.
 
-mod common;
-
-use common::{column, flow, link, network, run};
+use crate::common::{column, flow, link, network, run};
 use waterfill_network::summary::Summary;
 use waterfill_network::{Level, Network, QueueSpec};
 

@@ -1,8 +1,6 @@
 //! Tests of TCPs that grow until a packet is lost: a full link, shares with equal and different RTTs, and slow start.
 
-mod common;
-
-use common::{cbr, flow, link, network, run, set};
+use crate::common::{cbr, flow, link, network, run, set};
 use waterfill_network::summary::Summary;
 use waterfill_network::{LinkSpec, ParamValue, TrafficSpec};
 

@@ -1,9 +1,7 @@
 //! Tests that a multi-threaded run gives byte-identical results to a single-threaded run, even if every event ties with
 //! others.
 
-mod common;
-
-use common::{build, cbr, flow, link, network};
+use crate::common::{build, cbr, flow, link, network};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{

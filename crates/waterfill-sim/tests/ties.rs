@@ -1,8 +1,6 @@
 //! Ties between events of one time favour no flow and no link because of its index.
 
-mod common;
-
-use common::{flow, link, network, run};
+use crate::common::{flow, link, network, run};
 use waterfill_network::Network;
 
 const FLOWS: u32 = 64;

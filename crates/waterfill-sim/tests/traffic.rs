@@ -1,8 +1,6 @@
 //! Tests of traffic sources: queueing theory, results by arithmetic, and flows that start and finish.
 
-mod common;
-
-use common::{assert_close, cbr, column, flow, link, mean, network, refusal, run, run_until};
+use crate::common::{assert_close, cbr, column, flow, link, mean, network, refusal, run, run_until};
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;

@@ -2,9 +2,7 @@
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
-mod common;
-
-use common::{assert_close, cbr, column, flow, link, network, refusal, run, run_on};
+use crate::common::{assert_close, cbr, column, flow, link, network, refusal, run, run_on};
 use waterfill_laws::registry::kernel_protocols;
 use waterfill_network::{ChangeSpec, CodelSpec, LossSpec, Network, QueueSpec};
 

@@ -1,8 +1,6 @@
 //! Tests of VCP: full links, short queues, slow convergence to fairness, and no max-min shares over several links.
 
-mod common;
-
-use common::{column, flow, link, network, run};
+use crate::common::{column, flow, link, network, run};
 use waterfill_network::LinkSpec;
 use waterfill_sim::Simulation;
 

@@ -1,8 +1,6 @@
 //! Tests of XCP, iXCP and P-XCP against their papers' statements and the consequences of their equations.
 
-mod common;
-
-use common::{assert_close, cbr, flow, link, network, run, set};
+use crate::common::{assert_close, cbr, flow, link, network, run, set};
 use waterfill_network::ParamValue;
 use waterfill_network::summary::Summary;
 

@@ -3,9 +3,7 @@
 //! The fixed-point router writes at arrival and samples the queue at ticks, so runs differ packet by packet from the first
 //! round on. Mean rates over tens of seconds may differ by 2 %, utilizations by 0.5 %, and mean queues by a packet.
 
-mod common;
-
-use common::{assert_close, flow, link, network, refusal, run};
+use crate::common::{assert_close, flow, link, network, refusal, run};
 use waterfill_network::Network;
 use waterfill_network::summary::Summary;
 

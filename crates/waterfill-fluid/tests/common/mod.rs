@@ -1,6 +1,6 @@
 //! Networks for the fluid model's tests, and helpers that check results.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses a part of this")]
+#![allow(unreachable_pub, reason = "seen by every test file, and by nothing outside")]
 
 use waterfill_fluid::Fluid;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};

@@ -1,6 +1,6 @@
 //! Networks for tests, and helpers for their results.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses a part of this")]
+#![allow(unreachable_pub, reason = "seen by every test file, and by nothing outside")]
 #![allow(clippy::needless_pass_by_value, reason = "calls read better")]
 
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
