@@ -148,6 +148,7 @@ impl TcpLaw for Prague {
         }
     }
 
+    /// `[prague:alpha]` Measures a round.
     fn measure(&mut self, window: &Window, ack: &Ack<()>, acked: f64) {
         self.smoothed_rtt = ack.smoothed_rtt;
         self.acked += acked;
@@ -247,7 +248,7 @@ mod tests {
         assert!(prague.window().cwnd > 50.005);
     }
 
-    /// `[prague:virtual]` At an RTT of 5 ms a grown flow grows by (5/25)² and reduces its window once in 25 ms.
+    /// `[prague:virtual, cwnd]` At an RTT of 5 ms a grown flow grows by (5/25)² and reduces its window once in 25 ms.
     #[test]
     fn a_grown_flow_behaves_as_at_the_virtual_rtt() {
         let mut prague = grown();

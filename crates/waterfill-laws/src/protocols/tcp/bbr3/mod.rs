@@ -15,7 +15,7 @@
 //!   `inflight_shortterm` by the same rule (before 2024 bw_lo, inflight_lo)
 //!
 //! What follows from it:
-//! - `bw = min(max_bw, bw_shortterm)`
+//! - `[bbr-06:§5.2.3]` `bw = min(max_bw, bw_shortterm)`
 //! - `[bbr-06:§5.6.2]` `pacing_rate = 0.99·pacing_gain·bw`; before the pipe is full it only grows
 //! - `[bbr-06:§5.6.4.2]` `max_inflight = max(cwnd_gain·bw·min_rtt + extra_acked, 3·send_quantum, 4)`
 //! - `[bbr-06:§5.6.4.6]` `cwnd ← min(cwnd + acked, max_inflight)`, below the bounds of its state

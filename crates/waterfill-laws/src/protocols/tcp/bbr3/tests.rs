@@ -386,7 +386,58 @@ fn bbr_06_the_long_term_bound_grows_twice_as_fast_each_round() {
     assert_eq!(bbr.inflight_longterm, 143.0, "the window is not used");
 }
 
-/// A.1, A.3 and A.8: Startup ends after three rounds without growth, Drain at a BDP in flight, DOWN at headroom.
+/// `[bbr-06:§5.2.1, §5.6.1]` A connection begins in Startup with its initial window and no bounds; each state has its gains.
+#[test]
+fn bbr_06_initial_state_and_gains_by_hand() {
+    let mut bbr = source();
+    assert_eq!((bbr.state, bbr.cwnd, bbr.send_quantum, bbr.full_bw_reached), (State::Startup, 10.0, 2.0, false));
+    assert_eq!([bbr.bw_shortterm, bbr.inflight_longterm, bbr.inflight_shortterm], [f64::INFINITY; 3]);
+    let gains = [State::Startup, State::Drain, State::Down, State::Cruise, State::Refill, State::Up, State::ProbeRtt]
+        .map(|state| {
+            bbr.enter(state);
+            (bbr.pacing_gain, bbr.cwnd_gain)
+        });
+    assert_eq!(gains, [(2.77, 2.0), (0.5, 2.0), (0.9, 2.0), (1.0, 2.0), (1.0, 2.0), (1.25, 2.25), (1.0, 0.5)]);
+}
+
+/// `[bbr-06:§4.1.2.3]` What was in flight when a packet departed has arrived with it; what was lost since then counts.
+#[test]
+fn bbr_06_rate_sample_by_hand() {
+    let mut path = Path::without_probe_rtt();
+    path.until(State::Cruise);
+    let (note, sent) = path.sent.pop_front().expect("something is in flight");
+    path.lose();
+    path.now = (sent + path.base_rtt).max(path.now + path.per_packet);
+    let in_flight = packets(path.sent.len() as f64);
+    let ack = Ack {
+        acked: packets(1.0),
+        in_flight,
+        base_rtt: RTT,
+        ..Ack::new(Instant::ZERO + path.now, note, path.now - sent)
+    };
+    let rs = path.bbr.generate_rate_sample(&ack);
+    assert_eq!((rs.newly_acked, rs.lost, rs.rtt), (1.0, 1.0, Some(path.now - sent)));
+    assert_eq!(rs.delivered, rs.tx_in_flight);
+    assert!((rs.delivery_rate - 1000.0).abs() < 20.0, "{}", rs.delivery_rate);
+}
+
+/// `[bbr-06:§5.2.3, §5.5.1]` A round lasts an RTT, and the bandwidth is the smaller one of both estimates.
+#[test]
+fn bbr_06_rounds_and_bandwidth_by_hand() {
+    let mut path = Path::without_probe_rtt();
+    path.until(State::Cruise);
+    let (from, first) = (path.now, path.bbr.round_count);
+    while path.bbr.round_count < first + 10 {
+        path.step();
+    }
+    let took_s = (path.now - from).as_secs();
+    assert!((0.9..1.15).contains(&took_s), "{took_s}");
+    path.bbr.bw_shortterm = 700.0;
+    path.step();
+    assert_eq!(path.bbr.bw, 700.0);
+}
+
+/// `[bbr-06:§5.3.1.1, §5.3.1.2, §5.3.2]` A.1, A.3 and A.8: Startup ends after three rounds without growth, Drain at a BDP in flight, DOWN at headroom.
 #[test]
 fn startup_finds_the_bandwidth_then_drains_and_cruises() {
     let mut path = Path::without_probe_rtt();
@@ -419,7 +470,7 @@ fn drain_ends_after_three_rounds_whatever_is_in_flight() {
     assert!(path.bbr.in_flight > path.bbr.inflight(1.0));
 }
 
-/// A.7: an application that writes a fifth of the bandwidth never ends Startup without losses.
+/// `[bbr-06:§4.1.2.4]` A.7: an application that writes a fifth of the bandwidth never ends Startup without losses.
 #[test]
 fn an_application_that_limits_never_ends_startup() {
     let mut path = Path::new();
@@ -431,7 +482,7 @@ fn an_application_that_limits_never_ends_startup() {
     assert!(!path.bbr.full_bw_reached && path.bbr.estimator.is_app_limited());
 }
 
-/// A.2: six losses in a round of recovery end Startup, and the bound is what was delivered.
+/// `[bbr-06:§5.3.1.3]` A.2: six losses in a round of recovery end Startup, and the bound is what was delivered.
 #[test]
 fn a_round_of_recovery_with_six_losses_ends_startup() {
     for (losses, ends) in [(5, false), (6, true)] {
@@ -453,7 +504,7 @@ fn a_round_of_recovery_with_six_losses_ends_startup() {
     }
 }
 
-/// A.10: after 5 s without a lower RTT, half a BDP in flight for 200 ms and a round, then CRUISE.
+/// `[bbr-06:§5.6.4.5]` A.10: after 5 s without a lower RTT, half a BDP in flight for 200 ms and a round, then CRUISE.
 #[test]
 fn after_five_seconds_half_a_bdp_for_200_ms_and_a_round() {
     let mut path = Path::new();
@@ -476,7 +527,7 @@ fn after_five_seconds_half_a_bdp_for_200_ms_and_a_round() {
     assert!((path.bbr.max_bw.max() - 1000.0).abs() < 20.0, "so little in flight says nothing of the bandwidth");
 }
 
-/// A.20: ProbeRTT before the pipe is full returns to Startup.
+/// `[bbr-06:§5.3.4.4]` A.20: ProbeRTT before the pipe is full returns to Startup.
 #[test]
 fn probe_rtt_in_startup_returns_to_startup() {
     let mut path = Path::new();
@@ -487,7 +538,7 @@ fn probe_rtt_in_startup_returns_to_startup() {
     path.until(State::Startup);
 }
 
-/// A.11: after a pause of more than 5 s the next acknowledgement does not begin ProbeRTT.
+/// `[bbr-06:§5.4.1]` A.11: after a pause of more than 5 s the next acknowledgement does not begin ProbeRTT.
 #[test]
 fn a_pause_replaces_probe_rtt() {
     let mut path = Path::new();
@@ -507,7 +558,7 @@ fn a_pause_replaces_probe_rtt() {
     assert!(!path.bbr.idle_restart);
 }
 
-/// A.18: a recovery that ended UP is undone, and the probe is repeated; the bounds return.
+/// `[bbr-06:§5.5.11.1, §5.5.11.2]` A.18: a recovery that ended UP is undone, and the probe is repeated; the bounds return.
 #[test]
 fn a_spurious_recovery_restores_the_bounds_and_probes_again() {
     let mut path = Path::without_probe_rtt();
