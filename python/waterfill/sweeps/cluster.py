@@ -239,9 +239,10 @@ class Cluster:
         from distributed import LocalCluster
 
         # Threads: each runs its points in a child process, and this process only hands them out.
+        # Without an address the scheduler takes one port for all sweeps of a host, and warns.
         return LocalCluster(
             n_workers=1, threads_per_worker=self.where.workers, processes=False,
-            dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL,
+            dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=logging.CRITICAL,
         )  # fmt: skip
 
     def drop(self) -> None:

@@ -346,6 +346,7 @@ def test_the_whole_document():
         "loss": 0.0,
         "loss_model": None,
         "shaper": None,
+        "policer": None,
         "reorder": None,
         "duplicate": 0.0,
         "target": 0.8,

@@ -3,13 +3,11 @@
 use crate::protocols::tcp::WINDOW_MAX;
 use crate::units::Duration;
 
-use super::source::{MIN_PIPE_CWND, Sample, Source, State};
+use super::source::{MIN_PIPE_CWND, QUANTUM_MIN, Sample, Source, State};
 
 /// Time that a send quantum covers, and its maximum in bytes (bbr-06 §5.6.3).
 const QUANTUM: Duration = Duration::from_millis(1);
 const QUANTUM_MAX_BYTES: f64 = 64e3;
-/// Minimum send quantum in packets.
-pub(super) const QUANTUM_MIN: f64 = 2.0;
 /// Number of send quanta in the offload budget of a TCP (bbr-06 §5.5.8.1).
 const OFFLOADS: f64 = 3.0;
 /// Packets added to the window while probing for bandwidth (bbr-06 §5.6.4.2).

@@ -57,17 +57,14 @@
 //!
 //! # Readings and deviations
 //! - ECN: the draft defines no response, so ECN is not asked for. Linux's version 3 has one for RTTs below 5 ms.
-//! - §5.3.1.3 has no pseudo-code. As in Linux, the six places are acknowledgements that report a loss.
 //! - §5.3.2 says "after 3 round trips", its pseudo-code `>` and so four starts of a round. The pseudo-code holds.
-//! - States set both gains by the table of §5.6.1, where the pseudo-code leaves out some.
-//! - A cycle without a delivery-rate sample does not end in the filter of max_bw, as in Linux.
 //! - send_quantum bounds the window, but the host sends single packets.
-//! - RTTs are of TCP's timestamps: with delayed acknowledgements that of the oldest packet (§5.5.7.1: of the newest).
-//! - A timeout loses all packets in flight, with the oldest one's departure.
 //! - State is saved for an undo once per recovery. The pseudo-code saves it with each loss that begins a round, and
 //!   StartProbeBW_DOWN begins one in the middle of a burst of losses (ResetCongestionSignals): undo_state would be lost.
 //! - With a `recovery` that keeps no sending times, lost packets count as sent with the newest that has arrived.
 //!   §5.5.10.2 has a rule for hosts without selective acknowledgements; it applies to none, because a law is not notified.
+//!
+//! [Other readings](../../validation/law-readings.md#bbr3)
 //!
 //! # Validation
 //! The draft's 22 test cases at 25 pairs of RTT and rate: [study `bbr3`](../../validation/bbr3.md). Tests below by hand.

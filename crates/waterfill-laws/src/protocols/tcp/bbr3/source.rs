@@ -6,12 +6,13 @@ use crate::protocols::tcp::delivery::{Estimator, Note, Times};
 use crate::units::{Duration, Instant, Volume};
 
 use super::Bbr3;
-use super::control::QUANTUM_MIN;
 use super::filters::{Departure, Departures, MaxBandwidth};
 use super::params::Params;
 
 /// BBR.MinPipeCwnd in packets: fewer would stall a sender whose receiver delays acknowledgements.
 pub(super) const MIN_PIPE_CWND: f64 = 4.0;
+/// Minimum send quantum in packets.
+pub(super) const QUANTUM_MIN: f64 = 2.0;
 /// RTT assumed for the first pacing rate, before any RTT is measured (bbr-06 §5.6.2).
 const RTT_NOMINAL: Duration = Duration::from_millis(1);
 
