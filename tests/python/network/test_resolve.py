@@ -375,6 +375,8 @@ def test_the_whole_document():
         "pacing": True,
         "delayed_ack": True,
         "ecn": None,
+        "ecn_codepoint": None,
+        "ecn_feedback": None,
         "claimed_rtt_s": None,
         "base_rtt_window_s": None,
         "faults": (),
