@@ -246,13 +246,13 @@ def down_inflight(path: Path) -> Verdict:
     ratio = max(line.in_flight[i] / _inflight_at(line, i, line.max_bw) for i in begins)
     targets = [_inflight_at(line, i, line.max_bw) for i in begins]
     bounds = line.inflight_longterm[begins]
-    rooms = np.fmax(bounds - np.fmax(0.15 * bounds, 1), _MIN_PIPE)
-    rooms[np.isnan(bounds)] = np.inf
+    limits = np.fmax(bounds - np.fmax(0.15 * bounds, 1), _MIN_PIPE)
+    limits[np.isnan(bounds)] = np.inf
     return _as_expected(
         {
             "gain 0.9": gains == {0.9},
             "at Inflight(1)": all(map(_reached, line.in_flight[begins], targets)),
-            "headroom": all(map(_reached, line.in_flight[begins], rooms)),
+            "headroom": all(map(_reached, line.in_flight[begins], limits)),
         },
         f"in flight ÷ Inflight(1) = {ratio:.2f} at most",
     )
@@ -359,7 +359,7 @@ def startup_aggregation(path: Path) -> Verdict:
 
 
 def cruise_aggregation(path: Path) -> Verdict:
-    """A.13: the window has room for acknowledgements in bursts, and the link stays full."""
+    """A.13: the window allows acknowledgements in bursts, and the link stays full."""
     before = plain(path)
     cruise = before.first(CRUISE)
     at_s = (cruise or _first(before, DOWN)).from_s

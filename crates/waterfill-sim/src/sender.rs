@@ -445,15 +445,22 @@ impl Sender {
     /// Returns the times that recovery needs at an acknowledgement which echoes `echo`.
     #[inline]
     fn ack_times(&self, now: Instant, echo: Instant) -> AckTimes {
-        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let smoothed_rtt = self.smoothed_rtt();
         AckTimes { now, echo, base_rtt: self.base_rtt, smoothed_rtt }
+    }
+
+    /// Returns the smoothed RTT, before the first sample the latest RTT.
+    #[expect(clippy::inline_always, reason = "a read on the packet path")]
+    #[inline(always)]
+    fn smoothed_rtt(&self) -> Duration {
+        self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt)
     }
 
     /// `[rfc6298:5.3]` Restarts the timer after progress. A probe within `rto_min` comes first in any case.
     #[expect(clippy::inline_always, reason = "once per acknowledgement, and a call costs as much")]
     #[inline(always)]
     fn restart_timer(&mut self, now: Instant) {
-        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let smoothed_rtt = self.smoothed_rtt();
         let probe = self.recovery.probe_timeout(smoothed_rtt);
         if probe < self.spec.rto.rto_min {
             (self.probing, self.rto_deadline) = (true, now + probe);
@@ -465,7 +472,7 @@ impl Sender {
     /// Starts the timer of the retransmission, or of a probe that comes before it.
     #[inline]
     fn start_timer(&mut self, now: Instant, timeout: Duration) {
-        let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let smoothed_rtt = self.smoothed_rtt();
         let probe = self.recovery.probe_timeout(smoothed_rtt);
         self.probing = probe < timeout;
         self.rto_deadline = now + probe.min(timeout);
@@ -513,7 +520,7 @@ impl Sender {
 
     /// Records the time that recoveries take, and that they limit the sender.
     fn measure_recovery(&mut self, now: Instant, event: Event) {
-        let rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+        let rtt = self.smoothed_rtt();
         match event {
             Event::Loss => self.limits.start_recovery(now, rtt),
             // The wait for the timer is not counted: one would be many RTTs.
@@ -638,7 +645,7 @@ impl Sender {
             acked,
             marked,
             rtt: Some(self.latest_rtt),
-            smoothed_rtt: self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt),
+            smoothed_rtt: self.smoothed_rtt(),
             base_rtt: self.base_rtt,
             in_flight: self.volume(self.recovery.in_flight()),
             recovering,
@@ -683,7 +690,7 @@ impl Sender {
             return; // a pacing timer: poll_transmit handles it
         }
         if self.probing && self.phase == Phase::Open {
-            let smoothed_rtt = self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt);
+            let smoothed_rtt = self.smoothed_rtt();
             if let Some([probe, timeout]) = self.recovery.postponed_probe(now, smoothed_rtt, self.rto()) {
                 (self.probing, self.rto_deadline) = (probe < timeout, probe.min(timeout));
                 return;
@@ -947,7 +954,7 @@ impl Sender {
 
     /// Returns the longest recovery until `now`.
     pub(crate) fn longest_recovery(&self, now: Instant) -> LongestRecovery {
-        self.limits.longest_recovery(now, self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt))
+        self.limits.longest_recovery(now, self.smoothed_rtt())
     }
 
     pub(crate) fn in_flight(&self) -> Volume {

@@ -152,10 +152,10 @@ fn flows_of_a_pattern_give_the_same_bytes() {
     assert!(assert_same(&n) > 1);
 }
 
-/// One source with flows between all hosts is divided: its flows start on all threads. Losses and slow answers let slots
+/// Flows of one source begin and end at all hosts, hence on all threads. Losses and slow answers let slots
 /// be used again while packets of their last flow are on the way.
 #[test]
-fn the_flows_of_one_source_start_on_all_threads() {
+fn one_source_between_all_hosts_gives_the_same_bytes() {
     let mut n = fabric("reno", 4, 2, 2, 0.4);
     let route = |of: &FlowSpec| RouteSpec {
         forward: of.forward.clone(),

@@ -236,11 +236,11 @@ fn bbr_06_cwnd_by_hand() {
 #[test]
 fn bbr_06_inflight_with_headroom_by_hand() {
     let mut bbr = source();
-    let mut room = |longterm| {
+    let mut allowed = |longterm| {
         bbr.inflight_longterm = longterm;
         bbr.inflight_with_headroom()
     };
-    assert_eq!([room(100.0), room(6.0), room(4.5), room(f64::INFINITY)], [85.0, 5.0, 4.0, f64::INFINITY]);
+    assert_eq!([allowed(100.0), allowed(6.0), allowed(4.5), allowed(f64::INFINITY)], [85.0, 5.0, 4.0, f64::INFINITY]);
 }
 
 /// `[bbr-06:§5.5.10.2]` With 100 in flight and 5 lost, 4 of 99 were lost before: 2 % was passed at 96.94 in flight.
