@@ -91,10 +91,12 @@ def select(names: str | None, on: str, laws: Mapping[str, PythonLaw] | None = No
             message = f"unknown protocol {shown(name)}{nearest(name, known)}"
         elif name not in able:
             message = f"{shown(name)} does not run on {on}; choose one of {', '.join(able)}"
+        elif chosen.count(name) > 1:
+            message = f"{shown(name)} is named {chosen.count(name)} times; name it once"
         else:
             continue
         raise InputError(_COMMAND_LINE, "protocols", message)
-    return list(dict.fromkeys(chosen))
+    return chosen
 
 
 def load_each(

@@ -53,6 +53,8 @@ REFUSED = {
     "run S.toml --protocol rcp --set protocol=xcp": 'protocol: given twice, got "rcp" and "xcp"',
     "run S.toml --seed 2 --set seed=3": 'seed: given twice, got "3" and "2"',
     "run S.toml --set seed=2 --set seed=3": 'seed: given twice, got "2" and "3"',
+    "compare S.toml --protocols rcp,xcp,rcp": 'protocols: "rcp" is named 2 times; name it once',
+    "sweep S.toml --protocols rcp,rcp --grid link.l.delay=1ms,2ms": '"rcp" is named 2 times',
     "compare S.toml --set protocol=reno": "protocol: no effect: compare runs each of --protocols",
     "sweep S.toml --set link.l.delay=1ms --grid link.l.delay=1ms,2ms": "set to one value and to",
     "sweep S.toml --grid link.l.delay=1ms,2ms --draw-seed 3": "draw-seed: no effect without --ran",
