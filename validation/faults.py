@@ -165,7 +165,8 @@ def faults_at(times: Times) -> tuple[Fault, ...]:
               flow=clock("flow", "-500 ms")),
         Fault("ack-loss", "20 % of acknowledgements lost", until_s, link="loss_reverse = 0.2\n"),
         Fault("ack-hold", "acknowledgements every 20 ms", until_s,
-              link=fault("link", "hold", 'every = "20 ms"', 'direction = "reverse"')),
+              link=f'ack_aggregation = {{every = "20 ms", at = "{from_s:g} s", '
+                   f'until = "{until_s:g} s"}}\n'),
     )  # fmt: skip
 
 

@@ -60,6 +60,8 @@ class LinkKeys(TypedDict, total=False):
     duplicate: Number
     shaper: Mapping[str, Any]
     policer: Mapping[str, Any]
+    ack_aggregation: str | Mapping[str, Any]
+    ack_thinning: int
     event: Sequence[Mapping[str, Any]]
     fault: Sequence[Mapping[str, Any]]
     rate_trace: Any

@@ -333,10 +333,9 @@ def idle_skips_probe_rtt(path: Path) -> Verdict:
 
 
 def _held(path: Path, at_s: float) -> tuple[float, dict[str, Any]]:
-    """Return a time, at which acknowledgements are released together, and the link's fault."""
+    """Return a time, at which acknowledgements are released together, and the link's key."""
     every_s = max(path.rtt_s / 2, 8 * path.packet_s)
-    fault = {"kind": "hold", "at": f"{at_s!r} s", "every": f"{every_s!r} s", "direction": "reverse"}
-    return every_s, {"fault": [fault]}
+    return every_s, {"ack_aggregation": {"every": f"{every_s!r} s", "at": f"{at_s!r} s"}}
 
 
 def startup_aggregation(path: Path) -> Verdict:

@@ -44,6 +44,23 @@ pub enum Effect {
         /// Time between two releases in seconds.
         every_s: f64,
     },
+    /// Holds acknowledgements on the wire, and releases them together at fixed times from `from_s` on. Packets behind them
+    /// keep their order.
+    Acks {
+        /// Time between two releases in seconds.
+        every_s: f64,
+        /// Number of successive acknowledgements of a flow, released together, of which only the last is delivered; 1
+        /// delivers all.
+        thinning: u32,
+    },
+}
+
+impl Effect {
+    /// Returns true if the effect is on the time of packets, not on their contents.
+    #[must_use]
+    pub const fn holds(self) -> bool {
+        matches!(self, Self::Hold { .. } | Self::Acks { .. })
+    }
 }
 
 /// Congestion signal of a router that misreports.
@@ -94,7 +111,8 @@ impl FaultSpec {
         period(self.from_s, self.until_s, duration_s)?;
         probability("share", self.share)?;
         match self.effect {
-            Effect::Hold { every_s } => positive("every", every_s).and_then(|()| time("every", every_s)),
+            Effect::Acks { thinning: 0, .. } => Err("thinning: must be at least 1, got 0".into()),
+            Effect::Hold { every_s } | Effect::Acks { every_s, .. } => period_of_releases(every_s),
             Effect::Strip {} | Effect::Corrupt {} | Effect::Lie { .. } => Ok(()),
         }
     }
@@ -109,6 +127,11 @@ impl HostFaultSpec {
             HostEffect::Lie {} | HostEffect::Ignore {} => Ok(()),
         }
     }
+}
+
+/// Checks the time between two releases of held packets.
+fn period_of_releases(every_s: f64) -> Result<(), String> {
+    positive("every", every_s).and_then(|()| time("every", every_s))
 }
 
 /// Checks the start and end times of a fault.

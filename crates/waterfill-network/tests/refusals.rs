@@ -168,7 +168,10 @@ fn faults_of_links_and_hosts() {
     for every_s in [0.0, f64::INFINITY] {
         let every = of_fault(1.0, 2.0, 1.0, Effect::Hold { every_s });
         assert_eq!(every, format!("link.l.fault.every: must be above zero, got {every_s}"));
+        assert_eq!(of_fault(1.0, 2.0, 1.0, Effect::Acks { every_s, thinning: 1 }), every);
     }
+    let none = of_fault(1.0, 2.0, 1.0, Effect::Acks { every_s: 0.1, thinning: 0 });
+    assert_eq!(none, "link.l.fault.thinning: must be at least 1, got 0");
     let of_host = |effect| of_flow(|f| f.faults = vec![HostFaultSpec { from_s: 1.0, until_s: 2.0, effect }]);
     assert_eq!(of_host(HostEffect::Clock { step_s: 4000.0 }), "flow.f.fault.step: must be -3600 to 3600 s, got 4000");
     assert_eq!(

@@ -16,8 +16,12 @@ use waterfill_network::random::uniform;
 use crate::packet::{Flags, Packet, Role};
 use crate::random::{LinkStream, stream};
 
+mod acks;
 mod header;
 mod host;
+
+pub(crate) use acks::OnWire;
+use acks::Thinning;
 
 pub(crate) use host::{ReceiverFaults, SourceFaults, damages, picoseconds, stepped};
 
@@ -58,8 +62,38 @@ pub(crate) struct Faults {
     reordered: VecDeque<(Instant, Packet)>,
     /// Faults that change the contents of packets, and their random stream.
     altering: Option<Altering>,
-    /// Periods in which packets are held, and the time between two releases.
-    holds: Box<[(Period, Duration)]>,
+    /// Periods in which packets, or only acknowledgements, are held until the next release.
+    holds: Box<[Hold]>,
+    /// Time before which no later packet is released. Packets behind held acknowledgements keep their order.
+    released: Instant,
+    /// Thinning of the acknowledgements that are released together.
+    thinning: Option<Thinning>,
+}
+
+/// Period in which packets are held.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    period: Period,
+    /// Time between two releases.
+    every: Duration,
+    acks_only: bool,
+}
+
+impl Hold {
+    /// Returns the hold of a fault; `None` if the fault holds nothing.
+    fn new(fault: &FaultSpec) -> Option<Self> {
+        let (every_s, acks_only) = match fault.effect {
+            Effect::Hold { every_s } => (every_s, false),
+            Effect::Acks { every_s, .. } => (every_s, true),
+            Effect::Strip {} | Effect::Corrupt {} | Effect::Lie { .. } => return None,
+        };
+        Some(Self { period: Period::new(fault.from_s, fault.until_s), every: Duration::from_secs(every_s), acks_only })
+    }
+
+    /// Returns true if the hold concerns a packet that reaches the end of the wire at `arrives`.
+    fn holds(&self, arrives: Instant, role: Role) -> bool {
+        self.period.contains(arrives) && (!self.acks_only || role.acknowledges())
+    }
 }
 
 impl Faults {
@@ -67,15 +101,11 @@ impl Faults {
     pub(crate) fn new(seed: u64, link: u32, spec: &LinkSpec) -> Option<Box<Self>> {
         let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
         let (reorder, duplicate) = (spec.reorder, spec.duplicate);
-        let timed = spec.faults.iter().map(|&fault| (Period::new(fault.from_s, fault.until_s), fault));
-        let holds: Box<[_]> = timed
-            .clone()
-            .filter_map(|(period, fault)| match fault.effect {
-                Effect::Hold { every_s } => Some((period, Duration::from_secs(every_s))),
-                Effect::Strip {} | Effect::Corrupt {} | Effect::Lie { .. } => None,
-            })
+        let holds: Box<[_]> = spec.faults.iter().filter_map(Hold::new).collect();
+        let altering: Box<[_]> = (spec.faults.iter())
+            .filter(|fault| !fault.effect.holds())
+            .map(|&fault| (Period::new(fault.from_s, fault.until_s), fault))
             .collect();
-        let altering: Box<[_]> = timed.filter(|(_, fault)| !matches!(fault.effect, Effect::Hold { .. })).collect();
         let faults = Self {
             loss: loss.map(|spec| (Loss::new(spec), stream(seed, link, LinkStream::Loss))),
             late: reorder.map(|spec| (spec.share, stream(seed, link, LinkStream::Reorder))),
@@ -85,6 +115,8 @@ impl Faults {
             altering: (!altering.is_empty())
                 .then(|| Altering { faults: altering, rng: stream(seed, link, LinkStream::Contents) }),
             holds,
+            released: Instant::ZERO,
+            thinning: Thinning::new(&spec.faults),
         };
         let drawn = faults.loss.is_some() || faults.late.is_some() || faults.twice.is_some();
         let any = drawn || faults.altering.is_some() || !faults.holds.is_empty();
@@ -123,19 +155,40 @@ impl Faults {
                 Effect::Strip {} => header::strip(packet),
                 Effect::Corrupt {} => header::corrupt(packet, rng),
                 Effect::Lie { value } => header::lie(packet, value, rng),
-                Effect::Hold { .. } => {}
+                Effect::Hold { .. } | Effect::Acks { .. } => {}
             }
         }
     }
 
     /// Returns the time at which the wire releases a packet that reaches its end at `arrives`. Later packets are not
     /// released earlier.
-    pub(crate) fn released(&self, arrives: Instant) -> Instant {
-        self.holds.iter().filter(|(period, _)| period.contains(arrives)).fold(arrives, |last, &(period, every)| {
+    pub(crate) fn release(&mut self, arrives: Instant, role: Role) -> Instant {
+        let holds = self.holds.iter().filter(|hold| hold.holds(arrives, role));
+        let released = holds.fold(arrives.max(self.released), |last, &Hold { period, every, .. }| {
             let waits = arrives.since(period.from).as_ps();
             let releases = waits.div_ceil(every.as_ps().max(1));
             last.max((period.from + every * releases).min(period.until))
-        })
+        });
+        if !self.holds.is_empty() {
+            self.released = released;
+        }
+        released
+    }
+
+    /// Forgets the releases after `time`, because the packets behind are scheduled again.
+    pub(crate) fn release_again_from(&mut self, time: Instant) {
+        self.released = time;
+    }
+
+    /// Returns the state of a link that thins acknowledgements.
+    pub(crate) const fn thinning(&mut self) -> Option<&mut Thinning> {
+        self.thinning.as_mut()
+    }
+
+    /// Returns true if a packet that arrives at `arrives` may still be lost, because a later acknowledgement takes its place.
+    /// No packet reaches the end of the wire before `next` any more.
+    pub(crate) fn may_thin(&self, arrives: Instant, next: Instant) -> bool {
+        self.thinning.is_some() && next <= arrives
     }
 
     /// Returns the extra delay of a packet that arrives late.

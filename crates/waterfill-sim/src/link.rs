@@ -17,7 +17,7 @@ use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::link::ShaperSpec;
 use waterfill_network::{LinkSpec, Network, Watch};
 
-use crate::fault::{Faults, stepped};
+use crate::fault::{Faults, OnWire, stepped};
 use crate::meter::{LinkResult, Meter, Reading, Span};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::queue::{
@@ -568,7 +568,7 @@ impl Link {
         self.free_at = starts + self.transmission_time(packet.bytes);
         let mut arrives = self.free_at + self.delay;
         if !self.plain {
-            arrives = self.keep_order(arrives);
+            arrives = self.keep_order(arrives, packet.role);
         }
         self.ring.push(Queued::new(packet, starts, arrives));
         if let Some(cargo) = &mut self.cargo {
@@ -581,17 +581,17 @@ impl Link {
     }
 
     /// Returns a packet's arrival time, moved behind all earlier packets if needed.
-    fn keep_order(&mut self, arrives: Instant) -> Instant {
+    fn keep_order(&mut self, arrives: Instant, role: Role) -> Instant {
         let arrives = match &mut self.variation {
             Some(variation) => variation.keep_order(arrives, self.transmission.1),
             None => arrives,
         };
-        self.released(arrives)
+        self.release(arrives, role)
     }
 
     /// Returns the time at which the wire releases a packet that reaches its end at `arrives`.
-    fn released(&self, arrives: Instant) -> Instant {
-        self.faults.as_ref().map_or(arrives, |faults| faults.released(arrives))
+    fn release(&mut self, arrives: Instant, role: Role) -> Instant {
+        self.faults.as_mut().map_or(arrives, |faults| faults.release(arrives, role))
     }
 
     /// Draws the faults of the newest packet in the ring.
@@ -600,6 +600,23 @@ impl Link {
             if faults.impair(queued.role, &mut queued.flags) {
                 self.meter.count_loss();
             }
+            let &mut Queued { flow, number, role, flags, sack, arrives, .. } = queued;
+            let packet = OnWire { flow, number, role, flags, sack, arrives };
+            if let Some(ago) = faults.thinning().and_then(|thinning| thinning.accept(&packet)) {
+                self.lose_replaced(ago, &packet);
+            }
+        }
+    }
+
+    /// Loses the acknowledgement that the newest packet in the ring replaces, unless a change of the link has moved it.
+    fn lose_replaced(&mut self, ago: usize, by: &OnWire) {
+        let index = (self.ring.len() - 1).checked_sub(ago);
+        let Some(queued) = index.and_then(|index| self.ring.get_mut(index)) else { return };
+        let &mut Queued { flow, number, role, flags, sack, arrives, .. } = queued;
+        let replaced = OnWire { flow, number, role, flags, sack, arrives };
+        if replaced.is_replaceable() && (flow, arrives) == (by.flow, by.arrives) {
+            queued.flags.set(Flags::LOST);
+            self.meter.count_loss();
         }
     }
 
@@ -725,9 +742,13 @@ impl Link {
     }
 
     /// Returns the arrival time of the packet at the head if nothing can change that packet any more. Its transmission
-    /// has started, and it arrives before the link changes.
-    pub(crate) fn settled_head(&self) -> Option<Instant> {
+    /// has started, it arrives before the link changes, and no later acknowledgement can take its place. All events up
+    /// to `now` have been handled.
+    pub(crate) fn settled_head(&self, now: Instant) -> Option<Instant> {
         let arrives = self.head().filter(|_| self.started() > 0)?;
+        if self.faults.as_ref().is_some_and(|faults| faults.may_thin(arrives, now + self.delay)) {
+            return None;
+        }
         self.varies_at().is_none_or(|change| arrives <= change).then_some(arrives)
     }
 

@@ -27,6 +27,11 @@ pub(crate) enum Role {
 }
 
 impl Role {
+    /// Returns true for a packet that acknowledges data and carries none.
+    pub(crate) const fn acknowledges(self) -> bool {
+        matches!(self, Self::Ack | Self::AckFrame)
+    }
+
     /// Returns the kind of packet that a law sees.
     pub(crate) const fn kind(self) -> PacketKind {
         match self {

@@ -4,7 +4,7 @@
 use crate::common::{assert_within, column, flow, link, mean, network, refusal, run, run_on};
 use waterfill_laws::registry::kernel_protocols;
 use waterfill_network::fault::{Effect, FalseSignal, FaultSpec, HostEffect, HostFaultSpec};
-use waterfill_network::{ChangeSpec, FlowSpec, Network};
+use waterfill_network::{BufferSpec, ChangeSpec, FlowSpec, Network};
 use waterfill_sim::Simulation;
 
 /// Returns a network of two flows over a link of 10 Mbit/s and an RTT of 40 ms. Each host writes up to twice that rate.
@@ -164,20 +164,51 @@ fn a_source_that_ignores_feedback_keeps_its_window() {
     assert!(windows.len() > 90 && windows.iter().all(|w| *w == windows[0]), "{windows:?}");
 }
 
-/// Acknowledgements held for 20 ms arrive together, and the RTT grows by up to 20 ms.
+/// Acknowledgements held for 20 ms arrive together, and the RTT grows by up to 20 ms. Data is not held, and without data in
+/// the other direction a hold of all packets does the same.
 #[test]
 fn held_acknowledgements_are_released_together() {
     let mut n = shared("newreno", 10.0);
     n.flows.truncate(1);
-    n.links[1].faults = vec![fault(0.0, 10.0, 1.0, Effect::Hold { every_s: 0.02 })];
-    let (sim, s) = run(&n);
-    n.links[1].faults.clear();
+    let acks = fault(0.1, 10.0, 1.0, Effect::Acks { every_s: 0.02, thinning: 1 });
+    n.links[0].faults = vec![acks];
     let plain = run(&n).1;
+    n.links[1].faults = vec![acks];
+    let (sim, s) = run(&n);
+    n.links[1].faults = vec![fault(0.1, 10.0, 1.0, Effect::Hold { every_s: 0.02 })];
+    let all = run(&n).1;
     assert!(s.flows[0].rate_bps.unwrap() > 0.8 * plain.flows[0].rate_bps.unwrap());
+    assert_eq!(s.flows[0].rate_bps, all.flows[0].rate_bps, "the SYN's answer is back before 0.1 s");
     let rtts = column(sim.series()[0], "rtt_s");
     assert!(rtts.iter().filter(|rtt| rtt.is_finite()).all(|rtt| *rtt > 0.04), "{rtts:?}");
     let l = sim.ledger();
     assert_eq!(l.sent, l.delivered + l.dropped + l.lost + l.in_transit);
+}
+
+/// Of eight acknowledgements in a release one arrives, and the last always: the data are delivered as without thinning.
+#[test]
+fn thinned_acknowledgements_lose_no_information() {
+    let of = |thinning| {
+        let mut n = shared("sack", 10.0);
+        n.flows.truncate(1);
+        n.flows[0].demand_bps = Some(8e6);
+        n.links[0].buffer = BufferSpec::UNLIMITED;
+        n.links[1].faults = vec![fault(0.0, 10.0, 1.0, Effect::Acks { every_s: 0.02, thinning })];
+        run(&n)
+    };
+    let runs = [1, 8, u32::MAX].map(of);
+    let all = &runs[0].1.flows[0];
+    // 20 ms at 8 Mbit/s are 13 acknowledgements, of which two pass, or one.
+    let shares = runs.each_ref().map(|(sim, _)| sim.ledger().lost as f64 / all.packets_sent as f64);
+    assert_eq!(shares[0], 0.0);
+    assert!((0.80..0.90).contains(&shares[1]) && (0.88..0.93).contains(&shares[2]), "{shares:?}");
+    for (sim, s) in &runs {
+        let flow = &s.flows[0];
+        assert_eq!(flow.retransmissions, 0);
+        assert!((flow.rate_bps.unwrap() / all.rate_bps.unwrap() - 1.0).abs() < 0.02, "{flow:?}");
+        let l = sim.ledger();
+        assert_eq!(l.sent, l.delivered + l.dropped + l.lost + l.in_transit);
+    }
 }
 
 #[test]
@@ -193,7 +224,8 @@ fn threads_give_the_same_bytes() {
                 fault(from_s, 3.0, 0.1, Effect::Strip {}),
                 fault(from_s, 4.0, 0.1, Effect::Corrupt {}),
                 fault(from_s, 5.0, 0.3, Effect::Lie { value: FalseSignal::Random }),
-                fault(from_s, 5.0, 1.0, Effect::Hold { every_s: 0.003 }),
+                fault(from_s, 4.0, 1.0, Effect::Hold { every_s: 0.003 }),
+                fault(4.0, 6.0, 1.0, Effect::Acks { every_s: 0.007, thinning: 3 }),
             ];
             l.loss = 0.001;
             l.duplicate = 0.01;

@@ -325,13 +325,24 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acks:
+    """Effect that holds acknowledgements and releases them together every `every_s`. Of `thinning`
+    successive ones of a flow, released together, only the last is delivered.
+    """
+
+    kind: Literal["acks"] = "acks"
+    every_s: float
+    thinning: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpec:
     """A fault of a link direction, which affects a fraction of its packets."""
 
     from_s: float
     until_s: float
     share: float
-    effect: Strip | Corrupt | Lie | Hold
+    effect: Strip | Corrupt | Lie | Hold | Acks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

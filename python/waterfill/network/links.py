@@ -93,11 +93,25 @@ def of_direction(link: Link, forward: bool) -> list[LinkFault]:
 
 
 def faults(link: Link, forward: bool, duration_s: float) -> tuple[elements.FaultSpec, ...]:
-    """Resolve the packet faults of a link direction, without restarts and clock steps."""
+    """Resolve the packet faults of a link direction, without restarts and clock steps, and the
+    aggregation of its acknowledgements.
+    """
     mine = [one for one in of_direction(link, forward) if one.kind not in ("restart", "clock")]
-    if not mine:
+    if not mine and link.ack_aggregation is None:
         return ()
     from waterfill.contract import elements
+
+    acks: tuple[elements.FaultSpec, ...] = ()
+    if link.ack_aggregation is not None:
+        held = links.read_aggregation(link.ack_aggregation)
+        acks = (
+            elements.FaultSpec(
+                from_s=held["at"],
+                until_s=held.get("until", duration_s),
+                share=1.0,
+                effect=elements.Acks(every_s=held["every"], thinning=link.ack_thinning or 1),
+            ),
+        )
 
     def effect(
         fault: LinkFault,
@@ -108,14 +122,17 @@ def faults(link: Link, forward: bool, duration_s: float) -> tuple[elements.Fault
             return elements.Hold(every_s=fault.every)
         return elements.Strip() if fault.kind == "strip" else elements.Corrupt()
 
-    return tuple(
-        elements.FaultSpec(
-            from_s=fault.at,
-            until_s=duration_s if fault.until is None else fault.until,
-            share=1.0 if fault.share is None else fault.share,
-            effect=effect(fault),
+    return (
+        tuple(
+            elements.FaultSpec(
+                from_s=fault.at,
+                until_s=duration_s if fault.until is None else fault.until,
+                share=1.0 if fault.share is None else fault.share,
+                effect=effect(fault),
+            )
+            for fault in mine
         )
-        for fault in mine
+        + acks
     )
 
 

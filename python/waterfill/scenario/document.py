@@ -63,6 +63,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.shaper": (),
         "link.policer": (),
         "link.fault": (),
+        "link.ack_aggregation": (),
+        "link.ack_thinning": (),
         "flow.after": (),
         "flow.route": (),
         "flow.fault": (),
@@ -96,6 +98,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.count": (1,),
         "link.shaper": (),
         "link.policer": (),
+        "link.ack_thinning": (),
         "flow.after": (),
         "flow.route": (),
         "flow.fault": (),
@@ -297,7 +300,8 @@ class LinkFault(Table):
     kind: Literal["restart", "clock", "strip", "corrupt", "lie", "hold"]
     """Kind of fault. restart: the router's laws restart. clock: the laws' clock jumps. strip:
     packets lose their protocol header. corrupt: one bit of the header is inverted. lie: the
-    header's signal is replaced. hold: packets are held and released together.
+    header's signal is replaced. hold: the former name of the link's `ack_aggregation`, for all
+    packets of a direction.
     """
     direction: Literal["forward", "reverse", "both"] = "forward"
     """Direction of the link that the fault affects."""
@@ -415,6 +419,26 @@ class Link(Table):
         | None
     ) = None
     """Token bucket that drops packets without tokens, in both directions; default: none."""
+    ack_aggregation: (
+        Annotated[
+            Any,
+            _as_written(links.read_aggregation),
+            WithJsonSchema(links.aggregation_schema()),
+        ]
+        | None
+    ) = None
+    """Time between two releases of held acknowledgements, in both directions; default: none are
+    held."""
+    ack_thinning: (
+        Annotated[
+            int,
+            Field(ge=2, lt=2**31),
+            BeforeValidator(lambda v: whole(v, minimum=2, maximum=2**31 - 1)),
+        ]
+        | None
+    ) = None
+    """Number of successive acknowledgements of a flow, released together, of which only the last
+    passes; default: all pass."""
     event: list[LinkEvent] | None = None
     """Changes of rate, delay and state at given times, in both directions; default: none."""
     fault: list[LinkFault] | None = None

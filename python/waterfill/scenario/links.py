@@ -201,6 +201,12 @@ _SHAPER = {
     "timer": _Param(_TICK.parse, "0 s", _text(_TICK)),
 }
 _LATE = {"share": _share(None), "delay": _Param(SPAN.parse, "", _text(SPAN))}
+_RELEASE = replace(SPAN, example="20 ms")
+_AGGREGATION = {
+    "every": _Param(_RELEASE.parse, None, _text(_RELEASE)),
+    "at": _Param(TIME.parse, "0 s", _text(TIME)),
+    "until": _Param(SPAN.parse, "", _text(SPAN)),
+}
 
 
 def _read(params: Mapping[str, _Param], given: Mapping[str, Any], of: str) -> dict[str, Any]:
@@ -297,6 +303,22 @@ def read_shaper(given: object) -> dict[str, float]:
     return _read(_SHAPER, given, "")
 
 
+def read_aggregation(given: object) -> dict[str, float]:
+    """Return `every`, `at` and, if given, `until` (s) of held acknowledgements.
+
+    Raises PartError.
+    """
+    if isinstance(given, Mapping):
+        return _read(_AGGREGATION, given, "")
+    if isinstance(given, str):
+        try:
+            return {"every": _RELEASE.parse(given), "at": 0.0}
+        except ValueError as error:
+            raise PartError("", str(error)) from None
+    example = '"20 ms", or a table such as {every = "20 ms", at = "5 s", until = "8 s"}'
+    raise PartError("", f"must be {example}, got {shown(given)}")
+
+
 def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, Any]:
     properties = {name: dict(param.schema) for name, param in params.items()}
     required = [name for name, param in params.items() if param.default is None]
@@ -327,6 +349,11 @@ def loss_schema() -> dict[str, Any]:
 def shaper_schema() -> dict[str, Any]:
     """Return the JSON Schema of `shaper`."""
     return _table(_SHAPER)
+
+
+def aggregation_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `ack_aggregation`."""
+    return {"anyOf": [_text(_RELEASE), _table(_AGGREGATION)]}
 
 
 def late_schema() -> dict[str, Any]:

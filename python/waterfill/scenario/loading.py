@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
-from waterfill.scenario.validation import contradictions, first_error
+from waterfill.scenario.validation import FormerKey, contradictions, first_error, former
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -156,6 +157,8 @@ def _scenario(raw: dict[str, Any], source: str, sets: Iterable[str]) -> Scenario
     scenario.set_origin(source, set_keys)
     for key, message in contradictions(scenario):
         raise scenario.error(key, message)
+    for key, message in former(scenario):
+        warnings.warn(f"{file_of(key, source, set_keys)}: {key}: {message}", FormerKey, 3)
     return scenario
 
 

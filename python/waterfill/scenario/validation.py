@@ -25,7 +25,7 @@ from waterfill.scenario.document import (
     Traffic,
     labels,
 )
-from waterfill.scenario.links import read_shaper
+from waterfill.scenario.links import read_aggregation, read_shaper
 from waterfill.scenario.traces import Trace
 from waterfill.scenario.units import FREQUENCY, RATE, SPAN, STEP, TIME, VOLUME, Quantity
 
@@ -251,6 +251,8 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and (link.duplex or not link.loss_reverse)
         and link.event is None
         and link.fault is None
+        and link.ack_aggregation is None
+        and link.ack_thinning is None
         and link.rate_trace is None
         and link.rate_trace_reverse is None
         and link.delay_trace is None
@@ -270,11 +272,34 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
         yield from _bucket(scenario, f"{key}.policer", link, link.policer)
     yield from _variation(scenario, key, link)
     yield from _faults(scenario, key, link)
+    yield from _acknowledgements(scenario, key, link)
     if link.mark_at is not None and link.queue != "droptail":
         got = f"got {link.mark_at.format()}"
         yield f"{key}.mark_at", f'not allowed with queue = "{link.queue}", {got}'
     if link.loss_model is not None and link.loss > 0:
         yield f"{key}.loss_model", "not allowed together with loss; remove one of them"
+
+
+def _acknowledgements(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
+    """Check the keys with which a link holds or drops acknowledgements."""
+    if link.ack_aggregation is None:
+        if link.ack_thinning is not None:
+            why = 'not allowed without ack_aggregation; add one such as "20 ms"'
+            yield f"{key}.ack_thinning", why
+        return
+    held = read_aggregation(link.ack_aggregation)
+    yield from _period(scenario, f"{key}.ack_aggregation", held["at"], held.get("until"))
+
+
+def _period(
+    scenario: Scenario, key: str, at_s: float, until_s: float | None
+) -> Iterator[tuple[str, str]]:
+    """Check the period in which something acts: from `at`, before the run ends, to `until`."""
+    if at_s >= scenario.duration:
+        yield f"{key}.at", _too_late(scenario, at_s)
+    if until_s is not None and until_s <= at_s:
+        after, got = TIME.format(at_s), TIME.format(until_s)
+        yield f"{key}.until", f"must be after {after}, got {got}"
 
 
 def _reverse(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
@@ -402,11 +427,7 @@ def _faults(scenario: Scenario, key: str, entry: Link | Flow) -> Iterator[tuple[
                 yield f"{at}.{name}", f'not allowed with kind = "{fault.kind}"'
             elif given is None and name == needed and name in type(fault).model_fields:
                 yield f"{at}.{name}", f"missing; write {_FAULT_VALUES[name]}"
-        if fault.at >= scenario.duration:
-            yield f"{at}.at", _too_late(scenario, fault.at)
-        if fault.until is not None and fault.until <= fault.at:
-            after, got = TIME.format(fault.at), TIME.format(fault.until)
-            yield f"{at}.until", f"must be after {after}, got {got}"
+        yield from _period(scenario, at, fault.at, fault.until)
         if fault.at == 0 and fault.kind in ("restart", "clock"):
             yield f"{at}.at", "must be above zero, got 0 s"
         if fault.step is not None and fault.step < -fault.at:
@@ -429,6 +450,27 @@ def _link_fault(at: str, link: Link, fault: LinkFault) -> Iterator[tuple[str, st
     bucket = "shaper" if link.shaper is not None else "policer"
     if getattr(link, bucket) is not None and fault.kind in ("restart", "clock"):
         yield f"{at}.kind", f'"{fault.kind}" is not allowed on a link with a {bucket}'
+
+
+class FormerKey(FutureWarning):
+    """Warning that a key has a new name. The former name works for one release."""
+
+
+def former(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) for every key that works for one more release."""
+    for link_index, link in enumerate(scenario.link):
+        for index, fault in enumerate(link.fault or ()):
+            if fault.kind == "hold" and fault.every is not None:
+                times = {"at": fault.at or None, "until": fault.until}
+                given = {name: TIME.format(s) for name, s in times.items() if s is not None}
+                every = f'"{TIME.format(fault.every)}"'
+                table = "".join(f', {name} = "{time}"' for name, time in given.items())
+                now = f"{{every = {every}{table}}}" if given else every
+                why = f'"hold" works for one more release; write ack_aggregation = {now}'
+                yield (
+                    f"{scenario.key('link', link_index)}.fault[{index}].kind",
+                    f"{why} on the link",
+                )
 
 
 # The keys of [[traffic]] that only some kinds have.

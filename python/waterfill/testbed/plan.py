@@ -327,7 +327,8 @@ class _Planner:
     def _room(self, i: int) -> int:
         link = self.resolved.links[i]
         # Small packets need more memory than their bytes: slot alignment and the Ethernet header.
-        releases_s = [f.effect.every_s for f in link.faults if isinstance(f.effect, elements.Hold)]
+        holding = (elements.Hold, elements.Acks)
+        releases_s = [f.effect.every_s for f in link.faults if isinstance(f.effect, holding)]
         held_s = max(_delays_s(link)) + max(releases_s, default=0.0) + _SLACK_S
         return round(1.25 * _most_bps(link) / 8 * held_s) + _SLACK_BYTES
 

@@ -107,6 +107,7 @@ FAULTS = tuple(
         elements.Corrupt(),
         elements.Lie(value="random"),
         elements.Hold(every_s=0.02),
+        elements.Acks(every_s=0.02, thinning=8),
     )
 )
 HOST_FAULTS = tuple(

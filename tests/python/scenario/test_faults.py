@@ -11,6 +11,7 @@ from waterfill.network.protocols import load
 from waterfill.network.resolve import to_core
 from waterfill.scenario.document import unsupported
 from waterfill.scenario.loading import from_toml
+from waterfill.scenario.validation import FormerKey
 
 FILE = """
 protocol = "xcp"
@@ -70,7 +71,9 @@ def test_the_other_faults_keep_their_order():
             fault("link", 'kind = "hold"', 'every = "20 ms"', 'direction = "both"'),
         )
     )
-    forward, back = resolved(link).links
+    now = r'\[3\].kind: "hold" works .* write ack_aggregation = "20 ms" on the link'
+    with pytest.warns(FormerKey, match=now):
+        forward, back = resolved(link).links
     spec = elements.FaultSpec
     hold = spec(from_s=0.0, until_s=4.0, share=1.0, effect=elements.Hold(every_s=0.02))
     assert forward.faults == (

@@ -267,6 +267,26 @@ ERRORS = {
         'shaper: needs a queue that serves in order of arrival, got "codel"'
     ),
     "duplicate = -0.1": ("duplicate: must be in [0, 1], got -0.1"),
+    "ack_aggregation = 0.02": (
+        'ack_aggregation: must be "20 ms", or a table such as {every = "20 ms", at = "5 s", '
+        'until = "8 s"}, got 0.02'
+    ),
+    'ack_aggregation = "0 s"': ('ack_aggregation: must be above zero, got "0 s"'),
+    'ack_aggregation = {at = "0 s"}': (
+        'ack_aggregation.every: missing; write a quantity such as "20 ms"'
+    ),
+    'ack_aggregation = {every = "1 ms", at = "1 s"}': (
+        "ack_aggregation.at: must be before the end of the run at 1 s, got 1 s"
+    ),
+    'ack_aggregation = {every = "1 ms", at = "500 ms", until = "200 ms"}': (
+        "ack_aggregation.until: must be after 500 ms, got 200 ms"
+    ),
+    "ack_thinning = 8": (
+        'ack_thinning: not allowed without ack_aggregation; add one such as "20 ms"'
+    ),
+    'ack_aggregation = "1 ms"\nack_thinning = 1': (
+        "ack_thinning: must be from 2 to 2147483647, got 1"
+    ),
 }
 
 
@@ -284,6 +304,7 @@ def test_error(keys, line):
         ("reorder = 0.1", "reorder: 0.1 is not supported"),
         ('shaper = {rate = "1 Mbit/s", depth = "3 kB"}', "shaper: .* is not supported"),
         ('policer = {rate = "1 Mbit/s", depth = "3 kB"}', "policer: .* is not supported"),
+        ('ack_aggregation = "20 ms"', 'ack_aggregation: "20 ms" is not supported'),
     ],
 )
 def test_the_fluid_model_refuses_what_it_does_not_have(keys, line):
@@ -292,6 +313,17 @@ def test_the_fluid_model_refuses_what_it_does_not_have(keys, line):
         resolve.to_core(found, PROTOCOLS, "fluid")
     plain = from_toml(BASE.replace("KEYS", ""))
     assert resolve.to_core(plain, PROTOCOLS, "fluid")
+
+
+def test_acknowledgements_are_held_in_both_directions():
+    keys = 'ack_aggregation = "20 ms"\nack_thinning = 8'
+    for direction in core_of(keys):
+        effect = {"kind": "acks", "every_s": 0.02, "thinning": 8}
+        (fault,) = direction["faults"]
+        assert fault == {"from_s": 0.0, "until_s": 1.0, "share": 1.0, "effect": effect}
+    table = 'ack_aggregation = {every = "1 ms", at = "200 ms", until = "500 ms"}'
+    (fault,) = core_of(table)[0]["faults"]
+    assert (fault["from_s"], fault["until_s"], fault["effect"]["thinning"]) == (0.2, 0.5, 1)
 
 
 def test_set_names_one_parameter():

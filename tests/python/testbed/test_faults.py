@@ -36,7 +36,7 @@ def scenario_of(link="", flow=""):
 
 
 def test_held_acknowledgements_lengthen_the_rtt():
-    hold = '[[link.fault]]\nkind = "hold"\nevery = "100 ms"\ndirection = "reverse"\nat = "1 s"'
+    hold = 'ack_aggregation = {every = "100 ms", at = "1 s"}'
     rows = waterfill.run(scenario_of(hold), on="linux").flows.to_pydict()
     rtts = dict(zip(rows["time_s"], rows["rtt_s"], strict=True))
     # 10 ms, at most 24 ms of queue, and on average half of 100 ms.

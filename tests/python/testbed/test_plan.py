@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import synthetic
-from waterfill.contract.elements import GilbertElliott, Hold, Strip
+from waterfill.contract.elements import Acks, GilbertElliott, Strip
 from waterfill.contract.network import BufferSpec
 from waterfill.contract.summary import CoreFlow, LinkSummary
 from waterfill.errors import InputError
@@ -140,18 +140,19 @@ def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
 
 
 def test_faults_of_headers_go_to_the_delay_line():
-    fault = [
-        {"kind": "strip", "at": "1 s", "until": "2 s", "share": 0.5},
-        {"kind": "hold", "every": "20 ms", "direction": "reverse"},
-    ]
+    fault = [{"kind": "strip", "at": "1 s", "until": "2 s", "share": 0.5}]
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "12 Mbit/s", "fault": fault}
-    built = planned(link=[link], flow=[{"name": "f", "path": ["l"]}])
+    flow = [{"name": "f", "path": ["l"]}]
+    built = planned(link=[link], flow=flow)
+    [plain] = (h for h in built.holds() if h.name == "l")
+    built = planned(link=[{**link, "ack_aggregation": "20 ms"}], flow=flow)
     [there], [back] = ([h for h in built.holds() if h.name == name] for name in ("l", "l:rev"))
-    assert [(f.from_s, f.until_s, f.share) for f in there.faults.faults] == [(1.0, 2.0, 0.5)]
-    assert [f.effect for f in there.faults.faults] == [Strip()]
-    assert [f.effect for f in back.faults.faults] == [Hold(every_s=0.02)]
-    # A hold needs memory for what waits.
-    assert back.hold_bytes - there.hold_bytes == round(1.25 * 12e6 / 8 * 0.02)
+    assert [(f.from_s, f.until_s, f.share) for f in plain.faults.faults] == [(1.0, 2.0, 0.5)]
+    acks = Acks(every_s=0.02, thinning=1)
+    assert [f.effect for f in there.faults.faults] == [Strip(), acks]
+    assert [f.effect for f in back.faults.faults] == [acks]
+    # What waits needs memory.
+    assert there.hold_bytes - plain.hold_bytes == round(1.25 * 12e6 / 8 * 0.02)
 
 
 def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():

@@ -1,6 +1,7 @@
 //! Configuration of the delay line, read from one JSON document.
 
 use serde::Deserialize;
+use waterfill_network::fault::Effect;
 use waterfill_network::{FaultSpec, LossSpec};
 
 /// Configuration of all lines of a run.
@@ -172,6 +173,9 @@ impl Config {
             }
             for fault in &line.faults {
                 fault.check(f64::INFINITY).map_err(|e| format!("{}.faults.{e}", line.name))?;
+                if matches!(fault.effect, Effect::Acks { thinning: 2.., .. }) {
+                    return Err(format!("{}.faults.thinning: not supported by the delay line", line.name));
+                }
             }
             if !(config.frame_bytes..=MAX_HOLD_BYTES).contains(&line.hold_bytes) {
                 return Err(format!(
@@ -224,6 +228,9 @@ mod tests {
         assert_eq!(with(held).unwrap_err(), "l.changes.rate_bps: must be above zero, got 0");
         let never = r#","faults":[{"from_s":2,"until_s":2,"share":1,"effect":{"kind":"strip"}}]"#;
         assert_eq!(with(never).unwrap_err(), "l.faults.until: must be after at, 2 s, got 2");
+        let thinned =
+            r#","faults":[{"from_s":1,"until_s":2,"share":1,"effect":{"kind":"acks","every_s":0.1,"thinning":2}}]"#;
+        assert_eq!(with(thinned).unwrap_err(), "l.faults.thinning: not supported by the delay line");
         assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));
         let huge = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":18446744073709551615}]}"#;
         let why = Config::parse(huge).unwrap_err();

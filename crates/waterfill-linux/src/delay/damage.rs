@@ -8,6 +8,8 @@ use rand_pcg::Pcg64;
 use waterfill_network::fault::{Effect, FalseSignal, FaultSpec};
 use waterfill_network::random::{below, uniform};
 
+use super::frame::acknowledges;
+
 const ETHERNET: usize = 14;
 const IPV6_HEADER: usize = 40;
 const TCP: u8 = 6;
@@ -28,10 +30,10 @@ const HEAD: usize = 5;
 const PAPER_FORWARD: usize = 5;
 
 /// Applies the faults that are active `at_s` seconds after the start of the run to a frame, each with its probability.
-/// Faults that hold frames are skipped.
+/// Faults that hold frames are skipped: [`released_ns`] has them.
 pub(super) fn alter(faults: &[FaultSpec], at_s: f64, frame: &mut [u8], rng: &mut Pcg64) {
     for fault in faults.iter().filter(|fault| fault.from_s <= at_s && at_s < fault.until_s) {
-        if matches!(fault.effect, Effect::Hold { .. }) || uniform(rng) >= fault.share {
+        if fault.effect.holds() || uniform(rng) >= fault.share {
             continue;
         }
         let Some(option) = LawOption::of(frame) else { continue };
@@ -39,16 +41,20 @@ pub(super) fn alter(faults: &[FaultSpec], at_s: f64, frame: &mut [u8], rng: &mut
             Effect::Strip {} => option.write(frame, option.at, &[NOTHING; 40][..option.length]),
             Effect::Corrupt {} => option.corrupt(frame, rng),
             Effect::Lie { value } => option.lie(frame, value, rng),
-            Effect::Hold { .. } => {}
+            Effect::Hold { .. } | Effect::Acks { .. } => {}
         }
     }
 }
 
 /// Returns the release time of a frame that is due at `due_ns`. Both times are in nanoseconds since the start of the
-/// run.
-pub(super) fn released_ns(faults: &[FaultSpec], due_ns: u64) -> u64 {
+/// run. The line keeps the order of frames, so those behind a held one wait too.
+pub(super) fn released_ns(faults: &[FaultSpec], due_ns: u64, frame: &[u8]) -> u64 {
     faults.iter().fold(due_ns, |last, fault| {
-        let Effect::Hold { every_s } = fault.effect else { return last };
+        let every_s = match fault.effect {
+            Effect::Hold { every_s } => every_s,
+            Effect::Acks { every_s, .. } if acknowledges(frame) => every_s,
+            _ => return last,
+        };
         let [from, until, every] = [fault.from_s, fault.until_s, every_s].map(nanoseconds);
         if !(from..until).contains(&due_ns) {
             return last;
@@ -203,6 +209,15 @@ mod tests {
         frame
     }
 
+    /// Returns a frame with a TCP segment over IPv4 that only acknowledges.
+    fn acknowledgement() -> Vec<u8> {
+        let mut frame = segment(&[]);
+        frame.truncate(frame.len() - b"some payload".len());
+        let length = (frame.len() - ETHERNET) as u16;
+        frame[16..18].copy_from_slice(&length.to_be_bytes());
+        frame
+    }
+
     /// Returns the one's complement sum of the TCP segment, which is 0xffff if the checksum is valid.
     fn sum(frame: &[u8]) -> u16 {
         let words = frame[ETHERNET + 20..].chunks(2);
@@ -281,11 +296,19 @@ mod tests {
 
     #[test]
     fn held_frames_are_released_at_multiples() {
-        let hold = fault(Effect::Hold { every_s: 0.3 });
         let ms = 1_000_000;
-        let released: Vec<u64> =
-            [999, 1000, 1001, 1299, 1301, 1950, 2000].iter().map(|&at| released_ns(&hold, at * ms) / ms).collect();
-        assert_eq!(released, [999, 1000, 1300, 1300, 1600, 2000, 2000]);
+        let mut data = segment(&BOTH);
+        let length = (data.len() - ETHERNET) as u16;
+        data[16..18].copy_from_slice(&length.to_be_bytes());
+        let released = |effect, frame: &[u8]| {
+            let times = [999, 1000, 1001, 1299, 1301, 1950, 2000];
+            times.map(|at| released_ns(&fault(effect), at * ms, frame) / ms)
+        };
+        let held = [999, 1000, 1300, 1300, 1600, 2000, 2000];
+        assert_eq!(released(Effect::Hold { every_s: 0.3 }, &data), held);
+        let acks = Effect::Acks { every_s: 0.3, thinning: 1 };
+        assert_eq!(released(acks, &acknowledgement()), held);
+        assert_eq!(released(acks, &data), [999, 1000, 1001, 1299, 1301, 1950, 2000]);
     }
 
     #[test]

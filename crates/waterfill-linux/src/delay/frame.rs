@@ -1,27 +1,55 @@
-//! Recognises frames that carry data, which the periodic loss model counts.
+//! Recognises frames that carry data, which the periodic loss model counts, and acknowledgements.
 
 const ETHERNET: usize = 14;
 const IPV6_HEADER: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+
+/// What a frame carries, as far as faults distinguish frames.
+enum Content {
+    Datagram,
+    /// Segment of TCP.
+    Segment {
+        flags: u8,
+        payload: bool,
+    },
+}
 
 /// Returns true if an Ethernet frame is a UDP datagram, or a TCP segment with payload and without SYN.
+pub(super) fn carries_data(frame: &[u8]) -> bool {
+    match content(frame) {
+        Some(Content::Datagram) => true,
+        Some(Content::Segment { flags, payload }) => flags & SYN == 0 && payload,
+        None => false,
+    }
+}
+
+/// Returns true if an Ethernet frame is a TCP segment that only acknowledges.
+pub(super) fn acknowledges(frame: &[u8]) -> bool {
+    matches!(content(frame), Some(Content::Segment { flags, payload: false }) if flags & (SYN | FIN | RST) == 0)
+}
+
+/// Returns the content of an Ethernet frame; `None` for other protocols and for frames that are too short.
 ///
 /// The testbed sends neither extension headers nor fragments.
-pub(super) fn carries_data(frame: &[u8]) -> bool {
-    let Some((head, packet)) = frame.split_at_checked(ETHERNET) else { return false };
+fn content(frame: &[u8]) -> Option<Content> {
+    let (head, packet) = frame.split_at_checked(ETHERNET)?;
     let word = |at: usize| Some(usize::from(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?])));
     let (protocol, header, length) = match (head[12], head[13]) {
-        (0x08, 0x00) => (packet.get(9), packet.first().map(|b| usize::from(b & 15) * 4), word(2)),
-        (0x86, 0xdd) => (packet.get(6), Some(IPV6_HEADER), word(4).map(|payload| payload + IPV6_HEADER)),
-        _ => return false,
+        (0x08, 0x00) => (*packet.get(9)?, usize::from(packet.first()? & 15) * 4, word(2)?),
+        (0x86, 0xdd) => (*packet.get(6)?, IPV6_HEADER, word(4)? + IPV6_HEADER),
+        _ => return None,
     };
-    let (Some(&protocol), Some(header), Some(length)) = (protocol, header, length) else { return false };
-    match (protocol, packet.get(header + 12), packet.get(header + 13)) {
-        (UDP, ..) => true,
-        (TCP, Some(offset), Some(flags)) => flags & SYN == 0 && length > header + usize::from(offset >> 4) * 4,
-        _ => false,
+    match protocol {
+        UDP => Some(Content::Datagram),
+        TCP => {
+            let (offset, flags) = (packet.get(header + 12)?, *packet.get(header + 13)?);
+            Some(Content::Segment { flags, payload: length > header + usize::from(offset >> 4) * 4 })
+        }
+        _ => None,
     }
 }
 
@@ -55,6 +83,9 @@ mod tests {
         ];
         let data: Vec<bool> = frames.iter().map(|frame| carries_data(frame)).collect();
         assert_eq!(data, [false, true, false, true, false, true, false, true]);
+        let acks: Vec<bool> = frames.iter().map(|frame| acknowledges(frame)).collect();
+        assert_eq!(acks, [false, false, true, false, false, false, true, false]);
+        assert!(!acknowledges(&segment(0x11, 0)) && !acknowledges(&segment(0x14, 0)), "FIN and RST");
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl Line {
         altered.extend_from_slice(frame);
         let since_ns = due.since(start).max(0) as u64;
         damage::alter(&self.faults, since_ns as f64 * 1e-9, &mut altered, &mut self.faults_rng);
-        let late_ns = damage::released_ns(&self.faults, since_ns) - since_ns;
+        let late_ns = damage::released_ns(&self.faults, since_ns, frame) - since_ns;
         self.hold_until(due.after(late_ns), &altered);
         self.altered = altered;
     }

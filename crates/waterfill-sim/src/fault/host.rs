@@ -3,7 +3,7 @@
 use waterfill_laws::protocol::ProtocolKind;
 use waterfill_laws::registry::AnyEcho;
 use waterfill_laws::units::{Duration, Instant};
-use waterfill_network::fault::{Effect, HostEffect, HostFaultSpec};
+use waterfill_network::fault::{HostEffect, HostFaultSpec};
 use waterfill_network::{FlowSpec, Network};
 
 use super::Period;
@@ -103,7 +103,7 @@ impl ReceiverFaults {
 pub(crate) fn damages(network: &Network, path: &[u32]) -> bool {
     path.iter()
         .filter_map(|&l| network.links.get(l as usize))
-        .any(|link| link.faults.iter().any(|fault| !matches!(fault.effect, Effect::Hold { .. })))
+        .any(|link| link.faults.iter().any(|fault| !fault.effect.holds()))
 }
 
 /// Returns the periods of a flow's faults of one kind.

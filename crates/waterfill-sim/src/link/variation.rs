@@ -172,16 +172,19 @@ impl Link {
         let first = self.started() - 1;
         let on_wire = first.checked_sub(1).and_then(|last| self.ring.get(last));
         let mut last_arrives = on_wire.map_or(Instant::ZERO, |queued| queued.arrives);
+        if let Some(faults) = &mut self.faults {
+            faults.release_again_from(last_arrives);
+        }
         let mut ends = now + left;
         for index in first..self.ring.len() {
-            let Some(&Queued { bytes, .. }) = self.ring.get(index) else { break };
+            let Some(&Queued { bytes, role, .. }) = self.ring.get(index) else { break };
             let (starts, mut apart) = (ends, Duration::ZERO);
             if index > first {
                 apart = self.transmission_time(bytes);
                 ends = starts + apart;
             }
             last_arrives = (ends + self.delay).max(last_arrives + apart);
-            let released = self.released(last_arrives);
+            let released = self.release(last_arrives, role);
             let Some(queued) = self.ring.get_mut(index) else { break };
             queued.arrives = released;
             if index > first {
@@ -209,6 +212,13 @@ impl Link {
             }
             self.outcome.dropped.push(queued.sack);
             self.outcome.drops += 1;
+        }
+        if let Some(faults) = &mut self.faults {
+            let last = self.ring.newest_mut().map_or(Instant::ZERO, |queued| queued.arrives);
+            faults.release_again_from(last);
+            if let Some(thinning) = faults.thinning() {
+                thinning.forget();
+            }
         }
         if let Queue::Scheduler(scheduler) = &mut self.queue {
             // At time zero no packet has waited, so a discipline that drops by waiting time drops none of them itself.
@@ -244,9 +254,9 @@ mod tests {
         let mut link = Link::new(0, &spec, &network, &Watch::default());
         let _ = link.enqueue(Instant::ZERO, &full_packet(1, Instant::ZERO));
         let (change, bound) = (Instant::from_secs(0.0005), Instant::from_secs(0.0055));
-        assert_eq!((link.settled_head(), link.earliest_arrival(ms(5))), (None, bound));
+        assert_eq!((link.settled_head(change), link.earliest_arrival(ms(5))), (None, bound));
         link.vary(change);
         // Half of the packet is left: 0.5 µs at the new rate.
-        assert_eq!(link.settled_head(), Some(bound + Duration::from_ps(500_000)));
+        assert_eq!(link.settled_head(change), Some(bound + Duration::from_ps(500_000)));
     }
 }

@@ -253,8 +253,8 @@ impl Part {
         let before = end.before(PICOSECOND);
         let link = &mut self.links[cut.here as usize];
         link.advance(before);
-        let first = link.settled_head();
-        while let Some(arrives) = link.settled_head() {
+        let first = link.settled_head(before);
+        while let Some(arrives) = link.settled_head(before) {
             let packet = link.deliver(before);
             mail.blocks.extend(self.sacks.take(packet.sack));
             mail.crossings.push(Crossing { link: cut.there, arrives, packet });
