@@ -168,6 +168,49 @@ enum host_mode {
 /* Signals that a summary samples. Up to as many connections have a signal, it has all of them. */
 enum host_samples { HOST_SAMPLES = 1024 };
 
+/* Events that are kept. The next one overwrites the oldest. */
+enum host_events { HOST_EVENTS = 4096 };
+
+enum host_event_kind {
+	HOST_EVENT_NONE, /* readers skip it */
+	HOST_EVENT_FALLBACK,
+	HOST_EVENT_RETURN,
+};
+
+/* A fallback or a return, with what the connection had measured; without padding. Counts are of packets, times in us. */
+struct host_event {
+	__u64 number;  /* from 1 on; 0: being written */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 netns;   /* cookie of the network namespace */
+	__u64 rate;    /* bit/s that the law allowed; 0: no value of a router yet */
+	__u64 signals[LAW_SIGNALS]; /* law_source_read() */
+	__u64 span;    /* since the evidence began; of a return, since the connection began to ask */
+	__u32 kind;    /* enum host_event_kind */
+	__u32 reason;  /* enum host_reason; of a return, that of its fallback */
+	__u32 rtt;     /* smoothed */
+	__u32 base_rtt;
+	__u32 window;  /* packets */
+	__u32 echoes;  /* since the law started */
+	__u32 rounds;  /* RTTs since the law started, */
+	__u32 silent_rounds; /* and since the last echo */
+	/* The evidence: */
+	__u32 first_rtt;  /* smallest RTT of its first round, */
+	__u32 last_rtt;	  /* and of its last one; all ones: no sample */
+	__u32 delivered;  /* in its last round; of a return, since the connection began to ask */
+	__u32 lost;	  /* in its last round */
+	__u32 loss_rounds;
+	__u32 probed_rtt;  /* before the window was reduced as a probe; 0: no probe */
+	__u32 drained_rtt; /* and with the reduced window */
+	__u32 requests;	   /* of a return: requests, */
+	__u32 heard;	   /* answers with a value, */
+	__u32 failures;	   /* and fallbacks and failed attempts so far */
+	__u8 local[16]; /* IPv6, or IPv4-mapped */
+	__u8 remote[16];
+	__u16 local_port;
+	__u16 remote_port;
+	__u32 reserved;
+};
+
 /* Sums over all connections, without padding. Its size does not depend on how many there are. */
 struct host_summary {
 	__u64 rate[HOST_MODES]; /* bit/s */
@@ -208,6 +251,8 @@ struct host_backoff {
 
 _Static_assert(sizeof(struct law_params) <= sizeof(((struct host_params *)0)->law), "a law has more parameters");
 _Static_assert(sizeof(struct host_record) == 2 * 16 + (3 + LAW_SIGNALS) * 8 + 12 * 4 + 2 * 2 + 4, "host_record has padding");
+
+_Static_assert(sizeof(struct host_event) == (5 + LAW_SIGNALS) * 8 + 18 * 4 + 2 * 16 + 2 * 2 + 4, "host_event has padding");
 
 _Static_assert(HOST_REASONS % 2 == 0 && sizeof(struct host_summary) == 12 * HOST_MODES + 4 * (HOST_REASONS + 2) +
 								 8 * (2 + HOST_SAMPLES),

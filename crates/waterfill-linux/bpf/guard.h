@@ -80,6 +80,8 @@ static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp, const stru
 	return base ? base : rtt == NO_RTT ? 0 : rtt;
 }
 
+#include "events.h"
+
 /* Calls base_rtt_add(). A global function, as the next two, so that the verifier follows its branches once. */
 __noinline int host_add_rtt(struct base_rtt *base, __u64 window_us, __u64 now_us, __u32 rtt_us)
 {
@@ -238,6 +240,7 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	__u32 delivered = tp->delivered - c->evidence.delivered;
 	int error;
 
+	event_fallback(reason, tp, c);
 	c->reason = reason;
 	c->pace.restart_window = 0;
 	if (c->flags & HOST_WAS_PRICED) {
@@ -270,6 +273,7 @@ static __always_inline void host_fall_back_outside(const struct host_params *p, 
 	int error = host_use_kernel_law(sk, p);
 
 	HOST_COUNT(without_state);
+	event_fallback(HOST_OUTSIDE, tcp_sk(sk), 0);
 	if (!error) {
 		host_count_fallback(HOST_OUTSIDE);
 		return;

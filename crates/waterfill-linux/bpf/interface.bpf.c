@@ -21,6 +21,9 @@ struct waterfill_interface {
 	struct host_counters counters;
 	struct host_summary summary;
 	struct host_listener listener;
+	struct host_event event;
+	enum host_events events;
+	enum host_event_kind event_kind;
 	enum host_mode mode;
 	enum host_samples samples;
 	struct waterfill_attachment attachment;

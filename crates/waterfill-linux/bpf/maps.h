@@ -37,6 +37,22 @@ struct {
 	__type(value, struct host_counters);
 } counters SEC(".maps");
 
+/* The latest fallbacks and returns (events.h), by number modulo HOST_EVENTS, */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HOST_EVENTS);
+	__type(key, __u32);
+	__type(value, struct host_event);
+} events SEC(".maps");
+
+/* and the number of the last one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} event_count SEC(".maps");
+
 /* Cookies of the network namespaces whose connections use the option; all do unless the parameters say so. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

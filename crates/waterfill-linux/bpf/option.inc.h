@@ -478,6 +478,7 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 	}
 	if (c->flags & HOST_LAW_ACTIVE && !host_use_kernel_law(ops, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
+		event_fallback(c->reason, tp, c);
 		host_count_fallback(c->reason);
 	}
 	if (selected)

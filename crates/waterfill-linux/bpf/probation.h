@@ -62,6 +62,8 @@ static __always_inline void probation_ask(const struct tcp_sock *tp, struct host
 static __always_inline void probation_return(struct bpf_sock_ops *ops, const struct host_params *p,
 					     const struct tcp_sock *tp, struct host_connection *c, __u32 window)
 {
+	/* Begun now, as a return sets the law's state anew. */
+	struct event_draft event = event_begin(HOST_EVENT_RETURN, c->reason, tp, c);
 	struct host_counters *all = host_counters();
 	__u32 reason = c->reason;
 
@@ -72,9 +74,11 @@ static __always_inline void probation_return(struct bpf_sock_ops *ops, const str
 		c->flags |= HOST_LAW_ACTIVE;
 		c->reason = HOST_NO_REASON;
 	} else if (bpf_setsockopt(ops, SOL_TCP, TCP_CONGESTION, (void *)p->name, sizeof(p->name))) {
+		event_end(&event, false);
 		probation_fail(tp, c);
 		return;
 	}
+	event_end(&event, true);
 	c->flags &= ~(HOST_PROBATION | HOST_ASKED);
 	c->probation.retry_us = 0;
 	barrier_var(reason);

@@ -8,6 +8,8 @@
 #[path = "host/access.rs"]
 mod access;
 mod common;
+#[path = "host/events.rs"]
+mod events;
 #[path = "host/locked.rs"]
 mod locked;
 #[path = "host/peers.rs"]

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{Daemon, End, Network, SERVER, number};
 
-const REASON: &str = "no router on the path writes a price";
+pub(crate) const REASON: &str = "no router on the path writes a price";
 
 /// Connection over a bottleneck, whose path has no router at first and writes a price after the fallback.
-struct Late {
+pub(crate) struct Late {
     network: Network,
     daemon: Daemon,
     client: End,
@@ -17,9 +17,8 @@ struct Late {
 }
 
 impl Late {
-    fn start(mbit: usize, seconds: usize) -> Option<Self> {
-        let network = Network::new()?;
-        let daemon = network.daemon("--no-pin");
+    /// Starts the connection, which sends as much as the bottleneck carries in a time, and waits for its fallback.
+    pub(crate) fn start(network: Network, daemon: Daemon, mbit: usize, seconds: usize) -> Self {
         network.spaces.use_law();
         let tbf = format!("tc qdisc add dev to-b root tbf rate {mbit}mbit burst 64kb latency 20ms");
         network.spaces.run_in('r', &tbf).unwrap();
@@ -29,11 +28,17 @@ impl Late {
         let mut late = Self { network, daemon, client, server };
         late.wait(|flow| flow["fallback_reason"] == REASON);
         late.network.path("price", &['b']);
-        Some(late)
+        late
+    }
+
+    fn new(mbit: usize, seconds: usize) -> Option<Self> {
+        let network = Network::new()?;
+        let daemon = network.daemon("--no-pin");
+        Some(Self::start(network, daemon, mbit, seconds))
     }
 
     /// Waits until the sender's state is as wanted, for at most five seconds.
-    fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let begin = Instant::now();
         let mut last = Value::Null;
         while begin.elapsed() < Duration::from_secs(5) {
@@ -53,7 +58,7 @@ impl Late {
         number(&self.daemon.status()["counters"]["returns"], REASON)
     }
 
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         let sent = self.client.next();
         self.client.go_on();
         self.server.go_on();
@@ -64,7 +69,7 @@ impl Late {
 
 #[test]
 fn a_connection_comes_back_when_a_router_answers() {
-    let Some(mut late) = Late::start(60, 8) else { return };
+    let Some(mut late) = Late::new(60, 8) else { return };
     let begin = Instant::now();
     let flow = late.wait(|flow| flow["mode"] == "priced");
     let seconds = begin.elapsed().as_secs_f64();
@@ -79,7 +84,7 @@ fn a_connection_comes_back_when_a_router_answers() {
 
 #[test]
 fn a_connection_does_not_come_back_to_less_than_half_of_its_rate() {
-    let Some(mut late) = Late::start(200, 5) else { return };
+    let Some(mut late) = Late::new(200, 5) else { return };
     late.wait(|flow| late_flags(flow).contains(&"probation"));
     let flow = late.wait(|flow| !late_flags(flow).contains(&"probation"));
     assert_eq!((&flow["mode"], &flow["fallback_reason"]), (&"fallen back".into(), &REASON.into()), "{flow}");

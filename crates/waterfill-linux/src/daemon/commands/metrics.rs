@@ -350,7 +350,7 @@ const PRICE: &str = "price_s";
 
 fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
     type Count = fn(&Summary) -> u64;
-    let plain: [(&str, &str, Count); 8] = [
+    let plain: [(&str, &str, Count); 9] = [
         ("flows_started", "Connections that the law began to control", |one| one.counters.started),
         ("flows_priced", "Connections that got a value of a router", |one| one.counters.priced),
         ("flows_control_without_init", "Connections whose law ran without an init before it", |one| {
@@ -363,6 +363,9 @@ fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
         ("flows_fallback_refused", "Connections that the kernel kept on the law", |one| one.counters.fallback_refused),
         ("flows_longer_paths", "Times that what looked like a queue was a longer path", |one| {
             one.counters.longer_paths
+        }),
+        ("flows_events_lost", "Fallbacks and returns that were overwritten before they were logged", |one| {
+            one.events_lost
         }),
         ("flows_no_memory", "Connections for whose state the kernel had no memory", |one| one.counters.no_memory),
     ];
@@ -464,6 +467,7 @@ waterfill_link_packets_total{device=\"a\"} 3
             fallen_back: [("no echo arrives".into(), 3)].into(),
             signal: Some(Quantiles { least: 1.0, median: 2.0, p90: 3.0, most: 4.0 }),
             counters: CounterStatus::default(),
+            events_lost: 0,
         }
     }
 
@@ -504,8 +508,8 @@ waterfill_link_packets_total{device=\"a\"} 3
             fallbacks: [("no echo arrives".into(), 5)].into(),
             returns: [("no echo arrives".into(), 7)].into(),
         };
-        let text =
-            text(&Snapshot { summaries: vec![Summary { counters, ..summary("maxnet") }], ..Snapshot::of(Role::Host) });
+        let summaries = vec![Summary { counters, events_lost: 11, ..summary("maxnet") }];
+        let text = text(&Snapshot { summaries, ..Snapshot::of(Role::Host) });
         assert_lines(
             &text,
             &[
@@ -517,6 +521,7 @@ waterfill_link_packets_total{device=\"a\"} 3
                 "waterfill_flows_no_memory_total{law=\"maxnet\"} 4",
                 "waterfill_flows_fallback_refused_total{law=\"maxnet\"} 5",
                 "waterfill_flows_longer_paths_total{law=\"maxnet\"} 6",
+                "waterfill_flows_events_lost_total{law=\"maxnet\"} 11",
                 "waterfill_flows_fallbacks_total{law=\"maxnet\",reason=\"no echo arrives\"} 5",
                 "waterfill_flows_returns_total{law=\"maxnet\",reason=\"no echo arrives\"} 7",
             ],

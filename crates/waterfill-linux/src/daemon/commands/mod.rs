@@ -5,6 +5,7 @@ pub(crate) mod cli;
 mod completions;
 pub(crate) mod config;
 mod csig;
+mod events;
 pub(crate) mod http;
 mod laws;
 mod log;
@@ -45,6 +46,7 @@ fn dispatch(command: &Command) -> Result<()> {
         Command::Check(command) => config::check(command),
         Command::Schema => config::print_schema(),
         Command::Status(command) => status::run(command),
+        Command::Events(command) => events::run(command),
         Command::Unload(command) => unload::run(command),
         Command::Probe(command) => probe::run(command),
         Command::Laws(command) => laws::run(command),

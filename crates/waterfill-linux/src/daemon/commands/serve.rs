@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::cli::{Common, HostCommand, RouterCommand};
 use super::http;
+use super::log;
 use super::metrics;
 use super::output::print_line;
 use super::signals;
@@ -25,9 +26,11 @@ use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::kernel::probe::{self, System};
 use crate::daemon::options::Names;
 use crate::daemon::options::error::user_error;
+use crate::daemon::options::file::LogOptions;
 use crate::daemon::options::values::Rate;
+use crate::daemon::roles;
+use crate::daemon::roles::host::{self, Host};
 use crate::daemon::roles::router::{self, Router};
-use crate::daemon::roles::{self, host::Host};
 
 /// A request to the thread that owns the loaded programs.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// A possible change of network devices.
     Devices,
+    /// Request to log the connections that fell back or returned.
+    Events,
     /// Request to divide the rate of each link with `--separate` between explicit and other packets.
     Divide,
     /// A signal that ends the process.
@@ -108,6 +113,7 @@ fn serve(
     router: Option<&RouterCommand>,
     load: impl FnOnce(&Pins) -> Result<Loaded>,
 ) -> Result<()> {
+    log::configure(&LogOptions::default())?;
     let signals = signals::block()?;
     let listener = common.metrics().map(|address| http::listen("--metrics", address)).transpose()?;
 
@@ -141,13 +147,11 @@ fn serve(
         thread::spawn(move || read_lines(&requests));
     }
     let devices = requests.clone();
+    if role == Role::Host {
+        repeat(requests.clone(), host::LOG_INTERVAL, || Request::Events);
+    }
     if matches!(&loaded, Loaded::Router(router) if router.divides()) {
-        let requests = requests.clone();
-        thread::spawn(move || {
-            while requests.send(Request::Divide).is_ok() {
-                thread::sleep(router::UPDATE);
-            }
-        });
+        repeat(requests.clone(), router::UPDATE, || Request::Divide);
     }
     thread::spawn(move || {
         if let Ok(signal) = signals.wait() {
@@ -158,6 +162,15 @@ fn serve(
         device::watch(move || devices.send(Request::Devices).is_ok())?;
     }
     answer(&inbox, loaded, router)
+}
+
+/// Starts a thread that sends a request at once and then in each interval, until the owner of the programs ends.
+fn repeat(owner: Sender<Request>, interval: Duration, request: fn() -> Request) {
+    thread::spawn(move || {
+        while owner.send(request()).is_ok() {
+            thread::sleep(interval);
+        }
+    });
 }
 
 /// Asks the thread that owns the programs for the state.
@@ -196,6 +209,11 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&Router
             Request::Devices => {
                 if let Loaded::Router(router) = &mut loaded {
                     router.follow();
+                }
+            }
+            Request::Events => {
+                if let Loaded::Host(host) = &mut loaded {
+                    host.log_events();
                 }
             }
             Request::Divide => {

@@ -11,12 +11,13 @@ pub(crate) use crate::daemon::kernel::skeleton::interface::types::{
     cohabit_controller as CohabitController, cohabit_setup as CohabitSetup, cohabit_state as CohabitState,
     cohabit_update as CohabitUpdate, csig_bands as CsigBands, csig_counts as CsigCounts, csig_device as CsigDevice,
     csig_format as CsigFormat, csig_layout as CsigLayout, csig_reading as CsigReading, csig_role as CsigRole,
-    csig_type as CsigType, host_counters as HostCounters, host_flag as HostFlag, host_listener as HostListener,
-    host_mode as HostMode, host_params as HostParams, host_prefix as Prefix, host_reason as HostReason,
-    host_record as HostRecord, host_samples as HostSamples, host_summary as HostSummary, scone_link as SconeLink,
-    scone_rule as SconeRule, waterfill_attachment as Attachment, waterfill_command as Command,
-    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
-    waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
+    csig_type as CsigType, host_counters as HostCounters, host_event as HostEvent, host_event_kind as HostEventKind,
+    host_events as HostEvents, host_flag as HostFlag, host_listener as HostListener, host_mode as HostMode,
+    host_params as HostParams, host_prefix as Prefix, host_reason as HostReason, host_record as HostRecord,
+    host_samples as HostSamples, host_summary as HostSummary, scone_link as SconeLink, scone_rule as SconeRule,
+    waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count,
+    waterfill_created as Created, waterfill_layout as Layout, waterfill_option_kind as OptionKind,
+    waterfill_request as Request, waterfill_result as CommandResult,
 };
 
 /// A C structure that is passed to and from the kernel as bytes.
@@ -58,6 +59,8 @@ unsafe impl Bytes for Prefix {}
 unsafe impl Bytes for HostRecord {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostSummary {}
+// SAFETY: integers without padding (bpf/conn.h asserts it).
+unsafe impl Bytes for HostEvent {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostListener {}
 // SAFETY: integers without padding.

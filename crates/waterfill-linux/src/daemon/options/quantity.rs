@@ -117,6 +117,24 @@ pub(crate) fn show_time(seconds: f64) -> String {
     }
 }
 
+/// Formats a time since 1970 as date and time of day in UTC, with milliseconds.
+pub(crate) fn show_utc(seconds: f64) -> String {
+    let ms = (seconds.max(0.0) * 1e3) as u64;
+    let (day, ms) = (ms / 86_400_000, ms % 86_400_000);
+    // The Gregorian calendar repeats after 146,097 days. A year begins on 1 March here, so that a leap day is its last.
+    let day = day + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (second, ms) = (ms / 1000, ms % 1000);
+    let [hour, minute, second] = [second / 3600, second / 60 % 60, second % 60];
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}")
+}
+
 fn show(value: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     let (p, e) = prefixes.iter().rev().find(|(_, e)| value >= 0.9995 * 10f64.powi(*e)).unwrap_or(&("", 0));
     format!("{} {p}{unit}", digits(value / 10f64.powi(*e)))
@@ -214,6 +232,19 @@ mod tests {
         assert_eq!(show_time(0.0), "0 s");
         assert_eq!(show_time(3.8147e-6), "3.81 us");
         assert_eq!(show_time(2.5), "2.5 s");
+    }
+
+    #[test]
+    fn a_time_has_the_date_of_the_calendar() {
+        for (seconds, text) in [
+            (0.0, "1970-01-01 00:00:00.000"),
+            (951_782_400.0, "2000-02-29 00:00:00.000"),
+            (951_868_799.999_5, "2000-02-29 23:59:59.999"),
+            (1_795_776_123.25, "2026-11-27 10:42:03.250"),
+            (4_107_542_400.0, "2100-03-01 00:00:00.000"),
+        ] {
+            assert_eq!(show_utc(seconds), text);
+        }
     }
 
     proptest::proptest! {

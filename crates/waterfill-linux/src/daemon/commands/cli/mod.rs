@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Reload(ReloadCommand),
     /// Show links and connections; works without a running daemon too
     Status(StatusCommand),
+    /// List connections that fell back or returned, with the evidence; works without a running daemon too
+    Events(EventsCommand),
     /// Remove programs, links and settings from the kernel
     Unload(UnloadCommand),
     /// List the kernel features that hosts and routers use, and the substitutes for missing ones
@@ -114,6 +116,22 @@ pub(crate) struct StatusCommand {
     /// Print every column, even if tables become wider than the terminal
     #[arg(long, conflicts_with = "json")]
     pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) pins: PinsOption,
+    /// Configuration file of `waterfilld run`, whose key `pins.directory` names the directory of the pins
+    #[arg(long, value_name = "FILE", conflicts_with = "pins")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Options of `waterfilld events`.
+#[derive(Debug, Args)]
+pub(crate) struct EventsCommand {
+    /// Print one JSON document per line instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep printing events as they happen, until a signal
+    #[arg(long)]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
     /// Configuration file of `waterfilld run`, whose key `pins.directory` names the directory of the pins

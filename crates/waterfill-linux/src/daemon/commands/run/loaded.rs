@@ -403,6 +403,13 @@ impl Loaded {
         !self.hosts.is_empty()
     }
 
+    /// Logs the connections that fell back or returned since the last call.
+    pub(super) fn log_events(&mut self) {
+        for role in self.hosts.values_mut() {
+            role.host.log_events();
+        }
+    }
+
     /// Returns the number of fallbacks by law and reason. A law whose counters cannot be read is left out.
     pub(super) fn counters(&self) -> Vec<(&'static str, BTreeMap<String, u64>)> {
         let read = |(name, role): (&&'static str, &HostRole)| match role.host.counters() {

@@ -25,7 +25,7 @@ use crate::daemon::kernel::pins::Pins;
 use crate::daemon::kernel::probe::System;
 use crate::daemon::kernel::{device, privileges};
 use crate::daemon::options::error::{UserError, one_line, user_error};
-use crate::daemon::roles::router;
+use crate::daemon::roles::{host, router};
 use control::{ControlCommand, ControlReply};
 use loaded::{Loaded, Wanted};
 
@@ -131,6 +131,7 @@ impl Daemon {
     fn answer(&mut self, inbox: &Receiver<Request>) -> Result<()> {
         let watchdog = systemd::watchdog();
         let mut divide = Instant::now();
+        let mut events = Instant::now();
         let mut count = Instant::now() + COUNT_INTERVAL;
         let mut alive = Instant::now();
         loop {
@@ -144,6 +145,11 @@ impl Daemon {
                 next = next.min(divide);
             }
             if self.loaded.has_hosts() {
+                if events <= now {
+                    self.loaded.log_events();
+                    events = now + host::LOG_INTERVAL;
+                }
+                next = next.min(events);
                 if count <= now {
                     self.log_fallbacks();
                     count = now + COUNT_INTERVAL;

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod cost;
+mod events;
 mod listeners;
 mod namespaces;
 mod registration;
@@ -38,6 +39,7 @@ use crate::daemon::kernel::steps::{StepLog, Target};
 use crate::daemon::options::network::Network;
 use crate::daemon::options::values::OptionKind;
 
+pub(crate) use events::{EventReader, FlowEvent, Reading};
 pub(crate) use listeners::describe as describe_silent;
 pub(crate) use setup::{HostSetup, check};
 pub(crate) use stale::remove_stale;
@@ -48,6 +50,9 @@ pub(crate) use summary::Summary;
 
 /// Flag of a TCP congestion control (include/net/tcp.h) that any user may select without a capability.
 const TCP_CONG_NON_RESTRICTED: u32 = 1;
+
+/// Interval at which a running daemon logs fallbacks and returns.
+pub(crate) const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Path of the law's pin in the folder of pins.
 const LAW: &str = "host/law";
@@ -61,17 +66,34 @@ const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
 const PEERS: &str = "host/peers";
+const EVENTS: &str = "host/events";
+const EVENT_COUNT: &str = "host/event_count";
 /// Paths of all pins of the host role.
-const PINS: [&str; 11] =
-    [LAW, OPTIONS, FLOWS, SUMMARY, LISTENERS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS];
+const PINS: [&str; 13] = [
+    LAW,
+    OPTIONS,
+    FLOWS,
+    SUMMARY,
+    LISTENERS,
+    PARAMETERS,
+    CONNECTIONS,
+    COUNTERS,
+    PLACES,
+    NAMESPACES,
+    PEERS,
+    EVENTS,
+    EVENT_COUNT,
+];
 /// Pins of maps, each with the map's name in the programs.
-const MAPS: [(&str, &str); 6] = [
+const MAPS: [(&str, &str); 8] = [
     (PARAMETERS, "parameters"),
     (CONNECTIONS, "connections"),
     (COUNTERS, "counters"),
     (PLACES, "places"),
     (NAMESPACES, "namespaces"),
     (PEERS, "peers"),
+    (EVENTS, "events"),
+    (EVENT_COUNT, "event_count"),
 ];
 /// Map that contains the law's `struct tcp_congestion_ops`. [`LAW_NAME`] and [`LAW_FLAGS`] are positions in the map's
 /// value (bpf/kernel_tcp.h).
@@ -92,6 +114,8 @@ pub(crate) struct Host {
     flows: Link,
     summary: Link,
     listeners: Link,
+    /// Reader of fallbacks and returns, for the log.
+    events: EventReader,
     /// Owner of everything that is not pinned. It is dropped last, because before Linux 6.4 the law is unregistered
     /// through its map.
     object: Object,
@@ -161,8 +185,10 @@ impl Host {
         let summary = attach_list(pins, &object, "waterfill_summary", SUMMARY)?;
         let listeners = attach_list(pins, &object, "waterfill_listeners", LISTENERS)?;
         let steps = steps.map(|target| StepLog::start(target, setup.law, "host", &object)).transpose()?;
+        let events = EventReader::from_now(setup.law, &object)?;
         let host = Self {
             _steps: steps,
+            events,
             object,
             law: setup.law,
             registered: law,
@@ -191,6 +217,7 @@ impl Host {
             self.enable_listeners(); // other namespaces may take part now
             return Ok(());
         }
+        self.log_events();
         *self = Self::load(pins, now)?;
         Ok(())
     }
@@ -210,7 +237,23 @@ impl Host {
     /// Reads the sums over present connections, and the counts over all connections.
     pub(crate) fn summary(&self) -> Result<Summary> {
         let bytes = read(Iter::new(&self.summary)?).context("cannot add up connections")?;
-        Summary::parse(self.law, &bytes, self.counters()?)
+        let mut summary = Summary::parse(self.law, &bytes, self.counters()?)?;
+        summary.events_lost = self.events.lost;
+        Ok(summary)
+    }
+
+    /// Logs the connections that fell back or returned since the last call.
+    pub(crate) fn log_events(&mut self) {
+        let law = self.law.name;
+        match self.events.read() {
+            Ok(Reading { events, lost }) => {
+                events.iter().for_each(FlowEvent::log);
+                if lost > 0 {
+                    tracing::warn!(law, "{lost} fallbacks and returns were overwritten before they were logged");
+                }
+            }
+            Err(e) => tracing::warn!(law, "{e:#}"),
+        }
     }
 
     /// Reads the counts over all connections.

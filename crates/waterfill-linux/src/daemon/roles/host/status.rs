@@ -242,7 +242,7 @@ pub(super) fn reason(law: &LoadableLaw, reason: HostReason) -> Option<String> {
 }
 
 /// Describes the reason for a fallback in a few words, for a table. Returns `None` if `reason` is not a known reason.
-fn brief_reason(reason: HostReason) -> Option<&'static str> {
+pub(super) fn brief_reason(reason: HostReason) -> Option<&'static str> {
     Some(match reason {
         HostReason::HOST_PEER_UNSUPPORTED => "no peer",
         HostReason::HOST_SYN_DROPPED => "SYN lost",

@@ -20,6 +20,8 @@ pub(crate) struct Summary {
     /// Quantiles of the law's first source signal, or `None` if no connection has received it.
     pub(crate) signal: Option<Quantiles>,
     pub(crate) counters: CounterStatus,
+    /// Number of events that were overwritten before the daemon logged them.
+    pub(crate) events_lost: u64,
 }
 
 /// Quantiles of a signal over the connections that have received it. Minimum and maximum are exact. The other quantiles
@@ -53,6 +55,7 @@ impl Summary {
             fallen_back: reasons.filter_map(named).collect(),
             signal: quantiles(law, sums),
             counters,
+            events_lost: 0,
         }
     }
 }
