@@ -121,3 +121,26 @@ fn connections_that_follow_the_sysctl_use_the_new_programs() {
     assert_priced(&flow);
     drop(daemon);
 }
+
+/// A version with other structures starts with new maps, and no program reads a state of the older version.
+#[test]
+fn maps_of_another_layout_are_not_taken_over() {
+    let Some(network) = Network::new() else { return };
+    let pinned = Pinned::new(&network);
+    let mut daemon = pinned.daemon(&network, "");
+    network.spaces.use_law();
+    network.path("price", &['a', 'b']);
+    network.transfer(&mut daemon, SERVER[0], 0, true);
+    let started = |daemon: &mut Daemon| daemon.status()["counters"]["started"].as_u64().unwrap();
+    assert_eq!(started(&mut daemon), 2);
+    drop(daemon);
+    let mut daemon = pinned.daemon(&network, "");
+    assert_eq!(started(&mut daemon), 2, "the same layout");
+    drop(daemon);
+    pinned.forget("host/layout");
+    let mut daemon = pinned.daemon(&network, "");
+    assert_eq!(started(&mut daemon), 0, "no layout, as of older versions");
+    let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
+    assert_priced(&flow);
+    drop(daemon);
+}

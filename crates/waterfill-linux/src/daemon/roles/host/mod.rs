@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod cost;
 mod events;
+mod layout;
 mod listeners;
 mod namespaces;
 mod registration;
@@ -68,8 +69,10 @@ const NAMESPACES: &str = "host/namespaces";
 const PEERS: &str = "host/peers";
 const EVENTS: &str = "host/events";
 const EVENT_COUNT: &str = "host/event_count";
+/// Digest of the maps' layout, in a map of its own.
+const LAYOUT: &str = "host/layout";
 /// Paths of all pins of the host role.
-const PINS: [&str; 13] = [
+const PINS: [&str; 14] = [
     LAW,
     OPTIONS,
     FLOWS,
@@ -83,6 +86,7 @@ const PINS: [&str; 13] = [
     PEERS,
     EVENTS,
     EVENT_COUNT,
+    LAYOUT,
 ];
 /// Pins of maps, each with the map's name in the programs.
 const MAPS: [(&str, &str); 8] = [
@@ -168,11 +172,15 @@ impl Host {
             .and_then(|value| value.first_chunk_mut())
             .map(|value| *value = scope.ino().to_ne_bytes())
             .context("no cgroup in the programs")?;
+        let layout = layout::digest(setup.law)?;
+        layout::remove_others(pins, layout)?;
         for (pin, map) in MAPS {
             reuse_or_pin(pins, pin, &mut object::open_map(&mut open, map)?)?;
         }
         let mut object = open.load().context("the kernel refused the host programs")?;
+        layout::pin(pins, layout)?;
 
+        // Before the programs run. Programs that run already read the same maps only if the layout is the same.
         configure(&object, setup)?;
         let options_link = attach_options(pins, &setup.cgroup, &object)?;
         let law_pin = pins.path(LAW);
@@ -325,38 +333,29 @@ fn remove(name: &str, path: &Path) -> Result<()> {
     fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
 }
 
-/// Reuses the map that is pinned under this name, or pins the given map there. A pinned map of another size is
-/// replaced.
+/// Reuses the map that is pinned under this name, or pins the given map there.
 fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()> {
     let Some(path) = pins.path(name) else { return Ok(()) };
-    if path.exists() {
-        let old = MapHandle::from_pinned_path(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        if old.value_size() != map.value_size() || old.key_size() != map.key_size() {
-            tracing::warn!("{name} is from another version: its connections fall back");
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        }
-    }
     map.set_pin_path(&path).with_context(|| format!("cannot use {}", path.display()))
 }
 
-/// Writes the options into the maps of the loaded programs.
+/// Writes the options into the maps of the loaded programs. New keys come before the parameters that make the programs
+/// look for them, and old ones go afterwards: at no time does a program find no key that should be there.
 fn configure(object: &Object, setup: &HostSetup) -> Result<()> {
+    let cookies = setup.options.netns_cookies.iter().map(|cookie| cookie.0.to_ne_bytes().to_vec()).collect();
+    let sets: [(_, Vec<Vec<u8>>); 2] = [
+        (object::map(object, "namespaces")?, cookies),
+        (object::map(object, "peers")?, setup.options.peers.iter().map(network_key).collect()),
+    ];
+    for (map, keys) in &sets {
+        keys.iter().try_for_each(|key| map.update(key, &[1], MapFlags::ANY))?;
+    }
     let parameters = parameters(setup);
     object::map(object, "parameters")?.update(&0_u32.to_ne_bytes(), parameters.as_bytes(), MapFlags::ANY)?;
-    let cookies = setup.options.netns_cookies.iter().map(|cookie| cookie.0.to_ne_bytes().to_vec());
-    replace_keys(&object::map(object, "namespaces")?, cookies)?;
-    replace_keys(&object::map(object, "peers")?, setup.options.peers.iter().map(network_key))?;
-    Ok(())
-}
-
-/// Replaces all keys of a map that is used as a set.
-fn replace_keys(map: &impl MapCore, keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
-    let keys: Vec<_> = keys.collect();
-    for key in &keys {
-        map.update(key, &[1], MapFlags::ANY)?;
-    }
-    for old in map.keys().filter(|old| !keys.contains(old)).collect::<Vec<_>>() {
-        map.delete(&old)?;
+    for (map, keys) in &sets {
+        for old in map.keys().filter(|old| !keys.contains(old)).collect::<Vec<_>>() {
+            map.delete(&old)?;
+        }
     }
     Ok(())
 }
@@ -448,7 +447,51 @@ fn attach_list(pins: &Pins, object: &Object, program: &str, pin: &str) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::network_key;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+
+    use super::{HostSetup, configure, network_key};
+    use crate::daemon::kernel::interface::{Bytes as _, HostParams};
+    use crate::daemon::kernel::{laws, object, privileges};
+
+    /// Whenever programs look for peers, there are some. The margin numbers the setups, so a reader knows that parameters
+    /// and peers belong together.
+    #[test]
+    fn programs_that_look_for_peers_find_some_at_any_time() {
+        if let Err(why) = privileges::check() {
+            eprintln!("skipped: {why:#}");
+            return;
+        }
+        let loaded = object::open_host(laws::default().host).unwrap().load().unwrap();
+        let map = |name| MapHandle::try_from(&object::map(&loaded, name).unwrap()).unwrap();
+        let mut setups = ["", "peers = ['10.0.0.0/8']"].map(HostSetup::read);
+        let (parameters, peers, done) = (map("parameters"), map("peers"), AtomicBool::new(false));
+        let read = || {
+            let bytes = parameters.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+            let now = HostParams::from_prefix(&bytes).unwrap();
+            (now.filter_peers, now.queue_margin_us)
+        };
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut without = 0;
+                while !done.load(Ordering::Relaxed) {
+                    let (before, found, after) = (read(), peers.keys().count(), read());
+                    without += u32::from(before.0 == 1 && before == after && found == 0);
+                }
+                without
+            });
+            for turn in 1..=2000 {
+                let setup = &mut setups[turn % 2];
+                setup.options.queue_margin.0 = Duration::from_micros(turn as u64);
+                configure(&loaded, setup).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(reader.join().unwrap(), 0);
+        });
+    }
 
     #[test]
     fn a_network_is_a_prefix_and_its_bytes() {
