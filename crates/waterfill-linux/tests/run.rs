@@ -6,6 +6,8 @@
 mod common;
 #[path = "run/csig.rs"]
 mod csig;
+#[path = "run/qdiscs.rs"]
+mod qdiscs;
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -18,7 +18,7 @@ use crate::daemon::commands::http::{HttpRequest, HttpResponse};
 use crate::daemon::commands::snapshot::{RunStatus, Snapshot};
 use crate::daemon::kernel::pins::Role;
 use crate::daemon::roles::host::Summary;
-use crate::daemon::roles::router::LinkStatus;
+use crate::daemon::roles::router::{LinkStatus, ShaperState};
 use crate::daemon::roles::scone::SconeStatus;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -202,6 +202,13 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         }
         registry.register_with_unit(name, help, unit(), family);
     }
+    let shapers = Family::<DeviceLabel, Gauge>::default();
+    for link in &now.links {
+        if let Some(shaper) = &link.shaper {
+            shapers.get_or_create(&label(link)).set((*shaper == ShaperState::Present).into());
+        }
+    }
+    registry.register("link_shaper_present", "Whether the shaper is the root qdisc of its device: 1 or 0", shapers);
     let signals = Family::<LinkSignalLabel, FloatGauge>::default();
     for link in &now.links {
         for (signal, value) in &link.signals {
@@ -541,6 +548,19 @@ waterfill_link_packets_total{device=\"a\"} 3
         assert!(text.contains("waterfill_link_queue_bytes{device=\"a\",law=\"maxnet\"} 7.0\n"), "{text}");
         assert!(!text.contains("waterfill_link_queue_bytes{device=\"b\""), "{text}");
         assert!(!text.contains("waterfill_flows"), "{text}");
+    }
+
+    #[test]
+    fn a_link_with_a_shaper_says_whether_it_is_there() {
+        let link =
+            |device: &str, shaper| LinkStatus { device: device.into(), law: "maxnet", shaper, ..LinkStatus::default() };
+        let replaced = ShaperState::Replaced("pfifo 8007:".into());
+        let links = vec![link("a", Some(ShaperState::Present)), link("b", Some(replaced)), link("c", None)];
+        let text = text(&Snapshot { links, ..Snapshot::of(Role::Router) });
+        let found: Vec<_> = text.lines().filter(|line| line.starts_with("waterfill_link_shaper_present{")).collect();
+        assert!(found.contains(&"waterfill_link_shaper_present{device=\"a\",law=\"maxnet\"} 1"), "{text}");
+        assert!(found.contains(&"waterfill_link_shaper_present{device=\"b\",law=\"maxnet\"} 0"), "{text}");
+        assert_eq!(found.len(), 2, "{text}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::output::print_line;
 use super::signals;
 use super::snapshot::Snapshot;
 use crate::daemon::kernel::claim;
-use crate::daemon::kernel::device;
+use crate::daemon::kernel::device::{self, NetworkChange};
 use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::kernel::probe::{self, System};
@@ -41,8 +41,8 @@ enum Request {
     Closed,
     /// A scraper's request for the state, or for the reason why there is none.
     Scrape(Sender<Result<Snapshot, String>>),
-    /// A possible change of network devices.
-    Devices,
+    /// A change of network devices, or of their queueing disciplines and filters.
+    Devices(NetworkChange),
     /// Request to log the connections that fell back or returned.
     Events,
     /// Request to divide the rate of each link with `--separate` between explicit and other packets.
@@ -159,7 +159,7 @@ fn serve(
         }
     });
     if role == Role::Router {
-        device::watch(move || devices.send(Request::Devices).is_ok())?;
+        device::watch(move |change| devices.send(Request::Devices(change)).is_ok())?;
     }
     answer(&inbox, loaded, router)
 }
@@ -206,9 +206,10 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&Router
             Request::Scrape(reply) => {
                 let _ = reply.send(loaded.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
             }
-            Request::Devices => {
+            Request::Devices(change) => {
                 if let Loaded::Router(router) = &mut loaded {
                     router.follow();
+                    router.check_qdiscs(&change);
                 }
             }
             Request::Events => {

@@ -21,9 +21,17 @@ pub(crate) struct Qdisc {
     pub(crate) handle: String,
     #[serde(default)]
     pub(crate) root: bool,
+    pub(crate) options: Option<QdiscOptions>,
     /// Queue length in bytes, only with statistics.
     #[serde(default)]
     pub(crate) backlog: u64,
+}
+
+/// Options of a queueing discipline.
+#[derive(Debug, Deserialize)]
+pub(crate) struct QdiscOptions {
+    /// Rate of tbf, in bytes per second.
+    pub(crate) rate: Option<u64>,
 }
 
 /// A filter of clsact, as tc prints it.

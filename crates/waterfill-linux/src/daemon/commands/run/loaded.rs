@@ -10,6 +10,7 @@ use libbpf_rs::MapHandle;
 use crate::daemon::commands::config::Config;
 use crate::daemon::commands::snapshot::Snapshot;
 use crate::daemon::kernel::claim::{self, Claim};
+use crate::daemon::kernel::device::NetworkChange;
 use crate::daemon::kernel::law::LoadableLaw;
 use crate::daemon::kernel::laws;
 use crate::daemon::kernel::pins::{Lock, Pins, Role};
@@ -75,6 +76,8 @@ pub(super) struct Changes {
     added: Vec<String>,
     changed: Vec<String>,
     removed: Vec<String>,
+    /// Parts that others had removed or changed.
+    restored: Vec<String>,
     others: Vec<&'static str>,
 }
 
@@ -86,7 +89,12 @@ impl Changes {
 
     /// Describes the changes in one line.
     pub(super) fn describe(&self) -> String {
-        let kinds = [(&self.added, "added"), (&self.changed, "changed"), (&self.removed, "removed")];
+        let kinds = [
+            (&self.added, "added"),
+            (&self.changed, "changed"),
+            (&self.removed, "removed"),
+            (&self.restored, "restored"),
+        ];
         let kinds = kinds.iter().filter(|(names, _)| !names.is_empty()).map(|(names, what)| {
             let more = names.len().saturating_sub(MAX_NAMES);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -327,7 +335,9 @@ impl Loaded {
 
     fn apply_device(&mut self, law: &'static LoadableLaw, options: &LinkSetup, changes: &mut Changes) -> Result<()> {
         let device = options.device();
-        if self.routers.get(law.name).is_some_and(|role| role.options.get(device) == Some(options)) {
+        if let Some(role) = self.routers.get_mut(law.name).filter(|role| role.options.get(device) == Some(options)) {
+            let restored = role.router.restore(device)?;
+            changes.restored.extend(restored.iter().map(|what| format!("{what} of {}", link_name(law.name, device))));
             return Ok(());
         }
         let pins = self.pins.of(law);
@@ -374,12 +384,15 @@ impl Loaded {
         Ok(gone)
     }
 
-    /// Updates the attached programs after devices have appeared or disappeared.
-    pub(super) fn follow(&mut self) {
+    /// Updates the attached programs after devices have appeared or disappeared, and compares their qdiscs and filters.
+    pub(super) fn follow(&mut self, change: &NetworkChange) {
         for role in self.routers.values_mut() {
-            role.router.follow();
+            if change.devices || change.lost {
+                role.router.follow();
+            }
+            role.router.check_qdiscs(change);
         }
-        if let Some(role) = &mut self.csig {
+        if let Some(role) = self.csig.as_mut().filter(|_| change.devices || change.lost) {
             role.csig.follow();
             if let Err(e) = role.csig.keep_last() {
                 tracing::warn!(csig = true, "{e:#}");

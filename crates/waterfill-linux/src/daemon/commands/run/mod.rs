@@ -21,9 +21,10 @@ use crate::daemon::commands::cli::RunCommand;
 use crate::daemon::commands::config::Config;
 use crate::daemon::commands::snapshot::{RunStatus, Snapshot};
 use crate::daemon::commands::{http, log, metrics, signals};
+use crate::daemon::kernel::device::{self, NetworkChange};
 use crate::daemon::kernel::pins::Pins;
+use crate::daemon::kernel::privileges;
 use crate::daemon::kernel::probe::System;
-use crate::daemon::kernel::{device, privileges};
 use crate::daemon::options::error::{UserError, one_line, user_error};
 use crate::daemon::roles::{host, router};
 use control::{ControlCommand, ControlReply};
@@ -41,8 +42,8 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// A request from a client of the control socket.
     Control(ControlCommand, Sender<ControlReply>),
-    /// A possible change of network devices.
-    Devices,
+    /// A change of network devices, or of their queueing disciplines and filters.
+    Devices(NetworkChange),
     Signal(Signal),
 }
 
@@ -110,7 +111,7 @@ impl Daemon {
             }
         });
         let requests = self.requests.clone();
-        device::watch(move || requests.send(Request::Devices).is_ok())
+        device::watch(move |change| requests.send(Request::Devices(change)).is_ok())
     }
 
     fn serve_metrics(&mut self, listener: TcpListener) -> Result<()> {
@@ -173,8 +174,8 @@ impl Daemon {
                 Ok(Request::Control(ControlCommand::Reload, reply)) => {
                     let _ = reply.send(ControlReply::from(self.reload()));
                 }
-                Ok(Request::Devices) => {
-                    self.loaded.follow();
+                Ok(Request::Devices(change)) => {
+                    self.loaded.follow(&change);
                     systemd::status(&self.loaded.describe());
                 }
                 Ok(Request::Signal(Signal::SIGHUP)) => drop(self.reload()), // the log has the result

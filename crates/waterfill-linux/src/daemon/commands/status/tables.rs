@@ -11,7 +11,7 @@ use crate::daemon::kernel::pins::{Pins, Role};
 use crate::daemon::options::quantity::{show_count, show_rate, show_time, show_volume};
 use crate::daemon::roles::csig::TagStatus;
 use crate::daemon::roles::host::{CounterStatus, FlowStatus, NONE, PRICED, describe_silent};
-use crate::daemon::roles::router::LinkStatus;
+use crate::daemon::roles::router::{LinkStatus, ShaperState};
 
 /// Formats the state in lines of at most `width` characters. `None` keeps every column.
 pub(crate) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> String {
@@ -99,6 +99,9 @@ fn link_table(law: &LoadableLaw, links: &[&LinkStatus], width: Option<usize>) ->
         let reasons: Vec<String> = reasons.map(|(why, n)| format!("{n} {why}")).collect();
         if !reasons.is_empty() {
             line(format!("left untouched: {}", reasons.join(", ")));
+        }
+        if let Some(shaper) = link.shaper.as_ref().filter(|shaper| **shaper != ShaperState::Present) {
+            line(format!("warning: its shaper is {shaper}, so the link is not limited to its rate"));
         }
         if let Some(cohabit) = &link.cohabit {
             line(cohabit.to_string());

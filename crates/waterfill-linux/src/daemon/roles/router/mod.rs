@@ -14,6 +14,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod unload;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,6 +44,7 @@ use unload::{attachments, ifindex, restore, unload_device};
 pub(crate) use leftovers::remove_leftovers;
 pub(crate) use separate::UPDATE;
 pub(crate) use setup::LinkSetup;
+pub(crate) use shaper::ShaperState;
 pub(crate) use status::LinkStatus;
 pub(crate) use unload::{unload, unload_devices};
 
@@ -81,6 +83,8 @@ pub(crate) struct Router {
     scone: Option<scone::Scone>,
     /// Divisions of devices that have a queue per class, by device index.
     divisions: BTreeMap<u32, separate::Division>,
+    /// Qdiscs of others in the place of a shaper, by device index.
+    replaced: BTreeMap<u32, String>,
 }
 
 impl fmt::Debug for Router {
@@ -177,6 +181,7 @@ impl Router {
             cohabit: None,
             scone: None,
             divisions: BTreeMap::new(),
+            replaced: BTreeMap::new(),
         })
     }
 
@@ -263,6 +268,7 @@ impl Router {
         self.prices.remove(device);
         if let Some((_, ifindex)) = followed.filter(|(_, ifindex)| *ifindex != 0) {
             self.divisions.remove(&ifindex);
+            self.replaced.remove(&ifindex);
             self.links.remove(&ifindex);
             if let Some(cohabit) = &mut self.cohabit {
                 cohabit.forget(ifindex);
@@ -375,6 +381,7 @@ impl Router {
                 self.set(setup, ifindex, header_bytes, attachment.created)?;
                 return Err(e);
             }
+            self.replaced.remove(&ifindex);
         } else if created & SHAPER != 0 {
             shaper::remove(device)?;
             created &= !SHAPER;
@@ -498,14 +505,15 @@ impl Router {
         bail!("the link on device {} stays locked", request.ifindex)
     }
 
-    /// Returns the state of all links, sorted by device name. With `filters`, clsact filters around the router's are
-    /// listed too.
-    fn list(&self, filters: bool) -> Result<Vec<LinkStatus>> {
+    /// Returns the state of all links, sorted by device name. With `look`, the shaper and the clsact filters around the
+    /// router's are looked at, which runs `tc`.
+    fn list(&self, look: bool) -> Result<Vec<LinkStatus>> {
         let mut links = Vec::new();
         for key in self.map()?.keys() {
             let answer = self.show(ifindex(&key))?;
             if answer.attachment.layout != 0 {
-                let mut link = LinkStatus::of(self.law, &answer, self.chain(ifindex(&key), filters)?);
+                let mut link = LinkStatus::of(self.law, &answer, self.chain(ifindex(&key), look)?);
+                link.shaper = self.shaper_state(ifindex(&key), &answer.attachment, look)?;
                 link.cohabit = cohabit::status(self.cohabit.as_ref(), &self.pins, ifindex(&key))?;
                 link.scone = scone::status(self.scone.as_ref(), &self.pins, ifindex(&key), answer.attachment.price)?;
                 links.push(link);
@@ -526,6 +534,7 @@ impl Router {
             fs::remove_file(path)?;
         }
         self.links.remove(&ifindex);
+        self.replaced.remove(&ifindex);
         scone::detach(&self.pins, ifindex)?;
         self.map()?.delete(&ifindex.to_ne_bytes())?;
         Ok(())

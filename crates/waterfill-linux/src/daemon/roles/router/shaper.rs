@@ -12,9 +12,10 @@
 //!   this size. Each gets its own rate first, then what the other leaves; explicit packets are first at both.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::daemon::kernel::tc::{Qdisc, json, qdiscs, run};
 use crate::daemon::options::error::user_error;
@@ -42,6 +43,35 @@ pub(super) struct Shaping {
     pub(super) buffer_bytes: Option<u64>,
     /// True if explicit and other packets have separate queues.
     pub(super) separate: bool,
+}
+
+/// State of the shaper that a link should have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ShaperState {
+    #[default]
+    Present,
+    /// It has another rate, or another number of queues.
+    Changed,
+    Removed,
+    /// Another root qdisc is in its place, with this kind and handle.
+    Replaced(String),
+}
+
+impl fmt::Display for ShaperState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Present => f.write_str("present"),
+            Self::Changed => f.write_str("changed"),
+            Self::Removed => f.write_str("removed"),
+            Self::Replaced(by) => write!(f, "replaced by {by}"),
+        }
+    }
+}
+
+impl Serialize for ShaperState {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +119,25 @@ pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
         Ok(())
     };
     install().with_context(|| format!("cannot shape {device}"))
+}
+
+/// Returns the state of a device's shaper. Its rate is compared with `shaping` if that is given, except with two queues.
+pub(super) fn state(device: &str, shaping: Option<&Shaping>) -> Result<ShaperState> {
+    let root = qdiscs(device)?.into_iter().find(|q| q.root);
+    Ok(compare(root.as_ref(), shaping))
+}
+
+fn compare(root: Option<&Qdisc>, shaping: Option<&Shaping>) -> ShaperState {
+    let Some(root) = root.filter(|root| root.handle != "0:") else { return ShaperState::Removed };
+    if root.handle != HANDLE {
+        return ShaperState::Replaced(format!("{} {}", root.kind, root.handle));
+    }
+    let bytes_per_s = root.options.as_ref().and_then(|options| options.rate);
+    match shaping {
+        Some(wanted) if (root.kind == "htb") != wanted.separate => ShaperState::Changed,
+        Some(wanted) if bytes_per_s.is_some_and(|is| is.abs_diff(wanted.rate_bps / 8) > 1) => ShaperState::Changed,
+        _ => ShaperState::Present,
+    }
 }
 
 /// Divides the rate of a device with two queues. The fraction `explicit_part` is for explicit packets, the remainder
@@ -165,6 +214,23 @@ mod tests {
     fn a_bucket_makes_up_for_a_late_timer_and_holds_any_packet() {
         assert_eq!(bucket_bytes(1_000_000_000, 1522), 31_250);
         assert_eq!(bucket_bytes(10_000_000, 1522), 3044);
+    }
+
+    #[test]
+    fn a_shaper_is_recognised_by_handle_kind_and_rate() {
+        let shaping = Shaping { rate_bps: 50_000_001, correction_bytes: 0, buffer_bytes: None, separate: false };
+        let of = |text: &str, shaping: &Shaping| {
+            compare(serde_json::from_str::<Vec<Qdisc>>(text).unwrap().first(), Some(shaping)).to_string()
+        };
+        let tbf =
+            r#"[{"kind":"tbf","handle":"5746:","root":true,"options":{"rate":6250000,"burst":10237,"lat":14746}}]"#;
+        assert_eq!(of(tbf, &shaping), "present");
+        assert_eq!(of(tbf, &Shaping { rate_bps: 40_000_000, ..shaping }), "changed");
+        assert_eq!(of(tbf, &Shaping { separate: true, ..shaping }), "changed");
+        let pfifo = r#"[{"kind":"pfifo","handle":"8007:","root":true,"options":{"limit":1000}}]"#;
+        assert_eq!(of(pfifo, &shaping), "replaced by pfifo 8007:");
+        let none = r#"[{"kind":"noqueue","handle":"0:","root":true,"options":{}}]"#;
+        assert_eq!((of(none, &shaping), of("[]", &shaping)), ("removed".into(), "removed".into()));
     }
 
     #[test]

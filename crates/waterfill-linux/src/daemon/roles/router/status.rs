@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::cohabit::CohabitStatus;
+use super::shaper::ShaperState;
 use crate::daemon::kernel::device;
 use crate::daemon::kernel::hook::Chain;
 use crate::daemon::kernel::interface::{Count, Request};
@@ -61,6 +62,8 @@ pub(crate) struct LinkStatus {
     /// the router.
     pub(crate) programs_before: Vec<String>,
     pub(crate) programs_after: Vec<String>,
+    /// State of the shaper, or `None` for a link without one.
+    pub(crate) shaper: Option<ShaperState>,
     /// Status of the cohabitation module, or `None` without it.
     pub(crate) cohabit: Option<CohabitStatus>,
     /// Status of the SCONE element, or `None` without it.
@@ -99,6 +102,7 @@ impl LinkStatus {
             marked: count(Count::WATERFILL_COUNT_MARKED),
             starts: count(Count::WATERFILL_COUNT_START_RATE),
             left_untouched,
+            shaper: None,
             cohabit: None,
             scone: None,
             programs_before: chain.before,

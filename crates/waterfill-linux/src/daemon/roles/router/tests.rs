@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::*;
+use crate::daemon::kernel::device::NetworkChange;
 use crate::daemon::kernel::laws;
 
 /// Name of the variable that marks a test process in its own namespace.
@@ -443,6 +444,29 @@ fn a_filter_that_ends_the_chain_runs_after_the_router() {
     router.attach_by(&setup(), Hook::Filter).unwrap();
     let [link] = &router.list(true).unwrap()[..] else { panic!("one link") };
     assert!(link.programs_before.contains(&"u32 filter of priority 1".to_owned()), "{link:?}");
+}
+
+#[test]
+fn a_filter_and_a_shaper_that_others_remove_are_added_again() {
+    if !inside("a_filter_and_a_shaper_that_others_remove_are_added_again") {
+        return;
+    }
+    let mut router = Router::load(laws::default(), &Pins::none()).unwrap();
+    router.attach_by(&with("shape = true"), Hook::Filter).unwrap();
+    let wf0 = if_nametoindex("wf0").unwrap();
+    let state = || (tc::egress_filters("wf0").unwrap().iter().any(hook::is_ours), shell("tc qdisc show dev wf0 root"));
+    let good = state();
+    assert!(good.0 && good.1.starts_with("qdisc tbf 5746:"), "{good:?}");
+    shell("tc qdisc del dev wf0 clsact; tc qdisc del dev wf0 root");
+    router.check_qdiscs(&NetworkChange { qdiscs: [wf0 + 1].into(), ..NetworkChange::default() });
+    assert!(!state().0, "a message on another device");
+    router.check_qdiscs(&NetworkChange { qdiscs: [wf0].into(), ..NetworkChange::default() });
+    assert_eq!(state(), good);
+    // The same by a reload, which has no message.
+    shell("tc qdisc del dev wf0 clsact; tc qdisc del dev wf0 root");
+    assert_eq!(router.restore("wf0").unwrap(), ["filter", "shaper"]);
+    assert_eq!(state(), good);
+    assert_eq!(router.restore("wf0").unwrap(), <[&str; 0]>::default());
 }
 
 #[test]
