@@ -18,6 +18,7 @@
 #include "kernel.h"
 #include "wire.h"
 #include "router.h"
+#include "gso.h"
 #include "headers.h"
 #include "cohabit_state.h"
 
@@ -192,7 +193,7 @@ int waterfill_cohabit(struct __sk_buff *skb)
 	if (now >= link->interval_end)
 		end_intervals(module, key, now);
 
-	segments = skb->gso_segs ? skb->gso_segs : 1;
+	segments = packet_segments(skb);
 	if (find_ip(skb, setup->header_bytes, &position)) {
 		ip = position.at;
 	} else {

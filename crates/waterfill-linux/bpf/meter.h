@@ -7,7 +7,7 @@
  * link ran at exactly C.
  *
  * Volume. A packet's IP length plus `overhead_bytes`, per segment. A super-packet (GSO) counts as the segments that
- * will be sent: wire_len includes their headers, gso_segs is their number. VLAN tags belong to the link, like
+ * will be sent: wire_len includes their headers, gso.h counts them. VLAN tags belong to the link, like
  * Ethernet's header, and are part of `overhead_bytes`.
  */
 #ifndef WATERFILL_METER_H

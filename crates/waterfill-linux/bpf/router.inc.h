@@ -17,6 +17,7 @@
 #include "wire.h"
 #include "router.h"
 #include "packet.h"
+#include "gso.h"
 #include "meter.h"
 #include "link.h"
 
@@ -65,7 +66,7 @@ static __always_inline int route(struct __sk_buff *skb)
 	found = find_usual(skb, &segment, link->header_bytes);
 	if (found == UNUSUAL)
 		found = walk(skb, &segment, link->header_bytes);
-	segments = skb->gso_segs ? skb->gso_segs : 1;
+	segments = packet_segments(skb);
 	bytes = (__s64)skb->wire_len + (__s64)segments * (link->overhead_bytes - (__s64)segment.ip);
 	count_arrival(cpu, bytes > 0 ? bytes : 0, segments);
 	if (found < WATERFILL_COUNTS)

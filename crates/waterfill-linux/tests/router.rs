@@ -331,6 +331,17 @@ fn a_super_packet_counts_as_its_segments() {
     // IP bytes, and 14 for each segment.
     assert_eq!(link.bytes, u64::from(3 * (20 + 40 + 14) + 3000_u32) + 28 + 14);
     assert_eq!(count(&link, Count::WATERFILL_COUNT_MARKED), 1);
+    // A guest's super-packet does not say how many segments it has.
+    for (data, segments) in [(2000, 2), (2001, 3)] {
+        let before = router.show(LOOPBACK);
+        let frame = frame_v4(&[], &[], 0, &tcp(ACK, &timestamps(), &vec![7; data as usize]));
+        let gso = Gso { wire_length: segments * (14 + 20 + 32) + data, segments: 0, segment_bytes: 1000 };
+        router.send(&frame.bytes, Some(gso), 1).unwrap();
+        let after = router.show(LOOPBACK);
+        assert_eq!(after.segments - before.segments, u64::from(segments), "{data} bytes");
+        assert_eq!(after.bytes - before.bytes, u64::from(segments * (14 + 20 + 32) + data));
+    }
+    let link = router.show(LOOPBACK);
     // A negative overhead, which makes an empty packet count as 0.
     router.set(Request { overhead_bytes: -40, ..idle_link(LOOPBACK) });
     unchanged(&router, &ethernet(&[], 0x0806, &[0; 28]));
