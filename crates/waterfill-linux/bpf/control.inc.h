@@ -54,7 +54,7 @@ static __always_inline void host_read_evidence(const struct host_params *p, cons
 	/* With a clock of our own in us, the peer's may still be in ms. */
 	in->has_forward = BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp) &&
 			  !(bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts));
-	in->timed_out = state == TCP_CA_Loss;
+	in->timed_out = state == CA_LOSS;
 	in->queue_rests = LAW_RESTS_WITH_QUEUE;
 	in->has_echo = 0;
 	in->tightens = 0;
@@ -77,7 +77,7 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	c->round.lost = tp->lost;
 	__builtin_memset(&c->evidence, 0, sizeof(c->evidence));
 	c->last_ack_us = tp->tcp_mstamp;
-	host_read_evidence(p, tp, c, TCP_CA_Open, &in);
+	host_read_evidence(p, tp, c, CA_OPEN, &in);
 	evidence_restart(&c->evidence, &in);
 	host_sample_rtt(p, tp, c, tp->rtt_min.s[0].v);
 	c->delivered = tp->delivered;
@@ -110,11 +110,11 @@ static __always_inline void host_apply(struct tcp_sock *tp, struct host_connecti
 	if (rate > sk->sk_max_pacing_rate)
 		rate = sk->sk_max_pacing_rate;
 	sk->sk_pacing_rate = rate;
-	if (send->ack_clocked && c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED) {
-		sk->sk_pacing_status = SK_PACING_NONE;
+	if (send->ack_clocked && c->flags & HOST_PACED && sk->sk_pacing_status == PACING_NEEDED) {
+		sk->sk_pacing_status = PACING_NONE;
 		c->flags &= ~HOST_PACED;
-	} else if (!send->ack_clocked && sk->sk_pacing_status == SK_PACING_NONE) {
-		sk->sk_pacing_status = SK_PACING_NEEDED;
+	} else if (!send->ack_clocked && sk->sk_pacing_status == PACING_NONE) {
+		sk->sk_pacing_status = PACING_NEEDED;
 		c->flags |= HOST_PACED;
 	}
 
@@ -235,7 +235,7 @@ static __always_inline __u32 host_limit_start(struct tcp_sock *tp, struct law_tc
 static __always_inline void host_on_ack(const struct host_params *p, struct tcp_sock *tp, struct host_connection *c)
 {
 	__u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
-	bool recovering = state >= TCP_CA_Recovery;
+	bool recovering = state >= CA_RECOVERY;
 	__u32 reason = HOST_NO_REASON;
 	struct host_send send = {};
 	struct evidence_input in;
@@ -314,8 +314,8 @@ void BPF_PROG(waterfill_law_release, struct sock *sk)
 
 	if (!c)
 		return;
-	if (c->flags & HOST_PACED && sk->sk_max_pacing_rate == ~0ul && sk->sk_pacing_status == SK_PACING_NEEDED)
-		sk->sk_pacing_status = SK_PACING_NONE;
+	if (c->flags & HOST_PACED && sk->sk_max_pacing_rate == ~0ul && sk->sk_pacing_status == PACING_NEEDED)
+		sk->sk_pacing_status = PACING_NONE;
 	c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED | HOST_PACED | HOST_INIT_RAN);
 }
 
@@ -351,7 +351,7 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 	}
 	if (!(c->flags & HOST_ESTABLISHED))
 		return; /* the SYN-ACK, before init() */
-	/* Kernels exist that now and then do not run init(): docs/validation/maxnet-on-linux.md. */
+	/* A kernel may skip init() now and then: docs/validation/maxnet-on-linux.md. No mainline kernel from 6.1 on does. */
 	if (!(c->flags & HOST_INIT_RAN))
 		host_init_unseen(tcp_sk(sk), c);
 	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
@@ -386,31 +386,47 @@ __u32 BPF_PROG(waterfill_law_undo, struct sock *sk)
 	return tp->snd_cwnd;
 }
 
+/* The first packet after nothing was in flight: the price is as old as the silence. */
+static __always_inline void host_start_again(struct tcp_sock *tp, struct host_connection *c)
+{
+	__u64 idle;
+
+	if (!c->limit.rate || tp->tcp_mstamp <= c->last_ack_us)
+		return;
+	idle = tp->tcp_mstamp - c->last_ack_us;
+	if (idle > 200000 && idle > tp->srtt_us / 2 && !c->pace.restart_window && tp->snd_cwnd > INITIAL_WINDOW) {
+		c->pace.restart_window = INITIAL_WINDOW;
+		tp->snd_cwnd = INITIAL_WINDOW;
+	}
+}
+
 SEC("struct_ops")
 void BPF_PROG(waterfill_law_event, struct sock *sk, enum tcp_ca_event event)
 {
 	const struct host_params *p = host_parameters();
 	struct host_connection *c = host_connection_of(sk);
-	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 idle;
 
 	if (!c || !(c->flags & HOST_LAW_STARTED))
 		return;
-	if (event == CA_EVENT_LOSS) {
+	if (event == bpf_core_enum_value(enum tcp_ca_event, CA_EVENT_LOSS)) {
 		host_time_out(&c->pace);
 		if (p)
 			law_timeout(host_law_params(p), &c->source);
 		c->timeouts++;
 	}
-	if (event == CA_EVENT_TX_START && c->limit.rate && tp->tcp_mstamp > c->last_ack_us) {
-		/* The price is as old as the silence. */
-		idle = tp->tcp_mstamp - c->last_ack_us;
-		if (idle > 200000 && idle > tp->srtt_us / 2 && !c->pace.restart_window &&
-		    tp->snd_cwnd > INITIAL_WINDOW) {
-			c->pace.restart_window = INITIAL_WINDOW;
-			tp->snd_cwnd = INITIAL_WINDOW;
-		}
-	}
+	if (bpf_core_enum_value_exists(enum tcp_ca_event, CA_EVENT_TX_START) &&
+	    event == bpf_core_enum_value(enum tcp_ca_event, CA_EVENT_TX_START))
+		host_start_again(tcp_sk(sk), c);
+}
+
+/* From Linux 7.1 on, this event has an operation of its own (d1e59a469737). The daemon removes it on older kernels. */
+SEC("struct_ops")
+void BPF_PROG(waterfill_law_tx_start, struct sock *sk)
+{
+	struct host_connection *c = host_connection_of(sk);
+
+	if (c && c->flags & HOST_LAW_STARTED)
+		host_start_again(tcp_sk(sk), c);
 }
 
 #pragma clang diagnostic pop
@@ -426,11 +442,13 @@ struct tcp_congestion_ops waterfill_law = {
 	.ssthresh = (void *)waterfill_law_ssthresh,
 	.undo_cwnd = (void *)waterfill_law_undo,
 	.cwnd_event = (void *)waterfill_law_event,
+	.cwnd_event_tx_start = (void *)waterfill_law_tx_start,
 	.name = LAW_CONGESTION_NAME,
 };
 
 /* The daemon writes its own values there. */
-_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, name) == 48, "the name is elsewhere");
-_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, flags) == 64, "the flags are elsewhere");
+_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, cwnd_event_tx_start) == 48, "the operation is elsewhere");
+_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, name) == 56, "the name is elsewhere");
+_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, flags) == 72, "the flags are elsewhere");
 
 #endif

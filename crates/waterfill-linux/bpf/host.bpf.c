@@ -54,10 +54,12 @@
  *
  * Kernels
  *
- *   6.1    the oldest supported; it has all helpers that are used
+ *   6.1    the oldest supported. Before, a recursion guard skipped a struct_ops program that interrupted itself on a CPU, so
+ *          that TCP used an undefined answer (64696c40d03c removed the guard)
  *   6.4    struct_ops are links, which can be pinned; before, the daemon registers the law without and pins its map
  *   6.10   cong_control() has other arguments; only the common first one is used, the socket
  *   6.12   servers that listened before the programs were loaded answer the option, too (listeners.inc.h)
+ *   7.1    cwnd_event() no longer has the first packet after a silence: cwnd_event_tx_start() has
  */
 #include "kernel_tcp.h"
 #include LAW_HEADER

@@ -131,9 +131,9 @@ struct tcp_sock {
 	} rcv_rtt_est;
 };
 
-/* The values are the kernel's. */
+/* Only the names count: the running kernel's values are filled in at load time. */
 enum tcp_ca_event {
-	CA_EVENT_TX_START = 0, /* first packet after nothing was in flight */
+	CA_EVENT_TX_START = 0, /* first packet after nothing was in flight; before Linux 7.1 */
 	CA_EVENT_LOSS = 3,     /* a time-out */
 };
 
@@ -149,6 +149,17 @@ enum sk_pacing {
 	SK_PACING_NEEDED = 1,
 };
 
+/* Returns the running kernel's value of an enumerator, or the one above where its type information lacks the type. */
+#define KERNEL_VALUE(type, name) \
+	(bpf_core_enum_value_exists(enum type, name) ? (__u32)bpf_core_enum_value(enum type, name) : (__u32)(name))
+
+#define CA_OPEN KERNEL_VALUE(tcp_ca_state, TCP_CA_Open)
+#define CA_CWR KERNEL_VALUE(tcp_ca_state, TCP_CA_CWR)
+#define CA_RECOVERY KERNEL_VALUE(tcp_ca_state, TCP_CA_Recovery)
+#define CA_LOSS KERNEL_VALUE(tcp_ca_state, TCP_CA_Loss)
+#define PACING_NONE KERNEL_VALUE(sk_pacing, SK_PACING_NONE)
+#define PACING_NEEDED KERNEL_VALUE(sk_pacing, SK_PACING_NEEDED)
+
 struct tcp_congestion_ops {
 	__u32 (*ssthresh)(struct sock *sk);
 	void (*set_state)(struct sock *sk, __u8 new_state);
@@ -156,6 +167,7 @@ struct tcp_congestion_ops {
 	__u32 (*min_tso_segs)(struct sock *sk);
 	void (*cong_control)(struct sock *sk);
 	__u32 (*undo_cwnd)(struct sock *sk);
+	void (*cwnd_event_tx_start)(struct sock *sk);
 	char name[16];
 	__u32 flags;
 	void (*init)(struct sock *sk);

@@ -52,7 +52,7 @@ static __always_inline void reno_on_ack(struct tcp_sock *tp, struct host_connect
 	__u64 rate;
 
 	c->delivered = tp->delivered;
-	if (state == TCP_CA_CWR || state == TCP_CA_Recovery)
+	if (state == CA_CWR || state == CA_RECOVERY)
 		window = window < tp->snd_ssthresh ? window : tp->snd_ssthresh;
 	else if (acked && reno_window_limits(tp))
 		window = reno_grow(tp, window, acked);
@@ -83,8 +83,8 @@ static __always_inline void reno_start(struct tcp_sock *tp, struct host_connecti
 	c->flags |= HOST_RENO | HOST_LAW_SELECTED;
 	c->delivered = tp->delivered;
 	tp->snd_cwnd_cnt = 0;
-	if (c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED)
-		sk->sk_pacing_status = SK_PACING_NONE;
+	if (c->flags & HOST_PACED && sk->sk_pacing_status == PACING_NEEDED)
+		sk->sk_pacing_status = PACING_NONE;
 	c->flags &= ~HOST_PACED;
 }
 

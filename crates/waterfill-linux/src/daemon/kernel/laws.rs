@@ -227,8 +227,8 @@ mod tests {
             return;
         }
         for law in LAWS {
-            for (role, bytes) in [("host", law.host), ("router", law.router)] {
-                let loaded = object::open(bytes).unwrap().load();
+            for (role, open) in [("host", object::open_host(law.host)), ("router", object::open(law.router))] {
+                let loaded = open.unwrap().load();
                 assert!(loaded.is_ok(), "{} {role}: {:#}", law.name, loaded.unwrap_err());
             }
         }

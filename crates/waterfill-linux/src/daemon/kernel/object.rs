@@ -3,9 +3,13 @@
 //! Maps and programs have the same names in each, so one loader serves every law.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 
 use anyhow::{Context as _, Result};
-use libbpf_rs::{Map, MapCore as _, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramMut};
+use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::{
+    Map, MapCore as _, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramMut, ReferencesType as _,
+};
 
 /// Bytes aligned for the structures of an ELF file.
 #[derive(Debug)]
@@ -37,6 +41,43 @@ pub(crate) fn open(bytes: &[u8]) -> Result<OpenObject> {
     Ok(object)
 }
 
+/// File with the kernel's type information.
+pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Operation of a TCP congestion control for the first packet after a silence (Linux 7.1).
+pub(crate) const TX_START: &str = "cwnd_event_tx_start";
+/// Map of the host programs that contains the law's `struct tcp_congestion_ops`. [`LAW_TX_START`], [`LAW_NAME`] and
+/// [`LAW_FLAGS`] are positions in the map's value (bpf/kernel_tcp.h).
+pub(crate) const LAW_MAP: &str = "waterfill_law";
+const LAW_TX_START: Range<usize> = 48..56;
+pub(crate) const LAW_NAME: Range<usize> = 56..72;
+pub(crate) const LAW_FLAGS: Range<usize> = 72..76;
+
+/// Opens the host programs of a law, without an operation that the running kernel does not have: its program would be
+/// refused.
+pub(crate) fn open_host(bytes: &[u8]) -> Result<OpenObject> {
+    let mut object = open(bytes)?;
+    if !has_tx_start()? {
+        let mut law = open_map(&mut object, LAW_MAP)?;
+        let operation = law.initial_value_mut().and_then(|value| value.get_mut(LAW_TX_START));
+        operation.context("no operations in the law")?.fill(0);
+    }
+    Ok(object)
+}
+
+/// Returns the type of an operation of TCP's congestion controls, or `None` if the kernel does not have it.
+pub(crate) fn operation<'b>(btf: &'b Btf<'_>, name: &str) -> Option<types::FuncProto<'b>> {
+    let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops")?;
+    let field = operations.iter().find(|member| member.name.is_some_and(|found| found == name))?;
+    let pointer = btf.type_by_id::<types::Ptr<'_>>(field.ty)?;
+    types::FuncProto::try_from(pointer.referenced_type()).ok()
+}
+
+/// Returns true if the running kernel calls [`TX_START`].
+fn has_tx_start() -> Result<bool> {
+    let btf = Btf::from_path(BTF).with_context(|| format!("cannot read {BTF}"))?;
+    Ok(operation(&btf, TX_START).is_some())
+}
+
 /// Turns on the step log of an object that is not loaded yet.
 pub(crate) fn log_steps(object: &mut OpenObject) -> Result<()> {
     for name in STEPS {
@@ -64,4 +105,33 @@ pub(crate) fn map_mut<'o>(object: &'o mut Object, name: &str) -> Result<MapMut<'
 /// Returns a program of a loaded object.
 pub(crate) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>> {
     object.progs_mut().find(|program| program.name() == OsStr::new(name)).with_context(|| format!("no program {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::kernel::{laws, privileges};
+
+    /// Position of the operation `release`, which has the same argument.
+    const RELEASE: Range<usize> = 88..96;
+
+    /// Kernels without the operation for the first packet after a silence check its program as another operation's.
+    #[test]
+    fn the_kernel_accepts_the_operation_of_later_kernels() {
+        if let Err(why) = privileges::check() {
+            eprintln!("skipped: {why}");
+            return;
+        }
+        for law in laws::all() {
+            let mut object = open(law.host).unwrap();
+            let mut map = open_map(&mut object, LAW_MAP).unwrap();
+            let value = map.initial_value_mut().unwrap();
+            value.copy_within(LAW_TX_START, RELEASE.start);
+            assert!(value[RELEASE].iter().any(|byte| *byte != 0));
+            value[LAW_TX_START].fill(0);
+            let loaded = object.load().unwrap_or_else(|e| panic!("{}: {e:#}", law.name));
+            let names: Vec<_> = loaded.progs().map(|program| program.name().to_owned()).collect();
+            assert!(names.iter().any(|name| name == "waterfill_law_tx_start"), "{names:?}");
+        }
+    }
 }

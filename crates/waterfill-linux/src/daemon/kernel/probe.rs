@@ -4,17 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use libbpf_rs::ReferencesType as _;
 use libbpf_rs::btf::{Btf, types};
 use nix::net::if_::if_nametoindex;
 use serde::Serialize;
 
+use super::object::{BTF, TX_START, operation};
 use super::pins::{Role, mounts_of};
 use super::privileges;
 use crate::daemon::options::error::user_error;
 
-/// File with the kernel's type information.
-const BTF: &str = "/sys/kernel/btf/vmlinux";
 const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Name of the tcx feature, by which other code looks it up.
 pub(crate) const TCX: &str = "tcx egress hook";
@@ -49,6 +47,10 @@ enum Sign {
     Module(&'static str, &'static str),
     /// Minimum number of arguments of `cong_control`.
     ControlArguments(usize),
+    /// Name in any enumeration.
+    Enumerator(&'static str),
+    /// Operation of a TCP congestion control.
+    Operation(&'static str),
     ControlGroups,
     MountedBpf,
 }
@@ -56,7 +58,7 @@ enum Sign {
 /// Description of a feature: name, first release, way of detection, roles, and substitute.
 type Known = (&'static str, &'static str, Sign, &'static [&'static str], Option<&'static str>);
 
-const FEATURES: [Known; 15] = [
+const FEATURES: [Known; 17] = [
     ("type information (BTF)", "5.2", Sign::TypeInformation, BOTH, None),
     (
         "TCP congestion control in BPF (struct_ops)",
@@ -76,6 +78,20 @@ const FEATURES: [Known; 15] = [
         Sign::ControlArguments(4),
         HOST,
         Some("the older signature, which works as well"),
+    ),
+    (
+        "operation for the first packet after a silence",
+        "7.1",
+        Sign::Operation(TX_START),
+        HOST,
+        Some("an event of cwnd_event, which these kernels have"),
+    ),
+    (
+        "callbacks of sockets set by an iterator",
+        "6.12",
+        Sign::Enumerator("TCP_BPF_SOCK_OPS_CB_FLAGS"),
+        HOST,
+        Some("servers that listened before the start have to be restarted"),
     ),
     (
         "struct_ops links",
@@ -129,7 +145,12 @@ impl System {
             Sign::Function(name) => function(name),
             Sign::Structure(name) => structure(name),
             Sign::Module(name, file) => structure(name) || module(&kernel, file),
-            Sign::ControlArguments(min) => btf.as_ref().and_then(cong_control_arguments).is_some_and(|n| n >= min),
+            Sign::ControlArguments(min) => {
+                let control = btf.as_ref().and_then(|btf| operation(btf, "cong_control"));
+                control.is_some_and(|control| control.len() >= min)
+            }
+            Sign::Enumerator(name) => btf.as_ref().is_some_and(|btf| has_enumerator(btf, name)),
+            Sign::Operation(name) => btf.as_ref().is_some_and(|btf| operation(btf, name).is_some()),
             Sign::ControlGroups => cgroup2.is_some(),
             Sign::MountedBpf => bpffs.is_some(),
         };
@@ -191,13 +212,9 @@ impl System {
     }
 }
 
-/// Returns the number of arguments that the kernel passes to cong_control, or `None` if its type is unknown.
-fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
-    let operations = btf.type_by_name::<types::Struct<'_>>("tcp_congestion_ops")?;
-    let field = operations.iter().find(|member| member.name.is_some_and(|name| name == "cong_control"))?;
-    let pointer = btf.type_by_id::<types::Ptr<'_>>(field.ty)?;
-    let function = types::FuncProto::try_from(pointer.referenced_type()).ok()?;
-    Some(function.len())
+fn has_enumerator(btf: &Btf<'_>, name: &str) -> bool {
+    let mut enums = btf.type_by_kind::<types::Enum<'_>>();
+    enums.any(|of| of.iter().any(|member| member.name.is_some_and(|found| found == name)))
 }
 
 /// Returns true if a module is built in, loaded, or can be loaded on first use.

@@ -19,7 +19,6 @@ mod sysctl;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
-use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -34,7 +33,7 @@ use crate::daemon::kernel::interface::{
     Bytes as _, HostCounters, HostParams, OptionKind as WireKind, Prefix, write_name, write_params,
 };
 use crate::daemon::kernel::law::LoadableLaw;
-use crate::daemon::kernel::object;
+use crate::daemon::kernel::object::{self, LAW_FLAGS, LAW_MAP, LAW_NAME};
 use crate::daemon::kernel::pins::{PinNames, Pins, Role};
 use crate::daemon::kernel::steps::{StepLog, Target};
 use crate::daemon::options::network::Network;
@@ -99,11 +98,6 @@ const MAPS: [(&str, &str); 8] = [
     (EVENTS, "events"),
     (EVENT_COUNT, "event_count"),
 ];
-/// Map that contains the law's `struct tcp_congestion_ops`. [`LAW_NAME`] and [`LAW_FLAGS`] are positions in the map's
-/// value (bpf/kernel_tcp.h).
-const LAW_MAP: &str = "waterfill_law";
-const LAW_NAME: Range<usize> = 48..64;
-const LAW_FLAGS: Range<usize> = 64..68;
 /// Map that contains the constant `listener_cgroup` (bpf/listeners.inc.h).
 const SCOPE_MAP: &str = ".rodata.scope";
 
@@ -150,7 +144,7 @@ impl Host {
 
     /// Loads the programs. `linked` is true if the kernel registers a law by a link.
     fn load_as(pins: &Pins, setup: &HostSetup, linked: bool, steps: Option<&Target>) -> Result<Self> {
-        let mut open = object::open(setup.law.host)?;
+        let mut open = object::open_host(setup.law.host)?;
         if steps.is_some() {
             object::log_steps(&mut open)?;
         }

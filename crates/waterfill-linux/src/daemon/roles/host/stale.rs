@@ -12,7 +12,7 @@ use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::query::{MapInfo, MapInfoIter};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, MapType, libbpf_sys};
 
-use super::LAW_MAP;
+use crate::daemon::kernel::object::LAW_MAP;
 use crate::daemon::kernel::pins;
 
 /// Name of the kernel structure of a law's map value. The structure contains [`OPERATIONS`].
