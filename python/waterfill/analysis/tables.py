@@ -416,7 +416,7 @@ MOVED: Sequence[Column[Compared]] = (
 
 _NAMES = {
     "reno": "reno is Reno without selective acknowledgements; hosts of today have them: sack.",
-    "bbr": "bbr is BBR version 1, as in the draft of 2017; Linux adds params.bbr.linux = true.",
+    "bbr": "bbr is BBR version 1 of 2017 as in Linux; the draft alone: params.bbr.linux = false.",
 }
 
 

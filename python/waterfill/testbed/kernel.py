@@ -105,7 +105,7 @@ def params(protocol: str) -> dict[str, ParamValue]:
 
 
 # Parameters of the simulator's laws whose default is not the kernel's choice.
-CHOICES = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}
+CHOICES = {"cubic": ("hystart", "catch_up", "first_growth")}
 
 
 def choices(protocol: str) -> dict[str, ParamValue]:

@@ -1,8 +1,8 @@
 //! BBR version 1, of 2017: a source that sends at the bottleneck's bandwidth, with at most twice the bandwidth-delay product
 //! in flight.
 //!
-//! This is draft-cardwell-iccrg-bbr-00, not version 2 or 3. Linux's `bbr` differs from the draft; the parameter `linux` adds
-//! the main differences.
+//! This is draft-cardwell-iccrg-bbr-00, not version 2 or 3, with the main differences of Linux's `bbr`. The parameter
+//! `linux = false` leaves the draft alone.
 //!
 //! # Law
 //! The model of the path:
@@ -12,7 +12,7 @@
 //!
 //! What follows from it:
 //! - `[bbr-00:pacing_rate]` `pacing_rate = pacing_gain·BtlBw`; before the pipe is full it only grows
-//! - `[bbr-00:send_quantum]` what the host sends at a time: a packet, or with `linux` a millisecond's worth
+//! - `[bbr-00:send_quantum]` what the host sends at a time: a millisecond's worth, or a packet without `linux`
 //! - `[bbr-00:Inflight]` `Inflight(gain) = gain·BtlBw·RTprop + 3·send_quantum`
 //! - `[bbr-00:cwnd]` `cwnd ← min(cwnd + acked, Inflight(cwnd_gain))`, at least 4 packets
 //!
@@ -49,7 +49,7 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - send_quantum is one packet, as the host spaces out single ones; §4.2.2 counts a millisecond's worth.
+//! - Without `linux` send_quantum is one packet, as the host spaces out single ones; §4.2.2 counts a millisecond's worth.
 //! - Losses are inferred from what was in flight before and after an acknowledgement.
 //! - The filter of BtlBw is exact: the largest of each of the last ten rounds is kept, and rounds end only with a sample.
 //! - Linux's tcp_bbr.c is not the draft. The parameter `linux` takes from it what moves a lone flow's queue: send_quantum
@@ -88,7 +88,7 @@ pub struct Bbr;
 impl Protocol for Bbr {
     const INFO: Info = Info {
         name: "bbr",
-        summary: "BBR version 1, as in the draft of 2017: paced at the bottleneck's measured bandwidth",
+        summary: "BBR version 1 of 2017, as in Linux: paced at the bottleneck's measured bandwidth",
         kind: ProtocolKind::EndToEnd,
         needs_packets: true,
         paced: true,

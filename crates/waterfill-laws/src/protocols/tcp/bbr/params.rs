@@ -16,7 +16,7 @@ crate::params! {
         probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
         /// Follow Linux's tcp_bbr.c where it differs from the draft. The differences are send_quantum, even windows, a
         /// margin of 1 %, and an allowance for aggregated acknowledgements.
-        linux: bool = false, "bbr-00";
+        linux: bool = true, "Linux";
     }
 }
 

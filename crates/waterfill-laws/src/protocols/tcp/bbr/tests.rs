@@ -19,6 +19,11 @@ fn source(params: &Params, connection: &Connection) -> Box<Source> {
     Box::new(Source::new(params, connection))
 }
 
+/// Parameters of the draft, without Linux's variant.
+fn draft() -> Params {
+    Params { linux: false, ..Params::default() }
+}
+
 fn packets(n: f64) -> Volume {
     Volume::from_bytes(n * PACKET)
 }
@@ -33,7 +38,7 @@ struct Path {
 
 impl Path {
     fn new() -> Self {
-        let mut bbr = source(&Params::default(), &connection());
+        let mut bbr = source(&draft(), &connection());
         let base_rtt = Duration::from_millis(100);
         let now = Duration::from_millis(1000);
         bbr.on_ack(&Ack { kind: PacketKind::Syn, ..Ack::new(Instant::ZERO + now, Note::default(), base_rtt) });
@@ -102,7 +107,7 @@ fn bbr_00_btlbw_is_the_largest_of_ten_rounds() {
 fn bbr_00_inflight_by_hand() {
     // 1000 packets/s × 100 ms twice, and three packets.
     assert!((inflight(2.0, 1000.0, Duration::from_millis(100), 1.0) - 203.0).abs() < 1e-9);
-    assert_eq!(source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
+    assert_eq!(source(&draft(), &connection()).inflight(2.0), 10.0, "the first window");
 }
 
 /// `[bbr-00:send_quantum]` A send_quantum covers a millisecond, with one or two packets at least and 64 kB at most.
@@ -117,7 +122,7 @@ fn bbr_00_send_quantum_by_hand() {
 /// `[bbr-00:RTprop]` After an RTT of 100 ms at 1 s, 120 ms does not count for ten seconds, and 90 ms counts at once.
 #[test]
 fn bbr_00_rtprop_is_the_smallest_of_ten_seconds() {
-    let mut bbr = source(&Params::default(), &connection());
+    let mut bbr = source(&draft(), &connection());
     let mut at = |s: f64, ms: u64| {
         let expired = bbr.update_rtprop(Instant::from_secs(s), Some(Duration::from_millis(ms)));
         (expired, bbr.rtprop.unwrap().0)
@@ -132,7 +137,7 @@ fn bbr_00_rtprop_is_the_smallest_of_ten_seconds() {
 /// packets/s is a quarter more, and 150 after 125 is not.
 #[test]
 fn bbr_00_the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
-    let mut bbr = source(&Params::default(), &connection());
+    let mut bbr = source(&draft(), &connection());
     let mut round = |n, rate, round_start, app_limited| {
         bbr.bandwidth.update(n, rate);
         bbr.round_start = round_start;
@@ -152,7 +157,7 @@ fn bbr_00_the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
 /// fall.
 #[test]
 fn bbr_00_pacing_rate_by_hand() {
-    let mut bbr = source(&Params::default(), &connection());
+    let mut bbr = source(&draft(), &connection());
     bbr.bandwidth.update(1, 1000.0);
     bbr.pacing_rate = 500.0;
     let mut paced = |filled_pipe, gain| {
@@ -167,7 +172,7 @@ fn bbr_00_pacing_rate_by_hand() {
 /// It is at least 4.
 #[test]
 fn bbr_00_cwnd_by_hand() {
-    let mut bbr = source(&Params::default(), &connection());
+    let mut bbr = source(&draft(), &connection());
     bbr.bandwidth.update(1, 1000.0);
     bbr.rtprop = Some((Duration::from_millis(100), Instant::ZERO));
     (bbr.filled_pipe, bbr.cwnd_gain, bbr.state) = (true, 2.0, State::ProbeBandwidth);
@@ -204,8 +209,7 @@ fn aggregation_is_what_comes_beyond_the_bandwidth() {
 
 #[test]
 fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
-    let params = Params { linux: true, ..Params::default() };
-    let mut bbr = source(&params, &connection());
+    let mut bbr = source(&Params::default(), &connection());
     bbr.bandwidth.update(1, 10_000.0);
     bbr.rtprop = Some((Duration::from_millis(10), Instant::ZERO));
     bbr.filled_pipe = true;
@@ -289,7 +293,7 @@ fn probing_goes_on_until_more_is_in_flight_or_lost() {
 fn random_phases_differ_by_seed_and_are_none_the_second() {
     let mut seen = [0; 8];
     for seed in 0..700 {
-        let mut bbr = source(&Params::default(), &Connection { seed, ..connection() });
+        let mut bbr = source(&draft(), &Connection { seed, ..connection() });
         bbr.enter_probe_bandwidth(Instant::ZERO);
         seen[bbr.phase] += 1;
     }
