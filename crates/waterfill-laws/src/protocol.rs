@@ -75,6 +75,8 @@ pub enum BaseRtt {
     EmptyQueues,
     /// Use by a law that steers by its own queue, which a window would take for the path.
     OwnQueue,
+    /// Use by a law that steers by its own queue and empties it now and then, within a window.
+    EmptiedQueue,
     /// Use by a law that fills queues, which a window would take for the path.
     FullQueues,
 }
@@ -84,7 +86,7 @@ impl BaseRtt {
     #[must_use]
     pub const fn window(self) -> Option<Duration> {
         match self {
-            Self::EmptyQueues => Some(Duration::from_millis(10_000)),
+            Self::EmptyQueues | Self::EmptiedQueue => Some(Duration::from_millis(10_000)),
             Self::OwnQueue | Self::FullQueues => None,
         }
     }
@@ -92,13 +94,13 @@ impl BaseRtt {
     /// Returns true if a smallest RTT below the path's limits the rate.
     #[must_use]
     pub const fn limits_rate(self) -> bool {
-        matches!(self, Self::EmptyQueues | Self::OwnQueue)
+        matches!(self, Self::EmptyQueues | Self::OwnQueue | Self::EmptiedQueue)
     }
 
     /// Returns true if the samples of SYNs do not count, which lack the transmission of a full packet at each hop.
     #[must_use]
     pub const fn data_only(self) -> bool {
-        matches!(self, Self::OwnQueue)
+        matches!(self, Self::OwnQueue | Self::EmptiedQueue)
     }
 }
 

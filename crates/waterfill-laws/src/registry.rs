@@ -671,6 +671,7 @@ registry! {
     Prague: tcp::Tcp<tcp::prague::Prague>;
     Bbr: tcp::bbr::Bbr;
     Bbr3: tcp::bbr3::Bbr3;
+    Copa: tcp::copa::Copa;
     Scone: scone::Scone;
     Window: window::Window;
     Own { law }: own::Own;

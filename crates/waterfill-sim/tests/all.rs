@@ -7,6 +7,7 @@ mod aecp_rcp_vcp_kernel;
 mod capture;
 mod cohabit;
 mod common;
+mod copa;
 mod estimate;
 mod exact;
 mod explicit;

@@ -14,6 +14,7 @@ use crate::units::{Instant, Rate, Volume};
 pub mod bbr;
 pub mod bbr3;
 pub mod bic;
+pub mod copa;
 pub mod cubic;
 pub mod dctcp;
 pub mod delivery;
