@@ -75,6 +75,7 @@ struct host_counters {
 	__u64 no_memory;	    /* the kernel had no memory for our state */
 	__u64 fallback_refused;	    /* the kernel kept our law, which runs Reno since */
 	__u64 longer_paths;	    /* times that what looked like a queue was a longer path */
+	__u64 control_missed;	    /* times that echoes arrived and cong_control() did not run */
 	__u64 fallbacks[HOST_REASONS];
 	__u64 returns[HOST_REASONS]; /* to the law, by the reason of the fallback */
 };
@@ -125,6 +126,8 @@ struct host_connection {
 	__u32 timeouts;
 	__u32 syn_retries;	     /* TCP_SYNCNT as we set it; 0: not set */
 	__u32 controls_without_init; /* runs of cong_control() without an init() before them */
+	__u32 echoes_unprocessed;    /* received since cong_control() ran */
+	__u32 reserved;
 };
 
 /* A connection as the daemon reads it, without padding. Addresses are IPv6, or IPv4-mapped. */

@@ -344,6 +344,7 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 		host_fall_back_outside(p, sk);
 		return;
 	}
+	c->echoes_unprocessed = 0;
 	if (c->flags & HOST_RENO) {
 		if (!(c->flags & HOST_DEFERRED) || !host_fall_back_again(p, tcp_sk(sk), c))
 			reno_on_ack(tcp_sk(sk), c);

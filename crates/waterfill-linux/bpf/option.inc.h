@@ -25,6 +25,8 @@
 #define BIDIRECTIONAL_PACKETS 16
 /* How long a request is answered: longer than any ACK is delayed. */
 #define REQUEST_LIFETIME_US 1000000
+/* Echoes in a row for data in flight that TCP did not hand to the law. */
+#define ECHOES_MISSED 32
 
 /* ------------------------------------------------------------------ on the wire */
 
@@ -391,6 +393,15 @@ static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, c
 		probation_ask(tp, c);
 }
 
+/* Notes an echo. Each one that acknowledges data is followed by cong_control(), unless the kernel skips the program. */
+static __always_inline void host_expect_control(const struct tcp_sock *tp, struct host_connection *c)
+{
+	if (!tp->packets_out || !host_requests(c) || c->flags & HOST_RENO)
+		return;
+	if (++c->echoes_unprocessed == ECHOES_MISSED)
+		HOST_COUNT(control_missed);
+}
+
 /* Processes a received option, for either role of this end. */
 static __always_inline void host_receive_option(const struct host_params *p, const struct tcp_sock *tp,
 						struct host_connection *c, const struct host_option *option,
@@ -409,6 +420,7 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 		__builtin_memcpy(c->echo, option->echo, LAW_ECHO_BYTES);
 		c->flags |= HOST_ECHO_PENDING;
 		c->echoes++;
+		host_expect_control(tp, c);
 	}
 }
 

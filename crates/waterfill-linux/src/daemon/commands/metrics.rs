@@ -357,7 +357,7 @@ const PRICE: &str = "price_s";
 
 fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
     type Count = fn(&Summary) -> u64;
-    let plain: [(&str, &str, Count); 9] = [
+    let plain: [(&str, &str, Count); 10] = [
         ("flows_started", "Connections that the law began to control", |one| one.counters.started),
         ("flows_priced", "Connections that got a value of a router", |one| one.counters.priced),
         ("flows_control_without_init", "Connections whose law ran without an init before it", |one| {
@@ -370,6 +370,9 @@ fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
         ("flows_fallback_refused", "Connections that the kernel kept on the law", |one| one.counters.fallback_refused),
         ("flows_longer_paths", "Times that what looked like a queue was a longer path", |one| {
             one.counters.longer_paths
+        }),
+        ("flows_control_missed", "Times that echoes arrived and the kernel did not run the law", |one| {
+            one.counters.control_missed
         }),
         ("flows_events_lost", "Fallbacks and returns that were overwritten before they were logged", |one| {
             one.events_lost
@@ -512,6 +515,7 @@ waterfill_link_packets_total{device=\"a\"} 3
             no_memory: 4,
             fallback_refused: 5,
             longer_paths: 6,
+            control_missed: 10,
             fallbacks: [("no echo arrives".into(), 5)].into(),
             returns: [("no echo arrives".into(), 7)].into(),
         };
@@ -528,6 +532,7 @@ waterfill_link_packets_total{device=\"a\"} 3
                 "waterfill_flows_no_memory_total{law=\"maxnet\"} 4",
                 "waterfill_flows_fallback_refused_total{law=\"maxnet\"} 5",
                 "waterfill_flows_longer_paths_total{law=\"maxnet\"} 6",
+                "waterfill_flows_control_missed_total{law=\"maxnet\"} 10",
                 "waterfill_flows_events_lost_total{law=\"maxnet\"} 11",
                 "waterfill_flows_fallbacks_total{law=\"maxnet\",reason=\"no echo arrives\"} 5",
                 "waterfill_flows_returns_total{law=\"maxnet\",reason=\"no echo arrives\"} 7",

@@ -49,6 +49,8 @@ pub(crate) const TX_START: &str = "cwnd_event_tx_start";
 /// [`LAW_FLAGS`] are positions in the map's value (bpf/kernel_tcp.h).
 pub(crate) const LAW_MAP: &str = "waterfill_law";
 const LAW_TX_START: Range<usize> = 48..56;
+#[cfg(test)]
+const LAW_CONTROL: usize = 32;
 pub(crate) const LAW_NAME: Range<usize> = 56..72;
 pub(crate) const LAW_FLAGS: Range<usize> = 72..76;
 
@@ -76,6 +78,17 @@ pub(crate) fn operation<'b>(btf: &'b Btf<'_>, name: &str) -> Option<types::FuncP
 fn has_tx_start() -> Result<bool> {
     let btf = Btf::from_path(BTF).with_context(|| format!("cannot read {BTF}"))?;
     Ok(operation(&btf, TX_START).is_some())
+}
+
+/// Opens host programs with which TCP runs another program in place of the law's `cong_control`, for a test.
+#[cfg(test)]
+pub(crate) fn open_without_control(bytes: &[u8]) -> Result<OpenObject> {
+    let mut object = open(bytes)?;
+    let mut law = open_map(&mut object, LAW_MAP)?;
+    let value = law.initial_value_mut().context("no operations in the law")?;
+    value.copy_within(LAW_TX_START, LAW_CONTROL);
+    value[LAW_TX_START].fill(0);
+    Ok(object)
 }
 
 /// Turns on the step log of an object that is not loaded yet.

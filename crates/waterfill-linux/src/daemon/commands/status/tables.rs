@@ -248,6 +248,9 @@ fn counter_lines(counters: &CounterStatus, width: Option<usize>) -> String {
     if counters.longer_paths > 0 {
         line(format!("{} times a path became longer", counters.longer_paths));
     }
+    if counters.control_missed > 0 {
+        line(format!("{} times echoes arrived and the kernel did not run the law", counters.control_missed));
+    }
     if counters.no_memory > 0 {
         line(format!("{} have no state, as the kernel had no memory", counters.no_memory));
     }

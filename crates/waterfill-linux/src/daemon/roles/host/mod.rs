@@ -8,6 +8,8 @@ mod cost;
 mod events;
 mod layout;
 mod listeners;
+#[cfg(test)]
+mod missed;
 mod namespaces;
 mod registration;
 mod setup;
@@ -27,7 +29,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, OpenMapMut};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, OpenMapMut, OpenObject};
 
 use crate::daemon::kernel::interface::{
     Bytes as _, HostCounters, HostParams, OptionKind as WireKind, Prefix, write_name, write_params,
@@ -144,7 +146,16 @@ impl Host {
 
     /// Loads the programs. `linked` is true if the kernel registers a law by a link.
     fn load_as(pins: &Pins, setup: &HostSetup, linked: bool, steps: Option<&Target>) -> Result<Self> {
-        let mut open = object::open_host(setup.law.host)?;
+        Self::load_object(object::open_host(setup.law.host)?, pins, setup, linked, steps)
+    }
+
+    fn load_object(
+        mut open: OpenObject,
+        pins: &Pins,
+        setup: &HostSetup,
+        linked: bool,
+        steps: Option<&Target>,
+    ) -> Result<Self> {
         if steps.is_some() {
             object::log_steps(&mut open)?;
         }

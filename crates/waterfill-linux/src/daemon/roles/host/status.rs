@@ -71,6 +71,8 @@ pub(crate) struct CounterStatus {
     pub(crate) fallback_refused: u64,
     /// Number of times that a host took what looked like a queue for a longer path.
     pub(crate) longer_paths: u64,
+    /// Number of times that echoes arrived for data in flight and the kernel did not run the law.
+    pub(crate) control_missed: u64,
     /// Number of connections that fell back, by reason.
     pub(crate) fallbacks: BTreeMap<String, u64>,
     /// Number of times that connections came back to the law, by the reason of the fallback.
@@ -90,6 +92,7 @@ impl CounterStatus {
             no_memory: counters.no_memory,
             fallback_refused: counters.fallback_refused,
             longer_paths: counters.longer_paths,
+            control_missed: counters.control_missed,
             fallbacks: by_reason(&counters.fallbacks),
             returns: by_reason(&counters.returns),
         }
@@ -109,6 +112,7 @@ impl CounterStatus {
         add(&mut self.no_memory, other.no_memory);
         add(&mut self.fallback_refused, other.fallback_refused);
         add(&mut self.longer_paths, other.longer_paths);
+        add(&mut self.control_missed, other.control_missed);
         let maps = [(&mut self.fallbacks, &other.fallbacks), (&mut self.returns, &other.returns)];
         for (sums, counts) in maps {
             for (reason, count) in counts {
@@ -332,7 +336,7 @@ mod tests {
     fn every_reason_has_its_counter() {
         let mut counters = HostCounters { started: 1, priced: 2, control_without_init: 3, ..Default::default() };
         (counters.init_unrecorded, counters.without_state, counters.no_memory) = (4, 5, 6);
-        (counters.fallback_refused, counters.longer_paths) = (7, 8);
+        (counters.fallback_refused, counters.longer_paths, counters.control_missed) = (7, 8, 9);
         for (n, count) in counters.fallbacks.iter_mut().enumerate() {
             *count = 10 * n as u64;
         }
@@ -342,7 +346,7 @@ mod tests {
         let found = CounterStatus::new(maxnet(), &counters);
         assert_eq!((found.started, found.priced, found.control_without_init), (1, 2, 3));
         assert_eq!((found.init_unrecorded, found.without_state, found.no_memory), (4, 5, 6));
-        assert_eq!((found.fallback_refused, found.longer_paths), (7, 8));
+        assert_eq!((found.fallback_refused, found.longer_paths, found.control_missed), (7, 8, 9));
         // All but "no reason" have a text, and each text its own count.
         assert_eq!(found.fallbacks.len(), counters.fallbacks.len() - 1);
         assert_eq!(found.returns["no echo arrives"], 100 * u64::from(HostReason::HOST_NO_ECHO.0));
