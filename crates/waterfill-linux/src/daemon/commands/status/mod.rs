@@ -57,19 +57,23 @@ pub(crate) fn run(command: &StatusCommand) -> Result<()> {
     }
 }
 
-/// Replaces each link's load in the last interval by its load since an earlier snapshot, if that snapshot has the link.
+/// Replaces each link's load in the last interval by its load since an earlier snapshot, if that snapshot has the link. Also
+/// sets the share of packets without the option.
 ///
 /// A link has the time at which it was read: a snapshot also lists connections, which takes as long as the load's window.
 fn measure_load(now: &mut Snapshot, before: &Snapshot) {
     for link in &mut now.links {
         let same = |then: &&crate::daemon::roles::router::LinkStatus| {
-            (then.ifindex, then.law) == (link.ifindex, link.law) && then.bytes <= link.bytes
+            let grows = then.bytes <= link.bytes && then.packets <= link.packets && then.seen <= link.seen;
+            (then.ifindex, then.law) == (link.ifindex, link.law) && grows
         };
         let then = before.links.iter().find(same);
         if let Some((then, (at, since))) = then.and_then(|then| Some((then, link.read.zip(then.read)?))) {
             let bits = 8.0 * (link.bytes - then.bytes) as f64;
             let elapsed = at.duration_since(since).as_secs_f64();
             link.load = Some(bits / elapsed.max(1e-9) / link.rate_bps.max(1) as f64);
+            let (packets, with_option) = (link.packets - then.packets, link.seen - then.seen);
+            link.unpriced = (packets > 0).then(|| 1.0 - with_option as f64 / packets as f64);
         }
     }
 }
@@ -85,15 +89,25 @@ mod tests {
         let start = Instant::now();
         let at = |ms, ifindex, bytes| {
             let read = Some(start + Duration::from_millis(ms));
-            let link = LinkStatus { read, ifindex, bytes, rate_bps: 8_000, load: Some(5.0), ..LinkStatus::default() };
+            let (packets, seen) = (bytes / 10, bytes / 100);
+            let link = LinkStatus {
+                read,
+                ifindex,
+                bytes,
+                packets,
+                seen,
+                rate_bps: 8_000,
+                load: Some(5.0),
+                ..LinkStatus::default()
+            };
             Snapshot { links: vec![link], ..Snapshot::of(Role::Router) }
         };
         let load = |before: &Snapshot, mut now: Snapshot| {
             measure_load(&mut now, before);
-            now.links[0].load
+            (now.links[0].load, now.links[0].unpriced)
         };
-        assert_eq!(load(&at(0, 1, 1000), at(500, 1, 1250)), Some(0.5));
-        assert_eq!(load(&at(0, 2, 1000), at(500, 1, 1250)), Some(5.0), "another link");
-        assert_eq!(load(&at(0, 1, 1000), at(500, 1, 10)), Some(5.0), "the link has restarted");
+        assert_eq!(load(&at(0, 1, 1000), at(500, 1, 1250)), (Some(0.5), Some(1.0 - 2.0 / 25.0)));
+        assert_eq!(load(&at(0, 2, 1000), at(500, 1, 1250)), (Some(5.0), None), "another link");
+        assert_eq!(load(&at(0, 1, 1000), at(500, 1, 10)), (Some(5.0), None), "the link has restarted");
     }
 }

@@ -63,6 +63,9 @@ pub(super) fn link_signal(law: &LoadableLaw, link: &LinkStatus) -> String {
     text.map_or_else(|| NONE.into(), |(_, text)| text.clone())
 }
 
+/// Share of packets without the option above which they keep a full link's signal from falling.
+const UNPRICED: f64 = 0.5;
+
 fn link_table(law: &LoadableLaw, links: &[&LinkStatus], width: Option<usize>) -> String {
     let row = |link: &&LinkStatus| {
         let untouched = link.left_untouched.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
@@ -102,6 +105,13 @@ fn link_table(law: &LoadableLaw, links: &[&LinkStatus], width: Option<usize>) ->
         }
         if let Some(shaper) = link.shaper.as_ref().filter(|shaper| **shaper != ShaperState::Present) {
             line(format!("warning: its shaper is {shaper}, so the link is not limited to its rate"));
+        }
+        if let Some(share) = link.unpriced.filter(|share| *share > UNPRICED && link.load > link.target) {
+            line(format!(
+                "{} of its packets have no option and fill it beyond its target: they hold the {} up (see --cohabit)",
+                percent(share),
+                law.link.first().map_or("signal", |signal| signal.title)
+            ));
         }
         if let Some(cohabit) = &link.cohabit {
             line(cohabit.to_string());
@@ -364,6 +374,24 @@ pub(super) mod tests {
                 assert!(wide.contains(name), "{}: {name} is not in:\n{wide}", law.name);
             }
         }
+    }
+
+    #[test]
+    fn a_full_link_says_what_fills_it() {
+        let text = |load, unpriced, shaper| {
+            let link =
+                LinkStatus { load, target: Some(0.9), unpriced, shaper, ..widest(laws::default(), 0).links[0].clone() };
+            link_table(laws::default(), &[&link], None)
+        };
+        let cause = "60.0 % of its packets have no option and fill it beyond its target: they hold the price up";
+        assert!(text(Some(0.95), Some(0.6), None).contains(cause), "{}", text(Some(0.95), Some(0.6), None));
+        for (load, unpriced) in [(0.85, Some(0.6)), (0.95, Some(0.4)), (0.95, None)] {
+            assert!(!text(Some(load), unpriced, None).contains("hold the price up"), "{load} {unpriced:?}");
+        }
+        let shaper = Some(ShaperState::Replaced("pfifo 7:".into()));
+        let wanted = "warning: its shaper is replaced by pfifo 7:, so the link is not limited to its rate";
+        assert!(text(None, None, shaper).contains(wanted));
+        assert!(!text(None, None, Some(ShaperState::Present)).contains("shaper is"));
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub(crate) struct LinkStatus {
     pub(crate) shown: Vec<(&'static str, String)>,
     /// Load y/C in the last full interval, or `None` for a law that does not show arrivals.
     pub(crate) load: Option<f64>,
+    /// Share of the packets without the law's option between two readings, or `None` for a single reading.
+    #[serde(skip)]
+    pub(crate) unpriced: Option<f64>,
     /// Length of the device's queue when it was last read, in bytes. `None` if it cannot be read.
     pub(crate) queue_bytes: Option<u64>,
     /// Length of the queue that a link of exactly this rate would have, in bytes. `None` if the device's queue is read.
@@ -92,6 +95,7 @@ impl LinkStatus {
             law: law.name,
             signals: shown.iter().map(|(signal, value)| (signal.name, *value)).collect(),
             shown: shown.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
+            unpriced: None,
             load: arrival.first().map(|(_, rate)| rate / answer.rate.max(1) as f64),
             queue_bytes: queue(true),
             virtual_queue_bytes: queue(false),
