@@ -50,6 +50,8 @@ put $root/packaging/waterfilld.toml /etc/waterfill/waterfilld.toml
 put $root/packaging/wireshark/waterfill.lua /usr/share/waterfill/wireshark/waterfill.lua
 put $root/packaging/grafana /usr/share/waterfill/grafana
 put $root/packaging/prometheus /usr/share/waterfill/prometheus
+put $root/packaging/systemd/waterfilld-containers.conf /usr/share/waterfill/systemd/waterfilld-containers.conf
+put $root/packaging/kubernetes /usr/share/waterfill/kubernetes
 put $root/docs/waterfilld.schema.json /usr/share/waterfill/waterfilld.schema.json
 cp $root/packaging/systemd/waterfilld.service debian/
 for part in README.md tutorial howto reference explanation validation; do cp -r $root/docs/$part docs/; done

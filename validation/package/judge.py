@@ -18,12 +18,17 @@ FILES = (
     "/usr/share/bash-completion/completions/waterfilld",
     "/usr/share/zsh/vendor-completions/_waterfilld",
     "/usr/share/fish/vendor_completions.d/waterfilld.fish",
+    "/usr/share/waterfill/systemd/waterfilld-containers.conf",
     "/usr/share/waterfill/waterfilld.schema.json",
     "/usr/share/waterfill/wireshark/waterfill.lua",
     "/usr/lib/x86_64-linux-gnu/wireshark/plugins/waterfill.lua",
     "/usr/share/doc/waterfilld/docs/README.md",
 )
-FOLDERS = ("/usr/share/waterfill/grafana/", "/usr/share/waterfill/prometheus/")
+FOLDERS = (
+    "/usr/share/waterfill/grafana/",
+    "/usr/share/waterfill/kubernetes/",
+    "/usr/share/waterfill/prometheus/",
+)
 # dpkg keeps a list of a removed package's configuration until it is purged.
 KEPT = ("/etc/waterfill", "/var/lib/dpkg/info/waterfilld.", "/var/lib/systemd/")
 

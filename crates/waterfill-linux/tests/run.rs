@@ -4,6 +4,8 @@
 #![cfg(feature = "daemon")]
 
 mod common;
+#[path = "run/containers.rs"]
+mod containers;
 #[path = "run/csig.rs"]
 mod csig;
 #[path = "run/qdiscs.rs"]
@@ -23,6 +25,7 @@ use common::{Namespaces, WATERFILLD, kernel, run};
 use serde_json::Value;
 
 const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/waterfilld.service");
+const DROP_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/waterfilld-containers.conf");
 
 /// `waterfilld run` in the namespace `r`, with its own files and pins, which are removed on drop.
 struct Service {
@@ -273,14 +276,10 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     let late = "[[router]]\ndevice = \"late0\"\nrate = \"1 Gbit/s\"\n";
     service.write(&(tables(&namespaces, 0.9, "") + late));
     let servers = ['r', 'b'].map(|end| listening(&namespaces, end));
-    service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities()));
+    service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities(&[UNIT])));
     until("READY=1");
     // They listened before. The unit may not enter other namespaces, and before Linux 6.12 the kernel refuses in its own, too.
-    let silent = |end| {
-        let pins = service.pins.display();
-        let text = namespaces.run_in(end, &format!("{WATERFILLD} status --json --pins {pins}")).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["silent_listeners"].as_array().map_or(0, Vec::len)
-    };
+    let silent = |end| silent(&namespaces, &service, end);
     assert_eq!((silent('r'), silent('b')), (usize::from(kernel() < (6, 12)), 1), "{}", service.log());
     assert!(service.log().contains("network namespaces without CAP_SYS_ADMIN: servers there"), "{}", service.log());
     drop(servers);
@@ -422,12 +421,22 @@ impl Drop for Server {
     }
 }
 
-/// Returns the capabilities of the systemd unit in the form that setpriv expects.
-fn capabilities() -> String {
-    let unit = fs::read_to_string(UNIT).unwrap();
-    let line = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
-    let names: Vec<_> = line.split_whitespace().map(|name| name.strip_prefix("CAP_").unwrap().to_lowercase()).collect();
-    format!(",+{}", names.join(",+"))
+/// Returns the number of servers of a namespace that do not answer the option.
+fn silent(namespaces: &Namespaces, service: &Service, end: char) -> usize {
+    let pins = service.pins.display();
+    let text = namespaces.run_in(end, &format!("{WATERFILLD} status --json --pins {pins}")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["silent_listeners"].as_array().map_or(0, Vec::len)
+}
+
+/// Returns the capabilities of a systemd unit and its drop-ins in the form that setpriv expects.
+fn capabilities(files: &[&str]) -> String {
+    let of = |file: &&str| {
+        let unit = fs::read_to_string(file).unwrap();
+        let line = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+        let lower = |name: &str| name.strip_prefix("CAP_").unwrap().to_lowercase();
+        line.split_whitespace().map(lower).collect::<Vec<_>>()
+    };
+    format!(",+{}", files.iter().flat_map(of).collect::<Vec<_>>().join(",+"))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::common::{Daemon, Namespaces, WATERFILLD, run};
-use super::{Service, capabilities, line};
+use super::{Service, UNIT, capabilities, line};
 
 const ROUTER: &str = "[[router]]\ndevice = \"rb\"\nrate = \"50 Mbit/s\"\n";
 const INSIDE: &str = "[[csig]]\ndevice = \"rb\"\nrole = \"inside\"\n";
@@ -122,7 +122,7 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
     let Some((namespaces, mut end)) = domain() else { return };
     let Some(mut service) = Service::new(&namespaces) else { return };
     service.write(&[ROUTER, INSIDE, LATE].concat());
-    service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities()));
+    service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities(&[UNIT])));
     assert!(service.ask(b"status\n").contains("1 link, 2 devices of CSIG; no device yet: late0"), "{}", service.log());
 
     under_traffic(&namespaces, 56, || ());
