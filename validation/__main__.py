@@ -73,6 +73,7 @@ STUDIES: Mapping[str, str] = {
     "thread-bytes": "thread_bytes",
     "thread-scaling": "thread_scaling",
     "topologies": "topologies.study",
+    "wind-up": "wind_up",
 }
 TONIGHT = "tonight"
 _HOW = "Run one: make validate STUDY=NAME [OPTIONS=…]; OPTIONS=--help lists its options."

@@ -75,18 +75,24 @@ def fields_of(header: Value) -> tuple[int, int]:
     return int.from_bytes(header[2:5], "big"), int.from_bytes(header[5:8], "big")
 
 
+def price_max(x_max: float, x_min: float, t: int) -> Real:
+    """Return the highest price p_max = T ln(x_max/x_min), for T in ps (§V)."""
+    return -seconds(t) * ln(Real(x_min) / x_max)
+
+
 class Router(PartChecker):
     """Equations of a MaxNet router (Fig. 3)."""
 
     def __init__(self, params: Params) -> None:
         self.params = params
-        self.x_max = number(params["x_max"])
+        self.x_max, self.x_min = number(params["x_max"]), number(params["x_min"])
         self.t, self.dt_p, self.t_0 = (picoseconds(params[name]) for name in ("t", "dt_p", "t_0"))
         self.average = picoseconds(params["load_average"])
 
     def _price_min(self, step: Step) -> Real:
         # eq. 8: D⁻¹(C) = −T ln(C/x_max).
-        return -seconds(self.t) * ln(Real(number(step.inputs["capacity"])) / self.x_max)
+        least = -seconds(self.t) * ln(Real(number(step.inputs["capacity"])) / self.x_max)
+        return smallest(least, number(step.after["price_max"]))
 
     def _mu(self, step: Step) -> float:
         target = step.inputs["target"]
@@ -96,6 +102,7 @@ class Router(PartChecker):
         after = {
             "capacity": step.inputs["capacity"],
             "price_min": self._price_min(step),
+            "price_max": price_max(self.x_max, self.x_min, self.t),
             "price": step.after["price_min"],
             "price_code": code_of(number(step.after["price"])),
             "arrived": 0.0,
@@ -151,10 +158,11 @@ class Router(PartChecker):
         capacity, before = number(step.inputs["capacity"]), number(step.before["price"])
         after: dict[str, object] = {"capacity": capacity}
         price, least = Real(before), Real(number(step.before["price_min"]))
+        most = number(step.before["price_max"])
         if capacity != step.before["capacity"]:
             after["price_min"] = self._price_min(step)
             least = Real(number(step.after["price_min"]))
-            price = largest(price, least)
+            price = smallest(largest(price, least), most)
         arrived = Real(number(step.before["arrived"]))
         dt = seconds(self.dt_p)
         load = arrived.exact_times(8) / dt
@@ -163,10 +171,10 @@ class Router(PartChecker):
             weight = ratio(self.dt_p, self.average)
             last = number(step.before["arrival_rate"])
             after["arrival_rate"] = last + (load - last) * weight
-        # eq. 3 as in Fig. 3: p ← max(p_min, p + (y_dt + Q dt_p/T₀)/C − μ dt_p).
+        # eq. 3 as in Fig. 3: p + (y_dt + Q dt_p/T₀)/C − μ dt_p, from p_min to p_max.
         volume = arrived + number(step.inputs["queue"]) * (dt / seconds(self.t_0))
         next_price = price + volume.exact_times(8) / capacity - self._mu(step) * dt
-        after["price"] = largest(next_price, least)
+        after["price"] = smallest(largest(next_price, least), most)
         after["price_code"] = code_of(number(step.after["price"]))
         after["arrived"] = 0.0
         if self.params["promise"]:
@@ -231,6 +239,7 @@ class Source(SourceChecker):
             number(params[name]) for name in ("x_max", "alpha", "eta")
         )
         self.t, self.dt_min = picoseconds(params["t"]), picoseconds(params["dt_min"])
+        self.price_max = price_max(self.x_max, number(params["x_min"]), self.t)
 
     def _new(self, step: Step) -> Expected:
         zero = dict.fromkeys(("gain", "zero", "rate_min", "price", "xi", "price_rate"), 0.0)
@@ -275,7 +284,7 @@ class Source(SourceChecker):
         elif code:
             updated = before["updated"]
             if updated is None or since(step, "updated") >= self.dt_min:
-                after |= self._priced(step, real_of(code), xi, tau)
+                after |= self._priced(step, smallest(real_of(code), self.price_max), xi, tau)
         return Expected(after, self._limit(step))
 
     def _start(self, step: Step, code: int, tau: int) -> dict[str, object]:
@@ -303,12 +312,12 @@ class Source(SourceChecker):
         window = Real(number(step.after["pacing"] or 0.0)) * seconds(tau)
         return {"pacing": pacing, "window": window.exact_times(Fraction(1, 8))}
 
-    def _priced(self, step: Step, q: Fraction, xi: Real, tau: int) -> dict[str, object]:
-        """Return the state after the source applies a price q (Fig. 2)."""
+    def _priced(self, step: Step, q: Real, xi: Real, tau: int) -> dict[str, object]:
+        """Return the state after the source applies a price q, at most p_max (Fig. 2)."""
         gain, zero = number(step.after["gain"]), number(step.after["zero"])
         before = step.before
-        rest = gain * Real(q) - Real(q) / seconds(self.t)
-        after: dict[str, object] = {"price": float(q), "updated": step.time}
+        rest = gain * q - q / seconds(self.t)
+        after: dict[str, object] = {"price": q, "updated": step.time}
         mode = before["start"]
         if before["updated"] is None:
             after["xi"] = rest
@@ -323,7 +332,7 @@ class Source(SourceChecker):
         if self.params["order"] == "rate-first" and before["updated"] is not None:
             used = xi
         # eq. 6a: x = x_max exp(ξ − αq/τ), at most x_max.
-        rate = number(before["weight"]) * (self.x_max * exp(smallest(used - gain * Real(q), 0)))
+        rate = number(before["weight"]) * (self.x_max * exp(smallest(used - gain * q, 0)))
         after["price_rate"] = rate
         price_rate = number(step.after["price_rate"])
         return {**after, **self._risen(step, mode, price_rate, tau)}

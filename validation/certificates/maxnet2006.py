@@ -12,6 +12,7 @@ from validation.certificates.maxnet import (
     code_of,
     codes,
     fields_of,
+    price_max,
     real_of,
     wire,
 )
@@ -36,12 +37,14 @@ class Router(PartChecker):
 
     def __init__(self, params: Params) -> None:
         self.params = params
-        self.x_max, self.every = number(params["x_max"]), number(params["mark_every"])
+        self.x_max, self.x_min = number(params["x_max"]), number(params["x_min"])
+        self.every = number(params["mark_every"])
         self.t, self.dt = picoseconds(params["t"]), picoseconds(params["dt"])
 
     def _price_min(self, step: Step) -> Real:
         # eq. 11: −T ln(C/x_max).
-        return -seconds(self.t) * ln(Real(number(step.inputs["capacity"])) / self.x_max)
+        least = -seconds(self.t) * ln(Real(number(step.inputs["capacity"])) / self.x_max)
+        return smallest(least, number(step.after["price_max"]))
 
     def _new(self, step: Step) -> Expected:
         target = step.inputs["target"]
@@ -51,6 +54,7 @@ class Router(PartChecker):
             "mu": mu,
             "start_share": Real(mu) + number(self.params["epsilon"]),
             "price_min": self._price_min(step),
+            "price_max": price_max(self.x_max, self.x_min, self.t),
             "price": step.after["price_min"],
             "price_code": code_of(number(step.after["price"])),
             "arrived": 0.0,
@@ -100,16 +104,17 @@ class Router(PartChecker):
         capacity = number(step.inputs["capacity"])
         after: dict[str, object] = {"capacity": capacity}
         price, least = Real(number(before["price"])), Real(number(before["price_min"]))
+        most = number(before["price_max"])
         if capacity != before["capacity"]:
             after["price_min"] = self._price_min(step)
             least = Real(number(step.after["price_min"]))
-            price = largest(price, least)
+            price = smallest(largest(price, least), most)
         arrived = Real(number(before["arrived"])).exact_times(8)
         # eq. 7 over dt: p + (y − μC dt)/C.
         moved = price + arrived / capacity - number(before["mu"]) * seconds(self.dt)
         after |= {
             "arrival_rate": arrived / seconds(self.dt),
-            "price": largest(moved, least),
+            "price": smallest(largest(moved, least), most),
             "price_code": code_of(number(step.after["price"])),
             "arrived": 0.0,
             "next_update": step.time + self.dt,
@@ -133,6 +138,7 @@ class Source(SourceChecker):
             number(params[name]) for name in ("x_max", "alpha", "eta")
         )
         self.t, self.dt_source = picoseconds(params["t"]), picoseconds(params["dt_source"])
+        self.price_max = price_max(self.x_max, number(params["x_min"]), self.t)
 
     def _limit(self, step: Step) -> dict[str, object]:
         return {"window": step.after["window"], "pacing": step.after["pacing"]}
@@ -157,7 +163,7 @@ class Source(SourceChecker):
                 if step.before["mode"] == _ASKING:
                     after = self._started(step, code, tau)
             elif code:
-                after = self._priced(step, real_of(code), tau)
+                after = self._priced(step, smallest(real_of(code), self.price_max), tau)
         return Expected(after, self._limit(step))
 
     def _started(self, step: Step, code: int, tau: int) -> dict[str, object]:
@@ -180,24 +186,24 @@ class Source(SourceChecker):
         pacing = Real(number(step.after["window"])).exact_times(8) / seconds(tau)
         return {"window": window, "pacing": pacing}
 
-    def _priced(self, step: Step, price: Fraction, tau: int) -> dict[str, object]:
+    def _priced(self, step: Step, price: Real, tau: int) -> dict[str, object]:
         before = step.before
         if before["average"] is None:
             # Fig. 5, step 2: eq. 10 is ξ's first value.
             q = number(step.after["average"] or 0.0)
             gain = self.alpha / seconds(tau)
             after: dict[str, object] = {
-                "average": Real(price),
+                "average": price,
                 "xi": gain * q - Real(q) / seconds(self.t),
                 "base_rtt": tau,
                 "acks": 0,
-                "last_price": Real(price),
+                "last_price": price,
                 **dict.fromkeys(("last_price_at", "updated", "raised"), step.time),
             }
             mode = before["mode"]
             if mode == _ASKING:
                 after["mode"] = mode = _PRICED
-            return {**after, **self._windowed(step, tau, whole(mode), step.time, float(price))}
+            return {**after, **self._windowed(step, tau, whole(mode), step.time, price)}
         xi = Real(number(before["xi"]))
         old = whole(before["base_rtt"])
         if tau != old and self.params["compensate"]:
@@ -232,7 +238,7 @@ class Source(SourceChecker):
         return {**after, **self._windowed(step, tau, whole(before["mode"]), raised, last)}
 
     def _windowed(
-        self, step: Step, tau: int, mode: int, raised: int, last: float
+        self, step: Step, tau: int, mode: int, raised: int, last: Real | float
     ) -> dict[str, object]:
         """Return the state after a window update, with x = x_max exp(ξ − qα/τ) (Fig. 5, steps 3 and
         4; eq. 8).

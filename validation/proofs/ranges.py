@@ -177,6 +177,7 @@ VCP = ProofLaw(
 def _maxnet_link(f: Fields) -> list[Any]:
     return [
         f["maxnet.price_min"].term <= f["maxnet.price"].term,
+        f["maxnet.price"].term <= f["maxnet.price_max"].term,
         f["maxnet.t_0"].term > f["maxnet.dt_p"].term,
     ]
 
@@ -202,6 +203,7 @@ _WINDOWS = {("host_update_boost", "packets"): (0, 1 << 24)}
 
 _MAXNET_PARAMS = {
     "source.x_max": (32, 10**15),
+    "source.x_min": (32, 10**15),
     "source.alpha": (1, 1571),
     "source.eta": (1, 65535),
     "source.t": (1, 100000),
@@ -222,8 +224,9 @@ MAXNET = ProofLaw(
             "maxnet.capacity": (1, 1 << 57),
             "maxnet.x_max": (32, 10**15),
             "maxnet.start_share": (0, 1 << 57),
-            "maxnet.price": (0, 1 << 60),
+            "maxnet.price": (0, 1 << 56),
             "maxnet.price_min": (0, 1 << 56),
+            "maxnet.price_max": (0, 1 << 56),
             "maxnet.target_time": (0, 1 << 34),
             "maxnet.arrival_rate": (0, 1 << 63),
             "maxnet.promised": (0, 1 << 58),
@@ -340,7 +343,10 @@ JETMAX = ProofLaw(
 
 
 def _maxnet2006_link(f: Fields) -> list[Any]:
-    return [f["maxnet.price_min"].term <= f["maxnet.price"].term]
+    return [
+        f["maxnet.price_min"].term <= f["maxnet.price"].term,
+        f["maxnet.price"].term <= f["maxnet.price_max"].term,
+    ]
 
 
 def _maxnet2006_source(f: Fields) -> list[Any]:
@@ -356,6 +362,7 @@ MAXNET2006 = ProofLaw(
     {
         "law_params": {
             "source.x_max": (32, 10**15),
+            "source.x_min": (32, 10**15),
             "source.alpha": (1, 1571),
             "source.eta": (1, 65535),
             "source.t": (1, 100000),
@@ -374,8 +381,9 @@ MAXNET2006 = ProofLaw(
             "maxnet.x_max": (32, 10**15),
             "maxnet.start_share": (0, 1 << 58),
             "maxnet.start_min": (0, 1 << 57),
-            "maxnet.price": (0, 1 << 60),
+            "maxnet.price": (0, 1 << 56),
             "maxnet.price_min": (0, 1 << 56),
+            "maxnet.price_max": (0, 1 << 56),
             "maxnet.target_time": (0, 1 << 34),
             "maxnet.arrival_rate": (0, 1 << 63),
             "maxnet.dt": (1, 10**6),

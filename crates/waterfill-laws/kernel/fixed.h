@@ -280,10 +280,10 @@ FIXED_INLINE __u32 fixed_price_code(__u64 price)
 	return code < FIXED_CODE_MAX ? (__u32)code : FIXED_CODE_MAX;
 }
 
-/* Returns D^-1(C) = -T ln(C/x_max) in 2^-34 s, T in ms. [maxnet-2007:eq8] */
-FIXED_INLINE __u64 fixed_price_min(__u64 capacity, __u64 x_max, __u32 t)
+/* Returns D^-1(x) = -T ln(x/x_max) in 2^-34 s, T in ms. [maxnet-2007:eq8] */
+FIXED_INLINE __u64 fixed_price(__u64 rate, __u64 x_max, __u32 t)
 {
-	__u64 code = fixed_rate_code(capacity, x_max);
+	__u64 code = fixed_rate_code(rate, x_max);
 
 	return ((code << FIXED_EXTRA_BITS) * t + 500) / 1000; /* 39 + 17 bits */
 }

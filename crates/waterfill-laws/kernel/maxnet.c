@@ -3,8 +3,8 @@
 #define LAW_NAME maxnet
 #define LAW_HEADER "maxnet.h"
 #define LAW_PARAMS \
-	FIELD(law_params, source.x_max), FIELD(law_params, source.alpha), FIELD(law_params, source.eta), \
-		FIELD(law_params, source.t), FIELD(law_params, source.dt_min), FIELD(law_params, source.average), \
+	FIELD(law_params, source.x_max), FIELD(law_params, source.x_min), FIELD(law_params, source.alpha), \
+		FIELD(law_params, source.eta), FIELD(law_params, source.t), FIELD(law_params, source.dt_min), FIELD(law_params, source.average), \
 		FIELD(law_params, source.compensate), FIELD(law_params, source.xi_first), FIELD(law_params, source.bare), \
 		FIELD(law_params, dt_p), FIELD(law_params, t_0), FIELD(law_params, promise), \
 		FIELD(law_params, weight)
@@ -61,15 +61,15 @@ __u32 waterfill_maxnet_host_tau(__u64 rate, __u32 tau, __u32 packet, __u32 base_
 
 /* The router alone, for the tests that compare its program in the kernel with it. */
 
-void waterfill_maxnet_link_init(struct maxnet_link *link, __u64 capacity, __u64 x_max, __u32 t, __u32 mu, __u32 dt_p,
-				__u32 t_0, __u32 promise)
+void waterfill_maxnet_link_init(struct maxnet_link *link, __u64 capacity, __u64 x_max, __u64 x_min, __u32 t, __u32 mu,
+				__u32 dt_p, __u32 t_0, __u32 promise)
 {
-	maxnet_link_init(link, capacity, x_max, t, mu, dt_p, t_0, promise);
+	maxnet_link_init(link, capacity, x_max, x_min, t, mu, dt_p, t_0, promise);
 }
 
-void waterfill_maxnet_link_set(struct maxnet_link *link, __u64 capacity, __u32 mu)
+void waterfill_maxnet_link_set(struct maxnet_link *link, __u64 capacity, __u64 x_min, __u32 mu)
 {
-	maxnet_link_set(link, capacity, mu);
+	maxnet_link_set(link, capacity, x_min, mu);
 }
 
 void waterfill_maxnet_tick(struct maxnet_link *link, __u64 bytes, __u64 queue)

@@ -45,7 +45,7 @@
  *   field            scale             range used here          why it fits
  *   ---------------  ----------------  -----------------------  -------------------------------
  *   price on wire    2^-18 s           23 bits: 0 .. 32 s       section V
- *   router's price   2^-34 s           60 bits: 2^26 s          the wire carries at most 32 s
+ *   router's price   2^-34 s           up to p_max, 46 bits     T ln(x_max/x_min) is 3200 s at T = 100 s
  *   average          2^-58 s           63 bits                  23 + 40
  *   xi               2^-34 and 2^-66   61 bits and a sign       alpha q / tau is 2^26 at q = 32 s, tau = 1 us
  *   alpha            10^-3             1 .. 1571 (pi/2)         11 bits
@@ -59,6 +59,7 @@
  *   mu               10^-6             1 .. 10^6                20 bits
  *   weight           10^-3             1 .. 10^6                20 bits
  *   x_max            bit/s             32 .. 10^15              50 bits
+ *   x_min            bit/s             32 .. x_max              ln(10^15/32) is below 32, the codes' range
  *   rates, C         bit/s             1 .. 2^57                x_max times a weight of 144; clamped
  *   bytes, queue     bytes             0 .. 2^40                1 ms at 8 Pbit/s; clamped
  *   window           bytes             0 .. 2^59                2^57 bit/s for 16.8 s
@@ -78,7 +79,7 @@
  *     the rate: a flow whose RTT of 10.5 us is rounded to 10 us gets 5 % less.
  *   - Time is in whole microseconds. The error of dt is below one and does not add up, as the next dt starts where this
  *     one ended.
- *   - p_min, and a start rate on the wire, are found in whole codes of ln(rate): 3.8 10^-6 of the rate. A start rate is
+ *   - p_min, p_max, and a start rate on the wire, are found in whole codes of ln(rate): 3.8 10^-6 of the rate. A start rate is
  *     rounded up to a code; the real law rounds to the nearest.
  *   - A rise of MaxStart is rounded up to a whole bit/s, so that MaxStart ends.
  *   - A weight is a whole number of thousandths.
@@ -128,8 +129,7 @@
 #define MAXNET_RATE_MAX_BPS (1ull << 57)
 /* The most bytes of an interval, or of a queue. */
 #define MAXNET_BYTES_MAX (1ull << 40)
-/* The largest price of a router, and its largest rise in an interval, in 2^-34 s. */
-#define MAXNET_PRICE_MAX (1ull << 60)
+/* The largest rise of a price in an interval, in 2^-34 s. */
 #define MAXNET_TIME_MAX (1ull << 58)
 /* The largest |xi|; only an RTT that falls and rises again and again gets there. */
 #define MAXNET_XI_MAX (1ll << 61)
@@ -141,6 +141,7 @@
 /* Parameters that all connections share. */
 struct maxnet_params {
 	__u64 x_max;      /* bit/s */
+	__u64 x_min;      /* bit/s */
 	__u32 alpha;      /* 10^-3 */
 	__u32 eta;        /* 10^-3 */
 	__u32 t;          /* ms */
@@ -174,6 +175,8 @@ struct maxnet_source {
 	__u32 packet;        /* bytes: the minimum window */
 	__u32 mode;          /* enum maxnet_mode */
 	__u32 has_price;
+	__u32 price_max;     /* 2^-18 s: the highest price that the source applies */
+	__u32 reserved;
 };
 
 /* The receiving side of one connection; initialise with zeros. */
@@ -193,6 +196,7 @@ struct maxnet_link {
 	__u64 start_share;  /* bit/s: (mu + (1 - mu)/4) C */
 	__u64 price;        /* 2^-34 s */
 	__u64 price_min;    /* 2^-34 s */
+	__u64 price_max;    /* 2^-34 s */
 	__u64 target_time;  /* 2^-34 s: mu dt_p */
 	__u64 arrival_rate; /* bit/s: y of the last full interval */
 	__u64 promised;     /* bit/s: start rates promised, as they were `promised_age` ago */
@@ -233,15 +237,15 @@ MAXNET_INLINE __u64 maxnet_time_for(__u64 volume, __u64 capacity)
 	return fixed_divide(volume, capacity, 21); /* 8 bits and 2^(34 - 16) */
 }
 
-/* Returns p after n steps of p + y/C - mu dt_p, not below p_min; y/C is `time`. [maxnet-2007:eq3, VI] */
+/* Returns p after n steps of p + y/C - mu dt_p, from p_min to p_max; y/C is `time`. [maxnet-2007:eq3, V, VI] */
 MAXNET_INLINE __u64 maxnet_price_next(const struct maxnet_link *link, __u64 time, __u64 n)
 {
 	__u64 headroom, step;
 
 	if (time > link->target_time) {
-		headroom = MAXNET_PRICE_MAX - link->price;
+		headroom = link->price_max - link->price;
 		step = time - link->target_time;
-		return n > headroom / step ? MAXNET_PRICE_MAX : link->price + n * step;
+		return n > headroom / step ? link->price_max : link->price + n * step;
 	}
 	if (time < link->target_time) {
 		headroom = link->price - link->price_min;
@@ -249,6 +253,15 @@ MAXNET_INLINE __u64 maxnet_price_next(const struct maxnet_link *link, __u64 time
 		return n > headroom / step ? link->price_min : link->price - n * step;
 	}
 	return link->price;
+}
+
+/* Sets the price, or its limit if the price is out of range. */
+MAXNET_INLINE void maxnet_set_price(struct maxnet_link *link, __u64 price)
+{
+	if (price < link->price_min)
+		price = link->price_min;
+	link->price = price < link->price_max ? price : link->price_max;
+	link->price_code = fixed_price_code(link->price);
 }
 
 /* Updates the price for n intervals, each with `bytes` arrived and `queue_bytes` waiting. [maxnet-2007:fig3] */
@@ -280,8 +293,8 @@ MAXNET_INLINE void maxnet_idle(struct maxnet_link *link, __u64 intervals, __u64 
 	maxnet_intervals(link, intervals, 0, queue_bytes);
 }
 
-/* Sets another rate or target on a running link; its price stays unless p_min is higher. mu in 10^-6. */
-MAXNET_INLINE void maxnet_link_set(struct maxnet_link *link, __u64 capacity_bps, __u32 mu)
+/* Sets another rate, target or x_min on a running link; its price moves only into its new range. mu in 10^-6. */
+MAXNET_INLINE void maxnet_link_set(struct maxnet_link *link, __u64 capacity_bps, __u64 x_min, __u32 mu)
 {
 	link->capacity = capacity_bps ? capacity_bps : 1;
 	if (link->capacity > MAXNET_RATE_MAX_BPS)
@@ -291,14 +304,15 @@ MAXNET_INLINE void maxnet_link_set(struct maxnet_link *link, __u64 capacity_bps,
 	link->start_share = fixed_scale(link->capacity, 3ull * link->mu + 1000000, 4000000);
 	/* 10^-12 s is 2^34/10^12 = 2^22/5^12 units of 2^-34 s; 20 + 20 + 22 bits. */
 	link->target_time = ((((__u64)link->mu * link->dt_p) << 22) + 122070312) / 244140625;
-	link->price_min = fixed_price_min(link->capacity, link->x_max, link->t);
-	if (link->price < link->price_min)
-		link->price = link->price_min;
-	link->price_code = fixed_price_code(link->price);
+	link->price_max = fixed_price(x_min, link->x_max, link->t);
+	link->price_min = fixed_price(link->capacity, link->x_max, link->t);
+	if (link->price_min > link->price_max)
+		link->price_min = link->price_max; /* a link that became slower than x_min has only one price */
+	maxnet_set_price(link, link->price);
 }
 
 static inline __attribute__((always_inline)) void
-maxnet_link_init(struct maxnet_link *link, __u64 capacity_bps, __u64 x_max, __u32 t_ms, __u32 mu /* 10^-6 */,
+maxnet_link_init(struct maxnet_link *link, __u64 capacity_bps, __u64 x_max, __u64 x_min, __u32 t_ms, __u32 mu /* 10^-6 */,
 		 __u32 dt_p_us, __u32 t_0_us, __u32 promise)
 {
 	link->x_max = x_max;
@@ -313,7 +327,7 @@ maxnet_link_init(struct maxnet_link *link, __u64 capacity_bps, __u64 x_max, __u3
 	link->promised_age = 0;
 	link->arrival_rate = 0;
 	link->price = 0;
-	maxnet_link_set(link, capacity_bps, mu); /* sets the price to p_min */
+	maxnet_link_set(link, capacity_bps, x_min, mu); /* sets the price to p_min */
 }
 
 /* Returns what is left of the promised rates: a promise decays over T_0, by when it arrives as load. */
@@ -510,6 +524,8 @@ MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxn
 	s->packet = packet_bytes;
 	s->mode = MAXNET_ASKING;
 	s->has_price = 0;
+	s->price_max = fixed_price_code(fixed_price(p->x_min, p->x_max, p->t));
+	s->reserved = 0;
 }
 
 /* Sets the base RTT; returns whether it changed. */
@@ -601,7 +617,8 @@ MAXNET_INLINE void maxnet_ack(const struct maxnet_params *p, struct maxnet_sourc
 		return;
 	if (s->has_price && maxnet_since(s->updated, now_us) < p->dt_min)
 		return;
-	maxnet_apply_price(p, s, now_us, code);
+	/* xi follows xi*(q), so p_max bounds it as well. */
+	maxnet_apply_price(p, s, now_us, code < s->price_max ? code : s->price_max);
 }
 
 /* Takes a new base RTT without an echo: compensates xi and sets the window. */
@@ -714,13 +731,12 @@ FIXED_INLINE void law_link_set(struct law_link *link, const struct law_params *p
 	if (law->dt_p && law->x_max == p->source.x_max && law->t == p->source.t && law->dt_p == p->dt_p &&
 	    law->t_0 == p->t_0) {
 		law->promise = p->promise;
-		maxnet_link_set(law, capacity, target);
+		maxnet_link_set(law, capacity, p->source.x_min, target);
 		return;
 	}
-	maxnet_link_init(law, capacity, p->source.x_max, p->source.t, target, p->dt_p, p->t_0, p->promise);
-	if (law->price < price && price <= MAXNET_PRICE_MAX)
-		law->price = price;
-	law->price_code = fixed_price_code(law->price);
+	maxnet_link_init(law, capacity, p->source.x_max, p->source.x_min, p->source.t, target, p->dt_p, p->t_0,
+			 p->promise);
+	maxnet_set_price(law, price);
 }
 
 FIXED_INLINE __u32 law_interval(const struct law_link *link)
@@ -787,9 +803,8 @@ FIXED_INLINE void law_link_read(const struct law_link *link, __u64 signals[LAW_S
 
 FIXED_INLINE void law_link_restore(struct law_link *link, __u64 price)
 {
-	if (link->maxnet.price < price && price <= MAXNET_PRICE_MAX)
-		link->maxnet.price = price;
-	link->maxnet.price_code = fixed_price_code(link->maxnet.price);
+	if (link->maxnet.price < price)
+		maxnet_set_price(&link->maxnet, price);
 }
 
 struct law_source {

@@ -77,12 +77,11 @@
 #define MAXNET2006_RTT_MAX_US (1u << 24)
 /* The largest rate: 144 times 10^15 bit/s. */
 #define MAXNET2006_RATE_MAX_BPS (1ull << 57)
-/* A router's price stays below 2^26 s, far above any that the wire carries. */
-#define MAXNET2006_PRICE_MAX (1ull << 60)
 
 /* Parameters that all connections share. */
 struct maxnet2006_params {
 	__u64 x_max;       /* bit/s */
+	__u64 x_min;       /* bit/s */
 	__u32 alpha;       /* 10^-3 */
 	__u32 eta;         /* 10^-3 */
 	__u32 t;           /* ms */
@@ -120,6 +119,8 @@ struct maxnet2006_source {
 	__u32 acks;        /* since the last step 3 */
 	__u32 mode;        /* enum maxnet2006_mode */
 	__u32 has_price;
+	__u32 price_max;   /* 2^-18 s: the highest price that the source applies */
+	__u32 reserved;
 };
 
 /* One direction of a link. */
@@ -130,6 +131,7 @@ struct maxnet2006_link {
 	__u64 start_min;    /* bit/s: QSminrate */
 	__u64 price;        /* 2^-34 s */
 	__u64 price_min;    /* 2^-34 s */
+	__u64 price_max;    /* 2^-34 s */
 	__u64 target_time;  /* 2^-34 s: mu dt */
 	__u64 arrival_rate; /* bit/s: y/dt of the last full interval */
 	__u32 dt;           /* us */
@@ -148,16 +150,20 @@ static inline __u64 maxnet2006_time_for(__u64 bytes, __u64 capacity)
 	return fixed_divide(bits, capacity, 34);
 }
 
-/* Returns p + y/C - mu dt, not below p_min. [tcp-maxnet-2006:eq7] */
+/* Returns the nearest price from p_min to p_max. [tcp-maxnet-2006:eq11, 3.3] */
+static inline __u64 maxnet2006_price_clip(const struct maxnet2006_link *link, __u64 price)
+{
+	if (price < link->price_min)
+		return link->price_min;
+	return price < link->price_max ? price : link->price_max;
+}
+
+/* Returns p + y/C - mu dt, from p_min to p_max. [tcp-maxnet-2006:eq7] */
 static inline __u64 maxnet2006_price_next(const struct maxnet2006_link *link, __u64 bytes)
 {
 	__u64 price = link->price + maxnet2006_time_for(bytes, link->capacity);
 
-	if (price > MAXNET2006_PRICE_MAX)
-		price = MAXNET2006_PRICE_MAX;
-	if (price < link->price_min + link->target_time)
-		return link->price_min;
-	return price - link->target_time;
+	return maxnet2006_price_clip(link, price > link->target_time ? price - link->target_time : 0);
 }
 
 /* Returns (mu + epsilon) C - y/dt, at least QSminrate. [tcp-maxnet-2006:3.1.2] */
@@ -169,14 +175,17 @@ static inline __u64 maxnet2006_start_rate(const struct maxnet2006_link *link)
 }
 
 /* Initialises a link. mu and mu + epsilon in 10^-6; T in ms; QSminrate = C/start_min_divisor; dt in us. */
-static inline void maxnet2006_link_init(struct maxnet2006_link *link, __u64 capacity, __u64 x_max, __u32 t,
-					__u32 mu, __u32 start_share, __u32 start_min_divisor, __u32 dt)
+static inline void maxnet2006_link_init(struct maxnet2006_link *link, __u64 capacity, __u64 x_max, __u64 x_min,
+					__u32 t, __u32 mu, __u32 start_share, __u32 start_min_divisor, __u32 dt)
 {
 	link->capacity = capacity;
 	link->x_max = x_max;
 	link->start_share = fixed_scale(capacity, start_share, 1000000); /* 31 + 21; 20 + 21 bits */
 	link->start_min = capacity / start_min_divisor;
-	link->price_min = fixed_price_min(capacity, x_max, t); /* [tcp-maxnet-2006:eq11] */
+	link->price_max = fixed_price(x_min, x_max, t);
+	link->price_min = fixed_price(capacity, x_max, t); /* [tcp-maxnet-2006:eq11] */
+	if (link->price_min > link->price_max)
+		link->price_min = link->price_max; /* a link that became slower than x_min has only one price */
 	link->price = link->price_min;
 	/* 10^-12 s is 2^34/10^12 = 2^22/5^12 units of 2^-34 s; 20 + 20 + 22 bits. */
 	link->target_time = (((__u64)mu * dt) << 22) / 244140625;
@@ -416,6 +425,8 @@ static inline void maxnet2006_ack(const struct maxnet2006_params *p, struct maxn
 	}
 	if (!code) /* no router on the path, or no price yet */
 		return;
+	if (code > s->price_max) /* xi follows xi*(q), so p_max bounds it as well */
+		code = s->price_max;
 	if (s->has_price) {
 		if (!maxnet2006_next_price(p, s, code, now, rtt))
 			return;
@@ -478,10 +489,10 @@ FIXED_INLINE void law_link_set(struct law_link *link, const struct law_params *p
 		capacity = 1;
 	if (capacity > MAXNET2006_RATE_MAX_BPS)
 		capacity = MAXNET2006_RATE_MAX_BPS;
-	maxnet2006_link_init(&link->maxnet, capacity, p->source.x_max, p->source.t, mu, mu + p->epsilon,
-			     p->qs_min_divisor ? p->qs_min_divisor : 1, dt < 1000000 ? dt : 1000000);
-	if (link->maxnet.price < price)
-		link->maxnet.price = price;
+	maxnet2006_link_init(&link->maxnet, capacity, p->source.x_max, p->source.x_min, p->source.t, mu,
+			     mu + p->epsilon, p->qs_min_divisor ? p->qs_min_divisor : 1,
+			     dt < 1000000 ? dt : 1000000);
+	link->maxnet.price = maxnet2006_price_clip(&link->maxnet, price);
 	maxnet2006_encode(link);
 }
 
@@ -542,8 +553,8 @@ FIXED_INLINE void law_link_read(const struct law_link *link, __u64 signals[LAW_S
 
 FIXED_INLINE void law_link_restore(struct law_link *link, __u64 price)
 {
-	if (link->maxnet.price < price && price <= MAXNET2006_PRICE_MAX)
-		link->maxnet.price = price;
+	if (link->maxnet.price < price)
+		link->maxnet.price = maxnet2006_price_clip(&link->maxnet, price);
 	maxnet2006_encode(link);
 }
 
@@ -558,6 +569,7 @@ FIXED_INLINE void law_source_init(const struct law_params *p, struct law_source 
 		s->maxnet.demand_max = 1;
 	s->maxnet.packet = packet;
 	s->maxnet.window = window;
+	s->maxnet.price_max = fixed_price_code(fixed_price(p->source.x_min, p->source.x_max, p->source.t));
 }
 
 FIXED_INLINE void law_request(const struct law_params *p, __u8 *value)

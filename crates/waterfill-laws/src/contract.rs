@@ -65,7 +65,8 @@ const LIMITS: &[Limits] = &[
         "maxnet",
         "",
         &[
-            ("x_max", "1 1e18 | 0 1.01e18"),
+            ("x_max", "32 1e18 | 0 1.01e18"),
+            ("x_min", "1e-300 1e15 | 0 1.01e15"),
             ("t", "1e-12 | 0"),
             ("alpha", "1e-9 1.5707 | 0 1.5707963267948966"),
             ("eta", "1e-9 1e6 | 0 1.01e6"),
@@ -80,6 +81,7 @@ const LIMITS: &[Limits] = &[
         "arithmetic=kernel",
         &[
             ("x_max", "32 1e15 | 31 1.01e15"),
+            ("x_min", "32 1e15 | 31 0 1.01e15"),
             ("t", "1e-3 100 | 0.999e-3 100.1"),
             ("alpha", "1e-3 | 0.9e-3"),
             ("eta", "1e-3 65.535 | 0.9e-3 65.536"),
@@ -97,7 +99,8 @@ const LIMITS: &[Limits] = &[
         "maxnet2006",
         "",
         &[
-            ("x_max", "1 1e18 | 0 1.01e18"),
+            ("x_max", "32 1e18 | 0 1.01e18"),
+            ("x_min", "1e-300 1e15 | 0 1.01e15"),
             ("t", "1e-12 | 0"),
             ("alpha", "1e-9 1.5707 | 0 1.5707963267948966"),
             ("eta", "1e-9 1e6 | 0 1.01e6"),
@@ -117,6 +120,7 @@ const LIMITS: &[Limits] = &[
         "arithmetic=kernel",
         &[
             ("x_max", "32 1e15 | 31 1.01e15"),
+            ("x_min", "32 1e15 | 31 0 1.01e15"),
             ("t", "1e-3 100 | 0.999e-3 100.1"),
             ("alpha", "1e-3 | 0.9e-3"),
             ("eta", "1e-3 65.535 | 0.9e-3 65.536"),
@@ -327,9 +331,9 @@ fn arithmetics_that_need_packets() {
     assert!(with("cubic", "").needs_packets() && !with("window", "").needs_packets());
 }
 
-/// MaxNet refuses links whose prices have no code, by bounds of T and x_max.
+/// MaxNet refuses links whose prices have no code, by bounds of T, x_max and x_min.
 ///
-/// x_max must be above every link's capacity, and the price of a thousandth of the capacity below 32 s. With x_max =
+/// x_max must be above every link's capacity, x_min at most that capacity, and the price of a thousandth of the capacity below 32 s. With x_max =
 /// 10¹⁵ bit/s and 1 Gbit/s the price is T·ln 10⁹, so T is at most 1.544 s.
 #[test]
 fn maxnet_refuses_links_whose_prices_have_no_code() {
@@ -340,6 +344,8 @@ fn maxnet_refuses_links_whose_prices_have_no_code() {
             assert_eq!(name(law, settings), None, "{law} {settings}");
         }
         assert_eq!(name(law, "x_max=1e9").as_deref(), Some("x_max"), "{law}");
+        assert_eq!(name(law, "x_min=1e9"), None, "{law}");
+        assert_eq!(name(law, "x_min=1.001e9").as_deref(), Some("x_min"), "{law}");
         assert_eq!(name(law, "t=1.55").as_deref(), Some("t: mu"), "{law}");
     }
     let link = LinkView { capacity: Rate::from_bps(1e12), ..link };
@@ -468,14 +474,14 @@ fn both_arithmetics_show_the_same_numbers() {
 const STATES: &[(&str, &str, &str, &str)] = &[
     (
         "maxnet",
-        "capacity price_min price price_code arrived arrival_rate promised next_update",
+        "capacity price_min price_max price price_code arrived arrival_rate promised next_update",
         "rtt average last start_rate",
         "base_rtt gain zero rate_min weight packet price xi updated price_rate window pacing \
          start start_initial start_rate start_raised",
     ),
     (
         "maxnet2006",
-        "capacity mu start_share price_min price price_code arrived arrival_rate next_update since_mark",
+        "capacity mu start_share price_min price_max price price_code arrived arrival_rate next_update since_mark",
         "last.0",
         "weight packet window pacing mode start_rate average xi base_rtt last_price_at updated acks raised last_price",
     ),

@@ -31,8 +31,8 @@ OFFERED = ["reno", "cubic", kernel.loadable("maxnet"), kernel.loadable("aecp")]
 # What `waterfilld laws --json` says, as far as the testbed reads it.
 LISTED = [
     {"name": "maxnet", "link": ["price_s", "price_min_s"], "source": ["price_s", "xi"],
-     "parameters": ["x_max", "alpha", "eta", "t", "dt_min", "average", "compensate", "order",
-                    "dt_p", "t_0", "promise"]},
+     "parameters": ["x_max", "x_min", "alpha", "eta", "t", "dt_min", "average", "compensate",
+                    "order", "dt_p", "t_0", "promise"]},
     {"name": "aecp", "link": ["r", "r_max"], "source": ["r", "x"],
      "parameters": ["alpha", "beta", "t", "t_2", "q_0", "x_0", "r_0", "form", "step", "ceiling",
                     "rounding"]},
@@ -211,6 +211,7 @@ def test_every_parameter_of_the_scenario_reaches_the_host():
     assert options["--base-rtt-window"] == "2500000000ns"
     assert (plain["alpha"], plain["eta"], plain["t"]) == ("0.66", "0.06", "400000000ns")
     assert (plain["x_max"], plain["dt_min"]) == ("1000000000000000bit", "1000ns")
+    assert plain["x_min"] == "32bit"
     assert (plain["average"], plain["order"]) == ("true", "xi-first")
     changes = {"alpha": 0.4, "t": 0.2, "average": False, "order": "rate-first"}
     other = daemon.host_arguments(*arguments_of("maxnet", **changes), "bpf_mat1", [7, 8], None)

@@ -179,7 +179,7 @@ def test_the_study_accepts_and_counts(one: Path, capsys: pytest.CaptureFixture[s
 def test_the_study_names_the_first_wrong_row(one: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, steps = log.read(one)
     row = next(s.row for s in steps if s.call == "on_timer")
-    file = with_word(one, row, "after", 2, 1 << 20)  # of `price`
+    file = with_word(one, row, "after", 3, 1 << 20)  # of `price`
     assert program.main(["certificates", str(file)]) == 1
     said = capsys.readouterr().err
     assert f"row {row}: maxnet router one, on_timer" in said
@@ -207,7 +207,7 @@ def test_the_old_command_names_the_new_one(one: Path) -> None:
 def test_a_state_must_follow_the_one_before(one: Path) -> None:
     _, steps = log.read(one)
     row = next(s.row for s in steps if s.call == "on_arrival" and s.row > 50)
-    verdict = verify(with_word(one, row, "before", 5, 1))  # of `arrival_rate`
+    verdict = verify(with_word(one, row, "before", 6, 1))  # of `arrival_rate`
     assert verdict.wrong is not None
     assert verdict.wrong.step.row == row
     assert "arrival_rate before" in str(verdict.wrong)
@@ -250,7 +250,8 @@ def test_what_is_no_log_is_refused_in_one_line(tmp_path: Path, one: Path) -> Non
         verify(recorded(tmp_path, "maxnet", {"arithmetic": "kernel"}, "sim", 50))
 
 
-# Recorded with `waterfilld … --log-steps` on Linux 6.18, thinned.
+# Recorded with `waterfilld … --log-steps` on Linux 6.18, thinned. Those of both MaxNets are older
+# than x_min: 32 bit/s and its price were added to them, and steps of higher prices left out.
 KERNEL = sorted(Path(__file__).parent.glob("*.steps"))
 CALLS = {"router": {"mark", "tick", "idle"}, "host": {"ack", "receive"}}
 

@@ -28,7 +28,6 @@ from validation.certificates.replay import Check, Expected, LawChecker, Params, 
 State: TypeAlias = "dict[str, Any]"
 
 _BYTES_MAX = 1 << 40
-_PRICE_MAX = 1 << 60
 _TIME_MAX = 1 << 58
 _XI_MAX = 1 << 61
 _RTT_MAX_US, _DT_MAX_US = 1 << 24, 1 << 30
@@ -43,7 +42,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "sums": (("bytes_sum", "Q"),),
     "cpu": (("cpu_bytes", "Q"),),
     "link": layout(
-        "capacity x_max start_share price price_min target_time arrival_rate promised "
+        "capacity x_max start_share price price_min price_max target_time arrival_rate promised "
         "promised_age aging",
         "price_code t mu dt_p t_0 promise start reserved",
     ),
@@ -51,7 +50,7 @@ LAYOUTS: Mapping[str, Layout] = {
         *((name, "Q") for name in ("window", "rate", "demand_max", "start_rate", "start_initial")),
         ("xi", "q"),
         *((name, "Q") for name in ("xi_speed", "updated", "raised")),
-        *((n, "I") for n in ("xi_low", "price", "base_rtt", "packet", "mode", "has_price")),
+        *layout("", "xi_low price base_rtt packet mode has_price price_max reserved"),
     ),
     "receiver": layout("average last", "rtt start has_price reserved"),
 }
@@ -69,13 +68,13 @@ def router(_: Params) -> Check:
     """Return the equations of a MaxNet router (Fig. 3)."""
 
     def intervals(s: State, n: int, arrived: int, queue: int) -> State:
-        # Fig. 3: y_dt + Q dt_p/T₀ in 2⁻¹⁶ bytes; eq. 3 for n intervals, at least p_min.
+        # Fig. 3: y_dt + Q dt_p/T₀ in 2⁻¹⁶ bytes; eq. 3 for n intervals, from p_min to p_max.
         volume = (arrived << 16) + (min(queue, _BYTES_MAX) << 16) * s["dt_p"] // s["t_0"]
         seconds = min((volume << 21) // s["capacity"], _TIME_MAX)
         if volume // s["capacity"] >= _TIME_MAX >> 21:
             seconds = _TIME_MAX
         moved = s["price"] + n * (seconds - s["target_time"])
-        price = min(max(moved, s["price_min"]), _PRICE_MAX)
+        price = min(max(moved, s["price_min"]), s["price_max"])
         if seconds == s["target_time"]:
             price = s["price"]
         age = min(s["promised_age"] + n * s["aging"], EXP_MAX)
@@ -255,7 +254,7 @@ def acknowledged(p: State, s: State, tau: int, field: int) -> None:
                 s["start_rate"] = s["start_initial"] = exp_down(p["x_max"], code << 16)
                 send(s, s["start_rate"])
     elif code and not (s["has_price"] and since(s["updated"], now) < p["dt_min"]):
-        priced(p, s, now, code)
+        priced(p, s, now, min(code, s["price_max"]))
 
 
 def priced(p: State, s: State, now: int, code: int) -> None:

@@ -26,7 +26,7 @@ from validation.certificates.replay import Check, Expected, LawChecker, Params, 
 
 State: TypeAlias = "dict[str, Any]"
 
-_BYTES_MAX, _PRICE_MAX = 1 << 40, 1 << 60
+_BYTES_MAX = 1 << 40
 _SECONDS_MAX = 1 << 20
 _MILLION = 1_000_000
 _ASKING, _QUICKSTART, _PRICED = 0, 1, 2
@@ -39,13 +39,16 @@ LAYOUTS: Mapping[str, Layout] = {
     "sums": layout("bytes_sum"),
     "cpu": layout("cpu_bytes"),
     "link": layout(
-        "capacity x_max start_share start_min price price_min target_time arrival_rate",
+        "capacity x_max start_share start_min price price_min price_max target_time arrival_rate",
         "dt reserved price_code start_code",
     ),
     "source": (
         *layout("demand_max window rate start_rate average"),
         ("xi", "q"),
-        *layout("price_at updated raised", "last_price base_rtt packet acks mode has_price"),
+        *layout(
+            "price_at updated raised",
+            "last_price base_rtt packet acks mode has_price price_max reserved",
+        ),
     ),
     "receiver": layout("", "field reserved"),
 }
@@ -58,10 +61,10 @@ def router(_: Params) -> Check:
     """Return the equations of a MaxNet 2006 router (eq. 7, and the start rate of §3.1.2)."""
 
     def moved(s: State, price: int, arrival_rate: int) -> Expected:
-        """Return the results of an update: the price, at least p_min, and the codes for the next
-        interval.
+        """Return the results of an update: the price, from p_min to p_max, and the codes for the
+        next interval.
         """
-        price = max(price, s["price_min"])
+        price = min(max(price, s["price_min"]), s["price_max"])
         # §3.1.2: (μ + ε) C − y, at least QSminrate.
         start_rate = max(s["start_share"] - arrival_rate, s["start_min"])
         after = {
@@ -78,7 +81,7 @@ def router(_: Params) -> Check:
         # eq. 7: p + y/C − μ dt. Beyond 2²⁰ s, whole seconds count no more.
         seconds, rest = divmod(8 * arrived, s["capacity"])
         time = (min(seconds, _SECONDS_MAX) << 34) + (rest << 34) // s["capacity"]
-        price = min(s["price"] + time, _PRICE_MAX) - s["target_time"]
+        price = s["price"] + time - s["target_time"]
         return moved(s, price, arrived * 8 * _MILLION // s["dt"])
 
     def idle(step: Step) -> Expected:
@@ -113,7 +116,7 @@ def source(_: Params) -> Check:
             if s["mode"] == _ASKING:
                 started(p, s, code, tau)
         elif code:
-            priced(p, s, code, tau)
+            priced(p, s, min(code, s["price_max"]), tau)
         return Expected(s)
 
     return by_call(ack=ack)

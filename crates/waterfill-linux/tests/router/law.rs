@@ -19,13 +19,14 @@ mod ffi {
             link: *mut LawLink,
             capacity: u64,
             x_max: u64,
+            x_min: u64,
             t: u32,
             mu: u32,
             dt_p: u32,
             t_0: u32,
             promise: u32,
         );
-        pub(super) fn waterfill_maxnet_link_set(link: *mut LawLink, capacity: u64, mu: u32);
+        pub(super) fn waterfill_maxnet_link_set(link: *mut LawLink, capacity: u64, x_min: u64, mu: u32);
         pub(super) fn waterfill_maxnet_mark(link: *mut LawLink, field: u32) -> u32;
         pub(super) fn waterfill_maxnet_tick(link: *mut LawLink, bytes: u64, queue: u64);
     }
@@ -36,13 +37,25 @@ impl HostLaw {
     pub(crate) fn new(r: &Request) -> Self {
         let mut link = LawLink::default();
         // SAFETY: the structure is the C code's own type and is used for the call only.
-        unsafe { ffi::waterfill_maxnet_link_init(&raw mut link, r.rate, r.x_max, r.t, r.mu, r.dt_p, r.t_0, r.promise) };
+        unsafe {
+            ffi::waterfill_maxnet_link_init(
+                &raw mut link,
+                r.rate,
+                r.x_max,
+                r.x_min,
+                r.t,
+                r.mu,
+                r.dt_p,
+                r.t_0,
+                r.promise,
+            )
+        };
         Self(link)
     }
 
-    fn set(&mut self, capacity: u64, mu: u32) {
+    fn set(&mut self, capacity: u64, x_min: u64, mu: u32) {
         // SAFETY: as above.
-        unsafe { ffi::waterfill_maxnet_link_set(&raw mut self.0, capacity, mu) };
+        unsafe { ffi::waterfill_maxnet_link_set(&raw mut self.0, capacity, x_min, mu) };
     }
 
     fn tick(&mut self, bytes: u64, queue: u64) {
@@ -93,7 +106,7 @@ fn the_price_equals_the_laws_price() {
             rate = 50_000_000 + 10_000 * round;
             let mu = 900_000 + round as u32;
             router.set(Request { rate, mu, now: interval_end - 1_000_000, ..request });
-            law.set(rate, mu);
+            law.set(rate, request.x_min, mu);
         }
         // Up to what the link carries, so that nothing waits: then every step is exact.
         let free = rate / 8000;

@@ -38,6 +38,7 @@ pub(crate) struct Request {
     pub(crate) now: u64,
     pub(crate) rate: u64,
     pub(crate) x_max: u64,
+    pub(crate) x_min: u64,
     pub(crate) mu: u32,
     pub(crate) t: u32,
     pub(crate) dt_p: u32,
@@ -61,6 +62,7 @@ impl Request {
         let Self { ifindex, now, rate, mu, overhead_bytes, header_bytes, attachment, .. } = *self;
         let mut params = Params { dt_p: self.dt_p, t_0: self.t_0, promise: self.promise, ..Params::default() };
         params.source.x_max = self.x_max;
+        params.source.x_min = self.x_min;
         params.source.t = self.t;
         let mut raw = RawRequest {
             command,
@@ -172,6 +174,7 @@ pub(crate) fn idle_link(ifindex: u32) -> Request {
         ifindex,
         rate: 1_000_000_000_000,
         x_max: 1_000_000_000_000_000,
+        x_min: 32,
         mu: 940_000,
         t: 400,
         dt_p: 1_000_000,

@@ -21,7 +21,13 @@ FIELD: Range = (0, (1 << 24) - 1)
 WORD: Range = (0, (1 << 32) - 1)
 RATE: Range = (1, 1 << 57)
 MAXNET: dict[str, Range] = {
-    **{"x_max": (32, 10**15), "alpha": (1, 1571), "eta": (1, 65535), "t": (1, 100_000)},
+    **{
+        "x_max": (32, 10**15),
+        "x_min": (32, 10**15),
+        "alpha": (1, 1571),
+        "eta": (1, 65535),
+        "t": (1, 100_000),
+    },
     **{"average": FLAG, "compensate": FLAG, "has_price": FLAG, "mode": (0, 2)},
     **{"demand_max": RATE, "start_rate": RATE, "rate": (0, 1 << 57), "xi": (0, 1 << 61)},
     **{"base_rtt": (1, 1 << 24), "packet": (1, 1 << 14), "window": (0, 1 << 59)},
@@ -33,7 +39,7 @@ RANGES: dict[str, dict[str, dict[str, Range]]] = {
         "params": {**MAXNET, "dt_min": (0, 1_000_000), "xi_first": FLAG, "bare": (0, 0)},
         "source": {
             **{**MAXNET, "packet": (1, 1 << 16), "start_initial": RATE, "price": (1, CODE[1])},
-            **{"xi_speed": (16, 1 << 62), "xi_low": WORD},
+            **{"xi_speed": (16, 1 << 62), "xi_low": WORD, "price_max": (1, CODE[1])},
         },
         "receiver": {"average": (0, CODE[1] << 40), "rtt": (0, 1 << 24), "has_price": FLAG},
     },
@@ -47,7 +53,10 @@ RANGES: dict[str, dict[str, dict[str, Range]]] = {
                 "wnd_update_freq": (0, 100),
             },
         },
-        "source": {**MAXNET, "average": (0, CODE[1] << 16), "last_price": CODE},
+        "source": {
+            **{**MAXNET, "average": (0, CODE[1] << 16), "last_price": CODE},
+            "price_max": (1, CODE[1]),
+        },
     },
     "rcp": {"source": {"rate": (0, 10**15), "code": FIELD, "reduced": FLAG}},
     "aecp": {

@@ -21,7 +21,13 @@ CALLS = ("mark", "tick", "idle")
 RANGES: dict[str, dict[str, tuple[int, int]]] = {
     "maxnet": {
         **{"capacity": (50, 1), "x_max": (57, 1), "start_share": (50, 0), "price": (60, 0)},
-        **{"price_min": (40, 0), "promised_age": (39, 0), "aging": (30, 1), "promised": (50, 0)},
+        **{
+            "price_min": (40, 0),
+            "price_max": (46, 0),
+            "promised_age": (39, 0),
+            "aging": (30, 1),
+            "promised": (50, 0),
+        },
         **{
             "dt_p": (19, 1),
             "t_0": (31, 1 << 20),
@@ -33,7 +39,13 @@ RANGES: dict[str, dict[str, tuple[int, int]]] = {
     },
     "maxnet2006": {
         **{"capacity": (57, 1), "x_max": (57, 1), "start_share": (57, 0), "start_min": (50, 0)},
-        **{"price": (60, 0), "price_min": (45, 0), "target_time": (36, 0), "dt": (20, 1)},
+        **{
+            "price": (60, 0),
+            "price_min": (45, 0),
+            "price_max": (46, 0),
+            "target_time": (36, 0),
+            "dt": (20, 1),
+        },
     },
     "aecp": {
         **{"place": (38, 0), "place_max": (38, 0), "capacity": (50, 1), "volume": (57, 1)},
@@ -86,8 +98,9 @@ def jetmax(state: State) -> None:
 
 
 def maxnet2006(state: State) -> None:
-    """Limit a random MaxNet 2006 state to prices from p_min and capacities up to x_max."""
-    state["price"] = max(state["price"], state["price_min"])
+    """Limit a random MaxNet 2006 state to prices from p_min to p_max and capacities up to x_max."""
+    state["price_max"] = max(state["price_max"], state["price_min"])
+    state["price"] = min(max(state["price"], state["price_min"]), state["price_max"])
     state["capacity"] = min(state["capacity"], state["x_max"])
 
 

@@ -12,6 +12,7 @@
 //! - `IV.B` MaxStart: begin at the smallest spare capacity (μ + (1 − μ)/4)·C − y of the path, then
 //!   rise by Δ·dt/(2τ) about sixteen times per RTT until the price's rate is reached
 //! - `V`    a price is 24 bits: a flag, 5 integer and 18 fractional bits
+//! - `V`    p ≤ p_max = D⁻¹(x_min), our reading of the range of rates
 //! - `VI`   p ≥ p_min = D⁻¹(C); ξ never passes ξ*; the receiver averages prices over one RTT
 //!
 //! # Symbols
@@ -23,7 +24,7 @@
 //! | C_l | `LinkView::capacity` | bit/s |
 //! | μ | `mu` | 1 |
 //! | dt_p, T₀ | `dt_p`, `t_0` | s |
-//! | x_max | `x_max` | bit/s |
+//! | x_max, x_min | `x_max`, `x_min` | bit/s |
 //! | ξ | `xi` | 1 |
 //! | α, η | `alpha`, `eta` | 1 |
 //! | T, τ, dt | `t`, `base_rtt` / `tau`, `dt` | s |
@@ -103,9 +104,9 @@ pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
 
-pub(super) use params::check_range;
+pub(super) use params::{check_range, check_x_min};
 pub(super) use receiver::averaged;
-pub(super) use router::{highest, price_next};
+pub(super) use router::{PriceRange, highest, price_max, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
 use crate::carriage::Carriage;
@@ -143,7 +144,7 @@ impl Protocol for MaxNet {
     type Source = Source;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
-        check_range(params.x_max, params.t, link.capacity)
+        check_range(params.x_max, params.x_min, params.t, link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu

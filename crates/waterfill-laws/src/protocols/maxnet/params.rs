@@ -60,6 +60,9 @@ crate::carriage::params_with_carriage! {
         /// Maximum supported rate x_max.
         x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI",
             kernel whole(32.0..=1e15);
+        /// Minimum rate x_min of the demand function, which bounds prices by p_max = T·ln(x_max/x_min).
+        x_min: Rate = Rate::from_bps(32.0), "maxnet-2007 §V; as a bound of prices, our reading",
+            kernel whole(32.0..=1e15);
         /// Speed of convergence T of the demand function.
         t: Duration = Duration::from_millis(400), "maxnet-2007 §VI",
             kernel millis(1e-3..=100.0);
@@ -111,6 +114,7 @@ impl Params {
             "x_max",
             "a rate above zero, up to 1e18 bit/s",
         )?;
+        check_x_min(self.x_min, self.x_max)?;
         require(!self.t.is_zero(), "t", "a time above zero")?;
         require(
             self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,
@@ -129,11 +133,26 @@ impl Params {
     }
 }
 
+fn show(rate: Rate) -> String {
+    Unit::Rate.show(&rate.to_value())
+}
+
+/// Checks that x_min is a rate up to x_max.
+pub(in crate::protocols) fn check_x_min(x_min: Rate, x_max: Rate) -> Result<(), ParamError> {
+    let expected = format!("a rate above zero, up to x_max, {}, got {}", show(x_max), show(x_min));
+    require(x_min > Rate::ZERO && x_min <= x_max, "x_min", &expected)
+}
+
 /// Checks that the 23-bit field can represent the prices of a link, from the whole capacity to a thousandth of the
-/// capacity.
-pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
-    let show = |rate: Rate| Unit::Rate.show(&rate.to_value());
+/// capacity, and that the link's minimum price is at most the maximum price.
+pub(in crate::protocols) fn check_range(
+    x_max: Rate,
+    x_min: Rate,
+    t: Duration,
+    capacity: Rate,
+) -> Result<(), ParamError> {
     require(x_max > capacity, "x_max", &format!("more than the link's {}, got {}", show(capacity), show(x_max)))?;
+    require(x_min <= capacity, "x_min", &format!("at most the link's {}, got {}", show(capacity), show(x_min)))?;
     let highest = demand_inverse(capacity / 1000.0, x_max, t.as_secs());
     let expected =
         format!("a time whose prices stay below 32 s, but a thousandth of the link would have {highest:.1} s");

@@ -6,7 +6,7 @@ use crate::carriage::Carriage;
 use crate::math;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::state::StateFields;
-use crate::units::{Instant, Rate, Volume};
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The router of one link direction: a virtual queue that fills when more than μC arrives.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Router {
     capacity: Rate,
     /// Price p in real numbers; packets carry its code.
     pub(super) price: f64,
-    price_min: f64,
+    range: PriceRange,
     price_code: u32,
     carriage: Carriage,
     /// Volume y_dt that arrived since the last update.
@@ -30,12 +30,13 @@ pub struct Router {
 impl crate::protocol::Router<MaxNet> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let params = Params { mu: link.target.unwrap_or(params.mu), ..params.clone() };
-        let price = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        let range = PriceRange::new(link.capacity, params.x_max, params.x_min, params.t);
+        let price = range.min;
         let mut carriage = params.carriage();
         Self {
             capacity: link.capacity,
             price,
-            price_min: price,
+            range,
             price_code: carried(price, params.x_max, params.t.as_secs(), &mut carriage),
             carriage,
             arrived: Volume::ZERO,
@@ -67,7 +68,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         let (dt, t_0) = (dt_p.as_secs(), t_0.as_secs());
         self.arrival_rate.add(self.arrived / dt_p);
         let arrived = with_queue(self.arrived, link.queue, dt, t_0);
-        self.price = price_next(self.price, arrived, self.capacity, mu, dt, self.price_min);
+        self.price = price_next(self.price, arrived, self.capacity, mu, dt, self.range);
         self.price_code = carried(self.price, x_max, t.as_secs(), &mut self.carriage);
         self.arrived = Volume::ZERO;
         if promise {
@@ -82,7 +83,10 @@ impl crate::protocol::Router<MaxNet> for Router {
     }
 
     fn state(&self, fields: &mut StateFields) {
-        crate::state_of!(fields, self: capacity, price_min, price, price_code, arrived);
+        crate::state_of!(fields, self: capacity);
+        fields.put("price_min", &self.range.min);
+        fields.put("price_max", &self.range.max);
+        crate::state_of!(fields, self: price, price_code, arrived);
         fields.put("arrival_rate", &self.arrival_rate.rate());
         crate::state_of!(fields, self: promised, next_update);
     }
@@ -93,8 +97,8 @@ impl Router {
     fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
-            self.price_min = demand_inverse(link.capacity, self.params.x_max, self.params.t.as_secs());
-            self.price = self.price.max(self.price_min);
+            self.range = PriceRange::new(link.capacity, self.params.x_max, self.params.x_min, self.params.t);
+            self.price = self.range.clip(self.price);
         }
     }
 
@@ -118,16 +122,44 @@ pub(super) fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) ->
     arrived + queue * (dt_p / t_0)
 }
 
-/// `[maxnet-2007:eq3]` Returns the next price, p + y_dt/C − μ·dt_p, at least p_min.
+/// Range of a link's price, from p_min = D⁻¹(C) (§VI) to p_max = D⁻¹(x_min) (§V, our reading).
+///
+/// Without p_max, traffic that ignores prices would raise the price for as long as it overloads the link, and the price
+/// would take as long to fall.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::protocols) struct PriceRange {
+    pub(in crate::protocols) min: f64,
+    pub(in crate::protocols) max: f64,
+}
+
+impl PriceRange {
+    pub(in crate::protocols) fn new(capacity: Rate, x_max: Rate, x_min: Rate, t: Duration) -> Self {
+        let max = price_max(x_max, x_min, t);
+        // A link that became slower than x_min has only one price.
+        Self { min: demand_inverse(capacity, x_max, t.as_secs()).min(max), max }
+    }
+
+    /// Returns the nearest price in the range.
+    pub(in crate::protocols) fn clip(self, price: f64) -> f64 {
+        price.max(self.min).min(self.max)
+    }
+}
+
+/// `[maxnet-2007:V]` Returns p_max = T·ln(x_max/x_min), above which no rate of the range has a price.
+pub(in crate::protocols) fn price_max(x_max: Rate, x_min: Rate, t: Duration) -> f64 {
+    demand_inverse(x_min, x_max, t.as_secs())
+}
+
+/// `[maxnet-2007:eq3]` Returns the next price, p + y_dt/C − μ·dt_p, within its range.
 pub(in crate::protocols) fn price_next(
     price: f64,
     arrived: Volume,
     capacity: Rate,
     mu: f64,
     dt_p: f64,
-    price_min: f64,
+    range: PriceRange,
 ) -> f64 {
-    (price + arrived / capacity - mu * dt_p).max(price_min)
+    range.clip(price + arrived / capacity - mu * dt_p)
 }
 
 /// `[maxnet-2007:IV.B]` Returns the spare capacity (μ + (1 − μ)/4)·C − y, which is negative if y is above the first

@@ -1,7 +1,7 @@
 //! Tests of MaxNet: equations checked by hand, then router, receiver and source.
 
 use super::receiver::{Sliding, averaged};
-use super::router::{price_next, spare_capacity, with_queue};
+use super::router::{PriceRange, price_next, spare_capacity, with_queue};
 use super::source::{Start, clipped, compensated, rate, start_rise, xi_equilibrium, xi_next};
 use super::*;
 use crate::params::{ParamType as _, Value};
@@ -84,8 +84,10 @@ fn fig4_option_on_the_wire() {
 #[test]
 fn eq3_price_step() {
     let c = Rate::from_bps(1e9);
-    close(price_next(5.5, Volume::from_bytes(125e3), c, 0.9, 1e-3, 0.0), 5.500_1, 1e-12);
-    assert_eq!(price_next(5.5, Volume::ZERO, c, 0.9, 1e-3, 5.4999), 5.4999);
+    let next = |volume, min, max| price_next(5.5, Volume::from_bytes(volume), c, 0.9, 1e-3, PriceRange { min, max });
+    close(next(125e3, 0.0, 12.0), 5.500_1, 1e-12);
+    assert_eq!(next(0.0, 5.4999, 12.0), 5.4999);
+    assert_eq!(next(125e3, 0.0, 5.500_05), 5.500_05);
 }
 
 /// `[maxnet-2007:fig3]` A queue of 130 kB over T₀ = 130 ms counts as 1 kB per ms.
@@ -305,6 +307,53 @@ fn fig3_price_over_two_intervals() {
     assert_eq!(pass(&mut router, 40.0, Field::StartRate(0)), Field::StartRate(spare));
 }
 
+/// `[maxnet-2007:V]` Twice the capacity for 20 s raises the price to p_max = 0.4·ln(10¹⁵/32) = 12.4297 s and no further.
+/// It is back at p_min after (12.4297 − 5.5262)/0.9 = 7.671 s without load; the integral of the overload would take 24 s.
+#[test]
+fn an_overload_raises_the_price_to_p_max() {
+    let mut router = Router::new(&Params::default(), &link(1e9));
+    let p_min = router.price;
+    let mut tick = |bytes| {
+        pass(&mut router, bytes, Field::Price(0));
+        router.on_timer(&link(1e9), Instant::ZERO);
+        router.price
+    };
+    let highest = (0..20_000).map(|_| tick(250e3)).last().unwrap();
+    close(highest, 0.4 * (1e15_f64 / 32.0).ln(), 1e-12);
+    let intervals = (1..10_000).find(|_| tick(0.0) == p_min).unwrap();
+    assert_eq!(intervals, 7671);
+}
+
+/// A link whose capacity falls below x_min has the price p_max, and one that is faster again keeps it.
+#[test]
+fn a_link_slower_than_x_min_has_one_price() {
+    let params = Params { x_min: Rate::from_bps(1e6), ..Params::default() };
+    let mut router = Router::new(&params, &link(1e9));
+    let p_max = 0.4 * 1e9_f64.ln();
+    for (capacity, expected) in [(1e5, p_max), (1e9, p_max - 0.9e-3)] {
+        router.on_timer(&link(capacity), Instant::ZERO);
+        close(router.price, expected, 1e-12);
+    }
+}
+
+/// A source applies prices up to p_max: a field of 32 s leaves the same ξ and rate as one of p_max.
+#[test]
+fn a_source_applies_prices_up_to_p_max() {
+    let params = Params { x_min: Rate::from_bps(1e6), ..Params::default() };
+    let after = |code| {
+        let mut source = Source::new(&params, &connection());
+        source.on_ack(&ack(160, PacketKind::Data, Field::Price(quantise(5.6))));
+        source.on_ack(&ack(170, PacketKind::Data, Field::Price(code)));
+        (source.price, source.xi, source.price_rate)
+    };
+    let (price, xi, rate) = after(CODE_MAX);
+    close(price, 0.4 * 1e9_f64.ln(), 1e-12);
+    let (_, other_xi, other_rate) = after(quantise(price));
+    close(xi, other_xi, 1e-6);
+    close(rate / other_rate, 1.0, 1e-4);
+    assert_ne!(after(quantise(8.2)).1, xi, "below p_max the price counts as it is");
+}
+
 /// ξ starts at ξ* with the first acknowledgement and follows eq. 10 until the second acknowledgement (Fig. 2).
 #[test]
 fn fig2_xi_over_two_acknowledgements() {
@@ -332,6 +381,7 @@ fn links_out_of_range_are_refused() {
     assert_eq!(refused(1e15, 400, 1e11), None);
     assert_eq!(refused(1e6, 400, 1e7), Some("x_".into()));
     assert_eq!(refused(1e15, 3000, 1e7), Some("t:".into())); // 3 · ln 10¹¹ = 76 s
+    assert_eq!(refused(1e15, 400, 31.0), Some("x_".into())); // below x_min
 }
 
 fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {

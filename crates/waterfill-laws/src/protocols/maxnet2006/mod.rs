@@ -6,6 +6,7 @@
 //!
 //! - `eq7`   p ← p + (y − μC·dt)/C every dt, y the volume that arrived
 //! - `eq11`  p ≥ p_min = −T·ln(C/x_max)
+//! - `3.3`   p ≤ p_max = T·ln(x_max/x_min), our reading of the range of rates
 //! - `3.1.2` QSrate = (μ + ε)·C − y/dt, at least QSminrate = C/128; the smallest on the path
 //! - `eq8`   x = x_max · exp(ξ − qα/τ), PriceWnd = τ·x
 //! - `eq9`   ξ ← ξ + (η·dt/τ²)·((Tα/τ − 1)·q − Tξ), never past ξ*
@@ -23,7 +24,7 @@
 //! | y | `arrived` | bytes |
 //! | C | `LinkView::capacity` | bit/s |
 //! | μ, ε, dt | `mu`, `epsilon`, `dt` | 1, 1, s |
-//! | x_max | `x_max` | bit/s |
+//! | x_max, x_min | `x_max`, `x_min` | bit/s |
 //! | ξ | `xi` | 1 |
 //! | α, η, T | `alpha`, `eta`, `t` | 1, 1, s |
 //! | baseRTT | `base_rtt` / `tau` | s |
@@ -127,7 +128,7 @@ impl Protocol for MaxNet2006 {
     type Source = Printable<Source, printed::Source>;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
-        check_range(params.x_max, params.t, link.capacity)
+        check_range(params.x_max, params.x_min, params.t, link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu

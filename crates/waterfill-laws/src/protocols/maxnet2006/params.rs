@@ -1,6 +1,7 @@
 //! Parameters of the 2006 thesis's law (§4.2 and §4.3).
 
 use crate::params::{ParamError, require};
+use crate::protocols::maxnet::check_x_min;
 use crate::units::{Duration, Rate};
 
 crate::choice! {
@@ -23,6 +24,9 @@ crate::carriage::params_with_carriage! {
     pub struct Params {
         /// Maximum supported rate x_max.
         x_max: Rate = Rate::from_bps(1e15), "tcp-maxnet-2006 §3.3",
+            kernel whole(32.0..=1e15);
+        /// Minimum rate x_min of the demand function, which bounds prices by p_max = T·ln(x_max/x_min).
+        x_min: Rate = Rate::from_bps(32.0), "tcp-maxnet-2006 §3.3; as a bound of prices, our reading",
             kernel whole(32.0..=1e15);
         /// Speed of convergence T of the demand function.
         t: Duration = Duration::from_millis(50), "tcp-maxnet-2006 §4.3, tcp_maxnet_T",
@@ -87,6 +91,7 @@ impl Params {
             "x_max",
             "a rate above zero, up to 1e18 bit/s",
         )?;
+        check_x_min(self.x_min, self.x_max)?;
         require(!self.t.is_zero(), "t", "a time above zero")?;
         require(
             self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,

@@ -9,7 +9,7 @@ use super::thinned::Marking;
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::math;
 use crate::protocol::{Ack, Connection, Event, LinkView, Passing, Probe, SendLimit, Sending};
-use crate::protocols::maxnet::{demand_inverse, highest, quantise, real, start_rate_code};
+use crate::protocols::maxnet::{PriceRange, highest, price_max, quantise, real, start_rate_code};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// Number of records in the table of the exponential (§4.3: "approximately 64,000").
@@ -41,18 +41,20 @@ struct Scales {
     /// Target volume μ·C·dt of an interval, in bits.
     target_bits: i64,
     price_min: i64,
+    price_max: i64,
     start_share: f64,
 }
 
 impl Scales {
     fn new(params: &Params, link: &LinkView) -> Self {
         let mu = link.target.unwrap_or(params.mu);
-        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        let range = PriceRange::new(link.capacity, params.x_max, params.x_min, params.t);
         Self {
             capacity: link.capacity,
             capacity_bps: (link.capacity.as_bps() as i64).max(1),
             target_bits: (mu * link.capacity.as_bps() * params.dt.as_secs()) as i64,
-            price_min: i64::from(quantise(price_min)),
+            price_min: i64::from(quantise(range.min)),
+            price_max: largest_price(range.max),
             start_share: mu + params.epsilon,
         }
     }
@@ -64,7 +66,7 @@ impl Router {
         self.arrival_rate = arrived / self.params.dt;
         let over = (arrived.as_bits() as i64).min(1 << 44) - self.link.target_bits;
         let change = (over << 18) / self.link.capacity_bps;
-        self.price = (self.price + change).clamp(self.link.price_min, 1 << 40);
+        self.price = (self.price + change).max(self.link.price_min).min(self.link.price_max);
     }
 
     pub(super) fn mark(&self, field: Field) -> Field {
@@ -77,6 +79,11 @@ impl Router {
             }
         }
     }
+}
+
+/// Returns p_max in whole 2⁻¹⁸ s, at most 2²² s.
+fn largest_price(price_max: f64) -> i64 {
+    (price_max / real(1)).min((1_u64 << 40) as f64) as i64
 }
 
 /// Returns the 23-bit code of a price on the wire.
@@ -112,7 +119,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         if self.link.capacity != link.capacity {
             self.link = Scales::new(&self.params, link);
-            self.price = self.price.max(self.link.price_min);
+            self.price = self.price.max(self.link.price_min).min(self.link.price_max);
         }
         self.tick(self.arrived);
         self.arrived = Volume::ZERO;
@@ -128,7 +135,9 @@ impl crate::protocol::Router<MaxNet2006> for Router {
 #[derive(Clone, Debug)]
 pub struct Source {
     numbers: Numbers,
-    params: Params,
+    params: Box<Params>,
+    /// Highest price p_max that the source applies, in 2⁻¹⁸ s.
+    price_max: i64,
     /// Rate x_max times the weight, in bit/s.
     scale: f64,
     packet: Volume,
@@ -255,7 +264,8 @@ impl crate::protocol::Source<MaxNet2006> for Source {
                 t: millis(params.t),
                 rateinc: (params.rateinc * 1e3).round(),
             },
-            params: params.clone(),
+            params: Box::new(params.clone()),
+            price_max: largest_price(price_max(params.x_max, params.x_min, params.t)),
             scale: (params.x_max * connection.weight).as_bps(),
             packet: connection.packet,
             mode: Mode::Asking,
@@ -279,7 +289,9 @@ impl crate::protocol::Source<MaxNet2006> for Source {
                 self.set_window(start, base_rtt);
             }
             Field::StartRate(_) | Field::Price(0) => {}
-            Field::Price(code) => self.on_price(i64::from(code), millis(ack.now.since(Instant::ZERO)), base_rtt),
+            Field::Price(code) => {
+                self.on_price(i64::from(code).min(self.price_max), millis(ack.now.since(Instant::ZERO)), base_rtt);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};
 use crate::carriage::Carriage;
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::protocols::maxnet::{carried, demand_inverse, highest, price_next, quantise, start_rate_code};
+use crate::protocols::maxnet::{PriceRange, carried, highest, price_next, quantise, start_rate_code};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -14,12 +14,13 @@ pub struct Router {
     dt: Duration,
     capacity: Rate,
     x_max: Rate,
-    t: f64,
+    x_min: Rate,
+    t: Duration,
     mu: f64,
     start_share: f64,
     /// Divisor of the capacity that gives QSminrate.
     start_min_divisor: f64,
-    price_min: f64,
+    range: PriceRange,
     pub(super) price: f64,
     /// Code of the price for packets.
     price_code: u32,
@@ -37,15 +38,15 @@ impl Router {
     pub(super) fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
-            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
-            self.price = self.price.max(self.price_min);
+            self.range = PriceRange::new(link.capacity, self.x_max, self.x_min, self.t);
+            self.price = self.range.clip(self.price);
         }
     }
 
     pub(super) fn tick(&mut self, arrived: Volume) {
         self.arrival_rate = arrived / self.dt;
-        self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.price_min);
-        self.price_code = carried(self.price, self.x_max, self.t, &mut self.carriage);
+        self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.range);
+        self.price_code = carried(self.price, self.x_max, self.t.as_secs(), &mut self.carriage);
     }
 
     pub(super) fn mark(&self, field: Field) -> Field {
@@ -63,20 +64,21 @@ impl Router {
 impl crate::protocol::Router<MaxNet2006> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let mu = link.target.unwrap_or(params.mu);
-        let (x_max, t) = (params.x_max, params.t.as_secs());
-        let price_min = demand_inverse(link.capacity, x_max, t);
+        let Params { x_max, x_min, t, .. } = *params;
+        let range = PriceRange::new(link.capacity, x_max, x_min, t);
         let mut carriage = params.carriage();
         Self {
             dt: params.dt,
             capacity: link.capacity,
             x_max,
+            x_min,
             t,
             mu,
             start_share: mu + params.epsilon,
             start_min_divisor: f64::from(params.qs_min_divisor),
-            price_min,
-            price: price_min,
-            price_code: carried(price_min, x_max, t, &mut carriage),
+            range,
+            price: range.min,
+            price_code: carried(range.min, x_max, t.as_secs(), &mut carriage),
             carriage,
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,
@@ -108,7 +110,10 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 
     fn state(&self, fields: &mut StateFields) {
-        crate::state_of!(fields, self: capacity, mu, start_share, price_min, price, price_code, arrived, arrival_rate, next_update);
+        crate::state_of!(fields, self: capacity, mu, start_share);
+        fields.put("price_min", &self.range.min);
+        fields.put("price_max", &self.range.max);
+        crate::state_of!(fields, self: price, price_code, arrived, arrival_rate, next_update);
         fields.put("since_mark", &self.marking.since());
     }
 }

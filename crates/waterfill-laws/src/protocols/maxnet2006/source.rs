@@ -2,14 +2,16 @@
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::protocol::{Ack, Connection, Event, Probe, SendLimit, Sending};
-use crate::protocols::maxnet::{averaged, clipped, rate, real, start_rate, window, xi_equilibrium};
+use crate::protocols::maxnet::{averaged, clipped, price_max, rate, real, start_rate, window, xi_equilibrium};
 use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// Source that starts with QuickStart and then computes its window from the averaged price and the slow state ξ.
 #[derive(Clone, Debug)]
 pub struct Source {
-    params: Params,
+    params: Box<Params>,
+    /// Highest price p_max that the source applies. It bounds ξ, which follows ξ*(q).
+    price_max: f64,
     weight: f64,
     packet: Volume,
     pub(super) mode: Mode,
@@ -64,7 +66,7 @@ impl Source {
     /// Updates ξ and the window for a price. The first price is step 2 of Fig. 5 (`[tcp-maxnet-2006:fig5.2]`), and
     /// later prices are step 3.
     fn on_price(&mut self, price: f64, now: Instant, base_rtt: Duration) {
-        let Params { alpha, eta, t, .. } = self.params;
+        let Params { alpha, eta, t, .. } = *self.params;
         let (t, tau) = (t.as_secs(), base_rtt.as_secs());
         let price_state = if let Some(mut price_state) = self.price_state {
             if base_rtt != price_state.base_rtt {
@@ -108,7 +110,7 @@ impl Source {
     /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window and the state of QuickStart.
     fn update_window(&mut self, price_state: PriceState, now: Instant) -> PriceState {
         let PriceState { average, xi, base_rtt, .. } = price_state;
-        let Params { x_max, alpha, rateinc, mindeltaq, .. } = self.params;
+        let Params { x_max, alpha, rateinc, mindeltaq, .. } = *self.params;
         let price_rate = self.weight * rate(x_max, xi, average, alpha / base_rtt.as_secs());
         let Mode::QuickStart(start) = self.mode else {
             self.set_window(price_rate, base_rtt);
@@ -146,7 +148,8 @@ impl Source {
 impl crate::protocol::Source<MaxNet2006> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
         Self {
-            params: params.clone(),
+            params: Box::new(params.clone()),
+            price_max: price_max(params.x_max, params.x_min, params.t),
             weight: connection.weight,
             packet: connection.packet,
             mode: Mode::Asking,
@@ -165,7 +168,7 @@ impl crate::protocol::Source<MaxNet2006> for Source {
             Field::StartRate(code) if self.mode == Mode::Asking => self.start(code, ack.base_rtt),
             // A second start rate; or no router on the path, or no price yet.
             Field::StartRate(_) | Field::Price(0) => {}
-            Field::Price(code) => self.on_price(real(code), ack.now, ack.base_rtt),
+            Field::Price(code) => self.on_price(real(code).min(self.price_max), ack.now, ack.base_rtt),
         }
     }
 

@@ -38,6 +38,22 @@ fn eq10_equilibrium_of_figure_10() {
     close(xi_next(xi, q, 1e-3, 0.028, 0.3, 0.14, 0.05), xi, 1e-14);
 }
 
+/// `[tcp-maxnet-2006:3.3]` Twice the capacity for 2 s raises the price to p_max = 0.05·ln(10¹⁵/32) = 1.5537 s and no
+/// further. A source applies no higher price either.
+#[test]
+fn p_max_bounds_the_price() {
+    let link = LinkView { id: 0, capacity: GIGABIT, target: None, queue: Volume::ZERO };
+    let mut router = router::Router::new(&Params::default(), &link);
+    for _ in 0..2000 {
+        router.tick(Volume::from_bytes(250e3));
+    }
+    let p_max = demand_inverse(Rate::from_bps(32.0), X_MAX, 0.05);
+    assert_eq!(router.mark(Field::Price(0)), Field::Price(quantise(p_max)));
+    let mut source = Source::new(&Params::default(), &connection());
+    source.on_ack(&ack(1.0, Field::Price(1 << 22), 28));
+    close(signals(&source).0, p_max, 1e-12);
+}
+
 /// `[tcp-maxnet-2006:eq9]` Without α, a step of ξ is 0.14·10⁻³/0.028² · (−13/28 · 0.69 + 0.05 · 6) = −0.003 635 204.
 #[test]
 fn eq9_xi_step() {

@@ -300,7 +300,7 @@ mod tests {
     fn an_error_names_the_parameter_its_value_and_what_to_write() {
         let law = default();
         for (name, text, expected) in [
-            ("gamma", "1", "gamma: unknown parameter of maxnet; known: x_max, t, alpha,"),
+            ("gamma", "1", "gamma: unknown parameter of maxnet; known: x_max, x_min, t,"),
             ("alhpa", "1", "alhpa: unknown parameter of maxnet, did you mean \"alpha\"?"),
             ("alpha", "much", "alpha: must be a number, got much"),
             ("alpha", "1.6", "alpha: must be a value from 0.001 to 1.571 in kernel arithmetic, got 1.6"),
@@ -344,9 +344,9 @@ mod tests {
     #[test]
     fn parameters_are_bytes_in_the_order_of_the_law() {
         let bytes = default().encode(&[("alpha".into(), "0.5".into()), ("t_0".into(), "1 s".into())], None).unwrap();
-        assert_eq!(bytes.len(), 56);
-        assert_eq!(bytes[8..12], 500_u32.to_ne_bytes());
-        assert_eq!(bytes[44..48], 1_000_000_u32.to_ne_bytes());
+        assert_eq!(bytes.len(), 64);
+        assert_eq!(bytes[16..20], 500_u32.to_ne_bytes());
+        assert_eq!(bytes[52..56], 1_000_000_u32.to_ne_bytes());
         assert_eq!((default().raw(&bytes, "alpha"), default().raw(&bytes, "t_0")), (Some(500), Some(1_000_000)));
     }
 }

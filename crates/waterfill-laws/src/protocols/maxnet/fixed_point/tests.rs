@@ -15,7 +15,7 @@ use crate::protocols::maxnet::{
     self, CODE_MAX, Echo, Field as Code, Header, demand, demand_inverse, quantise, start_rate,
 };
 use crate::registry::{AnyParams, AnyRouter};
-use crate::testing::{Signals, header_of, numbers, spread, value_of, value_with};
+use crate::testing::{Signals, connection, header_of, numbers, spread, value_of, value_with};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 #[allow(unsafe_code, reason = "pure functions of integers")]
@@ -389,9 +389,10 @@ fn target_times_over_the_range() {
         let (mu, dt_p) = (1 + random(1_000_000), spread(&mut random, 1.0, 1e6));
         let params = Params { dt_p: micros(dt_p), t_0: micros(1 << 31), mu: mu as f64 * 1e-6, ..Params::default() };
         let (mut link, _) = link_of(&params, 1_000_000);
-        MaxNet::law().link_restore(&mut link, 1 << 50);
+        MaxNet::law().link_restore(&mut link, u64::MAX); // p_max, which is 4 s above p_min
+        let before = MaxNet::law().link_signals(&link)[0];
         tick(&mut link, 0, 0);
-        let fell = (1_u64 << 50) - MaxNet::law().link_signals(&link)[0];
+        let fell = before - MaxNet::law().link_signals(&link)[0];
         near(fell as f64, mu as f64 * dt_p as f64 * 1e-12 * MEMORY_SCALE, 0.501, "μ·dt_p");
     }
 }
@@ -445,6 +446,55 @@ fn a_link_changes_its_rate_without_losing_its_price() {
     let [price, price_min, _, code] = law.link_signals(&link);
     assert_eq!(price, price_min, "a thousandth of the rate has a higher p_min");
     assert_eq!(mark_link(&mut link, 0, false), code as u32);
+}
+
+/// `[maxnet-2007:V]` p_max = 0.4·ln(10¹⁵/32) bounds the price of an overloaded link, a restored one, and one whose
+/// parameters change.
+#[test]
+fn p_max_bounds_every_price() {
+    let law = MaxNet::law();
+    let price = |link: &Words| law.link_signals(link)[0];
+    let p_max = (0.4 * (1e15_f64 / 32.0).ln() * MEMORY_SCALE) as u64;
+    let (mut link, _) = link_of(&Params::default(), 100_000_000);
+    for _ in 0..20_000 {
+        tick(&mut link, 25_000, 0); // twice the capacity
+    }
+    let highest = price(&link);
+    assert!(highest.abs_diff(p_max) < 1 << 16, "{highest} and {p_max}"); // one code of ln, times 0.4
+    tick(&mut link, 25_000, 0);
+    assert_eq!(price(&link), highest);
+    for saved in [highest + 1, 1 << 59, u64::MAX] {
+        let (mut fresh, _) = link_of(&Params::default(), 100_000_000);
+        law.link_restore(&mut fresh, saved);
+        assert_eq!(price(&fresh), highest);
+    }
+    let fast = Params { x_min: Rate::from_bps(1e6), ..Params::default() };
+    let restarted = Params { dt_p: Duration::from_millis(2), ..fast.clone() };
+    let lower = (0.4 * 1e9_f64.ln() * MEMORY_SCALE) as u64;
+    for params in [&fast, &restarted] {
+        let mut link = link.clone();
+        law.link_set(&mut link, &law.params(&MaxNet::numbers(params, 1.0)), 100_000_000, 900_000);
+        assert!(price(&link).abs_diff(lower) < 1 << 16, "{}", price(&link));
+    }
+    assert_eq!(mark_link(&mut link, 0, false), quantise(highest as f64 / MEMORY_SCALE));
+}
+
+/// A source applies prices up to p_max, from which ξ follows.
+#[test]
+fn a_source_applies_prices_up_to_p_max() {
+    let params = Params { x_min: Rate::from_bps(1e6), ..Params::default() };
+    let after = |code| {
+        let mut source = Fixed::new(&params, &connection());
+        for (now, code) in [(160_000, quantise(5.6)), (170_000, code)] {
+            source.ack(now, 160_000, Some(code));
+        }
+        MaxNet::law().source_signals(&source.state)
+    };
+    let p_max = quantise(0.4 * 1e9_f64.ln());
+    let [price, xi, ..] = after(CODE_MAX);
+    assert!(price.abs_diff(u64::from(p_max)) <= 1, "{price} and {p_max}");
+    assert_eq!(after(price as u32), after(CODE_MAX));
+    assert_ne!(after(quantise(8.2))[1], xi);
 }
 
 /// A data packet receives the higher price, even if it asks for a start rate. With promises, the first SYN of an
@@ -755,7 +805,7 @@ fn tau_covers_pairs_of_packets_in_steps_of_two() {
 #[test]
 fn the_next_price_counts_as_the_first_after_tau_has_grown() {
     let code = |bps| quantise(demand_inverse(Rate::from_bps(bps), Rate::from_bps(1e15), 0.4));
-    let mut fixed = Fixed::new(&Params::default(), &crate::testing::connection());
+    let mut fixed = Fixed::new(&Params::default(), &connection());
     fixed.ack(1_000_000, 4000, Some(code(1e8)));
     fixed.ack(1_000_250, 4000, Some(code(2e7)));
     assert!(fixed.limit().rate < 1000, "{}", fixed.limit().rate); // x_max e^(xi - alpha q / tau)
@@ -809,6 +859,8 @@ fn no_calls_leave_the_ranges() {
         };
         crate::params::Params::validate(&params).unwrap();
         let (mut link, words) = link_of(&params, spread(&mut random, 1.0, 1e16));
+        let whole_ms = (params.t.as_secs() * 1e3).round() / 1e3;
+        let p_max = demand_inverse(params.x_min, params.x_max, whole_ms);
         let mut receiver = law.receiver();
         let packet = 1.0 + random(9000) as f64;
         let connection = Connection {
@@ -848,7 +900,7 @@ fn no_calls_leave_the_ranges() {
             let field = if random(3) == 0 { any } else { echoed };
             source.ack(now, u64::from(base_rtt), Some(field));
             let [price, price_min, ..] = law.link_signals(&link);
-            assert!(price >= price_min && price <= 1 << 60);
+            assert!(price >= price_min && price as f64 <= p_max * MEMORY_SCALE + 1e8);
             assert!(law.receiver_signal(&receiver) < 1 << 63);
             let [_, xi, start_rate, tau] = law.source_signals(&source.state);
             assert!((xi as i64).unsigned_abs() <= (1 << 61) + 1, "{}", xi as i64);
@@ -861,6 +913,8 @@ fn no_calls_leave_the_ranges() {
         let price = 1 + random(u64::from(CODE_MAX)) as u32;
         source.ack(latest.saturating_add(1_000_000), 1000, Some(price));
         let Allowed { rate, heard, .. } = source.limit();
-        assert!(heard == 1 && source.price() == price && rate > 0);
+        let applied = f64::from(price).min(p_max * f64::from(1 << 18));
+        assert!(heard == 1 && rate > 0);
+        near(f64::from(source.price()), applied, 101.0, "one code of ln, times T");
     }
 }

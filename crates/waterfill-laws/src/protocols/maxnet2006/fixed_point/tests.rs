@@ -5,8 +5,8 @@ use super::*;
 use crate::kernel::{Tcp, Words as CWords};
 use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Router as _, Source as _};
 use crate::protocols::maxnet::{
-    CODE_MAX, Echo, Field as Code, averaged, clipped, demand_inverse, price_next, quantise, rate, real, start_rate,
-    window, xi_equilibrium,
+    CODE_MAX, Echo, Field as Code, PriceRange, averaged, clipped, demand_inverse, price_next, quantise, rate, real,
+    start_rate, window, xi_equilibrium,
 };
 use crate::protocols::maxnet2006 as law;
 use crate::protocols::maxnet2006::source::{Mode, compensated, rises_slowly, xi_next};
@@ -287,10 +287,40 @@ fn the_fixed_point_router_follows_the_law() {
     end_interval(&mut fixed, Volume::from_bytes(125e3), Rate::from_bps(1e9));
     near(
         price_of(&fixed),
-        price_next(before, Volume::from_bytes(125e3), Rate::from_bps(1e9), 0.94, 1e-3, 0.0),
+        price_next(
+            before,
+            Volume::from_bytes(125e3),
+            Rate::from_bps(1e9),
+            0.94,
+            1e-3,
+            PriceRange { min: 0.0, max: 2.0 },
+        ),
         2.0,
         "p",
     );
+}
+
+/// p_max = 0.05·ln(10¹⁵/32) = 1.5537 s bounds the price of an overloaded and of a restored link, and a source's price.
+#[test]
+fn p_max_bounds_every_price() {
+    let params = Params::default();
+    let mut router = fixed_router(&params, Rate::from_bps(1e9));
+    for _ in 0..2000 {
+        end_interval(&mut router, Volume::from_bytes(250e3), Rate::from_bps(1e9)); // twice the capacity
+    }
+    let p_max = 0.05 * (1e15_f64 / 32.0).ln();
+    let highest = price_of(&router);
+    assert!((highest - p_max).abs() < 0.05 / 262_144.0, "{highest}");
+    end_interval(&mut router, Volume::from_bytes(250e3), Rate::from_bps(1e9));
+    assert_eq!(price_of(&router), highest);
+    let law = MaxNet2006::law();
+    let (mut link, words) = (law.link(), law.params(&MaxNet2006::numbers(&params, 1.0)));
+    law.link_set(&mut link, &words, 1_000_000_000, 940_000);
+    law.link_restore(&mut link, u64::MAX);
+    assert_eq!(law.link_signals(&link)[0] as f64 / MEMORY_SCALE, highest);
+    let mut source = Fixed::new(&params, &connection());
+    source.ack(Instant::ZERO + Duration::from_millis(9), Duration::from_millis(28), Code::Price(CODE_MAX));
+    assert_eq!(law.source_signals(&source.state)[0], u64::from(quantise(highest)) << 16);
 }
 
 /// At half the capacity, p starts from the new p_min = T·ln(x_max/C), and 125 kB take 2 ms.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::protocol::{PacketKind, Router as _, Source as _};
+use crate::protocols::maxnet::demand_inverse;
 use crate::testing::{Signals, close, connection};
 
 const THESIS: Numbers = Numbers { alpha: 300, eta: 140, t: 50, rateinc: 1250.0 };
@@ -52,6 +53,11 @@ fn a_price_moves_in_whole_units() {
     assert_eq!(router.price, 181_083 + 15); // 60,000 bits/3814.7
     router.tick(Volume::ZERO);
     assert_eq!(router.price, 181_083, "p_min");
+    // A price of 0.05·ln(10¹⁵/32) s is 407 280.6 units.
+    for _ in 0..2 {
+        router.tick(Volume::from_bytes(1e9));
+        assert_eq!(router.price, 407_280, "p_max");
+    }
 }
 
 fn link(bps: f64) -> LinkView {

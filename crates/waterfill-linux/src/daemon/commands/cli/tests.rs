@@ -73,7 +73,7 @@ fn a_router_can_have_two_devices() {
     assert_eq!((a.device(), a.rate_bps()), ("a", 10_000_000));
     assert_eq!((b.device(), b.rate_bps()), ("b", 2_000_000_000));
     assert_eq!((a.target, a.options.overhead.0), (Some(1.0), 0));
-    assert_eq!(a.parameters[48..52], 1_u32.to_ne_bytes(), "promise");
+    assert_eq!(a.parameters[56..60], 1_u32.to_ne_bytes(), "promise");
     assert_eq!((b.options.shape, b.options.buffer.map(|bytes| bytes.0)), (true, Some(250_000)));
 }
 
@@ -100,11 +100,11 @@ fn a_host_defaults_to_the_papers_values() {
     assert!(!host.options.unrestricted && host.options.peers.is_empty() && host.options.netns_cookies.is_empty());
 }
 
-/// Returns MaxNet's default parameters as bytes, in the order x_max, alpha, eta, T, dt_min, average, compensate, order,
-/// dt_p, T_0, promise.
+/// Returns MaxNet's default parameters as bytes, in the order x_max, x_min, alpha, eta, T, dt_min, average, compensate,
+/// order, dt_p, T_0, promise.
 fn maxnet_defaults() -> Vec<u8> {
     let words = [660_u32, 60, 400, 1, 1, 1, 1, 0, 1000, 130_000, 0, 0].map(u32::to_ne_bytes).concat();
-    [&1_000_000_000_000_000_u64.to_ne_bytes()[..], &words].concat()
+    [&1_000_000_000_000_000_u64.to_ne_bytes()[..], &32_u64.to_ne_bytes(), &words].concat()
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn a_router_defaults_to_the_simulators_target() {
 #[test]
 fn every_host_option_has_an_effect() {
     let line = "host --cgroup /c --name bpf_other --fallback reno --netns-cookie 7 --netns-cookie 0x10 --option-kind 42 \
-                --set alpha=0.5 --set eta=0.1 --set t=200ms --set x_max=10Gbit/s --set dt_min=0s --set average=false \
-                --set compensate=false --unrestricted --peers 10.0.0.0/8 --peers fd00::/8";
+                --set alpha=0.5 --set eta=0.1 --set t=200ms --set x_max=10Gbit/s --set x_min=100bit/s --set dt_min=0s \
+                --set average=false --set compensate=false --unrestricted --peers 10.0.0.0/8 --peers fd00::/8";
     let HostSetup { options, parameters, name, cgroup, .. } = host(line);
     assert!(options.unrestricted);
     assert_eq!(options.peers, ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]);
@@ -125,9 +125,10 @@ fn every_host_option_has_an_effect() {
     assert_eq!((options.option_kind, name.as_str()), (OptionKind::Paper, "bpf_other"));
     let words: Vec<_> = [500_u32, 100, 200, 0, 0, 0, 1, 0].map(u32::to_ne_bytes).concat();
     assert_eq!(parameters[..8], 10_000_000_000_u64.to_ne_bytes());
-    assert_eq!(parameters[8..40], words);
+    assert_eq!(parameters[8..16], 100_u64.to_ne_bytes());
+    assert_eq!(parameters[16..48], words);
     assert_eq!(cgroup, PathBuf::from("/c"));
-    assert_eq!(host("host --set alpha=0.5 --set order=rate-first").parameters[8..12], 500_u32.to_ne_bytes());
+    assert_eq!(host("host --set alpha=0.5 --set order=rate-first").parameters[16..20], 500_u32.to_ne_bytes());
 }
 
 /// Options of the previous release have the effect of their parameters.
@@ -167,6 +168,7 @@ fn an_error_is_one_line_with_the_option_the_problem_and_what_to_type() {
         ("router --dev a --rate 1gbit --set t_0=1ms", "t_0: ", "longer than dt_p, 1 ms, got 1 ms"),
         ("router --dev a --rate 1gbit --buffer 1MB", "--buffer", "needs --shape"),
         ("router --dev a --rate 1gbit --set x_max=1gbit", "x_max: ", "more than the link's 1 Gbit/s, got 1 Gbit/s"),
+        ("router --dev a --rate 1kbit --set x_min=2kbit", "x_min: ", "at most the link's 1 kbit/s, got 2 kbit/s"),
         ("router --dev a --rate 1kbit --set t=2s", "t: ", "prices stay below 32 s"),
         (
             "host --base-rtt-window 0s",

@@ -481,14 +481,14 @@ fn a_device_that_comes_back_keeps_its_price() {
     router.follow();
     let first = router.links().unwrap()[0].clone();
     assert!(first.packets > 0, "nothing changed: {first:?}");
-    // 800 packets are 64 s of this link's time.
+    // 800 packets are 64 s of this link's time: the price rises by 3.2 s, to p_max.
     let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
     for _ in 0..800 {
         socket.send_to(&[0; 972], "10.9.0.2:9").unwrap();
     }
     std::thread::sleep(Duration::from_millis(10));
     let full = router.links().unwrap()[0].signals["price_s"];
-    assert!(full > first.signals["price_s"] + 10.0, "{full}");
+    assert!(full > first.signals["price_s"] + 3.0, "{full}");
     // With another index, then with the same one, and after a time without the device.
     for (pause, index) in [(false, ""), (false, "index 77"), (false, "index 77"), (true, "index 77"), (true, "")] {
         shell("ip link del wf0");
@@ -501,7 +501,7 @@ fn a_device_that_comes_back_keeps_its_price() {
         send_packet();
         let [link] = &router.links().unwrap()[..] else { panic!("one link") };
         assert_eq!((link.ifindex, link.rate_bps), (if_nametoindex("wf0").unwrap(), 100_000));
-        assert!(link.packets > 0 && link.signals["price_s"] > full - 5.0, "{pause} {index}: {link:?}");
+        assert!(link.packets > 0 && link.signals["price_s"] > full - 2.5, "{pause} {index}: {link:?}");
     }
     // A device that has another name now loses the router to the one that has its name.
     shell(
@@ -523,7 +523,7 @@ fn pin_another_layout(pins: &Pins, devices: &[&str]) {
     for device in devices {
         let filter = if *device == devices[0] { FILTER | CLSACT } else { 0 };
         let mut attachment = Attachment {
-            price: 20 << 34,
+            price: 10 << 34,
             namespace: namespace().unwrap(),
             layout: 99,
             created: SHAPER | filter,
@@ -558,7 +558,7 @@ fn an_upgrade_takes_over_what_another_layout_created() {
         assert_eq!(shell("tc qdisc show dev wf0").contains("tbf 5746:"), shape, "the shaper of wf0");
         assert!(shell("tc qdisc show dev wf1").contains("tbf 5746:"), "a device that is not named stays as it is");
         let [link] = &router.links().unwrap()[..] else { panic!("one link") };
-        assert!((link.signals["price_s"] - 20.0).abs() < 0.5, "{link:?}");
+        assert!((link.signals["price_s"] - 10.0).abs() < 0.5, "{link:?}");
         assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5747").count(), 1);
         drop(router);
         // The next start, without an upgrade, forgets nothing either.
