@@ -29,7 +29,7 @@ HISTORY = ROOT / "bench" / "history.jsonl"
 
 # The packet engine's; the fluid model's cases run when named, or with --all.
 CASES = (
-    *("window-10", "sack-10", "cubic-10", "maxnet-10", "xcp-10"),
+    *("window-10", "sack-10", "cubic-10", "maxnet-10", "xcp-10", "aecp-10"),
     *("window-10000", "sack-10000", "maxnet-10000"),
 )
 SLOWER = 0.10
