@@ -55,10 +55,10 @@ pub(crate) struct Receiver {
     /// Number of the newest packet of each of the three latest ranges, newest first (RFC 2018).
     latest: [u64; 3],
     delayed: Delayed,
-    /// True while acknowledgements report a mark (ECE). With AccECN: true if the last packet was marked.
-    reports_mark: bool,
-    /// Low bits of AccECN's counter of marked packets.
-    ace: u8,
+    /// What acknowledgements report of marks: a mark (ECE), or AccECN's counter of marked packets.
+    reports: Flags,
+    /// True if the last packet was marked, with AccECN.
+    last_marked: bool,
     /// Number of bytes received.
     pub(crate) bytes_total: u64,
     /// Number of bytes received in the measurement window.
@@ -94,10 +94,22 @@ impl Delayed {
 enum Answer {
     /// Immediate acknowledgement, with its timestamp and selective blocks.
     Now(Instant, SackId),
-    /// Immediate acknowledgement of the waiting packet with this timestamp. The new packet then waits.
-    BeforeChange(Instant),
+    /// Immediate acknowledgement of the waiting packet with this timestamp and what it reports. The new packet then
+    /// waits.
+    BeforeChange(Instant, Flags),
     /// Acknowledgement with the next packet, or when the timer fires.
     Later,
+}
+
+/// Effect of a packet's mark on the timing of its acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// None.
+    Usual,
+    /// The state of [`Ecn::Accurate`] has changed: the delayed acknowledgement is sent with the state before.
+    Changed,
+    /// The acknowledgement is not delayed.
+    Urgent,
 }
 
 impl Receiver {
@@ -111,8 +123,8 @@ impl Receiver {
             above: Ranges::default(),
             latest: [0; 3],
             delayed: Delayed::NONE,
-            reports_mark: false,
-            ace: ACE_INITIAL,
+            reports: if spec.ecn == Ecn::Counted { Flags::of_ace(ACE_INITIAL) } else { Flags::default() },
+            last_marked: false,
             bytes_total: 0,
             bytes_counted: 0,
             payload_counted: 0,
@@ -149,7 +161,7 @@ impl Receiver {
         } else {
             match self.on_data(now, packet, sacks) {
                 Answer::Now(sent, sack) => (Role::Ack, sent, sack),
-                Answer::BeforeChange(sent) => return Some(self.ack_before_change(now, sent)),
+                Answer::BeforeChange(sent, reports) => return Some(self.ack_before_change(now, sent, reports)),
                 Answer::Later => return None,
             }
         };
@@ -175,20 +187,23 @@ impl Receiver {
         }
     }
 
-    /// Returns an acknowledgement's echo with the faults applied. The flag is true if the acknowledgement reports a
-    /// mark.
+    /// Returns an acknowledgement's echo, and what it reports of marks, with the faults applied. A counter of marks has
+    /// left out what it does not report.
     #[cold]
-    fn falsified(&self, now: Instant, echo: AnyEcho) -> (AnyEcho, bool) {
-        let Some(faults) = &self.faults else { return (echo, self.reports_mark) };
-        (faults.echo(now, echo), self.reports_mark && !faults.misreports(now))
+    fn falsified(&self, now: Instant, echo: AnyEcho) -> (AnyEcho, Flags) {
+        let Some(faults) = &self.faults else { return (echo, self.reports) };
+        let mut reports = self.reports;
+        if self.spec.ecn != Ecn::Counted && faults.misreports(now) {
+            reports.clear(Flags::REPORTS_MARK);
+        }
+        (faults.echo(now, echo), reports)
     }
 
     /// Orders and counts a data packet. Returns the timing of its acknowledgement.
     #[expect(clippy::inline_always, reason = "as for `on_packet`")]
     #[inline(always)]
     fn on_data(&mut self, now: Instant, packet: &Packet, sacks: &mut Sacks) -> Answer {
-        let marked_before = self.reports_mark;
-        let changed = self.record_mark(now, packet.flags);
+        let (before, mark) = (self.reports, self.record_mark(now, packet.flags));
         let counts = self.completed().is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
         if counts {
@@ -207,13 +222,11 @@ impl Receiver {
         if self.completed().is_none() && self.spec.packets == self.next {
             self.completed = now;
         }
-        // [rfc9768:§3.2.2.5.1] The first mark after a packet without one is acknowledged at once.
-        let first_mark = self.spec.ecn == Ecn::Counted && self.reports_mark && !marked_before;
-        let delay = self.spec.delayed_ack && in_order && self.completed().is_none() && !first_mark;
-        if delay && (changed || self.delayed.sent().is_none()) {
+        let delay = self.spec.delayed_ack && in_order && self.completed().is_none() && mark != Mark::Urgent;
+        if delay && (mark == Mark::Changed || self.delayed.sent().is_none()) {
             let next = Delayed { sent: packet.sent, due: now + DELAYED_ACK };
-            let before = std::mem::replace(&mut self.delayed, next);
-            return before.sent().map_or(Answer::Later, Answer::BeforeChange);
+            let waiting = std::mem::replace(&mut self.delayed, next);
+            return waiting.sent().map_or(Answer::Later, |sent| Answer::BeforeChange(sent, before));
         }
         // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
         let sent = std::mem::replace(&mut self.delayed, Delayed::NONE).sent().unwrap_or(packet.sent);
@@ -230,28 +243,37 @@ impl Receiver {
         Answer::Now(sent, sack)
     }
 
-    /// Records the mark of a packet. Returns true if the state of [`Ecn::Accurate`] changed.
-    fn record_mark(&mut self, now: Instant, flags: Flags) -> bool {
+    /// Records the mark of a packet.
+    #[inline]
+    fn record_mark(&mut self, now: Instant, flags: Flags) -> Mark {
+        if self.spec.ecn == Ecn::Off { Mark::Usual } else { self.report_mark(now, flags) }
+    }
+
+    /// Records the mark of a packet as the flow's feedback wants it.
+    #[inline(never)] // keeps the path without ECN short
+    fn report_mark(&mut self, now: Instant, flags: Flags) -> Mark {
         let marked = flags.has(Flags::MARKED);
+        let reported = self.reports.has(Flags::REPORTS_MARK);
+        let report = |on: bool| Flags::default().with(Flags::REPORTS_MARK, on);
         match self.spec.ecn {
-            Ecn::Off => false,
+            Ecn::Off => Mark::Usual,
             // RFC 3168 §6.1.3: repeated until the sender says that it has reduced its window.
             Ecn::Classic => {
-                self.reports_mark = marked || (self.reports_mark && !flags.has(Flags::REDUCED));
-                false
+                self.reports = report(marked || (reported && !flags.has(Flags::REDUCED)));
+                Mark::Usual
             }
             // RFC 8257 §3.2.
             Ecn::Accurate => {
-                let changed = marked != self.reports_mark;
-                self.reports_mark = marked;
-                changed
+                self.reports = report(marked);
+                if marked == reported { Mark::Usual } else { Mark::Changed }
             }
             Ecn::Counted => {
-                self.reports_mark = marked;
+                let first = marked && !std::mem::replace(&mut self.last_marked, marked);
                 if marked && !self.faults.as_ref().is_some_and(|faults| faults.misreports(now)) {
-                    self.ace = self.ace.wrapping_add(1); // [rfc9768:§3.2.1] r.cep
+                    self.reports = Flags::of_ace(self.reports.ace() + 1); // [rfc9768:§3.2.1] r.cep
                 }
-                false
+                // [rfc9768:§3.2.2.5.1] The first mark after a packet without one is acknowledged at once.
+                if first { Mark::Urgent } else { Mark::Usual }
             }
         }
     }
@@ -259,10 +281,10 @@ impl Receiver {
     /// Acknowledges the delayed packet at once with the previous mark state, because the state has changed (RFC 8257
     /// §3.2).
     #[cold]
-    fn ack_before_change(&mut self, now: Instant, sent: Instant) -> Packet {
+    fn ack_before_change(&mut self, now: Instant, sent: Instant, reports: Flags) -> Packet {
         let mut ack = self.ack(now, Role::Ack, sent, SackId::NONE);
         ack.number = self.next - 1; // the acknowledgement of the newest packet is delayed now
-        ack.flags = Flags::default().with(Flags::REPORTS_MARK, !self.reports_mark);
+        ack.flags = reports;
         ack
     }
 
@@ -335,8 +357,7 @@ impl Receiver {
             Some(law) => law.echo(now),
             None => AnyEcho::None,
         };
-        let (echo, reports_mark) =
-            if self.faults.is_some() { self.falsified(now, echo) } else { (echo, self.reports_mark) };
+        let (echo, flags) = if self.faults.is_some() { self.falsified(now, echo) } else { (echo, self.reports) };
         Packet {
             flow: self.spec.flow,
             to: self.spec.to,
@@ -344,10 +365,7 @@ impl Receiver {
             bytes: self.spec.ack_bytes,
             incarnation: self.spec.incarnation,
             role,
-            flags: match self.spec.ecn {
-                Ecn::Counted => Flags::of_ace(self.ace),
-                _ => Flags::default().with(Flags::REPORTS_MARK, reports_mark),
-            },
+            flags,
             sack,
             number: self.next,
             sent,
@@ -451,17 +469,16 @@ mod tests {
     #[test]
     fn rfc9768_acknowledgements_count_marks() {
         let (mut r, mut sacks) = (receiver(true), Sacks::default());
-        r.spec.ecn = Ecn::Counted;
+        (r.spec.ecn, r.reports) = (Ecn::Counted, Flags::of_ace(ACE_INITIAL));
         let mut at = |n, marked| {
             let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(n) };
-            let ack = r.on_packet(Instant::from_ps(1), &packet, &mut sacks);
-            ack.map(|a| (a.number, a.flags.ace(), a.flags.has(Flags::REPORTS_MARK)))
+            r.on_packet(Instant::from_ps(1), &packet, &mut sacks).map(|a| (a.number, a.flags.ace()))
         };
         assert_eq!(at(0, false), None);
-        assert_eq!(at(1, false), Some((2, 5, false)));
-        assert_eq!(at(2, true), Some((3, 6, false)), "at once");
+        assert_eq!(at(1, false), Some((2, 5)));
+        assert_eq!(at(2, true), Some((3, 6)), "at once");
         assert_eq!(at(3, true), None, "the second of a row is delayed");
-        assert_eq!(at(4, true), Some((5, 0, false)), "8 modulo 8");
+        assert_eq!(at(4, true), Some((5, 0)), "8 modulo 8");
         assert_eq!(at(5, false), None);
     }
 

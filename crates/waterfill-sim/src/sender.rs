@@ -9,29 +9,30 @@ mod linux_order;
 #[cfg(test)]
 mod patterns;
 mod quic;
+mod spec;
 
-use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
-    Ack, BaseRtt, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
+    Ack, BaseRtt, Connection, Ecn, Event, PacketKind, Probe, Reduction, Retransmission, SendLimit, Sending,
 };
 use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::RttHistogram;
 use waterfill_network::summary::LimitedBy;
-use waterfill_network::{DemandCourse, FlowSpec, Network, TCP_IP_BYTES};
+use waterfill_network::{DemandCourse, FlowSpec};
 
-use crate::binding::FlowProtocol;
 use crate::fault::SourceFaults;
 use crate::limits::{Limit, LimitTimes, LongestRecovery};
 use crate::packet::{Blocks, Cargo, Flags, Opening, Packet, Role, SackId};
 use crate::recovery::prr::ProportionalReduction;
-use crate::recovery::rto::{RtoLimits, smoothed};
+use crate::recovery::rto::smoothed;
 use crate::recovery::{AckTimes, Progress, Recovery};
 use crate::window::WholePackets;
+use spec::NO_OPENING;
+pub(crate) use spec::{FlowIndex, SenderSpec};
 
 /// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
 const LOST_SYNS_MAX: u32 = 1;
@@ -45,168 +46,6 @@ const PACING_GAIN: f64 = 1.2;
 /// Maximum time between two packets of a paced source. A rate of zero must not stop the source, because only feedback
 /// on packets raises the rate. Linux's fq takes 1 s; JetMax's slowest source sends 1500 B every 1.2 s.
 const MAX_SPACING: Duration = Duration::from_millis(2000);
-
-/// Value of [`SenderSpec::opens_from`] for a flow whose receiver exists before its SYN. An `Option` would not fit into the
-/// kilobyte of an idle flow.
-const NO_OPENING: u32 = u32::MAX;
-
-/// Indices of a flow.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowIndex {
-    /// Index of the flow among the engine's flows.
-    pub(crate) flow: u32,
-    /// Index of the flow in its group.
-    pub(crate) index: u32,
-}
-
-/// Sizes of a flow's packets.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PacketSizes {
-    packet_bytes: u16,
-    payload_bytes: u16,
-    /// Number of packets to send and size of the last one; `None` if unlimited.
-    pub(crate) packets: Option<(u64, NonZeroU16)>,
-}
-
-/// Parameters of a new sender.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SenderSpec {
-    pub(crate) flow: u32,
-    /// Index of the receiver among those of its part. For a traffic source's flow it is that of its [`Opening`] until the
-    /// answer tells the receiver's index.
-    pub(crate) to: u32,
-    /// Index of the sender among those of its part if it opens its connection with an [`Opening`]; otherwise `NO_OPENING`.
-    pub(crate) opens_from: u32,
-    /// Start of the forward path in the list of all paths.
-    pub(crate) path: u32,
-    /// Index of the flow in its group.
-    pub(crate) index: u32,
-    pub(crate) incarnation: u16,
-    syn_bytes: u16,
-    pub(crate) sizes: PacketSizes,
-    pub(crate) start: Instant,
-    pub(crate) stop: Instant,
-    /// Rate at which the application writes data, its maximum if the rate changes; [`Rate::UNLIMITED`] without a limit.
-    demand: Rate,
-    paced: bool,
-    pub(crate) host: Host,
-    /// ECN field of data packets that are not retransmissions.
-    ect: Flags,
-    rto: RtoLimits,
-    pub(crate) base_rtt: Duration,
-    /// Start and end of the summary's measurement window.
-    pub(crate) measure: (Instant, Instant),
-}
-
-/// Returns a law's host with the use of ECN that a flow asks for. A law that needs each packet's mark uses ECN unless the
-/// scenario says otherwise; the others use it where the scenario says so.
-fn host_ecn(host: Host, flow: &FlowSpec) -> Host {
-    if !flow.ecn.unwrap_or(host.ecn.is_per_packet()) {
-        return Host { ecn: Ecn::Off, ..host };
-    }
-    let ecn = flow.ecn_feedback.as_deref().and_then(Ecn::by_name).unwrap_or(host.ecn);
-    let l4s = flow.ecn_codepoint.as_ref().map_or(host.l4s, |codepoint| codepoint == "ect1");
-    Host { ecn, l4s, ..host }
-}
-
-impl SenderSpec {
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &FlowProtocol, place: FlowIndex) -> Self {
-        let FlowIndex { flow: flow_id, index } = place;
-        let headers = TCP_IP_BYTES + law.params.header_bytes() as u16;
-        let payload_bytes = network.packet_bytes - headers;
-        let host = law.params.info().host;
-        let host = flow.recovery.as_deref().and_then(Retransmission::by_name).map_or(host, |m| host.recovering_by(m));
-        let host = host_ecn(host, flow);
-        let packets = flow.size_bytes.map(|size| {
-            let count = size.div_ceil(u64::from(payload_bytes));
-            let last = size - (count - 1) * u64::from(payload_bytes);
-            (count, NonZeroU16::MIN.saturating_add(last as u16 + headers - 1))
-        });
-        Self {
-            flow: flow_id,
-            to: flow_id,
-            opens_from: NO_OPENING,
-            path: 0,
-            index,
-            incarnation: 0,
-            syn_bytes: network.ack_bytes,
-            sizes: PacketSizes { packet_bytes: network.packet_bytes, payload_bytes, packets },
-            start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
-            stop: Instant::from_secs(flow.stop_s),
-            demand: Rate::from_bps(flow.demand_max_bps()),
-            paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
-            ect: Flags::default()
-                .with(Flags::MARKABLE, host.ecn != Ecn::Off)
-                .with(Flags::ECT1, host.ecn != Ecn::Off && host.l4s),
-            host,
-            rto: RtoLimits {
-                rto_min: Duration::from_secs(network.rto_min_s),
-                rttvar_min: Duration::from_secs(network.rttvar_min_s),
-            },
-            base_rtt: Duration::from_secs(flow.base_rtt_of_s(index)),
-            measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
-        }
-    }
-
-    /// Returns the connection as the law sees it.
-    pub(crate) fn connection(&self, flow: &FlowSpec, seed: u64) -> Connection {
-        let packet = Volume::from_bytes(f64::from(self.sizes.packet_bytes));
-        Connection {
-            weight: flow.weight,
-            packet,
-            initial_window: flow.initial_window_packets * packet,
-            claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
-            seed: seed.rotate_left(32) ^ u64::from(self.flow) ^ (u64::from(self.incarnation) << 48),
-        }
-    }
-
-    /// Returns what the first packet tells the receiver's part, for a traffic source's flow.
-    fn opening(&self) -> Option<Opening> {
-        let packets = self.sizes.packets.map_or(u64::MAX, |(count, _)| count);
-        let opening = Opening { route: self.to, sender: self.opens_from, index: self.index, packets };
-        (self.opens_from != NO_OPENING).then_some(opening)
-    }
-
-    /// Returns true if the connection uses ECN.
-    pub(crate) fn uses_ecn(&self) -> bool {
-        self.host.ecn != Ecn::Off
-    }
-}
-
-impl PacketSizes {
-    /// Returns the size of all headers of a data packet, in bytes.
-    pub(crate) const fn header_bytes(&self) -> u16 {
-        self.packet_bytes - self.payload_bytes
-    }
-
-    /// Returns the size of a full packet, in bytes.
-    pub(crate) const fn packet_bytes(&self) -> u16 {
-        self.packet_bytes
-    }
-
-    /// Returns the total payload of all packets before this one, in bytes.
-    pub(crate) fn payload_before(&self, number: u64) -> u64 {
-        let payload = u64::from(self.payload_bytes);
-        match self.packets {
-            Some((count, last)) if number >= count => (count - 1) * payload + u64::from(self.payload(last.get())),
-            _ => number * payload,
-        }
-    }
-
-    /// Returns the size of a packet, in bytes.
-    #[inline]
-    pub(crate) const fn bytes_of(&self, number: u64) -> u16 {
-        match self.packets {
-            Some((count, last)) if number + 1 == count => last.get(),
-            _ => self.packet_bytes,
-        }
-    }
-
-    /// Returns the payload of a packet of this size, in bytes.
-    pub(crate) const fn payload(&self, bytes: u16) -> u16 {
-        bytes - self.header_bytes()
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -389,7 +228,7 @@ impl Sender {
             self.on_counted_ack(now, packet, blocks);
             return;
         }
-        let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
+        let marked = packet.flags.has(Flags::REPORTS_MARK);
         let Some(newly_arrived) = self.recovery.on_usual_ack(packet.number, blocks) else {
             self.on_any_ack(now, packet, blocks, marked);
             return;
@@ -666,13 +505,13 @@ impl Sender {
             self.timed = true;
             return u64::MAX;
         };
-        self.whole_packets.count(window, self.spec.sizes.packet_bytes)
+        self.whole_packets.count(window, self.spec.sizes.packet_bytes())
     }
 
     #[inline]
     fn volume(&self, packets: u64) -> Volume {
         // Below 2⁶³: a signed integer takes one instruction to convert, an unsigned one eight.
-        packets as i64 as f64 * Volume::from_bytes(f64::from(self.spec.sizes.packet_bytes))
+        packets as i64 as f64 * Volume::from_bytes(f64::from(self.spec.sizes.packet_bytes()))
     }
 
     /// Handles the timer requested by [`Sender::poll_timer`].
@@ -697,7 +536,7 @@ impl Sender {
             }
             self.probing = false;
             // [rfc8985:§7.3] New data, if some can leave now. Its sending starts the timer.
-            let with_new_data = self.recovery.to_resend().is_none() && self.data_at(now).is_some_and(|at| at <= now);
+            let with_new_data = self.recovery.to_resend().is_none() && self.ready_at(self.data_at(now)) <= now;
             self.rto_deadline = if with_new_data { Instant::NEVER } else { now + self.rto() };
             self.recovery.probe(with_new_data);
             return;
@@ -723,32 +562,11 @@ impl Sender {
 
     // ------------------------------------------------------------------ output
 
-    /// Returns the time at which [`Sender::on_timer`] or [`Sender::poll_transmit`] must be called next if no
-    /// acknowledgement arrives.
+    /// Returns the time at which [`Sender::on_timer`] must be called next if no acknowledgement arrives.
     #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
     #[inline(always)]
-    pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
-        if self.phase != Phase::Open {
-            return self.rto_deadline;
-        }
-        let deadline = self.rto_deadline.min(self.recovery.due());
-        if !self.is_timed() {
-            return deadline; // the usual case: clocked by acknowledgements
-        }
-        self.poll_pacing(now, deadline)
-    }
-
-    #[inline(never)] // keeps the usual path short
-    fn poll_pacing(&self, now: Instant, deadline: Instant) -> Instant {
-        match self.ready_at(now) {
-            Some(at) if at > now => deadline.min(at),
-            _ => deadline,
-        }
-    }
-
-    /// Returns true if the passage of time alone can make a packet ready.
-    fn is_timed(&self) -> bool {
-        self.timed && (self.spec.demand != Rate::UNLIMITED || self.is_paced())
+    pub(crate) fn poll_timer(&self) -> Instant {
+        self.rto_deadline.min(self.recovery.due())
     }
 
     /// Returns true if packets are paced. A law without a window is always paced, because nothing else limits it.
@@ -756,23 +574,23 @@ impl Sender {
         self.timed && (self.spec.paced || self.window_packets == u64::MAX)
     }
 
-    /// Returns the time at which the next packet may be sent without another acknowledgement; `None` if one is needed.
-    fn ready_at(&self, now: Instant) -> Option<Instant> {
-        if self.window_allows(self.recovery.in_flight()) { self.data_at(now) } else { None }
-    }
-
-    /// Returns the time at which the next packet may be sent if the window allows it; `None` if there is no packet.
-    #[expect(clippy::inline_always, reason = "twice per acknowledgement, and a call costs as much")]
+    /// Returns the time at which the next packet exists; `NEVER` if there is none.
+    #[expect(clippy::inline_always, reason = "twice per packet, and a call costs as much")]
     #[inline(always)]
-    fn data_at(&self, now: Instant) -> Option<Instant> {
-        let data_at = if self.recovery.to_resend().is_some() {
+    fn data_at(&self, now: Instant) -> Instant {
+        if self.recovery.to_resend().is_some() {
             now
         } else if self.all_sent() || now >= self.spec.stop {
-            return None;
+            Instant::NEVER
         } else {
-            self.written_at(self.recovery.next()).max(now)
-        };
-        Some(if self.is_paced() { data_at.max(self.next_send) } else { data_at })
+            self.written_at(self.recovery.next())
+        }
+    }
+
+    /// Returns the time at which pacing allows the next packet, which exists at `data_at`.
+    #[inline]
+    fn ready_at(&self, data_at: Instant) -> Instant {
+        if self.is_paced() { data_at.max(self.next_send) } else { data_at }
     }
 
     /// Returns true if the window allows a packet. One packet is always allowed, because otherwise no acknowledgement
@@ -780,14 +598,6 @@ impl Sender {
     #[inline]
     fn window_allows(&self, in_flight: u64) -> bool {
         in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_send()
-    }
-
-    /// Returns true if a packet is ready to send, whatever the window.
-    #[expect(clippy::inline_always, reason = "as for `data_at`")]
-    #[inline(always)]
-    fn has_data(&self, now: Instant) -> bool {
-        self.recovery.to_resend().is_some()
-            || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)
     }
 
     /// Returns the time at which the application has written a packet at its demanded rate.
@@ -810,35 +620,24 @@ impl Sender {
         })
     }
 
-    /// Returns the next packet if one may be sent now.
+    /// Returns the next packet if one may be sent now. Otherwise returns the time at which one may be sent without another
+    /// acknowledgement, `NEVER` if none may; [`Sender::poll_timer`] may be earlier.
     ///
     /// Inlined down to the link that takes the packet: see [`Link::enqueue`](crate::link::Link::enqueue).
     #[expect(clippy::inline_always, reason = "see above")]
     #[inline(always)]
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Result<Packet, Instant> {
         let in_flight = self.recovery.in_flight();
-        let (role, number, bytes, flags) = if self.phase == Phase::Open {
-            self.next_data(now, in_flight)?
-        } else {
-            if self.phase == Phase::Opening || now < self.spec.start || self.spec.stop <= now {
-                return None;
-            }
-            self.phase = Phase::Opening;
-            self.rto_deadline = now + self.rto();
-            if self.rto_backoff == 0 {
-                self.opened = now;
-            }
-            let (role, number) = self.spec.opening().map_or((Role::Syn, 0), |opening| (Role::Open, opening.number()));
-            (role, number, self.spec.syn_bytes, Flags::default())
-        };
+        let (role, number, bytes, flags) =
+            if self.phase == Phase::Open { self.next_data(now, in_flight)? } else { self.open(now)? };
         let sending = Sending {
             now: self.clock(now),
             kind: role.kind(),
             volume: Volume::from_bytes(f64::from(bytes)),
             in_flight: self.volume(in_flight),
-            app_limited: !self.has_data(now),
+            app_limited: self.data_at(now) > now,
         };
-        Some(Packet {
+        Ok(Packet {
             flow: self.spec.flow,
             to: self.spec.to,
             place: self.spec.path,
@@ -854,25 +653,42 @@ impl Sender {
         })
     }
 
-    /// Takes the next data packet if one may be sent now, and returns its role, number, size and flags. `in_flight`
-    /// counts the packets before it.
+    /// Opens the connection if its time has come. Returns the first packet's role, number, size and flags.
+    #[cold]
+    fn open(&mut self, now: Instant) -> Result<(Role, u64, u16, Flags), Instant> {
+        if self.phase == Phase::Opening || now < self.spec.start || self.spec.stop <= now {
+            return Err(Instant::NEVER);
+        }
+        self.phase = Phase::Opening;
+        self.rto_deadline = now + self.rto();
+        if self.rto_backoff == 0 {
+            self.opened = now;
+        }
+        let (role, number) = self.spec.opening().map_or((Role::Syn, 0), |opening| (Role::Open, opening.number()));
+        Ok((role, number, self.spec.syn_bytes, Flags::default()))
+    }
+
+    /// Takes the next data packet if one may be sent now, and returns its role, number, size and flags; otherwise the
+    /// time as [`Sender::poll_transmit`] does. `in_flight` counts the packets before it.
     #[expect(clippy::inline_always, reason = "as for `poll_transmit`")]
     #[inline(always)]
-    fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(Role, u64, u16, Flags)> {
+    fn next_data(&mut self, now: Instant, in_flight: u64) -> Result<(Role, u64, u16, Flags), Instant> {
         if !self.window_allows(in_flight) {
             if self.limits.current() != Limit::Window {
                 self.limit_by_window(now);
             }
-            return None;
+            return Err(Instant::NEVER);
         }
-        if self.data_at(now).is_none_or(|at| at > now) {
-            let has_data = self.has_data(now);
+        let data_at = self.data_at(now);
+        let ready = self.ready_at(data_at);
+        if ready > now {
+            let has_data = data_at <= now;
             self.app_limited |= !has_data;
             let limit = if has_data { Limit::Pacing } else { Limit::Application };
             if self.limits.current() != limit {
                 self.limit_by(now, limit);
             }
-            return None;
+            return Err(ready);
         }
         let (number, resent) = match self.recovery.to_resend() {
             Some(number) => (number, true),
@@ -897,9 +713,9 @@ impl Sender {
             self.next_send = self.next_send.max(now) + spacing.min(MAX_SPACING);
         }
         if self.rto_deadline == Instant::NEVER {
-            return Some(self.on_untimed_sent(now, number, bytes, flags));
+            return Ok(self.on_untimed_sent(now, number, bytes, flags));
         }
-        Some((Role::Data, number, bytes, flags))
+        Ok((Role::Data, number, bytes, flags))
     }
 
     /// Starts the timer for a data packet. QUIC has a timer of its own, so all its packets pass here.

@@ -262,10 +262,10 @@ fn addresses(network: u32, number: u32) -> [u32; 2] {
 /// Builds the IP header of a packet that has crossed `hop` links.
 fn ip(packet: &Packet, hop: usize, [source, destination]: [u32; 2]) -> Ip {
     let ecn = match packet.flags {
+        flags if !flags.has(Flags::MARKABLE) => 0,
         flags if flags.has(Flags::MARKED) => 3,
-        flags if flags.has(Flags::ECT1) => 1,
-        flags if flags.has(Flags::MARKABLE) => 2,
-        _ => 0,
+        flags if flags.is_l4s() => 1,
+        _ => 2,
     };
     Ip { source, destination, id: packet.number as u16, ttl: TTL.saturating_sub(hop.min(63) as u8), ecn }
 }

@@ -122,7 +122,8 @@ impl Part {
         let syn = Packet { role: Role::Syn, echoed: Instant::ZERO, ..*packet };
         let answer = host.receiver.on_packet(self.now, &syn, &mut self.sacks);
         if let Some(ack) = answer {
-            self.send_ack(&Packet { number: u64::from(to), ..ack });
+            self.ledger.sent += 1;
+            self.enqueue(self.first_link(&ack), Packet { number: u64::from(to), ..ack });
         }
     }
 

@@ -60,7 +60,7 @@ impl Part {
         for (a, access) in (0u32..).zip(&self.access_links) {
             self.agenda.add_station(Event::Access(a), access.wire.number);
         }
-        (0..self.senders.len() as u32).for_each(|f| self.schedule_sender(f));
+        (0..self.senders.len() as u32).for_each(|f| self.schedule_sender(f, Instant::NEVER));
         for (t, traffic) in (0u32..).zip(&self.traffic).filter(|(_, traffic)| traffic.is_on()) {
             self.agenda.add_timer(traffic.next, Event::Traffic(t), u64::from(t));
         }

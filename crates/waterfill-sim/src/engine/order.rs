@@ -97,7 +97,7 @@ impl Part {
         for (f, delay) in (first..).zip(delays) {
             let start: Instant = self.now + delay;
             self.senders[f as usize].sender.start_at(start);
-            self.schedule_sender(f);
+            self.schedule_sender(f, Instant::NEVER);
         }
     }
 }

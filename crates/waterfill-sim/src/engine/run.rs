@@ -414,7 +414,7 @@ impl Part {
 
     #[expect(clippy::inline_always, reason = "as for `enqueue_new`")]
     #[inline(always)]
-    pub(super) fn send_ack(&mut self, ack: &Packet) {
+    fn send_ack(&mut self, ack: &Packet) {
         self.ledger.sent += 1;
         self.enqueue_new(self.first_link(ack), ack);
     }
@@ -453,7 +453,12 @@ impl Part {
     #[expect(clippy::inline_always, reason = "one caller on the packet path")]
     #[inline(always)]
     fn transmit(&mut self, f: u32) {
-        while let Some(packet) = &self.senders[f as usize].sender.poll_transmit(self.now) {
+        let ready = loop {
+            let next = self.senders[f as usize].sender.poll_transmit(self.now);
+            let packet = match &next {
+                Ok(packet) => packet,
+                Err(ready) => break *ready,
+            };
             self.ledger.sent += 1;
             let host = &self.senders[f as usize];
             match host.entry {
@@ -465,18 +470,19 @@ impl Part {
                 self.agenda.clear(); // or each event until the next poll would send a burst of its own
                 return;
             }
-        }
-        self.schedule_sender(f);
+        };
+        self.schedule_sender(f, ready);
     }
 
-    /// Schedules a sender's next timer, unless an event at or before that time is already scheduled.
+    /// Schedules a sender's next timer, at the latest at `ready`, unless an event at or before that time is already
+    /// scheduled.
     ///
     /// That event then finds nothing to do and schedules again, so postponing a timer costs nothing.
     #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
     #[inline(always)]
-    pub(super) fn schedule_sender(&mut self, f: u32) {
+    pub(super) fn schedule_sender(&mut self, f: u32, ready: Instant) {
         let host = &mut self.senders[f as usize];
-        let time = host.sender.poll_timer(self.now);
+        let time = host.sender.poll_timer().min(ready);
         if time < host.due {
             host.due = time;
             let number = u64::from(host.sender.spec.flow);

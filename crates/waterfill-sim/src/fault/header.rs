@@ -32,9 +32,7 @@ pub(super) fn strip(packet: &mut Packet) {
         Cargo::Echo(echo) if echo.wire_bytes() > 0 => Cargo::Echo(AnyEcho::None),
         other => other,
     };
-    packet.flags.clear(Flags::MARKABLE);
-    packet.flags.clear(Flags::ECT1);
-    packet.flags.clear(Flags::MARKED);
+    packet.flags.clear_ecn();
 }
 
 /// Inverts one bit of a packet's header, or the mark of a packet that has only ECN bits.

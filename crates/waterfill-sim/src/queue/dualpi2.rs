@@ -213,7 +213,7 @@ impl DualPi2 {
 
 /// `[rfc9332:A.1]` Returns true if a packet belongs to the L queue: its ECN field is ECT(1) or CE.
 fn is_low_latency(packet: &Packet) -> bool {
-    packet.flags.has(Flags::ECT1) || packet.flags.has(Flags::MARKED)
+    packet.flags.is_l4s() || (packet.flags.has(Flags::MARKABLE) && packet.flags.has(Flags::MARKED))
 }
 
 impl Scheduler for DualPi2 {

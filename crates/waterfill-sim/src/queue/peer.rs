@@ -30,7 +30,7 @@ impl Codepoint {
         match self {
             Self::NotEct => Flags::default(),
             Self::Ect0 => Flags::MARKABLE,
-            Self::Ect1 => Flags::MARKABLE.with(Flags::ECT1, true),
+            Self::Ect1 => Flags::L4S,
         }
     }
 }

@@ -168,7 +168,7 @@ impl Hosts {
 impl Ends for Hosts {
     type Ack = Packet;
     fn send(&mut self, now: u64) -> Option<(u64, u64)> {
-        let packet = self.from.sender.poll_transmit(at(now))?;
+        let packet = self.from.sender.poll_transmit(at(now)).ok()?;
         self.count += 1;
         let data = if packet.role == Role::Datagram { Numbers::decode(packet.number, 0).data } else { packet.number };
         Some((self.count - 1, data))
@@ -196,7 +196,7 @@ impl Ends for Hosts {
         }
     }
     fn timer(&self) -> Option<u64> {
-        us(self.from.sender.poll_timer(Instant::ZERO))
+        us(self.from.sender.poll_timer())
     }
     fn on_timer(&mut self, now: u64) {
         self.from.sender.on_timer(at(now));

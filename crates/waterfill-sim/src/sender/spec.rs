@@ -99,9 +99,11 @@ impl SenderSpec {
             stop: Instant::from_secs(flow.stop_s),
             demand: Rate::from_bps(flow.demand_max_bps()),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
-            ect: Flags::default()
-                .with(Flags::MARKABLE, host.ecn != Ecn::Off)
-                .with(Flags::ECT1, host.ecn != Ecn::Off && host.l4s),
+            ect: match host.ecn {
+                Ecn::Off => Flags::default(),
+                _ if host.l4s => Flags::L4S,
+                _ => Flags::MARKABLE,
+            },
             host,
             rto: RtoLimits {
                 rto_min: Duration::from_secs(network.rto_min_s),

@@ -68,14 +68,13 @@ fn the_scheduler_shares_by_weight() {
     let mut queue = DualPi2::new(&spec());
     for i in 0..200 {
         let mut waiting = crate::testing::waiting(0, Instant::ZERO);
-        waiting.packet.flags = if i % 2 == 0 { Flags::ECT1 } else { Flags::default() };
+        waiting.packet.flags = if i % 2 == 0 { Flags::L4S } else { Flags::default() };
         let fifo = if i % 2 == 0 { &mut queue.low_latency } else { &mut queue.classic };
         fifo.push(waiting);
     }
     let mut outcome = QueueOutcome::default();
-    let mut low = |n: u32| {
-        (0..n).filter(|_| queue.dequeue(Instant::ZERO, &mut outcome).unwrap().packet.flags.has(Flags::ECT1)).count()
-    };
+    let mut low =
+        |n: u32| (0..n).filter(|_| queue.dequeue(Instant::ZERO, &mut outcome).unwrap().packet.flags.is_l4s()).count();
     assert_eq!(low(1), 1, "L is first");
     assert!((89..=91).contains(&low(100)));
     low(29);
