@@ -535,8 +535,13 @@ impl Sender {
                 return;
             }
             self.probing = false;
+            if self.recovery.to_resend().is_some() {
+                // [rfc8985:§7.2] No probe in a recovery, which can begin while its retransmissions wait for pacing.
+                self.rto_deadline = now + self.rto();
+                return;
+            }
             // [rfc8985:§7.3] New data, if some can leave now. Its sending starts the timer.
-            let with_new_data = self.recovery.to_resend().is_none() && self.ready_at(self.data_at(now)) <= now;
+            let with_new_data = self.ready_at(self.data_at(now)) <= now;
             self.rto_deadline = if with_new_data { Instant::NEVER } else { now + self.rto() };
             self.recovery.probe(with_new_data);
             return;

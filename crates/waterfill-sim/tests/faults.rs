@@ -104,6 +104,23 @@ fn acknowledgements_with_blocks_may_be_duplicated_and_late() {
     assert_eq!((sim.sacks_in_use(), sim.ledger().in_transit), (0, 0));
 }
 
+/// `[rfc8985:§7.2]` Lost packets that wait for pacing are not counted once more by a probe, which made more packets
+/// outstanding than were sent.
+#[test]
+fn no_probe_while_lost_packets_wait_for_pacing() {
+    let mut n = network(3.0, link("l", 1e7, 0.004, 0).to_vec(), vec![flow("f", "prague", &[0], 3.0)]);
+    n.flows[0].count = 3;
+    let [out, back] = &mut n.links[..] else { unreachable!("both directions of one link") };
+    (out.buffer, back.buffer) = (BufferSpec::Packets(8), BufferSpec::Packets(2));
+    out.loss_model = Some(LossSpec::Periodic { every: 73 });
+    out.reorder = Some(ReorderSpec { share: 0.150_184_442_872_732_64, delay_s: 0.129_505_998_064_694_34 });
+    back.loss = 0.171_345_311_003_676_67;
+    let s = run(&n).1;
+    for f in &s.flows {
+        assert!(f.retransmissions > 0 && f.packets_sent > 50, "{f:?}");
+    }
+}
+
 #[test]
 fn invalid_faults_are_refused_in_one_sentence() {
     let refused = |faults: fn(&mut LinkSpec)| refusal(uncongested(faults));
