@@ -383,7 +383,7 @@ impl Sets {
 mod tests {
     use super::*;
     use waterfill_laws::units::Volume;
-    use waterfill_network::FlowSpec;
+    use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, RouteSpec, TrafficKind, TrafficSpec};
 
     /// Returns a network of nodes in a line, crossed by `flows` flows. `delays_ms` gives the delay of each link.
     fn line(delays_ms: &[u64], flows: u32) -> Network {
@@ -429,6 +429,38 @@ mod tests {
         let mut short = long;
         (short.duration_s, short.flows[0].stop_s) = (1.0, 1.0);
         assert_eq!(Plan::fastest(&short, 8), None, "nothing to save");
+    }
+
+    /// The routes of one web source begin and end where their hosts are, so the source is not one part's alone.
+    #[test]
+    fn the_routes_of_one_web_source_lie_in_several_parts() {
+        let mut network = line(&[2, 7, 2], 1);
+        let route =
+            |l: u32| RouteSpec { forward: vec![2 * l], reverse: vec![2 * l + 1], pad_s: 0.0, base_rtt_s: 0.004 };
+        let arrivals = ArrivalSpec {
+            arrivals_per_s: 100.0,
+            sizes_bytes: Distribution::Constant { mean: 1e5 },
+            flow: network.flows[0].clone(),
+            routes: vec![vec![route(0), route(1), route(2)]],
+            fan_in: 1,
+        };
+        network.traffic = vec![TrafficSpec {
+            name: "web".into(),
+            kind: TrafficKind::Web,
+            path: vec![0],
+            rate_bps: None,
+            access_bps: None,
+            start_s: 0.0,
+            stop_s: 1.0,
+            packet_bytes: 1500,
+            periods: None,
+            flows: Some(arrivals),
+        }];
+        let plan = Plan::new(&network, 2).expect("a division");
+        let [left, across, right] = plan.traffic[0][..] else { panic!("three routes: {:?}", plan.traffic) };
+        assert_eq!((left.0, right.0), (left.1, right.1), "both hosts of the outer routes are in one part");
+        assert_ne!(left, right);
+        assert_eq!(across, (left.0, right.0));
     }
 
     #[test]
