@@ -59,6 +59,11 @@ _TABLES = {
         "`[[flow.fault]]`",
         "Belongs to the flow above it. More: [faults](faults.md).",
     ),
+    "Application": (
+        "`application`",
+        "A flow's table. Each kind takes the keys that name it. "
+        "More: [applications](applications.md).",
+    ),
     "Traffic": ("`[[traffic]]`", "More: [traffic](traffic.md)."),
 }
 
@@ -89,7 +94,8 @@ def expected(schema: Mapping[str, Any]) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     if "$ref" in schema:
-        return f"`[[{_section(schema['$ref'])}]]`"
+        name = _TABLES[schema["$ref"].rpartition("/")[2]][0]
+        return f"table {name}" if name == "`application`" else name
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(expected(one) for one in schema["anyOf"]))
     match schema.get("type"):
@@ -104,10 +110,6 @@ def expected(schema: Mapping[str, Any]) -> str:
         case "boolean":
             return "`true` or `false`"
     return "any value"
-
-
-def _section(reference: str) -> str:
-    return _TABLES[reference.rpartition("/")[2]][0].strip("`[]")
 
 
 def _quantity(pattern: str | None) -> str | None:

@@ -108,6 +108,7 @@ class FlowKeys(_RoutedKeys, total=False):
     demand: str
     demand_bps: Number
     demand_trace: Any
+    application: Mapping[str, Any]
     after: Sequence[str]
     after_count: int
     route: Sequence[Mapping[str, Any]]

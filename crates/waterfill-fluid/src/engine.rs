@@ -734,6 +734,12 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
                 flow.name
             ));
         }
+        if flow.application.is_some() {
+            return Err(format!(
+                "flow.{}.application: not supported by the fluid model; use demand_trace for a rate that changes",
+                flow.name
+            ));
+        }
         if !flow.after.is_empty() {
             return Err(format!("flow.{}.after: not supported by the fluid model", flow.name));
         }

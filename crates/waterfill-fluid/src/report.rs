@@ -81,6 +81,8 @@ impl Fluid {
             timeouts: class.timeouts,
             limited_by: None,
             longest_recovery: None,
+            messages: None,
+            playback: None,
             completed_s: class.completed.map(Instant::as_secs),
             count: None,
         }

@@ -155,6 +155,7 @@ impl FlowSpec {
             weight: 1.0,
             demand_bps: None,
             demands: Vec::new(),
+            application: None,
             initial_window_packets: 10.0,
             pacing: None,
             delayed_ack: false,

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::application::ApplicationSpec;
 use crate::demand::DemandSpec;
 use crate::fault::HostFaultSpec;
 
@@ -39,11 +40,15 @@ pub struct FlowSpec {
     pub base_rtt_s: f64,
     /// Weight in weighted fairness.
     pub weight: f64,
-    /// Rate in bit/s at which the application writes data; `None` for no limit.
+    /// Rate in bit/s at which the application writes data; `None` for no limit. The mean rate of `application` if there is
+    /// one, for estimates only.
     pub demand_bps: Option<f64>,
     /// Demands over time instead of `demand_bps`; empty for a constant demand.
     #[serde(default)]
     pub demands: Vec<DemandSpec>,
+    /// Application that writes the data; `None` for one that always has data, within the demand.
+    #[serde(default)]
+    pub application: Option<ApplicationSpec>,
     /// Window in packets before the first feedback.
     pub initial_window_packets: f64,
     /// True if packets are paced; `None` to follow the law's default.

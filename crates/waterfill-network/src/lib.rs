@@ -12,6 +12,7 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::unreachable)
 )]
 
+pub mod application;
 mod builder;
 pub mod change;
 mod check;
@@ -34,6 +35,7 @@ pub mod traffic;
 mod validate;
 pub mod watch;
 
+pub use application::ApplicationSpec;
 pub use builder::NetworkBuilder;
 pub use change::ChangeSpec;
 pub use cohabit::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, PacketClass, Trials, UpdateSpec};

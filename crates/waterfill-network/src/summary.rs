@@ -58,11 +58,42 @@ pub struct FlowSummary {
     /// The loss recovery of the whole run that took the most RTTs; `None` without a recovery and in the fluid model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_recovery: Option<RecoverySummary>,
+    /// Messages of the flow's application during the whole run; `None` without an application.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<MessageSummary>,
+    /// Playback of the flow's video during the whole run; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub playback: Option<PlaybackSummary>,
     /// Time at which the receiver had the last byte, in seconds; `None` if the flow has not completed.
     pub completed_s: Option<f64>,
     /// Number of identical flows that this entry represents, if not every flow has an entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
+}
+
+/// Messages of an application: on periods, responses, segments or ticks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MessageSummary {
+    /// Number of messages that the application has written, or has begun to write.
+    pub written: u64,
+    /// Number of messages whose last byte the receiver has, as far as the sender knows.
+    pub completed: u64,
+    /// Times from the writing of a message's first byte to its last byte at the receiver, of messages written in the
+    /// measurement window.
+    pub completion_ms: CompletionSummary,
+}
+
+/// Playback of a video at its client.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PlaybackSummary {
+    /// Time from the opening of the connection to the first picture, in seconds; `None` if playback has not begun.
+    pub startup_s: Option<f64>,
+    /// Time played, in seconds.
+    pub played_s: f64,
+    /// Number of stalls: times at which the buffer ran empty.
+    pub stalls: u64,
+    /// Time in stalls, in seconds.
+    pub stalled_s: f64,
 }
 
 /// What limits a flow: the share of its time for each limit. The sum is 1.

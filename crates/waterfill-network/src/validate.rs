@@ -142,6 +142,17 @@ impl Network {
             positive(&format!("{at}.demand"), demand)?;
         }
         demand::check(&flow.demands).map_err(|e| format!("{at}.demand_trace: {e}"))?;
+        if let Some(application) = &flow.application {
+            application.check().map_err(|e| format!("{at}.application.{e}"))?;
+            if flow.size_bytes.is_some() || !flow.demands.is_empty() {
+                return Err(format!("{at}.application: not allowed with size or demand_trace"));
+            }
+            if flow.delayed_ack && flow.recovery.as_deref() != Some("quic") {
+                return Err(format!(
+                    "{at}.delayed_ack: not allowed with an application, whose client would wait for it"
+                ));
+            }
+        }
         if let Some(access) = flow.access_bps {
             positive(&format!("{at}.access_rate"), access)?;
         }
@@ -296,8 +307,10 @@ impl Network {
             }
             flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
             self.check_flow(at, &flows.flow)?;
-            if !flows.flow.demands.is_empty() || !flows.flow.routes.is_empty() {
-                return Err(format!("{at}: demands and routes over time are only allowed for flows"));
+            if !flows.flow.demands.is_empty() || !flows.flow.routes.is_empty() || flows.flow.application.is_some() {
+                return Err(format!(
+                    "{at}: applications, and demands and routes over time, are only allowed for flows"
+                ));
             }
             self.check_routes(at, flows)?;
         }

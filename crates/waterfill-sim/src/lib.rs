@@ -2,7 +2,7 @@
 //!
 //! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `ring`, `link` (a transmitter and a wire), `shaper` (its
 //! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`;
-//! `recovery`, `sender`, `limits`, `receiver`, `ack_frame` (QUIC), `flow` and `hosts` (hosts); `traffic` (load without congestion control, and finite flows);
+//! `recovery`, `sender`, `limits`, `receiver`, `application`, `ack_frame` (QUIC), `flow` and `hosts` (hosts); `traffic` (load without congestion control, and finite flows);
 //! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
 
 // Results must not depend on the host: see waterfill_laws::math.
@@ -10,6 +10,7 @@
 
 mod access;
 mod ack_frame;
+mod application;
 mod binding;
 mod capture;
 mod delay_line;

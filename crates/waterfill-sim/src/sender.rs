@@ -9,9 +9,8 @@ mod linux_order;
 #[cfg(test)]
 mod patterns;
 mod quic;
+pub(crate) mod rare;
 mod spec;
-
-use std::sync::Arc;
 
 use waterfill_laws::base_rtt::WindowedMin;
 use waterfill_laws::protocol::{
@@ -20,9 +19,9 @@ use waterfill_laws::protocol::{
 use waterfill_laws::registry::{AnyEcho, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::FlowSpec;
 use waterfill_network::histogram::RttHistogram;
 use waterfill_network::summary::LimitedBy;
-use waterfill_network::{DemandCourse, FlowSpec};
 
 use crate::fault::SourceFaults;
 use crate::limits::{Limit, LimitTimes, LongestRecovery};
@@ -31,8 +30,9 @@ use crate::recovery::prr::ProportionalReduction;
 use crate::recovery::rto::smoothed;
 use crate::recovery::{AckTimes, Progress, Recovery};
 use crate::window::WholePackets;
+use rare::Rare;
 use spec::NO_OPENING;
-pub(crate) use spec::{FlowIndex, SenderSpec};
+pub(crate) use spec::{FlowIndex, PacketSizes, SenderSpec};
 
 /// Number of SYNs that may be lost, or their answers, without a smaller initial window (RFC 6928, 2).
 const LOST_SYNS_MAX: u32 = 1;
@@ -71,8 +71,8 @@ pub(crate) struct Sender {
     law: AnySource,
     /// Faults of the host, if any.
     faults: Option<Box<SourceFaults>>,
-    /// Demand over time; `None` if it is constant.
-    demand: Option<Arc<DemandCourse>>,
+    /// Parts that few senders have.
+    rare: Option<Box<Rare>>,
     /// The law's window in whole packets, read again after each possible change.
     window_packets: u64,
     /// False while acknowledgements alone make packets ready: there is no pacing, no demand, and has always been a window.
@@ -118,7 +118,7 @@ impl Sender {
         Self {
             law: params.source(&spec.connection(flow, seed)),
             faults: SourceFaults::new(flow),
-            demand: None,
+            rare: None,
             window_packets: 0,
             timed: spec.demand != Rate::UNLIMITED || spec.paced,
             whole_packets: WholePackets::default(),
@@ -150,11 +150,6 @@ impl Sender {
     /// Sets the start of a flow that has waited for others.
     pub(crate) fn start_at(&mut self, start: Instant) {
         (self.spec.start, self.rto_deadline) = (start, start);
-    }
-
-    /// Sets a demand that changes with time, instead of the constant one.
-    pub(crate) fn set_demand(&mut self, course: Option<Arc<DemandCourse>>) {
-        self.demand = course;
     }
 
     /// Starts logging the steps of the sender's law for this connection.
@@ -196,6 +191,7 @@ impl Sender {
             self.on_late_syn_ack(now, packet.sent);
         }
         self.opened = now;
+        self.open_application(now);
         self.rto_backoff = 0;
         self.next_send = now;
         self.sample_rtt(now, packet);
@@ -267,12 +263,16 @@ impl Sender {
     }
 
     /// Restarts the timer after an acknowledgement.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once per acknowledgement, and a call costs as much")]
+    #[inline(always)]
     fn finish_ack(&mut self, now: Instant, advanced: bool) {
         self.app_limited = false;
         if advanced {
             self.rto_backoff = 0;
             self.syn_repeated = false;
+            if self.timed {
+                self.on_message_acked(now, Duration::ZERO);
+            }
         }
         if self.recovery.unacknowledged() == 0 {
             self.rto_deadline = Instant::NEVER;
@@ -605,13 +605,21 @@ impl Sender {
         in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_send()
     }
 
-    /// Returns the time at which the application has written a packet at its demanded rate.
+    /// Returns the time at which the application has written a packet.
+    #[expect(clippy::inline_always, reason = "as for `data_at`")]
+    #[inline(always)]
     fn written_at(&self, number: u64) -> Instant {
-        if !self.timed || self.spec.demand == Rate::UNLIMITED {
-            return Instant::ZERO;
+        if self.timed { self.written_over_time(number) } else { Instant::ZERO }
+    }
+
+    #[inline(never)] // keeps the usual path short
+    fn written_over_time(&self, number: u64) -> Instant {
+        if let Some(at) = self.rare.as_ref().and_then(|rare| rare.written_at(self.opened, number, self.volume(number)))
+        {
+            return at;
         }
-        if let Some(course) = &self.demand {
-            return course.written_at(self.opened, self.volume(number));
+        if self.spec.demand == Rate::UNLIMITED {
+            return Instant::ZERO;
         }
         self.opened + Duration::from_secs(self.volume(number) / self.spec.demand)
     }
@@ -699,7 +707,11 @@ impl Sender {
             Some(number) => (number, true),
             None => (self.recovery.next(), false),
         };
-        let bytes = self.spec.sizes.bytes_of(number);
+        let bytes = if self.timed && self.rare.is_some() {
+            self.on_message_sent(number, resent)
+        } else {
+            self.spec.sizes.bytes_of(number)
+        };
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable, so congestion drops it.
         let mut flags = if resent { Flags::default() } else { self.spec.ect };
         if resent {
@@ -787,7 +799,9 @@ impl Sender {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.rtt.above_base.heap_bytes() + self.limits.heap_bytes()
+        self.rtt.above_base.heap_bytes()
+            + self.limits.heap_bytes()
+            + self.rare.as_ref().map_or(0, |rare| rare.heap_bytes())
     }
 }
 

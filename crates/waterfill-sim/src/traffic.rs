@@ -372,7 +372,7 @@ impl CompletionTimes {
     }
 }
 
-fn draw_time(from: &Sampler, rng: &mut Pcg64) -> Duration {
+pub(crate) fn draw_time(from: &Sampler, rng: &mut Pcg64) -> Duration {
     Duration::from_secs(from.quantile(uniform(rng)))
 }
 

@@ -22,18 +22,25 @@ class HostFigures(Record):
     spurious_retransmissions: int
     timeouts: int
     longest_recovery_rtts: float | None
+    messages_completed: int | None = None
+    message_p50_ms: float | None = None
+    message_p99_ms: float | None = None
+    stalled_s: float | None = None
 
 
 def figures(flows: Sequence[FlowSummary]) -> HostFigures:
     """Return the figures of one or more flows.
 
-    `limited_by` is the mean over the flows that have it, `loss_rate` that over all packets,
-    `rtt_p99_ms` and `longest_recovery_rtts` are maxima, the others sums.
+    `limited_by` is the mean over the flows that have it, `loss_rate` that over all packets. Times
+    and `longest_recovery_rtts` are those of the slowest flow, the others sums.
     """
     sent = sum(flow.packets_sent * flow.count for flow in flows)
     lost = sum(flow.packets_sent * (flow.loss_rate or 0.0) * flow.count for flow in flows)
     p99s = [p99 for flow in flows if (p99 := flow.rtt_ms.p99) is not None]
     longest = [flow.longest_recovery.rtts for flow in flows if flow.longest_recovery]
+    messages = [flow.messages for flow in flows if flow.messages is not None]
+    p50s = [p50 for one in messages if (p50 := one.completion_ms.p50) is not None]
+    slowest = [p99 for one in messages if (p99 := one.completion_ms.p99) is not None]
     return HostFigures(
         limited_by=limited_by(flows),
         rtt_p99_ms=max(p99s, default=None),
@@ -43,6 +50,10 @@ def figures(flows: Sequence[FlowSummary]) -> HostFigures:
         spurious_retransmissions=sum(flow.spurious_retransmissions or 0 for flow in flows),
         timeouts=sum(flow.timeouts * flow.count for flow in flows),
         longest_recovery_rtts=max(longest, default=None),
+        messages_completed=sum(one.completed for one in messages) if messages else None,
+        message_p50_ms=max(p50s, default=None),
+        message_p99_ms=max(slowest, default=None),
+        stalled_s=max((one.playback.stalled_s for one in flows if one.playback), default=None),
     )
 
 

@@ -237,11 +237,20 @@ def _of_flow(key: str) -> Callable[[FlowSummary], Any]:
     return lambda flow: flow.get(key)
 
 
+_MESSAGES: Sequence[Column[Hosts]] = (
+    Column("messages", lambda row: row[1].messages_completed, optional=True),
+    Column("message p50", lambda row: row[1].message_p50_ms, "ms", form=".1f", optional=True,
+           short="message\np50", seconds=1e-3),
+    Column("message p99", lambda row: row[1].message_p99_ms, "ms", form=".1f", optional=True,
+           short="p99", seconds=1e-3),
+    Column("stalled", lambda row: row[1].stalled_s, "s", form=".2f", optional=True, seconds=1),
+)  # fmt: skip
 LOSSES: Sequence[Column[Hosts]] = _losses(lambda key: lambda row: row[1][key])
 LIMITS: Sequence[Column[Hosts]] = (
     Column("RTT p99", lambda row: row[1].rtt_p99_ms, "ms", form=".1f", seconds=1e-3),
     Column("limited by", lambda row: _largest(row[1].limited_by), optional=True),
     *LOSSES,
+    *_MESSAGES,
 )
 """Columns of the hosts of several flows together."""
 
@@ -258,6 +267,38 @@ FLOWS: Sequence[Column[FlowSummary]] = (
     Column("limited by", lambda flow: _largest(flow.limited_by), optional=True),
     *_losses(_of_flow, where="page"),
     Column("completed", lambda flow: flow.completed_s, "s", form=".2f", where="page", seconds=1),
+)
+
+
+def _playback(key: str) -> Callable[[FlowSummary], Any]:
+    return lambda flow: flow.playback and flow.playback[key]
+
+
+APPLICATIONS: Sequence[Column[FlowSummary]] = (
+    Column("application of", _named),
+    Column("written", lambda flow: flow.messages and flow.messages.written),
+    Column("completed", lambda flow: flow.messages and flow.messages.completed),
+    Column("time mean", lambda flow: flow.messages and flow.messages.completion_ms.mean, "ms",
+           form=".1f", seconds=1e-3),
+    Column("time p50", lambda flow: flow.messages and flow.messages.completion_ms.p50, "ms",
+           form=".1f", short="p50", seconds=1e-3),
+    Column("time p99", lambda flow: flow.messages and flow.messages.completion_ms.p99, "ms",
+           form=".1f", short="p99", seconds=1e-3),
+    Column("start-up", _playback("startup_s"), "s", form=".2f", optional=True, seconds=1),
+    Column("stalls", _playback("stalls"), optional=True),
+    Column("stalled", _playback("stalled_s"), "s", form=".2f", optional=True, seconds=1),
+)  # fmt: skip
+"""Columns of the flows that have an application."""
+
+
+def with_application(flows: Sequence[FlowSummary]) -> list[FlowSummary]:
+    """Return the flows that have an application."""
+    return [flow for flow in flows if flow.messages is not None]
+
+
+MESSAGES = (
+    "time: from the writing of a message to its last byte at the receiver, of messages written in "
+    "the window; the other columns: whole run."
 )
 
 

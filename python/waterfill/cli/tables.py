@@ -92,6 +92,8 @@ def run(summary: Summary) -> list[Table | Text]:
         lossy = [(f.name, hosts.figures([f])) for f in flows if f.retransmissions or f.timeouts]
         if lossy:
             parts.append(printed([_hosts("flow"), *model.LOSSES], lossy))
+    if writing := model.with_application(flows):
+        parts += [*_listed(model.APPLICATIONS, writing, "flows"), Text(model.MESSAGES)]
     parts += [Text(line, style="yellow") for line in hosts.warnings(summary)]
     if found := model.idle(summary):
         parts.append(Text(found, style="" if summary.jain_index else "yellow"))

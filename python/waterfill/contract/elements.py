@@ -50,6 +50,50 @@ class Empirical:
 
 DistributionSpec: TypeAlias = Constant | Exponential | Pareto | Empirical
 
+# --- applications --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnOff:
+    """Application that writes at a rate, of full packets on the wire, in on periods."""
+
+    kind: Literal["onoff"] = "onoff"
+    rate_bps: float
+    on_s: DistributionSpec
+    off_s: DistributionSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestResponse:
+    """Responses that a client requests one after another, with pauses or without."""
+
+    kind: Literal["request-response"] = "request-response"
+    sizes_bytes: DistributionSpec
+    think_s: DistributionSpec | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Video:
+    """Segments of a video, requested while the client's buffer has space for another one."""
+
+    kind: Literal["video"] = "video"
+    bit_rate_bps: float
+    segment_s: float
+    buffer_s: float
+    startup_segments: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticks:
+    """A message at each interval."""
+
+    kind: Literal["ticks"] = "ticks"
+    sizes_bytes: DistributionSpec
+    interval_s: float
+
+
+ApplicationSpec: TypeAlias = OnOff | RequestResponse | Video | Ticks
+
 # --- queues -------------------------------------------------------------------------------------
 
 

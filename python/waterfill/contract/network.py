@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from waterfill.contract.elements import (
+        ApplicationSpec,
         Constant,
         DistributionSpec,
         Exponential,
@@ -141,6 +142,8 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     """Number of groups of `after` that must have completed; None for all."""
     demands: tuple[DemandSpec, ...] = ()
     """Demands over time, instead of `demand_bps`; the first is that of time 0."""
+    application: ApplicationSpec | None = None
+    """Application that writes the data; `demand_bps` is then its mean rate, for shares only."""
     routes: tuple[RouteChangeSpec, ...] = ()
     """Later routes, in order of time."""
 

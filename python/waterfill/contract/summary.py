@@ -64,6 +64,25 @@ class LongestRecovery(Record):
     rtts: float
 
 
+class Messages(Record):
+    """Messages of a flow's application: how many it has written, how many have arrived, and the
+    completion times of those written in the measure window.
+    """
+
+    written: int
+    completed: int
+    completion_ms: Times
+
+
+class Playback(Record):
+    """Playback of a flow's video: time to the first picture, time played, and stalls."""
+
+    startup_s: float | None
+    played_s: float
+    stalls: int
+    stalled_s: float
+
+
 class CoreFlow(Record):
     """Statistics of one flow, or of `count` identical flows in large fluid runs.
 
@@ -89,6 +108,8 @@ class CoreFlow(Record):
     spurious_retransmissions: int | None = None
     limited_by: LimitedBy | None = None
     longest_recovery: LongestRecovery | None = None
+    messages: Messages | None = None
+    playback: Playback | None = None
     count: int = 1
 
 

@@ -32,12 +32,13 @@ from waterfill.network.graph import Graph, Route
 from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
-from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
+from waterfill.scenario.document import Application, Flow, Link, Scenario, Traffic, unsupported
 from waterfill.scenario.links import NOMINAL_RTT_S
 from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME, WINDOW
 
 if TYPE_CHECKING:
     from waterfill.contract.elements import (
+        ApplicationSpec,
         Constant,
         DistributionSpec,
         Exponential,
@@ -428,6 +429,8 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
     stop, size, seed = flow.stop, flow.size, scenario.seed
     start_jitter, rtt_jitter = flow.start_jitter, flow.rtt_jitter
     recovery = flow.recovery or (protocol.recovery if protocol.is_python else None)
+    headers_bytes = TCP_IP_HEADER_BYTES + protocol.header_bytes
+    sizes = (scenario.packet_size - headers_bytes, headers_bytes)
     return FlowSpec(
         name=flow.name,
         count=flow.count,
@@ -444,7 +447,9 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         access_bps=flow.access_rate,
         base_rtt_s=base_rtt_s,
         weight=flow.weight,
-        demand_bps=flow.demand,
+        demand_bps=flow.demand
+        if flow.application is None
+        else _offered_bps(flow.application, sizes),
         initial_window_packets=flow.initial_window,
         pacing=flow.pacing,
         # RFC 9000 §13.2.2 recommends it for QUIC.
@@ -457,7 +462,54 @@ def _flow(flow: Flow, protocol: ProtocolInfo, route: Route, scenario: Scenario) 
         base_rtt_window_s=_base_rtt_window_s(flow, protocol, scenario),
         faults=links.host_faults(flow, scenario.duration),
         demands=_demands(flow, scenario.duration),
+        application=None if flow.application is None else _application(flow.application),
     )
+
+
+def _application(given: Application) -> ApplicationSpec:
+    """Return the application of a flow. `validation` has checked the keys of its kind."""
+    from waterfill.contract.elements import OnOff, RequestResponse, Ticks, Video
+
+    if given.kind == "onoff":
+        assert given.rate is not None
+        assert given.on is not None
+        assert given.off is not None
+        on_s, off_s = _distribution(given.on), _distribution(given.off)
+        return OnOff(rate_bps=given.rate, on_s=on_s, off_s=off_s)
+    if given.kind == "video":
+        assert given.bit_rate
+        assert given.segment
+        assert given.buffer
+        return Video(
+            bit_rate_bps=given.bit_rate,
+            segment_s=given.segment,
+            buffer_s=given.buffer,
+            startup_segments=given.startup or 1,
+        )
+    assert given.sizes is not None
+    sizes_bytes = _distribution(given.sizes)
+    if given.kind == "ticks":
+        assert given.interval is not None
+        return Ticks(sizes_bytes=sizes_bytes, interval_s=given.interval)
+    think_s = None if given.think is None else _distribution(given.think)
+    return RequestResponse(sizes_bytes=sizes_bytes, think_s=think_s)
+
+
+def _offered_bps(given: Application, sizes: tuple[float, float]) -> float | None:
+    """Return the mean rate (bit/s) on the wire at which an application writes, or None if the next
+    message waits for the last one. `sizes` are a full packet's payload and headers (bytes).
+    """
+    if given.rate is not None and given.on is not None and given.off is not None:
+        return given.rate * given.on.mean / (given.on.mean + given.off.mean)
+    interval_s = given.interval if given.segment is None else given.segment
+    if interval_s is None:
+        return None
+    message_bytes = (given.bit_rate or 0.0) * interval_s / 8
+    if given.sizes is not None:
+        message_bytes = given.sizes.mean
+    payload_bytes, headers_bytes = sizes
+    packets = math.ceil(message_bytes / payload_bytes)
+    return 8 * (message_bytes + packets * headers_bytes) / interval_s
 
 
 def _demands(flow: Flow, duration_s: float) -> tuple[DemandSpec, ...]:

@@ -86,6 +86,13 @@ def result_tables(result: Result, prefix: str = "") -> list[Table]:
     sizes = transfers.by_size(result.transfers) if result.network.has_transfers else []
     found: list[model.Table[Any]] = [
         model.Table("flows", "Flows", model.FLOWS, summary.flows, model.idle(summary)),
+        model.Table(
+            "applications",
+            "Applications",
+            model.APPLICATIONS,
+            model.with_application(summary.flows),
+            model.MESSAGES,
+        ),
         model.Table("links", "Links", model.LINKS, links),
         model.Table("traffic", "Other traffic", model.TRAFFIC, summary.traffic),
         model.Table(

@@ -58,6 +58,10 @@ class Capture:
             if name not in names:
                 why = f"unknown link {shown(name)}{nearest(name, names)}"
                 raise InputError("command line", "pcap-link", why)
+        for flow in network.flows:
+            if flow.application is not None:
+                why = "short packets at the end of messages leave gaps in sequence numbers"
+                raise InputError("command line", "pcap", f"flow.{flow.name}.application: {why}")
         try:
             simulation.start_capture(self.file, self.snaplen, self.limit_bytes, chosen)
         except ValueError as error:

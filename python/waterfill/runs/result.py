@@ -49,7 +49,8 @@ _FLOW_KEYS = (
     "name", "group", "index", "protocol", "start_s", "stop_s", "active_s",
     "rate_bps", "goodput_bps", "max_min_bps", "rtt_ms",
     "limited_by", "packets_sent", "loss_rate", "retransmissions", "resent_bytes",
-    "spurious_retransmissions", "timeouts", "longest_recovery", "completed_s",
+    "spurious_retransmissions", "timeouts", "longest_recovery", "messages", "playback",
+    "completed_s",
 )  # fmt: skip
 _TRAFFIC_KEYS = (
     "name", "kind", "protocol", "rate_bps", "goodput_bps", "packets_sent", "packets_received",

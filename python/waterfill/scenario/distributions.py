@@ -308,6 +308,7 @@ def _plural(quantity: Quantity) -> str:
 
 def json_schema(quantity: Quantity) -> dict[str, Any]:
     """Return the JSON Schema of the input of `parse`."""
+    names = list(WORKLOADS) if quantity.units == VOLUME.units else []
     text = {"type": "string", "pattern": quantity.ecma_pattern, "examples": [quantity.example]}
     points = {
         "type": "array",
@@ -319,7 +320,7 @@ def json_schema(quantity: Quantity) -> dict[str, Any]:
         "required": ["distribution"],
         "additionalProperties": False,
         "properties": {
-            "distribution": {"enum": [*_KEYS, *WORKLOADS]},
+            "distribution": {"enum": [*_KEYS, *names]},
             "mean": text,
             "shape": {"type": "number", "exclusiveMinimum": 0},
             "max": text,
@@ -329,4 +330,5 @@ def json_schema(quantity: Quantity) -> dict[str, Any]:
             "file": {"type": "string"},
         },
     }
-    return {"anyOf": [text, {"enum": list(WORKLOADS)}, points, table]}
+    named = [{"enum": names}] if names else []
+    return {"anyOf": [text, *named, points, table]}

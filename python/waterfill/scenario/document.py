@@ -67,6 +67,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.ack_thinning": (),
         "flow.after": (),
         "flow.route": (),
+        "flow.application": (),
         "flow.fault": (),
         "flow.ecn": (False,),
         "flow.ecn_feedback": (),
@@ -101,6 +102,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.ack_thinning": (),
         "flow.after": (),
         "flow.route": (),
+        "flow.application": (),
         "flow.fault": (),
         "flow.claimed_rtt": (),
         "flow.demand_trace": (),
@@ -176,6 +178,10 @@ def _sizes(value: object, info: ValidationInfo) -> Distribution:
     return distributions.parse(value, _SIZE, (info.context or {}).get("folder"))
 
 
+def _spans(value: object, info: ValidationInfo) -> Distribution:
+    return distributions.parse(value, _PERIOD, (info.context or {}).get("folder"))
+
+
 def _trace(value: object, info: ValidationInfo) -> traces.Trace:
     return traces.parse(value, (info.context or {}).get("folder"))
 
@@ -237,6 +243,19 @@ Probability = Annotated[
     float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, minimum=0, maximum=1))
 ]
 _SIZE = replace(VOLUME, example="30 kB", zero=False)
+_PERIOD = replace(SPAN, example="500 ms")
+_Sizes = Annotated[
+    Distribution,
+    PlainValidator(_sizes),
+    PlainSerializer(lambda d: d.written(_SIZE)),
+    WithJsonSchema(distributions.json_schema(_SIZE)),
+]
+_Spans = Annotated[
+    Distribution,
+    PlainValidator(_spans),
+    PlainSerializer(lambda d: d.written(_PERIOD)),
+    WithJsonSchema(distributions.json_schema(_PERIOD)),
+]
 _BUDGET = replace(VOLUME, example="1 GB", zero=False, whole=True)
 # Larger than the series of every scenario of the examples, papers and benchmarks.
 _SERIES_BYTES = 1e9
@@ -338,6 +357,39 @@ class FlowRoute(Table):
     """Links of the new path, each in either direction, or NAME:rev."""
     return_path: list[str] | None = None
     """Links of the acknowledgements; default: the reverse path if any, or the shortest route."""
+
+
+class Application(Table):
+    """The application of a flow, which writes its data in messages."""
+
+    kind: Literal["onoff", "request-response", "video", "ticks"]
+    """Kind of application. onoff: data at a rate in periods. request-response: one response after
+    another on request. video: segments into the client's buffer. ticks: a message at each
+    interval."""
+    rate: Annotated[float, RATE] | None = None
+    """Rate of packets in the on periods (bit/s) (kind = onoff)."""
+    on: _Spans | None = None
+    """Lengths of the on periods (s) (kind = onoff)."""
+    off: _Spans | None = None
+    """Lengths of the off periods (s) (kind = onoff)."""
+    sizes: _Sizes | None = None
+    """Payload of the messages (bytes) (kind = request-response or ticks)."""
+    think: _Spans | None = None
+    """Pauses of the client between a response and its next request (s) (kind = request-response);
+    default: none."""
+    bit_rate: Annotated[float, RATE] | None = None
+    """Payload of a second of video (bit/s) (kind = video)."""
+    segment: Annotated[float, replace(SPAN, example="4 s")] | None = None
+    """Duration of a segment of the video (s) (kind = video)."""
+    buffer: Annotated[float, replace(SPAN, example="30 s")] | None = None
+    """Size of the client's buffer in time of video (s) (kind = video)."""
+    startup: (
+        Annotated[int, Field(ge=1), BeforeValidator(lambda v: whole(v, minimum=1, maximum=10**6))]
+        | None
+    ) = None
+    """Number of segments in the buffer when playback begins (kind = video); default: 1."""
+    interval: Annotated[float, replace(SPAN, example="15 ms")] | None = None
+    """Time between two messages (s) (kind = ticks)."""
 
 
 class Link(Table):
@@ -552,6 +604,8 @@ class Flow(_Routed):
     demand_trace: _Trace | None = None
     """Demand over time, as a file or as points, instead of `demand`; zero pauses the application.
     Times count from the start of the run."""
+    application: Application | None = None
+    """Application that writes the data, such as a video; default: one that always has some."""
     claimed_rtt: Annotated[float, replace(SPAN, example="10 s")] | None = None
     """RTT (s) in the packets' header instead of the measured RTT, for protocols whose header has
     one (xcp, pxcp, ixcp, rcp)."""
@@ -623,15 +677,7 @@ class Traffic(_Routed):
     """Mean payload rate as a fraction of the capacity of the path or of the pattern's hosts,
     instead of arrival_rate.
     """
-    sizes: (
-        Annotated[
-            Distribution,
-            PlainValidator(_sizes),
-            PlainSerializer(lambda d: d.written(_SIZE)),
-            WithJsonSchema(distributions.json_schema(_SIZE)),
-        ]
-        | None
-    ) = None
+    sizes: _Sizes | None = None
     """Payload of the flows (bytes); default: Pareto, shape 1.35, mean 30 packets."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
     """Initial window of the flows (packets); default: 10."""
@@ -812,6 +858,7 @@ ENTRIES: dict[tuple[str, str], type[Table]] = {
     ("link", "fault"): LinkFault,
     ("flow", "route"): FlowRoute,
     ("flow", "fault"): FlowFault,
+    ("flow", "application"): Application,
 }
 """Tables inside the entries of a section, such as `[[link.event]]`."""
 
@@ -826,6 +873,9 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
             if value is None or value in runs:
                 continue
             key = f"{scenario.key(section, index)}.{name}" if section else name
+            if isinstance(value, Application):
+                yield key, f'kind = "{value.kind}" is not supported by the {backend} backend'
+                continue
             if isinstance(value, (list, traces.Trace)):
                 got = len(value.points if isinstance(value, traces.Trace) else value)
                 yield key, f"not supported by the {backend} backend, got {got}"

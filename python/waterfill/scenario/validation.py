@@ -15,6 +15,7 @@ from waterfill.scenario.document import (
     MAX_FLOWS,
     MAX_SAMPLES,
     SECTIONS,
+    Application,
     Flow,
     FlowFault,
     Link,
@@ -132,6 +133,8 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             if flow.demand is not None:
                 got = RATE.format(flow.demand)
                 yield f"{key}.demand", f"not allowed with demand_trace, got {got}; remove it"
+        if flow.application is not None:
+            yield from _application(scenario.key("flow", index), flow, flow.application)
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
             yield "protocol", f"missing, and {key} names no protocol either; add a protocol to one"
@@ -147,6 +150,42 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if scenario.duration / scenario.sample > MAX_SAMPLES:
         got = TIME.format(scenario.sample)
         yield "sample", f"the run has more than {MAX_SAMPLES} samples, got {got}; use a longer time"
+
+
+# The keys of each kind of application: those that it needs, and those that it may have.
+_APPLICATION_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "onoff": (("rate", "on", "off"), ()),
+    "request-response": (("sizes",), ("think",)),
+    "video": (("bit_rate", "segment", "buffer"), ("startup",)),
+    "ticks": (("sizes", "interval"), ()),
+}
+_APPLICATION_VALUES: Mapping[str, str] = {
+    "rate": "2 Mbit/s", "on": "500 ms", "off": "2 s", "sizes": "30 kB", "bit_rate": "5 Mbit/s",
+    "segment": "4 s", "buffer": "30 s", "interval": "15 ms",
+}  # fmt: skip
+
+
+def _application(key: str, flow: Flow, application: Application) -> Iterator[tuple[str, str]]:
+    """Check the keys of a flow's application."""
+    for name in ("size", "demand", "demand_trace"):
+        if getattr(flow, name) is not None:
+            yield f"{key}.{name}", "not allowed with an application, which writes the data"
+    needed, allowed = _APPLICATION_KEYS[application.kind]
+    for name in type(application).model_fields:
+        given = getattr(application, name) is not None
+        if name == "kind":
+            continue
+        if given and name not in (*needed, *allowed):
+            yield f"{key}.application.{name}", f'not allowed with kind = "{application.kind}"'
+        elif not given and name in needed:
+            example = _APPLICATION_VALUES[name]
+            yield f"{key}.application.{name}", f'missing; write a value such as "{example}"'
+    segment, buffer = application.segment, application.buffer
+    if segment is not None and buffer is not None:
+        startup = application.startup or 1
+        if startup * segment > buffer:
+            got = f"{startup} of {SPAN.format(segment)}, got {SPAN.format(buffer)}"
+            yield f"{key}.application.buffer", f"must have space for the segments at startup, {got}"
 
 
 def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:

@@ -68,6 +68,17 @@ def _limited(limit: str, summary: Summary) -> float | None:
     return None if found is None else float(found[limit])
 
 
+def _of_hosts(name: str, summary: Summary) -> float | None:
+    found = hosts.figures(summary.flows)[name]
+    return None if found is None else float(found)
+
+
+_OF_APPLICATIONS = {
+    "messages_completed": "messages of applications that have arrived, all flows",
+    "message_p50_ms": "completion time of messages, p50, slowest flow",
+    "message_p99_ms": "completion time of messages, p99, slowest flow",
+    "stalled_s": "time in which a video stood still, slowest flow",
+}
 _rates = _of_flows("rate_bps")
 
 COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
@@ -103,6 +114,7 @@ COLUMNS: Mapping[str, tuple[str, Callable[[Summary], float | None]]] = {
     "completion_mean_ms": ("completion time, mean", lambda s: _mean(_took_ms(s))),
     "completion_p50_ms": ("completion time, p50", lambda s: percentile(_took_ms(s), 50)),
     "completion_p99_ms": ("completion time, p99", lambda s: percentile(_took_ms(s), 99)),
+    **{name: (doc, partial(_of_hosts, name)) for name, doc in _OF_APPLICATIONS.items()},
 }  # fmt: skip
 """Columns computed from a run's summary, with their meanings and functions."""
 

@@ -35,7 +35,7 @@ _PLACEHOLDER: Mapping[str, Any] = {
 # Keys that make a network change with time; the analysis has one state.
 _CHANGING: Mapping[str, Sequence[str]] = {
     "link": ("event", "rate_trace", "rate_trace_reverse", "delay_trace", "delay_trace_reverse"),
-    "flow": ("route", "demand_trace"),
+    "flow": ("route", "demand_trace", "application"),
 }
 # Keys of flows and links that the analysis does not use.
 _TIMES = ("start", "stop", "stagger", "start_jitter", "size", "after")
@@ -100,6 +100,7 @@ def _refuse_changes(scenario: Scenario) -> None:
             instead = {
                 "route": "`path`",
                 "demand_trace": "`demand`",
+                "application": "`demand`",
                 "event": "`rate` and `delay`",
             }
             name = key.rpartition(".")[2]

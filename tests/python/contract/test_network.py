@@ -163,8 +163,19 @@ def everything() -> Network:
         demands=(spec.DemandSpec(0.0, 1e6), spec.DemandSpec(0.5, 0.0)),
         routes=(spec.RouteChangeSpec(0.5, (1,), (0,)),),
     )
+    plain = flow._replace(access_bps=None, size_bytes=None)
+    applications = [
+        elements.OnOff(rate_bps=1e6, on_s=periods.on_s, off_s=periods.off_s),
+        elements.RequestResponse(sizes_bytes=SIZES[0], think_s=None),
+        elements.Video(bit_rate_bps=1e6, segment_s=0.1, buffer_s=1.0, startup_segments=1),
+        elements.Ticks(sizes_bytes=SIZES[0], interval_s=0.1),
+    ]
+    writing = [
+        plain._replace(name=application.kind, application=application)
+        for application in applications
+    ]
     return replace(
-        synthetic.network([], [flow, varying]),
+        synthetic.network([], [flow, varying, *writing]),
         links=tuple(links),
         traffic=(*web, on_off),
         params={"maxnet": {"mu": 0.9, "arithmetic": "kernel", "average": True}},

@@ -9,7 +9,7 @@ import pytest
 import synthetic
 from waterfill import _core
 from waterfill.contract import summary
-from waterfill.contract.elements import Constant
+from waterfill.contract.elements import Constant, Video
 from waterfill.contract.network import ArrivalSpec, TrafficSpec
 
 
@@ -52,10 +52,22 @@ def all_keys(kind) -> set[str]:
 def test_flows(simulated, flowing):
     hosts = {"resent_bytes", "spurious_retransmissions", "limited_by"}
     assert set(simulated["flows"][0]) == required(summary.CoreFlow) | hosts
-    assert hosts | {"longest_recovery", "count"} == summary.CoreFlow.__optional_keys__
+    others = {"longest_recovery", "messages", "playback", "count"}
+    assert hosts | others == summary.CoreFlow.__optional_keys__
     assert set(simulated["flows"][0]["limited_by"]) == required(summary.LimitedBy)
     assert set(flowing["flows"][0]) == required(summary.CoreFlow) | {"resent_bytes", "count"}
     assert set(simulated["flows"][0]["rtt_ms"]) == required(summary.Rtts)
+
+
+def test_applications():
+    video = Video(bit_rate_bps=1e5, segment_s=0.1, buffer_s=1.0, startup_segments=1)
+    flow = synthetic.flow_spec("f", 1, 1.0)._replace(stop_s=1.0, application=video)
+    simulation = _core.Simulation(synthetic.network(["l"], [flow]))
+    simulation.advance(1.0)
+    (found,) = simulation.summary()["flows"]
+    assert set(found["messages"]) == all_keys(summary.Messages)
+    assert set(found["messages"]["completion_ms"]) == all_keys(summary.Times)
+    assert set(found["playback"]) == all_keys(summary.Playback)
 
 
 def test_links(simulated, flowing):

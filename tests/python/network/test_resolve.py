@@ -384,6 +384,7 @@ def test_the_whole_document():
         "after": (),
         "after_count": None,
         "demands": (),
+        "application": None,
         "routes": (),
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)

@@ -103,6 +103,7 @@ impl Part {
         let owner = Owner::Traffic(t);
         let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, from: f, counted, route };
         let mut sending = sending_host(&self.network, &setup);
+        sending.sender.add_rare(&web.flow, None, self.network.seed);
         if let Some(host) = self.senders.get_mut(f as usize) {
             sending.due = host.due; // the timer of the slot's previous flow serves this one
             *host = sending;

@@ -96,7 +96,7 @@ impl Part {
                 let owner = Owner::Group(group);
                 let setup = FlowSetup { owner, law: &law, spec, sender, from: flow, counted, route };
                 let (mut sending, receiving) = connect(network, &setup);
-                sending.sender.set_demand(demand.clone());
+                sending.sender.add_rare(spec, demand.as_ref(), network.seed);
                 self.senders.push(sending);
                 self.receivers.push(receiving);
                 if flow % FLOWS_PER_POLL == 0 && self.watch.poll() {

@@ -2,13 +2,14 @@
 
 use waterfill_laws::units::Instant;
 use waterfill_network::summary::{
-    CompletionSummary, EngineSummary, FlowSummary, LinkSummary, RecoverySummary, RttSummary, Summary, TrafficSummary,
-    WebSummary,
+    CompletionSummary, EngineSummary, FlowSummary, LinkSummary, MessageSummary, RecoverySummary, RttSummary, Summary,
+    TrafficSummary, WebSummary,
 };
 
 use super::Simulation;
 use super::arrivals::{Arrival, completion_times, open_max};
 use super::record::place;
+use crate::application::Application;
 use crate::flow::{Owner, ReceivingHost, SendingHost};
 use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
@@ -86,6 +87,8 @@ impl Simulation {
             limited_by: active_s.and_then(|_| sender.limited_by(until)),
             longest_recovery: (recovery.rtts > 0.0)
                 .then(|| RecoverySummary { took_s: recovery.took.as_secs(), rtts: recovery.rtts }),
+            messages: sender.application().map(|application| message_summary(application, now)),
+            playback: sender.application().and_then(|application| application.playback(now)),
             completed_s: receiver.completed().map(Instant::as_secs),
             count: None,
         })
@@ -116,6 +119,15 @@ impl Simulation {
             packets_received: sum(|traffic| traffic.received),
             flows,
         }
+    }
+}
+
+/// Returns the summary of an application's messages up to `now`.
+fn message_summary(application: &Application, now: Instant) -> MessageSummary {
+    MessageSummary {
+        written: application.written_by(now),
+        completed: application.completed(),
+        completion_ms: completion_summary(application.times()),
     }
 }
 

@@ -44,6 +44,9 @@ impl Sender {
         self.window_packets = self.window_packets.max(MIN_WINDOW);
         self.app_limited = false;
         self.syn_repeated = false;
+        if self.timed {
+            self.on_message_acked(now, frame.delay);
+        }
     }
 
     /// Passes an acknowledgement to the law. The packets sent before the last recovery period began do not count after

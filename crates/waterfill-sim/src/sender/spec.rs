@@ -97,7 +97,7 @@ impl SenderSpec {
             sizes: PacketSizes { packet_bytes: network.packet_bytes, payload_bytes, packets },
             start: if flow.after.is_empty() { Instant::from_secs(flow.start_of_s(index)) } else { Instant::NEVER },
             stop: Instant::from_secs(flow.stop_s),
-            demand: Rate::from_bps(flow.demand_max_bps()),
+            demand: Rate::from_bps(flow.application.as_ref().map_or(flow.demand_max_bps(), |_| f64::INFINITY)),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             ect: match host.ecn {
                 Ecn::Off => Flags::default(),

@@ -1,0 +1,85 @@
+//! Parts that few senders have: an application, a demand that changes.
+
+use std::sync::Arc;
+
+use waterfill_laws::units::{Duration, Instant, Volume};
+use waterfill_network::{DemandCourse, FlowSpec};
+
+use super::Sender;
+use crate::application::Application;
+
+/// Parts that few senders have. They are on the heap, because an idle flow has little space.
+#[derive(Clone, Debug)]
+pub(crate) struct Rare {
+    /// Demand over time; `None` if it is constant.
+    demand: Option<Arc<DemandCourse>>,
+    /// Application that writes the data; `None` for one that always has some.
+    application: Option<Application>,
+}
+
+impl Rare {
+    /// Returns the time at which the application or the changing demand has written a packet, which follows `before`;
+    /// `None` without either.
+    pub(super) fn written_at(&self, opened: Instant, number: u64, before: Volume) -> Option<Instant> {
+        match (&self.application, &self.demand) {
+            (Some(application), _) => Some(application.written_at(number)),
+            (None, Some(course)) => Some(course.written_at(opened, before)),
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + self.application.as_ref().map_or(0, Application::heap_bytes)
+    }
+}
+
+impl Sender {
+    /// Adds the parts that a flow asks for. The flows of a group share the `demand` over time.
+    pub(crate) fn add_rare(&mut self, flow: &FlowSpec, demand: Option<&Arc<DemandCourse>>, seed: u64) {
+        let rare = Rare {
+            demand: demand.cloned(),
+            application: flow.application.as_ref().map(|spec| Application::new(spec, &self.spec, seed)),
+        };
+        if rare.demand.is_some() || rare.application.is_some() {
+            self.timed |= rare.application.is_some();
+            self.rare = Some(Box::new(rare));
+        }
+    }
+
+    pub(crate) fn application(&self) -> Option<&Application> {
+        self.rare.as_ref().and_then(|rare| rare.application.as_ref())
+    }
+
+    fn application_mut(&mut self) -> Option<&mut Application> {
+        self.rare.as_mut().and_then(|rare| rare.application.as_mut())
+    }
+
+    /// Starts the application when the connection opens.
+    pub(super) fn open_application(&mut self, now: Instant) {
+        if let Some(application) = self.application_mut() {
+            application.open(now);
+        }
+    }
+
+    /// Returns the size of a packet that leaves now.
+    #[inline(never)] // keeps the usual path short
+    pub(super) fn on_message_sent(&mut self, number: u64, resent: bool) -> u16 {
+        let bytes = self.spec.sizes.bytes_of(number);
+        let Some(application) = self.application_mut() else { return bytes };
+        let bytes = application.bytes_of(number);
+        if !resent {
+            application.on_sent(number);
+        }
+        bytes
+    }
+
+    /// Passes an acknowledgement to the application, which the receiver has delayed by `delay`.
+    #[inline(never)] // keeps the usual path short
+    pub(super) fn on_message_acked(&mut self, now: Instant, delay: Duration) {
+        let received = self.echoed.before(delay);
+        let una = self.recovery.next() - self.recovery.unacknowledged();
+        if let Some(application) = self.application_mut() {
+            application.on_acked(now.before(delay), received, una);
+        }
+    }
+}
